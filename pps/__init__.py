@@ -101,7 +101,9 @@ __all__ = [
 
 
 @contextlib.asynccontextmanager
-async def open(name: str, *, home: Path | None = None, create: bool = False) -> AsyncGenerator[Memory]:
+async def open(
+    name: str, *, home: Path | None = None, create: bool = False
+) -> AsyncGenerator[Memory]:
     """Open one entity's memory in this process, under its lock, with the settings of the environment.
 
     Args:
@@ -142,7 +144,9 @@ async def _settle(app: App, name: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def open_member(squad: str, member: str, *, home: Path | None = None) -> AsyncGenerator[AgentMemory]:
+async def open_member(
+    squad: str, member: str, *, home: Path | None = None
+) -> AsyncGenerator[AgentMemory]:
     """Open the memory of a squad's member in this process, with the pool beside it; as ``open``.
 
     Args:
@@ -173,7 +177,9 @@ async def open_member(squad: str, member: str, *, home: Path | None = None) -> A
 
 
 @contextlib.asynccontextmanager
-async def connect(name: str, *, home: Path | None = None, actor: str = "") -> AsyncGenerator[RemoteMemory]:
+async def connect(
+    name: str, *, home: Path | None = None, actor: str = ""
+) -> AsyncGenerator[RemoteMemory]:
     """Lend one entity's memory of the running server, which is started when it is away; with ``Memory``'s methods.
 
     Args:
@@ -196,7 +202,9 @@ async def connect(name: str, *, home: Path | None = None, actor: str = "") -> As
     link = await asyncio.to_thread(to_server, home or home_folder())
     found = (await asyncio.to_thread(link.call, "entity_show", "", {"name": name}))["data"]
     if isinstance(found, dict) and found["archived"]:
-        raise UnknownEntity(f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back")
+        raise UnknownEntity(
+            f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back"
+        )
     yield RemoteMemory(Link(link.run, actor), name)
 
 

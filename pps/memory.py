@@ -91,13 +91,19 @@ class Memory:
     """
 
     def __init__(self, parts: Parts) -> None:
-        self.parts = parts  # for who measures what a memory stands on; a write there goes round the checks
+        self.parts = (
+            parts  # for who measures what a memory stands on; a write there goes round the checks
+        )
         self._actor = ""
         self._noting: set[asyncio.Task[None]] = set()
         journal, told, hooks = parts.journal, self.remember_many, parts.topics.in_hooks
         export = partial(Exporter, parts.client, journal, parts.self_node)
-        self._documents = Documents(told, journal, parts.forgetter, parts.worker, export, self._identifier)
-        self._sessions = Sessions(self._pack, Capture(journal, told, self._identifier, self._ended), journal, hooks)
+        self._documents = Documents(
+            told, journal, parts.forgetter, parts.worker, export, self._identifier
+        )
+        self._sessions = Sessions(
+            self._pack, Capture(journal, told, self._identifier, self._ended), journal, hooks
+        )
 
     def by(self, actor: str) -> Memory:
         """Return the same memory for an actor: what is written with it is theirs. Empty is the person."""
@@ -143,7 +149,9 @@ class Memory:
     @property
     def finding(self) -> Finding:
         """Records by meaning; how the indexes are that they are found by."""
-        return Finding(self.recall, self.kinds, self.parts.journal, self.parts.indexes, self.parts.indexer)
+        return Finding(
+            self.recall, self.kinds, self.parts.journal, self.parts.indexes, self.parts.indexer
+        )
 
     @property
     def asks(self) -> Asks:
@@ -163,7 +171,9 @@ class Memory:
     @property
     def forgetting(self) -> Forgetting:
         """What was softly forgotten, and how to have it back."""
-        return Forgetting(self.parts.forgetter, self._actor, self.records.check_write, self.parts.redactor)
+        return Forgetting(
+            self.parts.forgetter, self._actor, self.records.check_write, self.parts.redactor
+        )
 
     @property
     def documents(self) -> Documents:
@@ -212,10 +222,14 @@ class Memory:
             check_keywords("remember_many", options, RememberOptions)
         started = clock.perf_counter()
         drafts = [await self._draft(content, options) for content, options in items]
-        appended = await self.parts.intake.append_many([(draft, payload) for draft, payload, _ in drafts])
+        appended = await self.parts.intake.append_many(
+            [(draft, payload) for draft, payload, _ in drafts]
+        )
         took_ms = (clock.perf_counter() - started) * 1000
         pairs = zip(appended, drafts, strict=True)
-        return [replace(accepted(one, redacted), duration_ms=took_ms) for one, (_, _, redacted) in pairs]
+        return [
+            replace(accepted(one, redacted), duration_ms=took_ms) for one, (_, _, redacted) in pairs
+        ]
 
     async def settled(self, timeout_s: float = 3600.0) -> bool:
         """Wait until all that was acknowledged is in graph and indexes, and is noted; False when time ran out."""
@@ -238,7 +252,9 @@ class Memory:
     async def why(self, query: str, expect: str = "", **options: Unpack[RecallOptions]) -> Why:
         """Return what became of each candidate of a recall, and why the id ``expect`` is not in it; as ``recall``."""
         check_keywords("why", options, RecallOptions)
-        return await self.parts.engine.why(known_by(make_request(query, options), self._identifier), expect)
+        return await self.parts.engine.why(
+            known_by(make_request(query, options), self._identifier), expect
+        )
 
     async def ambient_recall(
         self,
@@ -282,7 +298,9 @@ class Memory:
             raise NotFound()
         return [found[one] for one in wanted]
 
-    async def forget(self, ids: Sequence[str], *, dry_run: bool = True, **how: Unpack[Manner]) -> Forgotten:
+    async def forget(
+        self, ids: Sequence[str], *, dry_run: bool = True, **how: Unpack[Manner]
+    ) -> Forgotten:
         """Remove turns, facts, nodes (by id, as ``get``) and anchors (slugs), with what only they supported.
 
         Args:
@@ -297,10 +315,18 @@ class Memory:
         return await self.forgetting.forget(ids, dry_run=dry_run, **how)
 
     async def anchor_save(
-        self, title: str, text: str, *, slug: str | None = None, tags: Sequence[str] = (), expected: str = ""
+        self,
+        title: str,
+        text: str,
+        *,
+        slug: str | None = None,
+        tags: Sequence[str] = (),
+        expected: str = "",
     ) -> AnchorInfo:
         """Write an anchor's Markdown file and index it; a slug that exists is replaced (if it has that digest)."""
-        return await self.parts.anchors.save(title, text, slug=slug, tags=check_tags(tags), expected=expected)
+        return await self.parts.anchors.save(
+            title, text, slug=slug, tags=check_tags(tags), expected=expected
+        )
 
     async def anchor_search(self, query: str, *, limit: int = 10) -> tuple[Hit, ...]:
         """Return the passages of anchors that best answer the query; one an anchor."""
@@ -329,11 +355,16 @@ class Memory:
 
     async def stats(self) -> Stats:
         """Return how much this memory holds."""
-        return await self.parts.bookkeeper.stats(self.parts.store, len(await self.parts.anchors.list()))
+        return await self.parts.bookkeeper.stats(
+            self.parts.store, len(await self.parts.anchors.list())
+        )
 
     async def health(self) -> Health:
         """Return whether this memory can do its work, and what to do when it cannot."""
-        problems = [*await self.parts.jobs.problems(), *await self.parts.indexer.records.problems(self.entity.name)]
+        problems = [
+            *await self.parts.jobs.problems(),
+            *await self.parts.indexer.records.problems(self.entity.name),
+        ]
         drifted = await self.parts.indexer.drift.notes(self.entity.name)
         notes = (*self.parts.notes, *await self.parts.jobs.notes(), *drifted)
         return Health(not problems, tuple(problems), notes, self.parts.worker.outage)
@@ -342,7 +373,9 @@ class Memory:
         """Compare journal, graph and indexes by their ids; return what differs and what mends it."""
         return await self.parts.bookkeeper.ledger()
 
-    async def reindex(self, progress: Progress | None = None, which: Index = "all") -> dict[str, int]:
+    async def reindex(
+        self, progress: Progress | None = None, which: Index = "all"
+    ) -> dict[str, int]:
         """Rebuild fields, text and vectors, or one index, from journal, graph and anchors; return documents by kind."""
         async with self.parts.worker.held():
             await self.records.index_fields()
@@ -369,14 +402,21 @@ class Memory:
         await asyncio.gather(*self._noting, return_exceptions=True)
         await self.parts.closing.aclose()
 
-    async def _draft(self, content: str, options: RememberOptions) -> tuple[TurnDraft, JobPayload, int]:
+    async def _draft(
+        self, content: str, options: RememberOptions
+    ) -> tuple[TurnDraft, JobPayload, int]:
         """Return what the journal keeps, without secrets and packs of this memory, and how many secrets there were."""
         kept = await without_packs(content, self.parts.journal, options.get("occurred_at"))
         if content.strip() and not kept.strip():
-            raise InvalidRequest("content", "holds nothing but what this memory recalled; there is nothing new to keep")
+            raise InvalidRequest(
+                "content",
+                "holds nothing but what this memory recalled; there is nothing new to keep",
+            )
         self.kinds.check_nodes(options.get("nodes", ()))
         redactor = self.parts.redactor()
-        return *make_draft(kept, options, self.parts.extraction, redactor, self.parts.automatic), redactor.count
+        return *make_draft(
+            kept, options, self.parts.extraction, redactor, self.parts.automatic
+        ), redactor.count
 
     def _ended(self) -> None:
         self.parts.worker.read_now()
@@ -391,9 +431,15 @@ class Memory:
 
     async def _pack(self, request: AmbientRequest) -> Pack:
         parts, session, name = self.parts, self._identifier(request.session or ""), self.entity.name
-        ambient = Ambient(name, parts.journal, parts.client, parts.layers.lines, parts.topics.injecting.about)
+        ambient = Ambient(
+            name, parts.journal, parts.client, parts.layers.lines, parts.topics.injecting.about
+        )
         pack = await ambient.pack(replace(request, session=session or None), self._recalled)
-        noting = parts.journal.given.record(session, request.mode, pack.tokens if pack.sections else 0, pack.shown)
-        self._noting.add(task := asyncio.create_task(noting))  # after the answer; ``close`` waits for it
+        noting = parts.journal.given.record(
+            session, request.mode, pack.tokens if pack.sections else 0, pack.shown
+        )
+        self._noting.add(
+            task := asyncio.create_task(noting)
+        )  # after the answer; ``close`` waits for it
         task.add_done_callback(self._noting.discard)
         return pack

@@ -37,7 +37,13 @@ _PACKAGES = (
     "@modelcontextprotocol/conformance@0.1.16",
     "@modelcontextprotocol/inspector@0.15.0",
 )
-_SCENARIOS = ("server-initialize", "ping", "tools-list", "dns-rebinding-protection", "server-sse-multiple-streams")
+_SCENARIOS = (
+    "server-initialize",
+    "ping",
+    "tools-list",
+    "dns-rebinding-protection",
+    "server-sse-multiple-streams",
+)
 _INSPECTIONS = (
     ("tools/list",),
     ("tools/call", "remember", "content=The kettle is blue."),
@@ -71,7 +77,9 @@ def _installed() -> Path:
         _TOOLS.mkdir(parents=True, exist_ok=True)
         (_TOOLS / "package.json").write_text('{"private": true}\n')
         subprocess.run(
-            ["npm", "install", "--ignore-scripts", "--no-fund", "--no-audit", *_PACKAGES], cwd=_TOOLS, check=True
+            ["npm", "install", "--ignore-scripts", "--no-fund", "--no-audit", *_PACKAGES],
+            cwd=_TOOLS,
+            check=True,
         )
     return node
 
@@ -80,19 +88,28 @@ def _conforms(node: Path, url: str, scenario: str) -> bool:
     suite = _TOOLS / "node_modules" / ".bin" / "conformance"
     command = [str(node), str(suite), "server", "--url", url, "--scenario", scenario]
     return _said(
-        f"conformance {scenario}", subprocess.run(command, cwd=_TOOLS, capture_output=True, text=True, check=False)
+        f"conformance {scenario}",
+        subprocess.run(command, cwd=_TOOLS, capture_output=True, text=True, check=False),
     )
 
 
-def _inspected(node: Path, home: Path, kind: str, target: tuple[str, ...], step: tuple[str, ...]) -> bool:
+def _inspected(
+    node: Path, home: Path, kind: str, target: tuple[str, ...], step: tuple[str, ...]
+) -> bool:
     method, *rest = step
     inspector = _TOOLS / "node_modules" / ".bin" / "mcp-inspector-cli"
     command = [str(node), str(inspector), "--cli", *target, "--method", method]
     if rest:
-        command += ["--tool-name", rest[0], *(part for given in rest[1:] for part in ("--tool-arg", given))]
+        command += [
+            "--tool-name",
+            rest[0],
+            *(part for given in rest[1:] for part in ("--tool-arg", given)),
+        ]
     path = f"{node.parent}{os.pathsep}{os.environ['PATH']}"
     env = {**os.environ, "PPS_HOME": str(home), "PATH": path}
-    ended = subprocess.run(command, cwd=_TOOLS, env=env, capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        command, cwd=_TOOLS, env=env, capture_output=True, text=True, check=False
+    )
     if ended.returncode == 0 and json.loads(ended.stdout).get("isError"):
         ended.returncode = 1
     return _said(f"inspector over {kind}: {' '.join(step)}", ended)
@@ -107,8 +124,15 @@ def _said(what: str, ended: subprocess.CompletedProcess[str]) -> bool:
 
 @contextlib.contextmanager
 def _server(home: Path) -> Iterator[RunFile]:
-    env = {**os.environ, "PPS_HOME": str(home), "PPS_EMBEDDER__NAME": "hash", "PPS_SERVER__PORT": "0"}
-    with subprocess.Popen([sys.executable, "-m", "pps", "serve"], env=env, stderr=subprocess.DEVNULL) as process:
+    env = {
+        **os.environ,
+        "PPS_HOME": str(home),
+        "PPS_EMBEDDER__NAME": "hash",
+        "PPS_SERVER__PORT": "0",
+    }
+    with subprocess.Popen(
+        [sys.executable, "-m", "pps", "serve"], env=env, stderr=subprocess.DEVNULL
+    ) as process:
         try:
             while (run := runfile.read(home)) is None:
                 if process.poll() is not None:
@@ -130,13 +154,23 @@ def _proxy(run: RunFile, token: str) -> Iterator[str]:
 
     async def pass_on(request: Request) -> Response:
         headers = {**dict(request.headers), "authorization": f"Bearer {token}"}
-        asked = client.build_request(request.method, f"{run.url}/mcp", headers=headers, content=await request.body())
+        asked = client.build_request(
+            request.method, f"{run.url}/mcp", headers=headers, content=await request.body()
+        )
         answer = await client.send(asked, stream=True)
-        kept = {name: value for name, value in answer.headers.items() if name not in ("content-length", "date")}
-        return StreamingResponse(_pieces(answer), answer.status_code, kept, background=BackgroundTask(answer.aclose))
+        kept = {
+            name: value
+            for name, value in answer.headers.items()
+            if name not in ("content-length", "date")
+        }
+        return StreamingResponse(
+            _pieces(answer), answer.status_code, kept, background=BackgroundTask(answer.aclose)
+        )
 
     app = Starlette(routes=[Route("/mcp", pass_on, methods=["GET", "POST", "DELETE"])])
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=1))
+    server = uvicorn.Server(
+        uvicorn.Config(app, port=0, log_level="warning", timeout_graceful_shutdown=1)
+    )
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()))
     thread.start()
     while not server.started:

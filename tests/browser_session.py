@@ -28,9 +28,14 @@ class PageClient:
 
     def post(self, path: str, body: object, on: str = "", **headers: str | None) -> httpx.Response:
         """Post to a page's path; a header that is None is left out."""
-        said = {**self.headers, **{name.replace("_", "-"): value for name, value in headers.items()}}
+        said = {
+            **self.headers,
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
         given = {name: value for name, value in said.items() if value is not None}
-        return httpx.post(f"{self.base}/page/{on or self.name}/{path}", json=body, headers=given, trust_env=False)
+        return httpx.post(
+            f"{self.base}/page/{on or self.name}/{path}", json=body, headers=given, trust_env=False
+        )
 
     def open(self, link: str, on: str = "") -> httpx.Response:
         """Open a session with a link's secret; keep what a browser keeps."""

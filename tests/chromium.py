@@ -42,7 +42,11 @@ class Window:
 
     def views(self) -> list[str]:
         """Return the addresses of all views that the navigation has."""
-        return list(self.page.eval_on_selector_all("nav a", "all => all.map((one) => one.getAttribute('href'))"))
+        return list(
+            self.page.eval_on_selector_all(
+                "nav a", "all => all.map((one) => one.getAttribute('href'))"
+            )
+        )
 
     def rest(self) -> None:
         """Wait until nothing is asked for any more that the view shows."""
@@ -51,7 +55,9 @@ class Window:
     def serious(self, *rules: str) -> list[str]:
         """Return what axe finds that is serious or critical, by some rules or by all."""
         if not self.page.evaluate("Boolean(window.axe)"):
-            self.page.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8"))
+            self.page.evaluate(
+                files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+            )
         asked = {"runOnly": {"type": "rule", "values": list(rules)}} if rules else {}
         found = self.page.evaluate("async (asked) => (await axe.run(asked)).violations", asked)
         return [
@@ -76,10 +82,14 @@ class Chromium:
     @contextlib.contextmanager
     def window(self, served: Served, name: str, **profile: Any) -> Iterator[Window]:
         """Open an entity's page by a link, in a profile of its own: size, colours, and what else Playwright takes."""
-        context = self.browser.new_context(**{"viewport": {"width": 1280, "height": 860}, **profile})
+        context = self.browser.new_context(
+            **{"viewport": {"width": 1280, "height": 860}, **profile}
+        )
         context.set_default_timeout(_WAIT_MS)
         window = Window(context.new_page(), served.run.url, name)
-        window.page.on("console", lambda one: window.said.append(one.text) if one.type == "error" else None)
+        window.page.on(
+            "console", lambda one: window.said.append(one.text) if one.type == "error" else None
+        )
         window.page.on("pageerror", lambda error: window.said.append(str(error)))
         window.page.on("request", lambda one: window.asked.append(one.url))
         try:

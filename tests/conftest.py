@@ -19,11 +19,24 @@ from tests.sampling import LONG, sized
 if TYPE_CHECKING:
     from pps.app import App
 
-_SETTINGS = ("PPS_", "NEO4J_", "OPENAI_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "GROQ_", "OLLAMA_", "GRAPHITI_", "XDG_")
+_SETTINGS = (
+    "PPS_",
+    "NEO4J_",
+    "OPENAI_",
+    "ANTHROPIC_",
+    "GEMINI_",
+    "GOOGLE_",
+    "GROQ_",
+    "OLLAMA_",
+    "GRAPHITI_",
+    "XDG_",
+)
 _NEO4J_TIMEOUT_S = 600  # the first of them waits for the download and the start
 
 gc.disable()  # until all tests are collected: it would look through every library a dozen times
-settings.register_profile("pps", deadline=None, max_examples=sized(30, 100))  # a busy machine is not a defect
+settings.register_profile(
+    "pps", deadline=None, max_examples=sized(30, 100)
+)  # a busy machine is not a defect
 settings.load_profile("pps")
 
 _HERE = Path(__file__).parent
@@ -41,7 +54,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     Those on Neo4j come first, then the folders in the order of their names: no side waits for a long test at the end.
     """
     if not LONG:
-        config.hook.pytest_deselected(items=[item for item in items if _only_in_the_long_form(item)])
+        config.hook.pytest_deselected(
+            items=[item for item in items if _only_in_the_long_form(item)]
+        )
         items[:] = [item for item in items if not _only_in_the_long_form(item)]
     items.sort(key=_is_embedded)
     for item in items:
@@ -66,10 +81,14 @@ def _only_in_the_long_form(item: pytest.Item) -> bool:
         isinstance(one, str) and one == "neo4j"
         for one in getattr(getattr(item, "callspec", None), "params", {}).values()
     )
-    integration = item.path.is_relative_to(_HERE / "integration") and item.path.parent.name != "graph_store"
+    integration = (
+        item.path.is_relative_to(_HERE / "integration") and item.path.parent.name != "graph_store"
+    )
     measuring = item.path.stem == "test_bench"
     above = integration and item.path.stem not in _ON_BOTH_STORES
-    return by_parameter and (measuring or above or item.get_closest_marker("beside_the_graph") is not None)
+    return by_parameter and (
+        measuring or above or item.get_closest_marker("beside_the_graph") is not None
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -111,11 +130,15 @@ def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jServ
 @pytest.fixture(params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     """Settings of a fresh data folder on each store, with the deterministic embedder."""
-    found = Settings(home=tmp_path / "home", store=request.param, embedder=EmbedderSettings(name="hash"))
+    found = Settings(
+        home=tmp_path / "home", store=request.param, embedder=EmbedderSettings(name="hash")
+    )
     if request.param == "embedded":
         return found
     server: Neo4jServer = request.getfixturevalue("neo4j_server")
-    neo4j = Neo4jSettings(uri=server.uri, user=server.user, password=server.password, database=server.database)
+    neo4j = Neo4jSettings(
+        uri=server.uri, user=server.user, password=server.password, database=server.database
+    )
     return found.model_copy(update={"neo4j": neo4j})
 
 

@@ -37,7 +37,10 @@ def _quality(report: Mapping[str, Any]) -> str:
         f"| {name} | " + " | ".join(f"{found['all'][figure]:.1f}" for figure in _SHOWN) + " |"
         for name, found in systems(report).items()
     ]
-    questions, turns = systems(report)["pps"]["all"]["questions"], sum(one["turns"] for one in report["data"])
+    questions, turns = (
+        systems(report)["pps"]["all"]["questions"],
+        sum(one["turns"] for one in report["data"]),
+    )
     caption = f"{questions:,} questions, {turns:,} turns, {len(report['data'])} memories, percent:"
     header = ["| | " + " | ".join(_SHOWN) + " |", "| --- |" + " ---: |" * len(_SHOWN)]
     return "\n".join([caption, "", *header, *rows])
@@ -52,7 +55,9 @@ _BLOCKS: dict[str, Callable[[Mapping[str, Any]], str]] = dict.fromkeys(QUALITY, 
 def write() -> None:
     """Bring every document up to date, the benchmarks' own pages first."""
     for file in RESULTS.glob("quality*.json"):
-        file.with_suffix(".md").write_text(markdown(json.loads(file.read_text("utf-8")), file.stem), "utf-8")
+        file.with_suffix(".md").write_text(
+            markdown(json.loads(file.read_text("utf-8")), file.stem), "utf-8"
+        )
     for document in DOCUMENTS:
         text = document.read_text("utf-8")
         if filled(text) != text:

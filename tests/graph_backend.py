@@ -60,7 +60,9 @@ class Neo4jBackend(Backend):
 
     async def open(self) -> None:
         server = self._server
-        self._pool: Neo4jPool = await open_neo4j(server.uri, server.user, server.password, server.database)
+        self._pool: Neo4jPool = await open_neo4j(
+            server.uri, server.user, server.password, server.database
+        )
 
     async def close(self) -> None:
         await self._pool.close()

@@ -40,19 +40,33 @@ TRANSCRIPT: list[Any] = [
     entry(
         "assistant",
         "u-6",
-        [{"type": "tool_use", "id": "t-1", "name": "Bash", "input": {"command": "ls", "description": "List files"}}],
+        [
+            {
+                "type": "tool_use",
+                "id": "t-1",
+                "name": "Bash",
+                "input": {"command": "ls", "description": "List files"},
+            }
+        ],
         message="m1",
     ),
     entry("user", "u-7", [{"type": "tool_result", "tool_use_id": "t-1", "content": "prices.md"}]),
     "{not json",
-    entry("assistant", "u-8", [{"type": "text", "text": "It is there."}], timestamp="2026-03-01T09:05:00Z"),
+    entry(
+        "assistant",
+        "u-8",
+        [{"type": "text", "text": "It is there."}],
+        timestamp="2026-03-01T09:05:00Z",
+    ),
     entry("user", "u-10", "The whole talk, retold.", isCompactSummary=True),
     entry("user", "u-11", "Look at teas.", isSidechain=True, agentId="a1"),
     {"type": "system", "subtype": "compact_boundary", "sessionId": SESSION, "uuid": "u-12"},
 ]
 
 
-def node(name: str, parent: str | None, message: dict[str, Any] | None, *children: str) -> dict[str, Any]:
+def node(
+    name: str, parent: str | None, message: dict[str, Any] | None, *children: str
+) -> dict[str, Any]:
     """Return one node of a ChatGPT conversation's tree."""
     return {"id": name, "message": message, "parent": parent, "children": list(children)}
 
@@ -60,7 +74,13 @@ def node(name: str, parent: str | None, message: dict[str, Any] | None, *childre
 def said(uuid: str, role: str, *parts: Any, **more: Any) -> dict[str, Any]:
     """Return one message of ChatGPT."""
     content = {"content_type": "text", "parts": list(parts)}
-    return {"id": uuid, "author": {"role": role}, "content": content, "create_time": 1_700_000_000.5, **more}
+    return {
+        "id": uuid,
+        "author": {"role": role},
+        "content": content,
+        "create_time": 1_700_000_000.5,
+        **more,
+    }
 
 
 CHATGPT: list[Any] = [
@@ -77,11 +97,22 @@ CHATGPT: list[Any] = [
             "c": node("c", "a", said("m3", "assistant", "search(tea)", recipient="browser"), "t"),
             "t": node("t", "c", said("m4", "tool", "a long page"), "d"),
             "d": node(
-                "d", "t", said("m5", "assistant", "Two minutes.", {"content_type": "image_asset_pointer", "asset": "x"})
+                "d",
+                "t",
+                said(
+                    "m5",
+                    "assistant",
+                    "Two minutes.",
+                    {"content_type": "image_asset_pointer", "asset": "x"},
+                ),
             ),
         },
     },
-    {"title": None, "id": "c-2", "mapping": {"a": node("a", None, said("n1", "user", "Only this."))}},
+    {
+        "title": None,
+        "id": "c-2",
+        "mapping": {"a": node("a", None, said("n1", "user", "Only this."))},
+    },
 ]
 
 CLAUDE: list[Any] = [
@@ -97,7 +128,9 @@ CLAUDE: list[Any] = [
                 "text": "How hot?",
                 "content": [{"type": "text", "text": "How hot must the oven be?"}],
                 "created_at": "2026-01-02T10:00:01Z",
-                "attachments": [{"file_name": "oven.txt", "extracted_content": "Oven: 250 degrees."}],
+                "attachments": [
+                    {"file_name": "oven.txt", "extracted_content": "Oven: 250 degrees."}
+                ],
                 "files": [{"file_name": "oven.png"}],
             },
             {
@@ -144,7 +177,13 @@ OPENMEMORY: dict[str, Any] = {
             "category_ids": ["cat-1"],
             "app_id": "x",
         },
-        {"id": "o-2", "content": "Old", "state": "deleted", "created_at": "2026-02-01T08:00:00+00:00", "app_id": "x"},
+        {
+            "id": "o-2",
+            "content": "Old",
+            "state": "deleted",
+            "created_at": "2026-02-01T08:00:00+00:00",
+            "app_id": "x",
+        },
     ],
 }
 
@@ -201,7 +240,9 @@ CHAT: list[Any] = [
 def lines(path: Path, values: list[Any]) -> Path:
     """Write a file of JSON lines; a text is written as it is."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("\n".join(one if isinstance(one, str) else json.dumps(one) for one in values) + "\n")
+    path.write_text(
+        "\n".join(one if isinstance(one, str) else json.dumps(one) for one in values) + "\n"
+    )
     return path
 
 
@@ -230,7 +271,9 @@ def note(path: Path, text: str) -> Path:
 
 def without_rights() -> None:
     """Let this thread open what its user may open, and no more, also where that is root."""
-    capabilities = (ctypes.c_uint32 * 6)()  # effective, permitted and inheritable, twice: none of them
+    capabilities = (
+        ctypes.c_uint32 * 6
+    )()  # effective, permitted and inheritable, twice: none of them
     ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(0x20080522, 0), capabilities)
 
 

@@ -13,7 +13,9 @@ DIMENSION = 64
 FINGERPRINT = Fingerprint("test-model", DIMENSION, "mean")
 
 
-def clustered(rows: int, queries: int, *, dimension: int = DIMENSION, seed: int = 7) -> tuple[Matrix, Matrix]:
+def clustered(
+    rows: int, queries: int, *, dimension: int = DIMENSION, seed: int = 7
+) -> tuple[Matrix, Matrix]:
     """Return unit vectors around Zipf-sized clusters on a low-dimensional surface, and queries like them."""
     random = np.random.default_rng(seed)
     latent, clusters = 48, 200
@@ -32,10 +34,15 @@ def clustered(rows: int, queries: int, *, dimension: int = DIMENSION, seed: int 
 
 def rows_of(vectors: Matrix, *, parts: int = 1, start: int = 0) -> list[VectorRow]:
     """Return rows ``o0``, ``o1``, …, each owner with so many parts."""
-    return [VectorRow(f"o{start + at // parts}", at % parts, vector) for at, vector in enumerate(vectors)]
+    return [
+        VectorRow(f"o{start + at // parts}", at % parts, vector)
+        for at, vector in enumerate(vectors)
+    ]
 
 
-def best(vectors: Matrix, probe: Matrix, k: int, *, parts: int = 1, allowed: set[str] | None = None) -> list[str]:
+def best(
+    vectors: Matrix, probe: Matrix, k: int, *, parts: int = 1, allowed: set[str] | None = None
+) -> list[str]:
     """Return the ``k`` owners that are truly nearest, by scoring every row."""
     owners: dict[str, float] = {}
     for at, score in enumerate((vectors @ probe).tolist()):

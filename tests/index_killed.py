@@ -23,7 +23,9 @@ def vector(at: int) -> Vector:
 
 
 def doc(at: int) -> IndexDoc:
-    return IndexDoc("episode", f"o{at}", "episodes", f"zebra number{at}", vectors=vector(at).reshape(1, -1))
+    return IndexDoc(
+        "episode", f"o{at}", "episodes", f"zebra number{at}", vectors=vector(at).reshape(1, -1)
+    )
 
 
 async def opened(folder: Path, in_memory: int) -> EntityIndexes:
@@ -38,8 +40,12 @@ async def write(folder: Path, start: int, in_memory: int) -> None:
     while True:
         count = int(random.integers(1, 600))
         older = [doc(int(one)) for one in random.integers(0, at, 3)] if at else []
-        await indexes.apply([*map(doc, range(at, at + count)), *older], [("episodes", f"dropped{at}")])
-        await indexes.apply([IndexDoc("episode", f"dropped{at}", "episodes", "gone", vectors=vector(at)[None])])
+        await indexes.apply(
+            [*map(doc, range(at, at + count)), *older], [("episodes", f"dropped{at}")]
+        )
+        await indexes.apply(
+            [IndexDoc("episode", f"dropped{at}", "episodes", "gone", vectors=vector(at)[None])]
+        )
         at += count
         print(at, flush=True)  # noqa: T201 - read by the test
 
@@ -52,12 +58,19 @@ async def check(folder: Path, acknowledged: int, in_memory: int) -> None:
     assert held is not None
     assert not wanted - held, f"{len(wanted - held)} of {acknowledged} have no vector"
     assert not wanted - text, f"{len(wanted - text)} of {acknowledged} have no text"
-    for at in {*range(0, acknowledged, max(1, acknowledged // 100)), *range(max(0, acknowledged - 20), acknowledged)}:
+    for at in {
+        *range(0, acknowledged, max(1, acknowledged // 100)),
+        *range(max(0, acknowledged - 20), acknowledged),
+    }:
         hits = await indexes.vector_search("episodes", vector(at), 2)
-        assert f"o{at}" in {hit.owner for hit in hits if hit.similarity > 0.999}, f"o{at} is not found by its vector"
+        assert f"o{at}" in {hit.owner for hit in hits if hit.similarity > 0.999}, (
+            f"o{at} is not found by its vector"
+        )
         assert (await indexes.text_search("episodes", f"number{at}", 1))[0].owner == f"o{at}"
     await indexes.close()
 
 
 if __name__ == "__main__":
-    asyncio.run({"write": write, "check": check}[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:5])))
+    asyncio.run(
+        {"write": write, "check": check}[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:5]))
+    )

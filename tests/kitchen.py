@@ -25,12 +25,38 @@ def vectors_of(items: list[Node] | list[Fact]) -> dict[str, Vector]:
 
 async def saved_kitchen(store: GraphStore) -> tuple[list[Node], list[Fact], Episode]:
     names = ("Mira", "espresso machine", "green tea", "kitchen")
-    nodes = [Node(new_id(), name, T0, kind="Person" if name == "Mira" else "Thing", tags=("home",)) for name in names]
+    nodes = [
+        Node(new_id(), name, T0, kind="Person" if name == "Mira" else "Thing", tags=("home",))
+        for name in names
+    ]
     mira, machine, tea, kitchen = nodes
     facts = [
-        Fact(new_id(), mira.uuid, tea.uuid, "DRINKS", "Mira drinks green tea at dawn", T0, valid_at=T0),
-        Fact(new_id(), machine.uuid, kitchen.uuid, "STANDS_IN", "The espresso machine stands in the kitchen", T0),
-        Fact(new_id(), mira.uuid, machine.uuid, "REPAIRED", "Mira repaired the espresso machine", T0, valid_at=T0),
+        Fact(
+            new_id(),
+            mira.uuid,
+            tea.uuid,
+            "DRINKS",
+            "Mira drinks green tea at dawn",
+            T0,
+            valid_at=T0,
+        ),
+        Fact(
+            new_id(),
+            machine.uuid,
+            kitchen.uuid,
+            "STANDS_IN",
+            "The espresso machine stands in the kitchen",
+            T0,
+        ),
+        Fact(
+            new_id(),
+            mira.uuid,
+            machine.uuid,
+            "REPAIRED",
+            "Mira repaired the espresso machine",
+            T0,
+            valid_at=T0,
+        ),
     ]
     episode = Episode(new_id(), "turn", "Mira drank green tea beside the espresso machine.", T0, T0)
     await store.save_nodes(nodes, vectors_of(nodes))

@@ -43,18 +43,33 @@ def _combined(prompt: str) -> Answer:
 
 
 def _extracted_entities(prompt: str) -> Answer:
-    text = _section(prompt, "CURRENT MESSAGE") or _section(prompt, "TEXT") or _section(prompt, "JSON")
+    text = (
+        _section(prompt, "CURRENT MESSAGE") or _section(prompt, "TEXT") or _section(prompt, "JSON")
+    )
     return {"extracted_entities": _entities(list(_facts(text)))}
 
 
 def _edges(prompt: str) -> Answer:
     text = _section(prompt, "CURRENT_MESSAGE")
-    when = _section(prompt, "REFERENCE_TIME").split("#")[0].strip().replace("+00:00", "Z").replace(" ", "T")
-    return {"edges": [{**_edge(fact), "valid_at": when or None, "invalid_at": None} for fact in _facts(text)]}
+    when = (
+        _section(prompt, "REFERENCE_TIME")
+        .split("#")[0]
+        .strip()
+        .replace("+00:00", "Z")
+        .replace(" ", "T")
+    )
+    return {
+        "edges": [
+            {**_edge(fact), "valid_at": when or None, "invalid_at": None} for fact in _facts(text)
+        ]
+    }
 
 
 def _entity_resolutions(prompt: str) -> Answer:
-    existing = {item["name"].casefold(): item["candidate_id"] for item in _json(_section(prompt, "EXISTING ENTITIES"))}
+    existing = {
+        item["name"].casefold(): item["candidate_id"]
+        for item in _json(_section(prompt, "EXISTING ENTITIES"))
+    }
     return {
         "entity_resolutions": [
             {
@@ -72,13 +87,19 @@ def _edge_duplicate(prompt: str) -> Answer:
     candidates = ast.literal_eval(_section(prompt, "FACT INVALIDATION CANDIDATES") or "[]")
     new = _section(prompt, "NEW FACT")
     same = [item["idx"] for item in old if item["fact"].casefold() == new.casefold()]
-    ended = [item["idx"] for item in (*old, *candidates) if item["idx"] not in same and _ends(new, item["fact"])]
+    ended = [
+        item["idx"]
+        for item in (*old, *candidates)
+        if item["idx"] not in same and _ends(new, item["fact"])
+    ]
     return {"duplicate_facts": same, "contradicted_facts": ended}
 
 
 def _timestamps(prompt: str) -> Answer:
     facts = _json(_section(prompt, "FACTS"))
-    return {"timestamps": [{"valid_at": fact["reference_time"], "invalid_at": None} for fact in facts]}
+    return {
+        "timestamps": [{"valid_at": fact["reference_time"], "invalid_at": None} for fact in facts]
+    }
 
 
 def _timestamp(prompt: str) -> Answer:
@@ -89,8 +110,17 @@ def _summaries(prompt: str) -> Answer:
     text = _section(prompt, "MESSAGES") or _section(prompt, "EPISODES")
     said = {fact["fact"]: (fact["subject"], fact["object"]) for fact in _facts(text)}
     entities = _json(_section(prompt, "ENTITIES"))
-    about = {item["name"]: [fact for fact, ends in said.items() if item["name"] in ends] for item in entities}
-    return {"summaries": [{"name": name, "summary": f"{'. '.join(facts)}."} for name, facts in about.items() if facts]}
+    about = {
+        item["name"]: [fact for fact, ends in said.items() if item["name"] in ends]
+        for item in entities
+    }
+    return {
+        "summaries": [
+            {"name": name, "summary": f"{'. '.join(facts)}."}
+            for name, facts in about.items()
+            if facts
+        ]
+    }
 
 
 def _summary(prompt: str) -> Answer:
@@ -107,9 +137,19 @@ def _beliefs(prompt: str) -> Answer:
     records, _ = json.JSONDecoder().raw_decode(prompt, prompt.index('[{"number"'))
     cases = [one for one in records if one["type"] == "Experience"]
     old = next((one["number"] for one in records if one["type"] == "Belief"), None)
-    cites = [99] if any("number 99" in one["content"] for one in cases) else [one["number"] for one in cases]
+    cites = (
+        [99]
+        if any("number 99" in one["content"] for one in cases)
+        else [one["number"] for one in cases]
+    )
     said = f"Queues fill, as {len(cases)} cases show."
-    belief = {"content": said, "confidence": 0.9, "domain": "technical", "cites": cites, "supersedes": old}
+    belief = {
+        "content": said,
+        "confidence": 0.9,
+        "domain": "technical",
+        "cites": cites,
+        "supersedes": old,
+    }
     return {"beliefs": [belief]}
 
 

@@ -106,13 +106,17 @@ class ModelServer:
 
 def reading_by(base_url: str) -> ExtractorSettings:
     """Return the settings of texts that the model at an address reads."""
-    return ExtractorSettings(mode="model", provider="compatible", model="m", base_url=base_url, timeout_s=20)
+    return ExtractorSettings(
+        mode="model", provider="compatible", model="m", base_url=base_url, timeout_s=20
+    )
 
 
 @contextlib.asynccontextmanager
 async def memory_read_by(settings: Settings, server: ModelServer) -> AsyncIterator[Memory]:
     """Open an entity's memory whose texts a model reads."""
-    async with App.open(settings.model_copy(update={"extractor": reading_by(server.base_url)})) as app:
+    async with App.open(
+        settings.model_copy(update={"extractor": reading_by(server.base_url)})
+    ) as app:
         await app.create("ana")
         async with app.memory("ana") as memory:
             yield memory
@@ -128,7 +132,9 @@ def model_server(**settings: Any) -> Iterator[ModelServer]:
 
     httpd = _Server(("127.0.0.1", 0), Handler)
     model.url = f"http://127.0.0.1:{httpd.server_address[1]}"
-    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, name="model-server")
+    thread = threading.Thread(
+        target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, name="model-server"
+    )
     thread.start()
     try:
         yield model
@@ -150,7 +156,9 @@ class _Server(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # head and body are two writes; the second would wait 40 ms for the first
+    disable_nagle_algorithm = (
+        True  # head and body are two writes; the second would wait 40 ms for the first
+    )
     server_model: ModelServer
 
     def log_message(self, format: str, *args: object) -> None:
@@ -177,10 +185,18 @@ class _Handler(BaseHTTPRequestHandler):
             self._break(mode)
         elif mode in _REFUSALS:
             code, problem = _REFUSALS[mode]
-            self._send(code, {"error": {"message": problem, "type": problem, "code": code, "status": problem}}, mode)
+            self._send(
+                code,
+                {"error": {"message": problem, "type": problem, "code": code, "status": problem}},
+                mode,
+            )
         elif mode == "quota_spent":
             said = {"message": "You exceeded your current quota.", "param": None}
-            self._send(429, {"error": {**said, "type": "insufficient_quota", "code": "insufficient_quota"}}, mode)
+            self._send(
+                429,
+                {"error": {**said, "type": "insufficient_quota", "code": "insufficient_quota"}},
+                mode,
+            )
         elif mode == "not_json":
             self._send_bytes(200, b"<html>busy</html>", {"content-type": "text/html"})
         else:
@@ -188,7 +204,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, code: int, body: dict[str, Any], mode: Mode) -> None:
         extra = {"retry-after": self.server_model.retry_after} if mode == "rate_limited" else {}
-        self._send_bytes(code, json.dumps(body).encode(), {"content-type": "application/json", **extra})
+        self._send_bytes(
+            code, json.dumps(body).encode(), {"content-type": "application/json", **extra}
+        )
 
     def _send_bytes(self, code: int, data: bytes, headers: dict[str, str]) -> None:
         self.send_response(code)
@@ -200,7 +218,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _break(self, mode: Mode) -> None:
         if mode == "cut":
-            self.wfile.write(b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{"a":')
+            self.wfile.write(
+                b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{"a":'
+            )
             self.wfile.flush()
         self.close_connection = True
         with contextlib.suppress(OSError):
@@ -255,7 +275,10 @@ def _chat(body: dict[str, Any], mode: Mode) -> dict[str, Any]:
             {
                 "index": 0,
                 "finish_reason": "stop",
-                "message": {"role": "assistant", "content": _said(schema.get("properties", {}), prompt, mode)},
+                "message": {
+                    "role": "assistant",
+                    "content": _said(schema.get("properties", {}), prompt, mode),
+                },
             }
         ],
         "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
@@ -273,7 +296,13 @@ def _response(body: dict[str, Any], mode: Mode) -> dict[str, Any]:
         "status": "completed",
         "model": body["model"],
         "output": [
-            {"type": "message", "id": "msg_1", "status": "completed", "role": "assistant", "content": [text]},
+            {
+                "type": "message",
+                "id": "msg_1",
+                "status": "completed",
+                "role": "assistant",
+                "content": [text],
+            },
         ],
         "parallel_tool_calls": True,
         "tool_choice": "auto",
@@ -289,7 +318,9 @@ def _response(body: dict[str, Any], mode: Mode) -> dict[str, Any]:
 
 
 def _message(body: dict[str, Any], mode: Mode) -> dict[str, Any]:
-    prompt = "\n".join([_text(body.get("system", "")), *(_text(each["content"]) for each in body["messages"])])
+    prompt = "\n".join(
+        [_text(body.get("system", "")), *(_text(each["content"]) for each in body["messages"])]
+    )
     tool = body["tools"][0]
     text = _said(tool["input_schema"].get("properties", {}), prompt, mode)
     used = {"type": "tool_use", "id": "toolu_1", "name": tool["name"], "input": {}}
@@ -316,7 +347,13 @@ def _generated(body: dict[str, Any], mode: Mode) -> dict[str, Any]:
     schema = config.get("responseSchema") or config.get("responseJsonSchema") or {}
     text = _said(schema.get("properties", {}), prompt, mode)
     return {
-        "candidates": [{"index": 0, "finishReason": "STOP", "content": {"role": "model", "parts": [{"text": text}]}}],
+        "candidates": [
+            {
+                "index": 0,
+                "finishReason": "STOP",
+                "content": {"role": "model", "parts": [{"text": text}]},
+            }
+        ],
         "usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 5, "totalTokenCount": 15},
         "modelVersion": "scripted",
     }
@@ -330,7 +367,11 @@ def _embeddings(body: dict[str, Any], mode: Mode, dimension: int) -> dict[str, A
         rows = np.zeros_like(rows)
     form = body.get("encoding_format", "float")
     data = [
-        {"object": "embedding", "index": 0 if mode == "wrong_index" else at, "embedding": _coded(row, form)}
+        {
+            "object": "embedding",
+            "index": 0 if mode == "wrong_index" else at,
+            "embedding": _coded(row, form),
+        }
         for at, row in enumerate(rows)
     ]
     # A server may answer in any order: the index says which is which.
@@ -344,11 +385,17 @@ def _embeddings(body: dict[str, Any], mode: Mode, dimension: int) -> dict[str, A
 
 
 def _coded(row: np.ndarray[Any, np.dtype[np.float32]], form: str) -> str | list[float]:
-    return base64.b64encode(row.tobytes()).decode() if form == "base64" else [float(number) for number in row]
+    return (
+        base64.b64encode(row.tobytes()).decode()
+        if form == "base64"
+        else [float(number) for number in row]
+    )
 
 
 def _text(content: str | list[dict[str, Any]]) -> str:
-    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+    return (
+        content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+    )
 
 
 def _schema_in(prompt: str) -> dict[str, Any]:

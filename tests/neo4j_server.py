@@ -19,7 +19,9 @@ PLANNED_ONCE = "dbms.cypher.min_replan_interval=1h"
 """Tests fill and empty their groups all the time; planning statements anew for that was half of the server's work."""
 
 # Read before any test cleans it: Java and Maven are found as the person who runs the tests has them.
-_ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith(("PPS_", "NEO4J_"))}
+_ENVIRONMENT = {
+    name: value for name, value in os.environ.items() if not name.startswith(("PPS_", "NEO4J_"))
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +57,19 @@ def start_neo4j(data: Path, *, port: int = 0, password: str = "") -> Neo4jServer
     password = password or secrets.token_urlsafe(12)
     data.mkdir(parents=True, exist_ok=True)
     conf = data / "tests.conf"
-    conf.write_text(f"{(SCRIPT.parent.parent / 'config/neo4j/neo4j.conf').read_text()}\n{PLANNED_ONCE}\n")
-    words = ("start", "--json", "--data", str(data), "--port", str(port), "--with-pid", str(os.getpid()))
+    conf.write_text(
+        f"{(SCRIPT.parent.parent / 'config/neo4j/neo4j.conf').read_text()}\n{PLANNED_ONCE}\n"
+    )
+    words = (
+        "start",
+        "--json",
+        "--data",
+        str(data),
+        "--port",
+        str(port),
+        "--with-pid",
+        str(os.getpid()),
+    )
     words += ("--conf", str(conf))
     answer = neo4j_script(*words, NEO4J_PASSWORD=password, JDK_JAVA_OPTIONS=QUICK)
     if answer.returncode:

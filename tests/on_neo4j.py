@@ -14,12 +14,16 @@ _EDGES = f"MATCH ()-[r]->() WHERE {_ANY.format('r')} RETURN [type(r)] + keys(r) 
 async def anything_of(settings: Settings, word: str) -> list[object]:
     """Return labels and keys of every node and relationship with a property that holds a word, in any index too."""
     found = settings.neo4j
-    async with AsyncGraphDatabase.driver(found.uri, auth=(found.user, found.password.get_secret_value())) as driver:
+    async with AsyncGraphDatabase.driver(
+        found.uri, auth=(found.user, found.password.get_secret_value())
+    ) as driver:
         rows: list[object] = []
         for statement in (_NODES, _EDGES):
             answer = await driver.execute_query(statement, word=word, database_=found.database)
             rows += [record["found"] for record in answer.records]
-        shown = await driver.execute_query("SHOW FULLTEXT INDEXES YIELD name, entityType", database_=found.database)
+        shown = await driver.execute_query(
+            "SHOW FULLTEXT INDEXES YIELD name, entityType", database_=found.database
+        )
         for record in shown.records:
             kind = "Nodes" if record["entityType"] == "NODE" else "Relationships"
             hits = await driver.execute_query(

@@ -51,7 +51,11 @@ def _squad(served: Served) -> None:
         "risk_level": "low",
         "implementation_steps": ["Tell all members", "Measure for a month"],
     }
-    made = {"type": "WorkflowImprovement", "title": "Hand over in writing", "content": "Each handoff is a task."}
+    made = {
+        "type": "WorkflowImprovement",
+        "title": "Hand over in writing",
+        "content": "Each handoff is a task.",
+    }
     made = {**made, "fields": fields, "cites": [copy]}
     kept = served.link.call("memory_store", "trio_jochi", made)["data"]["id"]
     served.link.call("proposal_submit", "trio_jochi", {"id": kept})
@@ -67,7 +71,9 @@ def main() -> None:
             for name, (address, until) in _VIEWS.items():
                 window.go(address, until)
                 _taken(window, name)
-            facts = served.link.call("timeline", "mira", {"about": "Wren", "limit": 100})["data"]["facts"]
+            facts = served.link.call("timeline", "mira", {"about": "Wren", "limit": 100})["data"][
+                "facts"
+            ]
             fact = next(one["id"] for one in facts if "walnuts" in one["text"])
             window.go(f"#/item/{fact}", ".turn")
             _taken(window, "page-fact")
@@ -80,7 +86,9 @@ def main() -> None:
                 iris.go("#/records/Task", ".board .card")
                 _taken(iris, "page-records")
             served.create("ana")
-            served.link.call("import", "", {"entity": "ana", "paths": [str(talk(Path(folder) / "talk.jsonl"))]})
+            served.link.call(
+                "import", "", {"entity": "ana", "paths": [str(talk(Path(folder) / "talk.jsonl"))]}
+            )
             with browser.window(served, "ana") as ana:
                 ana.go("#/turns", ".turn")
                 _taken(ana, "page-turns")
@@ -88,7 +96,9 @@ def main() -> None:
             with browser.window(served, "trio_kublai") as kublai:
                 kublai.go("#/squad/approvals", "ins")
                 _taken(kublai, "page-squad")
-            with browser.window(served, "mira", color_scheme="dark", viewport={"width": 390, "height": 800}) as phone:
+            with browser.window(
+                served, "mira", color_scheme="dark", viewport={"width": 390, "height": 800}
+            ) as phone:
                 phone.go(_QUESTION, ".channels")
                 _taken(phone, "page-phone")
 

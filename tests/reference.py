@@ -60,7 +60,9 @@ def _commands(command: click.Command, path: str) -> Iterator[str]:
 
 
 def _help(command: Any) -> str:
-    text = "\n\n".join(" ".join(part.split()) for part in (command.help or "").split("\n\n")).strip()
+    text = "\n\n".join(
+        " ".join(part.split()) for part in (command.help or "").split("\n\n")
+    ).strip()
     examples = "\n".join(getattr(command, "examples", ()))
     return f"{text}\n\n```bash\n{examples}\n```" if examples else text
 
@@ -69,7 +71,11 @@ def _parameters(command: Any) -> str:
     rows: list[str] = []
     for one in command.params:
         flags = (*one.opts, *one.secondary_opts)
-        names = ", ".join(f"`{name}`" for name in flags) if one.param_type_name == "option" else f"`{one.metavar}`"
+        names = (
+            ", ".join(f"`{name}`" for name in flags)
+            if one.param_type_name == "option"
+            else f"`{one.metavar}`"
+        )
         text = (getattr(one, "help", None) or "").replace("|", "\\|")
         rows.append(f"| {names} | {text} |")
     return "\n".join(["| argument | meaning |", "| --- | --- |", *rows]) if rows else ""
@@ -91,7 +97,9 @@ def shown(verb: Any) -> str:
         )
         if is_so
     ]
-    table = "\n".join(["| argument | meaning |", "| --- | --- |", *rows]) if rows else "No arguments."
+    table = (
+        "\n".join(["| argument | meaning |", "| --- | --- |", *rows]) if rows else "No arguments."
+    )
     return f"### `{verb.name}`\n\n{verb.description} ({', '.join(hints) or 'adds'})\n\n{table}"
 
 
@@ -99,7 +107,11 @@ def _about(schema: dict[str, Any]) -> str:
     text = str(schema.get("description", "")).replace("|", "\\|")
     bounds = [
         f"{label} {schema[key]}"
-        for key, label in (("minimum", "least"), ("maximum", "most"), ("maxLength", "characters at most"))
+        for key, label in (
+            ("minimum", "least"),
+            ("maximum", "most"),
+            ("maxLength", "characters at most"),
+        )
         if key in schema
     ]
     return " ".join([text, f"({', '.join(bounds)})" if bounds else ""]).strip()
@@ -108,7 +120,10 @@ def _about(schema: dict[str, Any]) -> str:
 def tools() -> str:
     """Return the file from which the bridge lists its tools: by audience and toolset."""
     found: dict[str, dict[str, list[Any]]] = {}
-    for audience, offered in (("entity", operations_for("entity", "member")), ("router", operations_for("router"))):
+    for audience, offered in (
+        ("entity", operations_for("entity", "member")),
+        ("router", operations_for("router")),
+    ):
         for one in offered.values():
             shown = tool(one).model_dump(mode="json", by_alias=True, exclude_none=True)
             found.setdefault(audience, {}).setdefault(one.toolset, []).append(shown)

@@ -32,7 +32,11 @@ def _some(draw: random.Random, signs: str, size: int) -> str:
 
 
 def _json(value: dict[str, object]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode()).decode().rstrip("=")
+    return (
+        base64.urlsafe_b64encode(json.dumps(value, separators=(",", ":")).encode())
+        .decode()
+        .rstrip("=")
+    )
 
 
 def _jwt(draw: random.Random) -> str:
@@ -44,18 +48,33 @@ TOKENS: dict[str, Callable[[random.Random], str]] = {
     "jwt": _jwt,
     "anthropic": lambda d: "sk-" + "ant-api03-" + _some(d, _LETTERS + "-_", 93) + "AA",
     "openai": lambda d: (
-        "sk-" + "proj-" + _some(d, _LETTERS + "-_", 74) + "T3Blbk" + "FJ" + _some(d, _LETTERS + "-_", 74)
+        "sk-"
+        + "proj-"
+        + _some(d, _LETTERS + "-_", 74)
+        + "T3Blbk"
+        + "FJ"
+        + _some(d, _LETTERS + "-_", 74)
     ),
-    "github fine": lambda d: "github" + "_pat_" + _some(d, _LETTERS, 22) + "_" + _some(d, _LETTERS, 59),
+    "github fine": lambda d: (
+        "github" + "_pat_" + _some(d, _LETTERS, 22) + "_" + _some(d, _LETTERS, 59)
+    ),
     "github": lambda d: "gh" + d.choice("pousr") + "_" + _some(d, _LETTERS, 36),
     "gitlab": lambda d: "gl" + "pat-" + _some(d, _LETTERS, 20),
     "npm": lambda d: "np" + "m_" + _some(d, _LETTERS, 36),
     "hugging face": lambda d: "h" + "f_" + _some(d, string.ascii_letters, 34),
     "google": lambda d: "AI" + "za" + _some(d, _LETTERS + "-_", 34) + d.choice(_LETTERS),
     "vault": lambda d: "hv" + "s." + _some(d, _LETTERS + "-_", 94),
-    "pps": lambda d: "pps_" + "e_" + _some(d, _HEX, 12) + "_" + _some(d, string.ascii_lowercase + string.digits, 48),
+    "pps": lambda d: (
+        "pps_"
+        + "e_"
+        + _some(d, _HEX, 12)
+        + "_"
+        + _some(d, string.ascii_lowercase + string.digits, 48)
+    ),
     "aws": lambda d: "AK" + "IA" + _some(d, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 16),
-    "slack": lambda d: f"xo{'xb'}-{d.randrange(10**11, 10**12)}-{d.randrange(10**11, 10**12)}-{_some(d, _LETTERS, 24)}",
+    "slack": lambda d: (
+        f"xo{'xb'}-{d.randrange(10**11, 10**12)}-{d.randrange(10**11, 10**12)}-{_some(d, _LETTERS, 24)}"
+    ),
     "stripe": lambda d: "sk" + "_live_" + _some(d, _LETTERS, 24),
     "digitalocean": lambda d: "do" + "p_v1_" + _some(d, _HEX, 64),
     "linear": lambda d: "lin" + "_api_" + _some(d, _LETTERS, 40),
@@ -94,7 +113,11 @@ def _odd(draw: random.Random) -> str:
 
 
 def _plain(draw: random.Random) -> str:
-    parts = (_some(draw, string.ascii_lowercase, 4), _some(draw, string.ascii_uppercase, 1), _some(draw, _LETTERS, 4))
+    parts = (
+        _some(draw, string.ascii_lowercase, 4),
+        _some(draw, string.ascii_uppercase, 1),
+        _some(draw, _LETTERS, 4),
+    )
     return f"{''.join(parts)}{draw.randrange(10, 99)}"
 
 

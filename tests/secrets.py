@@ -18,7 +18,11 @@ def _json(text: str) -> str:
 
 
 _JWT = ".".join(
-    (_json('{"alg":"HS256","typ":"JWT"}'), _json('{"sub":"1234567890"}'), "Sfl7Kxw9RJSMeKKF2QT4fwpMeJf36POk6yJVadQ")
+    (
+        _json('{"alg":"HS256","typ":"JWT"}'),
+        _json('{"sub":"1234567890"}'),
+        "Sfl7Kxw9RJSMeKKF2QT4fwpMeJf36POk6yJVadQ",
+    )
 )
 _DISCORD = ".".join((_json("123456789012345678"), "Gx1Y2z", "a1B2c3D4e5F6g7H8i9J0k1L2m3N"))
 
@@ -33,7 +37,9 @@ SECRETS: dict[str, tuple[str, str]] = {
     "GitLab Token": _alone("gl" + "pat-" + "a1B2c3D4e5F6g7H8i9J0"),
     "AWS Access Key": _alone("AK" + "IA" + "Z7Q2X9W4L1M8N5P3"),
     "Anthropic API Key": _alone("sk-" + "ant-api03-" + "a1B2_c3D4-" * 9 + "AA"),
-    "OpenAI Token": _alone("sk-" + "proj-" + "a1B2c3D4e5F6g7H8i9J0" + "T3Blbk" + "FJ" + "k1L2m3N4o5P6q7R8s9T0"),
+    "OpenAI Token": _alone(
+        "sk-" + "proj-" + "a1B2c3D4e5F6g7H8i9J0" + "T3Blbk" + "FJ" + "k1L2m3N4o5P6q7R8s9T0"
+    ),
     "Google API Key": _alone("AI" + "za" + "SyA1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q"),
     "Slack Token": _alone("xo" + "xb-123456789012-123456789012-a1B2c3D4e5F6g7H8"),
     "Stripe Access Key": _alone("sk" + "_live_" + "a1B2c3D4e5F6g7H8i9J0k1L2"),
@@ -47,7 +53,9 @@ SECRETS: dict[str, tuple[str, str]] = {
     "Twilio API Key": _alone("S" + "K" + "0a1b2c3d4e5f60718293a4b5c6d7e8f9"),
     "PPS Token": _alone("pps_" + "e_a1b2c3d4e5f6_" + "a1b2c3d4e5" * 4),
     "NPM Token": _alone("np" + "m_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"),
-    "Azure Storage Account access key": _alone("Account" + "Key=" + "a1B2c3D4e5F6g7H8" * 5 + "i9J0k1=="),
+    "Azure Storage Account access key": _alone(
+        "Account" + "Key=" + "a1B2c3D4e5F6g7H8" * 5 + "i9J0k1=="
+    ),
     "API Key": ('api_key = "f3a9c8b7e6d5a4f3b2c1d0e9"', "f3a9c8b7e6d5a4f3b2c1d0e9"),
     "Bearer Token": ("Authorization: Bearer abcDEF1234567890abcDEF12", "abcDEF1234567890abcDEF12"),
     "Password": ("password: hunter2-correct-horse", "hunter2-correct-horse"),
@@ -142,6 +150,8 @@ def holding(folder: Path) -> dict[str, str]:
     for file in (one for one in folder.rglob("*") if one.is_file()):
         data, name = file.read_bytes(), str(file.relative_to(folder))
         for part in PARTS:
-            if part in name or any(part.encode(code) in data for code in ("utf-8", "utf-16-le", "utf-32-le")):
+            if part in name or any(
+                part.encode(code) in data for code in ("utf-8", "utf-16-le", "utf-32-le")
+            ):
                 found[name] = part
     return found

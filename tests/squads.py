@@ -44,7 +44,9 @@ def write_squad(home: Path, name: str, text: str = TRIO) -> str:
     """Put a squad's file into a data folder; return its name."""
     folder = home / "squads"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.toml").write_text(text.replace('name = "trio"', f'name = "{name}"'), encoding="utf-8")
+    (folder / f"{name}.toml").write_text(
+        text.replace('name = "trio"', f'name = "{name}"'), encoding="utf-8"
+    )
     return name
 
 
@@ -57,7 +59,9 @@ class Team:
         self.calls = Calls(app)
 
     async def ask(self, member: str, name: str, **arguments: Any) -> dict[str, Any]:
-        return cast("dict[str, Any]", (await self.calls.answer(self.caller(member), name, arguments)).data)
+        return cast(
+            "dict[str, Any]", (await self.calls.answer(self.caller(member), name, arguments)).data
+        )
 
     def caller(self, member: str) -> Caller:
         return Caller.of_entity(self.squad.members[member].entity)

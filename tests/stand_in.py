@@ -31,7 +31,11 @@ def main(folder: Path) -> None:
     for one in script:
         if "do" in one:
             act(one["do"], folder)
-    facts = [{**one, "turns": one.get("turns") or numbers(turns, one["said"])} for one in script if "said" in one]
+    facts = [
+        {**one, "turns": one.get("turns") or numbers(turns, one["said"])}
+        for one in script
+        if "said" in one
+    ]
     answer = {"nodes": nodes(script), "facts": [one for one in facts if one["turns"]]}
     sys.stdout.write(f"Here it is:\n{json.dumps(answer)}")
 

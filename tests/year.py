@@ -8,7 +8,15 @@ from datetime import UTC, datetime, timedelta
 
 from pps.config.packs import shipped_pack
 from pps.core.kinds import Kinds
-from pps.core.record_values import Cite, Record, RecordGraph, RecordPage, RecordQuery, Relation, Transition
+from pps.core.record_values import (
+    Cite,
+    Record,
+    RecordGraph,
+    RecordPage,
+    RecordQuery,
+    Relation,
+    Transition,
+)
 from pps.core.values import JSON, Fact, Matrix
 from pps.records.named_query import Asked, Ground, Web
 
@@ -19,7 +27,12 @@ CONSTITUTION = Kinds([shipped_pack("constitution")])
 def record(name: str, kind: str, title: str = "", **more: object) -> Record:
     """Return a record; keywords that are no attributes of one are its fields."""
     known = {one: more.pop(one) for one in list(more) if one in Record.__slots__}
-    given: dict[str, object] = {"summary": f"{title or name}.", "created_at": WHEN, "updated_at": WHEN, **known}
+    given: dict[str, object] = {
+        "summary": f"{title or name}.",
+        "created_at": WHEN,
+        "updated_at": WHEN,
+        **known,
+    }
     fields: dict[str, JSON] = dict(more.items())  # type: ignore[misc]
     return Record(id=name, kind=kind, title=title or name, fields=fields, **given)  # type: ignore[arg-type]
 
@@ -72,7 +85,11 @@ def ground(
     """Return what queries read of a shelf; ``near`` is what is like any text, ``vectors`` what any texts embed to."""
 
     async def similar(text: str, kinds: Sequence[str], limit: int) -> Mapping[str, float]:
-        return {one: score for one, score in (near or {}).items() if shelf.now.records[one].kind in kinds}
+        return {
+            one: score
+            for one, score in (near or {}).items()
+            if shelf.now.records[one].kind in kinds
+        }
 
     async def embed(texts: Sequence[str]) -> Matrix | None:
         return vectors
@@ -100,17 +117,39 @@ def year() -> RecordGraph:
         record("mornings", "Initiative", "Mornings"),
         record("book", "Project", "The thesis as a book"),
         record(
-            "chapter", "Task", "Write chapter two", state="todo", priority="p1", effort_hours=6, due_date="2026-03-03"
+            "chapter",
+            "Task",
+            "Write chapter two",
+            state="todo",
+            priority="p1",
+            effort_hours=6,
+            due_date="2026-03-03",
         ),
         record(
-            "figures", "Task", "Draw the figures", state="todo", priority="p0", effort_hours=2, due_date="2026-03-03"
+            "figures",
+            "Task",
+            "Draw the figures",
+            state="todo",
+            priority="p0",
+            effort_hours=2,
+            due_date="2026-03-03",
         ),
         record("proofs", "Task", "Read the proofs", state="in_progress", due_date="2026-03-02"),
         record("bill", "Task", "Pay the bill", state="done", due_date="2026-03-02"),
         record("later", "Task", "Hand it in", state="todo", due_date="2026-03-08"),
-        record("desk", "Decision", "Rent a desk", roi={"total": 0.7}, decided_at="2026-01-10T09:00:00Z"),
-        record("car", "Decision", "Buy a car", roi={"total": -0.4}, decided_at="2026-02-10T09:00:00Z"),
-        record("bike", "Decision", "Buy a bicycle", roi={"total": 0.9}, decided_at="2025-02-10T09:00:00Z"),
+        record(
+            "desk", "Decision", "Rent a desk", roi={"total": 0.7}, decided_at="2026-01-10T09:00:00Z"
+        ),
+        record(
+            "car", "Decision", "Buy a car", roi={"total": -0.4}, decided_at="2026-02-10T09:00:00Z"
+        ),
+        record(
+            "bike",
+            "Decision",
+            "Buy a bicycle",
+            roi={"total": 0.9},
+            decided_at="2025-02-10T09:00:00Z",
+        ),
         record("open", "Decision", "Move in June"),
         record("pages", "Metric", "Pages written", unit="pages", direction="up"),
         record("day1", "Observation", "Day one", observed_at="2026-02-20T20:00:00Z", value=2),

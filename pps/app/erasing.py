@@ -22,7 +22,10 @@ class Erasing:
     """
 
     def __init__(
-        self, registry: Registry, shared: Shared, gate: Callable[[str], AbstractAsyncContextManager[None]]
+        self,
+        registry: Registry,
+        shared: Shared,
+        gate: Callable[[str], AbstractAsyncContextManager[None]],
     ) -> None:
         self._deletions = registry.deletions
         self._shared = shared
@@ -56,8 +59,12 @@ class Erasing:
         try:
             await asyncio.to_thread(self._deletions.remove_files, deletion)
             if deletion.store == "neo4j":
-                await erase(deletion.entity, (await self._shared.server()).driver(), self._shared.counters)
+                await erase(
+                    deletion.entity, (await self._shared.server()).driver(), self._shared.counters
+                )
             await asyncio.to_thread(self._deletions.end, deletion)
         except PPSError as error:
             kind = StoreUnavailable if error.retryable else StoreError
-            raise kind(f"the deletion of {deletion.entity.name} is begun and not finished: {error.message}") from error
+            raise kind(
+                f"the deletion of {deletion.entity.name} is begun and not finished: {error.message}"
+            ) from error

@@ -19,7 +19,14 @@ from pps.app.shared import Shared, open_shared
 from pps.config import Settings
 from pps.config.packs import load_packs, packs_together
 from pps.core import time
-from pps.core.errors import InvalidRequest, PPSError, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
+from pps.core.errors import (
+    InvalidRequest,
+    PPSError,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+    UnknownEntity,
+)
 from pps.core.gates import Gates
 from pps.core.ids import EntityId
 from pps.core.kinds import Kinds
@@ -72,7 +79,9 @@ class App:
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def open(cls, settings: Settings, *, embedder: Embedder | None = None) -> AsyncGenerator[App]:
+    async def open(
+        cls, settings: Settings, *, embedder: Embedder | None = None
+    ) -> AsyncGenerator[App]:
         """Open the registry and what all memories share, finish deletions; close every memory at the end.
 
         An ``embedder`` takes the place of the one that the settings name; it is closed at the end.
@@ -81,7 +90,9 @@ class App:
             ConfigError: A setting cannot be used.
             StoreUnavailable: The data folder or the configured server cannot be reached.
         """
-        registry = await asyncio.to_thread(Registry, settings.home, Redactor(on=settings.redaction == "on").label)
+        registry = await asyncio.to_thread(
+            Registry, settings.home, Redactor(on=settings.redaction == "on").label
+        )
         async with open_shared(settings, embedder) as shared:
             app = cls(settings, registry, shared)
             for name, why in (await app.finish_deletions()).items():
@@ -107,12 +118,20 @@ class App:
         names = await asyncio.to_thread(packs_together, self.settings.home, packs)
         async with self._gate(name):
             await self._erasing.finished(name)
-            entry = await asyncio.to_thread(self.registry.register, name, store=store or self.settings.store)
+            entry = await asyncio.to_thread(
+                self.registry.register, name, store=store or self.settings.store
+            )
             if names and not entry.made:
-                await asyncio.to_thread(set_packs, (await asyncio.to_thread(self.registry.mount, name)).folder, names)
+                await asyncio.to_thread(
+                    set_packs, (await asyncio.to_thread(self.registry.mount, name)).folder, names
+                )
         try:
             async with self.memory(name, pool=True) as memory:
-                shown = await asyncio.to_thread(self.registry.first_token, memory.entity) if token else None
+                shown = (
+                    await asyncio.to_thread(self.registry.first_token, memory.entity)
+                    if token
+                    else None
+                )
         except UnknownEntity:
             raise StoreConflict(f"{name} was deleted while it was made; run this again") from None
         return Created(memory.entity, entry.folder, shown, shown is not None)
@@ -141,7 +160,9 @@ class App:
             there = (entry.folder / "data").is_dir()
             async with folder.held(entry) if there else contextlib.nullcontext():
                 is_theirs = partial(self.registry.is_told, entry.entity)
-                await asyncio.to_thread(spool.erase, self.settings.home, is_theirs)  # while its routes are known
+                await asyncio.to_thread(
+                    spool.erase, self.settings.home, is_theirs
+                )  # while its routes are known
                 deletion = await asyncio.to_thread(self.registry.deletions.begin, entry.entity)
                 await self._erasing.carry_out(deletion)
         return deletion
@@ -207,7 +228,9 @@ class App:
         entry = await self._owned(owner)
         name = entry.entity.name
         if not pool and (squad := await asyncio.to_thread(self.registry.squads.pool_of, name)):
-            raise InvalidRequest("entity", f"is the pool of the squad {squad!r}: only its members reach it")
+            raise InvalidRequest(
+                "entity", f"is the pool of the squad {squad!r}: only its members reach it"
+            )
         async with self._gate(name):
             held = await self._whole(entry) or await self._opened(entry)
             held.users += 1
@@ -228,7 +251,9 @@ class App:
         async with self._anew(name, "vectors") as memory:
             return await memory.reembed(progress)
 
-    async def reindex(self, name: str, progress: Progress | None = None, which: Index = "all") -> dict[str, int]:
+    async def reindex(
+        self, name: str, progress: Progress | None = None, which: Index = "all"
+    ) -> dict[str, int]:
         """Build an entity's indexes anew from journal, graph and anchors; all of them also when they cannot be opened.
 
         Raises StoreConflict as ``reembed``.
@@ -307,7 +332,9 @@ class App:
         return {name: moment for name, moment in since.items() if name not in open_now}
 
     async def close_all(self) -> None:
-        async with contextlib.AsyncExitStack() as closing:  # each, also when another cannot be closed
+        async with (
+            contextlib.AsyncExitStack() as closing
+        ):  # each, also when another cannot be closed
             for name in self._open:
                 closing.push_async_callback(self._closed, name)
 
@@ -354,7 +381,9 @@ class App:
         try:
             memory = await open_memory(entry, self._shared)
         except PPSError as error:
-            if not (error.retryable or isinstance(error, StoreConflict)):  # others may be over at any moment
+            if not (
+                error.retryable or isinstance(error, StoreConflict)
+            ):  # others may be over at any moment
                 self._failed[entry.entity.name] = error.message
             raise
         self._failed.pop(entry.entity.name, None)
@@ -374,7 +403,11 @@ class App:
                 return
             async with self._gate(name):
                 held = self._open.get(name)
-                if held and held.users == 0 and len(self._open) > self.settings.server.open_entities:
+                if (
+                    held
+                    and held.users == 0
+                    and len(self._open) > self.settings.server.open_entities
+                ):
                     await self._close(name)
 
     async def _close(self, name: str) -> None:
@@ -385,7 +418,11 @@ class App:
         try:
             pending = await held.memory.pending()
         except PPSError as error:
-            _log.warning("%s: whether it has jobs left cannot be read; its next start looks: %s", name, error)
+            _log.warning(
+                "%s: whether it has jobs left cannot be read; its next start looks: %s", name, error
+            )
         await held.memory.close()
-        with contextlib.suppress(UnknownEntity, StoreUnavailable):  # deleted by another process; else it stays set
+        with contextlib.suppress(
+            UnknownEntity, StoreUnavailable
+        ):  # deleted by another process; else it stays set
             await asyncio.to_thread(self.registry.set_pending, entity, pending)

@@ -82,7 +82,9 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         opening = _Opening(entry, shared, anew, journal, own, stack)
         opening.kinds = Kinds(await asyncio.to_thread(load_packs, shared.settings.home, own.packs))
         # Without a layered pack, filters know the layers of the one that is shipped.
-        journal.allowing.kinds = opening.kinds if opening.kinds.layers else Kinds((shipped_pack("constitution"),))
+        journal.allowing.kinds = (
+            opening.kinds if opening.kinds.layers else Kinds((shipped_pack("constitution"),))
+        )
         opening.embedder = await opening.pinned_embedder()
         if anew == "graph":
             await journal.queue.replay()  # first: a crash leaves jobs that are done again
@@ -129,14 +131,18 @@ class _Opening:
         indexes = await self._indexes()
         client = await self._client(indexes)
         redactor = partial(KeyedRedactor, await journal.secret("identifiers"), on=self._redacts)
-        anchors = Anchors(self._entry.folder / "anchors", indexes, self.embedder, journal, redaction=self._redacts)
+        anchors = Anchors(
+            self._entry.folder / "anchors", indexes, self.embedder, journal, redaction=self._redacts
+        )
         vectors = self._vectors()
         indexer = self._indexer(client, indexes, vectors, anchors)
         costs = await self._costs(client)
         pipeline = Pipeline(client, journal, indexes, indexer, vectors, costs, self.kinds)
         self_node = await self._self_node(client, pipeline)
         rules = shared.work.rules(client, self.embedder, self_node, self._own_providers())
-        worker = Worker(journal, pipeline, entity.name, rules, self._reader(client, costs, redactor, rules))
+        worker = Worker(
+            journal, pipeline, entity.name, rules, self._reader(client, costs, redactor, rules)
+        )
         intake = Intake(journal, worker, rules.backlog)
         recycle_bin = RecycleBin(client, journal, indexer, anchors, pipeline)
         forgetter = Forgetter(client, journal, indexer, anchors, recycle_bin, worker, self_node)
@@ -145,11 +151,15 @@ class _Opening:
         bookkeeper = Bookkeeper(client, journal, indexes, missing)
         notes = await _repaired(forgetter, merging, bookkeeper, indexer, anchors, pipeline)
         mode = self._extractor.mode
-        records = RecordParts(journal, client, pipeline, intake, worker, mode, redactor, self._automatic, self.kinds)
+        records = RecordParts(
+            journal, client, pipeline, intake, worker, mode, redactor, self._automatic, self.kinds
+        )
         kept = Records(records, merging, forgetter)
         calendars = Calendars.of(shared.settings, self._own_calendar, self._entry.folder)
         tuning = shared.profiles.tuning
-        sources = Sources(client, journal, indexes, self.embedder, shared.reranker, anchors, self_node, tuning)
+        sources = Sources(
+            client, journal, indexes, self.embedder, shared.reranker, anchors, self_node, tuning
+        )
         await self._start(worker, rules)
         engine = RecallEngine(sources, shared.profiles)
         return Memory(
@@ -180,12 +190,17 @@ class _Opening:
                 proof=partial(last_proof.read, shared.settings.home),
                 forgetter=forgetter,
                 closing=self._stack.pop_all(),
-                notes=notes if self.embedder else ("no embedder is set: recall goes by text and graph",),
+                notes=notes
+                if self.embedder
+                else ("no embedder is set: recall goes by text and graph",),
             )
         )
 
     def _topics(self, sources: Sources) -> Topics:
-        wanted, names = self._shared.settings.hooks, {"topics": "topics", "alerts": "alerts", "explore": "explored"}
+        wanted, names = (
+            self._shared.settings.hooks,
+            {"topics": "topics", "alerts": "alerts", "explore": "explored"},
+        )
         in_hooks = tuple(section for name, section in names.items() if getattr(wanted, name))
         topics = Topics(sources, self._entry.entity.group, in_hooks)
         self._stack.push_async_callback(topics.stop)
@@ -198,7 +213,9 @@ class _Opening:
         current = fingerprint_text(embedder.fingerprint) if embedder else ""
         if self._anew == "vectors":
             if not current:
-                raise ConfigError("embedder.name: is 'none', so there is nothing to embed with; set a model first")
+                raise ConfigError(
+                    "embedder.name: is 'none', so there is nothing to embed with; set a model first"
+                )
             await journal.set_meta(REEMBEDDING, "1")
             await journal.set_meta("fingerprint", current)
             return embedder
@@ -211,7 +228,11 @@ class _Opening:
         return embedder
 
     async def _embedder_of(self, pinned: str, current: str) -> Embedder:
-        name, was, now_set = self._entry.entity.name, json.loads(pinned)["model"], json.loads(current)["model"]
+        name, was, now_set = (
+            self._entry.entity.name,
+            json.loads(pinned)["model"],
+            json.loads(current)["model"],
+        )
         try:
             embedder = await self._shared.embedder_of(pinned)
         except ConfigError as error:
@@ -240,8 +261,12 @@ class _Opening:
         driver = await self._driver()
         self._stack.push_async_callback(driver.close)
         extractor = make_extractor(self._extractor) if mine else shared.extractor
-        models = Models(self.embedder, shared.reranker, extractor, shared.settings.reranker.deadline_ms / 1000)
-        client = await IsolatedGraphitiClient.open(self._entry.entity, driver, indexes, models, shared.counters)
+        models = Models(
+            self.embedder, shared.reranker, extractor, shared.settings.reranker.deadline_ms / 1000
+        )
+        client = await IsolatedGraphitiClient.open(
+            self._entry.entity, driver, indexes, models, shared.counters
+        )
         self._stack.push_async_callback(client.close)
         if self._anew == "graph":
             await client.clear()  # on a server there is no file of it
@@ -255,14 +280,25 @@ class _Opening:
         except StoreError as error:
             if type(error) is not StoreError:  # the others pass
                 raise
-            raise StoreError(f"{error.message}; `pps rebuild {self._entry.entity.name}` makes it anew") from error
+            raise StoreError(
+                f"{error.message}; `pps rebuild {self._entry.entity.name}` makes it anew"
+            ) from error
         return EntityDriver(driver, "embedded", driver.close)
 
     def _indexer(
-        self, client: IsolatedGraphitiClient, indexes: EntityIndexes, vectors: PassageVectors | None, anchors: Anchors
+        self,
+        client: IsolatedGraphitiClient,
+        indexes: EntityIndexes,
+        vectors: PassageVectors | None,
+        anchors: Anchors,
     ) -> Indexer:
         records = RecordVectors(self.kinds, self._journal, indexes, vectors)
-        drift = Drift(client, self._journal, records, scheduled=self._shared.settings.embedder.drift == "scheduled")
+        drift = Drift(
+            client,
+            self._journal,
+            records,
+            scheduled=self._shared.settings.embedder.drift == "scheduled",
+        )
         return Indexer(client, self._journal, indexes, vectors, anchors, drift)
 
     def _own_providers(self) -> tuple[Provider, ...]:
@@ -276,16 +312,31 @@ class _Opening:
         shared = self._shared
         if self.embedder is None:
             return None
-        if shared.settings.embedder.name not in ("minilm", "bge-small") and self.embedder is shared.embedder:
-            return PassageVectors(self.embedder)  # it works elsewhere, or on every core for a single text
+        if (
+            shared.settings.embedder.name not in ("minilm", "bge-small")
+            and self.embedder is shared.embedder
+        ):
+            return PassageVectors(
+                self.embedder
+            )  # it works elsewhere, or on every core for a single text
         return PassageVectors(self.embedder, shared.work.backlog.flows)
 
     async def _costs(self, client: IsolatedGraphitiClient) -> Costs:
         prices = await asyncio.to_thread(load_prices, self._shared.settings.home)
-        return Costs(self._journal, prices, self._extractor.tokens_per_day, self._extractor.model, client.model)
+        return Costs(
+            self._journal,
+            prices,
+            self._extractor.tokens_per_day,
+            self._extractor.model,
+            client.model,
+        )
 
     def _reader(
-        self, client: IsolatedGraphitiClient, costs: Costs, redactor: Callable[[], KeyedRedactor], rules: WorkRules
+        self,
+        client: IsolatedGraphitiClient,
+        costs: Costs,
+        redactor: Callable[[], KeyedRedactor],
+        rules: WorkRules,
     ) -> Reader | None:
         if self._extractor.mode != "command":
             return None
@@ -341,5 +392,7 @@ async def _repaired(
     except ModelUnavailable as error:
         return (f"the indexes lag, the embedding model is away: {error.message}",)
     except StoreUnavailable as error:
-        return (f"what the last run left could not be finished; the next start tries again: {error.message}",)
+        return (
+            f"what the last run left could not be finished; the next start tries again: {error.message}",
+        )
     return ()

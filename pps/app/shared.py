@@ -68,7 +68,9 @@ class Shared:
 
 
 @contextlib.asynccontextmanager
-async def open_shared(settings: Settings, embedder: Embedder | None = None) -> AsyncGenerator[Shared]:
+async def open_shared(
+    settings: Settings, embedder: Embedder | None = None
+) -> AsyncGenerator[Shared]:
     """Make the models and threads that the memories share; nothing is loaded before it is needed."""
     shared = Shared(
         settings,

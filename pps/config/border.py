@@ -11,7 +11,9 @@ from pydantic import BaseModel, ValidationError
 from pps.core.ids import ID_PATTERN, UUID_PATTERN
 
 _BRANCH = re.compile(r"(tuple|list|set|dict|literal|union)\[")
-_ITEMS = re.compile(r"(?:tuple|list) should have (at (?:least|most) \d+) items? after validation.*", re.IGNORECASE)
+_ITEMS = re.compile(
+    r"(?:tuple|list) should have (at (?:least|most) \d+) items? after validation.*", re.IGNORECASE
+)
 _WHOLE = re.compile(r"give at least \d+")
 
 
@@ -47,7 +49,9 @@ def _plain(message: str) -> str:
 def _follows(problem: Problem, found: list[Problem]) -> bool:
     """Tell whether a list is called too short only because of items in it that are told too."""
     within = f"{problem.path}."
-    return _WHOLE.match(problem.text) is not None and any(one.path.startswith(within) for one in found)
+    return _WHOLE.match(problem.text) is not None and any(
+        one.path.startswith(within) for one in found
+    )
 
 
 def _near(path: list[str], model: type[BaseModel]) -> str:

@@ -70,7 +70,9 @@ def _read(file: Path | None, home: Path) -> _Tree:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not valid TOML ({error})") from None
     if "home" in tree:
-        raise ConfigError(f"{path}: 'home' cannot be set in a file, set the environment variable PPS_HOME")
+        raise ConfigError(
+            f"{path}: 'home' cannot be set in a file, set the environment variable PPS_HOME"
+        )
     return tree
 
 
@@ -80,7 +82,9 @@ def _own_names(env: Mapping[str, str]) -> _Tree:
         if not name.startswith("PPS_") or name in _NO_SETTINGS:
             continue
         path = name.removeprefix("PPS_").lower().split("__")
-        setting: object = tuple(part.strip() for part in value.split(",")) if _is_list(path) else value
+        setting: object = (
+            tuple(part.strip() for part in value.split(",")) if _is_list(path) else value
+        )
         for part in reversed(path):
             setting = {part: setting}
         tree = _merged(tree, cast("_Tree", setting))

@@ -51,7 +51,11 @@ class Mistake:
     problem: str
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.where}: {self.problem}" if self.where else f"line {self.line}: {self.problem}"
+        return (
+            f"line {self.line}: {self.where}: {self.problem}"
+            if self.where
+            else f"line {self.line}: {self.problem}"
+        )
 
 
 def read_pack(
@@ -95,7 +99,9 @@ class _Reading:
         head = self._model(shapes.Head, self._tree, ())
         said = str(self._tree.get("name", ""))
         if "name" in self._tree and not _NAME.fullmatch(said):
-            self._say(("name",), "must be a small letter, then up to 63 small letters, digits, '_' or '-'")
+            self._say(
+                ("name",), "must be a small letter, then up to 63 small letters, digits, '_' or '-'"
+            )
         elif name and "name" in self._tree and said != name:
             self._say(("name",), f"must be {name!r}, as the file is called")
         if not self._known["kinds"]:
@@ -103,13 +109,18 @@ class _Reading:
         lifecycles = {one: self._lifecycle(one, tree) for one, tree in self._tables("lifecycles")}
         layers = tuple(self._layer(one, tree) for one, tree in self._tables("layers"))
         version = head.version if head else 0
-        kinds = {one: self._kind(KindSpec(one, said, version), tree, lifecycles) for one, tree in self._tables("kinds")}
+        kinds = {
+            one: self._kind(KindSpec(one, said, version), tree, lifecycles)
+            for one, tree in self._tables("kinds")
+        }
         relations = self._relations()
         authority = tuple(self._authority(one, tree) for one, tree in self._tables("authority"))
         tools = self._tools()
         if head is None:
             return None
-        return Pack(said, version, head.open, head.about, layers, kinds, relations, authority, tools)
+        return Pack(
+            said, version, head.open, head.about, layers, kinds, relations, authority, tools
+        )
 
     def _tables(self, key: str) -> list[tuple[str, object]]:
         return [*_table(self._tree.get(key)).items()]
@@ -125,7 +136,9 @@ class _Reading:
                 near = f", did you mean {one.near!r}?" if one.near else ""
                 inner = tuple(one.path.split(".")) if one.path else ()
                 self._say(
-                    (*path, *inner), f"unknown key{near}" if one.unknown else one.text, inner[-1] if inner else ""
+                    (*path, *inner),
+                    f"unknown key{near}" if one.unknown else one.text,
+                    inner[-1] if inner else "",
                 )
             return None
 
@@ -148,7 +161,9 @@ class _Reading:
             rest = "small letters, digits or '_'" if pattern is _SNAKE else "letters, digits or '_'"
             self._say(path, f"the name must be {first}, then up to 63 {rest}")
 
-    def _kind(self, kind: KindSpec, tree: object, lifecycles: Mapping[str, Lifecycle | None]) -> KindSpec:
+    def _kind(
+        self, kind: KindSpec, tree: object, lifecycles: Mapping[str, Lifecycle | None]
+    ) -> KindSpec:
         path = ("kinds", kind.name)
         self._shape(_LABEL if self._open else _KIND, kind.name, path)
         if kind.name in RESERVED_KINDS or kind.name == PLAIN_KIND:
@@ -156,7 +171,10 @@ class _Reading:
         found = self._model(shapes.Kind, tree, path)
         lifecycle = lifecycles.get(found.lifecycle) if found else None
         fields = self._fields(
-            _table(_table(tree).get("fields")), path, COMMON_FIELDS, lifecycle.field if lifecycle else ""
+            _table(_table(tree).get("fields")),
+            path,
+            COMMON_FIELDS,
+            lifecycle.field if lifecycle else "",
         )
         if self._open and fields:
             self._say((*path, "fields"), "the kinds of an open pack take any fields, and name none")
@@ -182,7 +200,9 @@ class _Reading:
             fields,
         )
 
-    def _fields(self, tree: _Tree, path: _Path, taken: Sequence[str], state: str = "") -> dict[str, FieldSpec]:
+    def _fields(
+        self, tree: _Tree, path: _Path, taken: Sequence[str], state: str = ""
+    ) -> dict[str, FieldSpec]:
         found: dict[str, FieldSpec] = {}
         for name, one in tree.items():
             where = (*path, "fields", name)
@@ -195,7 +215,9 @@ class _Reading:
                 found[name] = self._field(name, given, where)
         return found
 
-    def _field(self, name: str, given: shapes.FieldTable, path: _Path, within: str = "") -> FieldSpec:
+    def _field(
+        self, name: str, given: shapes.FieldTable, path: _Path, within: str = ""
+    ) -> FieldSpec:
         kind: FieldType = given.type or ("enum" if "enum" in given.model_fields_set else "text")
         said = {
             "enum": given.enum and kind not in ("enum", "json"),
@@ -209,12 +231,18 @@ class _Reading:
         }
         for key, is_wrong in said.items():
             if is_wrong:
-                self._say((*path, key), f"does not go with the type {kind}{' of ' + within if within else ''}", key)
+                self._say(
+                    (*path, key),
+                    f"does not go with the type {kind}{' of ' + within if within else ''}",
+                    key,
+                )
         if kind == "enum" and (not given.enum or len(set(given.enum)) < len(given.enum)):
             self._say((*path, "enum"), "must have values, each once", "enum")
         if given.min is not None and given.max is not None and given.min > given.max:
             self._say((*path, "min"), "must not be greater than max", "min")
-        if kind in ("text", "list") and any(one is not None and (one < 0 or one % 1) for one in (given.min, given.max)):
+        if kind in ("text", "list") and any(
+            one is not None and (one < 0 or one % 1) for one in (given.min, given.max)
+        ):
             self._say((*path, "max"), "bounds of a text or a list are whole numbers, 0 or more")
         if given.kind:
             self._known_as("kinds", given.kind, (*path, "kind"))
@@ -280,7 +308,9 @@ class _Reading:
         """Return the pairs of kinds; ``A|B`` stands for either."""
         for one in {one for pair in pairs for ends in pair for one in ends.split("|")}:
             self._known_as("kinds", one, (*path, "pairs"))
-        return [(a, b) for first, second in pairs for a in first.split("|") for b in second.split("|")]
+        return [
+            (a, b) for first, second in pairs for a in first.split("|") for b in second.split("|")
+        ]
 
     def _authority(self, actor: str, tree: object) -> Authority:
         path = ("authority", actor)
@@ -298,7 +328,9 @@ class _Reading:
         for name, tree in self._tables("tools"):
             path = ("tools", name)
             if not _TOOL.fullmatch(name):
-                self._say(path, "the name must be a letter, then up to 63 letters, digits, '_' or '.'")
+                self._say(
+                    path, "the name must be a letter, then up to 63 letters, digits, '_' or '.'"
+                )
             if name.replace(".", "_") in found:
                 self._say(path, "another tool has the same name with '_' for '.'")
             if name.replace(".", "_") in self._operations:
@@ -306,7 +338,9 @@ class _Reading:
             if (tool := self._model(shapes.Tool, tree, path)) is not None:
                 if self._operations:
                     self._call(tool, path)
-                found[name.replace(".", "_")] = ToolSpec(name, **dict[str, Any](tool, without=tuple(tool.without)))
+                found[name.replace(".", "_")] = ToolSpec(
+                    name, **dict[str, Any](tool, without=tuple(tool.without))
+                )
         return tuple(found.values())
 
     def _call(self, tool: shapes.Tool, path: _Path) -> None:

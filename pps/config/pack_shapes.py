@@ -56,7 +56,9 @@ class FieldTable(Part):
 
     type: FieldType | None = None
     of: FieldTable | None = None
-    enum: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(default=[], max_length=200)
+    enum: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(
+        default=[], max_length=200
+    )
     kind: str = ""
     required: bool = False
     min: float | None = None

@@ -28,7 +28,9 @@ def shipped(path: str) -> Traversable:
     if not _exists(found):
         found = Path(__file__).parents[2].joinpath(*parts)
     if not _exists(found):
-        raise ConfigError(f"shipped file {path!r} is missing: this installation is incomplete, reinstall pps")
+        raise ConfigError(
+            f"shipped file {path!r} is missing: this installation is incomplete, reinstall pps"
+        )
     return found
 
 

@@ -31,7 +31,9 @@ class PackFile:
         pack, mistakes = read_pack(self.text, self.name)
         if pack is None:
             said = "; ".join(map(str, mistakes[:3]))
-            raise ConfigError(f"the pack {self.name}: {said} (`pps pack check {self.place}` lists every mistake)")
+            raise ConfigError(
+                f"the pack {self.name}: {said} (`pps pack check {self.place}` lists every mistake)"
+            )
         return pack
 
 
@@ -40,13 +42,17 @@ def pack_files(home: Path) -> dict[str, PackFile]:
 
     A person's own cannot take a shipped one's name: it is left out, and ``find_pack`` says so.
     """
-    places = [(one, False) for one in sorted(shipped("config/packs").iterdir(), key=lambda one: one.name)]
+    places = [
+        (one, False) for one in sorted(shipped("config/packs").iterdir(), key=lambda one: one.name)
+    ]
     places += [(one, True) for one in sorted((home / "packs").glob("*.toml"))]
     found: dict[str, PackFile] = {}
     for place, own in places:
         name = place.name.removesuffix(".toml")
         try:
-            found.setdefault(name, PackFile(name, place.read_text(encoding="utf-8"), own, str(place)))
+            found.setdefault(
+                name, PackFile(name, place.read_text(encoding="utf-8"), own, str(place))
+            )
         except (OSError, UnicodeDecodeError):
             raise ConfigError(f"{place}: cannot be read as text") from None
     return found
@@ -56,9 +62,13 @@ def find_pack(home: Path, name: str) -> PackFile:
     """Return a pack's file; InvalidRequest names those that there are, ConfigError a shipped name that was taken."""
     files = pack_files(home)
     if name not in files:
-        raise InvalidRequest("pack", f"{name!r} is not shipped nor in {home / 'packs'}; there are {', '.join(files)}")
+        raise InvalidRequest(
+            "pack", f"{name!r} is not shipped nor in {home / 'packs'}; there are {', '.join(files)}"
+        )
     if not files[name].own and (taken := home / "packs" / f"{name}.toml").exists():
-        raise ConfigError(f"{taken}: {name} is the name of a shipped pack; give the file and the pack another")
+        raise ConfigError(
+            f"{taken}: {name} is the name of a shipped pack; give the file and the pack another"
+        )
     return files[name]
 
 
@@ -94,7 +104,9 @@ def _loaded(file: PackFile) -> Pack:
 
 
 def shipped_pack(name: str) -> Pack:
-    return _loaded(PackFile(name, shipped(f"config/packs/{name}.toml").read_text(encoding="utf-8"), False))
+    return _loaded(
+        PackFile(name, shipped(f"config/packs/{name}.toml").read_text(encoding="utf-8"), False)
+    )
 
 
 def clash(packs: Sequence[Pack]) -> str:
@@ -114,5 +126,10 @@ def clash(packs: Sequence[Pack]) -> str:
 def _tools(pack: Pack) -> list[str]:
     """Return the names of a pack's tools, with those that are made of its kinds."""
     rows = [one.name.replace(".", "_") for one in pack.tools]
-    made = [f"{snake(kind)}{{}}_{verb}_v1" for kind in pack.kinds for verb in ("create", "update") if not pack.open]
+    made = [
+        f"{snake(kind)}{{}}_{verb}_v1"
+        for kind in pack.kinds
+        for verb in ("create", "update")
+        if not pack.open
+    ]
     return rows + [one.format("_record" if one.format("") in rows else "") for one in made]

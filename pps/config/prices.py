@@ -21,7 +21,9 @@ class Price(BaseModel):
 
     def micros(self, tokens_in: int, tokens_out: int) -> int:
         """Return what tokens cost in millionths of a dollar, rounded."""
-        return round(tokens_in * self.input_usd_per_million + tokens_out * self.output_usd_per_million)
+        return round(
+            tokens_in * self.input_usd_per_million + tokens_out * self.output_usd_per_million
+        )
 
 
 _FILE = TypeAdapter(dict[str, Price])

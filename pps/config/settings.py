@@ -12,7 +12,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
 @cache
 def _zones() -> frozenset[str]:
-    return frozenset(available_timezones())  # it reads a folder of 600 files: a third of the opening of a memory
+    return frozenset(
+        available_timezones()
+    )  # it reads a folder of 600 files: a third of the opening of a memory
 
 
 def _known_zone(value: str) -> str:
@@ -22,7 +24,9 @@ def _known_zone(value: str) -> str:
 
 
 Hours: TypeAlias = Annotated[float, Field(ge=0, le=24)]
-Week: TypeAlias = Annotated[tuple[Hours, Hours, Hours, Hours, Hours, Hours, Hours], Field(strict=False)]
+Week: TypeAlias = Annotated[
+    tuple[Hours, Hours, Hours, Hours, Hours, Hours, Hours], Field(strict=False)
+]
 """Hours a day, Monday first."""
 TimeZone: TypeAlias = Annotated[str, AfterValidator(_known_zone)]
 
@@ -53,7 +57,9 @@ class EmbedderSettings(_Section):
             of priority P0 and P1, monthly the rest. ``pps doctor`` says what has changed.
     """
 
-    name: Literal["minilm", "bge-small", "e5", "sentence-transformers", "openai", "hash", "none"] = "minilm"
+    name: Literal[
+        "minilm", "bge-small", "e5", "sentence-transformers", "openai", "hash", "none"
+    ] = "minilm"
     model: str = ""
     path: Path | None = None
     base_url: str = ""
@@ -273,6 +279,13 @@ class Settings(_Section):
 
     def told(self) -> dict[str, str]:
         """Return what a caller's environment may not say otherwise, by the variable that would say it."""
-        server = {"NEO4J_URI": self.neo4j.uri, "NEO4J_DATABASE": self.neo4j.database} if self.store == "neo4j" else {}
-        more = {"PPS_EMBEDDER__NAME": self.embedder.name, "PPS_EXTRACTOR__MODE": self.extractor.mode}
+        server = (
+            {"NEO4J_URI": self.neo4j.uri, "NEO4J_DATABASE": self.neo4j.database}
+            if self.store == "neo4j"
+            else {}
+        )
+        more = {
+            "PPS_EMBEDDER__NAME": self.embedder.name,
+            "PPS_EXTRACTOR__MODE": self.extractor.mode,
+        }
         return {"PPS_STORE": self.store, **server, **more}

@@ -12,7 +12,12 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from pps.config.packaged import shipped
 
 Category: TypeAlias = Literal["semantic", "relational", "structural", "temporal"]
-CATEGORY_WEIGHTS: Mapping[Category, float] = {"semantic": 1.0, "relational": 0.5, "structural": 0.5, "temporal": 0.0}
+CATEGORY_WEIGHTS: Mapping[Category, float] = {
+    "semantic": 1.0,
+    "relational": 0.5,
+    "structural": 0.5,
+    "temporal": 0.0,
+}
 """What a perspective of a category counts in the relevance of a memory (S4-11)."""
 ANY = "any"
 """The thresholds of a model that has none of its own."""
@@ -76,7 +81,9 @@ _AGREEMENT = "agreement"
 @lru_cache(maxsize=1)
 def spaces() -> Mapping[str, Space]:
     """Return the thirteen by their ids, E1 to E13, in order."""
-    return _SPACES.validate_python({name: one for name, one in _tables().items() if name != _AGREEMENT})
+    return _SPACES.validate_python(
+        {name: one for name, one in _tables().items() if name != _AGREEMENT}
+    )
 
 
 def least_agreement(model: str) -> float:

@@ -124,7 +124,9 @@ class SquadRules:
     def member(self, name: str, field_name: str = "member") -> str:
         """Return a member's id for its id or alias; InvalidRequest names the members that there are."""
         if name not in self.aliases:
-            raise InvalidRequest(field_name, f"{name!r} is no member; there are {', '.join(self.members)}")
+            raise InvalidRequest(
+                field_name, f"{name!r} is no member; there are {', '.join(self.members)}"
+            )
         return self.aliases[name]
 
 
@@ -136,18 +138,36 @@ def read_squad(text: str) -> tuple[SquadRules | None, tuple[Mistake, ...]]:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         said, _, at = str(error).partition(" (at line ")
-        return None, (Mistake(int(at.partition(",")[0] or len(text.splitlines()) or 1), "", f"not valid TOML: {said}"),)
+        return None, (
+            Mistake(
+                int(at.partition(",")[0] or len(text.splitlines()) or 1),
+                "",
+                f"not valid TOML: {said}",
+            ),
+        )
     lines = TomlLines(text)
     file, found = None, list[tuple[str, str]]()
     try:
         file = _File.model_validate(tree)
         found = [*_wrong(file)]
     except ValidationError as error:
-        found = [(one.path, "unknown key" if one.unknown else one.text) for one in problems(error, _File)]
+        found = [
+            (one.path, "unknown key" if one.unknown else one.text) for one in problems(error, _File)
+        ]
     if file is None or found:
-        told = [Mistake(lines.line(path.split("."), path.rpartition(".")[2]), path, problem) for path, problem in found]
+        told = [
+            Mistake(lines.line(path.split("."), path.rpartition(".")[2]), path, problem)
+            for path, problem in found
+        ]
         return None, tuple(sorted(told, key=lambda one: one.line))
-    rest = (file.name, file.about, file.pool, file.members, file.broadcast, tuple(file.subscriptions))
+    rest = (
+        file.name,
+        file.about,
+        file.pool,
+        file.members,
+        file.broadcast,
+        tuple(file.subscriptions),
+    )
     return SquadRules(text, *rest, tuple(file.ties)), ()
 
 
@@ -157,14 +177,23 @@ def _wrong(file: _File) -> Iterator[tuple[str, str]]:
     if twice := {name for name in names if names.count(name) > 1}:
         yield "members", f"the name {min(twice)!r} is of two members"
     pack = shipped_pack(PACK)
-    states = {state for kind in pack.kinds.values() if kind.lifecycle for state in kind.lifecycle.states}
+    states = {
+        state for kind in pack.kinds.values() if kind.lifecycle for state in kind.lifecycle.states
+    }
     uses = [("pool.reviewers", name, file.members) for name in file.pool.reviewers]
     uses += [("pool.risky", kind, pack.kinds) for kind in file.pool.risky]
     for number, one in enumerate(file.subscriptions):
         at = f"subscriptions.{number}"
-        uses += [(f"{at}.to", one.to, file.members), *((f"{at}.kinds", kind, pack.kinds) for kind in one.kinds)]
+        uses += [
+            (f"{at}.to", one.to, file.members),
+            *((f"{at}.kinds", kind, pack.kinds) for kind in one.kinds),
+        ]
         uses += [(f"{at}.from", one.source, file.members)] if one.source else []
-    uses += [(f"ties.{at}", who, file.members) for at, tie in enumerate(file.ties) for who in (tie.source, tie.to)]
+    uses += [
+        (f"ties.{at}", who, file.members)
+        for at, tie in enumerate(file.ties)
+        for who in (tie.source, tie.to)
+    ]
     for number, rule in enumerate(file.broadcast.rules):
         at = f"broadcast.rules.{number}"
         uses += [*((f"{at}.kinds", kind, pack.kinds) for kind in rule.kinds)]

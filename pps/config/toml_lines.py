@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from typing import cast
 
 _HEADER = re.compile(r"\s*(\[\[?)\s*(.+?)\s*\]\]?\s*(?:#.*)?$")
-_KEY = re.compile(r"""\s*((?:[\w-]+|"(?:\\.|[^"\\])*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"(?:\\.|[^"\\])*"|'[^']*'))*)\s*=""")
+_KEY = re.compile(
+    r"""\s*((?:[\w-]+|"(?:\\.|[^"\\])*"|'[^']*')(?:\s*\.\s*(?:[\w-]+|"(?:\\.|[^"\\])*"|'[^']*'))*)\s*="""
+)
 _TOKEN = re.compile(r"""\"{3}|'{3}|"(?:\\.|[^"\\])*"|'[^']*'|\#.*|[\[\]{}]""")
 
 
@@ -35,10 +37,14 @@ class TomlLines:
 
     def line(self, path: Sequence[str], hint: str = "") -> int:
         """Return the line of what is nearest to a path; of a value over many lines, the first that has ``hint``."""
-        known = next(tuple(path[:n]) for n in range(len(path), -1, -1) if tuple(path[:n]) in self._lines)
+        known = next(
+            tuple(path[:n]) for n in range(len(path), -1, -1) if tuple(path[:n]) in self._lines
+        )
         first = self._lines[known]
         if hint:
-            end = min((one for one in self._lines.values() if one > first), default=len(self._text) + 1)
+            end = min(
+                (one for one in self._lines.values() if one > first), default=len(self._text) + 1
+            )
             return next((n for n in range(first, end) if hint in self._text[n - 1]), first)
         return first
 

@@ -42,7 +42,9 @@ PACK_CHARS = 8_000
 """Most characters of a pack for a hook: the agent's client cuts what a hook adds at about 10,000."""
 AlwaysLoaded = Callable[[int], Awaitable[Sequence[tuple[str, Line]]]]
 """Returns so many lines of the layers that are always loaded, with their ids."""
-About = Callable[[Recall, str, Sequence[str]], Awaitable[tuple[Recall, Mapping[str, Sequence[tuple[str, Line]]]]]]
+About = Callable[
+    [Recall, str, Sequence[str]], Awaitable[tuple[Recall, Mapping[str, Sequence[tuple[str, Line]]]]]
+]
 """Returns what was found, the most relevant first, and ids and lines of the wanted sections, for a session."""
 _INJECTED = {"alerts": 200, "topics": 400, "related": 300, "recent": 200, "badges": 50}
 _OF_TOKENS, _EXPLORED = 1_200, 0.15
@@ -106,7 +108,9 @@ class Ambient:
         check_range("limit_per_layer", request.limit_per_layer, 1, _MOST)
         check_range("budget_tokens", request.budget_tokens, 100, 100_000)
         if request.mode == "turn" and not request.context.strip():
-            raise InvalidRequest("context", "must say what is being talked about; only a start-up needs none")
+            raise InvalidRequest(
+                "context", "must say what is being talked about; only a start-up needs none"
+            )
         seen = await self._journal.given.seen(request.session) if request.session else Seen()
         recalled = await self._recalled(request, recall, seen)
         found = any(channel.hits or channel.error for channel in recalled.channels.values())
@@ -123,14 +127,20 @@ class Ambient:
                 recall=recalled,
                 mark=marks.new(),
                 recent=await self._recent(request, seen),
-                summaries=await self._summaries(request, seen) if at_start or request.injected else (),
+                summaries=await self._summaries(request, seen)
+                if at_start or request.injected
+                else (),
                 records=await self._records(request, seen) if at_start else (),
                 budget_tokens=request.budget_tokens,
                 budget_chars=request.budget_chars,
                 mode=request.mode,
                 started=started,
-                hint=await no_facts(self._entity, self._journal) if request.mode == "startup" else "",
-                identity=await asyncio.to_thread(identity_of, self._folder, self._entity) if at_start else "",
+                hint=await no_facts(self._entity, self._journal)
+                if request.mode == "startup"
+                else "",
+                identity=await asyncio.to_thread(identity_of, self._folder, self._entity)
+                if at_start
+                else "",
                 about=about,
                 most=_most(request),
                 trust=await self._trusted(recalled) if about else {},
@@ -146,16 +156,32 @@ class Ambient:
     async def _recalled(self, request: AmbientRequest, recall: Recaller, seen: Seen) -> Recall:
         limit = request.limit_per_layer
         if request.mode == "startup":
-            found = await startup_recall(self._journal, self._client, limit + min(limit, len(seen.ids)))
+            found = await startup_recall(
+                self._journal, self._client, limit + min(limit, len(seen.ids))
+            )
             return _only(found, lambda hit: hit.id not in seen.ids, limit)
         # What this session was shown, and its own turns, are the nearest of all: there must be room for others.
-        own = await self._journal.latest_ids(request.session or "", _OWN) if request.reader_has_session else ()
-        options: RecallOptions = {"profile": "ambient", "limit": limit, "breakdown": bool(request.about)}
-        found = await recall(replace(make_request(request.context, options), without=seen.ids.union(own)))
+        own = (
+            await self._journal.latest_ids(request.session or "", _OWN)
+            if request.reader_has_session
+            else ()
+        )
+        options: RecallOptions = {
+            "profile": "ambient",
+            "limit": limit,
+            "breakdown": bool(request.about),
+        }
+        found = await recall(
+            replace(make_request(request.context, options), without=seen.ids.union(own))
+        )
         near = found.evidence and (found.evidence.clear if seen.prompts else found.evidence.shown)
 
         def is_wanted(hit: Hit) -> bool:
-            its = request.reader_has_session and isinstance(hit.item, Turn) and hit.item.session == request.session
+            its = (
+                request.reader_has_session
+                and isinstance(hit.item, Turn)
+                and hit.item.session == request.session
+            )
             return hit.id not in seen.ids and not its and (near is None or hit.id in near)
 
         return _only(found, is_wanted, limit)
@@ -180,13 +206,18 @@ class Ambient:
         sources |= {id_: tuple(some) for id_, some in mentioned.items()}
         turns = await self._journal.turns(list({one for some in sources.values() for one in some}))
         of_turn: dict[str, Trust] = {turn.uuid: trust_of(turn) for turn in turns}
-        return {id_: lowest(of_turn[one] for one in some if one in of_turn) for id_, some in sources.items()}
+        return {
+            id_: lowest(of_turn[one] for one in some if one in of_turn)
+            for id_, some in sources.items()
+        }
 
     async def _recent(self, request: AmbientRequest, seen: Seen) -> tuple[Turn, ...]:
         if request.mode == "turn":
             if request.reader_has_session or not request.session:
                 return ()
-            latest = await self._journal.recent(min(request.limit_per_layer, _RECENT), session=request.session)
+            latest = await self._journal.recent(
+                min(request.limit_per_layer, _RECENT), session=request.session
+            )
             return tuple(reversed(latest))
         session = None if request.reader_has_session else request.session
         latest = await self._journal.recent(_TOOLS * request.limit_per_layer, session=session)
@@ -205,7 +236,11 @@ def _only(found: Recall, is_wanted: Callable[[Hit], bool], limit: int) -> Recall
 
 def _most(request: AmbientRequest) -> dict[str, int]:
     more = max(1.0, request.budget_tokens / _OF_TOKENS)
-    maxima = _INJECTED if request.injected else {name: _INJECTED[name] for name in ("alerts", "topics", "badges")}
+    maxima = (
+        _INJECTED
+        if request.injected
+        else {name: _INJECTED[name] for name in ("alerts", "topics", "badges")}
+    )
     explored = int(_EXPLORED * request.budget_tokens)
     return {**{name: int(more * tokens) for name, tokens in maxima.items()}, "explored": explored}
 
@@ -225,7 +260,9 @@ class Sessions:
         self._capture = capture
         self._journal = journal
 
-    async def pack(self, context: str, session: str, *, mode: Literal["turn", "startup"] = "turn") -> Pack:
+    async def pack(
+        self, context: str, session: str, *, mode: Literal["turn", "startup"] = "turn"
+    ) -> Pack:
         """Return what the agent is given; it has its session's own turns before it, so the pack tells of the rest.
 
         Args:
@@ -233,7 +270,9 @@ class Sessions:
             session: What it was shown, since it began or was compacted, is not shown again.
             mode: ``startup`` goes by recency, ``turn`` by the context.
         """
-        if mode == "startup":  # also one that goes on, or was cleared: what its agent has before it is not ours to know
+        if (
+            mode == "startup"
+        ):  # also one that goes on, or was cleared: what its agent has before it is not ours to know
             await self._journal.given.record(session, "compact", 0, ())
         request = AmbientRequest(
             context=context,
@@ -246,13 +285,19 @@ class Sessions:
         )
         return await self._make_pack(request)
 
-    async def inject(self, query: str, max_tokens: int, session: str | None = None, *, explore: bool = False) -> Pack:
+    async def inject(
+        self, query: str, max_tokens: int, session: str | None = None, *, explore: bool = False
+    ) -> Pack:
         """Return the pack of a turn with the topics that it belongs to, and whether the session left its subject."""
         wanted = ("alerts", "topics", "badges", *(("explored",) if explore else ()))
-        request = AmbientRequest(context=query, budget_tokens=max_tokens, session=session, about=wanted, injected=True)
+        request = AmbientRequest(
+            context=query, budget_tokens=max_tokens, session=session, about=wanted, injected=True
+        )
         return await self._make_pack(request)
 
-    async def capture(self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool = False) -> None:
+    async def capture(
+        self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool = False
+    ) -> None:
         """Keep what happened; see ``Capture.take``. A session that is compacted forgets what it was shown."""
         await self._capture.take(event, is_ours, late=late)
         if event.event == "PreCompact":

@@ -27,9 +27,13 @@ _ALPHABET = "abcdefghijkmnpqrstuvwxyz23456789"
 _DAY, _RANDOM, _PROOF = 4, 12, 12
 _LENGTH = _RANDOM + _PROOF
 _OPEN, _CLOSE = r"(?:<|&lt;|&#0*60;|&#x0*3c;|\\u003c)", r"(?:>|&gt;|&#0*62;|&#x0*3e;|\\u003e)"
-_MARK = re.compile(rf"{_OPEN}(?P<end>\\?/)?memory-(?P<mark>[{_ALPHABET}]{{{_LENGTH}}}){_CLOSE}", re.IGNORECASE)
+_MARK = re.compile(
+    rf"{_OPEN}(?P<end>\\?/)?memory-(?P<mark>[{_ALPHABET}]{{{_LENGTH}}}){_CLOSE}", re.IGNORECASE
+)
 # A line of a pack that was cut: a bullet and its further lines, a heading, the frame, what is left of its last line.
-_PACK_LINE = re.compile(rf"[ \t]*(?:-[ \t]|  |#{{1,2}} |Notes from |Now: |Shown: |{_OPEN}\\?/?(?:memory-\w*)?$|$)")
+_PACK_LINE = re.compile(
+    rf"[ \t]*(?:-[ \t]|  |#{{1,2}} |Notes from |Now: |Shown: |{_OPEN}\\?/?(?:memory-\w*)?$|$)"
+)
 _BLANKS = re.compile(r"[ \t]*\n?")
 # What opens something for a model, read without regard to case, width and look-alike letters: tags of its client's and
 # of tools, tokens of chat templates. The sign that opens it becomes ``‹``.

@@ -34,19 +34,31 @@ class Line:
 
 def trusted(line: Line, trust: str) -> Line:
     """Return a line that says behind its id how far its sources are trusted, where that is known."""
-    return Line(f"{line.text[:-1]}, {trust}]", line.said) if trust and line.text.endswith("]") else line
+    return (
+        Line(f"{line.text[:-1]}, {trust}]", line.said)
+        if trust and line.text.endswith("]")
+        else line
+    )
 
 
 def line_of(hit: Hit) -> Line:
     item = hit.item
     if isinstance(item, Fact):
-        return Line(bullet(f"{item.text}{span(item.valid_at, item.invalid_at)}", item.uuid), _folded(item.text))
+        return Line(
+            bullet(f"{item.text}{span(item.valid_at, item.invalid_at)}", item.uuid),
+            _folded(item.text),
+        )
     if isinstance(item, Node):
         kind = f" ({item.kind})" if item.kind not in ("", "Thing") else ""
         said = hit.passage or item.summary
-        return Line(bullet(f"{item.name}{kind}{': ' if said else ''}{said}", item.uuid), _folded(hit.passage))
+        return Line(
+            bullet(f"{item.name}{kind}{': ' if said else ''}{said}", item.uuid),
+            _folded(hit.passage),
+        )
     if isinstance(item, AnchorPassage):
-        return Line(bullet(f"[{item.title}] {item.text}", item.slug, LONGEST_PASSAGE), _folded(item.text))
+        return Line(
+            bullet(f"[{item.title}] {item.text}", item.slug, LONGEST_PASSAGE), _folded(item.text)
+        )
     if isinstance(item, Episode):
         said = hit.passage or item.content
         return Line(bullet(f"{_day(item.valid_at)} {said}", item.uuid), _folded(said))
@@ -58,7 +70,9 @@ def turn_line(turn: Turn, passage: str = "") -> Line:
     speaker = f"{turn.actor or turn.role}: "
     said = passage if not passage or passage.startswith(speaker) else f"{speaker}… {passage}"
     words = (passage or turn.content).removeprefix(speaker)
-    return Line(bullet(f"{_day(turn.occurred_at)} {said or spoken(turn)}", turn.uuid), _folded(words))
+    return Line(
+        bullet(f"{_day(turn.occurred_at)} {said or spoken(turn)}", turn.uuid), _folded(words)
+    )
 
 
 def bullet(text: str, of: str = "", longest: int = LONGEST) -> str:

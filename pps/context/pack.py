@@ -60,7 +60,18 @@ _ONE = {
 }
 # What is kept first when there is no room for all: a round is one line of each section in this order.
 _ROUND = (
-    *("identity", "records", "alerts", "topics", "facts", "nodes", "episodes", "turns", "anchors", "summaries"),
+    *(
+        "identity",
+        "records",
+        "alerts",
+        "topics",
+        "facts",
+        "nodes",
+        "episodes",
+        "turns",
+        "anchors",
+        "summaries",
+    ),
     *("badges", "explored"),
 )
 _MANIFEST = 24
@@ -108,7 +119,9 @@ class PackRequest:
     budget_chars: int | None = None
     hint: str = ""
     identity: str = ""
-    about: Mapping[str, Sequence[tuple[str, Line]]] = field(default_factory=dict[str, Sequence[tuple[str, Line]]])
+    about: Mapping[str, Sequence[tuple[str, Line]]] = field(
+        default_factory=dict[str, Sequence[tuple[str, Line]]]
+    )
     most: Mapping[str, int] = field(default_factory=dict[str, int])
     trust: Mapping[str, str] = field(default_factory=dict[str, str])
     brief: bool = False
@@ -128,25 +141,35 @@ class _Draft:
     head: str
     tail: str
     brief: bool
-    kept: dict[str, set[int]] = field(default_factory=lambda: {name: set[int]() for name in SECTIONS})
-    again: dict[str, set[int]] = field(default_factory=lambda: {name: set[int]() for name in SECTIONS})
+    kept: dict[str, set[int]] = field(
+        default_factory=lambda: {name: set[int]() for name in SECTIONS}
+    )
+    again: dict[str, set[int]] = field(
+        default_factory=lambda: {name: set[int]() for name in SECTIONS}
+    )
 
     def text(self) -> str:
         sections = [self._section(name) for name in SECTIONS if self.kept[name]]
         if self.brief:
-            return fenced(self.mark, "\n".join([self.head, *sections, *filter(None, [self.tail.strip()])]))
+            return fenced(
+                self.mark, "\n".join([self.head, *sections, *filter(None, [self.tail.strip()])])
+            )
         return fenced(self.mark, "\n\n".join([self.head, *sections, self._manifest()]))
 
     def counts(self, *, kept: bool) -> dict[str, int]:
         """Return how many lines of each section are in, or left out."""
         counts = {
-            n: len(self.kept[n]) if kept else len(self.lines[n]) - len(self.kept[n]) - len(self.again[n])
+            n: len(self.kept[n])
+            if kept
+            else len(self.lines[n]) - len(self.kept[n]) - len(self.again[n])
             for n in SECTIONS
         }
         return {name: count for name, count in counts.items() if count}
 
     def _section(self, name: str) -> str:
-        order = sorted(self.kept[name], reverse=name == "turns")  # turns: the latest are the best, shown last
+        order = sorted(
+            self.kept[name], reverse=name == "turns"
+        )  # turns: the latest are the best, shown last
         lines = [self.lines[name][at].text for at in order]
         return "\n".join(lines if self.brief else [self.title(name).strip(), *lines])
 
@@ -229,7 +252,11 @@ def _hits(request: PackRequest) -> dict[str, list[Hit]]:
     channels: tuple[ChannelName, ...] = ("nodes", "facts", "episodes", "anchors")
     at_start = request.mode == "startup"
     hits: dict[str, list[Hit]] = {
-        name: [hit for hit in request.recall[name] if hit.id not in recent and (_tells(hit) or not at_start)]
+        name: [
+            hit
+            for hit in request.recall[name]
+            if hit.id not in recent and (_tells(hit) or not at_start)
+        ]
         for name in channels
     }
     hits["summaries"] = [hit for hit in hits["episodes"] if _sums_up(hit)]
@@ -252,7 +279,11 @@ def _shown(request: PackRequest, draft: _Draft) -> tuple[str, ...]:
     ids["turns"] = [turn.uuid for turn in reversed(request.recent)]
     ids["summaries"] += [turn.uuid for turn in request.summaries]
     ids["explored"] = [id_ for id_, _ in request.about.get("explored", ())]
-    return tuple(some[at] for name, some in ids.items() for at in sorted(draft.kept[name] | draft.again[name]))
+    return tuple(
+        some[at]
+        for name, some in ids.items()
+        for at in sorted(draft.kept[name] | draft.again[name])
+    )
 
 
 def _lines(request: PackRequest) -> dict[str, list[Line]]:
@@ -261,7 +292,9 @@ def _lines(request: PackRequest) -> dict[str, list[Line]]:
         for name, hits in _hits(request).items()
     }
     lines |= {name: [line for _, line in request.about.get(name, ())] for name in ABOUT}
-    lines["identity"] = [Line(bullet(request.identity, longest=LONGEST_IDENTITY), "")] if request.identity else []
+    lines["identity"] = (
+        [Line(bullet(request.identity, longest=LONGEST_IDENTITY), "")] if request.identity else []
+    )
     lines["records"] = [line for _, line in request.records]
     lines["turns"] = [turn_line(turn) for turn in reversed(request.recent)]
     lines["summaries"] += [turn_line(turn) for turn in request.summaries]
@@ -281,7 +314,11 @@ def _tail(request: PackRequest) -> str:
     unavailable = f" Unavailable: {', '.join(failed)}." if failed else ""
     if request.brief:
         return unavailable
-    took = (time.perf_counter() - request.started) * 1000 if request.started else request.recall.took_ms.get("total")
+    took = (
+        (time.perf_counter() - request.started) * 1000
+        if request.started
+        else request.recall.took_ms.get("total")
+    )
     return unavailable + (f" Recall took {took:.0f} ms." if took is not None else "")
 
 
@@ -290,4 +327,6 @@ def _failure(channel: Channel) -> str:
 
 
 def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{count} {name if count > 1 else _ONE[name]}" for name, count in counts.items())
+    return ", ".join(
+        f"{count} {name if count > 1 else _ONE[name]}" for name, count in counts.items()
+    )

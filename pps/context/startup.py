@@ -75,7 +75,8 @@ async def _latest_facts(journal: Journal, client: IsolatedGraphitiClient, limit:
 
 def _hits(items: Sequence[Fact | Node]) -> tuple[Hit, ...]:
     return tuple(
-        Hit(item.uuid, 1 / rank, text_of(item), item, ranks={"recency": rank}) for rank, item in enumerate(items, 1)
+        Hit(item.uuid, 1 / rank, text_of(item), item, ranks={"recency": rank})
+        for rank, item in enumerate(items, 1)
     )
 
 
@@ -90,6 +91,8 @@ def identity_of(folder: Path, name: str) -> str:
             return ""
         text = opened.read(4 * LONGEST_IDENTITY).decode("utf-8", "ignore").strip()
     untouched = (
-        Template(shipped(f"entities/_template/{_IDENTITY}").read_text("utf-8")).safe_substitute(name=name).strip()
+        Template(shipped(f"entities/_template/{_IDENTITY}").read_text("utf-8"))
+        .safe_substitute(name=name)
+        .strip()
     )
     return "" if text == untouched else text

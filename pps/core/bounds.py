@@ -48,7 +48,9 @@ def is_text(value: str) -> bool:
 def check_length(field: str, text: str, least: int, most: int) -> None:
     """Raise unless the text has between ``least`` and ``most`` characters and can be written as UTF-8."""
     if not least <= len(text) <= most or (least and not text.strip()):
-        raise InvalidRequest(field, f"must have {least:,} to {most:,} characters, not only white space")
+        raise InvalidRequest(
+            field, f"must have {least:,} to {most:,} characters, not only white space"
+        )
     if not is_text(text):
         raise InvalidRequest(field, "has a lone surrogate, which is not a character")
     if "\0" in text:
@@ -78,18 +80,26 @@ def check_choice(field: str, value: str, choices: Sequence[str]) -> None:
 def check_label(field: str, label: str) -> None:
     """Raise unless a kind or a relation can be one: a kind reaches the graph as a label."""
     if not _LABEL.fullmatch(label):
-        raise InvalidRequest(field, "must be a letter, then up to 63 letters, digits or '_' (ASCII)")
+        raise InvalidRequest(
+            field, "must be a letter, then up to 63 letters, digits or '_' (ASCII)"
+        )
 
 
 def check_kind(field: str, kind: str) -> None:
     """Raise unless a kind is a label that Graphiti does not use itself."""
     check_label(field, kind)
     if kind in RESERVED_KINDS:
-        raise InvalidRequest(field, f"is reserved ({', '.join(sorted(RESERVED_KINDS))}); choose another word")
+        raise InvalidRequest(
+            field, f"is reserved ({', '.join(sorted(RESERVED_KINDS))}); choose another word"
+        )
 
 
 def in_tag(character: str) -> bool:
-    return character.isalnum() or character in "_-\u200c\u200d" or unicodedata.category(character)[0] == "M"
+    return (
+        character.isalnum()
+        or character in "_-\u200c\u200d"
+        or unicodedata.category(character)[0] == "M"
+    )
 
 
 def is_tag(text: str) -> bool:
@@ -109,7 +119,9 @@ def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
     folded = tuple(dict.fromkeys(map(tag_of, tags)))
     for tag in folded:
         if not is_tag(tag):
-            raise InvalidRequest("tags", "each must be a letter, then up to 63 letters, digits, '_' or '-'")
+            raise InvalidRequest(
+                "tags", "each must be a letter, then up to 63 letters, digits, '_' or '-'"
+            )
     return folded
 
 
@@ -124,7 +136,8 @@ def check_attributes(field: str, attributes: Mapping[str, JSON]) -> None:
         size = 0
     except (TypeError, ValueError):
         raise InvalidRequest(
-            field, "must be plain JSON: text without lone surrogates, finite numbers, true, false, null, lists, maps"
+            field,
+            "must be plain JSON: text without lone surrogates, finite numbers, true, false, null, lists, maps",
         ) from None
     if size > MAX_ATTRIBUTES_BYTES:
         raise InvalidRequest(field, f"must be at most {MAX_ATTRIBUTES_BYTES:,} bytes as JSON")
@@ -133,12 +146,22 @@ def check_attributes(field: str, attributes: Mapping[str, JSON]) -> None:
 
 
 def _is_deeper(value: JSON, levels: int) -> bool:
-    within = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else None
-    return within is not None and (levels == 0 or any(_is_deeper(one, levels - 1) for one in within))
+    within = (
+        value.values()
+        if isinstance(value, dict)
+        else value
+        if isinstance(value, list | tuple)
+        else None
+    )
+    return within is not None and (
+        levels == 0 or any(_is_deeper(one, levels - 1) for one in within)
+    )
 
 
 def check_drafts(
-    nodes: Sequence[NodeDraft], facts: Sequence[FactDraft], tags: Callable[[Sequence[str]], object] = check_tags
+    nodes: Sequence[NodeDraft],
+    facts: Sequence[FactDraft],
+    tags: Callable[[Sequence[str]], object] = check_tags,
 ) -> None:
     """Raise at the first node or fact that breaks a bound; the message counts from 0. ``tags`` checks a node's."""
     if len(nodes) > MAX_NODES:

@@ -120,7 +120,9 @@ class ModelError(PPSError):
     provider: str = ""
     retry_after_s: float | None = None
 
-    def __init__(self, message: str, *, provider: str = "", retry_after_s: float | None = None) -> None:
+    def __init__(
+        self, message: str, *, provider: str = "", retry_after_s: float | None = None
+    ) -> None:
         super().__init__(message)
         self.provider = provider
         self.retry_after_s = retry_after_s

@@ -25,7 +25,13 @@ class FileLock:
     """
 
     def __init__(
-        self, path: Path, *, what: str = "", whose: str = "", wait_s: float = 0.0, in_new_folder: bool = False
+        self,
+        path: Path,
+        *,
+        what: str = "",
+        whose: str = "",
+        wait_s: float = 0.0,
+        in_new_folder: bool = False,
     ) -> None:
         """Name what is to be locked; nothing is held yet.
 
@@ -36,7 +42,9 @@ class FileLock:
             wait_s: How long to wait for another holder.
             in_new_folder: Make the folder; it is made for a program that says ``what`` it is in any case.
         """
-        from filelock import FileLock as Lock  # not at the top: 80 ms, and only looking needs none of it
+        from filelock import (
+            FileLock as Lock,  # not at the top: 80 ms, and only looking needs none of it
+        )
 
         self.path = path
         self._what, self._whose, self._wait_s = what, whose or str(path.parent), wait_s
@@ -62,7 +70,9 @@ class FileLock:
         except OSError as error:
             raise _unwritable(self.path, error) from None
         try:
-            self.path.write_text(json.dumps({"pid": os.getpid(), "what": self._what}), encoding="utf-8")
+            self.path.write_text(
+                json.dumps({"pid": os.getpid(), "what": self._what}), encoding="utf-8"
+            )
         except OSError as error:
             if self._what:  # a server's lock must say whose it is; reading goes on, on a full disk, where nothing does
                 self.release()
@@ -81,7 +91,10 @@ class FileLock:
         return self.acquire()
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         self.release()
 
@@ -95,7 +108,9 @@ def is_held(path: Path) -> bool:
     except OSError as error:
         raise _unwritable(path, error) from None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # two who look do not take each other for a holder
+        fcntl.flock(
+            descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB
+        )  # two who look do not take each other for a holder
     except BlockingIOError:
         return True
     finally:

@@ -55,8 +55,14 @@ class EntityId:
 def check_name(name: str) -> str:
     """Return an entity's name unchanged, or raise InvalidRequest naming the rule it breaks."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
-        near = re.sub(r"[^a-z0-9]+", "_", str(name).lower()).lstrip("_0123456789")[:MAX_NAME].rstrip("_")
-        raise InvalidRequest("name", f"must match [a-z][a-z0-9_]{{0,39}}; {near or 'project_x'!r} would do")
+        near = (
+            re.sub(r"[^a-z0-9]+", "_", str(name).lower())
+            .lstrip("_0123456789")[:MAX_NAME]
+            .rstrip("_")
+        )
+        raise InvalidRequest(
+            "name", f"must match [a-z][a-z0-9_]{{0,39}}; {near or 'project_x'!r} would do"
+        )
     return name
 
 
@@ -86,7 +92,9 @@ def stable_id(group: str, *parts: str) -> str:
 
 def check_uuid(value: str, field: str = "id") -> str:
     if not is_uuid(value):
-        raise InvalidRequest(field, "must be a canonical UUID, such as 1b4e28ba-2fa1-5d2b-883f-0016d3cca427")
+        raise InvalidRequest(
+            field, "must be a canonical UUID, such as 1b4e28ba-2fa1-5d2b-883f-0016d3cca427"
+        )
     return value
 
 

@@ -14,7 +14,17 @@ from pps.core.errors import InvalidRequest
 from pps.core.values import JSON, NodeDraft
 
 FieldType: TypeAlias = Literal[
-    "text", "number", "integer", "bool", "date", "datetime", "duration", "enum", "list", "ref", "json"
+    "text",
+    "number",
+    "integer",
+    "bool",
+    "date",
+    "datetime",
+    "duration",
+    "enum",
+    "list",
+    "ref",
+    "json",
 ]
 Priority: TypeAlias = Literal["P0", "P1", "P2", "P3", "P4", "none"]
 Load: TypeAlias = Literal["always", "on_demand", "by_time", "aggregate"]
@@ -36,7 +46,17 @@ COMMON_FIELDS = (
         "relations",
         "cites",
     ),
-    *("pack", "pack_version", "version", "expected_version", "actor", "author", "turn", "created_at", "updated_at"),
+    *(
+        "pack",
+        "pack_version",
+        "version",
+        "expected_version",
+        "actor",
+        "author",
+        "turn",
+        "created_at",
+        "updated_at",
+    ),
 )
 """What no kind may call a field of its own."""
 PLAIN_KIND = "Thing"
@@ -87,7 +107,11 @@ class Lifecycle:
     @property
     def states(self) -> tuple[str, ...]:
         """Every state, in the order in which the pack names them."""
-        return tuple(dict.fromkeys((self.start, *self.moves, *(to for tos in self.moves.values() for to in tos))))
+        return tuple(
+            dict.fromkeys(
+                (self.start, *self.moves, *(to for tos in self.moves.values() for to in tos))
+            )
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +207,12 @@ class Kinds:
         self.by_name: Mapping[str, KindSpec] = {
             name: kind for pack in self.packs if not pack.open for name, kind in pack.kinds.items()
         }
-        self.layers: Mapping[str, LayerSpec] = {one.name: one for pack in self.packs for one in pack.layers}
-        self._relations = {(one.name, one.source, one.target): one for pack in self.packs for one in pack.relations}
+        self.layers: Mapping[str, LayerSpec] = {
+            one.name: one for pack in self.packs for one in pack.layers
+        }
+        self._relations = {
+            (one.name, one.source, one.target): one for pack in self.packs for one in pack.relations
+        }
 
     def __contains__(self, kind: str) -> bool:
         return kind in self.by_name
@@ -197,8 +225,12 @@ class Kinds:
         if name not in self.by_name:
             known = ", ".join(self.by_name) or "none: `pps pack enable` gives this memory a pack"
             if near := difflib.get_close_matches(name, self.by_name, n=1):
-                raise InvalidRequest("kind", f"{name!r} is no kind of this memory's packs; did you mean {near[0]!r}?")
-            raise InvalidRequest("kind", f"{name!r} is no kind of this memory's packs; there are {known}")
+                raise InvalidRequest(
+                    "kind", f"{name!r} is no kind of this memory's packs; did you mean {near[0]!r}?"
+                )
+            raise InvalidRequest(
+                "kind", f"{name!r} is no kind of this memory's packs; there are {known}"
+            )
         return self.by_name[name]
 
     def of_layers(self, layers: Iterable[str], field: str = "layers") -> tuple[str, ...]:
@@ -207,7 +239,9 @@ class Kinds:
         for one in wanted:
             if one not in self.layers:
                 known = ", ".join(self.layers) or "none"
-                raise InvalidRequest(field, f"{one!r} is no layer of this memory's packs; there are {known}")
+                raise InvalidRequest(
+                    field, f"{one!r} is no layer of this memory's packs; there are {known}"
+                )
         return tuple(kind.name for kind in self if kind.layer in wanted)
 
     def relation(self, name: str, source: str, target: str) -> RelationSpec:
@@ -218,7 +252,9 @@ class Kinds:
             names = sorted({one for one, a, b in self._relations if (a, b) == (source, target)})
             hint = f"it joins {', '.join(pairs)}" if pairs else "no pack has it"
             also = f"; {source} → {target} has {', '.join(names)}" if names else ""
-            raise InvalidRequest("type", f"{name!r} does not join {source} → {target}: {hint}{also}")
+            raise InvalidRequest(
+                "type", f"{name!r} does not join {source} → {target}: {hint}{also}"
+            )
         return found
 
     def relations(self) -> tuple[RelationSpec, ...]:
@@ -243,7 +279,8 @@ class Kinds:
         if kind in self.by_name:
             pack = self.by_name[kind].pack
             raise InvalidRequest(
-                field, f"{kind} is a kind of the pack {pack}: use record_save, which checks its fields"
+                field,
+                f"{kind} is a kind of the pack {pack}: use record_save, which checks its fields",
             )
 
     def check_nodes(self, nodes: Sequence[NodeDraft]) -> None:

@@ -90,7 +90,9 @@ class Channel:
     def stats(self) -> SearchStats:
         """How much the list brought; of a channel that failed it says nothing."""
         average = sum(hit.score for hit in self.hits) / len(self.hits) if self.hits else None
-        return SearchStats(len(self.hits), average, estimate_tokens("".join(hit.text for hit in self.hits)))
+        return SearchStats(
+            len(self.hits), average, estimate_tokens("".join(hit.text for hit in self.hits))
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,9 @@ LIST = "(SELECT value FROM json_each(?))"
 Value = str | int | float | bytes | None
 
 
-def insert(connection: sqlite3.Connection, statement: str, rows: Iterable[Sequence[Value]], then: str = "") -> None:
+def insert(
+    connection: sqlite3.Connection, statement: str, rows: Iterable[Sequence[Value]], then: str = ""
+) -> None:
     """Insert rows.
 
     Args:

@@ -45,7 +45,9 @@ def parse(text: str, field: str = "time") -> datetime:
     try:
         moment = datetime.fromisoformat(text.strip())
     except ValueError:
-        raise InvalidRequest(field, "must be ISO 8601, such as 2026-01-31 or 2026-01-31T09:00:00Z") from None
+        raise InvalidRequest(
+            field, "must be ISO 8601, such as 2026-01-31 or 2026-01-31T09:00:00Z"
+        ) from None
     if moment.tzinfo is None and len(text.strip()) <= 10:
         moment = moment.replace(tzinfo=UTC)
     return utc(moment, field)
@@ -93,7 +95,9 @@ class Span:
     def bounds(self) -> tuple[datetime, datetime]:
         """Return the first moment that is near, and the first one that is not any more."""
         margin = self.margin()
-        start = _FIRST if self.start is None or self.start - _FIRST < margin else self.start - margin
+        start = (
+            _FIRST if self.start is None or self.start - _FIRST < margin else self.start - margin
+        )
         end = _LAST if self.end is None or _LAST - self.end < margin else self.end + margin
         return start, end
 

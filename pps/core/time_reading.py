@@ -20,7 +20,13 @@ from pps.core.time import SEASONS, Grain, Span, joined, months_on, season, third
 MOST = 4
 """Most phrases of one text that are read."""
 
-_GRAINS: Mapping[str, Grain] = {"day": "day", "time": "day", "week": "week", "month": "month", "year": "year"}
+_GRAINS: Mapping[str, Grain] = {
+    "day": "day",
+    "time": "day",
+    "week": "week",
+    "month": "month",
+    "year": "year",
+}
 _FUZZY = (
     (re.compile(r"\b(?:a )?couple(?: of)?\b"), "2"),
     (re.compile(r"\b(?:a )?few\b|\bseveral\b"), "3"),
@@ -34,7 +40,9 @@ _THIRDS: Sequence[tuple[re.Pattern[str], Literal["early", "mid", "late"]]] = (
     (re.compile(r"\b(?:late|end)\b"), "late"),
 )
 _PARTS = re.compile(r"\b(?:early|mid|late|the|beginning|start|middle|end|of|in)\b[ -]?")
-_LEADING = re.compile(r"^(?:in|on|since|during|of|from|by|before|after|until|till|around|year|this)\b[ -]?")
+_LEADING = re.compile(
+    r"^(?:in|on|since|during|of|from|by|before|after|until|till|around|year|this)\b[ -]?"
+)
 _OVER = re.compile(r"(?:last|past|previous) ")
 _OPEN = re.compile(r"\b(since|after|before|until|till)(?: the)?\s*$")
 _OPENING = re.compile(r"(since|after|before|until|till)\b")
@@ -55,9 +63,7 @@ _WEEKDAY = "(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
 _SEASON = "(?:spring|summer|autumn|fall|winter)"
 _YEAR = r"(?:19|20)\d\d"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-_COUNT = (
-    r"\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:a )?few|several|a couple(?: of)?"
-)
+_COUNT = r"\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:a )?few|several|a couple(?: of)?"
 _PART = r"(?:early|mid|late|(?:the )?(?:beginning|start|middle|end) of)"
 _BESIDE_MONTH = "in|since|during|before|after|until|till|around|last|next|past|previous"
 _BESIDE_YEAR = "in|since|during|of|from|by|before|after|until|till|around|year"
@@ -65,19 +71,37 @@ _BESIDE_YEAR = "in|since|during|of|from|by|before|after|until|till|around|year"
 _ENGLISH = (
     ("iso", r"\b\d{4}-\d{2}(?:-\d{2})?\b"),
     ("dotted", r"\b\d{1,2}\.\d{1,2}\.\d{4}\b"),
-    ("nth_week", rf"\b(?:first|second|third|fourth|last) week (?:of|in) (?:{_MONTH})(?:,? {_YEAR})?\b"),
-    ("date", rf"\b(?:{_DAY} (?:of )?{_ANY_MONTH}|{_ANY_MONTH} {_DAY}\b(?![:.]\d))(?:,? {_YEAR})?\b"),
+    (
+        "nth_week",
+        rf"\b(?:first|second|third|fourth|last) week (?:of|in) (?:{_MONTH})(?:,? {_YEAR})?\b",
+    ),
+    (
+        "date",
+        rf"\b(?:{_DAY} (?:of )?{_ANY_MONTH}|{_ANY_MONTH} {_DAY}\b(?![:.]\d))(?:,? {_YEAR})?\b",
+    ),
     ("month", rf"\b(?:{_PART}[ -](?:in )?)?{_ANY_MONTH},? (?:of )?{_YEAR}\b"),
-    ("month", rf"\b(?:(?:{_BESIDE_MONTH}|this (?!may|march))(?: {_PART})?|{_PART})[ -]?\b(?:{_MONTH})\b(?! \d)"),
-    ("range", rf"\b(?:between|from) (?:{_MONTH})(?: {_YEAR})? (?:and|to|until|till) (?:{_MONTH})(?:,? {_YEAR})?\b"),
+    (
+        "month",
+        rf"\b(?:(?:{_BESIDE_MONTH}|this (?!may|march))(?: {_PART})?|{_PART})[ -]?\b(?:{_MONTH})\b(?! \d)",
+    ),
+    (
+        "range",
+        rf"\b(?:between|from) (?:{_MONTH})(?: {_YEAR})? (?:and|to|until|till) (?:{_MONTH})(?:,? {_YEAR})?\b",
+    ),
     ("range", rf"\b(?:between|from) {_YEAR} (?:and|to|until|till) {_YEAR}\b"),
-    ("season", rf"\b(?:(?:last|this|next|past|previous|in|in the|during the|since) )?{_SEASON} (?:of )?{_YEAR}\b"),
+    (
+        "season",
+        rf"\b(?:(?:last|this|next|past|previous|in|in the|during the|since) )?{_SEASON} (?:of )?{_YEAR}\b",
+    ),
     ("season", rf"\b(?:last|this|next|past|previous|in the|during the) {_SEASON}\b"),
     ("weekend", r"\b(?:last|this|past|previous|next) weekend\b"),
     ("window", rf"\b(?:the|these) (?:last|past) (?:(?:{_COUNT}) )?(?:day|week|month|year)s?\b"),
     ("ago", rf"\b(?:{_COUNT}) (?:day|week|month|year|decade)s? ago\b"),
     ("plain", r"\b(?:last|this|next|past|previous) (?:week|month|year|decade)\b"),
-    ("plain", r"\b(?:day before yesterday|day after tomorrow|last night|this (?:morning|afternoon|evening))\b"),
+    (
+        "plain",
+        r"\b(?:day before yesterday|day after tomorrow|last night|this (?:morning|afternoon|evening))\b",
+    ),
     ("plain", r"\b(?:yesterday|today|tonight|tomorrow)\b"),
     ("weekday", rf"\b(?:on|last|this|past|previous|next|since|until|before|after) {_WEEKDAY}\b"),
     ("year", rf"\b(?:{_PART}|(?:{_BESIDE_YEAR})(?: {_PART})?) {_YEAR}\b(?! \w+s\b)"),
@@ -210,7 +234,11 @@ def _calendar(phrase: Phrase, reference: datetime) -> Span | None:
         "RELATIVE_BASE": reference.replace(tzinfo=None),
         "PREFER_DATES_FROM": "past",
         "RETURN_TIME_AS_PERIOD": False,
-        "DATE_ORDER": "DMY" if phrase.kind == "dotted" else "YMD" if phrase.kind == "iso" else "MDY",
+        "DATE_ORDER": "DMY"
+        if phrase.kind == "dotted"
+        else "YMD"
+        if phrase.kind == "iso"
+        else "MDY",
     }
     parser = DateDataParser(languages=[phrase.language], settings=settings)
     data = parser.get_date_data(words)
@@ -258,14 +286,20 @@ def _season(phrase: Phrase, reference: datetime) -> Span | None:
     if "next" in phrase.text:
         return next(one for one in near if one.start and one.start > reference)
     ended = re.match(r"last|past|previous", phrase.text)
-    return [one for one in near if one.start and one.end and (one.end if ended else one.start) <= reference][-1]
+    return [
+        one
+        for one in near
+        if one.start and one.end and (one.end if ended else one.start) <= reference
+    ][-1]
 
 
 def _weekend(phrase: Phrase, reference: datetime) -> Span:
     """Read the weekend of this week, the one before or the one after; weeks begin on Mondays."""
     step = 0 if "this" in phrase.text else 7 if "next" in phrase.text else -7
     week = unit(reference + timedelta(days=step), "week")
-    return Span(week.end - timedelta(days=2) if week.end else None, week.end, "stretch", phrase.text)
+    return Span(
+        week.end - timedelta(days=2) if week.end else None, week.end, "stretch", phrase.text
+    )
 
 
 def _window(phrase: Phrase, reference: datetime) -> Span | None:
@@ -286,7 +320,11 @@ def _nth_week(phrase: Phrase, reference: datetime) -> Span | None:
     span = _calendar(_as(phrase, month), reference)
     if span is None or span.start is None or span.end is None:
         return None
-    start = span.end - timedelta(days=7) if which == "last" else span.start + timedelta(days=7 * _NTH.index(which))
+    start = (
+        span.end - timedelta(days=7)
+        if which == "last"
+        else span.start + timedelta(days=7 * _NTH.index(which))
+    )
     return Span(start, start + timedelta(days=7), "week", phrase.text)
 
 
@@ -323,7 +361,11 @@ def _opened(span: Span, phrase: Phrase, lowered: str, reference: datetime) -> Sp
     word = said.group(1) if said else ""
     if word in _SINCE and span.start is not None and span.end is not None:
         start = span.start if word == "since" else span.end
-        return Span(start, max(start, reference), "stretch", phrase.text) if start <= reference else span
+        return (
+            Span(start, max(start, reference), "stretch", phrase.text)
+            if start <= reference
+            else span
+        )
     if word in _UNTIL and phrase.kind != "ago":
         return Span(None, span.start, "stretch", phrase.text)
     return span
@@ -334,7 +376,11 @@ def _stretches(read: list[tuple[Phrase, Span]], lowered: str) -> list[Span]:
     spans: list[Span] = []
     for at, (phrase, span) in enumerate(read):
         before = read[at - 1][0] if at else None
-        if before and _AND.match(lowered[before.end : phrase.start]) and _BETWEEN.search(lowered[: before.start]):
+        if (
+            before
+            and _AND.match(lowered[before.end : phrase.start])
+            and _BETWEEN.search(lowered[: before.start])
+        ):
             spans[-1] = joined(spans[-1], span)
         else:
             spans.append(span)
@@ -355,7 +401,9 @@ def phrases(text: str) -> list[Phrase]:
     if not _has_cue(lowered):
         return []
     kept: list[Phrase] = []
-    for one in sorted(_matches(lowered), key=lambda phrase: (phrase.start - phrase.end, phrase.start)):
+    for one in sorted(
+        _matches(lowered), key=lambda phrase: (phrase.start - phrase.end, phrase.start)
+    ):
         if all(one.end <= other.start or one.start >= other.end for other in kept):
             kept.append(one)
     return sorted(kept, key=lambda phrase: phrase.start)

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     JSON: TypeAlias = "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
 else:
-    JSON = TypeAliasType("JSON", "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None")
+    JSON = TypeAliasType(
+        "JSON", "str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None"
+    )
     """The same for Pydantic, which reads an alias of itself only so."""
 Vector: TypeAlias = "NDArray[np.float32]"
 """One vector, shape (dimension,): unit-length, of the entity's pinned dimension."""

@@ -40,7 +40,9 @@ class Deletions:
         """
         _check_own(self._folder / entity.name, entity)
         with self._file.writing() as db:
-            row = db.execute("DELETE FROM entity WHERE grp = ? RETURNING name, grp, store", (entity.group,)).fetchone()
+            row = db.execute(
+                "DELETE FROM entity WHERE grp = ? RETURNING name, grp, store", (entity.group,)
+            ).fetchone()
             if row is None:
                 raise UnknownEntity(f"no entity {entity.name!r}; it was deleted meanwhile")
             db.execute("INSERT INTO deletion (name, grp, store) VALUES (?, ?, ?)", tuple(row))
@@ -48,7 +50,9 @@ class Deletions:
 
     def pending(self) -> list[Deletion]:
         with self._file.reading() as db:
-            return [self._deletion(row) for row in db.execute("SELECT * FROM deletion ORDER BY name")]
+            return [
+                self._deletion(row) for row in db.execute("SELECT * FROM deletion ORDER BY name")
+            ]
 
     def remove_files(self, deletion: Deletion) -> None:
         """Remove the folder. Raises StoreError when some of it cannot be erased."""
@@ -79,7 +83,9 @@ def _check_own(folder: Path, entity: EntityId) -> None:
     except StoreError:
         return  # cut short while it was made or removed: the registry says whose it is
     if owner != entity:
-        raise IsolationError(f"{folder} holds another entity's data, not {entity.name}'s; nothing was removed")
+        raise IsolationError(
+            f"{folder} holds another entity's data, not {entity.name}'s; nothing was removed"
+        )
 
 
 def _remove(folder: Path) -> None:

@@ -91,7 +91,9 @@ def _copy(source: Traversable, target: Path, words: dict[str, str], *, last: str
 def write(path: Path, text: str) -> None:
     """Replace a file of an entity in one step, mode 0600; what was written is on disk."""
     draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+    with os.fdopen(
+        os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8"
+    ) as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
@@ -125,7 +127,9 @@ def check_card(folder: Path, entity: EntityId) -> Card:
     """
     card = card_of(folder)
     if card.entity != entity:
-        raise IsolationError(f"{folder} holds another entity's data, not {entity.name}'s; nothing was opened")
+        raise IsolationError(
+            f"{folder} holds another entity's data, not {entity.name}'s; nothing was opened"
+        )
     return card
 
 
@@ -144,7 +148,9 @@ async def held(entry: Entry) -> AsyncGenerator[None]:
     try:
         await asyncio.to_thread(lock.acquire)
     except StoreConflict as error:
-        raise StoreConflict(f"{error.message}; ask it (`pps …` does) or stop it (`pps serve --stop`)") from None
+        raise StoreConflict(
+            f"{error.message}; ask it (`pps …` does) or stop it (`pps serve --stop`)"
+        ) from None
     try:
         yield
     finally:
@@ -153,7 +159,9 @@ async def held(entry: Entry) -> AsyncGenerator[None]:
 
 def check_files(entry: Entry, *, graph_begins_anew: bool = False) -> None:
     """Raise StoreError when a file of an entity is gone, and IsolationError when its folder is another's."""
-    check_card(entry.folder, entry.entity)  # again, now that it is held: it may have been deleted before that
+    check_card(
+        entry.folder, entry.entity
+    )  # again, now that it is held: it may have been deleted before that
     if lost := gone(replace(entry, store="neo4j") if graph_begins_anew else entry):
         raise StoreError(lost)
 

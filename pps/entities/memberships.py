@@ -80,10 +80,16 @@ class Squads:
             row = db.execute("SELECT pool FROM squad WHERE name = ?", (name,)).fetchone()
             if row is None:
                 if _taken(db, pool.group) or not _untouched(db, pool.group):
-                    raise InvalidRequest("name", f"there is an entity {pool.name!r}; choose another name for the squad")
+                    raise InvalidRequest(
+                        "name",
+                        f"there is an entity {pool.name!r}; choose another name for the squad",
+                    )
                 db.execute("DELETE FROM owed WHERE grp = ?", (pool.group,))
                 values = (name, pool.group, rules, secrets.token_bytes(32), time.iso(time.now()))
-                db.execute("INSERT INTO squad (name, pool, rules, key, created_at) VALUES (?, ?, ?, ?, ?)", values)
+                db.execute(
+                    "INSERT INTO squad (name, pool, rules, key, created_at) VALUES (?, ?, ?, ?, ?)",
+                    values,
+                )
             else:
                 db.execute("UPDATE squad SET rules = ? WHERE name = ?", (rules, name))
             return _squad(db, db.execute(f"{_SQUADS} WHERE squad.name = ?", (name,)).fetchone())
@@ -100,16 +106,24 @@ class Squads:
             if row is not None and (row["squad"], row["id"]) == (name, member.id):
                 return
             if row is not None or _taken(db, group):
-                raise InvalidRequest("member", f"{member.entity.name!r} is of a squad already; `pps squad list`")
-            if db.execute("SELECT 1 FROM member WHERE squad = ? AND id = ?", (name, member.id)).fetchone():
-                raise InvalidRequest("member", f"{member.id!r} is another entity; `pps squad remove {name}` it first")
+                raise InvalidRequest(
+                    "member", f"{member.entity.name!r} is of a squad already; `pps squad list`"
+                )
+            if db.execute(
+                "SELECT 1 FROM member WHERE squad = ? AND id = ?", (name, member.id)
+            ).fetchone():
+                raise InvalidRequest(
+                    "member", f"{member.id!r} is another entity; `pps squad remove {name}` it first"
+                )
             values = (group, name, member.id, member.role)
             db.execute("INSERT INTO member (grp, squad, id, role) VALUES (?, ?, ?, ?)", values)
 
     def remove(self, name: str, member: str) -> None:
         """Take a member's grant away; its memory stays. NotFound when there is none of that id."""
         with self._file.writing() as db:
-            if not db.execute("DELETE FROM member WHERE squad = ? AND id = ?", (name, member)).rowcount:
+            if not db.execute(
+                "DELETE FROM member WHERE squad = ? AND id = ?", (name, member)
+            ).rowcount:
                 raise NotFound("member")
 
     def get(self, name: str) -> Squad:
@@ -122,7 +136,9 @@ class Squads:
 
     def list(self) -> list[Squad]:
         with self._file.reading() as db:
-            return [_squad(db, row) for row in db.execute(f"{_SQUADS} ORDER BY squad.name").fetchall()]
+            return [
+                _squad(db, row) for row in db.execute(f"{_SQUADS} ORDER BY squad.name").fetchall()
+            ]
 
     def of_member(self, entity: str) -> tuple[Squad, Member] | None:
         """Return the squad that the entity of a name is a member of, and as whom; None when it is of none."""
@@ -165,7 +181,8 @@ def check_no_pool(db: sqlite3.Connection, group: str, field_name: str) -> None:
     row = db.execute("SELECT name FROM squad WHERE pool = ?", (group,)).fetchone()
     if row is not None:
         raise InvalidRequest(
-            field_name, f"is the pool of the squad {row['name']!r}: only its members reach it, by the toolset squad"
+            field_name,
+            f"is the pool of the squad {row['name']!r}: only its members reach it, by the toolset squad",
         )
 
 
@@ -189,4 +206,6 @@ def _squad(db: sqlite3.Connection, row: sqlite3.Row) -> Squad:
         if not one["archived"]
     }
     pool = EntityId(row["entity"], row["pool"])
-    return Squad(row["name"], pool, row["rules"], row["key"], time.parse(row["created_at"]), members)
+    return Squad(
+        row["name"], pool, row["rules"], row["key"], time.parse(row["created_at"]), members
+    )

@@ -104,10 +104,14 @@ def set_packs(folder: Path, names: Sequence[str]) -> None:
     """
 
     def changed(text: str) -> str:
-        head, following, rest = re.sub(r"(?ms)^packs\s*=\s*\[.*?\][^\n]*\n", "", text).partition("\n[")
+        head, following, rest = re.sub(r"(?ms)^packs\s*=\s*\[.*?\][^\n]*\n", "", text).partition(
+            "\n["
+        )
         lines = head.splitlines()
         at = len(lines)
-        while following and at and lines[at - 1].startswith("#"):  # it is about the section that follows
+        while (
+            following and at and lines[at - 1].startswith("#")
+        ):  # it is about the section that follows
             at -= 1
         about = "\n".join(["", *lines[at:], ""]) if lines[at:] else ""
         before = "\n".join(lines[:at]).rstrip()
@@ -134,5 +138,7 @@ def _checked(text: str, path: Path) -> OwnSettings:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])
         if key.startswith("calendar.hours"):
-            raise ConfigError(f"{path}: calendar.hours: must be a number of 0 to 24, or seven of them") from None
+            raise ConfigError(
+                f"{path}: calendar.hours: must be a number of 0 to 24, or seven of them"
+            ) from None
         raise ConfigError(f"{path}: {key}: {first['msg'].removeprefix('Value error, ')}") from None

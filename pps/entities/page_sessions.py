@@ -55,7 +55,9 @@ class PageSessions:
         """Refuse every link and session of an entity from now on; return how many sessions there were."""
         with self._file.writing() as db:
             db.execute("DELETE FROM token WHERE role = 'link' AND grp = ?", (entity.group,))
-            return db.execute("DELETE FROM token WHERE role = 'page' AND grp = ?", (entity.group,)).rowcount
+            return db.execute(
+                "DELETE FROM token WHERE role = 'page' AND grp = ?", (entity.group,)
+            ).rowcount
 
     def _presented(self, text: str, role: tokens.Role) -> tuple[str, EntityId] | None:
         row = tokens.presented(self._file, text, role)

@@ -38,7 +38,9 @@ def plain_path(text: str, field: str) -> str:
     if not text.startswith("/"):
         raise InvalidRequest(field, "must be an absolute path, such as /work/shop")
     if len(text) > MAX_PATH or "\0" in text or not is_text(text):
-        raise InvalidRequest(field, f"must be a path of at most {MAX_PATH:,} characters, without NUL")
+        raise InvalidRequest(
+            field, f"must be a path of at most {MAX_PATH:,} characters, without NUL"
+        )
     # POSIX lets "//a" mean something else than "/a"; no system that PPS runs on does.
     return "/" + text.lstrip("/")
 
@@ -71,7 +73,9 @@ def outside(home: Path, text: str, field: str = "path", *, around: bool = False)
     path, kept = real_path(text, field), real_path(str(home.absolute()), "home")
     if is_inside(path, kept) or (not around and is_inside(kept, path)):
         more = "" if around else ", and not around it"
-        raise InvalidRequest(field, f"must lie outside of the data folder{more}: what one entity has feeds no other")
+        raise InvalidRequest(
+            field, f"must lie outside of the data folder{more}: what one entity has feeds no other"
+        )
     return path
 
 
@@ -90,7 +94,12 @@ def name_of(path: str) -> str:
     Accents are dropped, letters lowered, everything else becomes ``_``; what is left of a name without any
     Latin letter or digit is ``project``. It may be taken: see ``numbered``.
     """
-    plain = unicodedata.normalize("NFKD", PurePosixPath(path).name).encode("ascii", "ignore").decode().lower()
+    plain = (
+        unicodedata.normalize("NFKD", PurePosixPath(path).name)
+        .encode("ascii", "ignore")
+        .decode()
+        .lower()
+    )
     name = re.sub(r"[^a-z0-9]+", "_", plain).strip("_") or "project"
     if not name[0].isalpha():
         name = f"p_{name}"

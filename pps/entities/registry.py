@@ -16,7 +16,13 @@ from datetime import datetime
 from pathlib import Path
 
 from pps.core import time
-from pps.core.errors import InvalidRequest, StoreConflict, StoreError, StoreUnavailable, UnknownEntity
+from pps.core.errors import (
+    InvalidRequest,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+    UnknownEntity,
+)
 from pps.core.ids import EntityId, check_actor, check_name, new_group
 from pps.entities import deletions, folder, memberships, paths, routing, tokens
 from pps.entities.deletions import Deletions
@@ -113,7 +119,9 @@ class Registry:
         except OSError as error:
             raise StoreUnavailable(f"{home}: cannot be made ({error.strerror})") from None
         path = home / "registry.db"
-        if not (path.exists() and path.stat().st_size) and (lost := folder.cards(self.entities_folder)):
+        if not (path.exists() and path.stat().st_size) and (
+            lost := folder.cards(self.entities_folder)
+        ):
             raise StoreError(
                 f"{path} is gone or empty, and {len(lost)} entities have folders here; restore a backup, or run "
                 "`pps rebuild --registry`: tokens, routes and watched folders do not come back"
@@ -140,12 +148,17 @@ class Registry:
         if path.exists() and path.stat().st_size:
             raise InvalidRequest("--registry", f"{path} is there; move it away first")
         if wrong := [place for place, card in cards if place.name != card.entity.name]:
-            raise StoreError(f"{wrong[0]}: its card names another entity; give the folder that name")
+            raise StoreError(
+                f"{wrong[0]}: its card names another entity; give the folder that name"
+            )
         made = {card.entity.group for place, card in cards if any((place / "data").glob("*"))}
         with SmallFile(path, _SCHEMA + memberships.SCHEMA, _CHANGES).writing() as db:
             for _, card in cards:
                 row = (card.entity.name, card.entity.group, card.store, time.iso(card.created_at))
-                db.execute("INSERT INTO entity (name, grp, store, created_at, pending) VALUES (?, ?, ?, ?, 1)", row)
+                db.execute(
+                    "INSERT INTO entity (name, grp, store, created_at, pending) VALUES (?, ?, ?, ?, 1)",
+                    row,
+                )
                 if card.entity.group in made:
                     db.execute("INSERT INTO made (grp) VALUES (?)", (card.entity.group,))
         return [card.entity.name for _, card in cards]
@@ -154,7 +167,11 @@ class Registry:
         """Return what SQLite finds wrong with the file, a few lines."""
         with self._file.reading() as db:
             found = [str(row[0]) for row in db.execute("PRAGMA integrity_check(5)")]
-        return [] if found == ["ok"] else [f"registry.db is damaged ({one}): restore a backup" for one in found]
+        return (
+            []
+            if found == ["ok"]
+            else [f"registry.db is damaged ({one}): restore a backup" for one in found]
+        )
 
     @property
     def entities_folder(self) -> Path:
@@ -199,7 +216,10 @@ class Registry:
     def set_made(self, entity: EntityId) -> None:
         """Note that all of an entity's files are there; nothing happens when it was deleted meanwhile."""
         with self._file.writing() as db:
-            db.execute("INSERT OR IGNORE INTO made (grp) SELECT grp FROM entity WHERE grp = ?", (entity.group,))
+            db.execute(
+                "INSERT OR IGNORE INTO made (grp) SELECT grp FROM entity WHERE grp = ?",
+                (entity.group,),
+            )
 
     def create_for(self, path: str, *, store: str = "embedded") -> Created:
         """Return the entity of a project's folder, made and mapped in one step when it has none.
@@ -220,7 +240,9 @@ class Registry:
                     entry = self._insert(db, self._free_name(db, paths.name_of(path)), store)
                     routing.insert_route(db, path, entry.entity.group)
                 else:
-                    entry = self._entry(db.execute(f"{_ENTITIES} WHERE grp = ?", (row["grp"],)).fetchone())
+                    entry = self._entry(
+                        db.execute(f"{_ENTITIES} WHERE grp = ?", (row["grp"],)).fetchone()
+                    )
             if entry.archived:
                 raise UnknownEntity(f"entity {entry.entity.name!r} is archived")
             self._complete(entry)
@@ -262,11 +284,15 @@ class Registry:
         """
         entry = self.get(name)
         if entry.archived:
-            raise UnknownEntity(f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back")
+            raise UnknownEntity(
+                f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back"
+            )
         with self._making:
             card = folder.check_card(entry.folder, entry.entity)
         if card.store != entry.store:
-            raise StoreError(f"{entry.folder}: made for the store {card.store!r}, registered for {entry.store!r}")
+            raise StoreError(
+                f"{entry.folder}: made for the store {card.store!r}, registered for {entry.store!r}"
+            )
         return entry
 
     def by_group(self, group: str) -> Entry:
@@ -300,7 +326,9 @@ class Registry:
             memberships.check_no_pool(db, group, "name")
             token = tokens.issue(db, "entity", group, actor)
             if toolsets:
-                db.execute("INSERT INTO token_toolsets VALUES (?, ?)", (token.token_id, ",".join(toolsets)))
+                db.execute(
+                    "INSERT INTO token_toolsets VALUES (?, ?)", (token.token_id, ",".join(toolsets))
+                )
             return token.text
 
     def bounds_of_token(self, token: str) -> tokens.Bounds:
@@ -341,14 +369,18 @@ class Registry:
         """
         moment = int(time.now().timestamp()) if pending else 0
         with self._file.writing() as db:
-            changed = db.execute("UPDATE entity SET pending = ? WHERE grp = ?", (moment, entity.group)).rowcount
+            changed = db.execute(
+                "UPDATE entity SET pending = ? WHERE grp = ?", (moment, entity.group)
+            ).rowcount
         if not changed:
             self.by_group(entity.group)
 
     def pending_since(self) -> dict[str, datetime]:
         """Return the names of the entities that may have unfinished jobs, and since when; an open one always may."""
         with self._file.reading() as db:
-            rows = db.execute("SELECT name, pending FROM entity WHERE pending != 0 AND archived = 0 ORDER BY name")
+            rows = db.execute(
+                "SELECT name, pending FROM entity WHERE pending != 0 AND archived = 0 ORDER BY name"
+            )
             return {row["name"]: time.from_micros(row["pending"] * 1_000_000) for row in rows}
 
     def _insert(self, db: sqlite3.Connection, name: str, store: str) -> Entry:
@@ -356,7 +388,9 @@ class Registry:
         if deletions.taken(db, name):
             raise StoreConflict(f"the deletion of {name!r} is not finished; run this again")
         if place.exists():
-            raise InvalidRequest("name", f"{name!r} is taken: {place} exists, but this registry does not know it")
+            raise InvalidRequest(
+                "name", f"{name!r} is taken: {place} exists, but this registry does not know it"
+            )
         created_at = time.now()
         entity = EntityId(name, new_group())
         row = (name, entity.group, store, time.iso(created_at))
@@ -366,20 +400,35 @@ class Registry:
     def _complete(self, entry: Entry) -> None:
         """Make an entity's folder, unless it was deleted meanwhile: no deletion begins while it is made."""
         with self._file.writing() as db:
-            if not db.execute("SELECT 1 FROM entity WHERE grp = ?", (entry.entity.group,)).fetchone():
-                raise StoreConflict(f"{entry.entity.name!r} was deleted while it was made; run this again")
+            if not db.execute(
+                "SELECT 1 FROM entity WHERE grp = ?", (entry.entity.group,)
+            ).fetchone():
+                raise StoreConflict(
+                    f"{entry.entity.name!r} was deleted while it was made; run this again"
+                )
             folder.make(entry.folder, folder.Card(entry.entity, entry.store, entry.created_at))
 
     def _free_name(self, db: sqlite3.Connection, name: str) -> str:
-        taken = {row["name"] for row in db.execute("SELECT name FROM entity UNION SELECT name FROM deletion")}
-        candidates = itertools.chain([name], (paths.numbered(name, number) for number in itertools.count(2)))
-        return next(one for one in candidates if one not in taken and not (self.entities_folder / one).exists())
+        taken = {
+            row["name"]
+            for row in db.execute("SELECT name FROM entity UNION SELECT name FROM deletion")
+        }
+        candidates = itertools.chain(
+            [name], (paths.numbered(name, number) for number in itertools.count(2))
+        )
+        return next(
+            one
+            for one in candidates
+            if one not in taken and not (self.entities_folder / one).exists()
+        )
 
     def _one(self, column: str, value: str) -> Entry:
         row = self._file.row(f"{_ENTITIES} WHERE {column} = ? COLLATE BINARY", (value,))
         if row is None:
             what = f"no entity {value!r}" if column == "name" else "no entity of that group"
-            raise UnknownEntity(f"{what}; `pps entity list` shows those there are, `pps entity create` makes one")
+            raise UnknownEntity(
+                f"{what}; `pps entity list` shows those there are, `pps entity create` makes one"
+            )
         return self._entry(row)
 
     def _entry(self, row: sqlite3.Row) -> Entry:
@@ -397,4 +446,6 @@ def _check_same(entry: Entry, store: str) -> None:
     if entry.archived:
         raise InvalidRequest("name", f"{entry.entity.name!r} is taken by an archived entity")
     if entry.store != store:
-        raise InvalidRequest("store", f"{entry.entity.name!r} exists already in the store {entry.store!r}")
+        raise InvalidRequest(
+            "store", f"{entry.entity.name!r} exists already in the store {entry.store!r}"
+        )

@@ -60,8 +60,14 @@ class Routes:
         One that is archived counts as none, unless ``archived`` are asked for.
         """
         within = "WHERE route.path IN (SELECT value FROM json_each(?)) ORDER BY length(route.path) DESC LIMIT 1"
-        row = self._file.row(f"{_ROUTES} {within}", (json.dumps(ancestors(real_path(path, "path"))),))
-        return None if row is None or (row["archived"] and not archived) else EntityId(row["name"], row["grp"])
+        row = self._file.row(
+            f"{_ROUTES} {within}", (json.dumps(ancestors(real_path(path, "path"))),)
+        )
+        return (
+            None
+            if row is None or (row["archived"] and not archived)
+            else EntityId(row["name"], row["grp"])
+        )
 
     def exactly(self, path: str) -> EntityId | None:
         """Return the entity that a folder itself is mapped to; None when it is not, or that one is archived."""
@@ -83,7 +89,9 @@ class Routes:
             check_no_pool(db, group, "entity")
             row = mapped(db, path)
             if row is not None and row["grp"] != group:
-                raise InvalidRequest("path", f"belongs to {row['name']!r}; `pps route remove` it first")
+                raise InvalidRequest(
+                    "path", f"belongs to {row['name']!r}; `pps route remove` it first"
+                )
             if row is None:
                 insert_route(db, path, group)
             return _folder(mapped(db, path))
@@ -98,7 +106,9 @@ class Routes:
     def list(self, inside: Sequence[str] = ("/",)) -> list[MappedFolder]:
         with self._file.reading() as db:
             rows = db.execute(f"{_ROUTES} ORDER BY route.path").fetchall()
-        return [_folder(row) for row in rows if any(is_inside(row["path"], root) for root in inside)]
+        return [
+            _folder(row) for row in rows if any(is_inside(row["path"], root) for root in inside)
+        ]
 
 
 class Watched:
@@ -129,7 +139,9 @@ class Watched:
                 if row["path"] == path and row["grp"] == group:
                     return _folder(row)
                 if is_inside(path, row["path"]) or is_inside(row["path"], path):
-                    raise InvalidRequest("folder", "overlaps with one that is watched already; `pps watch list`")
+                    raise InvalidRequest(
+                        "folder", "overlaps with one that is watched already; `pps watch list`"
+                    )
             values = (path, group, time.iso(time.now()))
             db.execute("INSERT INTO watched (path, grp, created_at) VALUES (?, ?, ?)", values)
             return _folder(db.execute(f"{_WATCHED} WHERE watched.path = ?", (path,)).fetchone())
@@ -138,7 +150,9 @@ class Watched:
         """Let a folder feed an entity no longer; returns what it was. NotFound when it does not feed this entity."""
         path = real_path(path, "folder")
         with self._file.writing() as db:
-            row = db.execute(f"{_WATCHED} WHERE watched.path = ? AND entity.name = ?", (path, name)).fetchone()
+            row = db.execute(
+                f"{_WATCHED} WHERE watched.path = ? AND entity.name = ?", (path, name)
+            ).fetchone()
             if row is None:
                 raise NotFound("watched folder")
             db.execute("DELETE FROM watched WHERE path = ?", (path,))
@@ -207,7 +221,9 @@ class Routers:
         self._file = file
         self._refuse = refuse
 
-    def create(self, roots: Sequence[str], *, label: str = "", may_create: bool = True) -> NewRouter:
+    def create(
+        self, roots: Sequence[str], *, label: str = "", may_create: bool = True
+    ) -> NewRouter:
         """Make a router and its token.
 
         Args:
@@ -219,15 +235,21 @@ class Routers:
             InvalidRequest: A bound is broken; nothing was made.
         """
         if len(label) > MAX_LABEL or not label.isprintable():
-            raise InvalidRequest("label", f"must have at most {MAX_LABEL} characters, all printable")
+            raise InvalidRequest(
+                "label", f"must have at most {MAX_LABEL} characters, all printable"
+            )
         paths = _real(roots)
         self._refuse("label", label)
         for path in paths:
             self._refuse("roots", path)
         with self._file.writing() as db:
             token = tokens.issue(db, "router")
-            db.execute("INSERT INTO router VALUES (?, ?, ?)", (token.token_id, label, int(may_create)))
-            db.executemany("INSERT INTO router_root VALUES (?, ?)", [(token.token_id, path) for path in paths])
+            db.execute(
+                "INSERT INTO router VALUES (?, ?, ?)", (token.token_id, label, int(may_create))
+            )
+            db.executemany(
+                "INSERT INTO router_root VALUES (?, ?)", [(token.token_id, path) for path in paths]
+            )
             row = db.execute(f"{_ROUTERS} WHERE token.id = ?", (token.token_id,)).fetchone()
             return NewRouter(_entry(db, row), token.text)
 
@@ -260,7 +282,10 @@ def mapped(db: sqlite3.Connection, path: str) -> sqlite3.Row | None:
 
 
 def insert_route(db: sqlite3.Connection, path: str, group: str) -> None:
-    db.execute("INSERT INTO route (path, grp, created_at) VALUES (?, ?, ?)", (path, group, time.iso(time.now())))
+    db.execute(
+        "INSERT INTO route (path, grp, created_at) VALUES (?, ?, ?)",
+        (path, group, time.iso(time.now())),
+    )
 
 
 def _group_of(db: sqlite3.Connection, name: str) -> str:
@@ -278,7 +303,9 @@ def _folder(row: sqlite3.Row | None) -> MappedFolder:
 
 
 def _entry(db: sqlite3.Connection, row: sqlite3.Row) -> RouterEntry:
-    roots = db.execute("SELECT path FROM router_root WHERE token = ? ORDER BY path", (row["id"],)).fetchall()
+    roots = db.execute(
+        "SELECT path FROM router_root WHERE token = ? ORDER BY path", (row["id"],)
+    ).fetchall()
     router = Router(row["id"], tuple(one["path"] for one in roots), bool(row["may_create"]))
     return RouterEntry(router, row["label"], time.parse(row["created_at"]))
 

@@ -46,7 +46,9 @@ class SmallFile:
 
     def _bring_up(self, changes: Sequence[str]) -> None:
         with self.writing() as db:
-            for number in range(_version(db), len(changes)):  # another process may just have done them
+            for number in range(
+                _version(db), len(changes)
+            ):  # another process may just have done them
                 db.execute(changes[number])
             db.execute(f"PRAGMA user_version = {len(changes)}")
 
@@ -67,7 +69,9 @@ class SmallFile:
     def reading(self) -> Generator[sqlite3.Connection]:
         """Lend a connection; StoreConflict when the file stays busy for ten seconds."""
         try:
-            with contextlib.closing(sqlite3.connect(self.path, timeout=_WAIT_S, isolation_level=None)) as db:
+            with contextlib.closing(
+                sqlite3.connect(self.path, timeout=_WAIT_S, isolation_level=None)
+            ) as db:
                 db.row_factory = sqlite3.Row
                 db.execute("PRAGMA foreign_keys=ON")
                 db.execute("PRAGMA synchronous=FULL")

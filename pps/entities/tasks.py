@@ -108,13 +108,26 @@ class Tasks:
         task_id, moment = str(uuid4()), micros(at or now())
         with self._file().writing() as db:
             _bury(db, moment)
-            (waiting,) = db.execute("SELECT count(*) FROM task WHERE state IN ('queued', 'claimed')").fetchone()
+            (waiting,) = db.execute(
+                "SELECT count(*) FROM task WHERE state IN ('queued', 'claimed')"
+            ).fetchone()
             if waiting >= MAX_OPEN:
-                raise Overloaded(f"task: {MAX_OPEN:,} of this project wait already; let some finish, then try again")
+                raise Overloaded(
+                    f"task: {MAX_OPEN:,} of this project wait already; let some finish, then try again"
+                )
             db.execute(
                 "INSERT INTO task (id, prompt, title, agent, node, max_attempts, created_at, updated_at) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (task_id, draft.prompt, draft.title, draft.agent, draft.node, draft.max_attempts, moment, moment),
+                (
+                    task_id,
+                    draft.prompt,
+                    draft.title,
+                    draft.agent,
+                    draft.node,
+                    draft.max_attempts,
+                    moment,
+                    moment,
+                ),
             )
             return _one(db, task_id, moment)
 
@@ -131,7 +144,10 @@ class Tasks:
         if not self._path.exists():
             return []
         with self._file().reading() as db:
-            rows = db.execute(_select("1 ORDER BY seq DESC LIMIT :limit"), {"limit": limit, "now": micros(at or now())})
+            rows = db.execute(
+                _select("1 ORDER BY seq DESC LIMIT :limit"),
+                {"limit": limit, "now": micros(at or now())},
+            )
             return [_task(row) for row in rows]
 
     def waits_since(self, agent: str = "", *, at: datetime | None = None) -> datetime | None:
@@ -142,7 +158,9 @@ class Tasks:
             row = _next(db, agent, micros(at or now()))
         return from_micros(row["created_at"]) if row else None
 
-    def claim(self, runner: str, lease_s: int, agent: str = "", *, at: datetime | None = None) -> AgentTask | None:
+    def claim(
+        self, runner: str, lease_s: int, agent: str = "", *, at: datetime | None = None
+    ) -> AgentTask | None:
         """Give the oldest waiting task to a runner, for ``lease_s`` seconds; None when none waits.
 
         Only tasks for the runner's kind of ``agent`` and those for any; empty is all.
@@ -169,25 +187,48 @@ class Tasks:
         """Hold a task for ``lease_s`` seconds from now; NotFound when the lease is not its any more: let it go."""
         moment = micros(at or now())
         values = {"lease_until": moment + lease_s * 1_000_000, "note": note}
-        return self._held(task_id, lease, "lease_until = :lease_until, note = :note", values, moment)
+        return self._held(
+            task_id, lease, "lease_until = :lease_until, note = :note", values, moment
+        )
 
-    def complete(self, task_id: str, lease: str, result: str, *, at: datetime | None = None) -> AgentTask:
+    def complete(
+        self, task_id: str, lease: str, result: str, *, at: datetime | None = None
+    ) -> AgentTask:
         """Say that a task is done, with its result; raises as ``extend``."""
         values = {"result": result}
-        return self._held(task_id, lease, "state = 'done', lease = '', result = :result", values, micros(at or now()))
+        return self._held(
+            task_id,
+            lease,
+            "state = 'done', lease = '', result = :result",
+            values,
+            micros(at or now()),
+        )
 
-    def fail(self, task_id: str, lease: str, error: str, *, again: bool, at: datetime | None = None) -> AgentTask:
+    def fail(
+        self, task_id: str, lease: str, error: str, *, again: bool, at: datetime | None = None
+    ) -> AgentTask:
         """Say that a task failed; ``again`` gives it back while attempts are left. Raises as ``extend``."""
         state = "CASE WHEN :again AND attempts < max_attempts THEN 'queued' ELSE 'failed' END"
         values = {"error": error, "again": int(again)}
-        return self._held(task_id, lease, f"state = {state}, lease = '', error = :error", values, micros(at or now()))
+        return self._held(
+            task_id,
+            lease,
+            f"state = {state}, lease = '', error = :error",
+            values,
+            micros(at or now()),
+        )
 
-    def _held(self, task_id: str, lease: str, change: str, values: Mapping[str, str | int], moment: int) -> AgentTask:
+    def _held(
+        self, task_id: str, lease: str, change: str, values: Mapping[str, str | int], moment: int
+    ) -> AgentTask:
         if not self._path.exists():
             raise NotFound("lease")
         given = {**values, "id": task_id, "lease": lease, "now": moment}
         with self._file().writing() as db:
-            if not db.execute(f"UPDATE task SET {change}, updated_at = :now WHERE {_HELD}", given).rowcount:  # noqa: S608 - literals of this module
+            if not db.execute(
+                f"UPDATE task SET {change}, updated_at = :now WHERE {_HELD}",  # noqa: S608 - names are literals of this module
+                given,
+            ).rowcount:
                 raise NotFound("lease")
             return _one(db, task_id, moment)
 

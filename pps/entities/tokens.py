@@ -66,7 +66,9 @@ def bounds(row: sqlite3.Row | None) -> Bounds:
 
 
 def mint(role: Role) -> Token:
-    token_id, secret = ("".join(secrets.choice(_ALPHABET) for _ in range(length)) for length in (12, 40))
+    token_id, secret = (
+        "".join(secrets.choice(_ALPHABET) for _ in range(length)) for length in (12, 40)
+    )
     return Token(role, token_id, f"pps_{_LETTER[role]}_{token_id}_{secret}")
 
 
@@ -97,5 +99,7 @@ def presented(file: SmallFile, text: str, role: Role) -> sqlite3.Row | None:
         "LEFT JOIN entity ON entity.grp = token.grp WHERE token.id = ? AND token.role = ?",
         (token.token_id, role),
     )
-    same = hmac.compare_digest(token.digest, row["digest"] if row else _NOTHING)  # an unknown one takes as long
+    same = hmac.compare_digest(
+        token.digest, row["digest"] if row else _NOTHING
+    )  # an unknown one takes as long
     return row if same else None

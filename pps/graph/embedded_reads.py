@@ -51,7 +51,10 @@ def own(table: str, columns: str = "n.uuid AS uuid") -> str:
 
 
 def _vector(table: str, column: str) -> str:
-    return own(table).replace(" RETURN", f" AND n.{column} IS NOT NULL RETURN") + f", n.{column} AS vector"
+    return (
+        own(table).replace(" RETURN", f" AND n.{column} IS NOT NULL RETURN")
+        + f", n.{column} AS vector"
+    )
 
 
 BY_UUID: Final = ByUuid(
@@ -74,7 +77,9 @@ class ByNumber:
 
 def _by_number(of_one: str, of_many: str) -> ByNumber:
     """Make the three from a statement with ``$uuid`` and one with ``$uuids``."""
-    few = " UNION ALL ".join(of_one.replace("$uuid}", f"$uuid{number}}}") for number in range(_AT_ONCE))
+    few = " UNION ALL ".join(
+        of_one.replace("$uuid}", f"$uuid{number}}}") for number in range(_AT_ONCE)
+    )
     return ByNumber(of_one, few, of_many)
 
 
@@ -148,13 +153,17 @@ class EmbeddedReads(GraphStore):
     async def facts_of_episodes(self, uuids: Sequence[str]) -> list[Fact]:
         found: set[str] = set()
         for part in slices(list(dict.fromkeys(uuids)), _IDS_AT_ONCE):
-            found.update(row["uuid"] for row in await self._run(FACTS_OF_EPISODES, uuids=list(part)))
+            found.update(
+                row["uuid"] for row in await self._run(FACTS_OF_EPISODES, uuids=list(part))
+            )
         return await self.facts(sorted(found))
 
     async def facts_between(self, pairs: Sequence[tuple[str, str]]) -> list[Fact]:
         wanted = set(pairs)
         rows = await self._links([subject for subject, _ in wanted])
-        return await self.facts(sorted({row["fact"] for row in rows if (row["subject"], row["object"]) in wanted}))
+        return await self.facts(
+            sorted({row["fact"] for row in rows if (row["subject"], row["object"]) in wanted})
+        )
 
     async def timeline(self, **options: Unpack[TimelineOptions]) -> list[Fact]:
         statement, parameters = _timeline(options)
@@ -190,7 +199,9 @@ class EmbeddedReads(GraphStore):
         return rows
 
     async def _run(self, statement: str, **parameters: Any) -> Rows:
-        rows, _, _ = await self._executor.execute_query(statement, group_id=self.group, **parameters)
+        rows, _, _ = await self._executor.execute_query(
+            statement, group_id=self.group, **parameters
+        )
         return rows
 
 
@@ -203,7 +214,9 @@ async def rows_of(run: _Run, question: ByNumber, uuids: Sequence[str]) -> Rows:
     if len(unique) <= _FEW:
         for part in slices(unique, _AT_ONCE):
             padded = [*part, *[part[0]] * (_AT_ONCE - len(part))]
-            rows += await run(question.few, **{f"uuid{number}": uuid for number, uuid in enumerate(padded)})
+            rows += await run(
+                question.few, **{f"uuid{number}": uuid for number, uuid in enumerate(padded)}
+            )
         return rows
     for part in slices(unique, _IDS_AT_ONCE):
         rows += await run(question.many, uuids=list(part))
@@ -228,12 +241,23 @@ def _timeline(options: TimelineOptions) -> tuple[str, dict[str, Any]]:
     if cursor := options.get("cursor"):
         valid_at, uuid = parse_cursor(cursor)
         clauses.append(_PAST_UNDATED if valid_at is None else _PAST)
-        parameters |= {"cursor_uuid": uuid} if valid_at is None else {"cursor_uuid": uuid, "cursor_at": valid_at}
+        parameters |= (
+            {"cursor_uuid": uuid}
+            if valid_at is None
+            else {"cursor_uuid": uuid, "cursor_at": valid_at}
+        )
     # A fact that joins a node to itself is met twice from there.
-    start = "(:Entity {uuid: $node})-[:RELATES_TO]-(e:RelatesToNode_)" if node is not None else "(e:RelatesToNode_)"
+    start = (
+        "(:Entity {uuid: $node})-[:RELATES_TO]-(e:RelatesToNode_)"
+        if node is not None
+        else "(e:RelatesToNode_)"
+    )
     where = " AND ".join(["e.group_id = $group_id", *(f"({clause})" for clause in clauses)])
     columns = f"{'' if node is None else 'DISTINCT '}e.uuid AS uuid, e.valid_at AS valid_at"
-    return f"MATCH {start} WHERE {where} RETURN {columns} ORDER BY valid_at, uuid LIMIT $limit", parameters
+    return (
+        f"MATCH {start} WHERE {where} RETURN {columns} ORDER BY valid_at, uuid LIMIT $limit",
+        parameters,
+    )
 
 
 def _moment(value: datetime | None) -> datetime | None:

@@ -67,9 +67,7 @@ class EmbeddedWriter:
         Raises:
             NotFound: One of them belongs to another group.
         """
-        statement = (
-            f"{IDS} MATCH (n:{table} {{uuid: id}}) RETURN n.uuid AS uuid, n.group_id = $group_id AS ours{columns}"
-        )
+        statement = f"{IDS} MATCH (n:{table} {{uuid: id}}) RETURN n.uuid AS uuid, n.group_id = $group_id AS ours{columns}"
         found: dict[str, Any] = {}
         for part in parts(uuids):
             for row in await self.run(statement, uuids=joined(part)):
@@ -83,7 +81,9 @@ class EmbeddedWriter:
         if len(await self.stored(table, sorted(uuids))) < len(uuids):
             raise NotFound(_NAMES[table])
 
-    async def upsert(self, table: str, rows: Mapping[str, Mapping[str, Any]], stored: Collection[str]) -> None:
+    async def upsert(
+        self, table: str, rows: Mapping[str, Mapping[str, Any]], stored: Collection[str]
+    ) -> None:
         """Create or update rows.
 
         Args:
@@ -98,7 +98,9 @@ class EmbeddedWriter:
 
     async def set_vectors(self, table: str, column: str, vectors: Mapping[str, Vector]) -> None:
         """Store vectors of rows that exist; other columns stay."""
-        await self.upsert(table, {uuid: {column: vector} for uuid, vector in vectors.items()}, vectors.keys())
+        await self.upsert(
+            table, {uuid: {column: vector} for uuid, vector in vectors.items()}, vectors.keys()
+        )
 
     async def link(self, ends: Sequence[Mapping[str, str]]) -> None:
         """Join facts to their ends: each item has ``fact``, ``subject`` and ``object``; all three exist."""
@@ -133,7 +135,9 @@ def parts(items: Sequence[_T]) -> list[Sequence[_T]]:
 
 def texts_table(rows: Sequence[Mapping[str, str]]) -> Any:
     """Return one or more rows of texts, the same columns in each, as an Arrow table."""
-    return _arrow.table({name: _arrow.array([row[name] for row in rows], type=_TYPES["STRING"]) for name in rows[0]})
+    return _arrow.table(
+        {name: _arrow.array([row[name] for row in rows], type=_TYPES["STRING"]) for name in rows[0]}
+    )
 
 
 def _create(table: str, row: Mapping[str, Any]) -> str:
@@ -153,7 +157,9 @@ async def _columns(table: str, uuids: Sequence[str], rows: Mapping[str, Mapping[
             return _table(table, uuids, rows)
         return await asyncio.to_thread(_table, table, uuids, rows)
     except (ValueError, TypeError, OverflowError):
-        raise InvalidRequest(_NAMES[table], "has a text that is not Unicode, or a value of a wrong type") from None
+        raise InvalidRequest(
+            _NAMES[table], "has a text that is not Unicode, or a value of a wrong type"
+        ) from None
 
 
 def _table(table: str, uuids: Sequence[str], rows: Mapping[str, Mapping[str, Any]]) -> Any:
@@ -161,7 +167,11 @@ def _table(table: str, uuids: Sequence[str], rows: Mapping[str, Mapping[str, Any
     columns = {"uuid": _arrow.array(list(uuids), type=_TYPES["STRING"])}
     for name in rows[uuids[0]]:
         values = [rows[uuid][name] for uuid in uuids]
-        columns[name] = _lists(values) if kinds[name] == "FLOAT[]" else _arrow.array(values, type=_TYPES[kinds[name]])
+        columns[name] = (
+            _lists(values)
+            if kinds[name] == "FLOAT[]"
+            else _arrow.array(values, type=_TYPES[kinds[name]])
+        )
     return _arrow.table(columns)
 
 

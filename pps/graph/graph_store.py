@@ -111,7 +111,9 @@ class GraphStore(ABC):
         return in_order(map(fact_of, await self._by_uuid(self._statements.facts, uuids)), uuids)
 
     async def episodes(self, uuids: Sequence[str]) -> list[Episode]:
-        return in_order(map(episode_of, await self._by_uuid(self._statements.episodes, uuids)), uuids)
+        return in_order(
+            map(episode_of, await self._by_uuid(self._statements.episodes, uuids)), uuids
+        )
 
     async def node_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
         """Return the stored vectors; nodes without one are left out."""
@@ -123,7 +125,9 @@ class GraphStore(ABC):
     async def mentioned_nodes(self, episodes: Sequence[str]) -> dict[str, list[str]]:
         """Return episode uuid → uuids of the nodes it mentions, in uuid order; an episode without any is absent."""
         found: dict[str, list[str]] = {}
-        for episode, node in sorted({(row["episode"], row["node"]) for row in await self._mentions(episodes)}):
+        for episode, node in sorted(
+            {(row["episode"], row["node"]) for row in await self._mentions(episodes)}
+        ):
             found.setdefault(str(episode), []).append(str(node))
         return found
 
@@ -133,7 +137,11 @@ class GraphStore(ABC):
         Facts and relations count alike. Empty when ``center`` is absent.
         """
         traverse.check_hops(max_hops)
-        return await traverse.distances(self._expand, center, max_hops) if await self._has(center) else {}
+        return (
+            await traverse.distances(self._expand, center, max_hops)
+            if await self._has(center)
+            else {}
+        )
 
     @abstractmethod
     async def save_nodes(self, nodes: Sequence[Node], vectors: Mapping[str, Vector]) -> None:
@@ -217,7 +225,9 @@ class GraphStore(ABC):
         """Return how many edges join something of this group to something of another: 0 when sound."""
 
     async def _expand(self, uuids: Sequence[str]) -> Iterable[Link]:
-        return [Link(row["fact"], row["subject"], row["object"]) for row in await self._links(uuids)]
+        return [
+            Link(row["fact"], row["subject"], row["object"]) for row in await self._links(uuids)
+        ]
 
     @abstractmethod
     async def _by_uuid(self, statement: str, uuids: Sequence[str]) -> Rows:

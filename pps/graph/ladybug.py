@@ -18,7 +18,9 @@ from graphiti_core.driver.driver import GraphDriver, GraphDriverSession, GraphPr
 from graphiti_core.driver.query_executor import Transaction  # isort: skip
 
 _OPTIONS = ("database_", "routing_")
-_SAVED_FACT = re.compile(r"(\(e:RelatesToNode_ \{uuid: \$uuid\}\)-\[:RELATES_TO\]->\(target\)\s+SET)")
+_SAVED_FACT = re.compile(
+    r"(\(e:RelatesToNode_ \{uuid: \$uuid\}\)-\[:RELATES_TO\]->\(target\)\s+SET)"
+)
 # Graphiti's own statements save a fact without the uuids of its ends, which PPS reads instead of joining.
 _WITH_ENDS = r"\1 e.source_node_uuid = source.uuid, e.target_node_uuid = target.uuid,"
 
@@ -101,7 +103,10 @@ class _Session(GraphDriverSession):
         self._driver = driver
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.close()
 
@@ -113,7 +118,9 @@ class _Session(GraphDriverSession):
                 await transaction.run(statement, **parameters)
         return []
 
-    async def execute_write(self, func: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any) -> Any:
+    async def execute_write(
+        self, func: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any
+    ) -> Any:
         async with self._driver.transaction() as transaction:
             return await func(transaction, *args, **kwargs)
 
@@ -123,8 +130,13 @@ class _Session(GraphDriverSession):
 
 def _prepared(query: str, keywords: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     nested = cast(Mapping[str, Any], keywords.get("params") or {})
-    given = {key: value for key, value in keywords.items() if key not in _OPTIONS and key != "params"}
-    return (_SAVED_FACT.sub(_WITH_ENDS, query) if "(target)" in query else query), {**nested, **given}
+    given = {
+        key: value for key, value in keywords.items() if key not in _OPTIONS and key != "params"
+    }
+    return (_SAVED_FACT.sub(_WITH_ENDS, query) if "(target)" in query else query), {
+        **nested,
+        **given,
+    }
 
 
 async def _nothing() -> None:

@@ -40,7 +40,12 @@ _MIB = 2**20
 _SLOW_S = 0.05
 _MANY_USES = 200
 _POOL_FULL = "buffer pool is full"
-_NOT_THE_LOG = ("Could not set lock", "IO exception", "not a valid Lbug database", "cannot be a directory")
+_NOT_THE_LOG = (
+    "Could not set lock",
+    "IO exception",
+    "not a valid Lbug database",
+    "cannot be a directory",
+)
 # What opening raises: a damaged log may hold a length that is none, which allocating or filling a string refuses.
 _NOT_READ = (RuntimeError, ValueError, MemoryError, OverflowError)
 _LOADING = threading.Lock()
@@ -97,7 +102,9 @@ class LadybugConnection:
         started = time.monotonic()
         self._uses += 1
         try:
-            result = self._connection.execute(statement, {key: _given(value) for key, value in parameters.items()})
+            result = self._connection.execute(
+                statement, {key: _given(value) for key, value in parameters.items()}
+            )
             return _rows(result[-1] if isinstance(result, list) else result)
         except (RuntimeError, ValueError, TypeError, OverflowError) as error:
             self.tired = True
@@ -203,7 +210,10 @@ class LadybugFile:
         except OSError as error:
             raise StoreUnavailable(f"{aside} cannot be written: {error.strerror}") from error
         _log.error(
-            "the last %d bytes of the log of %s were damaged; the whole log is kept in %s", lost, self._path, aside
+            "the last %d bytes of the log of %s were damaged; the whole log is kept in %s",
+            lost,
+            self._path,
+            aside,
         )
         return database
 
@@ -238,7 +248,11 @@ def _given(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         items = list(cast("list[Any]", value))
         # Vectors are long: their first number tells, so they are not walked.
-        return items if items and isinstance(items[0], (float, str)) else [_given(item) for item in items]
+        return (
+            items
+            if items and isinstance(items[0], (float, str))
+            else [_given(item) for item in items]
+        )
     if isinstance(value, dict):
         return {key: _given(item) for key, item in cast("dict[str, Any]", value).items()}
     return value
@@ -247,7 +261,9 @@ def _given(value: Any) -> Any:
 def _rows(result: ladybug.QueryResult) -> Rows:
     try:
         names = result.get_column_names()
-        return [dict(zip(names, map(_taken, cast("list[Any]", row)), strict=True)) for row in result]
+        return [
+            dict(zip(names, map(_taken, cast("list[Any]", row)), strict=True)) for row in result
+        ]
     finally:
         result.close()
 
@@ -270,11 +286,15 @@ def _mapped(error: Exception) -> PPSError | PoolFull:
         return StoreUnavailable("the embedded store is closed")
     kind = text.partition(":")[0]
     if kind == "IO exception":
-        return StoreUnavailable("the embedded store's file cannot be read or written: is the disk full?")
+        return StoreUnavailable(
+            "the embedded store's file cannot be read or written: is the disk full?"
+        )
     # What these say is about the statement. Others may quote a value, which is memory: they stay out.
     if kind in _NAMED_KINDS:
         return StoreError(f"LadybugDB refused a statement: {text.splitlines()[0][:200]}")
-    return StoreError(f"LadybugDB refused a statement ({kind[:60] if ':' in text else type(error).__name__})")
+    return StoreError(
+        f"LadybugDB refused a statement ({kind[:60] if ':' in text else type(error).__name__})"
+    )
 
 
 def _not_opened(error: Exception, path: Path) -> PPSError:
@@ -282,6 +302,8 @@ def _not_opened(error: Exception, path: Path) -> PPSError:
     if "Could not set lock" in text:
         return StoreConflict(f"{path} is open already, in another process")
     if "IO exception" in text:
-        return StoreUnavailable(f"{path} cannot be opened: {text.partition(':')[2].strip().splitlines()[0][:200]}")
+        return StoreUnavailable(
+            f"{path} cannot be opened: {text.partition(':')[2].strip().splitlines()[0][:200]}"
+        )
     why = text.partition(":")[0][:100] or type(error).__name__
     return StoreError(f"{path} cannot be opened: it is damaged or no graph of PPS ({why})")

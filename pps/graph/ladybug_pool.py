@@ -34,7 +34,8 @@ _log = logging.getLogger(__name__)
 _READERS = 2
 # Only decides who waits for whom. A statement that writes has one of these words, wherever it stands.
 _WRITES = re.compile(
-    r"\b(CREATE|MERGE|SET|DELETE|REMOVE|COPY|DROP|ALTER|CALL|CHECKPOINT|INSTALL|LOAD|IMPORT|EXPORT)\b", re.IGNORECASE
+    r"\b(CREATE|MERGE|SET|DELETE|REMOVE|COPY|DROP|ALTER|CALL|CHECKPOINT|INSTALL|LOAD|IMPORT|EXPORT)\b",
+    re.IGNORECASE,
 )
 
 
@@ -58,7 +59,9 @@ class LadybugPool:
         """
         threads = ThreadPoolExecutor(_READERS + 1, thread_name_prefix="ladybug")
         try:
-            file = await asyncio.get_running_loop().run_in_executor(threads, LadybugFile, path, options)
+            file = await asyncio.get_running_loop().run_in_executor(
+                threads, LadybugFile, path, options
+            )
             pool = cls(file, threads)
             await pool._once(schema(), {})  # not a write that a full disk should refuse
             if (await pool.execute(_ENDLESS, {}))[0]["number"]:
@@ -115,7 +118,9 @@ class LadybugPool:
             await self._settle(self.in_thread(None, self._close))
         self._threads.shutdown()  # all idle: at once
 
-    async def in_thread(self, connection: LadybugConnection | None, work: Callable[..., _T], *args: Any) -> _T:
+    async def in_thread(
+        self, connection: LadybugConnection | None, work: Callable[..., _T], *args: Any
+    ) -> _T:
         """Run blocking work in a thread and wait for its end, even when cancelled (a statement is interrupted)."""
         future = asyncio.get_running_loop().run_in_executor(self._threads, work, *args)
         try:
@@ -170,13 +175,17 @@ class LadybugPool:
             try:
                 await self._settle(self._once("CHECKPOINT", {}))
             except (PoolFull, StoreError) as error:
-                _log.warning("a checkpoint failed (%s): opening the graph again", type(error).__name__)
+                _log.warning(
+                    "a checkpoint failed (%s): opening the graph again", type(error).__name__
+                )
                 await self._settle(self.in_thread(None, self._reopen))
 
     async def _enlarge(self) -> None:
         async with self._no_readers():
             if not await self.in_thread(None, self._reopen):
-                raise StoreError("the work does not fit into the buffer pool: use smaller batches or raise its limit")
+                raise StoreError(
+                    "the work does not fit into the buffer pool: use smaller batches or raise its limit"
+                )
 
     def _reopen(self) -> bool:
         self._close_idle()
@@ -250,7 +259,11 @@ class LadybugTransaction:
 
     async def _attempt(self, statement: str, parameters: Mapping[str, Any]) -> Rows:
         try:
-            return await self._pool.in_thread(self._connection, self._connection.run, statement, parameters)
+            return await self._pool.in_thread(
+                self._connection, self._connection.run, statement, parameters
+            )
         except PoolFull as error:
             self.suspect = True
-            raise StoreConflict("the transaction did not fit into memory and was rolled back: run it again") from error
+            raise StoreConflict(
+                "the transaction did not fit into memory and was rolled back: run it again"
+            ) from error

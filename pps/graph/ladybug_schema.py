@@ -24,7 +24,9 @@ _NODES = {
 }
 _ALL = "uuid STRING PRIMARY KEY, name STRING, group_id STRING, created_at TIMESTAMP"
 NODE_TABLES: Final[dict[str, dict[str, str]]] = {
-    table: dict(cast("tuple[str, str]", column.split(" ", 1)) for column in f"{_ALL}, {columns}".split(", "))
+    table: dict(
+        cast("tuple[str, str]", column.split(" ", 1)) for column in f"{_ALL}, {columns}".split(", ")
+    )
     for table, columns in _NODES.items()
 }
 """Columns and their types, by table."""
@@ -45,4 +47,7 @@ def schema() -> str:
         f"CREATE NODE TABLE IF NOT EXISTS {table}({', '.join(f'{name} {kind}' for name, kind in columns.items())})"
         for table, columns in NODE_TABLES.items()
     ]
-    return ";\n".join([*nodes, *(f"CREATE REL TABLE IF NOT EXISTS {table}" for table in _EDGE_TABLES)]) + ";"
+    return (
+        ";\n".join([*nodes, *(f"CREATE REL TABLE IF NOT EXISTS {table}" for table in _EDGE_TABLES)])
+        + ";"
+    )

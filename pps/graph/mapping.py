@@ -52,7 +52,9 @@ def node_labels(node: Node) -> list[str]:
         InvalidRequest: The kind is not ``[A-Za-z][A-Za-z0-9_]{0,63}`` (labels reach statements as text), or reserved.
     """
     if not _KIND.fullmatch(node.kind) or node.kind in RESERVED_KINDS:
-        raise InvalidRequest("kind", "must match [A-Za-z][A-Za-z0-9_]{0,63} and be no label of Graphiti's own")
+        raise InvalidRequest(
+            "kind", "must match [A-Za-z][A-Za-z0-9_]{0,63} and be no label of Graphiti's own"
+        )
     return ["Entity"] if node.kind == DEFAULT_KIND else ["Entity", node.kind]
 
 
@@ -204,7 +206,11 @@ def is_label(text: str) -> bool:
 
 def _is_kind(label: str) -> bool:
     # Graphiti marks nodes of some backends with a label made of the group.
-    return label not in RESERVED_KINDS and not label.startswith("Entity_") and bool(_KIND.fullmatch(label))
+    return (
+        label not in RESERVED_KINDS
+        and not label.startswith("Entity_")
+        and bool(_KIND.fullmatch(label))
+    )
 
 
 def _own(attributes: Mapping[str, JSON], foreign: Mapping[str, Any] | None) -> dict[str, JSON]:
@@ -212,7 +218,9 @@ def _own(attributes: Mapping[str, JSON], foreign: Mapping[str, Any] | None) -> d
     own = {key: value for key, value in attributes.items() if key not in kept or kept[key] != value}
     for key in own:
         if key in _REFUSED or key.startswith("_"):
-            raise InvalidRequest("attributes", "may not use uuid, group_id, labels or names that begin with _")
+            raise InvalidRequest(
+                "attributes", "may not use uuid, group_id, labels or names that begin with _"
+            )
     return own
 
 
@@ -241,7 +249,9 @@ def _dump(value: Mapping[str, object]) -> str:
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     except (TypeError, ValueError):
-        raise InvalidRequest("attributes", "must be JSON: text, numbers, true, false, null, lists, objects") from None
+        raise InvalidRequest(
+            "attributes", "must be JSON: text, numbers, true, false, null, lists, objects"
+        ) from None
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -262,7 +272,9 @@ def _moment(value: object) -> datetime:
 def _maybe(value: object) -> datetime | None:
     if value is None:
         return None
-    native = cast(Any, value).to_native() if hasattr(value, "to_native") else value  # Neo4j's DateTime
+    native = (
+        cast(Any, value).to_native() if hasattr(value, "to_native") else value
+    )  # Neo4j's DateTime
     if isinstance(native, str):
         native = datetime.fromisoformat(native)
     if not isinstance(native, datetime):

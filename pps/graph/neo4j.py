@@ -28,7 +28,9 @@ class Neo4jPool:
         version: What the server says of itself, such as ``5.26.30``.
     """
 
-    def __init__(self, client: AsyncDriver, driver: PooledNeo4jDriver, address: Address, version: str) -> None:
+    def __init__(
+        self, client: AsyncDriver, driver: PooledNeo4jDriver, address: Address, version: str
+    ) -> None:
         self._client = client
         self._driver = driver
         self.address = address
@@ -113,7 +115,9 @@ async def _version(client: AsyncDriver, address: Address) -> str:
     return agent
 
 
-async def _schema(client: AsyncDriver, address: Address, work: _Work) -> tuple[neo4j_schema.Index, ...]:
+async def _schema(
+    client: AsyncDriver, address: Address, work: _Work
+) -> tuple[neo4j_schema.Index, ...]:
     async def run(query: LiteralString) -> list[dict[str, Any]]:
         answer = await client.execute_query(query, database_=address.database)
         return [dict(record) for record in answer.records]

@@ -36,7 +36,9 @@ def _rows(columns: str) -> str:
     return f"RETURN collect({{{columns}}}) AS rows"
 
 
-_NODE = _rows(f"uuid: n.uuid, labels: labels(n), attributes: {_all('n', ('name_embedding',), _NODE_TIMES)}")
+_NODE = _rows(
+    f"uuid: n.uuid, labels: labels(n), attributes: {_all('n', ('name_embedding',), _NODE_TIMES)}"
+)
 _FACT = _rows(
     "uuid: e.uuid, source_node_uuid: s.uuid, target_node_uuid: o.uuid, "
     f"attributes: {_all('e', ('fact_embedding', 'reference_time'), mapping.FACT_TIMES)}"
@@ -77,7 +79,8 @@ BY_UUID = ByUuid(
     episodes=f"{_by_uuid('Episodic')} {_EPISODE}",
     node_vectors=f"{_by_uuid('Entity')} AND n.name_embedding IS NOT NULL "
     + _rows("uuid: uuid, vector: n.name_embedding"),
-    fact_vectors=f"{_FACT_BY_UUID} AND e.fact_embedding IS NOT NULL " + _rows("uuid: uuid, vector: e.fact_embedding"),
+    fact_vectors=f"{_FACT_BY_UUID} AND e.fact_embedding IS NOT NULL "
+    + _rows("uuid: uuid, vector: e.fact_embedding"),
 )
 SCAN_NODES = f"{_page('Entity')} {_NODE}"
 SCAN_EPISODES = f"{_page('Episodic')} {_EPISODE}"
@@ -90,7 +93,9 @@ _TOUCHING = (
     f"{_by_uuid('Entity')} MATCH (n)-[e:RELATES_TO]-(other:Entity) "
     "WHERE e.group_id = $group_id AND other.group_id = $group_id "
 )
-LINKS = f"{_TOUCHING} WITH DISTINCT e " + _rows("fact: e.uuid, subject: startNode(e).uuid, object: endNode(e).uuid")
+LINKS = f"{_TOUCHING} WITH DISTINCT e " + _rows(
+    "fact: e.uuid, subject: startNode(e).uuid, object: endNode(e).uuid"
+)
 FACTS_OF_NODES = (
     f"{_TOUCHING} WITH DISTINCT e ORDER BY e.created_at DESC, e.uuid LIMIT $limit "
     f"WITH e, startNode(e) AS s, endNode(e) AS o {_FACT}"
@@ -112,7 +117,8 @@ FACTS_BETWEEN = (
 MENTIONED = (
     f"{_by_uuid('Episodic')} MATCH (n)-[e:MENTIONS]->(m:Entity) "
     "WHERE e.group_id = $group_id AND m.group_id = $group_id "
-    "WITH DISTINCT uuid AS episode, m.uuid AS node ORDER BY episode, node " + _rows("episode: episode, node: node")
+    "WITH DISTINCT uuid AS episode, m.uuid AS node ORDER BY episode, node "
+    + _rows("episode: episode, node: node")
 )
 
 
@@ -141,7 +147,11 @@ def timeline(*, node: bool, dated: bool, conditions: list[str]) -> str:
         match = "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX SEEK e:RELATES_TO(group_id, valid_at, uuid) "
     else:
         match = "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX SEEK e:RELATES_TO(group_id, uuid) "
-    present = "e.valid_at IS NOT NULL AND e.uuid IS NOT NULL" if dated else "e.valid_at IS NULL AND e.uuid > $last"
+    present = (
+        "e.valid_at IS NOT NULL AND e.uuid IS NOT NULL"
+        if dated
+        else "e.valid_at IS NULL AND e.uuid > $last"
+    )
     where = " AND ".join((_OURS, present, *conditions))
     order = "e.group_id, e.valid_at, e.uuid" if dated else "e.group_id, e.uuid"
     return f"{match} WHERE {where} WITH s, e, o ORDER BY {order} LIMIT $limit {_FACT}"
@@ -255,10 +265,10 @@ MOVE_FACTS = (
     "CREATE (s)-[moved:RELATES_TO]->(o) SET moved = kept "
     "REMOVE moved.source_node_uuid, moved.target_node_uuid, moved.source_uuid, moved.target_uuid"
 )
-UPDATE_FACTS = f"UNWIND $rows AS row {_OWN_FACT} WITH e, row.data AS data SET e += {_data(mapping.FACT_TIMES)}"
-SET_FACT_VECTORS = (
-    f"UNWIND $rows AS row {_OWN_FACT} CALL db.create.setRelationshipVectorProperty(e, 'fact_embedding', {_VECTOR})"
+UPDATE_FACTS = (
+    f"UNWIND $rows AS row {_OWN_FACT} WITH e, row.data AS data SET e += {_data(mapping.FACT_TIMES)}"
 )
+SET_FACT_VECTORS = f"UNWIND $rows AS row {_OWN_FACT} CALL db.create.setRelationshipVectorProperty(e, 'fact_embedding', {_VECTOR})"
 
 SAVE_MENTIONS = (
     _columns("ids subjects objects", "uuid: ids[i], subject: subjects[i], object: objects[i]")

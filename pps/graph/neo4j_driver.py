@@ -18,7 +18,14 @@ from graphiti_core.driver.neo4j_driver import Neo4jDriver
 from graphiti_core.driver.query_executor import Transaction
 # isort: on
 
-from neo4j import READ_ACCESS, WRITE_ACCESS, AsyncDriver, AsyncManagedTransaction, AsyncResult, AsyncSession
+from neo4j import (
+    READ_ACCESS,
+    WRITE_ACCESS,
+    AsyncDriver,
+    AsyncManagedTransaction,
+    AsyncResult,
+    AsyncSession,
+)
 from neo4j.exceptions import (
     AuthError,
     ConfigurationError,
@@ -47,7 +54,9 @@ _Work = Callable[..., Awaitable[Any]]
 
 
 class _Runs(Protocol):
-    async def run(self, query: LiteralString, parameters: dict[str, Any] | None = None) -> AsyncResult: ...
+    async def run(
+        self, query: LiteralString, parameters: dict[str, Any] | None = None
+    ) -> AsyncResult: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,23 +71,35 @@ class Address:
 def mapped(error: Exception, address: Address) -> PPSError:
     """Return PPS's error for one of the library's. Neo4j's own text may quote memory, so it stays out."""
     code = str(getattr(error, "code", None) or type(error).__name__)
-    if isinstance(error, AuthError) or "AuthenticationRateLimit" in code or "CredentialsExpired" in code:
+    if (
+        isinstance(error, AuthError)
+        or "AuthenticationRateLimit" in code
+        or "CredentialsExpired" in code
+    ):
         return ConfigError(
             f"Neo4j at {address.uri} refused user '{address.user}' ({code.rpartition('.')[2]}): "
             "check NEO4J_USER and NEO4J_PASSWORD"
         )
     if "DatabaseNotFound" in code:
-        return ConfigError(f"Neo4j at {address.uri} has no database '{address.database}': check NEO4J_DATABASE")
+        return ConfigError(
+            f"Neo4j at {address.uri} has no database '{address.database}': check NEO4J_DATABASE"
+        )
     if isinstance(error, Forbidden):
-        return ConfigError(f"Neo4j at {address.uri} does not let user '{address.user}' do that ({code})")
+        return ConfigError(
+            f"Neo4j at {address.uri} does not let user '{address.user}' do that ({code})"
+        )
     if isinstance(error, _AWAY):
         return StoreUnavailable(
             f"Neo4j at {address.uri} cannot be reached: start it (scripts/neo4j start) or check NEO4J_URI"
         )
     if isinstance(error, ConfigurationError):
-        return ConfigError(f"NEO4J_URI '{address.uri}' cannot be used: write bolt://HOST:PORT or neo4j://HOST:PORT")
+        return ConfigError(
+            f"NEO4J_URI '{address.uri}' cannot be used: write bolt://HOST:PORT or neo4j://HOST:PORT"
+        )
     if isinstance(error, _CONFLICTS):
-        return StoreConflict(f"Neo4j at {address.uri}: somebody else changed the same data ({code})")
+        return StoreConflict(
+            f"Neo4j at {address.uri}: somebody else changed the same data ({code})"
+        )
     return StoreError(f"Neo4j at {address.uri} refused a statement ({code})")
 
 
@@ -97,7 +118,9 @@ def fitting() -> Generator[None]:
     try:
         yield
     except _UNFIT as error:
-        raise StoreError(f"Neo4j cannot keep a value of this statement ({type(error).__name__})") from error
+        raise StoreError(
+            f"Neo4j cannot keep a value of this statement ({type(error).__name__})"
+        ) from error
 
 
 async def again(work: Callable[[], Awaitable[_T]], address: Address) -> _T:
@@ -208,7 +231,10 @@ class _Session(GraphDriverSession):
         self._address = address
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.close()
 
@@ -264,5 +290,8 @@ async def _rows(way: _Runs, query: str, parameters: dict[str, Any]) -> Rows:
 
 
 def _merged(kwargs: dict[str, Any]) -> dict[str, Any]:
-    nested: dict[str, Any] = {**(kwargs.pop("params", None) or {}), **(kwargs.pop("parameters", None) or {})}
+    nested: dict[str, Any] = {
+        **(kwargs.pop("params", None) or {}),
+        **(kwargs.pop("parameters", None) or {}),
+    }
     return {**nested, **kwargs}

@@ -27,13 +27,18 @@ class Neo4jReads(GraphStore):
     _statements = cypher.BY_UUID
 
     async def scan_nodes(self, after: str, limit: int) -> list[Node]:
-        return [node_of(row) for row in await self._read(cypher.SCAN_NODES, after=after, limit=limit)]
+        return [
+            node_of(row) for row in await self._read(cypher.SCAN_NODES, after=after, limit=limit)
+        ]
 
     async def scan_facts(self, after: str, limit: int) -> list[Fact]:
         return await self._facts(cypher.SCAN_FACTS, after=after, limit=limit)
 
     async def scan_episodes(self, after: str, limit: int) -> list[Episode]:
-        return [episode_of(row) for row in await self._read(cypher.SCAN_EPISODES, after=after, limit=limit)]
+        return [
+            episode_of(row)
+            for row in await self._read(cypher.SCAN_EPISODES, after=after, limit=limit)
+        ]
 
     async def facts_of_nodes(self, uuids: Sequence[str], limit: int) -> list[Fact]:
         if not uuids or limit <= 0:
@@ -96,7 +101,9 @@ class Neo4jReads(GraphStore):
 
     async def _read_one(self, statement: str, **parameters: Any) -> dict[str, Any]:
         """Return the one record of a statement that changes nothing."""
-        rows, _, _ = await self._executor.execute_query(statement, group_id=self.group, routing_="r", **parameters)
+        rows, _, _ = await self._executor.execute_query(
+            statement, group_id=self.group, routing_="r", **parameters
+        )
         (record,) = rows
         return record
 

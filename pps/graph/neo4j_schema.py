@@ -34,7 +34,9 @@ _EXTRA = (
     ("pps_relation_pages", "RELATIONSHIP", "RELATES_TO", ("group_id", "uuid")),
     ("pps_relation_times", "RELATIONSHIP", "RELATES_TO", ("group_id", "valid_at", "uuid")),
 )
-_SHOW = "SHOW INDEXES YIELD name, state, type, entityType, labelsOrTypes, properties, owningConstraint"
+_SHOW = (
+    "SHOW INDEXES YIELD name, state, type, entityType, labelsOrTypes, properties, owningConstraint"
+)
 _MADE_MEANWHILE = (
     "EquivalentSchemaRuleAlreadyExists",
     "ConstraintAlreadyExists",
@@ -78,7 +80,9 @@ class Index:
         """Return the statement that makes it; all of its parts are names of this module's or Graphiti's."""
         pattern = f"(x:{self.label})" if self.entity == "NODE" else f"()-[x:{self.label}]-()"
         properties = ", ".join(f"x.{name}" for name in self.properties)
-        head = {"unique": "CONSTRAINT", "range": "RANGE INDEX", "fulltext": "FULLTEXT INDEX"}[self.kind]
+        head = {"unique": "CONSTRAINT", "range": "RANGE INDEX", "fulltext": "FULLTEXT INDEX"}[
+            self.kind
+        ]
         tail = {
             "unique": f"REQUIRE {properties} IS UNIQUE",
             "range": f"ON ({properties})",
@@ -94,7 +98,10 @@ def wanted() -> tuple[Index, ...]:
         StoreError: Graphiti declares an index in a way that this version does not read.
     """
     own = (*get_range_indices(GraphProvider.NEO4J), *get_fulltext_indices(GraphProvider.NEO4J))
-    extra = (Index(name, "range", entity, label, properties) for name, entity, label, properties in _EXTRA)
+    extra = (
+        Index(name, "range", entity, label, properties)
+        for name, entity, label, properties in _EXTRA
+    )
     return (*map(_parse, own), *extra)
 
 
@@ -119,16 +126,27 @@ async def ensure(run: Runs) -> tuple[Index, ...]:
 
 
 async def _make(run: Runs, index: Index) -> None:
-    plain = [row["name"] for row in await run(_SHOW) if _shape(row) == _plain(index)] if index.kind == "unique" else []
+    plain = (
+        [row["name"] for row in await run(_SHOW) if _shape(row) == _plain(index)]
+        if index.kind == "unique"
+        else []
+    )
     for name in plain:  # stock Graphiti's index of the same shape is in the way of the constraint
-        await _quietly(run, cast(LiteralString, f"DROP INDEX `{name.replace('`', '``')}` IF EXISTS"))
+        await _quietly(
+            run, cast(LiteralString, f"DROP INDEX `{name.replace('`', '``')}` IF EXISTS")
+        )
     try:
         await _quietly(run, index.statement())
     except Neo4jError as error:
-        if "ConstraintCreationFailed" not in str(error.code) and "ConstraintValidationFailed" not in str(error.code):
+        if "ConstraintCreationFailed" not in str(
+            error.code
+        ) and "ConstraintValidationFailed" not in str(error.code):
             raise
         if plain:
-            await _quietly(run, Index(index.name, "range", index.entity, index.label, index.properties).statement())
+            await _quietly(
+                run,
+                Index(index.name, "range", index.entity, index.label, index.properties).statement(),
+            )
 
 
 async def _quietly(run: Runs, statement: LiteralString) -> None:
@@ -149,7 +167,9 @@ def _parse(statement: str) -> Index:
         raise StoreError("Graphiti declares an index in a new way; PPS must be told how to read it")
     properties = tuple(name.strip().partition(".")[2] for name in found["properties"].split(","))
     kind = "fulltext" if found["fulltext"] else "unique" if properties == ("uuid",) else "range"
-    return Index(found["name"], kind, "NODE" if found["node"] else "RELATIONSHIP", found["label"], properties)
+    return Index(
+        found["name"], kind, "NODE" if found["node"] else "RELATIONSHIP", found["label"], properties
+    )
 
 
 _Shape = tuple[str, str, tuple[str, ...], tuple[str, ...]]
@@ -157,7 +177,12 @@ _Shape = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 
 def _shape(row: dict[str, Any]) -> _Shape:
     kind = "unique" if row["owningConstraint"] else str(row["type"]).lower()
-    return (kind, row["entityType"], tuple(row["labelsOrTypes"] or ()), tuple(row["properties"] or ()))
+    return (
+        kind,
+        row["entityType"],
+        tuple(row["labelsOrTypes"] or ()),
+        tuple(row["properties"] or ()),
+    )
 
 
 def _plain(index: Index) -> _Shape:

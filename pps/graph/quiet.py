@@ -19,7 +19,9 @@ from types import ModuleType
 
 import dotenv
 
-os.environ["GRAPHITI_TELEMETRY_ENABLED"] = "false"  # read when a Graphiti is made, so it has to stay
+os.environ["GRAPHITI_TELEMETRY_ENABLED"] = (
+    "false"  # read when a Graphiti is made, so it has to stay
+)
 
 
 _log = logging.getLogger(__name__)

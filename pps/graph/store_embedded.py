@@ -17,7 +17,9 @@ _Row = Mapping[str, Any]
 _TRIES = 5
 _TABLES = ("RelatesToNode_", "Entity", "Episodic", "Community", "Saga")
 _STORED_NODE = ", n.attributes AS attributes"
-_STORED_FACT = ", n.attributes AS attributes, n.source_node_uuid AS subject, n.target_node_uuid AS object"
+_STORED_FACT = (
+    ", n.attributes AS attributes, n.source_node_uuid AS subject, n.target_node_uuid AS object"
+)
 
 MENTION = """
 LOAD FROM $rows
@@ -45,7 +47,10 @@ class EmbeddedStore(EmbeddedReads):
             stored = await writer.stored("Entity", list(latest), _STORED_NODE)
             rows = {
                 uuid: mapping.node_columns(node)
-                | {"labels": labels[uuid], "attributes": _attributes(stored.get(uuid), node, mapping.node_pps)}
+                | {
+                    "labels": labels[uuid],
+                    "attributes": _attributes(stored.get(uuid), node, mapping.node_pps),
+                }
                 for uuid, node in latest.items()
             }
             await writer.upsert("Entity", rows, stored.keys())
@@ -59,7 +64,9 @@ class EmbeddedStore(EmbeddedReads):
 
         async def work(writer: EmbeddedWriter) -> None:
             stored = await writer.stored("RelatesToNode_", list(latest), _STORED_FACT)
-            await writer.require("Entity", {end for fact in latest.values() for end in (fact.subject, fact.object)})
+            await writer.require(
+                "Entity", {end for fact in latest.values() for end in (fact.subject, fact.object)}
+            )
             rows = {
                 uuid: {"source_node_uuid": fact.subject, "target_node_uuid": fact.object}
                 | mapping.fact_columns(fact)
@@ -69,8 +76,12 @@ class EmbeddedStore(EmbeddedReads):
             await writer.upsert("RelatesToNode_", rows, stored.keys())
             moved = [uuid for uuid, row in stored.items() if _moved(latest[uuid], row)]
             await writer.unlink(moved)
-            joined = [latest[uuid] for uuid in latest if uuid not in stored] + [latest[uuid] for uuid in moved]
-            await writer.link([{"fact": one.uuid, "subject": one.subject, "object": one.object} for one in joined])
+            joined = [latest[uuid] for uuid in latest if uuid not in stored] + [
+                latest[uuid] for uuid in moved
+            ]
+            await writer.link(
+                [{"fact": one.uuid, "subject": one.subject, "object": one.object} for one in joined]
+            )
             await writer.set_vectors("RelatesToNode_", "fact_embedding", _of(vectors, latest))
 
         if latest:
@@ -96,7 +107,11 @@ class EmbeddedStore(EmbeddedReads):
             rows = await rows_of(writer.run, MENTIONED, episodes)
             joined = {(row["episode"], row["node"]) for row in rows}
             fresh = [
-                {"episode": episode, "node": node, "uuid": mapping.mention_id(self.group, episode, node)}
+                {
+                    "episode": episode,
+                    "node": node,
+                    "uuid": mapping.mention_id(self.group, episode, node),
+                }
                 for episode, node in wanted
                 if (episode, node) not in joined
             ]
@@ -156,7 +171,9 @@ class EmbeddedStore(EmbeddedReads):
         raise AssertionError("the last try returns or raises")
 
 
-def _attributes(stored: _Row | None, item: Any, pps_of: Callable[[Any, Mapping[str, Any]], str]) -> str:
+def _attributes(
+    stored: _Row | None, item: Any, pps_of: Callable[[Any, Mapping[str, Any]], str]
+) -> str:
     """Return the column ``attributes``: ours beside what Graphiti's pipeline keeps there."""
     kept = mapping.foreign_attributes(stored["attributes"]) if stored else {}
     return mapping.attributes_text(pps_of(item, kept), kept)

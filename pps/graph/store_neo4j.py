@@ -41,7 +41,8 @@ class Neo4jStore(Neo4jReads):
             for batch in slices(_latest(nodes), _BATCH):
                 there = await self._there(transaction, cypher.NODES_THERE, batch)
                 rows = [
-                    _node_row(node, there.get(node.uuid)) | {"vector": _digits(vectors.get(node.uuid))}
+                    _node_row(node, there.get(node.uuid))
+                    | {"vector": _digits(vectors.get(node.uuid))}
                     for node in batch
                 ]
                 await self._run_rows(transaction, cypher.SAVE_NODES, rows)
@@ -51,14 +52,23 @@ class Neo4jStore(Neo4jReads):
     async def save_facts(self, facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> None:
         async def work(transaction: Transaction) -> None:
             for batch in slices(_latest(facts), _BATCH):
-                await self._own(transaction, cypher.OWN_NODES, (end for f in batch for end in (f.subject, f.object)))
+                await self._own(
+                    transaction,
+                    cypher.OWN_NODES,
+                    (end for f in batch for end in (f.subject, f.object)),
+                )
                 there = await self._there(transaction, cypher.FACTS_THERE, batch)
                 old = [_fact_row(fact, there[fact.uuid]) for fact in batch if fact.uuid in there]
                 moved = [row for row in old if _moved(row, there[row["uuid"]])]
                 await self._run_rows(transaction, cypher.MOVE_FACTS, moved)
                 await self._run_rows(transaction, cypher.UPDATE_FACTS, old)
-                given = [{"uuid": row["uuid"], "vector": _digits(vectors.get(row["uuid"]))} for row in old]
-                await self._run_rows(transaction, cypher.SET_FACT_VECTORS, [row for row in given if row["vector"]])
+                given = [
+                    {"uuid": row["uuid"], "vector": _digits(vectors.get(row["uuid"]))}
+                    for row in old
+                ]
+                await self._run_rows(
+                    transaction, cypher.SET_FACT_VECTORS, [row for row in given if row["vector"]]
+                )
                 if new := [fact for fact in batch if fact.uuid not in there]:
                     await self._run(transaction, cypher.CREATE_FACTS, **_fact_columns(new, vectors))
 
@@ -68,7 +78,10 @@ class Neo4jStore(Neo4jReads):
         async def work(transaction: Transaction) -> None:
             for batch in slices(_latest(episodes), _BATCH):
                 await self._there(transaction, cypher.EPISODES_THERE, batch)
-                rows = [{"uuid": item.uuid, "data": _as_text(mapping.episode_columns(item))} for item in batch]
+                rows = [
+                    {"uuid": item.uuid, "data": _as_text(mapping.episode_columns(item))}
+                    for item in batch
+                ]
                 await self._run_rows(transaction, cypher.SAVE_EPISODES, rows)
 
         await self._write(episodes, work)
@@ -79,7 +92,9 @@ class Neo4jStore(Neo4jReads):
                 await self._own(transaction, cypher.OWN_EPISODES, (episode for episode, _ in batch))
                 await self._own(transaction, cypher.OWN_NODES, (node for _, node in batch))
                 columns = {
-                    "ids": mapping.joined([mapping.mention_id(self.group, *pair) for pair in batch]),
+                    "ids": mapping.joined(
+                        [mapping.mention_id(self.group, *pair) for pair in batch]
+                    ),
                     "subjects": mapping.joined([episode for episode, _ in batch]),
                     "objects": mapping.joined([node for _, node in batch]),
                 }
@@ -118,7 +133,9 @@ class Neo4jStore(Neo4jReads):
 
         return await self._atomically(work) == _CLEARED_AT_ONCE
 
-    async def _write(self, items: Collection[object], work: Callable[[Transaction], Awaitable[None]]) -> None:
+    async def _write(
+        self, items: Collection[object], work: Callable[[Transaction], Awaitable[None]]
+    ) -> None:
         if items:
             await self._atomically(work)
 
@@ -150,12 +167,16 @@ class Neo4jStore(Neo4jReads):
     async def _run(self, transaction: Transaction, statement: str, **parameters: Any) -> Rows:
         return await transaction.run(statement, group_id=self.group, **parameters)
 
-    async def _run_rows(self, transaction: Transaction, statement: str, rows: Sequence[_Row]) -> None:
+    async def _run_rows(
+        self, transaction: Transaction, statement: str, rows: Sequence[_Row]
+    ) -> None:
         """Run a statement that unwinds rows; no rows, no statement."""
         if rows:
             await self._run(transaction, statement, rows=list(rows))
 
-    async def _there(self, transaction: Transaction, statement: str, items: Sequence[_Item]) -> dict[str, _Row]:
+    async def _there(
+        self, transaction: Transaction, statement: str, items: Sequence[_Item]
+    ) -> dict[str, _Row]:
         """Return what is stored under the items' ids already; NotFound when any of it is another group's."""
         (record,) = await self._run(transaction, statement, uuids=[item.uuid for item in items])
         rows = readable(record["rows"])
@@ -179,7 +200,10 @@ def _latest(items: Sequence[_Item]) -> list[_Item]:
 def _node_row(node: Node, stored: _Row | None) -> _Row:
     labels = mapping.node_labels(node)
     foreign = mapping.foreign_attributes(stored["attributes"]) if stored else None
-    data = {**_as_text(mapping.node_columns(node)), mapping.ATTRIBUTE: mapping.node_pps(node, foreign)}
+    data = {
+        **_as_text(mapping.node_columns(node)),
+        mapping.ATTRIBUTE: mapping.node_pps(node, foreign),
+    }
     dropped = [label for label in stored["labels"] if label not in labels] if stored else []
     return {"uuid": node.uuid, "labels": labels, "dropped": dropped, "data": data}
 
@@ -197,7 +221,10 @@ def _fact_columns(facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> dict[
         "subjects": mapping.joined([fact.subject for fact in facts]),
         "objects": mapping.joined([fact.object for fact in facts]),
         "episodes": mapping.joined([" ".join(fact.episodes) for fact in facts]),
-        **{name: mapping.joined([_text(getattr(fact, name)) for fact in facts]) for name in mapping.FACT_TIMES},
+        **{
+            name: mapping.joined([_text(getattr(fact, name)) for fact in facts])
+            for name in mapping.FACT_TIMES
+        },
         "names": [fact.relation for fact in facts],
         "facts": [fact.text for fact in facts],
         "pps": [mapping.fact_pps(fact, None) for fact in facts],
@@ -207,7 +234,10 @@ def _fact_columns(facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> dict[
 
 def _as_text(columns: Mapping[str, Any]) -> _Row:
     """Return columns with times as ISO text, which the driver sends ten times as fast."""
-    return {name: value.isoformat() if isinstance(value, datetime) else value for name, value in columns.items()}
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in columns.items()
+    }
 
 
 def _text(moment: datetime | None) -> str:

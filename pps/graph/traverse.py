@@ -32,7 +32,9 @@ def check_hops(max_hops: int) -> int:
     return max_hops
 
 
-async def distances(expand: Expand, center: str, max_hops: int, limit: int | None = None) -> dict[str, int]:
+async def distances(
+    expand: Expand, center: str, max_hops: int, limit: int | None = None
+) -> dict[str, int]:
     """Return hops from ``center`` (0) by node, nearest first, in uuid order within a hop.
 
     With a ``limit``, the walk stops once that many nodes beside the centre are known.
@@ -50,7 +52,9 @@ async def distances(expand: Expand, center: str, max_hops: int, limit: int | Non
     return hops
 
 
-async def shortest_path(expand: Expand, start: str, end: str, max_hops: int) -> tuple[list[str], list[str]] | None:
+async def shortest_path(
+    expand: Expand, start: str, end: str, max_hops: int
+) -> tuple[list[str], list[str]] | None:
     """Return (nodes, facts between them) of a shortest walk from ``start`` to ``end``, or None.
 
     Of several, the one whose ids come first is taken at each hop, so the answer is always the same.

@@ -150,7 +150,10 @@ def chroma_errors(folder: Path) -> Generator[None]:
 
 def _is_chromas(error: BaseException) -> bool:
     """Tell whether Chroma raised it; a panic of its Rust half is a BaseException without an importable class."""
-    if isinstance(error, OSError | ValueError | RuntimeError) or type(error).__name__ == "PanicException":
+    if (
+        isinstance(error, OSError | ValueError | RuntimeError)
+        or type(error).__name__ == "PanicException"
+    ):
         return True
     return type(error).__module__.startswith("chromadb.")
 

@@ -52,7 +52,9 @@ class VectorHit:
 class ChromaCollection:
     """One collection in a folder of its own. Writes take turns; queries run beside them."""
 
-    def __init__(self, folder: Path, name: str, rows: RowStore, marks: Mapping[str, Number], *, make: bool) -> None:
+    def __init__(
+        self, folder: Path, name: str, rows: RowStore, marks: Mapping[str, Number], *, make: bool
+    ) -> None:
         """Open the collection, or ``make`` it, empty, in a folder that is not there.
 
         Raises:
@@ -100,7 +102,9 @@ class ChromaCollection:
         if size == 0:
             return []
         if allowed is None:
-            return best_owners(self._scored(probe, None) if size <= _FEW else self._ranked(probe, k, size), k)
+            return best_owners(
+                self._scored(probe, None) if size <= _FEW else self._ranked(probe, k, size), k
+            )
         if min(size, len(allowed)) <= max(_FEW, math.isqrt(int(_PRICE * k * size))):
             return best_owners(self._scored(probe, allowed), k)
         n = math.ceil(_SURPLUS * k * max(1.0, size / len(allowed))) + _MARGIN
@@ -118,9 +122,13 @@ class ChromaCollection:
         """Give back Chroma's threads and files; what it saved is blanked, as it may save once more."""
         with chroma_errors(self._folder):
             self._client.close()
-            Blanking(self._folder).blank()  # every graph: of two saves in one tick of the clock it saw one
+            Blanking(
+                self._folder
+            ).blank()  # every graph: of two saves in one tick of the clock it saw one
 
-    def _ranked(self, probe: Vector, k: int, size: int, among: list[RowKey] | None = None) -> Scored:
+    def _ranked(
+        self, probe: Vector, k: int, size: int, among: list[RowKey] | None = None
+    ) -> Scored:
         """Rank more and more rows, of all or of some, until they are of ``k`` owners or all are seen."""
         n = k
         while size:
@@ -159,7 +167,9 @@ class ChromaCollection:
         unit = probe / np.linalg.norm(probe)
         scored: Scored = []
         for keys, matrix in self._rows.pages(self._name, owners):
-            cosines: list[float] = ((matrix @ unit) / np.sqrt(np.einsum("ij,ij->i", matrix, matrix))).tolist()
+            cosines: list[float] = (
+                (matrix @ unit) / np.sqrt(np.einsum("ij,ij->i", matrix, matrix))
+            ).tolist()
             scored += zip(keys, cosines, strict=True)
         return scored
 
@@ -170,12 +180,16 @@ def listing(folder: Path) -> str:
     return json.dumps({str(file.relative_to(folder)): file.stat().st_size for file in files})
 
 
-def _own(found: Sequence[Collection], folder: Path, name: str, marks: Mapping[str, Number]) -> Collection:
+def _own(
+    found: Sequence[Collection], folder: Path, name: str, marks: Mapping[str, Number]
+) -> Collection:
     """Return the one collection of a folder when it is the owner's, of its model and of this name."""
     if any((one.metadata or {}).get("pps_group") != marks["pps_group"] for one in found):
         raise IsolationError(f"{folder} holds the vectors of another entity")
     if [(one.name, one.metadata) for one in found] != [(name, marks)]:
-        raise StoreError(f"the graph in {folder} is gone, or of another model or collection than its rows")
+        raise StoreError(
+            f"the graph in {folder} is gone, or of another model or collection than its rows"
+        )
     return found[0]
 
 
@@ -190,7 +204,10 @@ def best_owners(
         if owner not in best or (-similarity, part) < (-best[owner][0], best[owner][1]):
             best[owner] = (similarity, part)
     ranked = sorted(best.items(), key=lambda item: (-item[1][0], item[0]))[:k]
-    return [VectorHit(owner, part, max(-1.0, min(1.0, similarity))) for owner, (similarity, part) in ranked]
+    return [
+        VectorHit(owner, part, max(-1.0, min(1.0, similarity)))
+        for owner, (similarity, part) in ranked
+    ]
 
 
 def _id(key: RowKey) -> str:

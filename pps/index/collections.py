@@ -6,7 +6,9 @@ from typing import Literal, TypeAlias, get_args
 
 from pps.core.errors import InvalidRequest
 
-Collection: TypeAlias = Literal["facts", "past_facts", "nodes", "records", "episodes", "windows", "anchors"]
+Collection: TypeAlias = Literal[
+    "facts", "past_facts", "nodes", "records", "episodes", "windows", "anchors"
+]
 """``nodes`` has the vectors of names and the words of records,
 ``records`` the vectors of what they say."""
 

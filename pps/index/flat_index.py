@@ -103,8 +103,12 @@ class FlatIndex:
         if owners is None:
             return rows.nearest(unit, n, now.places())
         wider = _most(n, min(len(owners), count)) * count // max(1, len(owners))
-        if len(owners) > wider:  # looking up each of them takes longer than passing over some of the nearest
-            best = rows.best(rows.near(unit, wider, now.places()), unit, max(n, 2 * n * count // len(owners)))
+        if (
+            len(owners) > wider
+        ):  # looking up each of them takes longer than passing over some of the nearest
+            best = rows.best(
+                rows.near(unit, wider, now.places()), unit, max(n, 2 * n * count // len(owners))
+            )
             found = [hit for hit in best if hit[0][0] in owners]
             if len(found) >= n:
                 return found[:n]
@@ -147,7 +151,9 @@ class _Rows:
         places = self.now.places()
         room, count = 2 * (len(places) + more), len(places)
         made = _Rows(self.units.shape[1], room)
-        np.take(self.units, places, axis=0, out=made.units[:count], mode="clip")  # "raise" would copy them once more
+        np.take(
+            self.units, places, axis=0, out=made.units[:count], mode="clip"
+        )  # "raise" would copy them once more
         if self._hash is not None:
             made._codes = np.empty((WORDS, room), dtype=np.uint64)
             made._codes[:, :count] = self._codes[:, places]
@@ -193,11 +199,16 @@ class _Rows:
             older = self.place(key)
             if older is not None:
                 alive[older] = False
-            self._places[key[0]] = (*(one for one in self._places.get(key[0], ()) if one != older), place)
+            self._places[key[0]] = (
+                *(one for one in self._places.get(key[0], ()) if one != older),
+                place,
+            )
         self._change(alive)
 
     def place(self, key: RowKey) -> int | None:
-        return next((place for place in self._places.get(key[0], ()) if self.keys[place] == key), None)
+        return next(
+            (place for place in self._places.get(key[0], ()) if self.keys[place] == key), None
+        )
 
     def remove(self, keys: Sequence[RowKey]) -> None:
         alive = self.now.alive.copy()
@@ -218,7 +229,9 @@ class _Rows:
 
     def of(self, owners: Iterable[str]) -> _Places:
         """Return where the rows of the owners are."""
-        return np.fromiter(chain.from_iterable(self._places.get(owner, ()) for owner in owners), dtype=np.intp)
+        return np.fromiter(
+            chain.from_iterable(self._places.get(owner, ()) for owner in owners), dtype=np.intp
+        )
 
     def nearest(self, unit: Vector, n: int, places: _Places) -> Scored:
         """Return about the ``n`` best of the rows at these places, best first."""
@@ -282,6 +295,7 @@ def _planes(dimension: int) -> Matrix:
     """Return the normals, shape (dimension, BITS); the same for every index of a dimension."""
     draw = np.random.default_rng(_SEED)
     groups = [
-        np.linalg.qr(draw.standard_normal((dimension, min(dimension, BITS))))[0] for _ in range(-(-BITS // dimension))
+        np.linalg.qr(draw.standard_normal((dimension, min(dimension, BITS))))[0]
+        for _ in range(-(-BITS // dimension))
     ]
     return np.ascontiguousarray(np.hstack(groups)[:, :BITS], dtype=np.float32)

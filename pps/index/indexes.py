@@ -82,7 +82,12 @@ class EntityIndexes:
     """
 
     def __init__(
-        self, text: TextIndex, vectors: VectorIndex | None, executor: Executor, *, owns_executor: bool
+        self,
+        text: TextIndex,
+        vectors: VectorIndex | None,
+        executor: Executor,
+        *,
+        owns_executor: bool,
     ) -> None:
         self._text = text
         self._vectors = vectors
@@ -124,7 +129,9 @@ class EntityIndexes:
         try:
             text, vectors = await asyncio.shield(opening)
         except BaseException:
-            opening.add_done_callback(_close_unclaimed)  # a cancelled caller's indexes are given back
+            opening.add_done_callback(
+                _close_unclaimed
+            )  # a cancelled caller's indexes are given back
             if executor is None:
                 threads.shutdown(wait=False)
             raise
@@ -135,7 +142,9 @@ class EntityIndexes:
         """False when there is no model: then vector searches find nothing and ``apply`` takes text only."""
         return self._vectors is not None
 
-    async def apply(self, upserts: Sequence[IndexDoc], deletes: Iterable[tuple[str, str]] = ()) -> None:
+    async def apply(
+        self, upserts: Sequence[IndexDoc], deletes: Iterable[tuple[str, str]] = ()
+    ) -> None:
         """Make each document all that its owner has in its collection, and drop ``(collection, owner)`` pairs.
 
         On disk and findable when it returns; safe to repeat. When it raises, some of it may have been done.
@@ -145,7 +154,10 @@ class EntityIndexes:
                 what the message says is mended.
             StoreConflict: Somebody else writes an index.
         """
-        docs, gone = _by_collection((doc.collection, doc) for doc in upserts), _by_collection(deletes)
+        docs, gone = (
+            _by_collection((doc.collection, doc) for doc in upserts),
+            _by_collection(deletes),
+        )
         work: list[Callable[[], None]] = []
         if self._vectors is not None:
             work += [partial(_apply_vectors, self._vectors, docs, gone)]  # first: it takes longest
@@ -202,7 +214,9 @@ class EntityIndexes:
         return await self._run(
             lambda: (
                 {name: self._text.count(name) for name in COLLECTIONS},
-                {} if self._vectors is None else {name: self._vectors.count(name) for name in COLLECTIONS},
+                {}
+                if self._vectors is None
+                else {name: self._vectors.count(name) for name in COLLECTIONS},
             )
         )
 
@@ -251,14 +265,20 @@ class EntityIndexes:
                 self._vectors.close()
 
 
-def _apply_text(index: TextIndex, collection: str, docs: Sequence[IndexDoc], gone: Sequence[str]) -> None:
+def _apply_text(
+    index: TextIndex, collection: str, docs: Sequence[IndexDoc], gone: Sequence[str]
+) -> None:
     worded = [doc for doc in docs if doc.text or doc.title]
     index.delete(collection, [*gone, *(doc.owner for doc in docs if not (doc.text or doc.title))])
-    index.replace([TextDoc(doc.collection, doc.owner, doc.text, doc.title, doc.at) for doc in worded])
+    index.replace(
+        [TextDoc(doc.collection, doc.owner, doc.text, doc.title, doc.at) for doc in worded]
+    )
     index.commit(collection)
 
 
-def _apply_vectors(index: VectorIndex, docs: dict[str, list[IndexDoc]], gone: dict[str, list[str]]) -> None:
+def _apply_vectors(
+    index: VectorIndex, docs: dict[str, list[IndexDoc]], gone: dict[str, list[str]]
+) -> None:
     for collection in dict.fromkeys((*docs, *gone)):
         rows: list[VectorRow] = []
         bare: list[str] = list(gone.get(collection, ()))
@@ -295,7 +315,9 @@ def _open(
     if fingerprint is None:
         return text, None
     try:
-        return text, VectorIndex.open(folder, group=group, fingerprint=fingerprint, in_memory=kept.vectors_in_memory)
+        return text, VectorIndex.open(
+            folder, group=group, fingerprint=fingerprint, in_memory=kept.vectors_in_memory
+        )
     except BaseException:
         text.close()
         raise

@@ -59,7 +59,9 @@ def identifiers(text: str) -> frozenset[str]:
 
 def hashed(terms: Iterable[str]) -> bytes:
     """Return terms as sorted hashes of 8 bytes."""
-    made = [hashlib.blake2b(term.encode("utf-8", "replace"), digest_size=8).digest() for term in terms]
+    made = [
+        hashlib.blake2b(term.encode("utf-8", "replace"), digest_size=8).digest() for term in terms
+    ]
     return np.sort(np.frombuffer(b"".join(made), dtype=np.uint64)).tobytes()
 
 
@@ -102,7 +104,9 @@ def _pair(sentence: str, before: str) -> tuple[str, str] | None:
     if (cue := _cues("effect_first").search(sentence)) is not None:
         return _trimmed(sentence[cue.end() :]), _trimmed(sentence[: cue.start()])
     if (cue := _cues("cause_first").search(sentence)) is not None:
-        return _trimmed(sentence[: cue.start()]) or _trimmed(before), _trimmed(sentence[cue.end() :])
+        return _trimmed(sentence[: cue.start()]) or _trimmed(before), _trimmed(
+            sentence[cue.end() :]
+        )
     return None
 
 
@@ -114,6 +118,8 @@ def _trimmed(text: str) -> str:
 def _cues(kind: str) -> re.Pattern[str]:
     """Return a pattern of the cues of a kind in every language, longest first; the gap of a cue is a group."""
     data = tomllib.loads(shipped("config/causes.toml").read_text("utf-8"))
-    cues = sorted((cue for language in data.values() for cue in language[kind]), key=len, reverse=True)
+    cues = sorted(
+        (cue for language in data.values() for cue in language[kind]), key=len, reverse=True
+    )
     each = "|".join(re.escape(cue).replace("…", "(.+)") for cue in cues)
     return re.compile(rf"\b(?:{each})\b", re.IGNORECASE)

@@ -177,14 +177,18 @@ class Terms:
             terms = _condensed(terms, searcher)
         if not terms:
             return None
-        return Query.boolean_query([(Occur.Should, self._term(field, term, boost)) for field, term, boost in terms])
+        return Query.boolean_query(
+            [(Occur.Should, self._term(field, term, boost)) for field, term, boost in terms]
+        )
 
     def _terms(self, text: str) -> Counter[Weighted]:
         cut = split(text)
         words = self._body.analyze(cut.words)
         terms: Counter[Weighted] = Counter(("body", word, 1.0) for word in words)
         # Words that are in every text can still be a name: "Will", "May", "The Who".
-        terms.update(("title", word, _TITLE_BOOST) for word in words or self._title.analyze(cut.words))
+        terms.update(
+            ("title", word, _TITLE_BOOST) for word in words or self._title.analyze(cut.words)
+        )
         terms.update(("pairs", pair, 1.0) for pair in cut.pairs())
         terms.update(("characters", one, 1.0) for one in cut.lone())
         terms.update(("characters", one, _HAN_BOOST) for one in cut.han())
@@ -223,7 +227,9 @@ def _analyzer(language: str, *, stops: bool) -> TextAnalyzer:
     English loses its accents before stemming, so that "résumés" and "resumes" are one; others after, since
     their stemmers read accents.
     """
-    builder = TextAnalyzerBuilder(Tokenizer.whitespace()).filter(Filter.remove_long(_LONGEST_WORD_BYTES))
+    builder = TextAnalyzerBuilder(Tokenizer.whitespace()).filter(
+        Filter.remove_long(_LONGEST_WORD_BYTES)
+    )
     builder = builder.filter(Filter.lowercase())
     if language in ("none", "english"):
         builder = builder.filter(Filter.ascii_fold())
@@ -233,7 +239,9 @@ def _analyzer(language: str, *, stops: bool) -> TextAnalyzer:
                 builder = builder.filter(Filter.stopword(language))
             builder = builder.filter(Filter.stemmer(language))
         except ValueError as error:
-            raise ConfigError(f"text.language: {language!r} has no stemmer here; use 'english' or 'none'") from error
+            raise ConfigError(
+                f"text.language: {language!r} has no stemmer here; use 'english' or 'none'"
+            ) from error
     return builder.filter(Filter.ascii_fold()).build()
 
 

@@ -125,7 +125,10 @@ class Shelf:
     def owners(self) -> set[str]:
         """Return every owner that has a committed document."""
         with text_errors(self._folder):
-            return {owner for owner, _ in self._searcher.terms_with_prefix("owner", "", Query.all_query())}
+            return {
+                owner
+                for owner, _ in self._searcher.terms_with_prefix("owner", "", Query.all_query())
+            }
 
     def close(self) -> None:
         """Drop what is not committed and give the writer back."""
@@ -158,7 +161,9 @@ class Shelf:
         self._index.reload()
         self._searcher = self._index.searcher()
 
-    def _filtered(self, searcher: Searcher, query: Query, k: int, allowed: AbstractSet[str]) -> list[TextHit]:
+    def _filtered(
+        self, searcher: Searcher, query: Query, k: int, allowed: AbstractSet[str]
+    ) -> list[TextHit]:
         """Look few allowed owners up in the index; of many, ask for more and drop until full or all is seen."""
         total = searcher.num_docs
         if len(allowed) <= max(_FEW, math.isqrt(int(_PRICE * k * total))):
@@ -170,7 +175,9 @@ class Shelf:
             hits: _Hits = searcher.search(query, n, count=False).hits
             if tags is None and n * _TAGS_PAY > len(allowed):
                 tags = frozenset(map(tag, allowed))
-            found = _read(searcher, hits if tags is None else _tagged(searcher, hits, tags), allowed)[:k]
+            found = _read(
+                searcher, hits if tags is None else _tagged(searcher, hits, tags), allowed
+            )[:k]
             if len(found) == k or len(hits) < n or n >= total:
                 return found
             n = min(total, n * 4)
@@ -178,7 +185,9 @@ class Shelf:
     def _rewrite(self, segments: AbstractSet[int] | None) -> None:
         """Delete and add again the documents of some segments, or of all; an emptied segment is dropped."""
         searcher = self._searcher
-        for _, address in searcher.search(Query.all_query(), max(1, searcher.num_docs), count=False).hits:
+        for _, address in searcher.search(
+            Query.all_query(), max(1, searcher.num_docs), count=False
+        ).hits:
             if segments is None or address.segment_ord in segments:
                 stored = searcher.doc(address)
                 self._open_writer().delete_documents_by_term("owner", stored["owner"][0])
@@ -209,12 +218,17 @@ def segments(folder: Path) -> list[tuple[int, int]]:
         return []
     try:
         listed = cast(_Listed, json.loads((folder / "meta.json").read_text()))["segments"]
-        return [(one["max_doc"], one["deletes"]["num_deleted_docs"] if one["deletes"] else 0) for one in listed]
+        return [
+            (one["max_doc"], one["deletes"]["num_deleted_docs"] if one["deletes"] else 0)
+            for one in listed
+        ]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise text_failure(folder, error) from error
 
 
-def _read(searcher: Searcher, hits: _Hits, allowed: AbstractSet[str] | None = None) -> list[TextHit]:
+def _read(
+    searcher: Searcher, hits: _Hits, allowed: AbstractSet[str] | None = None
+) -> list[TextHit]:
     addresses = [address for _, address in hits]
     columns = [searcher.fast_field_values(half, addresses) for half in HALVES]
     found = [
@@ -236,7 +250,10 @@ def text_errors(folder: Path) -> Generator[None]:
     try:
         yield
     except BaseException as error:
-        if not isinstance(error, OSError | ValueError | RuntimeError) and type(error).__name__ != "PanicException":
+        if (
+            not isinstance(error, OSError | ValueError | RuntimeError)
+            and type(error).__name__ != "PanicException"
+        ):
             raise
         raise text_failure(folder, error) from error
 

@@ -88,7 +88,9 @@ class TextIndex:
             if shelf is not None:
                 shelf.commit()
 
-    def search(self, collection: str, query: str, k: int, allowed: AbstractSet[str] | None = None) -> list[TextHit]:
+    def search(
+        self, collection: str, query: str, k: int, allowed: AbstractSet[str] | None = None
+    ) -> list[TextHit]:
         """Return the ``k`` owners that match any word of a text best, best first.
 
         Args:
@@ -170,7 +172,11 @@ def _claim(folder: Path, marks: dict[str, str | int]) -> None:
     """Check whose the folder is; empty it when it is of another language or layout."""
     path = folder / _MARKS
     try:
-        held = cast("dict[str, str | int] | None", json.loads(path.read_text())) if path.exists() else None
+        held = (
+            cast("dict[str, str | int] | None", json.loads(path.read_text()))
+            if path.exists()
+            else None
+        )
         group = held["group"] if held else marks["group"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise text_failure(folder, error) from error

@@ -49,7 +49,9 @@ class VectorIndex:
     call returns, and is seen by every query that starts after that.
     """
 
-    def __init__(self, folder: Path, rows: RowStore, marks: Mapping[str, Number], in_memory: int) -> None:
+    def __init__(
+        self, folder: Path, rows: RowStore, marks: Mapping[str, Number], in_memory: int
+    ) -> None:
         """Begin to search rows that are this entity's; callers use ``open``."""
         self._folder = folder / "chroma"
         self._rows = rows
@@ -63,7 +65,9 @@ class VectorIndex:
         self._closed = threading.Event()
 
     @classmethod
-    def open(cls, folder: Path, *, group: str, fingerprint: Fingerprint, in_memory: int = IN_MEMORY) -> VectorIndex:
+    def open(
+        cls, folder: Path, *, group: str, fingerprint: Fingerprint, in_memory: int = IN_MEMORY
+    ) -> VectorIndex:
         """Open the index in an entity's data folder (``vectors.db`` and ``chroma/``), or start an empty one there.
 
         ``in_memory`` bounds the rows of a collection that are scanned; reading 100,000 of them takes 0.7 s with two
@@ -137,7 +141,9 @@ class VectorIndex:
             return []
         try:
             return self._hits(collection, probe, k, allowed)
-        except StoreError:  # Chroma fails on a query when a row goes that it has just met: "Error finding id"
+        except (
+            StoreError
+        ):  # Chroma fails on a query when a row goes that it has just met: "Error finding id"
             with self._writing:
                 self._opened()
                 try:
@@ -146,7 +152,9 @@ class VectorIndex:
                     self._scan_again(collection, error)
                     return self._hits(collection, probe, k, allowed)
 
-    def _hits(self, collection: str, probe: Vector, k: int, allowed: AbstractSet[str] | None) -> list[VectorHit]:
+    def _hits(
+        self, collection: str, probe: Vector, k: int, allowed: AbstractSet[str] | None
+    ) -> list[VectorHit]:
         self._opened()
         flat = self._flat.get(collection)  # first: what leaves memory meanwhile is in Chroma
         searched = flat if flat is not None else self._chroma.get(collection)
@@ -167,7 +175,10 @@ class VectorIndex:
             return {}
         pages = self._rows.pages(collection, owners)
         return {
-            owner: row for keys, matrix in pages for (owner, part), row in zip(keys, matrix, strict=True) if not part
+            owner: row
+            for keys, matrix in pages
+            for (owner, part), row in zip(keys, matrix, strict=True)
+            if not part
         }
 
     def parts(self, collection: str, owners: Iterable[str]) -> dict[str, Matrix]:
@@ -178,7 +189,9 @@ class VectorIndex:
         for keys, matrix in self._rows.pages(collection, owners):
             for (owner, part), row in zip(keys, matrix, strict=True):
                 found.setdefault(owner, {})[part] = row
-        return {owner: np.stack([rows[part] for part in sorted(rows)]) for owner, rows in found.items()}
+        return {
+            owner: np.stack([rows[part] for part in sorted(rows)]) for owner, rows in found.items()
+        }
 
     def owners(self, collection: str) -> set[str]:
         """Return every owner that has a vector in the collection."""
@@ -215,14 +228,19 @@ class VectorIndex:
         marks = self._rows.marks()
         for name, size in self._rows.sizes().items():
             # Twice: a collection whose size goes up and down would be built each time.
-            if self._belongs_in_chroma(name, 2 * size) and listing(self._folder / name) == marks.get(whole(name)):
+            if self._belongs_in_chroma(name, 2 * size) and listing(
+                self._folder / name
+            ) == marks.get(whole(name)):
                 try:
                     self._chroma[name] = self._collection(name, make=False)
                     continue
                 except StoreError as error:
                     _log.warning("making %s in Chroma again from its rows: %s", name, error.message)
             elif whole(name) in marks:
-                _log.warning("making %s in Chroma again from its rows: its files are not as they were left", name)
+                _log.warning(
+                    "making %s in Chroma again from its rows: its files are not as they were left",
+                    name,
+                )
             self._rows.unmark(whole(name))
             self._flat[name] = FlatIndex(self._dimension, size)
         for name in set(COLLECTIONS) - self._chroma.keys():
@@ -241,7 +259,9 @@ class VectorIndex:
             for flat in flats.values():
                 flat.code(workers)
 
-    def _follow(self, collection: str, keys: list[RowKey], matrix: Matrix, gone: list[RowKey]) -> None:
+    def _follow(
+        self, collection: str, keys: list[RowKey], matrix: Matrix, gone: list[RowKey]
+    ) -> None:
         """Have what is searched follow a change of the rows."""
         flat = self._flat.get(collection)
         if flat is not None:
@@ -261,16 +281,22 @@ class VectorIndex:
 
     def _build_if_many(self, collection: str) -> None:
         """Begin, once, to put a collection that is too large for memory into Chroma."""
-        if collection in self._builds or not self._belongs_in_chroma(collection, len(self._flat[collection])):
+        if collection in self._builds or not self._belongs_in_chroma(
+            collection, len(self._flat[collection])
+        ):
             return
-        build = threading.Thread(target=self._build, args=(collection,), name=f"pps-build-{collection}", daemon=True)
+        build = threading.Thread(
+            target=self._build, args=(collection,), name=f"pps-build-{collection}", daemon=True
+        )
         self._builds[collection] = build
         build.start()
 
     def _build(self, collection: str) -> None:
         """Put every row into Chroma, slice by slice beside reads and writes, then search there."""
         try:
-            made = self._collection(collection, make=True)  # without the lock: to import Chroma takes a second or more
+            made = self._collection(
+                collection, make=True
+            )  # without the lock: to import Chroma takes a second or more
             with self._writing:
                 if self._closed.is_set() or collection not in self._flat:
                     made.close()
@@ -291,7 +317,9 @@ class VectorIndex:
             _log.warning("%s stays in memory: %s", collection, error.message)
             with self._writing:
                 self._forget_chroma(collection)
-                self._builds[collection] = threading.current_thread()  # the next opening tries again
+                self._builds[collection] = (
+                    threading.current_thread()
+                )  # the next opening tries again
 
     def _scan_again(self, collection: str, error: StoreError) -> None:
         """Let go of a collection of Chroma's that failed: read its rows into memory, and have it made again."""

@@ -75,9 +75,16 @@ class RowStore:
         self._path = path
         self._lock = threading.RLock()
         with row_errors(path):
-            self._db = sqlite3.connect(path, check_same_thread=False, isolation_level=None, timeout=0)
+            self._db = sqlite3.connect(
+                path, check_same_thread=False, isolation_level=None, timeout=0
+            )
             try:
-                for pragma in ("locking_mode=EXCLUSIVE", "journal_mode=WAL", "synchronous=NORMAL", "secure_delete=ON"):
+                for pragma in (
+                    "locking_mode=EXCLUSIVE",
+                    "journal_mode=WAL",
+                    "synchronous=NORMAL",
+                    "secure_delete=ON",
+                ):
                     self._db.execute(f"PRAGMA {pragma}")
                 self._db.executescript(f"BEGIN EXCLUSIVE; {_SCHEMA} {_LAYERED} COMMIT;")
             except sqlite3.Error:
@@ -123,7 +130,9 @@ class RowStore:
             )
             db.execute("DELETE FROM marks WHERE key = ?", (whole(collection),))
 
-    def scan(self, collections: Iterable[str], after: int, limit: int = _PAGE) -> tuple[int, list[Keyed]]:
+    def scan(
+        self, collections: Iterable[str], after: int, limit: int = _PAGE
+    ) -> tuple[int, list[Keyed]]:
         """Return the next rows in the order in which they were added, by collection, and the number to go on after.
 
         At the end there are none. Other collections' rows are read on the way: nothing orders a collection's alone.
@@ -136,7 +145,9 @@ class RowStore:
         by_collection: dict[str, list[Any]] = {}
         for row in found:
             by_collection.setdefault(row[3], []).append(row)
-        return (found[-1][4] if found else after), [Keyed(name, *_keyed(some)) for name, some in by_collection.items()]
+        return (found[-1][4] if found else after), [
+            Keyed(name, *_keyed(some)) for name, some in by_collection.items()
+        ]
 
     def keys(self, collection: str, owners: Iterable[str] | None = None) -> list[RowKey]:
         """Return the keys of the owners' rows, or of all."""
@@ -147,7 +158,9 @@ class RowStore:
             (collection, listed(owners)),
         )
 
-    def pages(self, collection: str, owners: Iterable[str] | None = None) -> Iterator[tuple[list[RowKey], Matrix]]:
+    def pages(
+        self, collection: str, owners: Iterable[str] | None = None
+    ) -> Iterator[tuple[list[RowKey], Matrix]]:
         """Yield every row of the owners, or of the collection, by pages in no order; each page shape (n, dimension)."""
         wanted = list(self.owners(collection) if owners is None else owners)
         for at in range(0, len(wanted), _PAGE):
@@ -167,7 +180,9 @@ class RowStore:
 
     def count(self, collection: str) -> int:
         """Return how many owners have a row."""
-        return self._read("SELECT count(DISTINCT owner) FROM rows WHERE collection = ?", (collection,))[0][0]
+        return self._read(
+            "SELECT count(DISTINCT owner) FROM rows WHERE collection = ?", (collection,)
+        )[0][0]
 
     def clear(self) -> None:
         """Drop every row, and that any collection is whole in Chroma; other marks stay."""
@@ -214,7 +229,9 @@ def moved(older: Path, path: Path, group: str) -> None:
         owner = db.execute("SELECT value FROM marks WHERE key = 'pps_group'").fetchone()
         if owner is not None and owner[0] != group:
             raise IsolationError(f"{older} holds the vectors of another entity")
-        db.execute("PRAGMA journal_mode=DELETE")  # what its log holds is in the file then, and the log is gone
+        db.execute(
+            "PRAGMA journal_mode=DELETE"
+        )  # what its log holds is in the file then, and the log is gone
     older.rename(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
@@ -240,5 +257,7 @@ def row_errors(path: Path) -> Generator[None]:
 
 
 def _keyed(found: Sequence[Any]) -> tuple[list[RowKey], Matrix]:
-    matrix = np.frombuffer(b"".join(row[2] for row in found), dtype=np.float32).reshape(len(found), -1)
+    matrix = np.frombuffer(b"".join(row[2] for row in found), dtype=np.float32).reshape(
+        len(found), -1
+    )
     return [(row[0], row[1]) for row in found], matrix

@@ -101,9 +101,13 @@ def parse(text: str, slug: str) -> AnchorText:
         else:
             current = None
             others.append(line)
-    tags = tuple(dict.fromkeys(tag.removeprefix("#").lower() for tag in fields.get("tags", []) if tag))
+    tags = tuple(
+        dict.fromkeys(tag.removeprefix("#").lower() for tag in fields.get("tags", []) if tag)
+    )
     title = " ".join(", ".join(fields.get("title", [])).split()) or _heading(body) or slug
-    return AnchorText(title[: whole(title, 200)], body, tags, ", ".join(fields.get("source", [])), tuple(others))
+    return AnchorText(
+        title[: whole(title, 200)], body, tags, ", ".join(fields.get("source", [])), tuple(others)
+    )
 
 
 def compose(anchor: AnchorText) -> str:
@@ -124,7 +128,9 @@ def tidy(text: str) -> str:
 def _divided(lines: Sequence[str]) -> tuple[Sequence[str], str]:
     if lines and lines[0].rstrip() == _FENCE:
         end = next((at for at in range(1, len(lines)) if lines[at].rstrip() == _FENCE), 0)
-        if all(_FRONT.match(line) for line in lines[1:end]) and end > 0:  # else the first line is a rule
+        if (
+            all(_FRONT.match(line) for line in lines[1:end]) and end > 0
+        ):  # else the first line is a rule
             return lines[1:end], tidy("\n".join(lines[end + 1 :]))
     return (), tidy("\n".join(lines))
 
@@ -188,7 +194,9 @@ class AnchorFolder:
         """Return the anchors by slug, and what else lies there; hidden names and folders are left alone."""
         with self._opened() as folder:
             read = [_read(folder, name) for name in _names(folder) if not name.startswith(".")]
-        return [one for one in read if isinstance(one, AnchorFile)], [one for one in read if isinstance(one, Unread)]
+        return [one for one in read if isinstance(one, AnchorFile)], [
+            one for one in read if isinstance(one, Unread)
+        ]
 
     def slugs(self) -> set[str]:
         """Return every slug whose file name is taken, whatever lies there."""
@@ -243,7 +251,9 @@ class AnchorFolder:
     def _opened(self) -> Generator[int]:
         with _mapped("anchors folder"):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            folder = os.open(
+                self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            )
         try:
             yield folder
         finally:
@@ -274,10 +284,14 @@ def read_below(folder: Path, known: Mapping[str, Stamp] | None = None) -> Genera
     with _mapped(str(folder)):
         if not folder.is_dir():
             raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
-        for here, folders, names, handle in os.fwalk(folder, onerror=closed.append, follow_symlinks=False):
+        for here, folders, names, handle in os.fwalk(
+            folder, onerror=closed.append, follow_symlinks=False
+        ):
             below = Path(here).relative_to(folder)
             due.discard("" if below == Path() else below.as_posix())
-            folders[:] = sorted(name for name in folders if not name.startswith(".") and not _is_link(handle, name))
+            folders[:] = sorted(
+                name for name in folders if not name.startswith(".") and not _is_link(handle, name)
+            )
             due.update((below / name).as_posix() for name in folders)
             for name in sorted(names):
                 if not name.startswith(".") and name.lower().endswith(MARKDOWN):
@@ -300,7 +314,9 @@ def _outside(folder: int, name: str, path: str, known: Mapping[str, Stamp]) -> O
             return Outside(path, stamp, None)
         read = _content(folder, name, "")
     except OSError as error:
-        return Outside(path, (0, 0), Unread(path, f"cannot be read ({error.strerror})", is_away=True))
+        return Outside(
+            path, (0, 0), Unread(path, f"cannot be read ({error.strerror})", is_away=True)
+        )
     if isinstance(read, AnchorFile) and "\0" in read.text:
         read = Unread(path, "binary")
     return Outside(path, stamp, read)
@@ -313,7 +329,9 @@ def _read(folder: int, name: str) -> AnchorFile | Unread | None:
             return None
         slug = name.removesuffix(".md")
         if slug == name or not SLUG.fullmatch(slug):
-            return Unread(shown_name(name), "an anchor's name is 1 to 80 of a-z, 0-9 and '-', then .md")
+            return Unread(
+                shown_name(name), "an anchor's name is 1 to 80 of a-z, 0-9 and '-', then .md"
+            )
         return _content(folder, name, slug)
     except FileNotFoundError:
         return None

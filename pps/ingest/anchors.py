@@ -104,7 +104,13 @@ class Anchors:
         self._lock = asyncio.Lock()
 
     async def save(
-        self, title: str, text: str, *, slug: str | None = None, tags: Sequence[str] = (), expected: str = ""
+        self,
+        title: str,
+        text: str,
+        *,
+        slug: str | None = None,
+        tags: Sequence[str] = (),
+        expected: str = "",
     ) -> AnchorInfo:
         """Write an anchor to disk and index it; after a ModelError it is on disk, and the next ``resync`` indexes it.
 
@@ -131,7 +137,11 @@ class Anchors:
     async def static(self) -> list[AnchorPassage]:
         """Return the beginnings of the anchors that every session starts with: those tagged ``static``."""
         files, _ = await asyncio.to_thread(self._folder.scan)
-        anchors = [(file, await asyncio.to_thread(self._parsed, file)) for file in files if STATIC in file.text]
+        anchors = [
+            (file, await asyncio.to_thread(self._parsed, file))
+            for file in files
+            if STATIC in file.text
+        ]
         return [
             AnchorPassage(file.slug, 0, one.title, one.body, file.modified_at)
             for file, one in anchors
@@ -142,7 +152,10 @@ class Anchors:
         file = await asyncio.to_thread(self._file, slug)
         anchor = await asyncio.to_thread(self._parsed, file)
         parts = await asyncio.to_thread(self._split, anchor.body)
-        return [AnchorPassage(slug, at, anchor.title, part, file.modified_at) for at, part in enumerate(parts)]
+        return [
+            AnchorPassage(slug, at, anchor.title, part, file.modified_at)
+            for at, part in enumerate(parts)
+        ]
 
     async def read(self, slug: str) -> Anchor:
         file = await asyncio.to_thread(self._file, anchor_files.check_slug(slug))
@@ -164,13 +177,17 @@ class Anchors:
     async def kept(self, slug: str) -> tuple[AnchorFile, Matrix]:
         """Return an anchor's file as it is and its vectors, none when they are not there."""
         file = await asyncio.to_thread(self._file, slug)
-        return file, (await self._indexes.parts(_COLLECTION, [slug])).get(slug, np.zeros((0, 0), np.float32))
+        return file, (await self._indexes.parts(_COLLECTION, [slug])).get(
+            slug, np.zeros((0, 0), np.float32)
+        )
 
     async def restore(self, kept: AnchorFile, vectors: Sequence[Vector]) -> None:
         """Write a file that ``kept`` returned, unless there is one of that slug."""
         async with self._lock:
             if await asyncio.to_thread(self._folder.read, kept.slug) is None:
-                file = await asyncio.to_thread(self._folder.write, kept.slug, kept.text, kept.modified_at)
+                file = await asyncio.to_thread(
+                    self._folder.write, kept.slug, kept.text, kept.modified_at
+                )
                 doc = await asyncio.to_thread(self._doc, file, vectors)
                 await self._indexes.apply([doc])
                 await self._keep({**await self._state(), file.slug: file.digest})
@@ -181,7 +198,11 @@ class Anchors:
             await asyncio.to_thread(self._folder.sweep)
             files, unread = await asyncio.to_thread(self._folder.scan)
             known, held = await self._state(), await self._held()
-            stale = [file for file in files if force or known.get(file.slug) != file.digest or file.slug not in held[0]]
+            stale = [
+                file
+                for file in files
+                if force or known.get(file.slug) != file.digest or file.slug not in held[0]
+            ]
             gone = sorted((known.keys() | held[1]) - {file.slug for file in files})
             for at in range(0, len(stale), _AT_ONCE):
                 await self._index(stale[at : at + _AT_ONCE])
@@ -227,9 +248,20 @@ class Anchors:
         vectors = np.stack(known) if len(known) == len(passages) else None
         if self._embedder is not None and vectors is None:
             # A passage of a long anchor says little without the title that it stands under.
-            vectors = self._embedder.embed_passages([f"{anchor.title}\n{passage}" for passage in passages])
+            vectors = self._embedder.embed_passages(
+                [f"{anchor.title}\n{passage}" for passage in passages]
+            )
         title, at = " ".join((anchor.title, *anchor.tags)), micros(file.modified_at)
-        return IndexDoc("anchor", file.slug, _COLLECTION, anchor.body, title, at, passages=passages, vectors=vectors)
+        return IndexDoc(
+            "anchor",
+            file.slug,
+            _COLLECTION,
+            anchor.body,
+            title,
+            at,
+            passages=passages,
+            vectors=vectors,
+        )
 
     def _file(self, slug: str) -> AnchorFile:
         if (file := self._folder.read(slug)) is None:
@@ -259,7 +291,11 @@ class Anchors:
         """Return the title's slug if it is free or already holds this very anchor, else a numbered one."""
         origin = PurePosixPath(anchor.source).with_suffix("") if anchor.source else anchor.title
         wanted = anchor_files.slug_of(str(origin))
-        return wanted if self._is_kept(wanted, anchor) else anchor_files.free_slug(wanted, self._folder.slugs())
+        return (
+            wanted
+            if self._is_kept(wanted, anchor)
+            else anchor_files.free_slug(wanted, self._folder.slugs())
+        )
 
     def _is_kept(self, slug: str, anchor: AnchorText) -> bool:
         file = self._folder.read(slug)
@@ -289,7 +325,9 @@ def _checked(title: str, text: str, tags: Sequence[str]) -> AnchorText:
     body = anchor_files.tidy(text)
     if not body or len(body) > MAX_TEXT:
         raise InvalidRequest("text", f"must be 1 to {MAX_TEXT:,} characters")
-    return AnchorText(title, body, tuple(dict.fromkeys(tag.removeprefix("#").lower() for tag in tags)))
+    return AnchorText(
+        title, body, tuple(dict.fromkeys(tag.removeprefix("#").lower() for tag in tags))
+    )
 
 
 def _digest(anchor: AnchorText) -> str:

@@ -67,7 +67,14 @@ class Batch:
 
     def copy(self) -> Batch:
         """Return a batch that knows what this one knows of the graph, and changes nothing yet."""
-        batch = Batch(self.entity, self.at, dict(self.names), dict(self.known), dict(self.stored), kinds=self.kinds)
+        batch = Batch(
+            self.entity,
+            self.at,
+            dict(self.names),
+            dict(self.known),
+            dict(self.stored),
+            kinds=self.kinds,
+        )
         batch.records, batch.record_nodes = dict(self.records), set(self.record_nodes)
         for fact in batch.stored.values():
             batch.note_stated(fact)
@@ -104,7 +111,11 @@ class Batch:
 
     def alike(self, subject: str, relation: str, object_: str) -> list[Fact]:
         """Return the known facts that join the same two nodes in the same way, in their latest form."""
-        return [fact for uuid in self.stated.get((subject, relation, object_), ()) if (fact := self.fact(uuid))]
+        return [
+            fact
+            for uuid in self.stated.get((subject, relation, object_), ())
+            if (fact := self.fact(uuid))
+        ]
 
     def mention(self, episode: str, nodes: Sequence[str]) -> None:
         self.mentions.update(dict.fromkeys((episode, node) for node in nodes))
@@ -125,4 +136,6 @@ class Batch:
 
     def support(self, fact: Fact, episode: str) -> Fact:
         """Return the fact with an episode among its supports."""
-        return fact if episode in fact.episodes else replace(fact, episodes=(*fact.episodes, episode))
+        return (
+            fact if episode in fact.episodes else replace(fact, episodes=(*fact.episodes, episode))
+        )

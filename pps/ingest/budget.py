@@ -60,7 +60,9 @@ class Costs:
             return await self.asked.ask(task, text, shape)
         finally:
             used = self.asked.meter.take()
-            await self.journal.spending.add([self._spent(now().date(), name, one, 0) for name, one in used.items()])
+            await self.journal.spending.add(
+                [self._spent(now().date(), name, one, 0) for name, one in used.items()]
+            )
 
     async def check(self) -> None:
         """Raise BudgetSpent, with the moment from which there is a new budget, when today's is spent."""
@@ -72,7 +74,9 @@ class Costs:
         if not self.tokens_per_day:
             return None
         today = now().date()
-        spent = sum(one.tokens_in + one.tokens_out for one in await self.journal.spending.since(today))
+        spent = sum(
+            one.tokens_in + one.tokens_out for one in await self.journal.spending.since(today)
+        )
         if spent < self.tokens_per_day:
             return None
         return datetime(today.year, today.month, today.day, tzinfo=UTC) + timedelta(days=1)
@@ -82,10 +86,16 @@ class Costs:
         if not used:
             return
         today = now().date()
-        spent = [self._spent(today, model, one, 0 if at else texts) for at, (model, one) in enumerate(used.items())]
+        spent = [
+            self._spent(today, model, one, 0 if at else texts)
+            for at, (model, one) in enumerate(used.items())
+        ]
         await self.journal.spending.add(spent)
         sums = [
-            sum(each) for each in zip(*((one.tokens_in, one.tokens_out, one.cost_micros) for one in spent), strict=True)
+            sum(each)
+            for each in zip(
+                *((one.tokens_in, one.tokens_out, one.cost_micros) for one in spent), strict=True
+            )
         ]
         await self.journal.queue.charge(job_id, Charge(*sums))
 
@@ -120,7 +130,9 @@ class Costs:
             tokens_out = texts * math.ceil(sum(one.tokens_out for one in spent) / read)
             basis = f"the {read:,} texts that were read here in the last {_LOOK_BACK_D} days"
         else:
-            tokens_in = texts * _PROMPTS_TOKENS + math.ceil(characters * _TIMES_READ / _CHARACTERS_A_TOKEN)
+            tokens_in = texts * _PROMPTS_TOKENS + math.ceil(
+                characters * _TIMES_READ / _CHARACTERS_A_TOKEN
+            )
             tokens_out = texts * _OUT_TOKENS
             basis = "the size of the prompts, at least: too little was read here yet to go by"
         price = self.prices.get(self.model)
@@ -129,7 +141,9 @@ class Costs:
             tokens_in=tokens_in,
             tokens_out=tokens_out,
             cost_usd=price.micros(tokens_in, tokens_out) / MICROS if price else None,
-            days=math.ceil((tokens_in + tokens_out) / self.tokens_per_day) if self.tokens_per_day else None,
+            days=math.ceil((tokens_in + tokens_out) / self.tokens_per_day)
+            if self.tokens_per_day
+            else None,
             basis=basis,
         )
 

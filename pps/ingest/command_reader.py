@@ -104,7 +104,9 @@ class Reader:
             self._wake.clear()
             try:
                 wait_s, self.trouble = await self._next(), ""
-            except PPSError as error:  # the journal or the graph; what a command does is noted with its jobs
+            except (
+                PPSError
+            ) as error:  # the journal or the graph; what a command does is noted with its jobs
                 wait_s, self.trouble = _PLACE_S, f"{error.code}: {error.message}"
                 _log.warning("entity %s: reading waits after: %s", self._name, self.trouble)
             except Exception as error:  # noqa: BLE001 - a task's outermost call: health tells it, and reading goes on
@@ -127,7 +129,12 @@ class Reader:
             return _LOOK_S
         group = self._first(waiting)
         full = len(group) < len(waiting)
-        if self._at_once and not full and (due := await self._queue.due_at("save")) and due <= time.now():
+        if (
+            self._at_once
+            and not full
+            and (due := await self._queue.due_at("save"))
+            and due <= time.now()
+        ):
             return _SOON_S  # the session's last words are being saved: they are read with the rest
         if wait_s := self._wait_s(waiting, full=full):
             return min(wait_s, _LOOK_S)
@@ -194,7 +201,10 @@ class Reader:
         used = TokensUsed(1, int(not said.metered), said.tokens_in, said.tokens_out)
         await self._asked.costs.note(jobs[0].id, {self._asked.command.name: used}, texts=len(jobs))
         found = understand(said.text, turns, known)
-        return [(job.id, replace(job.payload, read=self._clean(one))) for job, one in zip(jobs, found, strict=True)]
+        return [
+            (job.id, replace(job.payload, read=self._clean(one)))
+            for job, one in zip(jobs, found, strict=True)
+        ]
 
     async def _known(self, jobs: Sequence[Job]) -> Known:
         """Return what the graph knows of the names in some turns, and of those who speak in them."""
@@ -203,7 +213,11 @@ class Reader:
         nodes = await self._asked.client.nodes(ids)
         facts = await self._asked.client.facts_of_nodes(ids, _MOST_KNOWN_FACTS * 2) if ids else []
         moment = time.now()
-        hold = [one for one in facts if one.kind == "fact" and (one.invalid_at is None or one.invalid_at > moment)]
+        hold = [
+            one
+            for one in facts
+            if one.kind == "fact" and (one.invalid_at is None or one.invalid_at > moment)
+        ]
         return Known(nodes, hold[:_MOST_KNOWN_FACTS])
 
     def _clean(self, found: Findings) -> Reading:
@@ -216,4 +230,6 @@ class Reader:
 
 def reads(job: Job) -> bool:
     """Tell whether a command is to read a saved turn; what tools did says nothing of the world."""
-    return job.payload.extraction == "command" and job.payload.read is None and job.turn.role != "tool"
+    return (
+        job.payload.extraction == "command" and job.payload.read is None and job.turn.role != "tool"
+    )

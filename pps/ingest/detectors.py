@@ -68,7 +68,9 @@ def detector(
     return Detector(kind, hints, pattern, tail=tail, accepts=accepts)
 
 
-def given(kind: str, hints: tuple[str, ...], pattern: str, accepts: Callable[[str], bool] = bool) -> Detector:
+def given(
+    kind: str, hints: tuple[str, ...], pattern: str, accepts: Callable[[str], bool] = bool
+) -> Detector:
     """Return a detector of one pattern whose first group is the secret, and nothing behind it."""
     return Detector(kind, hints, pattern, group=1, tail=None, accepts=accepts)
 
@@ -117,7 +119,11 @@ _VENDOR_KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("Fly Token", ("fo1_",), f"fo1_{_ANY}{{43}}"),
     ("Google OAuth Secret", ("GOCSPX-",), f"GOCSPX-{_ANY}{{28}}"),
     ("Google OAuth Token", ("ya29.", "1//0"), rf"(?:ya29\.|1//0){_ANY}{{30,500}}"),
-    ("Grafana Token", ("glsa_", "glc_ey"), "(?:glsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}|glc_ey[A-Za-z0-9+/=]{30,400})"),
+    (
+        "Grafana Token",
+        ("glsa_", "glc_ey"),
+        "(?:glsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}|glc_ey[A-Za-z0-9+/=]{30,400})",
+    ),
     ("HubSpot Token", ("pat-",), rf"pat-(?:na|eu)\d-{_UUID}"),
     ("LangSmith API Key", ("lsv2_",), f"lsv2_[ps][tk]_{_HEX}{{32}}_{_HEX}{{10}}"),
     ("Langfuse API Key", ("sk-lf-",), f"sk-lf-{_UUID}"),
@@ -131,12 +137,20 @@ _VENDOR_KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("PlanetScale Token", ("pscale_",), r"pscale_(?:tkn|pw|oauth)_[A-Za-z0-9_.=-]{32,64}"),
     ("Postman API Key", ("PMAK-",), f"PMAK-{_HEX}{{24}}-{_HEX}{{34}}"),
     ("Sentry Token", ("sntrys_", "sntryu_"), "sntry[su]_[A-Za-z0-9+/=_-]{40,300}"),
-    ("Shopify Token", ("shpat_", "shpca_", "shppa_", "shpss_"), "shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}"),
+    (
+        "Shopify Token",
+        ("shpat_", "shpca_", "shppa_", "shpss_"),
+        "shp(?:at|ca|pa|ss)_[A-Fa-f0-9]{32}",
+    ),
     ("Supabase Token", ("sbp_", "sb_secret_"), f"(?:sbp_{_HEX}{{40}}|sb_secret_{_ANY}{{20,60}})"),
     ("Tavily API Key", ("tvly-",), "tvly-(?:dev-|prod-)?[A-Za-z0-9]{32}"),
     ("Vault Token", ("hvs.", "hvb.", "hvr."), rf"hv[sbr]\.{_ANY}{{24,300}}"),
     ("OpenAI Token", ("T3BlbkFJ",), f"sk-{_ANY}{{10,200}}T3BlbkFJ{_ANY}{{20,200}}"),
-    ("OpenAI Token", ("sk-proj-", "sk-svcacct-", "sk-admin-"), f"sk-(?:proj|svcacct|admin)-{_ANY}{{32,250}}"),
+    (
+        "OpenAI Token",
+        ("sk-proj-", "sk-svcacct-", "sk-admin-"),
+        f"sk-(?:proj|svcacct|admin)-{_ANY}{{32,250}}",
+    ),
     ("Anthropic API Key", ("sk-ant-",), f"sk-ant-{_ANY}{{32,200}}"),
     ("OpenRouter API Key", ("sk-or-",), f"sk-or-{_ANY}{{32,200}}"),
     ("Google API Key", ("AIza",), f"AIza{_ANY}{{35}}"),
@@ -149,10 +163,18 @@ _VENDOR_KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
         "(?:github_pat_[A-Za-z0-9_]{22,100}|gh[pousr]_[A-Za-z0-9_]{36})",
     ),
     ("GitLab Token", ("gl",), f"gl(?:pat|dt|ft|soat|rt|cbt|imt|ptt|agent|oas)-{_ANY}{{20,1000}}"),
-    ("Stripe Access Key", ("k_test_", "k_live_", "whsec_"), r"(?:[rs]k_(?:test|live)|whsec)_\w{20,250}"),
+    (
+        "Stripe Access Key",
+        ("k_test_", "k_live_", "whsec_"),
+        r"(?:[rs]k_(?:test|live)|whsec)_\w{20,250}",
+    ),
     ("NPM Token", ("npm_",), "npm_[A-Za-z0-9]{36}"),
     ("PyPI Token", ("pypi-AgE",), f"pypi-AgE{_ANY}{{70,}}"),
-    ("Slack Token", ("xapp-", "xox"), r"(?:(?:xapp-|xoxe[.-])[A-Za-z0-9.-]{20,250}|xox[abopsr]-(?:\d+-)+[A-Za-z0-9]+)"),
+    (
+        "Slack Token",
+        ("xapp-", "xox"),
+        r"(?:(?:xapp-|xoxe[.-])[A-Za-z0-9.-]{20,250}|xox[abopsr]-(?:\d+-)+[A-Za-z0-9]+)",
+    ),
     ("Slack Token", ("hooks.slack.com",), r"https://hooks\.slack\.com/services/T\w+/B\w+/\w+"),
     ("Square OAuth Secret", ("sq0csp-",), f"sq0csp-{_ANY}{{43}}"),
     ("DigitalOcean Token", ("_v1_",), "do[opr]_v1_[a-f0-9]{64}"),
@@ -183,8 +205,12 @@ _DISCORD = ("MD", "MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT")
 _PART = "[A-Za-z0-9_=-]"
 """A letter of a JSON Web Token."""
 _PEM = r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
-_PEM_END = re.compile(r"(?:[\s\\nr>]{0,8}[A-Za-z0-9+/=]{1,80})?[\s\\nr>]{0,8}-----END [A-Z0-9 ]{0,60}-----")
-_PUTTY_END = re.compile(r"(?:[^\n]{0,200}\n){0,200}?Private-MAC: ?[0-9a-f]+|(?:[^\n]{0,200}(?:\n|\Z)){0,200}")
+_PEM_END = re.compile(
+    r"(?:[\s\\nr>]{0,8}[A-Za-z0-9+/=]{1,80})?[\s\\nr>]{0,8}-----END [A-Z0-9 ]{0,60}-----"
+)
+_PUTTY_END = re.compile(
+    r"(?:[^\n]{0,200}\n){0,200}?Private-MAC: ?[0-9a-f]+|(?:[^\n]{0,200}(?:\n|\Z)){0,200}"
+)
 
 
 def known_keys() -> tuple[Detector, ...]:
@@ -197,7 +223,9 @@ def _private_keys() -> tuple[Detector, ...]:
     short = r"(?:(?:[\s>]|\\[rn]){1,4}[A-Za-z0-9+/]{1,19}(?:={1,2}|(?=\s*\Z)))?"
     return (
         detector("Private Key", ("PRIVATE KEY",), rf"{_PEM}{lines}{{1,400}}{short}", tail=_PEM_END),
-        detector("Private Key", ("PuTTY-User-Key-File-",), r"PuTTY-User-Key-File-\d:", tail=_PUTTY_END),
+        detector(
+            "Private Key", ("PuTTY-User-Key-File-",), r"PuTTY-User-Key-File-\d:", tail=_PUTTY_END
+        ),
     )
 
 
@@ -206,7 +234,10 @@ def _vendors_keys() -> tuple[Detector, ...]:
     alone = r"(?<![A-Za-z0-9_-])"
     starts = dict.fromkeys(_WORDS, alone)
     return (
-        *(detector(kind, hints, starts.get(kind, TOKEN_START) + key) for kind, hints, key in _VENDOR_KEYS),
+        *(
+            detector(kind, hints, starts.get(kind, TOKEN_START) + key)
+            for kind, hints, key in _VENDOR_KEYS
+        ),
         detector("API Key", ("sk-",), alone + r"sk-[A-Za-z0-9]{32,64}", accepts=looks_random),
         given("NPM Token", (":_authToken=",), r":_authToken=[ \t]{0,4}([^\s$\"'\[]{8,200})"),
         given(
@@ -215,14 +246,21 @@ def _vendors_keys() -> tuple[Detector, ...]:
             r"(?i:aws.{0,20}?(?:key|pwd|pw|password|pass|token).{0,20}?['\"]([0-9a-z/+]{40})['\"])",
         ),
         # These may stand behind a letter, as in `/bot123456789:…`, the address of Telegram's bots.
-        detector("Azure Storage Account access key", ("AccountKey=",), "AccountKey=[A-Za-z0-9+/=]{88}"),
+        detector(
+            "Azure Storage Account access key", ("AccountKey=",), "AccountKey=[A-Za-z0-9+/=]{88}"
+        ),
         detector("SendGrid API Key", ("SG.",), rf"SG\.{_ANY}{{22}}\.{_ANY}{{43}}"),
         detector("Stripe Access Key", ("k_live_",), "[rs]k_live_[0-9A-Za-z]{24}"),
         detector(
-            "Discord Bot Token", _DISCORD, rf"[MNO]{_ANY}{{23,25}}\.{_ANY}{{6}}\.{_ANY}{{27}}", accepts=_is_discord
+            "Discord Bot Token",
+            _DISCORD,
+            rf"[MNO]{_ANY}{{23,25}}\.{_ANY}{{6}}\.{_ANY}{{27}}",
+            accepts=_is_discord,
         ),
         detector("Mailchimp Access Key", ("-us",), r"[0-9a-z]{32}-us\d{1,2}", accepts=looks_random),
-        detector("Telegram Bot Token", (":",), rf"\d{{8,10}}:{_ANY}{{35}}", accepts=_has_both_cases),
+        detector(
+            "Telegram Bot Token", (":",), rf"\d{{8,10}}:{_ANY}{{35}}", accepts=_has_both_cases
+        ),
         detector("Twilio API Key", ("AC", "SK"), "(?:AC|SK)[a-z0-9]{32}", accepts=looks_random),
         detector(
             *("JSON Web Token", ("eyJ",)),
@@ -253,7 +291,11 @@ def _is_jwt(value: str) -> bool:
 
 def _has_both_cases(value: str) -> bool:
     secret = value.partition(":")[2]
-    return secret != secret.lower() and secret != secret.upper() and any(char.isdigit() for char in secret)
+    return (
+        secret != secret.lower()
+        and secret != secret.upper()
+        and any(char.isdigit() for char in secret)
+    )
 
 
 @dataclass(frozen=True)
@@ -271,12 +313,16 @@ class _Rule(Detector):
     def find(self, text: str) -> Iterator[Span]:
         for match in _re2(self.pattern).finditer(text):
             group = next((at for at, one in enumerate(match.groups(), 1) if one), 0)
-            if entropy_bits(match[group]) > self.least_entropy_bits and not self._allows(match[group]):
+            if entropy_bits(match[group]) > self.least_entropy_bits and not self._allows(
+                match[group]
+            ):
                 yield match.span(group)
 
     def _allows(self, secret: str) -> bool:
         lower = secret.lower()
-        return any(word in lower for word in self.words) or any(_re2(one).search(secret) for one in self.placeholders)
+        return any(word in lower for word in self.words) or any(
+            _re2(one).search(secret) for one in self.placeholders
+        )
 
 
 def gitleaks() -> tuple[Detector, ...]:

@@ -108,7 +108,10 @@ class Documents:
         return await self._exporter().write(path)
 
     async def follow(
-        self, folder: Path, progress: Progress | None = None, wanted: Callable[[], bool] | None = None
+        self,
+        folder: Path,
+        progress: Progress | None = None,
+        wanted: Callable[[], bool] | None = None,
     ) -> Synced:
         """Bring the turns of a folder's Markdown files to what the files say now.
 
@@ -127,16 +130,22 @@ class Documents:
             tally = Synced()
             gone = _gone(found, known)
             if len(found) > MAX_FILES:
-                tally.skipped.append(Skipped(str(folder), f"holds over {MAX_FILES:,} files; the rest is left out"))
+                tally.skipped.append(
+                    Skipped(str(folder), f"holds over {MAX_FILES:,} files; the rest is left out")
+                )
                 found = found[:MAX_FILES]
             state = {path: seen for path, seen in known.items() if path not in gone}
             for number, one in enumerate(found, 1):
                 await self._file(folder, one, state, tally)
                 if progress:
-                    progress(f"{tally.stored:,} passages, {one.path}", number, len(found) + len(gone))
+                    progress(
+                        f"{tally.stored:,} passages, {one.path}", number, len(found) + len(gone)
+                    )
                 if number % _KEEP_EVERY == 0:
                     await self._keep_state(folder, {**gone, **state})
-            if await self._forget([turn for path in gone for turn in await self._passages(folder, path)], tally):
+            if await self._forget(
+                [turn for path in gone for turn in await self._passages(folder, path)], tally
+            ):
                 tally.removed += len(gone)
             else:
                 state.update(gone)
@@ -148,15 +157,23 @@ class Documents:
         async with self._lock:
             known = await self._state(folder)
             tally = Synced()
-            done = await self._forget([turn for path in known for turn in await self._passages(folder, path)], tally)
+            done = await self._forget(
+                [turn for path in known for turn in await self._passages(folder, path)], tally
+            )
             if done:
-                await self._forgetter.erase_sessions({self._identifier(session_of(folder, path)) for path in known})
+                await self._forgetter.erase_sessions(
+                    {self._identifier(session_of(folder, path)) for path in known}
+                )
                 await self._keep_state(folder, {})
         if not done:
-            raise StoreConflict("some passages are still being taken in: run the command again in a minute")
+            raise StoreConflict(
+                "some passages are still being taken in: run the command again in a minute"
+            )
         return tally.forgotten
 
-    async def _file(self, folder: Path, found: Outside, state: dict[str, _Known], tally: Synced) -> None:
+    async def _file(
+        self, folder: Path, found: Outside, state: dict[str, _Known], tally: Synced
+    ) -> None:
         """Bring one file's passages up to date and note what was seen of it, once all of it is done."""
         before = state.get(found.path)
         if found.read is None:
@@ -188,16 +205,24 @@ class Documents:
         for start in range(0, len(new), _AT_ONCE):
             given = [item.given for item in new[start : start + _AT_ONCE]]
             stored = await keep_each(
-                partial(kept_patiently, self._keep), given, lambda _, why: tally.skipped.append(Skipped(path, why))
+                partial(kept_patiently, self._keep),
+                given,
+                lambda _, why: tally.skipped.append(Skipped(path, why)),
             )
             tally.stored += len(stored)
-        now_wanted = {item.options.get("source_ref", ""): item.options.get("chunk") for item in wanted}
+        now_wanted = {
+            item.options.get("source_ref", ""): item.options.get("chunk") for item in wanted
+        }
         moved = [
-            (turn.uuid, chunk) for ref, turn in held.items() if (chunk := now_wanted.get(ref)) and chunk != turn.chunk
+            (turn.uuid, chunk)
+            for ref, turn in held.items()
+            if (chunk := now_wanted.get(ref)) and chunk != turn.chunk
         ]
         if moved:
             await self._journal.renumber(moved)
-        return await self._forget([turn for ref, turn in held.items() if ref not in now_wanted], tally)
+        return await self._forget(
+            [turn for ref, turn in held.items() if ref not in now_wanted], tally
+        )
 
     async def _forget(self, turns: Sequence[Turn], tally: Synced) -> bool:
         """Forget passages with what only they supported; False when some of it is still being taken in."""
@@ -229,11 +254,17 @@ class Documents:
     async def _keep_new(self, given: Given) -> list[Receipt]:
         """Store messages; one that this very memory exported without a reference of its own is there already."""
         uuids = {at: _exported(options) for at, (_, options) in enumerate(given)}
-        own = {turn.uuid for turn in await self._journal.turns([uuid for uuid in uuids.values() if uuid])}
+        own = {
+            turn.uuid
+            for turn in await self._journal.turns([uuid for uuid in uuids.values() if uuid])
+        }
         known = {at: uuid for at, uuid in uuids.items() if uuid in own}
         new = [one for at, one in enumerate(given) if at not in known]
         receipts = iter(await self._keep(new) if new else [])
-        return [Receipt(known[at], 0, "duplicate") if at in known else next(receipts) for at in range(len(given))]
+        return [
+            Receipt(known[at], 0, "duplicate") if at in known else next(receipts)
+            for at in range(len(given))
+        ]
 
     async def _count_known(self, given: Given) -> int:
         clean = self._identifier
@@ -269,7 +300,9 @@ def _exported(options: RememberOptions) -> str:
     return ref.removeprefix(KNOWN) if ref.startswith(KNOWN) else ""
 
 
-def _looked(folder: Path, known: Mapping[str, _Known], clean: Callable[[str], str]) -> list[Outside]:
+def _looked(
+    folder: Path, known: Mapping[str, _Known], clean: Callable[[str], str]
+) -> list[Outside]:
     """Return what is in a folder, each path without secrets, as it is known by; blocks."""
     stamps = {path: seen[:2] for path, seen in known.items()}
     found: list[Outside] = []
@@ -285,11 +318,21 @@ def _gone(found: Sequence[Outside], known: Mapping[str, _Known]) -> dict[str, _K
     if len(found) > MAX_FILES:
         return {}
     met = {one.path for one in found}
-    away = [(one.path, one.read.name) for one in found if isinstance(one.read, Unread) and one.read.is_away]
-    if any(path != name for path, name in away):  # it was redacted, so what is below it cannot be told
+    away = [
+        (one.path, one.read.name)
+        for one in found
+        if isinstance(one.read, Unread) and one.read.is_away
+    ]
+    if any(
+        path != name for path, name in away
+    ):  # it was redacted, so what is below it cannot be told
         return {}
     closed = tuple(f"{path}/" for path, _ in away)
-    return {path: seen for path, seen in known.items() if path not in met and not path.startswith(closed)}
+    return {
+        path: seen
+        for path, seen in known.items()
+        if path not in met and not path.startswith(closed)
+    }
 
 
 def _items(note: Note) -> list[Item]:
@@ -299,4 +342,7 @@ def _items(note: Note) -> list[Item]:
 
 
 def _key(folder: Path) -> str:
-    return _STATE + hashlib.sha256(str(folder.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return (
+        _STATE
+        + hashlib.sha256(str(folder.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    )

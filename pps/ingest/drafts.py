@@ -43,10 +43,24 @@ _SPACE = re.compile(r"\s+")
 # A full stop of a script with spaces ends a sentence before white space; one of a script without, at once.
 _END = re.compile(r"[.!?…؟।۔։]+[\"'”’»)\]]*(?=\s|$)|[。！？]+[」』”’）]*|\n\s*\n")
 _ABBREVIATED = re.compile(
-    r"(?:^|\W)(?:[^\W\d_]|mr|mrs|ms|dr|prof|st|vs|no|etc|e\.g|i\.e|z\.B|ca|bzw|p|pp|fig)\.$", re.IGNORECASE
+    r"(?:^|\W)(?:[^\W\d_]|mr|mrs|ms|dr|prof|st|vs|no|etc|e\.g|i\.e|z\.B|ca|bzw|p|pp|fig)\.$",
+    re.IGNORECASE,
 )
 _NUMBERED = re.compile(r"^[ \t]*\d{1,3}\.$", re.MULTILINE)
-_AFTER_ORDINAL = ("Jan", "Feb", "Mär", "Apr", "Mai", "Jun", "Jul", "Aug", "Sep", "Okt", "Nov", "Dez")
+_AFTER_ORDINAL = (
+    "Jan",
+    "Feb",
+    "Mär",
+    "Apr",
+    "Mai",
+    "Jun",
+    "Jul",
+    "Aug",
+    "Sep",
+    "Okt",
+    "Nov",
+    "Dez",
+)
 _KINDS = {"whisper": "voice", "screenpipe": "ambient", "mcp": "agent"}
 
 
@@ -59,7 +73,9 @@ class Automatic:
 
     def tags_of(self, given: tuple[str, ...], text: str) -> tuple[str, ...]:
         """Return the tags of a text: those given with it, then its own, as many as there is room for."""
-        return tuple(dict.fromkeys((*given, *(tags_in(text) if self.tags else ()))))[: bounds.MAX_TAGS]
+        return tuple(dict.fromkeys((*given, *(tags_in(text) if self.tags else ()))))[
+            : bounds.MAX_TAGS
+        ]
 
     def links_of(self, text: str) -> tuple[str, ...]:
         return links_in(text) if self.relations else ()
@@ -128,7 +144,11 @@ def title_of(content: str) -> str:
 def _sentence_end(text: str) -> int:
     for match in _END.finditer(text):
         before = (text, max(0, match.start() - 8), match.start() + 1)
-        if not (_ABBREVIATED.search(*before) or _NUMBERED.search(*before) or _is_ordinal(text, match.start())):
+        if not (
+            _ABBREVIATED.search(*before)
+            or _NUMBERED.search(*before)
+            or _is_ordinal(text, match.start())
+        ):
             return match.end()
     return len(text)
 
@@ -136,13 +156,17 @@ def _sentence_end(text: str) -> int:
 def _is_ordinal(text: str, stop: int) -> bool:
     """Tell whether a full stop makes the number before it a third, as in "am 3. Mai"."""
     rest = text[stop + 1 : stop + 8].lstrip(" ")
-    return text[stop - 1 : stop].isdigit() and (rest[:1].islower() or rest.startswith(_AFTER_ORDINAL))
+    return text[stop - 1 : stop].isdigit() and (
+        rest[:1].islower() or rest.startswith(_AFTER_ORDINAL)
+    )
 
 
 def _cut(text: str, size: int) -> str:
     """Return at most ``size`` characters, without tearing an accent or a joined sign from its letter."""
     end = min(size, len(text))
-    while 1 < end < len(text) and (unicodedata.category(text[end])[0] == "M" or text[end - 1] == "\u200d" == text[end]):
+    while 1 < end < len(text) and (
+        unicodedata.category(text[end])[0] == "M" or text[end - 1] == "\u200d" == text[end]
+    ):
         end -= 1
     return text[:end]
 
@@ -203,7 +227,11 @@ def check_extraction(wanted: str, mode: Extraction) -> None:
 
 
 def make_draft(
-    content: str, options: RememberOptions, extraction: Extraction, redactor: KeyedRedactor, automatic: Automatic
+    content: str,
+    options: RememberOptions,
+    extraction: Extraction,
+    redactor: KeyedRedactor,
+    automatic: Automatic,
 ) -> tuple[TurnDraft, JobPayload]:
     """Return the journal's draft and its job, without secrets.
 
@@ -246,21 +274,32 @@ def check_words(content: str, options: TextOptions) -> None:
         bounds.check_length(name, str(options.get(name, "")), 0, 200)
 
 
-def drafted(content: str, options: TextOptions, redactor: KeyedRedactor, automatic: Automatic) -> TurnDraft:
+def drafted(
+    content: str, options: TextOptions, redactor: KeyedRedactor, automatic: Automatic
+) -> TurnDraft:
     """Return a text with its tags and with where it comes from, as far as that is given, without secrets."""
     if options.get("source") == TYPED_SOURCE:  # their turns' ids follow from it
-        raise InvalidRequest("source", f"{TYPED_SOURCE!r} is that of records of packs' kinds: give another one")
+        raise InvalidRequest(
+            "source", f"{TYPED_SOURCE!r} is that of records of packs' kinds: give another one"
+        )
     kept, session, source, source_ref = redactor.known_text(
-        normalise(content), options.get("session") or "", options.get("source") or "", options.get("source_ref") or ""
+        normalise(content),
+        options.get("session") or "",
+        options.get("source") or "",
+        options.get("source_ref") or "",
     )
     given = bounds.check_tags(redactor.tags(options.get("tags", ())))
     actor = redactor.text(options.get("actor", ""))
-    return TurnDraft(kept, "user", actor, session, source, source_ref, tags=automatic.tags_of(given, kept))
+    return TurnDraft(
+        kept, "user", actor, session, source, source_ref, tags=automatic.tags_of(given, kept)
+    )
 
 
 def accepted(appended: Appended, redacted: int) -> Receipt:
     state: ReceiptState = "duplicate" if appended.duplicate else "accepted"
-    return Receipt(appended.turn.uuid, appended.job_id, state, tags=appended.turn.tags, redacted=redacted)
+    return Receipt(
+        appended.turn.uuid, appended.job_id, state, tags=appended.turn.tags, redacted=redacted
+    )
 
 
 def finished(receipt: Receipt, job: Job) -> Receipt:
@@ -310,7 +349,9 @@ class EntityBacklog:
         if self.waiting and self.waiting + count > self.most:
             raise _overloaded(self.waiting, "this memory", "jobs.queue_entity", self.most)
         if self._total.waiting and self._total.waiting + count > self._total.most:
-            raise _overloaded(self._total.waiting, "all memories", "jobs.queue_total", self._total.most)
+            raise _overloaded(
+                self._total.waiting, "all memories", "jobs.queue_total", self._total.most
+            )
         if count == 1:
             self._total.note_single()
         self._add(count)
@@ -357,7 +398,9 @@ class Intake:
     async def append_many(self, entries: Sequence[tuple[TurnDraft, JobPayload]]) -> list[Appended]:
         """Store turns in the order given, all of them or none; raises as ``append``."""
         append = partial(self._journal.append_many, entries)
-        return await self.queued(len(entries), append, lambda done: sum(not one.duplicate for one in done))
+        return await self.queued(
+            len(entries), append, lambda done: sum(not one.duplicate for one in done)
+        )
 
     async def revise(self, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:
         """Change a turn's text and queue its job again.
@@ -370,7 +413,12 @@ class Intake:
         return await self.queued(1, revise, lambda done: int(done.changed))
 
     async def queued(
-        self, most: int, write: Callable[[], Awaitable[_T]], count: Callable[[_T], int], *, one_by_one: bool = False
+        self,
+        most: int,
+        write: Callable[[], Awaitable[_T]],
+        count: Callable[[_T], int],
+        *,
+        one_by_one: bool = False,
     ) -> _T:
         """Write with places in the queue for ``most`` jobs, and give those back that were not needed.
 

@@ -58,7 +58,12 @@ class Drift:
     """
 
     def __init__(
-        self, client: IsolatedGraphitiClient, journal: Journal, records: RecordVectors, *, scheduled: bool
+        self,
+        client: IsolatedGraphitiClient,
+        journal: Journal,
+        records: RecordVectors,
+        *,
+        scheduled: bool,
     ) -> None:
         self._client = client
         self._journal = journal
@@ -95,7 +100,9 @@ class Drift:
         self._look = None
         found = [one.title for one in look.report().drifted[:3]]
         await self._journal.set_meta(_LAST.format(look.priorities[0]), iso(now()))
-        await self._journal.set_meta(_FOUND.format(look.priorities[0]), json.dumps([len(look.found), found]))
+        await self._journal.set_meta(
+            _FOUND.format(look.priorities[0]), json.dumps([len(look.found), found])
+        )
         return PAUSE_S
 
     async def notes(self, name: str) -> list[str]:

@@ -97,7 +97,10 @@ def unmerged(now_kept: Node, before: Node, gone: Node, *, typed: bool = False) -
 
 def plan_of(id_: str, moves: Moves) -> MergePlan:
     """Return what a merge does, to be shown; without an id it was not done."""
-    after, facts = merged(moves.kept, moves.gone, typed=moves.typed), len({*moves.subjects, *moves.objects})
+    after, facts = (
+        merged(moves.kept, moves.gone, typed=moves.typed),
+        len({*moves.subjects, *moves.objects}),
+    )
     shown = after.name, after.kind, after.aliases, after.tags, facts, len(moves.mentions)
     return MergePlan(id_, moves.kept.uuid, moves.gone.uuid, *shown, dry_run=not id_)
 
@@ -164,9 +167,13 @@ class Merging:
             both = [nodes[uuid] for uuid in (pair.first, pair.second) if uuid in nodes]
             if len(both) < 2 or all(node.uuid in records for node in both):
                 continue
-            keep, drop = sorted(both, key=lambda node: (node.uuid != self._self_node, node.uuid not in records))
+            keep, drop = sorted(
+                both, key=lambda node: (node.uuid != self._self_node, node.uuid not in records)
+            )
             why = "an alias of one is a name of the other" if pair.by_alias else "the same name"
-            found.append(Duplicate(keep.uuid, keep.name, keep.kind, drop.uuid, drop.name, drop.kind, why))
+            found.append(
+                Duplicate(keep.uuid, keep.name, keep.kind, drop.uuid, drop.name, drop.kind, why)
+            )
         return found
 
     async def merge(self, keep: str, drop: str, *, dry_run: bool = True) -> MergePlan:
@@ -191,7 +198,9 @@ class Merging:
         if self._check:
             await self._check([keep])
         if dry_run:
-            return plan_of("", await self._moves(check_uuid(keep, "keep"), check_uuid(drop, "drop")))
+            return plan_of(
+                "", await self._moves(check_uuid(keep, "keep"), check_uuid(drop, "drop"))
+            )
         async with self._quiet():
             moves = await self._moves(check_uuid(keep, "keep"), check_uuid(drop, "drop"))
             at = now()
@@ -216,7 +225,9 @@ class Merging:
             StoreConflict: As ``merge``.
         """
         async with self._quiet():
-            row = await self._journal.merges.get(merge if is_beginning(merge) else check_uuid(merge))
+            row = await self._journal.merges.get(
+                merge if is_beginning(merge) else check_uuid(merge)
+            )
             if row is None:
                 raise NotFound("merge")
             if row.state == "undone":
@@ -224,7 +235,9 @@ class Merging:
             if self._check:
                 await self._check([row.kept])
             if not await self._client.nodes([row.kept]):
-                raise InvalidRequest("id", "its node was merged into another since; undo that merge first")
+                raise InvalidRequest(
+                    "id", "its node was merged into another since; undo that merge first"
+                )
             await self._journal.merges.put(replace(row, state="undoing"))
             await self._take_back(load(row.change))
             row = replace(row, state="undone")
@@ -243,7 +256,9 @@ class Merging:
         # A command that reads writes nothing itself, and its turns may wait long for others.
         quiet = self._worker.saved if self._worker.reader else self._worker.settled
         if not await quiet(_QUIET_S):
-            raise StoreConflict("texts are still being taken in; try again when `ingestion_stats` shows none")
+            raise StoreConflict(
+                "texts are still being taken in; try again when `ingestion_stats` shows none"
+            )
         async with self._worker.held():
             yield
 
@@ -253,10 +268,14 @@ class Merging:
             raise NotFound()
         records = await self._journal.records.of_nodes([keep, drop])
         if len(records) == 2:
-            raise InvalidRequest("drop", "both are records with texts of their own; append one text to the other")
+            raise InvalidRequest(
+                "drop", "both are records with texts of their own; append one text to the other"
+            )
         typed = await self._journal.typed.read(lambda rows: rows.find([keep, drop]))
         if drop in typed:
-            raise InvalidRequest("drop", f"is a {typed[drop].kind}, a record of its own: keep it and drop the other")
+            raise InvalidRequest(
+                "drop", f"is a {typed[drop].kind}, a record of its own: keep it and drop the other"
+            )
         facts = await self._client.facts_of_nodes([drop], _ALL)
         mentioned = await self._client.episodes_of_nodes([keep, drop])
         before, mentions = set(mentioned.get(keep, ())), tuple(mentioned.get(drop, ()))
@@ -277,7 +296,9 @@ class Merging:
         await self._mark(moves)
         await self._client.save_nodes([merged(moves.kept, moves.gone, typed=moves.typed)], {})
         await self._client.save_facts(facts, {})
-        await self._client.save_mentions([(one, kept) for one in await self._there(moves.new_mentions)])
+        await self._client.save_mentions(
+            [(one, kept) for one in await self._there(moves.new_mentions)]
+        )
         await self._client.delete_nodes([gone])
         if moves.record:
             await self._journal.records.move(gone, kept)
@@ -289,7 +310,10 @@ class Merging:
         await self._mark(moves)
         vectors = await self._vectors.of([moves.gone.name]) if self._vectors else {}
         await self._client.save_nodes(
-            [moves.gone, *(unmerged(node, moves.kept, moves.gone, typed=moves.typed) for node in found)],
+            [
+                moves.gone,
+                *(unmerged(node, moves.kept, moves.gone, typed=moves.typed) for node in found),
+            ],
             {gone: vectors[moves.gone.name]} if vectors else {},
         )
         facts = await self._moved(moves, gone)
@@ -310,11 +334,17 @@ class Merging:
                 subject=to if fact.uuid in subjects else fact.subject,
                 object=to if fact.uuid in objects else fact.object,
             )
-            for fact in await self._client.facts(list(dict.fromkeys((*moves.subjects, *moves.objects))))
+            for fact in await self._client.facts(
+                list(dict.fromkeys((*moves.subjects, *moves.objects)))
+            )
         ]
 
     async def _there(self, episodes: Sequence[str]) -> list[str]:
-        return [episode.uuid for episode in await self._client.episodes(list(episodes))] if episodes else []
+        return (
+            [episode.uuid for episode in await self._client.episodes(list(episodes))]
+            if episodes
+            else []
+        )
 
     async def _mark(self, moves: Moves) -> None:
         facts = dict.fromkeys((*moves.subjects, *moves.objects))
@@ -327,5 +357,7 @@ class Merging:
         await self._journal.mirror_nodes(nodes)
         await self._journal.mirror_drop("node", set(both).difference(node.uuid for node in nodes))
         await self._journal.mirror_facts(facts)
-        await self._mark(moves)  # again: the worker may have indexed what it wrote meanwhile, and cleared the marks
+        await self._mark(
+            moves
+        )  # again: the worker may have indexed what it wrote meanwhile, and cleared the marks
         await self._indexer.drain()

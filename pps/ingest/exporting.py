@@ -58,7 +58,10 @@ class Exporter:
         """Yield the lines, in the form that ``pps import --format jsonl`` reads."""
         graph = await self._journal.typed.graph()
         self._written = {self._self_node, *graph.records}
-        sources, joins = {one.turn for one in graph.records.values()}, {one.id for one in graph.relations}
+        sources, joins = (
+            {one.turn for one in graph.records.values()},
+            {one.id for one in graph.relations},
+        )
         seq = 0
         while turns := await self._journal.scan(seq, _PAGE):
             for line in await self._of_turns([turn for turn in turns if turn.uuid not in sources]):
@@ -69,7 +72,11 @@ class Exporter:
             alone = [fact for fact in facts if not fact.episodes and fact.uuid not in joins]
             names = await self._nodes(end for fact in alone for end in (fact.subject, fact.object))
             for fact in alone:
-                told = {"content": fact.text, "kind": "fact", "occurred_at": iso(fact.valid_at or fact.created_at)}
+                told = {
+                    "content": fact.text,
+                    "kind": "fact",
+                    "occurred_at": iso(fact.valid_at or fact.created_at),
+                }
                 yield {**_origin(fact.uuid), **told, **self._given([], [fact], names)}
             after = facts[-1].uuid
         after = ""
@@ -82,7 +89,9 @@ class Exporter:
             after = nodes[-1].uuid
         records = [*graph.records.values()]
         for at in range(0, len(records), _PAGE):
-            for one in await self._journal.typed.read(partial(whole, records=records[at : at + _PAGE])):
+            for one in await self._journal.typed.read(
+                partial(whole, records=records[at : at + _PAGE])
+            ):
                 yield KEPT.dump_python(one, mode="json", exclude_defaults=True)
 
     async def _of_turns(self, turns: Sequence[Turn]) -> list[dict[str, JSON]]:
@@ -94,7 +103,9 @@ class Exporter:
             for turn in fact.episodes:
                 by_turn.setdefault(turn, []).append(fact)
         ends = [end for fact in facts for end in (fact.subject, fact.object)]
-        nodes = await self._nodes([*ends, *(node for found in mentioned.values() for node in found)])
+        nodes = await self._nodes(
+            [*ends, *(node for found in mentioned.values() for node in found)]
+        )
         lines: list[dict[str, JSON]] = []
         for turn in turns:
             named = [nodes[one] for one in mentioned.get(turn.uuid, ()) if one in nodes]
@@ -105,23 +116,31 @@ class Exporter:
         wanted = list(dict.fromkeys(ids))
         return {node.uuid: node for node in await self._client.nodes(wanted)} if wanted else {}
 
-    def _given(self, named: Sequence[Node], facts: Sequence[Fact], nodes: dict[str, Node]) -> dict[str, JSON]:
+    def _given(
+        self, named: Sequence[Node], facts: Sequence[Fact], nodes: dict[str, Node]
+    ) -> dict[str, JSON]:
         ends = [nodes[end] for fact in facts for end in (fact.subject, fact.object) if end in nodes]
         new = {node.uuid: node for node in (*named, *ends) if node.uuid not in self._written}
         self._written |= new.keys()
         found: dict[str, JSON] = {}
         if new:
-            found["nodes"] = [_node(node) for node in sorted(new.values(), key=lambda node: node.name)]
+            found["nodes"] = [
+                _node(node) for node in sorted(new.values(), key=lambda node: node.name)
+            ]
         whole = [fact for fact in facts if fact.subject in nodes and fact.object in nodes]
         if whole:
-            named_facts = [_fact(fact, nodes[fact.subject].name, nodes[fact.object].name) for fact in whole]
+            named_facts = [
+                _fact(fact, nodes[fact.subject].name, nodes[fact.object].name) for fact in whole
+            ]
             found["facts"] = sorted(named_facts, key=lambda fact: json.dumps(fact))
         return found
 
 
 def _opened(path: Path) -> TextIO:
     try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(
+            path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
     except FileExistsError:
         raise InvalidRequest("file", f"there is something at {path} already") from None
     except OSError as error:
@@ -167,7 +186,12 @@ def _turn(turn: Turn) -> dict[str, JSON]:
 def _node(node: Node) -> dict[str, JSON]:
     aliases, tags = list(node.aliases), list(node.tags)
     return _said(
-        name=node.name, kind=node.kind, summary=node.summary, aliases=aliases, tags=tags, attributes=node.attributes
+        name=node.name,
+        kind=node.kind,
+        summary=node.summary,
+        aliases=aliases,
+        tags=tags,
+        attributes=node.attributes,
     )
 
 
@@ -175,4 +199,6 @@ def _fact(fact: Fact, subject: str, target: str) -> dict[str, JSON]:
     times = {"valid_at": fact.valid_at, "invalid_at": fact.invalid_at}
     dated: dict[str, JSON] = {name: iso(moment) for name, moment in times.items() if moment}
     kind = fact.kind if fact.kind != "fact" else None
-    return _said(subject=subject, relation=fact.relation, object=target, text=fact.text, **dated, kind=kind)
+    return _said(
+        subject=subject, relation=fact.relation, object=target, text=fact.text, **dated, kind=kind
+    )

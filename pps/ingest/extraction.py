@@ -69,7 +69,11 @@ def _listed(value: object) -> list[object]:
 
 def _numbers(value: object) -> tuple[int, ...]:
     found = _listed(value)
-    return tuple(int(one) for one in found if isinstance(one, int) or (isinstance(one, str) and one.isdecimal()))
+    return tuple(
+        int(one)
+        for one in found
+        if isinstance(one, int) or (isinstance(one, str) and one.isdecimal())
+    )
 
 
 def _texts(value: object) -> tuple[str, ...]:
@@ -173,7 +177,9 @@ class _Reading:
         self._words = [_padded(f"{speaker(turn)} {turn.content}") for turn in turns]
         self._content = [content_words(f"{speaker(turn)} {turn.content}") for turn in turns]
         self._names = {fold(name): _all(node) for node in known.nodes for name in _all(node)}
-        self._taken = {fold(name) for node in known.nodes if node.kind != _SELF for name in _all(node)}
+        self._taken = {
+            fold(name) for node in known.nodes if node.kind != _SELF for name in _all(node)
+        }
         self._speakers: dict[str, str] = {}
         self._called: list[tuple[str, str]] = []
         for turn in turns:
@@ -184,7 +190,12 @@ class _Reading:
         """Return a node, or note that it cannot be one."""
         try:
             read = _NodeRead.model_validate(given)
-            draft = NodeDraft(read.name, _label(read.kind, "Thing"), read.summary, read.aliases[: bounds.MAX_ALIASES])
+            draft = NodeDraft(
+                read.name,
+                _label(read.kind, "Thing"),
+                read.summary,
+                read.aliases[: bounds.MAX_ALIASES],
+            )
             bounds.check_drafts([draft], [])
         except (ValidationError, InvalidRequest):
             return self._drop(0, "a node is not of the form that was asked for")
@@ -192,15 +203,23 @@ class _Reading:
 
     def name(self, nodes: list[NodeDraft]) -> None:
         """Note what things are called. Who speaks is one node, by whatever name: "I'm Jonas Weber", later "Jonas"."""
-        facts = [(at, turn, fact) for at, turn in enumerate(self._turns) for fact in extract(turn).facts]
-        named = [(at, one) for at, turn, one in facts if (one.subject, one.relation) == (speaker(turn), "NAMED")]
+        facts = [
+            (at, turn, fact) for at, turn in enumerate(self._turns) for fact in extract(turn).facts
+        ]
+        named = [
+            (at, one)
+            for at, turn, one in facts
+            if (one.subject, one.relation) == (speaker(turn), "NAMED")
+        ]
         said = {fold(one.object) for _, one in named}
         self._taken |= {fold(name) for one in nodes for name in _all(one)} - said
         for at, one in named:
             aliases = self._is_speaker(one.subject, [one.object])
             self._found[at].nodes.append(NodeDraft(one.subject, "Person", aliases=aliases))
         for at, draft in enumerate(nodes):
-            if who := next(filter(None, (self._speakers.get(fold(name)) for name in _all(draft))), ""):
+            if who := next(
+                filter(None, (self._speakers.get(fold(name)) for name in _all(draft))), ""
+            ):
                 self._is_speaker(who, _all(draft))
                 aliases = tuple(name for name in _all(draft) if fold(name) != fold(who))
                 nodes[at] = draft = replace(draft, name=who, aliases=aliases[: bounds.MAX_ALIASES])
@@ -255,12 +274,16 @@ class _Reading:
         for name, who in self._called:  # a name that another turn says goes with that one
             if not any(_padded(name) in self._words[at] for at in cited):
                 draft = replace(draft, text=re.sub(rf"\b{re.escape(name)}\b", who, draft.text))
-        alone = [at for at in cited if self._states(draft, [at]) and self._is_own(draft.text, [at])] or [cited[-1]]
+        alone = [
+            at for at in cited if self._states(draft, [at]) and self._is_own(draft.text, [at])
+        ] or [cited[-1]]
         if not self._is_own(draft.text, cited):
             draft = replace(draft, text="")
         for at in alone:
             self._found[at].facts.append(draft)
-        ended = tuple(fact for name in invalidates if (fact := self._ended(name)))[: bounds.MAX_REPLACED]
+        ended = tuple(fact for name in invalidates if (fact := self._ended(name)))[
+            : bounds.MAX_REPLACED
+        ]
         self._found[alone[-1]].facts[-1] = replace(draft, invalidates=ended)
 
     def _states(self, draft: FactDraft, cited: Sequence[int]) -> bool:
@@ -300,7 +323,9 @@ def _object(answer: str) -> Mapping[str, list[object]]:
     found = cast("dict[str, object]", data)
     lists = {name: found.get(name, []) for name in ("nodes", "facts")}
     if not all(isinstance(one, list) for one in lists.values()) or not lists.keys() & found.keys():
-        raise ModelOutputInvalid("the answer's JSON has no lists 'nodes' and 'facts'", provider="extractor")
+        raise ModelOutputInvalid(
+            "the answer's JSON has no lists 'nodes' and 'facts'", provider="extractor"
+        )
     return cast("Mapping[str, list[object]]", lists)
 
 
@@ -331,4 +356,6 @@ def _all(node: Node | NodeDraft) -> tuple[str, ...]:
 
 
 def _line(**given: object) -> str:
-    return json.dumps({key: value for key, value in given.items() if value or key == "text"}, ensure_ascii=False)
+    return json.dumps(
+        {key: value for key, value in given.items() if value or key == "text"}, ensure_ascii=False
+    )

@@ -29,14 +29,21 @@ _log = logging.getLogger(__name__)
 class Features:
     """Makes and keeps the features of one entity. One that fails is marked, and keeps nothing else waiting."""
 
-    def __init__(self, client: IsolatedGraphitiClient, journal: Journal, vectors: PassageVectors | None) -> None:
+    def __init__(
+        self, client: IsolatedGraphitiClient, journal: Journal, vectors: PassageVectors | None
+    ) -> None:
         self._client = client
         self._journal = journal
         self._vectors = vectors
 
-    async def nodes(self, ids: Sequence[str], nodes: Sequence[Node], texts: Mapping[str, str]) -> None:
+    async def nodes(
+        self, ids: Sequence[str], nodes: Sequence[Node], texts: Mapping[str, str]
+    ) -> None:
         """Keep the features of the nodes that there are of some ids: of their names and of what records say."""
-        told = {one.uuid: "\n".join((one.name, *one.aliases, texts.get(one.uuid) or one.summary)) for one in nodes}
+        told = {
+            one.uuid: "\n".join((one.name, *one.aliases, texts.get(one.uuid) or one.summary))
+            for one in nodes
+        }
         await self._write("node", ids, told)
 
     async def facts(self, ids: Sequence[str], facts: Sequence[Fact]) -> None:
@@ -106,7 +113,9 @@ class Features:
         if self._vectors is None or not pairs:
             return []
         try:
-            vectors = await self._vectors.of([span for found in pairs.values() for pair in found for span in pair])
+            vectors = await self._vectors.of(
+                [span for found in pairs.values() for pair in found for span in pair]
+            )
         except PPSError as error:
             _log.warning("causes are to be embedded later: %s", error.message)
             return [Feature(item, kind, "cause", FAILED) for item in pairs]
@@ -116,7 +125,9 @@ class Features:
                 kind,
                 "cause",
                 VERSION,
-                np.array([[vectors[span] for span in pair] for pair in found], dtype=np.float16).tobytes(),
+                np.array(
+                    [[vectors[span] for span in pair] for pair in found], dtype=np.float16
+                ).tobytes(),
             )
             for item, found in pairs.items()
         ]
@@ -128,4 +139,7 @@ class Features:
 def _signs(kind: ItemKind, texts: Mapping[str, str]) -> list[Feature]:
     made = [Feature(item, kind, "trigrams", VERSION, letters(text)) for item, text in texts.items()]
     code = {item: found for item, text in texts.items() if (found := identifiers(text))}
-    return [*made, *(Feature(item, kind, "code", VERSION, hashed(found)) for item, found in code.items())]
+    return [
+        *made,
+        *(Feature(item, kind, "code", VERSION, hashed(found)) for item, found in code.items()),
+    ]

@@ -44,7 +44,7 @@ Check: TypeAlias = Callable[[Sequence[str], Sequence[str]], Awaitable[None]]
 class Forgetter:
     """Removes turns, facts, nodes and anchors of one entity, with what nothing else supports."""
 
-    def __init__(  # noqa: PLR0913 - all that something is removed from
+    def __init__(
         self,
         client: IsolatedGraphitiClient,
         journal: Journal,
@@ -68,7 +68,12 @@ class Forgetter:
         return await self._journal.whole(ids, strict=False)
 
     async def forget(
-        self, ids: Sequence[str], *, dry_run: bool, check: Check | None = None, softly: Softly | None = None
+        self,
+        ids: Sequence[str],
+        *,
+        dry_run: bool,
+        check: Check | None = None,
+        softly: Softly | None = None,
     ) -> Forgotten:
         """Plan, and unless it is a dry run carry out, the removal of ids and slugs.
 
@@ -82,7 +87,9 @@ class Forgetter:
         if dry_run:
             plan, rows = await self._checked(ids, check, softly)
             return self._said(plan, rows, softly, dry_run=True)
-        async with self._worker.held():  # a job in hand would bring back what is forgotten meanwhile
+        async with (
+            self._worker.held()
+        ):  # a job in hand would bring back what is forgotten meanwhile
             done = await self.resume()  # what an earlier call noted must not be lost to this one
             if done and {*done.turns, *done.facts, *done.nodes, *done.anchors}.issuperset(ids):
                 return self._said(done, await self._left_by(done, softly), softly, dry_run=False)
@@ -94,7 +101,9 @@ class Forgetter:
             try:
                 await self._carry_out(plan)
             except StoreError as error:
-                why = "it is noted and may be forgotten in part; the next forget or start finishes it"
+                why = (
+                    "it is noted and may be forgotten in part; the next forget or start finishes it"
+                )
                 raise StoreUnavailable(f"{why} ({error.message})") from error
         return self._said(plan, rows, softly, dry_run=False)
 
@@ -117,7 +126,9 @@ class Forgetter:
     async def erase_sessions(self, sessions: Collection[str]) -> None:
         """Erase the turns of some sessions from the recycle bin."""
         async with self._worker.held():
-            await self._journal.bin.rewrite(await self.bin.without(await self.bin.turns_of(sessions)))
+            await self._journal.bin.rewrite(
+                await self.bin.without(await self.bin.turns_of(sessions))
+            )
 
     async def _checked(
         self, ids: Sequence[str], check: Check | None, softly: Softly | None
@@ -126,22 +137,35 @@ class Forgetter:
         plan = await self._plan(ids, softly)
         rows = [] if softly else await self.bin.without(plan.asked)
         if check:
-            kinds = {kind for row in rows if {row.id, *row.asked}.intersection(plan.asked) for kind in row.kinds}
+            kinds = {
+                kind
+                for row in rows
+                if {row.id, *row.asked}.intersection(plan.asked)
+                for kind in row.kinds
+            }
             await check((*plan.turns, *plan.facts, *plan.nodes, *plan.stripped), sorted(kinds))
         return plan, rows
 
     async def _left_by(self, done: Plan, softly: Softly | None) -> list[Binned]:
         """Return the row that an earlier call made of a plan; erase it when it is to be gone for good."""
-        rows = [row for row in await self._journal.bin.holding(done.asked) if row.asked == done.asked][-1:]
+        rows = [
+            row for row in await self._journal.bin.holding(done.asked) if row.asked == done.asked
+        ][-1:]
         if not softly:
             await self._journal.bin.rewrite(rows := await self.bin.without(done.asked))
         return rows
 
-    def _said(self, plan: Plan, rows: Sequence[Binned], softly: Softly | None, *, dry_run: bool) -> Forgotten:
+    def _said(
+        self, plan: Plan, rows: Sequence[Binned], softly: Softly | None, *, dry_run: bool
+    ) -> Forgotten:
         said = Forgotten(dry_run, plan.turns, plan.facts, plan.weakened, plan.nodes, plan.anchors)
         if not softly:
             return replace(said, no_longer_restorable=tuple(row.id for row in rows))
-        return replace(said, restorable_as=rows[0].id, restorable_until=self.bin.until(rows[0])) if rows else said
+        return (
+            replace(said, restorable_as=rows[0].id, restorable_until=self.bin.until(rows[0]))
+            if rows
+            else said
+        )
 
     async def resume(self) -> Plan | None:
         """Carry through what was cut short, if anything was; return what was to be forgotten."""
@@ -164,11 +188,15 @@ class Forgetter:
         facts = [fact.uuid for fact in await self._client.facts(uuids)]
         nodes = [node.uuid for node in await self._client.nodes(uuids)]
         slugs = await self._slugs([one for one in wanted if not is_uuid(one)])
-        lacking = set(wanted).difference(turns, facts, nodes, slugs, (f"anchor:{slug}" for slug in slugs))
+        lacking = set(wanted).difference(
+            turns, facts, nodes, slugs, (f"anchor:{slug}" for slug in slugs)
+        )
         binned = {} if softly else await self.bin.known(lacking)
         if lacking - binned.keys():
             raise NotFound()
-        sources = await self._journal.records.of_nodes(nodes)  # a record and its source are one thing
+        sources = await self._journal.records.of_nodes(
+            nodes
+        )  # a record and its source are one thing
         turns = list(dict.fromkeys([*turns, *sources.values()]))
         plan = await self._widened(turns, facts, nodes, slugs)
         return replace(plan, asked=(*plan.asked, *binned.values()))
@@ -182,11 +210,17 @@ class Forgetter:
     ) -> Plan:
         """Add what would be left without support: facts of forgotten turns, nodes that nothing mentions."""
         records = await self._journal.records.of_turns(turns)
-        own = [node for turn, node in records.items() if node == record_id(self._client.entity.group, turn)]
+        own = [
+            node
+            for turn, node in records.items()
+            if node == record_id(self._client.entity.group, turn)
+        ]
         nodes = list(dict.fromkeys([*nodes, *own]))
         gone: dict[str, Fact] = {fact.uuid: fact for fact in await self._client.facts(facts)}
         if nodes:
-            gone.update((fact.uuid, fact) for fact in await self._client.facts_of_nodes(nodes, _ALL))
+            gone.update(
+                (fact.uuid, fact) for fact in await self._client.facts_of_nodes(nodes, _ALL)
+            )
         weakened: list[str] = []
         for fact in await self._client.facts_of_episodes(turns) if turns else []:
             if set(fact.episodes) <= set(turns):
@@ -197,9 +231,13 @@ class Forgetter:
         gone_nodes = (*nodes, *orphans)
         stripped = tuple(node for node in records.values() if node not in gone_nodes)
         asked = (*turns, *facts, *nodes, *slugs)
-        return Plan(tuple(turns), tuple(gone), tuple(weakened), gone_nodes, tuple(slugs), stripped, asked)
+        return Plan(
+            tuple(turns), tuple(gone), tuple(weakened), gone_nodes, tuple(slugs), stripped, asked
+        )
 
-    async def _orphans(self, turns: Sequence[str], gone: dict[str, Fact], nodes: Sequence[str]) -> list[str]:
+    async def _orphans(
+        self, turns: Sequence[str], gone: dict[str, Fact], nodes: Sequence[str]
+    ) -> list[str]:
         touched = {end for fact in gone.values() for end in (fact.subject, fact.object)}
         if turns:
             for mentioned in (await self._client.mentioned_nodes(turns)).values():
@@ -208,9 +246,17 @@ class Forgetter:
         if not candidates:
             return []
         mentions = await self._client.episodes_of_nodes(candidates)
-        stay = [fact for fact in await self._client.facts_of_nodes(candidates, _ALL) if fact.uuid not in gone]
+        stay = [
+            fact
+            for fact in await self._client.facts_of_nodes(candidates, _ALL)
+            if fact.uuid not in gone
+        ]
         kept = {end for fact in stay for end in (fact.subject, fact.object)}
-        return [node for node in candidates if node not in kept and set(mentions.get(node, ())) <= set(turns)]
+        return [
+            node
+            for node in candidates
+            if node not in kept and set(mentions.get(node, ())) <= set(turns)
+        ]
 
     async def _told(self, plan: Plan) -> tuple[str, ...]:
         """Return the turns that supported a fact that goes, or mention a node that does, and stay themselves.
@@ -225,7 +271,9 @@ class Forgetter:
 
     async def _carry_out(self, plan: Plan) -> None:
         # Turns are found by the words of their neighbours and of their facts.
-        supports = {turn for fact in await self._client.facts(list(plan.facts)) for turn in fact.episodes}
+        supports = {
+            turn for fact in await self._client.facts(list(plan.facts)) for turn in fact.episodes
+        }
         touched = {*plan.turns, *supports}
         neighbours = await self._journal.near([*touched], WINDOW_TURNS)
         changes = [
@@ -261,8 +309,14 @@ class Forgetter:
 
     def _without(self, fact: Fact, lost: set[str], days: set[datetime]) -> Fact:
         """Return a fact without some supports, and without a day that is theirs: its next first text gives it one."""
-        since = None if fact.valid_at in days and is_undated(self._client.entity.group, fact) else fact.valid_at
-        return replace(fact, valid_at=since, episodes=tuple(one for one in fact.episodes if one not in lost))
+        since = (
+            None
+            if fact.valid_at in days and is_undated(self._client.entity.group, fact)
+            else fact.valid_at
+        )
+        return replace(
+            fact, valid_at=since, episodes=tuple(one for one in fact.episodes if one not in lost)
+        )
 
     async def _strip(self, nodes: Sequence[str]) -> None:
         """Let nodes be plain again: name, aliases and what others made of them stay."""
@@ -290,13 +344,17 @@ class Manner(TypedDict, total=False):
 class Forgetting:
     """Forgetting by one actor, and taking it back."""
 
-    def __init__(self, forgetter: Forgetter, actor: str, check: Check, redactor: Callable[[], KeyedRedactor]) -> None:
+    def __init__(
+        self, forgetter: Forgetter, actor: str, check: Check, redactor: Callable[[], KeyedRedactor]
+    ) -> None:
         self._forgetter = forgetter
         self._actor = actor
         self._check = check
         self._redactor = redactor
 
-    async def forget(self, ids: Sequence[str], *, dry_run: bool = True, **how: Unpack[Manner]) -> Forgotten:
+    async def forget(
+        self, ids: Sequence[str], *, dry_run: bool = True, **how: Unpack[Manner]
+    ) -> Forgotten:
         """Do what ``Memory.forget`` says."""
         check_keywords("forget", how, Manner)
         by, why = how.get("by", ""), how.get("why", "")

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Literal, cast
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StringConstraints, WithJsonSchema
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    WithJsonSchema,
+)
 
 from pps.core import bounds
 from pps.core.errors import InvalidRequest
@@ -16,7 +24,13 @@ from pps.core.values import FactDraft, NodeDraft
 
 def _moment(value: object) -> object:
     try:
-        return parse(value) if isinstance(value, str) else utc(value) if isinstance(value, datetime) else value
+        return (
+            parse(value)
+            if isinstance(value, str)
+            else utc(value)
+            if isinstance(value, datetime)
+            else value
+        )
     except InvalidRequest as error:
         raise ValueError(error.message.partition(": ")[2]) from None
 
@@ -28,14 +42,18 @@ def _named(value: object) -> object:
 
 def described_time(description: str) -> WithJsonSchema:
     """Return the JSON schema of a time, for a calling model."""
-    return WithJsonSchema({"type": "string", "description": f"{description} ISO 8601; a date alone is 00:00 UTC."})
+    return WithJsonSchema(
+        {"type": "string", "description": f"{description} ISO 8601; a date alone is 00:00 UTC."}
+    )
 
 
 Moment = Annotated[datetime, BeforeValidator(_moment)]
 """ISO 8601 text or an aware datetime; a date alone is its midnight in UTC."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_NAME)]
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=65)]
-Replaced = Annotated[str, BeforeValidator(_named), StringConstraints(min_length=1, max_length=bounds.MAX_TEXT)]
+Replaced = Annotated[
+    str, BeforeValidator(_named), StringConstraints(min_length=1, max_length=bounds.MAX_TEXT)
+]
 
 
 class Input(BaseModel):
@@ -48,13 +66,21 @@ class NodeInput(Input):
     """A person, place, thing or idea that the text speaks of."""
 
     name: Name = Field(description="Its usual name. The same name, in any case, is the same node.")
-    kind: str = Field(default="Thing", max_length=64, description="One word, such as Person, Place, Project.")
-    summary: str = Field(
-        default="", max_length=bounds.MAX_TEXT, description="What is known of it, in a sentence or two."
+    kind: str = Field(
+        default="Thing", max_length=64, description="One word, such as Person, Place, Project."
     )
-    aliases: tuple[Name, ...] = Field(default=(), max_length=bounds.MAX_ALIASES, description="Other names of it.")
+    summary: str = Field(
+        default="",
+        max_length=bounds.MAX_TEXT,
+        description="What is known of it, in a sentence or two.",
+    )
+    aliases: tuple[Name, ...] = Field(
+        default=(), max_length=bounds.MAX_ALIASES, description="Other names of it."
+    )
     tags: tuple[Tag, ...] = Field(default=(), max_length=bounds.MAX_TAGS)
-    attributes: Mapping[str, JsonValue] = Field(default={}, description="Any fields of your own, as JSON.")
+    attributes: Mapping[str, JsonValue] = Field(
+        default={}, description="Any fields of your own, as JSON."
+    )
 
     def draft(self) -> NodeDraft:
         return NodeDraft(**dict(self))
@@ -66,7 +92,9 @@ class FactInput(Input):
     subject: Name = Field(description="Name of the node it is about.")
     relation: Name = Field(description="The verb in capitals, such as LIVES_IN.")
     object: Name = Field(description="Name of the node at the other end.")
-    text: str = Field(default="", max_length=bounds.MAX_TEXT, description="The whole sentence, readable alone.")
+    text: str = Field(
+        default="", max_length=bounds.MAX_TEXT, description="The whole sentence, readable alone."
+    )
     valid_at: Annotated[Moment, described_time("Since when it holds.")] | None = None
     invalid_at: Annotated[Moment, described_time("Until when it held.")] | None = None
     invalidates: tuple[Replaced, ...] = Field(
@@ -75,7 +103,9 @@ class FactInput(Input):
         description="Texts or ids of facts that this one replaces, or subject and relation, such as 'Ana LIVES_IN'; "
         "they are closed, not erased.",
     )
-    kind: Literal["fact", "relation"] = Field(default="fact", description="'relation' for a link that is no sentence.")
+    kind: Literal["fact", "relation"] = Field(
+        default="fact", description="'relation' for a link that is no sentence."
+    )
 
     def draft(self) -> FactDraft:
         return FactDraft(**dict(self))

@@ -55,7 +55,12 @@ def _named() -> tuple[Detector, ...]:
 
 def _sent() -> tuple[Detector, ...]:
     return (
-        given("Bearer Token", ("bearer ",), r"(?i:bearer)[ \t]{1,4}([A-Za-z0-9._~+/=-]{20,4000})", looks_random),
+        given(
+            "Bearer Token",
+            ("bearer ",),
+            r"(?i:bearer)[ \t]{1,4}([A-Za-z0-9._~+/=-]{20,4000})",
+            looks_random,
+        ),
         given(
             "Basic Auth Credentials",
             ("basic ",),
@@ -74,7 +79,11 @@ def _sent() -> tuple[Detector, ...]:
             ("@tcp(", "@unix("),
             r"(?<![^\s\"'`=(])[\w.-]{1,64}:([^\s:@/\"'`\[]{3,128})@(?:tcp|unix)\(",
         ),
-        given("Basic Auth Credentials", ("://",), r"://[^\s:/?#@\"'<>]{0,100}:([^\s/@\"'<>{}\[\]]{3,200})@"),
+        given(
+            "Basic Auth Credentials",
+            ("://",),
+            r"://[^\s:/?#@\"'<>]{0,100}:([^\s/@\"'<>{}\[\]]{3,200})@",
+        ),
     )
 
 
@@ -87,8 +96,18 @@ def _spoken() -> tuple[Detector, ...]:
             r"(?i:password is|passwort ist|passphrase is)[ \t:]{1,4}[\"'`*]{0,3}([^\s\"'`*<>]{8,128})",
             _is_odd_password,
         ),
-        given("Password", ("--pass",), rf"--pass(?:word|wd|phrase)?{behind}(?!-){_VALUE}", _is_password),
-        given("Password", ("sshpass ",), r"sshpass[ \t]{1,4}-p[ \t]{0,2}[\"']?([^\s\"'`]{4,128})", _is_chosen),
+        given(
+            "Password",
+            ("--pass",),
+            rf"--pass(?:word|wd|phrase)?{behind}(?!-){_VALUE}",
+            _is_password,
+        ),
+        given(
+            "Password",
+            ("sshpass ",),
+            r"sshpass[ \t]{1,4}-p[ \t]{0,2}[\"']?([^\s\"'`]{4,128})",
+            _is_chosen,
+        ),
         given(
             "Password",
             ("login ",),  # of .netrc
@@ -110,7 +129,9 @@ def _spoken() -> tuple[Detector, ...]:
 
 
 def _written() -> tuple[Detector, ...]:
-    line = r"(?:(?m:^)[ \t>$-]{0,8}(?:(?:export|set|env|ENV)[ \t]{1,4})?|(?<=\s-e\s)|(?<=--env[ =]))"
+    line = (
+        r"(?:(?m:^)[ \t>$-]{0,8}(?:(?:export|set|env|ENV)[ \t]{1,4})?|(?<=\s-e\s)|(?<=--env[ =]))"
+    )
     pair = r"[^\s=;,\"']{1,100}=[^\s;\"']{0,4000}"
     return (
         given(
@@ -153,7 +174,9 @@ def _is_chosen(value: str) -> bool:
 def _begins_oddly(value: str) -> bool:
     """Tell whether a value is a password that begins with a sign of templates, but does not go on as one."""
     rest = value[1:]
-    return value[0] in "{[(}])$" and not any(sign in rest for sign in ")]}") and _is_odd_password(rest)
+    return (
+        value[0] in "{[(}])$" and not any(sign in rest for sign in ")]}") and _is_odd_password(rest)
+    )
 
 
 def _has_letters(value: str) -> bool:
@@ -178,4 +201,6 @@ def _is_odd_password(value: str) -> bool:
     """Tell whether a value that prose gives as a password is one: such as no word and no name of an algorithm is."""
     core = value.rstrip(".,;:")
     has_cases = core != core.lower() and core != core.upper()
-    return _is_password(core) and (has_cases or any(not char.isalnum() and char not in "-_." for char in core))
+    return _is_password(core) and (
+        has_cases or any(not char.isalnum() and char not in "-_." for char in core)
+    )

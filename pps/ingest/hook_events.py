@@ -9,7 +9,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from pps.config import problems
 from pps.core.errors import InvalidRequest
@@ -33,7 +40,13 @@ _MACHINE = re.compile(
     r"|agent-message|teammate-message|cross-session-message)\b"
 )
 # … and before or behind a person's words.
-_CONTEXT = ("system-reminder", "ide_opened_file", "ide_opened_files", "ide_closed_file", "ide_selection")
+_CONTEXT = (
+    "system-reminder",
+    "ide_opened_file",
+    "ide_opened_files",
+    "ide_closed_file",
+    "ide_selection",
+)
 _OPENING = re.compile(rf"\s*<({'|'.join(_CONTEXT)})>")
 # A paste of some length stands between marks of one id, each on a line of its own.
 _PASTED = re.compile(r'<pasted_content id="([0-9A-Za-z_-]{1,64})">\n')
@@ -76,7 +89,15 @@ class SessionEvent(BaseModel):
 
     id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
     at: Annotated[datetime, BeforeValidator(_moment)]
-    event: Literal["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Stop", "PreCompact", "SessionEnd"]
+    event: Literal[
+        "SessionStart",
+        "UserPromptSubmit",
+        "PreToolUse",
+        "PostToolUse",
+        "Stop",
+        "PreCompact",
+        "SessionEnd",
+    ]
     session: Annotated[str, StringConstraints(min_length=1, max_length=200)]
     entity: _Short = ""
     project: _Path = ""
@@ -107,7 +128,9 @@ def said_in(event: SessionEvent) -> list[Item]:
     bare = without_context(event.text) if event.event == "UserPromptSubmit" else ""
     if (text := without_marks(bare)).strip() and not is_machine(bare):
         # The client gives one id to all that follows a prompt, so the text belongs to the reference too.
-        reference = f"prompt:{event.prompt}:{digest(text)}" if event.prompt else f"prompt:{event.id}"
+        reference = (
+            f"prompt:{event.prompt}:{digest(text)}" if event.prompt else f"prompt:{event.id}"
+        )
         return _items(text, reference, event.at, event.session, "user")
     if event.event == "PostToolUse" and event.tool and not is_own_tool(event.tool):
         line, reference = tool_line(event.tool, event.input), f"tool:{event.ref or event.id}"
@@ -116,7 +139,9 @@ def said_in(event: SessionEvent) -> list[Item]:
 
 
 def answered(answers: Sequence[Answer], session: str) -> list[Item]:
-    return [item for one in answers for item in _items(one.text, one.ref, one.at, session, "assistant")]
+    return [
+        item for one in answers for item in _items(one.text, one.ref, one.at, session, "assistant")
+    ]
 
 
 def last_answer(event: SessionEvent) -> Answer:
@@ -199,9 +224,15 @@ def tool_line(tool: str, given: Mapping[str, str]) -> str:
     return clipped(line, _LINE)
 
 
-def _items(text: str, reference: str, at: datetime, session: str, role: str, actor: str = "") -> list[Item]:
+def _items(
+    text: str, reference: str, at: datetime, session: str, role: str, actor: str = ""
+) -> list[Item]:
     options = RememberOptions(
         role=role, actor=actor, session=session, source=SOURCE, source_ref=reference, occurred_at=at
     )
     # As an import cuts them: what a hook brought is known when its transcript is read.
-    return [one.given for one in pieces(text.replace("\0", ""), options, reference) if not isinstance(one, Passed)]
+    return [
+        one.given
+        for one in pieces(text.replace("\0", ""), options, reference)
+        if not isinstance(one, Passed)
+    ]

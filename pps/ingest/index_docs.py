@@ -39,16 +39,28 @@ MAX_FACTS = 16
 _LONGEST_QUESTION = 400
 """Characters of a question, from its end, that the turn after it is found by."""
 _DAY, _MONTH, _YEAR = "%d %B %Y", "%B %Y", "%Y"
-_DAYS = {"day": _DAY, "week": _DAY, "month": _MONTH, "season": _MONTH, "year": _YEAR, "decade": _YEAR}
+_DAYS = {
+    "day": _DAY,
+    "week": _DAY,
+    "month": _MONTH,
+    "season": _MONTH,
+    "year": _YEAR,
+    "decade": _YEAR,
+}
 _NONE: Mapping[str, Fact] = {}
 
 
-async def embedded(docs: Sequence[tuple[IndexDoc, str]], vectors: PassageVectors | None) -> list[IndexDoc]:
+async def embedded(
+    docs: Sequence[tuple[IndexDoc, str]], vectors: PassageVectors | None
+) -> list[IndexDoc]:
     """Return documents with the vectors of the texts that stand beside them; without, where there is no model."""
     if vectors is None:
         return [doc for doc, _ in docs]
     found = await vectors.passages([text for _, text in docs])
-    return [replace(doc, passages=ps, vectors=rows) for (doc, _), (ps, rows) in zip(docs, found, strict=True)]
+    return [
+        replace(doc, passages=ps, vectors=rows)
+        for (doc, _), (ps, rows) in zip(docs, found, strict=True)
+    ]
 
 
 def node_docs(node: Node, record: str) -> list[tuple[IndexDoc, str]]:
@@ -62,9 +74,18 @@ def node_docs(node: Node, record: str) -> list[tuple[IndexDoc, str]]:
 def fact_docs(facts: Sequence[Fact]) -> list[tuple[IndexDoc, str]]:
     """Return what facts are found by, current and past ones apart; relations are not found by their words."""
     moment = now()
-    found = [(one, "facts" if holds(one, moment) else "past_facts") for one in facts if one.kind == "fact"]
+    found = [
+        (one, "facts" if holds(one, moment) else "past_facts")
+        for one in facts
+        if one.kind == "fact"
+    ]
     return [
-        (IndexDoc("fact", one.uuid, where, one.text, at=micros(one.valid_at) if one.valid_at else None), one.text)
+        (
+            IndexDoc(
+                "fact", one.uuid, where, one.text, at=micros(one.valid_at) if one.valid_at else None
+            ),
+            one.text,
+        )
         for one, where in found
     ]
 
@@ -84,7 +105,11 @@ class Told:
         if not names_time(self.turn.content[:LONGEST]):
             return ""
         spans = read_times(self.turn.content, self.turn.occurred_at)
-        starts = [one.start.strftime(_DAYS[one.grain]) for one in spans if one.start and one.grain in _DAYS]
+        starts = [
+            one.start.strftime(_DAYS[one.grain])
+            for one in spans
+            if one.start and one.grain in _DAYS
+        ]
         return " ".join(one.lstrip("0") for one in starts)
 
 
@@ -105,7 +130,9 @@ class Window:
         if speaker_of(before) == speaker_of(self.own.turn):
             return ""
         said = sentences_of(before.content.removeprefix(f"{speaker_of(before)}:"))
-        return next((one.strip()[-_LONGEST_QUESTION:] for one in reversed(said) if is_question(one)), "")
+        return next(
+            (one.strip()[-_LONGEST_QUESTION:] for one in reversed(said) if is_question(one)), ""
+        )
 
     def vector(self, vectors: Mapping[str, Vector]) -> Vector:
         """Return the window's unit vector, shape (dimension,).
@@ -116,7 +143,9 @@ class Window:
         total = np.zeros_like(vectors[self.own.turn.uuid])
         for place, told in enumerate(self.told):
             facts = [vectors[fact] for fact in told.facts]
-            said = vectors[told.turn.uuid] + (np.sum(facts, axis=0) / len(facts) ** 0.5 if facts else 0.0)
+            said = vectors[told.turn.uuid] + (
+                np.sum(facts, axis=0) / len(facts) ** 0.5 if facts else 0.0
+            )
             total += FADING ** abs(place - self.at) * said
         length = float(np.linalg.norm(total))
         return (total / length).astype(np.float32) if length else total
@@ -136,7 +165,11 @@ class EpisodeDocs:
     """Makes the index entries of turns from journal and graph."""
 
     def __init__(
-        self, client: IsolatedGraphitiClient, journal: Journal, vectors: PassageVectors | None, kinds: Kinds
+        self,
+        client: IsolatedGraphitiClient,
+        journal: Journal,
+        vectors: PassageVectors | None,
+        kinds: Kinds,
     ) -> None:
         self._kinds = kinds
         self._client = client
@@ -149,7 +182,11 @@ class EpisodeDocs:
         The source of a record of a pack's kind has no vector: the record has its own.
         """
         windows = await self._windows(turns, known)
-        bare = windows if self._vectors is None else [one for one in windows if one.own.turn.kind in self._kinds]
+        bare = (
+            windows
+            if self._vectors is None
+            else [one for one in windows if one.own.turn.kind in self._kinds]
+        )
         docs = [doc for window in bare for doc in window.docs()]
         if self._vectors is None or len(bare) == len(windows):
             return docs
@@ -168,18 +205,27 @@ class EpisodeDocs:
         windows: list[Window] = []
         for uuid, window in around.items():  # those that were forgotten meanwhile are not in it
             told = tuple(Told(one, facts.get(one.uuid, ())) for one in window)
-            windows.append(Window(told, next(place for place, one in enumerate(window) if one.uuid == uuid)))
+            windows.append(
+                Window(told, next(place for place, one in enumerate(window) if one.uuid == uuid))
+            )
         return windows
 
-    async def _facts(self, turns: Sequence[str], known: Mapping[str, Fact]) -> dict[str, tuple[str, ...]]:
+    async def _facts(
+        self, turns: Sequence[str], known: Mapping[str, Fact]
+    ) -> dict[str, tuple[str, ...]]:
         """Return turn → the sentences of the facts that it supports, past ones too: it did say them, and still does."""
         supported = await self._journal.facts_supported_by(turns)
         ids = {turn: facts[:MAX_FACTS] for turn, facts in supported.items()}
         wanted = list(dict.fromkeys(fact for facts in ids.values() for fact in facts))
         read = await self._client.facts([fact for fact in wanted if fact not in known])
         both = [*read, *(known[fact] for fact in wanted if fact in known)]
-        found = {fact.uuid: fact.text for fact in both if fact.kind == "fact" and not taken_back(fact)}
-        return {turn: tuple(found[fact] for fact in facts if fact in found) for turn, facts in ids.items()}
+        found = {
+            fact.uuid: fact.text for fact in both if fact.kind == "fact" and not taken_back(fact)
+        }
+        return {
+            turn: tuple(found[fact] for fact in facts if fact in found)
+            for turn, facts in ids.items()
+        }
 
     async def _embedded(
         self, vectors: PassageVectors, windows: Sequence[Window]

@@ -61,8 +61,16 @@ class Written:
     def of(self, rows: Sequence[DirtyChange]) -> Written:
         """Return what still is as it was written, as far as the rows name it."""
         ours = [row.change for row in rows if row.seq in self.rows]
-        nodes = {one.id: self.nodes[one.id] for one in ours if one.kind == "node" and one.id in self.nodes}
-        facts = {one.id: self.facts[one.id] for one in ours if one.kind == "fact" and one.id in self.facts}
+        nodes = {
+            one.id: self.nodes[one.id]
+            for one in ours
+            if one.kind == "node" and one.id in self.nodes
+        }
+        facts = {
+            one.id: self.facts[one.id]
+            for one in ours
+            if one.kind == "fact" and one.id in self.facts
+        }
         return Written(self.rows, nodes, facts, self.texts)
 
 
@@ -77,7 +85,11 @@ class _Filling:
     progress: Progress | None
 
     def kept(self, docs: Sequence[IndexDoc]) -> list[IndexDoc]:
-        return [replace(one, keeps_vectors=one.vectors is None) for one in docs] if self.vectors is None else [*docs]
+        return (
+            [replace(one, keeps_vectors=one.vectors is None) for one in docs]
+            if self.vectors is None
+            else [*docs]
+        )
 
     def tell(self, stage: str, done: int, total: int) -> None:
         if self.progress is not None:
@@ -131,7 +143,9 @@ class Indexer:
         texts = await self._journal.records.texts([node.uuid for node in nodes])
         told = [(node, texts[node.uuid].content if node.uuid in texts else "") for node in nodes]
         kinds = self.records.kinds
-        docs = [doc for node, text in told if node.kind not in kinds for doc in node_docs(node, text)]
+        docs = [
+            doc for node, text in told if node.kind not in kinds for doc in node_docs(node, text)
+        ]
         docs += await self.records.texts([one for one in told if one[0].kind in kinds])
         docs += fact_docs(facts)
         docs += [(IndexDoc("episode", one.uuid, "episodes", ""), spoken(one)) for one in turns]
@@ -182,7 +196,11 @@ class Indexer:
         """Bring the indexes up to date with the clock and with whatever the outbox still holds; as ``embed_due``."""
         await self._turn_facts()
         await self.drain()
-        waits_s = [await self._features.mend(self._draining), await self.embed_due(), await self.drift.step()]
+        waits_s = [
+            await self._features.mend(self._draining),
+            await self.embed_due(),
+            await self.drift.step(),
+        ]
         return min((one for one in waits_s if one is not None), default=None)
 
     async def purge(self) -> None:
@@ -221,11 +239,16 @@ class Indexer:
 
         Some are read and embedded while those before them are put into the indexes.
         """
-        ids: dict[ItemKind, list[str]] = {"node": [], "fact": []}  # first: turns are indexed with their mirrored facts
+        ids: dict[ItemKind, list[str]] = {
+            "node": [],
+            "fact": [],
+        }  # first: turns are indexed with their mirrored facts
         for change in dict.fromkeys(changes):
             ids.setdefault(change.kind, []).append(change.id)
         if turns := ids.get("episode"):  # and they are found by the words of their neighbours
-            ids["episode"] = list(dict.fromkeys([*turns, *await self._journal.near(turns, WINDOW_TURNS)]))
+            ids["episode"] = list(
+                dict.fromkeys([*turns, *await self._journal.near(turns, WINDOW_TURNS)])
+            )
         at_once = _APPLIED_AT_ONCE if self._vectors is None else _EMBEDDED_AT_ONCE
         before: asyncio.Task[None] | None = None
         try:
@@ -242,7 +265,9 @@ class Indexer:
             await _over(before)
             raise
 
-    async def rebuild(self, progress: Progress | None = None, which: Cleared = "all") -> dict[str, int]:
+    async def rebuild(
+        self, progress: Progress | None = None, which: Cleared = "all"
+    ) -> dict[str, int]:
         """Empty the indexes, or one, and fill them from graph, journal and anchors; return documents by kind.
 
         Where only ``text`` is made anew, no node, fact or turn is embedded.
@@ -295,7 +320,9 @@ class Indexer:
     async def _rebuild_nodes(self, filling: _Filling) -> int:
         done, total, after = 0, (await self._client.counts()).nodes, ""
         while page := await self._client.scan_nodes(after, _PAGE):
-            docs = await self._node_docs([node.uuid for node in page], _NOTHING_WRITTEN, filling.vectors)
+            docs = await self._node_docs(
+                [node.uuid for node in page], _NOTHING_WRITTEN, filling.vectors
+            )
             await self._indexes.apply(filling.kept(docs), [])
             await self.records.applied()
             done, after = done + len(page), page[-1].uuid
@@ -309,7 +336,9 @@ class Indexer:
             await self._journal.mirror_facts(facts)
             if filling.vectors is self._vectors:
                 await self._features.facts([one.uuid for one in page], facts)
-            await self._indexes.apply(filling.kept(await embedded(fact_docs(facts), filling.vectors)), [])
+            await self._indexes.apply(
+                filling.kept(await embedded(fact_docs(facts), filling.vectors)), []
+            )
             done, after = done + len(page), page[-1].uuid
             filling.tell("facts", done, total)
         return done
@@ -342,7 +371,9 @@ class Indexer:
             return docs
         return []
 
-    async def _node_docs(self, ids: Sequence[str], written: Written, vectors: PassageVectors | None) -> list[IndexDoc]:
+    async def _node_docs(
+        self, ids: Sequence[str], written: Written, vectors: PassageVectors | None
+    ) -> list[IndexDoc]:
         """Mirror nodes and return their entries; a record has a second one, of what it says."""
         nodes = [written.nodes[uuid] for uuid in ids if uuid in written.nodes]
         read = await self._client.nodes([uuid for uuid in ids if uuid not in written.nodes])
@@ -352,11 +383,15 @@ class Indexer:
         mentions = await self._client.episodes_of_nodes([node.uuid for node in read])
         pairs = [(episode, node) for node, episodes in mentions.items() for episode in episodes]
         await self._journal.mirror_mentions(pairs, whole=[node.uuid for node in read])
-        turns = await self._journal.records.texts([uuid for uuid in ids if uuid not in written.texts])
+        turns = await self._journal.records.texts(
+            [uuid for uuid in ids if uuid not in written.texts]
+        )
         texts = {**{node: turn.content for node, turn in turns.items()}, **written.texts}
         if vectors is self._vectors:
             await self._features.nodes(ids, nodes, texts)
-        typed = [(node, texts.get(node.uuid, "")) for node in nodes if node.kind in self.records.kinds]
+        typed = [
+            (node, texts.get(node.uuid, "")) for node in nodes if node.kind in self.records.kinds
+        ]
         docs = [
             doc
             for one in nodes

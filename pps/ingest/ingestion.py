@@ -42,7 +42,11 @@ _TEXT = 120
 async def no_facts(name: str, journal: Journal) -> str:
     """Return how a memory that has turns and no facts gets some; empty when it has some, or hardly any turns."""
     turns = await journal.count_turns()
-    return "" if turns < _MANY_TURNS or await journal.count_facts() else _NO_FACTS.format(name=name, turns=turns)
+    return (
+        ""
+        if turns < _MANY_TURNS or await journal.count_facts()
+        else _NO_FACTS.format(name=name, turns=turns)
+    )
 
 
 def stalled_s(state: QueueState, started_at: datetime, now: datetime) -> float:
@@ -53,16 +57,23 @@ def stalled_s(state: QueueState, started_at: datetime, now: datetime) -> float:
     """
     if state.oldest_at is None:
         return 0.0
-    return max(0.0, (now - max(state.oldest_at, state.moved_at or state.oldest_at, started_at)).total_seconds())
+    return max(
+        0.0,
+        (now - max(state.oldest_at, state.moved_at or state.oldest_at, started_at)).total_seconds(),
+    )
 
 
-def problems(name: str, stats: IngestionStats, limits: JobsSettings, trouble: Sequence[str]) -> list[str]:
+def problems(
+    name: str, stats: IngestionStats, limits: JobsSettings, trouble: Sequence[str]
+) -> list[str]:
     """Return what is wrong, one line each, with what to do next; ``trouble`` is what the worker waits for."""
     found = [f"ingestion waits: {one}; it goes on by itself when that is mended" for one in trouble]
     waiting = stats.queued + stats.running
     safe = f"they are safe in the journal, `pps jobs list {name}` shows what they wait for"
     if stats.stalled_s >= limits.red_after_s:
-        found.append(f"nothing of {waiting:,} waiting turns has been taken in for {stats.stalled_s:,.0f} s; {safe}")
+        found.append(
+            f"nothing of {waiting:,} waiting turns has been taken in for {stats.stalled_s:,.0f} s; {safe}"
+        )
     if stats.oldest_s >= limits.red_oldest_s:
         found.append(
             f"the oldest of {waiting:,} waiting turns came {stats.oldest_s:,.0f} s ago; {safe}; for a long import "
@@ -85,7 +96,13 @@ class Jobs:
     """The queue of one entity, for whoever looks after it. ``Memory.jobs``."""
 
     def __init__(
-        self, name: str, journal: Journal, worker: Worker, rules: WorkRules, limits: JobsSettings, costs: Costs
+        self,
+        name: str,
+        journal: Journal,
+        worker: Worker,
+        rules: WorkRules,
+        limits: JobsSettings,
+        costs: Costs,
     ) -> None:
         self._name = name
         self._costs = costs
@@ -99,7 +116,9 @@ class Jobs:
         """Return what is another when anything of the memory was changed since, and whether jobs wait or run."""
         return await self._journal.mark(), bool(await self._journal.unfinished())
 
-    async def list(self, state: JobState | None = None, *, after: int = 0, limit: int = 100) -> list[JobReport]:
+    async def list(
+        self, state: JobState | None = None, *, after: int = 0, limit: int = 100
+    ) -> list[JobReport]:
         """Return jobs of a state (None: unfinished and parked ones) with ids above ``after``, oldest first."""
         return [_report(job, ()) for job in await self._queue.list(state, after=after, limit=limit)]
 
@@ -124,7 +143,11 @@ class Jobs:
             NotFound: One of them is not this entity's, or has not ended; nothing was changed.
             Overloaded: The queue has no room for so many.
         """
-        count = (await self._queue.state(now())).counts["failed"] if ids is None else len(set(_checked(ids)))
+        count = (
+            (await self._queue.state(now())).counts["failed"]
+            if ids is None
+            else len(set(_checked(ids)))
+        )
         async with self._room(count) as queued:
             queued += await self._queue.retry(ids)
         return queued
@@ -142,7 +165,11 @@ class Jobs:
         return dropped
 
     async def extract(
-        self, since: datetime | None = None, *, dry_run: bool = True, progress: Progress | None = None
+        self,
+        since: datetime | None = None,
+        *,
+        dry_run: bool = True,
+        progress: Progress | None = None,
     ) -> Extracted:
         """Have a command read the turns that nothing has read; what is done is not read again.
 
@@ -161,7 +188,9 @@ class Jobs:
         estimated = sum(estimate(math.ceil(characters / _CHARACTERS_A_TOKEN), group))
         unset = "" if reader else f"is not 'command' for {self._name}: {HOW_TO_SET}"
         if dry_run:
-            return Extracted(True, turns, 0, 0, 0, turns, estimated, unset and f"extractor.mode {unset}")
+            return Extracted(
+                True, turns, 0, 0, 0, turns, estimated, unset and f"extractor.mode {unset}"
+            )
         if reader is None:
             raise InvalidRequest("extractor.mode", unset)
         if not turns:
@@ -181,14 +210,22 @@ class Jobs:
         found, why = Readings(0, 0, 0, 0), ""
         while not why and (ids := await self._read_later(since)):
             hurry()
-            while told and (last := await self._queue.readings(ids[0], ids[-1])).waiting and not why:
+            while (
+                told and (last := await self._queue.readings(ids[0], ids[-1])).waiting and not why
+            ):
                 told(found.read + last.read)
                 await asyncio.sleep(_LOOK_S)
                 paused_until = await self._costs.paused_until()
-                why = f"today's budget is spent; it goes on by itself at {iso(paused_until)}" if paused_until else ""
+                why = (
+                    f"today's budget is spent; it goes on by itself at {iso(paused_until)}"
+                    if paused_until
+                    else ""
+                )
                 why = why or "; ".join(self._worker.waits_for)
             last = await self._queue.readings(ids[0], ids[-1])
-            found = Readings(found.read + last.read, found.facts + last.facts, found.dropped + last.dropped, 0)
+            found = Readings(
+                found.read + last.read, found.facts + last.facts, found.dropped + last.dropped, 0
+            )
         return found, why
 
     async def _read_later(self, since: datetime | None) -> list[int]:
@@ -225,7 +262,9 @@ class Jobs:
         return IngestionStats(
             **state.counts,
             index_lag=await self._journal.dirty_count(),
-            oldest_s=max(0.0, (moment - state.oldest_at).total_seconds()) if state.oldest_at else 0.0,
+            oldest_s=max(0.0, (moment - state.oldest_at).total_seconds())
+            if state.oldest_at
+            else 0.0,
             stalled_s=stalled_s(state, self._worker.started_at, moment),
             window_s=window_s,
             attempts=state.attempts,

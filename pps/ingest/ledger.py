@@ -63,7 +63,10 @@ class Bookkeeper:
 
         What differs in one look only was being written.
         """
-        damage = [f"{self._journal.path.name} is damaged ({one}): {_DAMAGED}" for one in await self._journal.damage()]
+        damage = [
+            f"{self._journal.path.name} is damaged ({one}): {_DAMAGED}"
+            for one in await self._journal.damage()
+        ]
         compared, waiting = await self._look()
         for _ in range(_LOOKS - 1):
             if not any(one.missing or one.extra for one in compared):
@@ -114,7 +117,9 @@ class Bookkeeper:
             held.append({**vectors, "nodes": vectors.get("nodes", 0) + later, "episodes": sources})
         # current and past facts count as one
         found = [{**one, "facts": one.get("facts", 0) + one.get("past_facts", 0)} for one in held]
-        return any(one.get(collection, 0) < least for one in found for collection, least in wanted.items())
+        return any(
+            one.get(collection, 0) < least for one in found for collection, least in wanted.items()
+        )
 
     async def repair(self) -> int:
         """Compare what the indexes hold with the truth and mark what differs; return how many ids differ."""
@@ -150,7 +155,11 @@ class Bookkeeper:
         held: tuple[set[str], set[str]] = (set(), set())
         states = self._journal.vector_states
         later = (
-            await states.without() if kind == "node" else await states.sources() if kind == "episode" else set[str]()
+            await states.without()
+            if kind == "node"
+            else await states.sources()
+            if kind == "episode"
+            else set[str]()
         )
         for collection in COLLECTIONS[kind]:
             vectors, text = await self._indexes.owners(collection)
@@ -169,15 +178,34 @@ class Bookkeeper:
         parked = await queue.turns_in("failed") | await queue.turns_in("dropped")
         true = await self._truth()
         compared = [
-            _Compared("turns done and episodes of the graph", done, await self._episodes(), open_ | parked | dirty),
-            _Compared("nodes of the graph and filter columns", true["node"], await journal.mirrored("node"), dirty),
-            _Compared("facts of the graph and filter columns", true["fact"], await journal.mirrored("fact"), dirty),
+            _Compared(
+                "turns done and episodes of the graph",
+                done,
+                await self._episodes(),
+                open_ | parked | dirty,
+            ),
+            _Compared(
+                "nodes of the graph and filter columns",
+                true["node"],
+                await journal.mirrored("node"),
+                dirty,
+            ),
+            _Compared(
+                "facts of the graph and filter columns",
+                true["fact"],
+                await journal.mirrored("fact"),
+                dirty,
+            ),
         ]
         for kind, expected in true.items():
             text, vectors = await self._held(kind)
-            compared.append(_Compared(f"{_WORDS[kind]} and text index", expected, text, dirty | open_))
+            compared.append(
+                _Compared(f"{_WORDS[kind]} and text index", expected, text, dirty | open_)
+            )
             if self._indexes.has_vectors:
-                compared.append(_Compared(f"{_WORDS[kind]} and vector index", expected, vectors, dirty | open_))
+                compared.append(
+                    _Compared(f"{_WORDS[kind]} and vector index", expected, vectors, dirty | open_)
+                )
         return compared, len(dirty | open_)
 
     async def _episodes(self) -> set[str]:
@@ -210,7 +238,10 @@ class Bookkeeper:
             for file in await asyncio.to_thread(lambda: sorted(data.glob("*.wal.damaged*")))
         ]
         absent = await self._missing() if self._missing else ()
-        return (*notes, *(f"Neo4j lacks {one}; the next start of {self._name} makes it" for one in absent))
+        return (
+            *notes,
+            *(f"Neo4j lacks {one}; the next start of {self._name} makes it" for one in absent),
+        )
 
 
 def _lasting(before: _Compared, now: _Compared) -> _Compared:
@@ -221,4 +252,11 @@ def _lasting(before: _Compared, now: _Compared) -> _Compared:
 
 def _agreement(one: _Compared) -> Agreement:
     samples = sorted(one.missing | one.extra)[:_SAMPLES]
-    return Agreement(one.what, len(one.expected), len(one.found), len(one.missing), len(one.extra), tuple(samples))
+    return Agreement(
+        one.what,
+        len(one.expected),
+        len(one.found),
+        len(one.missing),
+        len(one.extra),
+        tuple(samples),
+    )

@@ -80,7 +80,11 @@ def moment(value: JSON) -> datetime | None:
 
 def string(value: object) -> str:
     """Return a text, or an empty one when the value is something else; a lone surrogate becomes U+FFFD."""
-    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace") if isinstance(value, str) else ""
+    return (
+        value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if isinstance(value, str)
+        else ""
+    )
 
 
 def _sequence(value: object) -> Sequence[JSON]:

@@ -134,7 +134,13 @@ class Breaker:
 
     def succeeded(self) -> None:
         """Note an answer: it is closed, and who waited for that is told."""
-        was_open, self._failures, self._opened, self._trying, self.why = bool(self._opened), 0, 0, None, ""
+        was_open, self._failures, self._opened, self._trying, self.why = (
+            bool(self._opened),
+            0,
+            0,
+            None,
+            "",
+        )
         if was_open:
             for listener in list(self._listeners):
                 listener()
@@ -170,7 +176,9 @@ class Breakers:
 
     def with_own(self, names: Iterable[Provider], policy: RetryPolicy, failures: int) -> Breakers:
         """Return the same with other breakers for what is one entity's own, as an embedded store is."""
-        own: dict[Provider, Breaker] = {name: Breaker(name, policy, failures, shared=False) for name in names}
+        own: dict[Provider, Breaker] = {
+            name: Breaker(name, policy, failures, shared=False) for name in names
+        }
         return Breakers({**self.by_provider, **own})
 
     def claim(self, needed: Sequence[Provider], who: object) -> Breaker | None:

@@ -36,7 +36,9 @@ def record_id(group: str, turn: str) -> str:
     return stable_id(group, "record", turn)
 
 
-def plan_record(batch: Batch, turn: Turn, draft: RecordDraft, links: Sequence[str], outcome: TurnOutcome) -> str:
+def plan_record(
+    batch: Batch, turn: Turn, draft: RecordDraft, links: Sequence[str], outcome: TurnOutcome
+) -> str:
     """Plan a turn's record with its parent and links into the batch; return its uuid."""
     uuid = batch.records.get(turn.uuid) or _place(batch, turn, draft)
     known = batch.known.get(uuid)
@@ -109,7 +111,10 @@ def _fact(batch: Batch, uuid: str, relation: RelationDraft, since: datetime, mak
     known = batch.fact(uuid)
     holds = known is not None and known.invalid_at is None
     kept: dict[str, JSON] = {"properties": relation.properties} if relation.properties else {}
-    names = [batch.known[end].name if end in batch.known else "" for end in (relation.source, relation.target)]
+    names = [
+        batch.known[end].name if end in batch.known else ""
+        for end in (relation.source, relation.target)
+    ]
     return Fact(
         uuid=uuid,
         subject=relation.source,
@@ -158,14 +163,19 @@ def typed_node(known: Node, tags: tuple[str, ...], draft: RecordDraft) -> Node:
     )
 
 
-def _node(batch: Batch, known: Node | None, uuid: str, title: str, turn: Turn, draft: RecordDraft) -> Node:
+def _node(
+    batch: Batch, known: Node | None, uuid: str, title: str, turn: Turn, draft: RecordDraft
+) -> Node:
     if draft.pack:
         return typed_node(known or Node(uuid, title, batch.at), turn.tags, draft)
     before: dict[str, JSON] = dict(known.attributes) if known else {}
     # A plain node that becomes a record keeps its tags; a record has those of its text.
     others = known.tags if known and uuid not in batch.record_nodes else ()
     tags = tuple(dict.fromkeys((*others, *turn.tags)))
-    source: dict[str, JSON] = {"source": turn.source, **({"source_ref": turn.source_ref} if turn.source_ref else {})}
+    source: dict[str, JSON] = {
+        "source": turn.source,
+        **({"source_ref": turn.source_ref} if turn.source_ref else {}),
+    }
     return Node(
         uuid=uuid,
         name=title,
@@ -178,7 +188,9 @@ def _node(batch: Batch, known: Node | None, uuid: str, title: str, turn: Turn, d
     )
 
 
-def _plan_links(batch: Batch, turn: Turn, uuid: str, links: Sequence[str], outcome: TurnOutcome) -> set[str]:
+def _plan_links(
+    batch: Batch, turn: Turn, uuid: str, links: Sequence[str], outcome: TurnOutcome
+) -> set[str]:
     targets: set[str] = set()
     for title in links:
         target = batch.node_named(title)
@@ -196,7 +208,9 @@ def _plan_parent(batch: Batch, turn: Turn, uuid: str, parent: str, outcome: Turn
         return
     target = parent if is_uuid(parent) and parent in batch.known else batch.node_named(parent)
     if target is None or target == uuid:
-        outcome.skipped.append(Skipped("parent", "no other record of this memory has that id or title"))
+        outcome.skipped.append(
+            Skipped("parent", "no other record of this memory has that id or title")
+        )
         return
     _, new = plan_relation(batch, RelationDraft(uuid, target, CHILD_OF), turn)
     outcome.edges += new
@@ -300,7 +314,9 @@ class Linker:
         batch.known = {node.uuid: node for node in nodes}
         batch.names = {folded: uuid for folded, uuid in names.items() if uuid in batch.known}
         batch.records = {turn: node for turn, node in records.items() if node in batch.known}
-        both = [(turn, name) for name, turn in rows if turn in batch.records and name in batch.names]
+        both = [
+            (turn, name) for name, turn in rows if turn in batch.records and name in batch.names
+        ]
         pairs = [(batch.records[turn], batch.names[name]) for turn, name in both]
         if pairs:
             stored = await self._client.facts_between(list(dict.fromkeys(pairs)))

@@ -48,7 +48,9 @@ class PassageVectors:
 
         Of ``soon``, texts of any length, the ``passages`` are asked for next: one call embeds them too.
         """
-        wanted = list(dict.fromkeys([*texts, *(part for parts in await self.split(soon) for part in parts)]))
+        wanted = list(
+            dict.fromkeys([*texts, *(part for parts in await self.split(soon) for part in parts)])
+        )
         found: dict[str, Vector] = {}
         missing = wanted
         while missing := self._missing(missing, found):
@@ -102,7 +104,9 @@ class PassageVectors:
     async def _call(self, texts: list[str]) -> dict[str, Vector]:
         try:
             rows = await asyncio.to_thread(self.embedder.embed_passages, texts)
-            found = {text: row.copy() for text, row in zip(texts, rows, strict=True)}  # a view would keep all rows
+            found = {
+                text: row.copy() for text, row in zip(texts, rows, strict=True)
+            }  # a view would keep all rows
             self._awaited.update(found)
         finally:
             for text in texts:

@@ -17,9 +17,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 _CAPITAL = r"[A-ZÀ-ÖØ-ÞŁŚŠŽĐĆČŞİ]"
-_NAME = (
-    rf"{_CAPITAL}[\w'&.-]*\w(?: (?:(?:of|de|da|do|del|la|las|los|van|von|der|the|and|&) )?{_CAPITAL}[\w'&-]*\w){{0,3}}"
-)
+_NAME = rf"{_CAPITAL}[\w'&.-]*\w(?: (?:(?:of|de|da|do|del|la|las|los|van|von|der|the|and|&) )?{_CAPITAL}[\w'&-]*\w){{0,3}}"
 _PERSON = rf"{_CAPITAL}[\w-]+(?: {_CAPITAL}[\w-]+){{0,2}}"
 _TITLED = rf"(?:(?:Mr|Mrs|Ms|Dr|Prof)\. )?{_PERSON}"
 _AS_ONE = re.compile(
@@ -162,7 +160,8 @@ CHOICE = re.compile(
     rf"|(?:switch|migrat)(?:ed|e)?(?: from {_NAME})? to) (?P<what>.+)"
 )
 ORDER = re.compile(
-    rf"^(?:please )?(?P<when>always|never) (?!give up|say never)(?P<what>(?:force-)?{_VERB}\b .+)", re.IGNORECASE
+    rf"^(?:please )?(?P<when>always|never) (?!give up|say never)(?P<what>(?:force-)?{_VERB}\b .+)",
+    re.IGNORECASE,
 )
 PLEASE = re.compile(r",?\s*(?:please|ok|okay|thanks|thank you)[.!]*$", re.IGNORECASE)
 KIN_LEAD = re.compile(rf"^[Mm]y (?:[a-z-]+ )?(?:{_OF_KIN}),? (?={_CAPITAL})({_PERSON})?", re.ASCII)
@@ -181,7 +180,9 @@ PETS = tuple(map(re.compile, (
     rf"{_MY_PET}(?:'s name)? (?:is|are)(?: called| named)? (?P<name>{_PERSON}(?:,? (?:and )?{_PERSON})*)(?=[.,!]|$)",
 )))  # fmt: skip
 
-PEOPLE = re.compile(r"(?:ian|ish|ese|ean|Dutch|French|Greek|German|American|Done|Sorry|Back|Jewish|Muslim)$")
+PEOPLE = re.compile(
+    r"(?:ian|ish|ese|ean|Dutch|French|Greek|German|American|Done|Sorry|Back|Jewish|Muslim)$"
+)
 _NO_NAMES = _words(
     """he she it they you we who what this that these those there here everyone everybody someone somebody anyone nobody
     people one mr mrs ms dr the a an my our your his her their its mom mum dad mother father sister brother monday
@@ -204,7 +205,9 @@ _PREPOSITIONS = _words("in on at for with from by about to of into")
 _BESIDE = re.compile(r"\s+(?:in|on|at|for|with|from|by|about|to)\s")
 _POINTING = _words("you your it that this there them him her me us these those its")
 _VAGUE = _words("making doing seeing being having trying getting using going things stuff people")
-_REASON = re.compile(r"[,.!;:]+(?:\s|$)|\s+(?:because|since|so that|which|who|but|and (?=[a-z]))\s*")
+_REASON = re.compile(
+    r"[,.!;:]+(?:\s|$)|\s+(?:because|since|so that|which|who|but|and (?=[a-z]))\s*"
+)
 _AND = re.compile(r",\s*(?:and\s+)?|\s+and\s+")
 _VERBS = re.compile(
     r"^(?:hate|love|like|am|is|are|was|go|went|do|have|has|want|need|try|get|got|can|makes?|feels?|often|always|usually"
@@ -275,7 +278,9 @@ def things(text: str) -> Iterator[str]:
         parts = parts[:1]
     only_doing = False
     for part in parts:
-        words = re.sub(r"^(?:an?|some) (?!lot\b|bit\b|few\b|little\b)|^a little (?=[A-Z])", "", part.strip())
+        words = re.sub(
+            r"^(?:an?|some) (?!lot\b|bit\b|few\b|little\b)|^a little (?=[A-Z])", "", part.strip()
+        )
         whole = _without_time(words)
         doing = re.match(r"[a-z]+ing\b", whole) is not None
         named = whole if doing else _BESIDE.split(whole, maxsplit=1)[0]
@@ -297,7 +302,9 @@ def _is_thing(words: str) -> bool:
 def planned(text: str) -> str:
     """Return what is planned, its date left out and its verb plain; empty without a date, or for nothing definite."""
     bare = _without_time(text)
-    words = re.sub(r"\s+(?:is|is scheduled|is planned)\s*$|^be\b.*", "", up_to_reason(bare).strip(" ,")).split()
+    words = re.sub(
+        r"\s+(?:is|is scheduled|is planned)\s*$|^be\b.*", "", up_to_reason(bare).strip(" ,")
+    ).split()
     if bare == text or not 1 <= len(words) <= 8:
         return ""
     words[0] = _DOING.get(words[0], words[0])
@@ -320,6 +327,10 @@ def up_to_reason(text: str) -> str:
 
 def _without_time(text: str) -> str:
     for phrase in reversed(phrases(text)):
-        before = re.sub(r"\s*\b(?:on|in|at|by|from|this|for|scheduled for|planned for)?\s*$", "", text[: phrase.start])
+        before = re.sub(
+            r"\s*\b(?:on|in|at|by|from|this|for|scheduled for|planned for)?\s*$",
+            "",
+            text[: phrase.start],
+        )
         text = f"{before} {text[phrase.end :].strip()}".strip()
     return text

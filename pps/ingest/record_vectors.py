@@ -74,7 +74,11 @@ class _Told:
 
     def docs(self) -> tuple[IndexDoc, IndexDoc]:
         """Return its entries, by name and by what it says, with the vectors that are there."""
-        node, at, title = self.node, micros(self.node.created_at), " · ".join((self.node.name, *self.node.aliases))
+        node, at, title = (
+            self.node,
+            micros(self.node.created_at),
+            " · ".join((self.node.name, *self.node.aliases)),
+        )
         keeps = self.priority != "none"
         return (
             IndexDoc("node", node.uuid, "nodes", self.text, title, at, keeps_vectors=keeps),
@@ -92,7 +96,9 @@ class RecordVectors:
         vectors: None when there is no model.
     """
 
-    def __init__(self, kinds: Kinds, journal: Journal, indexes: EntityIndexes, vectors: PassageVectors | None) -> None:
+    def __init__(
+        self, kinds: Kinds, journal: Journal, indexes: EntityIndexes, vectors: PassageVectors | None
+    ) -> None:
         self.kinds = kinds
         self._states = journal.vector_states
         self._indexes = indexes
@@ -116,7 +122,9 @@ class RecordVectors:
         now_made, states = list[_Told](), list[VectorState]()
         for one in told:
             if one.hash == one.state.hash or one.priority == "none":
-                states.append(VectorState(one.node.uuid, "" if one.priority == "none" else one.hash))
+                states.append(
+                    VectorState(one.node.uuid, "" if one.priority == "none" else one.hash)
+                )
             elif one.priority in AT_ONCE or one.node.uuid in self._taken:
                 now_made.append(one)
             else:
@@ -139,7 +147,9 @@ class RecordVectors:
     async def texts(self, records: Sequence[tuple[Node, str]]) -> list[tuple[IndexDoc, str]]:
         """Return the entries of records, each with the text that its vectors are of."""
         told = await self._told(records)
-        return [pair for one in told for pair in zip(one.docs(), (one.node.name, one.text), strict=True)]
+        return [
+            pair for one in told for pair in zip(one.docs(), (one.node.name, one.text), strict=True)
+        ]
 
     async def applied(self) -> None:
         """Note the vectors that are in the index now: before that they would be missed after a crash."""
@@ -200,9 +210,16 @@ class RecordVectors:
         if self._vectors is None or not before:
             return 0, []
         compared = [one for one in told if one.node.uuid in before]
-        rows = await asyncio.to_thread(_firsts, self._vectors.embedder, [one.text for one in compared])
+        rows = await asyncio.to_thread(
+            _firsts, self._vectors.embedder, [one.text for one in compared]
+        )
         changes = [
-            Drifted(one.node.uuid, one.node.kind, one.node.name, round(1 - float(before[one.node.uuid] @ row), 4))
+            Drifted(
+                one.node.uuid,
+                one.node.kind,
+                one.node.name,
+                round(1 - float(before[one.node.uuid] @ row), 4),
+            )
             for one, row in zip(compared, rows, strict=True)
         ]
         return len(compared), [one for one in changes if one.change > DRIFT]
@@ -212,7 +229,11 @@ class RecordVectors:
         states = await self._states.of([node.uuid for node, _ in records])
         held = set[str]()
         if self._vectors is not None and states:
-            held = set(await self._indexes.vectors("records", [uuid for uuid, one in states.items() if one.hash]))
+            held = set(
+                await self._indexes.vectors(
+                    "records", [uuid for uuid, one in states.items() if one.hash]
+                )
+            )
         told: list[_Told] = []
         for node, summary in records:
             kind, state = self.kinds.kind(node.kind), states.get(node.uuid, VectorState(node.uuid))
@@ -226,22 +247,31 @@ class RecordVectors:
         self, vectors: PassageVectors, told: Sequence[_Told]
     ) -> tuple[dict[tuple[str, str], _Passages], list[VectorState]]:
         """Return passages and vectors by collection and owner, and what became of those that failed."""
-        fresh, again = [one for one in told if not one.state.failures], [one for one in told if one.state.failures]
+        fresh, again = (
+            [one for one in told if not one.state.failures],
+            [one for one in told if one.state.failures],
+        )
         found: dict[tuple[str, str], _Passages] = {}
         failed: list[VectorState] = []
         groups = [*([fresh] if fresh else []), *([one] for one in again)]
         away: ModelError | None = None
-        for group in groups:  # one that failed before goes alone: it may be what the others failed for
+        for (
+            group
+        ) in groups:  # one that failed before goes alone: it may be what the others failed for
             try:
                 if away:
                     raise away
-                parts = await vectors.passages([text for one in group for text in (one.node.name, one.text)])
+                parts = await vectors.passages(
+                    [text for one in group for text in (one.node.name, one.text)]
+                )
             except ModelError as error:
                 away = None if isinstance(error, ModelOutputInvalid) else error
                 failed += [_failed(one.state, error) for one in group]
                 continue
             for number, one in enumerate(group):
-                found["nodes", one.node.uuid], found["records", one.node.uuid] = parts[2 * number : 2 * number + 2]
+                found["nodes", one.node.uuid], found["records", one.node.uuid] = parts[
+                    2 * number : 2 * number + 2
+                ]
         return found, failed
 
 
@@ -252,8 +282,12 @@ def _firsts(embedder: Embedder, texts: Sequence[str]) -> Matrix:
 
 def _failed(state: VectorState, error: ModelError) -> VectorState:
     failures = min(state.failures, len(BACKOFF_S)) + 1
-    again = now() + timedelta(seconds=BACKOFF_S[failures - 1]) if failures <= len(BACKOFF_S) else None
-    return replace(state, due=again, failures=failures, error=f"{error.code}: {error.message}"[:_LONGEST_ERROR])
+    again = (
+        now() + timedelta(seconds=BACKOFF_S[failures - 1]) if failures <= len(BACKOFF_S) else None
+    )
+    return replace(
+        state, due=again, failures=failures, error=f"{error.code}: {error.message}"[:_LONGEST_ERROR]
+    )
 
 
 def _said(value: JSON) -> str:

@@ -16,7 +16,15 @@ from pps.core.record_values import Relation
 from pps.core.text import normalise
 from pps.core.time import now, utc
 from pps.core.values import JSON, EventReceipt, RecordDraft, Related, RelationDraft, Skipped
-from pps.ingest.drafts import Automatic, Extraction, TextOptions, check_words, classify, drafted, title_of
+from pps.ingest.drafts import (
+    Automatic,
+    Extraction,
+    TextOptions,
+    check_words,
+    classify,
+    drafted,
+    title_of,
+)
 from pps.ingest.duplicates import Merging
 from pps.ingest.linking import relation_id
 from pps.ingest.redact import KeyedRedactor
@@ -51,7 +59,11 @@ class EventOptions(TextOptions, total=False):
 
 
 def make_event(
-    content: str, options: EventOptions, extraction: Extraction, redactor: KeyedRedactor, automatic: Automatic
+    content: str,
+    options: EventOptions,
+    extraction: Extraction,
+    redactor: KeyedRedactor,
+    automatic: Automatic,
 ) -> tuple[TurnDraft, JobPayload]:
     """Return the journal's draft of an event and its job, without secrets.
 
@@ -82,7 +94,9 @@ def make_event(
         attributes["project_path"] = redactor.text(path)
     parent = redactor.text(options.get("parent_node_id", ""))
     record = RecordDraft(title or title_of(draft.content), kind, parent, attributes)
-    return draft, JobPayload(extraction=extraction, record=record, links=automatic.links_of(draft.content))
+    return draft, JobPayload(
+        extraction=extraction, record=record, links=automatic.links_of(draft.content)
+    )
 
 
 def check_relations(relations: Sequence[RelationDraft]) -> None:
@@ -109,7 +123,12 @@ class Records(Revisions):
         self.merging = merging
 
     async def add_event(
-        self, content: str, *, wait: Wait = "done", timeout_s: float | None = None, **options: Unpack[EventOptions]
+        self,
+        content: str,
+        *,
+        wait: Wait = "done",
+        timeout_s: float | None = None,
+        **options: Unpack[EventOptions],
     ) -> EventReceipt:
         """Keep an event as a record with its source.
 
@@ -126,7 +145,11 @@ class Records(Revisions):
         return (await self.add_events([(content, options)], wait=wait, timeout_s=timeout_s))[0]
 
     async def add_events(
-        self, events: Sequence[tuple[str, EventOptions]], *, wait: Wait = "done", timeout_s: float | None = None
+        self,
+        events: Sequence[tuple[str, EventOptions]],
+        *,
+        wait: Wait = "done",
+        timeout_s: float | None = None,
     ) -> list[EventReceipt]:
         """Keep 1 to 500 events in one transaction, in their order: all are on disk when it returns, or none is.
 
@@ -157,7 +180,9 @@ class Records(Revisions):
             for one, (_, payload), redactor in zip(appended, drafts, redactors, strict=True)
         ]
 
-    async def relate(self, relations: Sequence[RelationDraft], *, created_by: str = "agent") -> Related:
+    async def relate(
+        self, relations: Sequence[RelationDraft], *, created_by: str = "agent"
+    ) -> Related:
         """Make 1 to 500 typed relations between nodes that are there; made again, only their weights change.
 
         Args:
@@ -174,10 +199,14 @@ class Records(Revisions):
         check_relations(relations)
         bounds.check_length("created_by", created_by, 1, 200)
         redactor = self._parts.redactor()
-        redactor.labels({one.relation_type: f"relations[{n}].relation_type" for n, one in enumerate(relations)})
+        redactor.labels(
+            {one.relation_type: f"relations[{n}].relation_type" for n, one in enumerate(relations)}
+        )
         created_by = redactor.text(created_by)
         async with self._parts.worker.held():  # an end may be forgotten or merged away until then
-            made = await self._parts.journal.typed.write(partial(self._related, relations=relations, maker=created_by))
+            made = await self._parts.journal.typed.write(
+                partial(self._related, relations=relations, maker=created_by)
+            )
             await self._parts.pipeline.project_relations()
         return made
 
@@ -208,9 +237,13 @@ class Records(Revisions):
             return f"source: is a {kind}, whose relations record_relate makes and checks"
         return ""
 
-    async def _ended_within(self, jobs: Sequence[int], timeout_s: float | None) -> Mapping[int, Job]:
+    async def _ended_within(
+        self, jobs: Sequence[int], timeout_s: float | None
+    ) -> Mapping[int, Job]:
         """Return the jobs that ended within the time."""
-        waits = {number: asyncio.create_task(self._parts.worker.wait_for(number)) for number in jobs}
+        waits = {
+            number: asyncio.create_task(self._parts.worker.wait_for(number)) for number in jobs
+        }
         if not waits:
             return {}
         try:
@@ -223,7 +256,11 @@ class Records(Revisions):
 
 def _receipt(appended: Appended, payload: JobPayload, job: Job | None, node: str) -> EventReceipt:
     receipt = receipt_of(appended.turn, payload, job, (appended.job_id, node))
-    return replace(receipt, state="duplicate") if appended.duplicate and receipt.state != "failed" else receipt
+    return (
+        replace(receipt, state="duplicate")
+        if appended.duplicate and receipt.state != "failed"
+        else receipt
+    )
 
 
 def _only(nodes: Sequence[str]) -> str:

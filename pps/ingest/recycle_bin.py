@@ -137,7 +137,11 @@ class RecycleBin:
 
     async def turns_of(self, sessions: Collection[str]) -> list[str]:
         """Return the turns of some sessions that the bin holds."""
-        rows = [row for one in await self._journal.bin.list(now()) for row in _load(one).rows.get("turns", ())]
+        rows = [
+            row
+            for one in await self._journal.bin.list(now())
+            for row in _load(one).rows.get("turns", ())
+        ]
         return [str(row["uuid"]) for row in rows if row["session"] in sessions]
 
     async def taken(self, plan: Plan, softly: Softly) -> Binned:
@@ -145,8 +149,13 @@ class RecycleBin:
         client, journal = self._client, self._journal
         facts = await client.facts([*plan.facts, *plan.weakened])
         mentions = _pairs(await client.mentioned_nodes(plan.turns))
-        mentions += [(turn, node) for node, turn in _pairs(await client.episodes_of_nodes(plan.nodes))]
-        needed = [*(end for one in facts for end in (one.subject, one.object)), *(node for _, node in mentions)]
+        mentions += [
+            (turn, node) for node, turn in _pairs(await client.episodes_of_nodes(plan.nodes))
+        ]
+        needed = [
+            *(end for one in facts for end in (one.subject, one.object)),
+            *(node for _, node in mentions),
+        ]
         nodes = await client.nodes(list(dict.fromkeys([*plan.nodes, *plan.stripped, *needed])))
         vectors = await self._indexer.known_vectors(nodes, facts, await journal.turns(plan.turns))
         anchors = [await self._anchors.kept(slug) for slug in plan.anchors]
@@ -177,7 +186,9 @@ class RecycleBin:
         if gone != wanted:
             rows = await self._journal.bin.holding(gone)
         left = [(row, None if row.id in wanted else _erased(_load(row), gone)) for row in rows]
-        return [_kept(row, content) if content else replace(row, content="") for row, content in left]
+        return [
+            _kept(row, content) if content else replace(row, content="") for row, content in left
+        ]
 
     async def restore(self, row: Binned) -> Restored:
         """Put back what a row holds. Once begun it is carried through, at the next start if need be.
@@ -188,7 +199,9 @@ class RecycleBin:
         content = _load(row)
         if later := await self._later(row, content):
             more = ", ".join(one.id for one in later)
-            raise InvalidRequest("id", f"what belongs to it was forgotten later: restore that first ({more})")
+            raise InvalidRequest(
+                "id", f"what belongs to it was forgotten later: restore that first ({more})"
+            )
         await self._journal.bin.begin(row.id)
         return await self._put_back(row)
 
@@ -200,18 +213,28 @@ class RecycleBin:
     async def _later(self, row: Binned, content: _Content) -> list[Binned]:
         """Return the rows that hold, as asked for, what a row needs and what is not there."""
         client, journal, plan = self._client, self._journal, content.plan
-        turns = {one for fact in content.facts for one in fact.episodes} | {turn for turn, _ in content.mentions}
+        turns = {one for fact in content.facts for one in fact.episodes} | {
+            turn for turn, _ in content.mentions
+        }
         there = {turn.uuid for turn in await journal.turns([*turns])} | {*plan.turns, *plan.asked}
         nodes = {end for fact in content.facts for end in (fact.subject, fact.object)}
         nodes |= {node for _, node in content.mentions} | {*plan.stripped}
-        nodes |= {str(one[end]) for one in content.rows.get("record_relations", ()) for end in ("source", "target")}
+        nodes |= {
+            str(one[end])
+            for one in content.rows.get("record_relations", ())
+            for end in ("source", "target")
+        }
         there |= {node.uuid for node in await client.nodes([*nodes])}
         facts = {fact.uuid for fact in content.facts}
         there |= {fact.uuid for fact in await client.facts([*facts])}
         needed = nodes | facts | {turn for turn, _ in content.mentions}
         needed.update(*(fact.episodes for fact in content.facts if there.isdisjoint(fact.episodes)))
         missing = needed - there
-        return [one for one in await journal.bin.holding(missing) if one.id != row.id and missing & {*one.asked}]
+        return [
+            one
+            for one in await journal.bin.holding(missing)
+            if one.id != row.id and missing & {*one.asked}
+        ]
 
     async def _put_back(self, row: Binned) -> Restored:
         client, journal, content = self._client, self._journal, _load(row)
@@ -220,15 +243,25 @@ class RecycleBin:
         nodes = await self._lacking(content, facts)
         mentioned = dict.fromkeys(node for _, node in content.mentions)
         changes = [
-            *(Change("node", node) for node in dict.fromkeys([*mentioned, *(one.uuid for one in nodes)])),
+            *(
+                Change("node", node)
+                for node in dict.fromkeys([*mentioned, *(one.uuid for one in nodes)])
+            ),
             *(Change("fact", one.uuid) for one in facts),
-            *(Change("episode", one) for one in dict.fromkeys([*plan.turns, *(e for f in facts for e in f.episodes)])),
+            *(
+                Change("episode", one)
+                for one in dict.fromkeys([*plan.turns, *(e for f in facts for e in f.episodes)])
+            ),
         ]
         await journal.bin.put_back(content.rows, changes)
         journal.typed.touch()
         vectors = await self._vectors(content)
-        await client.save_nodes(nodes, {one.uuid: vectors[one.name] for one in nodes if one.name in vectors})
-        await client.save_facts(facts, {one.uuid: vectors[one.text] for one in facts if one.text in vectors})
+        await client.save_nodes(
+            nodes, {one.uuid: vectors[one.name] for one in nodes if one.name in vectors}
+        )
+        await client.save_facts(
+            facts, {one.uuid: vectors[one.text] for one in facts if one.text in vectors}
+        )
         there = {one.uuid for one in await client.episodes([one.uuid for one in content.episodes])}
         await client.save_episodes([one for one in content.episodes if one.uuid not in there])
         turns = {turn.uuid for turn in await journal.turns([turn for turn, _ in content.mentions])}
@@ -248,31 +281,49 @@ class RecycleBin:
 
     async def _supported(self, content: _Content) -> list[Fact]:
         """Return facts with the supports that there are; those that are there get back the ones that they lost."""
-        here = {fact.uuid: fact for fact in await self._client.facts([fact.uuid for fact in content.facts])}
+        here = {
+            fact.uuid: fact
+            for fact in await self._client.facts([fact.uuid for fact in content.facts])
+        }
         told = {turn for fact in (*content.facts, *here.values()) for turn in fact.episodes}
         order = {turn.uuid: turn.seq for turn in await self._journal.turns([*told])}
         order |= {str(row["uuid"]): int(row["seq"] or 0) for row in content.rows.get("turns", ())}
         found: list[Fact] = []
         for fact in content.facts:
             known = here.get(fact.uuid, fact)
-            kept = [turn for turn in fact.episodes if turn in content.plan.turns or turn in known.episodes]
+            kept = [
+                turn
+                for turn in fact.episodes
+                if turn in content.plan.turns or turn in known.episodes
+            ]
             if more := set(known.episodes) - set(kept):
                 kept = sorted(more.union(kept), key=lambda turn: order.get(turn, 0))
             one = replace(known, episodes=tuple(turn for turn in kept if turn in order))
             # The first of its texts gives it a day when it is indexed.
-            found.append(replace(one, valid_at=None) if is_undated(self._client.entity.group, one) else one)
+            found.append(
+                replace(one, valid_at=None) if is_undated(self._client.entity.group, one) else one
+            )
         return found
 
     async def _lacking(self, content: _Content, facts: Sequence[Fact]) -> list[Node]:
         """Return the nodes that are not there and come back, and those that were made plain."""
         plan = content.plan
-        here = {node.uuid: node for node in await self._client.nodes([node.uuid for node in content.nodes])}
+        here = {
+            node.uuid: node
+            for node in await self._client.nodes([node.uuid for node in content.nodes])
+        }
         wanted = {*plan.asked, *(end for fact in facts for end in (fact.subject, fact.object))}
         wanted.update(node for _, node in content.mentions)
         plain = {
-            one for one, node in here.items() if one in plan.stripped and (node.kind, node.summary) == ("Thing", "")
+            one
+            for one, node in here.items()
+            if one in plan.stripped and (node.kind, node.summary) == ("Thing", "")
         }
-        return [one for one in content.nodes if one.uuid in plain or (one.uuid in wanted and one.uuid not in here)]
+        return [
+            one
+            for one in content.nodes
+            if one.uuid in plain or (one.uuid in wanted and one.uuid not in here)
+        ]
 
     async def _vectors(self, content: _Content) -> dict[str, Vector]:
         """Have the vectors at hand that the indexes will ask for: those that were kept, and those of the neighbours."""
@@ -300,8 +351,12 @@ def _erased(content: _Content, gone: set[str]) -> _Content | None:
     for record in content.rows.get("records", ()):  # a record and its source are one thing
         pair = {str(record["turn"]), str(record["node"])}
         gone = gone | pair if pair & gone else gone
-    lost = [fact for fact in content.facts if gone.intersection((fact.uuid, fact.subject, fact.object))]
-    told = {turn for fact in lost for turn in fact.episodes} | {turn for turn, node in content.mentions if node in gone}
+    lost = [
+        fact for fact in content.facts if gone.intersection((fact.uuid, fact.subject, fact.object))
+    ]
+    told = {turn for fact in lost for turn in fact.episodes} | {
+        turn for turn, node in content.mentions if node in gone
+    }
     kept = [fact for fact in content.facts if fact not in lost]
     facts = [
         replace(fact, episodes=tuple(turn for turn in fact.episodes if turn not in gone))
@@ -316,8 +371,21 @@ def _erased(content: _Content, gone: set[str]) -> _Content | None:
     needed = {*plan.asked, *plan.stripped, *(node for _, node in mentions)}
     needed.update(end for fact in facts for end in (fact.subject, fact.object))
     nodes = tuple(one for one in content.nodes if one.uuid in needed - gone)
-    gone = gone | {*plan.facts} - {one.uuid for one in facts} | {*plan.nodes} - {one.uuid for one in nodes}
-    ids = (plan.turns, plan.facts, plan.weakened, plan.nodes, plan.anchors, plan.stripped, plan.asked, plan.told)
+    gone = (
+        gone
+        | {*plan.facts} - {one.uuid for one in facts}
+        | {*plan.nodes} - {one.uuid for one in nodes}
+    )
+    ids = (
+        plan.turns,
+        plan.facts,
+        plan.weakened,
+        plan.nodes,
+        plan.anchors,
+        plan.stripped,
+        plan.asked,
+        plan.told,
+    )
     left = Plan(*(tuple(one for one in some if one not in gone) for some in ids))
     if not left.asked:
         return None
@@ -340,8 +408,15 @@ def _erased(content: _Content, gone: set[str]) -> _Content | None:
 def _kept(row: Binned, content: _Content) -> Binned:
     plan = content.plan
     pairs = (*content.mentions, *((fact.subject, fact.object) for fact in content.facts))
-    ids = [*plan.asked, *plan.turns, *(one.uuid for one in (*content.nodes, *content.facts)), *content.given]
-    ids += [one for pair in pairs for one in pair] + [turn for fact in content.facts for turn in fact.episodes]
+    ids = [
+        *plan.asked,
+        *plan.turns,
+        *(one.uuid for one in (*content.nodes, *content.facts)),
+        *content.given,
+    ]
+    ids += [one for pair in pairs for one in pair] + [
+        turn for fact in content.facts for turn in fact.episodes
+    ]
     text = _CONTENT.dump_json(content).decode()
     return replace(row, asked=plan.asked, ids=tuple(dict.fromkeys(ids)), content=text)
 
@@ -353,7 +428,9 @@ def _load(row: Binned) -> _Content:
 def _said(row: Binned, until: datetime) -> Restorable:
     content = _load(row)
     plan = content.plan
-    names = {node.uuid: node.name for node in content.nodes} | {fact.uuid: fact.text for fact in content.facts}
+    names = {node.uuid: node.name for node in content.nodes} | {
+        fact.uuid: fact.text for fact in content.facts
+    }
     names |= {str(turn["uuid"]): str(turn["content"]) for turn in content.rows.get("turns", ())}
     shown = tuple(first_line(names.get(one, one), _LABEL) for one in plan.asked[:_SHOWN])
     counts = len(plan.turns), len(plan.facts), len(plan.nodes), len(plan.anchors)

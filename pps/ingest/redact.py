@@ -47,7 +47,11 @@ def whole(text: str, at: int) -> int:
 
     Half a secret is known as none: what is cut before it is redacted must be cut beside it.
     """
-    return next((start for start, end in spans(text) if start < at < end), at) if len(text) > at else at
+    return (
+        next((start for start, end in spans(text) if start < at < end), at)
+        if len(text) > at
+        else at
+    )
 
 
 def clipped(text: str, most: int, end: str = "…") -> str:
@@ -109,7 +113,9 @@ class Redactor:
     def label(self, field: str, label: str) -> None:
         """Raise InvalidRequest when a label holds a secret: a marker is no label."""
         if self.text(label) != label:
-            raise InvalidRequest(field, "holds what looks like a secret, and it is kept as it is: name it without")
+            raise InvalidRequest(
+                field, "holds what looks like a secret, and it is kept as it is: name it without"
+            )
 
     def attributes(self, attributes: Mapping[str, JSON]) -> dict[str, JSON]:
         """Return attributes without secrets, in names and values, also what only its name shows to be one."""
@@ -121,13 +127,23 @@ class Redactor:
         return tuple(map(self._node, nodes))
 
     def _node(self, node: NodeDraft) -> NodeDraft:
-        name, summary, aliases = self.text(node.name), self.text(node.summary), self.texts(node.aliases)
+        name, summary, aliases = (
+            self.text(node.name),
+            self.text(node.summary),
+            self.texts(node.aliases),
+        )
         tags, attributes = self.tags(node.tags), self.attributes(node.attributes)
-        return replace(node, name=name, summary=summary, aliases=aliases, tags=tags, attributes=attributes)
+        return replace(
+            node, name=name, summary=summary, aliases=aliases, tags=tags, attributes=attributes
+        )
 
     def facts(self, facts: Sequence[FactDraft]) -> tuple[FactDraft, ...]:
         """Return facts without secrets, texts of those to replace too; InvalidRequest when a relation holds one."""
-        return tuple(self._fact(fact, at) for at, fact in enumerate(facts)) if self._on else tuple(facts)
+        return (
+            tuple(self._fact(fact, at) for at, fact in enumerate(facts))
+            if self._on
+            else tuple(facts)
+        )
 
     def _fact(self, fact: FactDraft, at: int) -> FactDraft:
         if _is_clean((fact.subject, fact.relation, fact.object, fact.text, *fact.invalidates)):
@@ -179,7 +195,9 @@ class KeyedRedactor(Redactor):
         return self.text(text), *map(self.identifier, identifiers)
 
     def _digest(self, secret: str) -> str:
-        return hmac.new(self._key, secret.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()[:_DIGITS]
+        return hmac.new(
+            self._key, secret.encode("utf-8", "surrogatepass"), hashlib.sha256
+        ).hexdigest()[:_DIGITS]
 
 
 def _is_clean(texts: Sequence[str]) -> bool:

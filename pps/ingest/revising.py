@@ -88,7 +88,12 @@ class Revisions:
         self._actor = ""
 
     async def update(
-        self, id: str, *, wait: Wait = "done", timeout_s: float | None = None, **changes: Unpack[Changes]
+        self,
+        id: str,
+        *,
+        wait: Wait = "done",
+        timeout_s: float | None = None,
+        **changes: Unpack[Changes],
     ) -> EventReceipt:
         """Change a record or a turn; what it was stays as a version. Nothing to change makes no version.
 
@@ -100,7 +105,9 @@ class Revisions:
             InvalidRequest: A bound is broken, nothing is given, or it is a node without a text of its own.
         """
         if not changes.keys() - {"actor"}:
-            raise InvalidRequest("content", "give a content, title, kind, tags or metadata to change")
+            raise InvalidRequest(
+                "content", "give a content, title, kind, tags or metadata to change"
+            )
         _check(changes)
         self._parts.kinds.check_free("kind", changes.get("kind", ""))
         redactor = self._parts.redactor()
@@ -109,13 +116,21 @@ class Revisions:
         def updated(before: Text) -> Text:
             _check_free(before)
             given = tuple(clean["tags"]) if "tags" in clean else _given(before)
-            return self._text(before, clean.get("content", before.content), given, _record(before, clean))
+            return self._text(
+                before, clean.get("content", before.content), given, _record(before, clean)
+            )
 
         actor = redactor.text(changes.get("actor", ""))
         return await self._revised((id, "modified", actor, updated), wait, timeout_s, redactor)
 
     async def append(
-        self, id: str, content: str, *, actor: str = "", wait: Wait = "done", timeout_s: float | None = None
+        self,
+        id: str,
+        content: str,
+        *,
+        actor: str = "",
+        wait: Wait = "done",
+        timeout_s: float | None = None,
     ) -> EventReceipt:
         """Add a paragraph to the text of a record or a turn; what it was stays as a version.
 
@@ -131,7 +146,9 @@ class Revisions:
             whole = before.content.rstrip("\n") + _GAP + paragraph
             return self._text(before, whole, _given(before), before.payload.record)
 
-        return await self._revised((id, "appended", redactor.text(actor), longer), wait, timeout_s, redactor)
+        return await self._revised(
+            (id, "appended", redactor.text(actor), longer), wait, timeout_s, redactor
+        )
 
     async def texts(self, nodes: Sequence[str]) -> dict[str, Turn]:
         """Return record → the turn whose text it is, of those ids that are this entity's records."""
@@ -153,17 +170,25 @@ class Revisions:
         return await asyncio.to_thread(_entries, versions, limit)
 
     async def _revised(
-        self, what: tuple[str, ChangeType, str, Rework], wait: Wait, timeout_s: float | None, redactor: Redactor
+        self,
+        what: tuple[str, ChangeType, str, Rework],
+        wait: Wait,
+        timeout_s: float | None,
+        redactor: Redactor,
     ) -> EventReceipt:
         started = clock.perf_counter()
         id_, change, actor, rework = what
         turn = await self._turn(id_)
-        revised = await self._when_idle(partial(self._parts.intake.revise, turn, change, actor, rework))
+        revised = await self._when_idle(
+            partial(self._parts.intake.revise, turn, change, actor, rework)
+        )
         job = await self._parts.worker.ended(revised.job_id, timeout_s) if wait == "done" else None
         node = (await self._parts.journal.records.of_turns([turn])).get(turn, "")
         receipt = receipt_of(revised.turn, revised.payload, job, (revised.job_id, node))
         took_ms = (clock.perf_counter() - started) * 1000
-        return replace(receipt, version=revised.version, redacted=redactor.count, duration_ms=took_ms)
+        return replace(
+            receipt, version=revised.version, redacted=redactor.count, duration_ms=took_ms
+        )
 
     async def _when_idle(self, revise: Callable[[], Awaitable[T]]) -> T:
         """Change texts; while the job of one is in hand, wait for that."""
@@ -182,14 +207,20 @@ class Revisions:
         if source or await self._parts.journal.turn(id):
             return source or id
         if await self._parts.client.nodes([id]):
-            raise InvalidRequest("id", "is a node without a text of its own; turns say what is known of it")
+            raise InvalidRequest(
+                "id", "is a node without a text of its own; turns say what is known of it"
+            )
         raise NotFound()
 
-    def _text(self, before: Text, content: str, given: tuple[str, ...], record: RecordDraft | None) -> Text:
+    def _text(
+        self, before: Text, content: str, given: tuple[str, ...], record: RecordDraft | None
+    ) -> Text:
         """Return a text with new words: what was read in other words is read again."""
         automatic = self._parts.automatic
         read = before.payload.read if content == before.content else None
-        payload = replace(before.payload, record=record, links=automatic.links_of(content), read=read)
+        payload = replace(
+            before.payload, record=record, links=automatic.links_of(content), read=read
+        )
         return Text(content, automatic.tags_of(given, content), payload)
 
 
@@ -197,7 +228,9 @@ def _check_free(text: Text) -> None:
     """Raise InvalidRequest for the text of a record of a pack's kind: its own operations change it."""
     if text.payload.record and (pack := text.payload.record.pack):
         what = f"is a {text.payload.record.kind} of the pack {pack}"
-        raise InvalidRequest("id", f"{what}: use record_save, which checks its fields, or record_move")
+        raise InvalidRequest(
+            "id", f"{what}: use record_save, which checks its fields, or record_move"
+        )
 
 
 def check_metadata(metadata: Mapping[str, JSON]) -> None:
@@ -208,7 +241,9 @@ def check_metadata(metadata: Mapping[str, JSON]) -> None:
             raise InvalidRequest(f"metadata.{name}", "is reserved: it has an argument of its own")
 
 
-def receipt_of(turn: Turn, payload: JobPayload, job: Job | None, ids: tuple[int, str]) -> EventReceipt:
+def receipt_of(
+    turn: Turn, payload: JobPayload, job: Job | None, ids: tuple[int, str]
+) -> EventReceipt:
     """Return what became of a text so far; ``ids`` are its job's, and its record's where that is known already."""
     state: ReceiptState = "accepted"
     if job is not None and job.state in ("done", "failed"):
@@ -277,7 +312,10 @@ def _redacted(changes: Changes, redactor: Redactor) -> Changes:
 
 def _entries(versions: Sequence[Version], limit: int) -> list[HistoryEntry]:
     newest = range(len(versions) - 1, max(-1, len(versions) - 1 - limit), -1)
-    return [HistoryEntry(versions[at], _diff(versions[at - 1], versions[at]) if at else "") for at in newest]
+    return [
+        HistoryEntry(versions[at], _diff(versions[at - 1], versions[at]) if at else "")
+        for at in newest
+    ]
 
 
 def _diff(old: Version, new: Version) -> str:
@@ -286,7 +324,15 @@ def _diff(old: Version, new: Version) -> str:
 
 
 def _lines(version: Version) -> list[str]:
-    named = {"title": version.title, "kind": version.kind, "status": version.status, "state": version.state}
+    named = {
+        "title": version.title,
+        "kind": version.kind,
+        "status": version.status,
+        "state": version.state,
+    }
     head = [f"{name}: {value}" for name, value in named.items() if value]
-    head += [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in sorted(version.fields.items())]
+    head += [
+        f"{name}: {json.dumps(value, ensure_ascii=False)}"
+        for name, value in sorted(version.fields.items())
+    ]
     return [*head, f"tags: {', '.join(version.tags)}", *version.content.split("\n")]

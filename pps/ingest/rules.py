@@ -35,7 +35,9 @@ _LONGEST = 300
 _MOST_SENTENCES = 400
 """Sentences of a text that are read."""
 
-_SENTENCE = re.compile(r"(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bProf\.)(?<=[.!?…])[\"')\]]*\s+|\n+")
+_SENTENCE = re.compile(
+    r"(?<!\bMr\.)(?<!\bMrs\.)(?<!\bMs\.)(?<!\bDr\.)(?<!\bProf\.)(?<=[.!?…])[\"')\]]*\s+|\n+"
+)
 _MARKER = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 # Questions, quotes, code, other people's words, and what holds only under a condition.
 _UNSAID = re.compile(
@@ -58,7 +60,10 @@ _CLAUSE = re.compile(
 )
 _PLAIN = tuple(
     (re.compile(rf"\b{who}'{short}\b"), rf"{plain} {verb}")
-    for who, plain, shorts in (("[Ii]", "I", "m=am ve=have ll=will"), ("([Ww]e)", r"\1", "re=are ve=have ll=will"))
+    for who, plain, shorts in (
+        ("[Ii]", "I", "m=am ve=have ll=will"),
+        ("([Ww]e)", r"\1", "re=are ve=have ll=will"),
+    )
     for short, _, verb in (one.partition("=") for one in shorts.split())
 )
 _I = re.compile(r"\bi(?= )")
@@ -127,13 +132,22 @@ def extract(turn: Turn) -> Found:
     speaker = "" if turn.chunk else turn.actor or USER
     nodes: dict[str, NodeDraft] = {}
     facts: dict[tuple[str, str, str], FactDraft] = {}
-    stated = ((*one, sentence) for sentence in _sentences(turn.content) for one in _stated(sentence, speaker))
+    stated = (
+        (*one, sentence)
+        for sentence in _sentences(turn.content)
+        for one in _stated(sentence, speaker)
+    )
     for triple, clause, sentence in islice(stated, _MOST):
         fact = _fact(triple, sentence, clause, turn.occurred_at)
-        if fact is not None and facts.setdefault((fact.subject, fact.relation, fact.object), fact) is fact:
+        if (
+            fact is not None
+            and facts.setdefault((fact.subject, fact.relation, fact.object), fact) is fact
+        ):
             for node in _nodes(triple):
                 known = nodes.setdefault(node.name, node)
-                nodes[node.name] = replace(known, aliases=tuple(dict.fromkeys((*known.aliases, *node.aliases))))
+                nodes[node.name] = replace(
+                    known, aliases=tuple(dict.fromkeys((*known.aliases, *node.aliases)))
+                )
     return Found(tuple(nodes.values()), tuple(facts.values()))
 
 
@@ -146,7 +160,9 @@ def _stated(sentence: Sentence, speaker: str) -> Iterator[tuple[_Triple, str]]:
     for clause in sentence.clauses:
         kept, instead = said.without_other(clause)
         doubtful = _unsure(kept)
-        yield from ((triple, kept) for triple in _kin(kept, speaker, said.KIN[: 1 if doubtful else None]))
+        yield from (
+            (triple, kept) for triple in _kin(kept, speaker, said.KIN[: 1 if doubtful else None])
+        )
         if doubtful:  # "my sister Ana" is said of her whatever else is denied
             continue
         kept = said.KIN_LEAD.sub(r"\1", kept)
@@ -210,12 +226,20 @@ def _pet(match: re.Match[str], who: str, _: Sentence) -> Iterator[_Triple]:
     kin = KIN.get(match["what"].split()[-1].lower().removesuffix("s"))
     for name in said.names_in(match["name"]):
         animal = said.ANIMAL.search(match["what"]) is not None
-        yield _Triple(name, kin, who) if kin else _Triple(who, "HAS", name, kind="Animal" if animal else "")
+        yield (
+            _Triple(name, kin, who)
+            if kin
+            else _Triple(who, "HAS", name, kind="Animal" if animal else "")
+        )
 
 
 def _name(match: re.Match[str], who: str, sentence: Sentence) -> Iterator[_Triple]:
     name = match["what"]
-    if (sentence.greets or match["sure"] is not None) and not said.is_no_name(name) and not said.PEOPLE.search(name):
+    if (
+        (sentence.greets or match["sure"] is not None)
+        and not said.is_no_name(name)
+        and not said.PEOPLE.search(name)
+    ):
         yield _Triple(who, "NAMED", name)
 
 
@@ -258,13 +282,19 @@ def _fact(triple: _Triple, sentence: Sentence, clause: str, at: datetime) -> Fac
     if ahead and since is None:
         return None
     instead = (f"{triple.subject} {triple.relation} {triple.instead}",) if triple.instead else ()
-    fact = FactDraft(triple.subject, triple.relation, triple.object, sentence.text, since, invalidates=instead)
+    fact = FactDraft(
+        triple.subject, triple.relation, triple.object, sentence.text, since, invalidates=instead
+    )
     return replacing(fact)
 
 
 def _since(text: str, at: datetime, *, ahead: bool) -> datetime | None:
     """Return the beginning of the first time that a text names: to come, or else not after the text itself."""
-    starts = [start for span in read_times(text, at) if (start := _start(span, at, ahead=ahead)) is not None]
+    starts = [
+        start
+        for span in read_times(text, at)
+        if (start := _start(span, at, ahead=ahead)) is not None
+    ]
     return starts[0] if starts else None
 
 
@@ -273,7 +303,11 @@ def _start(span: Span, at: datetime, *, ahead: bool) -> datetime | None:
     if start is None or not ahead:
         return start if start is None or start <= at else None
     if start < today and not _OVER.search(span.text):  # "on Friday" is the next one
-        start = start + 7 * _DAY if span.grain == "day" and not re.search(r"\d", span.text) else months_on(start, 12)
+        start = (
+            start + 7 * _DAY
+            if span.grain == "day" and not re.search(r"\d", span.text)
+            else months_on(start, 12)
+        )
     return start if start >= today else None
 
 
@@ -294,7 +328,11 @@ def _sentences(content: str) -> Iterator[Sentence]:
             return
         text = _MARKER.sub("", piece).strip().strip("*_ ")
         greets = _GREETING.match(text) is not None or (greets and number < 2)
-        if 6 <= len(text) <= _LONGEST and not text.startswith(">") and not re.search(r"[?\"“”«»`{}]", text):
+        if (
+            6 <= len(text) <= _LONGEST
+            and not text.startswith(">")
+            and not re.search(r"[?\"“”«»`{}]", text)
+        ):
             yield _read(text, greets)
 
 

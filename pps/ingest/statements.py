@@ -24,7 +24,9 @@ _PAIR = re.compile(r"^(.{1,500}\S)\s+([A-Z][A-Z0-9_]*)$")
 _WORD = re.compile(r"[^\W_]+")
 
 
-def plan_given(batch: Batch, turn: Turn, nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]) -> TurnOutcome:
+def plan_given(
+    batch: Batch, turn: Turn, nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]
+) -> TurnOutcome:
     """Plan one turn's nodes and facts into the batch and say what became of them."""
     outcome = TurnOutcome()
     mentioned = [plan_node(batch, draft, outcome) for draft in nodes]
@@ -42,19 +44,34 @@ def plan_node(batch: Batch, draft: NodeDraft, outcome: TurnOutcome) -> str:
     """Make or enrich the node that a draft names; return its uuid. Records of packs' kinds are named, not changed."""
     uuid = batch.node_named(draft.name)
     if draft.kind in batch.kinds:
-        outcome.skipped.append(Skipped(draft.name, f"a reading makes no {draft.kind}: record_save does"))
+        outcome.skipped.append(
+            Skipped(draft.name, f"a reading makes no {draft.kind}: record_save does")
+        )
         draft = replace(draft, kind="Thing")
     if uuid is None:
         uuid = batch.new_node_id(draft.name)
         outcome.nodes += 1
         aliases = _free_aliases(batch, uuid, draft, outcome)
         name = draft.name.strip()
-        batch.put_node(Node(uuid, name, batch.at, draft.kind, draft.summary, aliases, draft.tags, draft.attributes))
+        batch.put_node(
+            Node(
+                uuid,
+                name,
+                batch.at,
+                draft.kind,
+                draft.summary,
+                aliases,
+                draft.tags,
+                draft.attributes,
+            )
+        )
         return uuid
     known = batch.known[uuid]
     aliases = _free_aliases(batch, uuid, draft, outcome)
     if known.kind in batch.kinds and (draft.summary or draft.tags or draft.attributes):
-        outcome.skipped.append(Skipped(draft.name, f"is a {known.kind}: only record_save changes what it says"))
+        outcome.skipped.append(
+            Skipped(draft.name, f"is a {known.kind}: only record_save changes what it says")
+        )
     if known.kind in batch.kinds:
         draft = NodeDraft(draft.name)
     changed = replace(
@@ -70,7 +87,9 @@ def plan_node(batch: Batch, draft: NodeDraft, outcome: TurnOutcome) -> str:
     return uuid
 
 
-def _free_aliases(batch: Batch, uuid: str, draft: NodeDraft, outcome: TurnOutcome) -> tuple[str, ...]:
+def _free_aliases(
+    batch: Batch, uuid: str, draft: NodeDraft, outcome: TurnOutcome
+) -> tuple[str, ...]:
     """Return the aliases that name nothing else; a taken one is reported, never stolen."""
     free: list[str] = []
     for alias in draft.aliases:
@@ -105,9 +124,13 @@ def plan_fact(batch: Batch, turn: Turn, draft: FactDraft, outcome: TurnOutcome) 
         outcome.edges += 1
     if fact is None:
         times = since_of(draft, turn), draft.invalid_at
-        fact = Fact(uuid, subject, object_, draft.relation, text, batch.at, draft.kind, (turn.uuid,), *times)
+        fact = Fact(
+            uuid, subject, object_, draft.relation, text, batch.at, draft.kind, (turn.uuid,), *times
+        )
     elif taken_back(fact):
-        fact = replace(said_by(fact, turn.uuid), valid_at=since_of(draft, turn), invalid_at=draft.invalid_at)
+        fact = replace(
+            said_by(fact, turn.uuid), valid_at=since_of(draft, turn), invalid_at=draft.invalid_at
+        )
     else:
         fact = _said_again(batch, fact, draft, turn)
     fact = batch.support(fact, turn.uuid)
@@ -118,12 +141,19 @@ def plan_fact(batch: Batch, turn: Turn, draft: FactDraft, outcome: TurnOutcome) 
 
 def said(draft: FactDraft) -> str:
     """Return the sentence of a fact: its own, or subject, relation and object."""
-    return draft.text.strip() or f"{draft.subject} {draft.relation.replace('_', ' ').lower()} {draft.object}"
+    return (
+        draft.text.strip()
+        or f"{draft.subject} {draft.relation.replace('_', ' ').lower()} {draft.object}"
+    )
 
 
 def since_of(draft: FactDraft, turn: Turn) -> datetime | None:
     """Return since when a statement holds: its day, else the turn's; unknown of what had ended by then."""
-    if draft.valid_at or draft.kind != "fact" or (draft.invalid_at and draft.invalid_at <= turn.occurred_at):
+    if (
+        draft.valid_at
+        or draft.kind != "fact"
+        or (draft.invalid_at and draft.invalid_at <= turn.occurred_at)
+    ):
         return draft.valid_at
     return turn.occurred_at
 
@@ -134,8 +164,14 @@ def _restated(batch: Batch, turn: Turn, draft: FactDraft, ends: tuple[str, str])
         return None
     for fact in batch.alike(ends[0], draft.relation, ends[1]):
         same_day = draft.valid_at in (None, fact.valid_at) or is_undated(batch.entity.group, fact)
-        holds = fact.expired_at is None if fact.invalid_at is None else fact.invalid_at > turn.occurred_at
-        if not (fact.kind == "fact" and same_day and (holds or turn.uuid in fact.episodes)) or taken_back(fact):
+        holds = (
+            fact.expired_at is None
+            if fact.invalid_at is None
+            else fact.invalid_at > turn.occurred_at
+        )
+        if not (
+            fact.kind == "fact" and same_day and (holds or turn.uuid in fact.episodes)
+        ) or taken_back(fact):
             continue
         names = [batch.known[end].name for end in ends if end in batch.known]
         if is_single(draft.relation) or adds_nothing(said(draft), fact, names):
@@ -150,14 +186,21 @@ def _said_again(batch: Batch, fact: Fact, draft: FactDraft, turn: Turn) -> Fact:
     if fact.kind != "fact" or not is_undated(batch.entity.group, fact):
         return fact
     first = turn.occurred_at if fact.valid_at is None else min(fact.valid_at, turn.occurred_at)
-    since = draft.valid_at or (first if fact.invalid_at is None or fact.invalid_at > first else fact.valid_at)
+    since = draft.valid_at or (
+        first if fact.invalid_at is None or fact.invalid_at > first else fact.valid_at
+    )
     return replace(fact, valid_at=since)
 
 
 def _ended_before(fact: Fact, draft: FactDraft, turn: Turn) -> bool:
     """Tell whether an undated statement is made anew of a fact that has ended: it holds again."""
     ended = fact.invalid_at is not None and fact.invalid_at <= turn.occurred_at
-    return ended and draft.valid_at is None and draft.invalid_at is None and turn.uuid not in fact.episodes
+    return (
+        ended
+        and draft.valid_at is None
+        and draft.invalid_at is None
+        and turn.uuid not in fact.episodes
+    )
 
 
 def is_undated(group: str, fact: Fact) -> bool:
@@ -176,7 +219,9 @@ def pair_of(name: str) -> tuple[str, str] | None:
     return (match[1], match[2]) if match else None
 
 
-def close_replaced(batch: Batch, fact: Fact, replaced: Sequence[str], turn: Turn, outcome: TurnOutcome) -> None:
+def close_replaced(
+    batch: Batch, fact: Fact, replaced: Sequence[str], turn: Turn, outcome: TurnOutcome
+) -> None:
     """Close each fact that is named, at the moment the new one begins.
 
     What is named by subject and relation is what held then: where it began later than the new fact, the new one ends
@@ -192,7 +237,9 @@ def close_replaced(batch: Batch, fact: Fact, replaced: Sequence[str], turn: Turn
         for old in olds:
             if pair and old.valid_at is not None and old.valid_at > since:
                 _end(batch, batch.fact(fact.uuid) or fact, old.valid_at)
-            elif not (pair and old.episodes == (turn.uuid,)):  # what a changed text says no more is taken back
+            elif not (
+                pair and old.episodes == (turn.uuid,)
+            ):  # what a changed text says no more is taken back
                 _end(batch, old, max(since, old.valid_at) if old.valid_at else since)
 
 
@@ -206,15 +253,27 @@ def _named_by_pair(batch: Batch, name: str, new: Fact) -> list[Fact]:
     """Return the facts that subject and relation stand for; a sentence may end in capitals too, and stands for none."""
     pair = pair_of(name)
     subject = batch.node_named(pair[0]) if pair else None
-    mine = [one for one in _others(batch, new) if pair and (one.subject, one.relation) == (subject, pair[1])]
-    return [one for one in mine if one.kind == "fact" and not taken_back(one) and one.object != new.object]
+    mine = [
+        one
+        for one in _others(batch, new)
+        if pair and (one.subject, one.relation) == (subject, pair[1])
+    ]
+    return [
+        one
+        for one in mine
+        if one.kind == "fact" and not taken_back(one) and one.object != new.object
+    ]
 
 
 def _named(batch: Batch, name: str, new: Fact) -> list[Fact]:
     if is_uuid(name):
         return [fact for fact in _others(batch, new) if fact.uuid == name]
     wanted = _plain(name)
-    return [fact for fact in _others(batch, new) if wanted in (_plain(fact.text), _plain(_joined(batch, fact)))]
+    return [
+        fact
+        for fact in _others(batch, new)
+        if wanted in (_plain(fact.text), _plain(_joined(batch, fact)))
+    ]
 
 
 def _others(batch: Batch, new: Fact) -> list[Fact]:
@@ -225,13 +284,21 @@ def _nothing(batch: Batch, fact: Fact, name: str) -> str:
     """Return that nothing is named so, and the open facts of the subject that come nearest."""
     wanted = set(_plain(name).split())
     latest = {**batch.stored, **batch.facts}.values()
-    open_ = [one for one in latest if one.subject == fact.subject and one.kind == "fact" and one.uuid != fact.uuid]
+    open_ = [
+        one
+        for one in latest
+        if one.subject == fact.subject and one.kind == "fact" and one.uuid != fact.uuid
+    ]
     open_ = [one for one in open_ if one.invalid_at is None and one.expired_at is None]
-    near = sorted(open_, key=lambda one: (-len(wanted & set(_plain(one.text).split())), one.uuid))[:_NEAREST]
+    near = sorted(open_, key=lambda one: (-len(wanted & set(_plain(one.text).split())), one.uuid))[
+        :_NEAREST
+    ]
     said = "no fact of this entity has that id, text, or subject and relation"
     if not near:
         return said
-    return f"{said}; nearest: " + "; ".join(f"{first_line(one.text)!r} [{one.uuid}]" for one in near)
+    return f"{said}; nearest: " + "; ".join(
+        f"{first_line(one.text)!r} [{one.uuid}]" for one in near
+    )
 
 
 def _joined(batch: Batch, fact: Fact) -> str:

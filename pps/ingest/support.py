@@ -35,12 +35,18 @@ def adds_nothing(text: str, fact: Fact, names: Sequence[str]) -> bool:
 
 def content_words(text: str) -> set[str]:
     """Return the words of a text that carry meaning, without their endings."""
-    return {_ENDING.sub("", word) for word in _WORD.findall(_SHORT.sub("", fold(text))) if word not in _IDLE}
+    return {
+        _ENDING.sub("", word)
+        for word in _WORD.findall(_SHORT.sub("", fold(text)))
+        if word not in _IDLE
+    }
 
 
 def taken_back(fact: Fact) -> bool:
     """Tell whether a fact ended because the one text that said it was changed."""
-    return fact.kind == "fact" and fact.invalid_at is not None and fact.invalid_at == fact.expired_at
+    return (
+        fact.kind == "fact" and fact.invalid_at is not None and fact.invalid_at == fact.expired_at
+    )
 
 
 def take_back(fact: Fact, turn: str, at: datetime) -> Fact:
@@ -63,7 +69,9 @@ def said_by(fact: Fact, turn: str) -> Fact:
     return replace(fact, episodes=tuple(dict.fromkeys((*fact.episodes, turn))))
 
 
-async def with_days(facts: Sequence[Fact], client: IsolatedGraphitiClient, journal: Journal) -> list[Fact]:
+async def with_days(
+    facts: Sequence[Fact], client: IsolatedGraphitiClient, journal: Journal
+) -> list[Fact]:
     """Return facts of the graph, those without a day from the first text that says them on; the graph has it then."""
     undated = [fact for fact in facts if fact.kind == "fact" and fact.valid_at is None]
     said = await journal.turns(list({turn for fact in undated for turn in fact.episodes}))
@@ -94,9 +102,13 @@ class OldWords:
     stay: bool
 
 
-async def load_old_words(client: IsolatedGraphitiClient, known: Batch, jobs: Sequence[Job]) -> dict[str, OldWords]:
+async def load_old_words(
+    client: IsolatedGraphitiClient, known: Batch, jobs: Sequence[Job]
+) -> dict[str, OldWords]:
     """Return turn → its old words, for each job whose text was changed; add the facts that it supports to a batch."""
-    again = {job.turn.uuid: job.turn for job in jobs if job.attempts > 1}  # a change is never a job's first start
+    again = {
+        job.turn.uuid: job.turn for job in jobs if job.attempts > 1
+    }  # a change is never a job's first start
     before = {one.uuid: one.content for one in await client.episodes(list(again))} if again else {}
     changed = [turn for turn in before if before[turn] != again[turn].content]
     if not changed:
@@ -130,14 +142,24 @@ def plan_rewording(batch: Batch, job: Job, old: OldWords) -> None:
             batch.put_fact(after)
     batch.mention(turn, old.mentioned if old.stay else old.alone)
     read_anew = job.payload.extraction == "model"
-    batch.parted += [(turn, node) for node in old.mentioned if read_anew or (turn, node) not in batch.mentions]
+    batch.parted += [
+        (turn, node) for node in old.mentioned if read_anew or (turn, node) not in batch.mentions
+    ]
 
 
-async def _alone(client: IsolatedGraphitiClient, mentioned: Mapping[str, Sequence[str]]) -> set[str]:
+async def _alone(
+    client: IsolatedGraphitiClient, mentioned: Mapping[str, Sequence[str]]
+) -> set[str]:
     """Return the nodes that are mentioned by one episode and that no fact joins."""
-    mentions = await client.episodes_of_nodes(list({node for nodes in mentioned.values() for node in nodes}))
+    mentions = await client.episodes_of_nodes(
+        list({node for nodes in mentioned.values() for node in nodes})
+    )
     once = [node for node, episodes in mentions.items() if len(episodes) == 1]
-    joined = {end for fact in await client.facts_of_nodes(once, _FACTS) for end in (fact.subject, fact.object)}
+    joined = {
+        end
+        for fact in await client.facts_of_nodes(once, _FACTS)
+        for end in (fact.subject, fact.object)
+    }
     return set(once) - joined
 
 

@@ -24,7 +24,15 @@ from weakref import WeakValueDictionary
 
 from pps.core.errors import InvalidRequest
 from pps.core.time import from_micros, micros
-from pps.ingest.hook_events import Answer, SessionEvent, answered, digest, folded, last_answer, said_in
+from pps.ingest.hook_events import (
+    Answer,
+    SessionEvent,
+    answered,
+    digest,
+    folded,
+    last_answer,
+    said_in,
+)
 from pps.ingest.importing.claude_code import Session
 from pps.ingest.importing.items import Item
 from pps.ingest.importing.run import Given, Keep, keep_each
@@ -185,17 +193,27 @@ def _is_prompt(entry: Entry) -> bool:
         return False
     message = entry.entry("message")
     kinds = [one.get("type") for one in message.entries("content")]
-    return isinstance(message.get("content"), str) or ("text" in kinds and "tool_result" not in kinds)
+    return isinstance(message.get("content"), str) or (
+        "text" in kinds and "tool_result" not in kinds
+    )
 
 
 def _answers(lines: list[bytes], reading: Reading) -> Iterator[Answer]:
     """Yield what was said in the session itself, as an import of the transcript would read it."""
     session, is_ours = Session(reading.session), cache(reading.is_ours)
     entries = (Entry.loaded(line) for line in lines if b'"assistant"' in line)
-    read = (one for entry in entries if is_ours(entry.text("cwd")) for one in session.entry(entry, reading.path))
+    read = (
+        one
+        for entry in entries
+        if is_ours(entry.text("cwd"))
+        for one in session.entry(entry, reading.path)
+    )
     for one in chain(read, session.end()):
         if isinstance(one, Item) and one.options.get("role") == "assistant":
-            at, ref = one.options.get("occurred_at") or reading.at, one.options.get("source_ref", "")
+            at, ref = (
+                one.options.get("occurred_at") or reading.at,
+                one.options.get("source_ref", ""),
+            )
             if one.options.get("session") == reading.session:
                 yield Answer(ref, one.content, at)
 
@@ -208,7 +226,11 @@ class Capture:
     """
 
     def __init__(
-        self, journal: Journal, keep: Keep, identifier: Callable[[str], str], ended: Callable[[], None]
+        self,
+        journal: Journal,
+        keep: Keep,
+        identifier: Callable[[str], str],
+        ended: Callable[[], None],
     ) -> None:
         self._ended = ended
         self._journal = journal
@@ -216,7 +238,9 @@ class Capture:
         self._identifier = identifier
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def take(self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool) -> None:
+    async def take(
+        self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool
+    ) -> None:
         """Keep what an event tells, and what the transcript says up to it.
 
         ``is_ours`` tells of a working directory whether what was said there is this entity's. A ``late`` event comes
@@ -229,7 +253,9 @@ class Capture:
         if event.event == "SessionEnd":
             self._ended()
 
-    async def _taken(self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool) -> None:
+    async def _taken(
+        self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool
+    ) -> None:
         await self._kept(said_in(event))
         if not is_transcript(event.transcript):
             if event.event == "Stop" and event.text.strip() and not await self._is_stored(event):
@@ -270,7 +296,9 @@ class Capture:
         same = digest(event.text)
         recent = await self._journal.recent(20, session=self._identifier(event.session))
         return any(
-            turn.role == "assistant" and digest(turn.content) == same and turn.occurred_at <= event.at
+            turn.role == "assistant"
+            and digest(turn.content) == same
+            and turn.occurred_at <= event.at
             for turn in recent
         )
 

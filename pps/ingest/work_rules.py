@@ -59,10 +59,16 @@ class SharedWork:
         waits = settings.first_wait_s, settings.longest_wait_s
         policy = RetryPolicy(*waits, settings.attempts, float(settings.give_up_s))
         breakers = Breakers.make(policy, settings.breaker_failures)
-        return cls(settings, policy, breakers, Backlog(settings.queue_total), Places(settings.read_at_once))
+        return cls(
+            settings, policy, breakers, Backlog(settings.queue_total), Places(settings.read_at_once)
+        )
 
     def rules(
-        self, client: IsolatedGraphitiClient, embedder: Embedder | None, own_node: str, own: Iterable[Provider]
+        self,
+        client: IsolatedGraphitiClient,
+        embedder: Embedder | None,
+        own_node: str,
+        own: Iterable[Provider],
     ) -> WorkRules:
         """Return what one entity's worker goes by. ``own_node`` is read to see whether the graph answers.
 
@@ -125,7 +131,9 @@ class Failing:
             return None
         if free >= LEAST_FREE_BYTES:
             return None
-        return StoreUnavailable("the disk is full: free some space; what was acknowledged is taken in after that")
+        return StoreUnavailable(
+            "the disk is full: free some space; what was acknowledged is taken in after that"
+        )
 
     async def note(self, job: Job, error: PPSError, model: Provider) -> bool:
         """Put a job off or park it, as the error says; tell whether it was parked."""
@@ -133,7 +141,9 @@ class Failing:
         error = (self.full_disk() or error) if fault == "outage" else error
         provider = provider_of(error, model)
         if isinstance(error, ModelOutputInvalid) and fault == "passing":
-            self._rules.breakers.succeeded([provider])  # it answers: others need not wait for one's text
+            self._rules.breakers.succeeded(
+                [provider]
+            )  # it answers: others need not wait for one's text
         elif fault != "lasting":
             self._rules.breakers.failed(provider, error)
         parks = fault == "lasting" or await self._is_over(job, failures, fault, provider)
@@ -141,7 +151,14 @@ class Failing:
         next_at = None if parks else time.now() + timedelta(seconds=wait_s)
         await self._queue.fail(job.id, error.code, error.message, next_at)
         text = f"tried again at {time.iso(next_at)}" if next_at else "parked"
-        _log.warning("entity %s: job %d failed (%s), %s: %s", self._name, job.id, error.code, text, error.message)
+        _log.warning(
+            "entity %s: job %d failed (%s), %s: %s",
+            self._name,
+            job.id,
+            error.code,
+            text,
+            error.message,
+        )
         return parks
 
     async def park(self, job: Job, error: BaseException) -> None:
@@ -161,7 +178,9 @@ class Failing:
             due = await self._queue.due_at(stage)
             if due is not None:
                 breakers = [self._rules.breakers.by_provider[name] for name in providers]
-                until = [one.wait_s or (0.1 if one.state == "half-open" else 0.0) for one in breakers]
+                until = [
+                    one.wait_s or (0.1 if one.state == "half-open" else 0.0) for one in breakers
+                ]
                 waits.append(max((due - time.now()).total_seconds(), *until))
         return min(waits) if waits else None
 

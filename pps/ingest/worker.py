@@ -32,7 +32,10 @@ _GIVES_WAY_S = 5.0
 """How long turns that come in one by one, without a pause between them, are only acknowledged."""
 _LOOK_S, _PLACE_S = 60.0, 5.0
 """How often an idle worker looks for facts that end by the clock; how long it waits for a place for a reading."""
-_NEEDED: dict[Stage, tuple[Provider, ...]] = {"save": ("store", "embedder"), "read": ("store", "embedder", "extractor")}
+_NEEDED: dict[Stage, tuple[Provider, ...]] = {
+    "save": ("store", "embedder"),
+    "read": ("store", "embedder", "extractor"),
+}
 _MODEL: dict[Stage, Provider] = {"save": "embedder", "read": "extractor"}
 _ENDED = ("done", "failed", "dropped")
 
@@ -65,7 +68,12 @@ class Worker:
     """
 
     def __init__(
-        self, journal: Journal, steps: Steps, name: str, rules: WorkRules, reader: Reader | None = None
+        self,
+        journal: Journal,
+        steps: Steps,
+        name: str,
+        rules: WorkRules,
+        reader: Reader | None = None,
     ) -> None:
         self.reader = reader
         self.held = Door().held
@@ -94,13 +102,20 @@ class Worker:
         """Why it cannot go on for now, and what it leaves alone for a while, a sentence each."""
         full = self._failing.full_disk()
         failed = [f"the {one.name} failed, {one.why}" for one in self._rules.breakers.open()]
-        said = self._trouble, self.reader.trouble if self.reader else "", full.message if full else "", *failed
+        said = (
+            self._trouble,
+            self.reader.trouble if self.reader else "",
+            full.message if full else "",
+            *failed,
+        )
         return tuple(filter(None, said))
 
     @property
     def outage(self) -> bool:
         """Whether what it waits for is shared with other entities: the disk, a server, a model."""
-        return self._failing.full_disk() is not None or any(one.shared for one in self._rules.breakers.open())
+        return self._failing.full_disk() is not None or any(
+            one.shared for one in self._rules.breakers.open()
+        )
 
     def start(self) -> None:
         self._wake.set()
@@ -126,8 +141,12 @@ class Worker:
                     await self._task
                 self._task = None
         self._rules.backlog.set(0)
-        closed = StoreUnavailable("the memory was closed before this was done; it goes on at the next start")
-        for future in [future for waiting in self._waiters.values() for future in waiting if not future.done()]:
+        closed = StoreUnavailable(
+            "the memory was closed before this was done; it goes on at the next start"
+        )
+        for future in [
+            future for waiting in self._waiters.values() for future in waiting if not future.done()
+        ]:
             future.set_exception(closed)
 
     def notify(self, *, one_by_one: bool = False) -> None:
@@ -258,12 +277,16 @@ class Worker:
         while True:
             try:
                 await self._give_way()
-                if not (await self._step("save") or (self.reader is None and await self._step("read"))):
+                if not (
+                    await self._step("save") or (self.reader is None and await self._step("read"))
+                ):
                     await self._rest()
                 self._trouble, wait_s = "", _FIRST_WAIT_S
             except PPSError as error:  # the journal, or what was left over for the indexes
                 self._trouble = f"{error.code}: {error.message}"
-                _log.warning("entity %s: ingestion waits %.1f s after: %s", self._name, wait_s, self._trouble)
+                _log.warning(
+                    "entity %s: ingestion waits %.1f s after: %s", self._name, wait_s, self._trouble
+                )
                 await asyncio.sleep(wait_s)
                 wait_s = min(_LONGEST_WAIT_S, wait_s * 2)
 
@@ -294,7 +317,11 @@ class Worker:
             self._rules.places.release(self)
             return False
         notices = self._notices
-        if not self._saved.is_set() and await self._queue.due_at("save") is None and notices == self._notices:
+        if (
+            not self._saved.is_set()
+            and await self._queue.due_at("save") is None
+            and notices == self._notices
+        ):
             self._saved.set()
         return self._rules.places.claim(self, self._wake.set)
 
@@ -319,7 +346,8 @@ class Worker:
             results = await self._steps.save(jobs)
             to_read = {job.id for job in jobs if self._is_read(job)}
             await self._queue.end(
-                [one for one in results if one[0] in to_read], [one for one in results if one[0] not in to_read]
+                [one for one in results if one[0] in to_read],
+                [one for one in results if one[0] not in to_read],
             )
             if self.reader and to_read:
                 await self._tell(job.id for job in jobs)
@@ -367,7 +395,9 @@ class Worker:
                 if not unread:
                     self._settled.set()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(look_s if wait_s is None else max(0.01, min(wait_s, _LOOK_S))):
+            async with asyncio.timeout(
+                look_s if wait_s is None else max(0.01, min(wait_s, _LOOK_S))
+            ):
                 await self._wake.wait()
 
     async def _wait_s(self) -> float | None:

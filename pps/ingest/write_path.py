@@ -44,7 +44,7 @@ _AHEAD, _FACTS_AHEAD = 256, 1_000
 class Pipeline:
     """Carries batches of jobs of one entity into its graph and indexes."""
 
-    def __init__(  # noqa: PLR0913 - what a text passes
+    def __init__(
         self,
         client: IsolatedGraphitiClient,
         journal: Journal,
@@ -90,20 +90,27 @@ class Pipeline:
         finally:
             await self._costs.note(job.id, self._client.take_tokens_used())
         saved = job.result or JobResult(tags=job.turn.tags)
-        return replace(saved, nodes=saved.nodes + len(changes.nodes), facts=saved.facts + len(changes.facts))
+        return replace(
+            saved, nodes=saved.nodes + len(changes.nodes), facts=saved.facts + len(changes.facts)
+        )
 
     async def settle(self) -> float | None:
         await self._journal.bin.expire(now())
         return await self._indexer.settle()
 
-    async def _planned(self, jobs: Sequence[Job], drafts: dict[int, _Drafts]) -> tuple[Batch, dict[int, TurnOutcome]]:
+    async def _planned(
+        self, jobs: Sequence[Job], drafts: dict[int, _Drafts]
+    ) -> tuple[Batch, dict[int, TurnOutcome]]:
         """Plan until the plan needs no fact that was not looked up in the graph."""
         known = await self._known(list(drafts.values()), jobs)
         old = await load_old_words(self._client, known, jobs)
         looked_up: set[str] = set()
         while True:
             batch = known.copy()
-            outcomes = {job.id: self._plan(batch, job, drafts[job.id], old) async for job in _one_by_one(jobs)}
+            outcomes = {
+                job.id: self._plan(batch, job, drafts[job.id], old)
+                async for job in _one_by_one(jobs)
+            }
             missing = set(batch.facts) - looked_up - set(known.stored)
             if not missing:
                 return batch, outcomes
@@ -113,17 +120,25 @@ class Pipeline:
                 return batch, outcomes
             known.stored.update((fact.uuid, fact) for fact in found)
 
-    def _plan(self, batch: Batch, job: Job, drafts: _Drafts, old: Mapping[str, OldWords]) -> TurnOutcome:
+    def _plan(
+        self, batch: Batch, job: Job, drafts: _Drafts, old: Mapping[str, OldWords]
+    ) -> TurnOutcome:
         outcome = plan_given(batch, job.turn, *drafts)
-        if job.payload.extraction == "rules" and not job.payload.facts:  # rules do not know what there is to be closed
+        if (
+            job.payload.extraction == "rules" and not job.payload.facts
+        ):  # rules do not know what there is to be closed
             outcome.skipped = [one for one in outcome.skipped if one.what != "invalidates"]
         self._linker.plan(batch, job, outcome)
         if words := old.get(job.turn.uuid):
             plan_rewording(batch, job, words)
         if len(job.turn.tags) >= bounds.MAX_TAGS:
             left_out = [tag for tag in tags_in(job.turn.content) if fold(tag) not in job.turn.tags]
-            outcome.skipped += [Skipped(f"#{tag}", f"a text has at most {bounds.MAX_TAGS} tags") for tag in left_out]
-        if job.attempts > 1:  # a start that was cut short may have made names and linked nothing to them
+            outcome.skipped += [
+                Skipped(f"#{tag}", f"a text has at most {bounds.MAX_TAGS} tags") for tag in left_out
+            ]
+        if (
+            job.attempts > 1
+        ):  # a start that was cut short may have made names and linked nothing to them
             batch.fresh.update(map(fold, (*_names(*drafts), *self._linker.names([job]))))
         return outcome
 
@@ -133,7 +148,11 @@ class Pipeline:
         names = {fold(name): name for nodes, facts in drafts for name in _names(nodes, facts)}
         names |= {fold(name): name for name in self._linker.names(jobs)}
         resolved = await self._journal.resolve(list(names.values()))
-        minted = {folded: known.new_node_id(name) for folded, name in names.items() if folded not in resolved}
+        minted = {
+            folded: known.new_node_id(name)
+            for folded, name in names.items()
+            if folded not in resolved
+        }
         nodes = await self._client.nodes(
             list(dict.fromkeys([*resolved.values(), *minted.values(), *self._linker.ids(jobs)]))
         )
@@ -151,9 +170,16 @@ class Pipeline:
         """Load the facts that the drafts may say again, and those that they say they replace."""
         given = [fact for _, facts in drafts for fact in facts]
         named = {name for fact in given for name in fact.invalidates}
-        pairs = {name: pair for name in named if (pair := pair_of(name)) and known.node_named(pair[0])}
-        joined = {(known.node_named(one.subject), one.relation, known.node_named(one.object)) for one in given}
-        joined |= {(known.node_named(subject), relation, "") for subject, relation in pairs.values()}
+        pairs = {
+            name: pair for name in named if (pair := pair_of(name)) and known.node_named(pair[0])
+        }
+        joined = {
+            (known.node_named(one.subject), one.relation, known.node_named(one.object))
+            for one in given
+        }
+        joined |= {
+            (known.node_named(subject), relation, "") for subject, relation in pairs.values()
+        }
         wanted = [(one[0], one[1], one[2]) for one in joined if one[0] and one[2] is not None]
         ids = [*await self._journal.facts_joining(wanted), *filter(is_uuid, named)]
         texts = named - set(ids) - set(pairs)
@@ -161,35 +187,58 @@ class Pipeline:
             ids += [hit.owner for hit in await self._indexes.text_search("facts", text, _SAME_TEXT)]
         found = await self._client.facts(list(dict.fromkeys(ids))) if ids else []
         replacing = [fact for fact in given if texts.intersection(fact.invalidates)]
-        ends = {known.node_named(name) for fact in replacing for name in (fact.subject, fact.object)}
+        ends = {
+            known.node_named(name) for fact in replacing for name in (fact.subject, fact.object)
+        }
         if ends := sorted(filter(None, ends)):
             found += await self._client.facts_of_nodes(ends, _FACTS_OF_A_NODE)
         known.stored.update((fact.uuid, fact) for fact in found)
 
-    async def write(self, batch: Batch, turns: Sequence[Turn] = (), last_job: int | None = None) -> None:
+    async def write(
+        self, batch: Batch, turns: Sequence[Turn] = (), last_job: int | None = None
+    ) -> None:
         """Write a planned batch: outbox, graph, then what the outbox says: filter columns and indexes.
 
         The words of those of its turns that have facts are embedded along with the facts; meanwhile the words of the
         jobs that come after ``last_job``, if there is one.
         """
         nodes, facts = list(batch.nodes.values()), list(batch.facts.values())
-        kinds = self._indexer.records.kinds  # their vectors follow: a model that is away keeps no record waiting
-        words = [*(node.name for node in nodes if node.kind not in kinds), *(fact.text for fact in facts)]
+        kinds = (
+            self._indexer.records.kinds
+        )  # their vectors follow: a model that is away keeps no record waiting
+        words = [
+            *(node.name for node in nodes if node.kind not in kinds),
+            *(fact.text for fact in facts),
+        ]
         told = [spoken(turn) for turn in turns if batch.episodes[turn.uuid].facts]
         texts = await self._vectors.of(words, soon=told) if self._vectors else dict[str, Vector]()
 
         async def put() -> None:
-            await self._client.save_nodes(nodes, {n.uuid: texts[n.name] for n in nodes if n.name in texts})
-            await self._client.save_facts(facts, {f.uuid: texts[f.text] for f in facts if f.text in texts})
+            await self._client.save_nodes(
+                nodes, {n.uuid: texts[n.name] for n in nodes if n.name in texts}
+            )
+            await self._client.save_facts(
+                facts, {f.uuid: texts[f.text] for f in facts if f.text in texts}
+            )
             await self._client.delete_mentions(batch.parted)
             await self._client.save_episodes(list(batch.episodes.values()))
             await self._client.save_mentions(list(batch.mentions))
             await self._linker.keep(batch)
 
-        coming = self._vectors.ahead(partial(self._coming, last_job)) if self._vectors and last_job else nullcontext()
+        coming = (
+            self._vectors.ahead(partial(self._coming, last_job))
+            if self._vectors and last_job
+            else nullcontext()
+        )
         async with coming:
-            records = {batch.records[turn.uuid]: turn.content for turn in turns if turn.uuid in batch.records}
-            await self._indexer.write(_changes(batch, records), put, batch.nodes, batch.facts, records)
+            records = {
+                batch.records[turn.uuid]: turn.content
+                for turn in turns
+                if turn.uuid in batch.records
+            }
+            await self._indexer.write(
+                _changes(batch, records), put, batch.nodes, batch.facts, records
+            )
             await self._journal.mirror_mentions(batch.mentions, batch.parted)
             await self.link(batch.fresh)
 
@@ -208,7 +257,9 @@ class Pipeline:
         """Write the relations made by hand that the graph does not have as the journal does, once it has their ends."""
         while waiting := await self._journal.typed.pending(_RELATIONS_AT_ONCE):
             batch = Batch(self._entity, now())
-            ends = dict.fromkeys(end for one in waiting for end in (one.relation.source, one.relation.target))
+            ends = dict.fromkeys(
+                end for one in waiting for end in (one.relation.source, one.relation.target)
+            )
             batch.known = {node.uuid: node for node in await self._client.nodes(list(ends))}
             known = await self._client.facts([one.relation.id for one in waiting])
             batch.stored = {fact.uuid: fact for fact in known}
@@ -231,7 +282,9 @@ class Pipeline:
         await self._keep_records(changes.nodes)
         await self._note_said(job.turn.uuid)
         mentioned = await self._client.mentioned_nodes([job.turn.uuid])
-        await self._journal.mirror_mentions([(turn, node) for turn, nodes in mentioned.items() for node in nodes])
+        await self._journal.mirror_mentions(
+            [(turn, node) for turn, nodes in mentioned.items() for node in nodes]
+        )
         marked = [
             *(Change("node", uuid) for uuid in changes.nodes),
             *(Change("fact", uuid) for uuid in changes.facts),
@@ -273,7 +326,11 @@ def _changes(batch: Batch, records: Iterable[str]) -> list[Change]:
     return [
         *(Change("node", uuid) for uuid in dict.fromkeys((*batch.nodes, *records))),
         *(Change("fact", uuid) for uuid in batch.facts),
-        *(Change("episode", uuid) for uuid, one in batch.episodes.items() if one.facts or uuid in batch.reworded),
+        *(
+            Change("episode", uuid)
+            for uuid, one in batch.episodes.items()
+            if one.facts or uuid in batch.reworded
+        ),
     ]
 
 

@@ -31,7 +31,9 @@ def set_up(level: str) -> None:
     """Send this process's logs to stderr; libraries are heard from ``warning`` up unless the level is debug."""
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(_Request())
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s [%(request)s] %(name)s: %(message)s"))
+    handler.setFormatter(
+        logging.Formatter("%(asctime)s %(levelname)s [%(request)s] %(name)s: %(message)s")
+    )
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())

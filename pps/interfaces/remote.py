@@ -33,7 +33,9 @@ class RemoteMemory:
         """Return the operation of a name as a method."""
         operation = operations_for("entity").get(name)
         if operation is None:
-            raise AttributeError(f"a memory has no {name!r}; it has {', '.join(operations_for('entity'))}")
+            raise AttributeError(
+                f"a memory has no {name!r}; it has {', '.join(operations_for('entity'))}"
+            )
 
         async def ask(*given: Any, **named: Any) -> Any:
             arguments = _arguments(operation, given, named)
@@ -45,13 +47,21 @@ class RemoteMemory:
         return ask
 
 
-def _arguments(operation: AnyOperation, given: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, JSON]:
+def _arguments(
+    operation: AnyOperation, given: tuple[Any, ...], named: Mapping[str, Any]
+) -> dict[str, JSON]:
     """Return what a method of ``Memory`` is called with, as the operation takes it."""
     if given:
         method = getattr(Memory, operation.name, None)
         is_alike = inspect.isfunction(method)
-        order = list(inspect.signature(method).parameters)[1:] if is_alike else list(operation.input.model_fields)
+        order = (
+            list(inspect.signature(method).parameters)[1:]
+            if is_alike
+            else list(operation.input.model_fields)
+        )
         if len(given) > len(order):
-            raise TypeError(f"{operation.name}() takes {len(order)} positional arguments, not {len(given)}")
+            raise TypeError(
+                f"{operation.name}() takes {len(order)} positional arguments, not {len(given)}"
+            )
         named = {**dict(zip(order, given, strict=False)), **named}
     return to_jsonable_python({name: value for name, value in named.items() if value is not None})

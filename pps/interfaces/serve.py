@@ -46,8 +46,12 @@ def serve(settings: Settings, *, auto: bool = False) -> None:
         StoreConflict: Another server holds the data folder; the message names it.
         ConfigError: A setting cannot be used.
     """
-    with FileLock(runfile.lock_file(settings.home), what="pps serve", wait_s=_WAIT_S if auto else 1):
-        runfile.run_file(settings.home).unlink(missing_ok=True)  # of one that was killed: its port may be anybody's
+    with FileLock(
+        runfile.lock_file(settings.home), what="pps serve", wait_s=_WAIT_S if auto else 1
+    ):
+        runfile.run_file(settings.home).unlink(
+            missing_ok=True
+        )  # of one that was killed: its port may be anybody's
         if auto:
             os.chdir(settings.home)
         os.umask(0o077)  # the libraries that index make files of their own
@@ -74,7 +78,9 @@ async def _serve(settings: Settings, *, auto: bool) -> None:
         resuming = asyncio.create_task(_resume(app, parts))
         draining = asyncio.create_task(SpoolDrain(settings.home, desk.handle).run())
         watching = asyncio.create_task(FolderWatch(app).run())
-        plan = life.Plan(settings.home, secret, auto, settings.server.idle_stop_s, lambda: _busy(app))
+        plan = life.Plan(
+            settings.home, secret, auto, settings.server.idle_stop_s, lambda: _busy(app)
+        )
         try:
             await life.run(Routes(parts).starlette(), listener, parts.activity, plan)
         finally:
@@ -93,14 +99,24 @@ def _parts(app: App, secret: str, desk: Desk) -> Parts:
     names = Names(server.host, server.allowed_hosts, server.allowed_origins)
     endpoint = Endpoint(calls, trust.caller, hosts=names.hosts, origins=names.origins)
     return Parts(
-        app, calls, trust, Browsers(app.registry), names, activity, Condition(app, calls, activity), endpoint, desk
+        app,
+        calls,
+        trust,
+        Browsers(app.registry),
+        names,
+        activity,
+        Condition(app, calls, activity),
+        endpoint,
+        desk,
     )
 
 
 async def _busy(app: App) -> bool:
     """Tell whether an open memory still has turns to take in."""
     for name in app.open_names():
-        with contextlib.suppress(PPSError):  # what cannot be used has nothing to wait for; /health tells it
+        with contextlib.suppress(
+            PPSError
+        ):  # what cannot be used has nothing to wait for; /health tells it
             async with app.memory(name, pool=True) as memory:
                 if await memory.pending():
                     return True

@@ -69,12 +69,17 @@ class FolderWatch:
                 ignore_permission_denied=True,
             ):
                 for path, one in there.items():
-                    if is_first or any(Path(changed).is_relative_to(path) for _, changed in changes):
+                    if is_first or any(
+                        Path(changed).is_relative_to(path) for _, changed in changes
+                    ):
                         await self._follow(one)
                 is_first = False  # what changed before the watch began has been seen now
                 if any(changed in there for _, changed in changes):
                     return  # a folder itself went or was replaced: this watch would never see what is there now
-        except (OSError, RuntimeError) as error:  # a folder went away in between, or the system watches no more
+        except (
+            OSError,
+            RuntimeError,
+        ) as error:  # a folder went away in between, or the system watches no more
             _log.warning("folders cannot be watched (%s); looking again in %.0f s", error, _AGAIN_S)
             self._seen.clear()
             await asyncio.sleep(_AGAIN_S)
@@ -101,14 +106,21 @@ class FolderWatch:
     async def _follow(self, folder: MappedFolder) -> None:
         """Bring one folder up to date; what stands in the way is logged and tried again later."""
 
-        def wanted() -> bool:  # it may have been given up, and forgotten, while this waited for its turn
+        def wanted() -> (
+            bool
+        ):  # it may have been given up, and forgotten, while this waited for its turn
             return any(one.path == folder.path for one in self._app.registry.watched.list())
 
         try:
             async with self._app.memory(folder.entity) as memory:
                 done = await memory.documents.follow(Path(folder.path), wanted=wanted)
         except PPSError as error:
-            _log.warning("entity %s: %s could not be followed: %s", folder.entity.name, folder.path, error.message)
+            _log.warning(
+                "entity %s: %s could not be followed: %s",
+                folder.entity.name,
+                folder.path,
+                error.message,
+            )
             self._again[folder.path] = asyncio.get_running_loop().time() + _AGAIN_S
         else:
             self._note(folder, done)

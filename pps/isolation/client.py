@@ -101,8 +101,12 @@ class IsolatedGraphitiClient:
             ConfigError: The driver is not of the store that was named, or a provider's package is missing.
         """
         if opened.driver.provider != _PROVIDERS[opened.store]:
-            raise ConfigError(f"store: is {opened.store}, but the driver leads to {opened.driver.provider.value}")
-        client = cls(_inside(entity, opened, indexes, models or Models(), counters or IsolationCounters()))
+            raise ConfigError(
+                f"store: is {opened.store}, but the driver leads to {opened.driver.provider.value}"
+            )
+        client = cls(
+            _inside(entity, opened, indexes, models or Models(), counters or IsolationCounters())
+        )
         try:
             await client._audit(opened.store)
         except BaseException:
@@ -323,11 +327,16 @@ class IsolatedGraphitiClient:
                     previous_episode_uuids=context,
                 )
         inside.lock.own_groups(item.group_id for item in (*made.nodes, *made.edges, made.episode))
-        nodes, facts = (tuple(dict.fromkeys(item.uuid for item in items)) for items in (made.nodes, made.edges))
+        nodes, facts = (
+            tuple(dict.fromkeys(item.uuid for item in items)) for items in (made.nodes, made.edges)
+        )
         return Changes(nodes, facts, (made.episode.uuid,))
 
     async def _by_id(
-        self, read: Callable[[Sequence[str]], Awaitable[list[_Item]]], uuids: Sequence[str], strict: bool
+        self,
+        read: Callable[[Sequence[str]], Awaitable[list[_Item]]],
+        uuids: Sequence[str],
+        strict: bool,
     ) -> list[_Item]:
         wanted = check_uuids(uuids)
         found = await read(wanted) if wanted else []
@@ -365,11 +374,17 @@ async def erase(entity: EntityId, driver: GraphDriver, counters: IsolationCounte
 
 
 def _inside(
-    entity: EntityId, opened: EntityDriver, indexes: EntityIndexes, models: Models, counters: IsolationCounters
+    entity: EntityId,
+    opened: EntityDriver,
+    indexes: EntityIndexes,
+    models: Models,
+    counters: IsolationCounters,
 ) -> Inside:
     guard = GuardedDriver(opened.driver, entity, counters, shared=opened.store == "neo4j")
     own = guard.for_own_statements()
-    graph: GraphStore = (EmbeddedStore if opened.store == "embedded" else Neo4jStore)(own, entity.group)
+    graph: GraphStore = (EmbeddedStore if opened.store == "embedded" else Neo4jStore)(
+        own, entity.group
+    )
     objects = GroupObjects(own, entity.group, opened.driver.provider)
     guard.search_interface = GroupSearch(entity, graph, objects, indexes, counters)
     guard.graph_operations_interface = GroupOperations(entity, graph, objects, counters)

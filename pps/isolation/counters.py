@@ -85,13 +85,17 @@ class NoBreach:
     def __enter__(self) -> None:
         self._token = _present.set(self._breaches)
 
-    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+    def __exit__(
+        self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
+    ) -> None:
         if self._token is not None:
             _present.reset(self._token)
         outer = _present.get()
         if outer is not None:
             outer.extend(self._breaches)
-        told = isinstance(error, IsolationError) or (error is not None and not isinstance(error, Exception))
+        told = isinstance(error, IsolationError) or (
+            error is not None and not isinstance(error, Exception)
+        )
         if self._breaches and not told:
             why = f"refused at the boundary of {self._entity.name}: a part of this call reached outside"
             raise IsolationError(why) from error

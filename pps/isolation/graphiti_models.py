@@ -40,7 +40,15 @@ _ATTEMPTS = 2
 _REFUSED_KEY = frozenset((401, 403))
 _LATER = frozenset((408, 409, 425, 429))
 _NETWORK = (TimeoutError, ConnectionError, httpx.TransportError)
-_BAD_ANSWER = (json.JSONDecodeError, ValidationError, EmptyResponseError, RefusalError, ValueError, KeyError, TypeError)
+_BAD_ANSWER = (
+    json.JSONDecodeError,
+    ValidationError,
+    EmptyResponseError,
+    RefusalError,
+    ValueError,
+    KeyError,
+    TypeError,
+)
 
 NO_EMBEDDER = "no embedder is set (embedder.name is 'none'), and this call needs one"
 NO_RERANKER = "no reranker is set (reranker.name is 'none'), and this call needs one"
@@ -56,11 +64,15 @@ class GraphitiErrors:
     def __enter__(self) -> None:
         """Enter the block."""
 
-    def __exit__(self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None) -> None:
+    def __exit__(
+        self, _: type[BaseException] | None, error: BaseException | None, __: TracebackType | None
+    ) -> None:
         if isinstance(error, (NodeNotFoundError, EdgeNotFoundError)):
             raise NotFound() from None
         if isinstance(error, GraphitiError):
-            raise InvalidRequest("graphiti", f"refused the request ({type(error).__name__})") from error
+            raise InvalidRequest(
+                "graphiti", f"refused the request ({type(error).__name__})"
+            ) from error
 
 
 class GraphitiEmbedder(EmbedderClient):
@@ -69,7 +81,9 @@ class GraphitiEmbedder(EmbedderClient):
     def __init__(self, embedder: Embedder | None) -> None:
         self._embedder = embedder
 
-    async def create(self, input_data: str | list[str] | Iterable[int] | Iterable[Iterable[int]]) -> list[float]:
+    async def create(
+        self, input_data: str | list[str] | Iterable[int] | Iterable[Iterable[int]]
+    ) -> list[float]:
         texts = [input_data] if isinstance(input_data, str) else cast("list[str]", input_data)
         return (await self.create_batch(texts[:1]))[0]
 
@@ -143,7 +157,11 @@ class Extractor(LLMClient):
         raise ModelUnavailable("this client answers through generate_response alone")
 
     async def generate_response(
-        self, messages: list[Message], response_model: type[BaseModel] | None = None, *args: Any, **kwargs: Any
+        self,
+        messages: list[Message],
+        response_model: type[BaseModel] | None = None,
+        *args: Any,
+        **kwargs: Any,
     ) -> dict[str, Any]:
         """Return the model's answer as a mapping that fits ``response_model``.
 
@@ -153,7 +171,9 @@ class Extractor(LLMClient):
             ModelError: It refused the request; trying again does not help.
         """
         for attempt in range(1, _ATTEMPTS + 1):
-            asked = [message.model_copy() for message in messages]  # providers write into what they are given
+            asked = [
+                message.model_copy() for message in messages
+            ]  # providers write into what they are given
             try:
                 return await self._answer(asked, response_model, *args, **kwargs)
             except ModelOutputInvalid:
@@ -170,11 +190,17 @@ class Extractor(LLMClient):
         await self._connection.close()
 
     async def _answer(
-        self, messages: list[Message], response_model: type[BaseModel] | None, *args: Any, **kwargs: Any
+        self,
+        messages: list[Message],
+        response_model: type[BaseModel] | None,
+        *args: Any,
+        **kwargs: Any,
     ) -> dict[str, Any]:
         try:
             async with asyncio.timeout(self._timeout_s * 2):
-                answer = await self._provider.generate_response(messages, response_model, *args, **kwargs)
+                answer = await self._provider.generate_response(
+                    messages, response_model, *args, **kwargs
+                )
         except Exception as error:
             # Graphiti's clients raise bare Exception in places, so there is no narrower net.
             raise model_error(error) from error
@@ -183,14 +209,18 @@ class Extractor(LLMClient):
 
 def _checked(answer: object, response_model: type[BaseModel] | None) -> dict[str, Any]:
     if not isinstance(answer, dict):
-        raise ModelOutputInvalid("the language model answered with something that is not a JSON object")
+        raise ModelOutputInvalid(
+            "the language model answered with something that is not a JSON object"
+        )
     mapping = cast("dict[str, Any]", answer)
     if response_model is not None:
         try:
             response_model.model_validate(mapping)
         except ValidationError as error:
             fields = ", ".join(sorted({".".join(map(str, one["loc"])) for one in error.errors()}))
-            raise ModelOutputInvalid(f"the language model's answer does not fit its schema: {fields}") from None
+            raise ModelOutputInvalid(
+                f"the language model's answer does not fit its schema: {fields}"
+            ) from None
     return mapping
 
 
@@ -209,7 +239,9 @@ def model_error(error: BaseException) -> PPSError:
         mapped = _mapped(cause)
         if mapped is not None:
             return mapped
-    return ModelOutputInvalid(f"the language model's answer could not be used ({type(error).__name__})")
+    return ModelOutputInvalid(
+        f"the language model's answer could not be used ({type(error).__name__})"
+    )
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
@@ -231,7 +263,9 @@ def _mapped(error: BaseException) -> PPSError | None:
             retry_after_s=_retry_after_s(error),
         )
     if isinstance(error, _NETWORK) or name in ("APIConnectionError", "APITimeoutError"):
-        return ModelUnavailable(f"the language model cannot be reached ({name})", provider="extractor")
+        return ModelUnavailable(
+            f"the language model cannot be reached ({name})", provider="extractor"
+        )
     status = _status(error)
     if status is not None:
         return _of_status(status, _retry_after_s(error))
@@ -277,9 +311,13 @@ def _of_status(status: int, retry_after_s: float | None) -> PPSError:
             retry_after_s=retry_after_s,
         )
     if status in _REFUSED_KEY:
-        return ConfigError(f"extractor.api_key: the language model's provider refused it (HTTP {status})")
+        return ConfigError(
+            f"extractor.api_key: the language model's provider refused it (HTTP {status})"
+        )
     if status == 404:
         return ConfigError(
             "extractor.base_url, extractor.model: the language model's provider knows no such thing (HTTP 404)"
         )
-    return ModelError(f"the language model's provider refused the request (HTTP {status})", provider="extractor")
+    return ModelError(
+        f"the language model's provider refused the request (HTTP {status})", provider="extractor"
+    )

@@ -49,7 +49,9 @@ _EDGE_ON_NEO4J = (
     "UNWIND $uuids AS id MATCH (n:Entity)-[e:RELATES_TO]->(m:Entity) USING INDEX SEEK e:RELATES_TO(uuid) "
     f"{_OURS.format(x='e')} AND n.group_id = $group_id AND m.group_id = $group_id RETURN "
 )
-_NODE_ON_KUZU = "UNWIND $uuids AS id MATCH ({x}:{label} {{uuid: id}}) WHERE {x}.group_id = $group_id RETURN "
+_NODE_ON_KUZU = (
+    "UNWIND $uuids AS id MATCH ({x}:{label} {{uuid: id}}) WHERE {x}.group_id = $group_id RETURN "
+)
 _SENT = {
     "properties(n)": "n {.*, name_embedding: null, created_at: null}",
     "properties(e)": (
@@ -77,7 +79,9 @@ def _lookups(provider: GraphProvider) -> Lookups:
     for whole, needed in _SENT.items():
         node, edge = node.replace(whole, needed), edge.replace(whole, needed)
     if not on_neo4j:  # a fact there carries the ids of its ends: no join
-        edge = edge.replace("n.uuid AS", "e.source_node_uuid AS").replace("m.uuid AS", "e.target_node_uuid AS")
+        edge = edge.replace("n.uuid AS", "e.source_node_uuid AS").replace(
+            "m.uuid AS", "e.target_node_uuid AS"
+        )
     return Lookups(
         node=by_uuid.format(x="n", label="Entity") + node,
         edge=(_EDGE_ON_NEO4J if on_neo4j else by_uuid.format(x="e", label="RelatesToNode_")) + edge,
@@ -86,7 +90,9 @@ def _lookups(provider: GraphProvider) -> Lookups:
     )
 
 
-LOOKUPS: Mapping[GraphProvider, Lookups] = {one: _lookups(one) for one in (GraphProvider.KUZU, GraphProvider.NEO4J)}
+LOOKUPS: Mapping[GraphProvider, Lookups] = {
+    one: _lookups(one) for one in (GraphProvider.KUZU, GraphProvider.NEO4J)
+}
 _LATEST = """
 MATCH (e:Episodic)
 WHERE e.group_id = $group_id AND e.valid_at <= $before
@@ -121,7 +127,9 @@ class GroupObjects:
         return await self._by_uuid(self._text.node, uuids, self._node)
 
     async def edges(self, uuids: Sequence[str]) -> list[EntityEdge]:
-        return await self._by_uuid(self._text.edge, uuids, lambda row: get_entity_edge_from_record(row, self._provider))
+        return await self._by_uuid(
+            self._text.edge, uuids, lambda row: get_entity_edge_from_record(row, self._provider)
+        )
 
     async def episodes(self, uuids: Sequence[str]) -> list[EpisodicNode]:
         return await self._by_uuid(self._text.episode, uuids, get_episodic_node_from_record)
@@ -129,11 +137,18 @@ class GroupObjects:
     async def nodes_named(self, names: Iterable[str]) -> list[EntityNode]:
         """Return the nodes that have one of the names, exactly."""
         wanted = sorted({name for name in names if name})
-        return [self._node(row) for row in await self._rows(self._text.named, names=wanted)] if wanted else []
+        return (
+            [self._node(row) for row in await self._rows(self._text.named, names=wanted)]
+            if wanted
+            else []
+        )
 
     async def latest_episodes(self, before: datetime, limit: int) -> list[str]:
         """Return the uuids of at most ``limit`` episodes with ``valid_at <= before``, oldest first."""
-        return [str(row["uuid"]) for row in reversed(await self._rows(_LATEST, before=before, limit=limit))]
+        return [
+            str(row["uuid"])
+            for row in reversed(await self._rows(_LATEST, before=before, limit=limit))
+        ]
 
     async def episodes_of_nodes(self, nodes: Sequence[str]) -> dict[str, list[str]]:
         """Return node uuid → uuids of the episodes that mention it, in uuid order; nodes without any are left out."""
@@ -147,7 +162,11 @@ class GroupObjects:
         """Return the nodes that Graphiti's pipeline found in an episode: PPS's own mentions have ids of their own."""
         rows = await self._rows(_MENTIONED, episode=episode)
         return sorted(
-            {str(row["node"]) for row in rows if row["mention"] != mention_id(self._group, episode, str(row["node"]))}
+            {
+                str(row["node"])
+                for row in rows
+                if row["mention"] != mention_id(self._group, episode, str(row["node"]))
+            }
         )
 
     async def strangers(self) -> bool:
@@ -157,7 +176,9 @@ class GroupObjects:
     def _node(self, row: Any) -> EntityNode:
         return get_entity_node_from_record(row, self._provider)
 
-    async def _by_uuid(self, statement: str, uuids: Sequence[str], make: Callable[[Any], _Object]) -> list[_Object]:
+    async def _by_uuid(
+        self, statement: str, uuids: Sequence[str], make: Callable[[Any], _Object]
+    ) -> list[_Object]:
         rows = await self._rows(statement, uuids=list(uuids)) if uuids else []
         return in_order(map(make, rows), uuids)
 
@@ -174,7 +195,13 @@ class GroupOperations(GraphOperationsInterface):
     _objects: GroupObjects = PrivateAttr()
     _counters: IsolationCounters = PrivateAttr()
 
-    def __init__(self, entity: EntityId, store: GraphStore, objects: GroupObjects, counters: IsolationCounters) -> None:
+    def __init__(
+        self,
+        entity: EntityId,
+        store: GraphStore,
+        objects: GroupObjects,
+        counters: IsolationCounters,
+    ) -> None:
         super().__init__()
         self._entity = entity
         self._store = store
@@ -211,21 +238,35 @@ class GroupOperations(GraphOperationsInterface):
             return found[0]
         raise NodeNotFoundError(uuid)
 
-    async def episodic_node_get_by_uuids(self, _cls: Any, driver: Any, uuids: list[str]) -> list[EpisodicNode]:
+    async def episodic_node_get_by_uuids(
+        self, _cls: Any, driver: Any, uuids: list[str]
+    ) -> list[EpisodicNode]:
         return await self._objects.episodes(uuids)
 
     async def episodic_node_save_bulk(
         self, _cls: Any, driver: Any, transaction: Any, nodes: list[Any], batch_size: int = 100
     ) -> None:
-        await _save(driver, transaction, get_episode_node_save_bulk_query(driver.provider), episodes=nodes)
+        await _save(
+            driver, transaction, get_episode_node_save_bulk_query(driver.provider), episodes=nodes
+        )
 
     async def node_save_bulk(
         self, _cls: Any, driver: Any, transaction: Any, nodes: list[Any], batch_size: int = 100
     ) -> None:
-        await _save(driver, transaction, get_entity_node_save_bulk_query(driver.provider, nodes), nodes=nodes)
+        await _save(
+            driver,
+            transaction,
+            get_entity_node_save_bulk_query(driver.provider, nodes),
+            nodes=nodes,
+        )
 
     async def episodic_edge_save_bulk(
-        self, _cls: Any, driver: Any, transaction: Any, episodic_edges: list[Any], batch_size: int = 100
+        self,
+        _cls: Any,
+        driver: Any,
+        transaction: Any,
+        episodic_edges: list[Any],
+        batch_size: int = 100,
     ) -> None:
         query = get_episodic_edge_save_bulk_query(driver.provider)
         await _save(driver, transaction, query, episodic_edges=episodic_edges)
@@ -233,14 +274,21 @@ class GroupOperations(GraphOperationsInterface):
     async def edge_save_bulk(
         self, _cls: Any, driver: Any, transaction: Any, edges: list[Any], batch_size: int = 100
     ) -> None:
-        await _save(driver, transaction, get_entity_edge_save_bulk_query(driver.provider), entity_edges=edges)
+        await _save(
+            driver,
+            transaction,
+            get_entity_edge_save_bulk_query(driver.provider),
+            entity_edges=edges,
+        )
 
     def _check(self, group_ids: Sequence[str]) -> None:
         if any(group != self._entity.group for group in group_ids):
             raise self._counters.refuse(self._entity, "group", "a look-up asked for another group")
 
 
-async def _save(driver: Any, transaction: Any, query: str, **rows: Sequence[Mapping[str, Any]]) -> None:
+async def _save(
+    driver: Any, transaction: Any, query: str, **rows: Sequence[Mapping[str, Any]]
+) -> None:
     if driver.provider != GraphProvider.KUZU:
         await transaction.run(query, **rows)
         return

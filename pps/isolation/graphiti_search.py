@@ -60,7 +60,9 @@ class GraphFilters:
             utc(moment, "valid")
 
 
-_scope: ContextVar[tuple[datetime, GraphFilters] | None] = ContextVar("pps_search_scope", default=None)
+_scope: ContextVar[tuple[datetime, GraphFilters] | None] = ContextVar(
+    "pps_search_scope", default=None
+)
 
 
 @contextmanager
@@ -133,9 +135,11 @@ class GroupSearch(SearchInterface):
         limit: int = 100,
     ) -> list[EntityEdge]:
         self._check(group_ids)
-        return await self._edges(self._text(_FACTS, query, await self._allowed(search_filter)), limit)
+        return await self._edges(
+            self._text(_FACTS, query, await self._allowed(search_filter)), limit
+        )
 
-    async def edge_similarity_search(  # noqa: PLR0913 - Graphiti's signature
+    async def edge_similarity_search(
         self,
         driver: Any,
         search_vector: list[float],
@@ -174,7 +178,12 @@ class GroupSearch(SearchInterface):
         return await self._nodes(self._vector(("nodes",), search_vector, min_score), limit)
 
     async def episode_fulltext_search(
-        self, driver: Any, query: str, search_filter: Any, group_ids: list[str] | None = None, limit: int = 100
+        self,
+        driver: Any,
+        query: str,
+        search_filter: Any,
+        group_ids: list[str] | None = None,
+        limit: int = 100,
     ) -> list[EpisodicNode]:
         self._check(group_ids)
         return await _filled(self._text(("episodes",), query), self._objects.episodes, limit)
@@ -212,7 +221,11 @@ class GroupSearch(SearchInterface):
         fused, _ = rrf(node_uuids)
         mentions = await self._objects.episodes_of_nodes(fused)
         counts = {uuid: float(len(mentions.get(uuid, ()))) for uuid in fused}
-        kept = [uuid for uuid in sorted(fused, key=lambda uuid: -counts[uuid]) if counts[uuid] >= min_score]
+        kept = [
+            uuid
+            for uuid in sorted(fused, key=lambda uuid: -counts[uuid])
+            if counts[uuid] >= min_score
+        ]
         return kept, [counts[uuid] for uuid in kept]
 
     async def _unasked(self, *_: Any, **__: Any) -> Any:
@@ -228,7 +241,9 @@ class GroupSearch(SearchInterface):
         if group_ids != [self._entity.group]:
             raise self._counters.refuse(self._entity, "group", "a search asked for other groups")
 
-    def _text(self, collections: Sequence[str], query: str, allowed: AbstractSet[str] | None = None) -> _Search:
+    def _text(
+        self, collections: Sequence[str], query: str, allowed: AbstractSet[str] | None = None
+    ) -> _Search:
         async def search(k: int) -> _Ranked:
             found: list[tuple[str, float]] = []
             for collection in collections:
@@ -239,7 +254,11 @@ class GroupSearch(SearchInterface):
         return search
 
     def _vector(
-        self, collections: Sequence[str], vector: list[float], least: float, allowed: AbstractSet[str] | None = None
+        self,
+        collections: Sequence[str],
+        vector: list[float],
+        least: float,
+        allowed: AbstractSet[str] | None = None,
     ) -> _Search:
         query, least = np.asarray(vector, dtype=np.float32), raw_cosine(least)
 
@@ -267,8 +286,12 @@ class GroupSearch(SearchInterface):
             if scope is None or not scope[1].kinds:
                 return edges
             ends = {end for edge in edges for end in (edge.source_node_uuid, edge.target_node_uuid)}
-            good = {node.uuid for node in await self._objects.nodes(sorted(ends)) if node_matches(node)}
-            return [edge for edge in edges if {edge.source_node_uuid, edge.target_node_uuid} <= good]
+            good = {
+                node.uuid for node in await self._objects.nodes(sorted(ends)) if node_matches(node)
+            }
+            return [
+                edge for edge in edges if {edge.source_node_uuid, edge.target_node_uuid} <= good
+            ]
 
         return await _filled(search, fetch, limit)
 
@@ -278,7 +301,9 @@ class GroupSearch(SearchInterface):
         sources, targets = filters.edge_source_node_uuids, filters.edge_target_node_uuids
         if not (sources and targets):
             return named
-        facts = await self._store.facts_between([(source, target) for source in sources for target in targets])
+        facts = await self._store.facts_between(
+            [(source, target) for source in sources for target in targets]
+        )
         joined = {fact.uuid for fact in facts}
         return joined if named is None else joined & named
 
@@ -296,7 +321,9 @@ class GroupSearch(SearchInterface):
         for _ in range(depth):
             if not (frontier or late):
                 break
-            touching = await self._store.facts_of_nodes(frontier, _FACTS_PER_HOP) if frontier else []
+            touching = (
+                await self._store.facts_of_nodes(frontier, _FACTS_PER_HOP) if frontier else []
+            )
             facts.update(dict.fromkeys(fact.uuid for fact in touching))
             reached = dict.fromkeys(end for fact in touching for end in (fact.subject, fact.object))
             fresh = [node for node in reached if node not in seen]
@@ -310,7 +337,9 @@ def raw_cosine(normalised: float) -> float:
     return 2 * normalised - 1
 
 
-async def _filled(search: _Search, fetch: Callable[[Sequence[str]], Awaitable[list[_Item]]], limit: int) -> list[_Item]:
+async def _filled(
+    search: _Search, fetch: Callable[[Sequence[str]], Awaitable[list[_Item]]], limit: int
+) -> list[_Item]:
     """Ask for more until ``limit`` items pass or the search has no more to give."""
     wanted = max(1, limit)
     kept: dict[str, _Item] = {}
@@ -338,7 +367,11 @@ def _in_span(moment: datetime | None, span: _Span) -> bool:
     start, end = span
     if start is None and end is None:
         return True
-    return moment is not None and (start is None or _aware(moment) >= start) and (end is None or _aware(moment) < end)
+    return (
+        moment is not None
+        and (start is None or _aware(moment) >= start)
+        and (end is None or _aware(moment) < end)
+    )
 
 
 def _holds(edge: EntityEdge, at: datetime) -> bool:

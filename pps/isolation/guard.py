@@ -19,7 +19,13 @@ from pps.core.errors import IsolationError
 from pps.core.ids import EntityId
 from pps.graph.graph_store import Executor, Rows
 from pps.isolation.counters import BreachKind, IsolationCounters
-from pps.isolation.guarded_values import Refused, check_rows, ids_of_unbound_rows, names_foreign_group, names_of
+from pps.isolation.guarded_values import (
+    Refused,
+    check_rows,
+    ids_of_unbound_rows,
+    names_foreign_group,
+    names_of,
+)
 
 _OPTIONS = frozenset(("routing_", "database_"))
 _NODES = ("Entity", "Episodic", "Community", "Saga")
@@ -67,7 +73,9 @@ class _Inner(Protocol):
 class _Checks:
     """``before`` and ``after`` of every statement, the same for all ways to one."""
 
-    def __init__(self, inner: _Inner, entity: EntityId, counters: IsolationCounters, *, shared: bool) -> None:
+    def __init__(
+        self, inner: _Inner, entity: EntityId, counters: IsolationCounters, *, shared: bool
+    ) -> None:
         self._inner = inner
         self._entity = entity
         self._counters = counters
@@ -77,7 +85,9 @@ class _Checks:
         """Tell whether to run the statement; False means that it asks for nothing and gets nothing."""
         group = self._entity.group
         if not isinstance(query, str) or names_foreign_group(group, query):
-            raise self.refuse("group", "the text of a statement is not one text, or spells another group")
+            raise self.refuse(
+                "group", "the text of a statement is not one text, or spells another group"
+            )
         try:
             named = names_of(group, parameters, own=own)
         except Refused as refused:
@@ -153,7 +163,9 @@ class GuardedDriver(GraphDriver):
         shared: True when other groups live in the same database (Neo4j): ids are then checked for ownership.
     """
 
-    def __init__(self, inner: GraphDriver, entity: EntityId, counters: IsolationCounters, *, shared: bool) -> None:
+    def __init__(
+        self, inner: GraphDriver, entity: EntityId, counters: IsolationCounters, *, shared: bool
+    ) -> None:
         self.provider = inner.provider
         self.default_group_id = entity.group
         # Graphiti asks for a clone when a group is not the driver's database: ours is never asked.
@@ -229,7 +241,9 @@ class GuardedDriver(GraphDriver):
     def _refuse_operation(self, why: str) -> NoReturn:
         raise self.__checks.refuse("operation", why)
 
-    async def _execute(self, query: str, keywords: dict[str, Any], *, own: bool) -> tuple[Rows, Any, Any]:
+    async def _execute(
+        self, query: str, keywords: dict[str, Any], *, own: bool
+    ) -> tuple[Rows, Any, Any]:
         checks = self.__checks
         options = checks.options(keywords)
         parameters = _merged(keywords)
@@ -262,8 +276,12 @@ class _GuardedTransaction(Transaction):
         self._checks = checks
         self._own = own
 
-    async def run(self, query: str, parameters: Mapping[str, Any] | None = None, **kwargs: Any) -> Rows:
-        return await self._checks.run(self._inner, query, {**kwargs, "parameters": parameters}, own=self._own)
+    async def run(
+        self, query: str, parameters: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> Rows:
+        return await self._checks.run(
+            self._inner, query, {**kwargs, "parameters": parameters}, own=self._own
+        )
 
 
 class _GuardedSession(GraphDriverSession):
@@ -272,16 +290,25 @@ class _GuardedSession(GraphDriverSession):
         self._checks = checks
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.close()
 
-    async def run(self, query: str, parameters: Mapping[str, Any] | None = None, **kwargs: Any) -> Rows:
-        return await self._checks.run(self._inner, query, {**kwargs, "parameters": parameters}, own=False)
+    async def run(
+        self, query: str, parameters: Mapping[str, Any] | None = None, **kwargs: Any
+    ) -> Rows:
+        return await self._checks.run(
+            self._inner, query, {**kwargs, "parameters": parameters}, own=False
+        )
 
     async def execute_write(self, func: _Work, *args: Any, **kwargs: Any) -> Any:
         async def guarded(inner: _Runs, *inner_args: Any, **inner_kwargs: Any) -> Any:
-            return await func(_GuardedTransaction(inner, self._checks, own=False), *inner_args, **inner_kwargs)
+            return await func(
+                _GuardedTransaction(inner, self._checks, own=False), *inner_args, **inner_kwargs
+            )
 
         return await self._inner.execute_write(guarded, *args, **kwargs)
 
@@ -291,7 +318,9 @@ class _GuardedSession(GraphDriverSession):
 
 def _merged(keywords: dict[str, Any]) -> dict[str, Any]:
     """Return ``params=``, ``parameters=`` and the keyword arguments as one; the keywords win, as in Neo4j's driver."""
-    nested: list[dict[str, Any]] = [keywords.pop(name, None) or {} for name in ("params", "parameters")]
+    nested: list[dict[str, Any]] = [
+        keywords.pop(name, None) or {} for name in ("params", "parameters")
+    ]
     return {**nested[0], **nested[1], **keywords}
 
 

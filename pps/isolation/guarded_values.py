@@ -16,8 +16,25 @@ GROUP_KEYS = frozenset(("group_id", "group_ids"))
 
 CONTENT_KEYS = frozenset(
     (
-        *("content", "name", "names", "saga_name", "summary", "fact", "query", "source_description"),
-        *("episode_metadata", "attributes", "pps", "labels", "edge_types", "relation", "name_embedding"),
+        *(
+            "content",
+            "name",
+            "names",
+            "saga_name",
+            "summary",
+            "fact",
+            "query",
+            "source_description",
+        ),
+        *(
+            "episode_metadata",
+            "attributes",
+            "pps",
+            "labels",
+            "edge_types",
+            "relation",
+            "name_embedding",
+        ),
         *("fact_embedding", "search_vector", "embedding"),
     )
 )
@@ -28,7 +45,15 @@ FLATTENED = frozenset(("entity_data", "edge_data", "nodes", "entity_edges"))
 
 ID_KEYS = frozenset(
     (
-        *("uuid", "uuids", "source_uuid", "target_uuid", "source_node_uuid", "target_node_uuid", "episodes"),
+        *(
+            "uuid",
+            "uuids",
+            "source_uuid",
+            "target_uuid",
+            "source_node_uuid",
+            "target_node_uuid",
+            "episodes",
+        ),
         *("entity_edges", "first_episode_uuid", "last_episode_uuid"),
     )
 )
@@ -112,7 +137,9 @@ def names_foreign_group(group: str, text: str) -> bool:
 
 def as_mapping(value: object) -> Mapping[str, Any] | None:
     """Return a mapping's view of a dict, a record, or a node or relationship of a driver; else None."""
-    if type(value) is dict or isinstance(value, Mapping):  # the first is what nearly every row is, and quick
+    if type(value) is dict or isinstance(
+        value, Mapping
+    ):  # the first is what nearly every row is, and quick
         return cast(Mapping[str, Any], value)
     items = getattr(value, "items", None)
     return dict(cast(Any, items)()) if callable(items) else None
@@ -144,7 +171,9 @@ class _Walk:
             self._items(key, cast("list[object]", value), depth, flattened)
         elif hasattr(value, "dtype"):
             self._array(key, value, depth, flattened)
-        elif not self._own and (hasattr(value, "__iter__") or isinstance(value, (bytes, uuid.UUID))):
+        elif not self._own and (
+            hasattr(value, "__iter__") or isinstance(value, (bytes, uuid.UUID))
+        ):
             raise Refused("group", "a parameter is of a type that cannot be checked")
 
     def _mapping(self, key: str, mapping: Mapping[str, Any], depth: int, flattened: bool) -> None:
@@ -170,7 +199,9 @@ class _Walk:
             self.value(key, array.tolist(), depth + 1, flattened=flattened)
 
     def _groups(self, value: object) -> None:
-        named: list[object] = list(cast("list[object]", value)) if isinstance(value, (list, tuple)) else [value]
+        named: list[object] = (
+            list(cast("list[object]", value)) if isinstance(value, (list, tuple)) else [value]
+        )
         if not named or not all(_same(item, self._group) for item in named):
             raise Refused("group", "a statement named a group that is not the entity's own")
         self._named.bound = True
@@ -220,7 +251,9 @@ def _collect_ids(key: str, value: object, depth: int, found: set[str]) -> None:
     elif mapping is not None:
         for name, item in mapping.items():
             _collect_ids(str(name).rpartition(".")[2], item, depth + 1, found)
-    elif isinstance(value, (list, tuple, AbstractSet)) and not _is_vector(cast("list[object]", value)):
+    elif isinstance(value, (list, tuple, AbstractSet)) and not _is_vector(
+        cast("list[object]", value)
+    ):
         for item in cast("list[object]", value):
             _collect_ids(key, item, depth + 1, found)
 
@@ -243,7 +276,9 @@ def _check_row(group: str, key: str, value: object, depth: int, *, content: bool
 
 
 def _check_row_group(group: str, value: object) -> None:
-    named: list[object] = list(cast("list[object]", value)) if isinstance(value, (list, tuple)) else [value]
+    named: list[object] = (
+        list(cast("list[object]", value)) if isinstance(value, (list, tuple)) else [value]
+    )
     if not all(_same(item, group) for item in named):
         raise Refused("row", "a row of another group came back")
 

@@ -143,7 +143,9 @@ def _openai(extractor: ExtractorModel) -> Connection:
 def _compatible(extractor: ExtractorModel) -> Connection:
     sdk = _package("openai", extractor.provider).AsyncOpenAI(**_options(extractor))
     made = _package("graphiti_core.llm_client.openai_generic_client", extractor.provider)
-    return Connection(made.OpenAIGenericClient(_config(extractor), client=sdk), sdk.close, _http(sdk))
+    return Connection(
+        made.OpenAIGenericClient(_config(extractor), client=sdk), sdk.close, _http(sdk)
+    )
 
 
 def _ollama(extractor: ExtractorModel) -> Connection:
@@ -153,7 +155,9 @@ def _ollama(extractor: ExtractorModel) -> Connection:
 def _anthropic(extractor: ExtractorModel) -> Connection:
     sdk = _package("anthropic", extractor.provider).AsyncAnthropic(**_options(extractor))
     made = _package("graphiti_core.llm_client.anthropic_client", extractor.provider)
-    return Connection(made.AnthropicClient(_config(extractor), client=_Anthropic(sdk)), sdk.close, _http(sdk))
+    return Connection(
+        made.AnthropicClient(_config(extractor), client=_Anthropic(sdk)), sdk.close, _http(sdk)
+    )
 
 
 class _Anthropic:
@@ -165,14 +169,18 @@ class _Anthropic:
         self._known = inspect.signature(self._create).parameters
 
     async def create(self, **request: Any) -> Any:
-        return await self._create(**{name: value for name, value in request.items() if name in self._known})
+        return await self._create(
+            **{name: value for name, value in request.items() if name in self._known}
+        )
 
 
 def _gemini(extractor: ExtractorModel) -> Connection:
     # The library would take aiohttp or httpx2, whichever is there; its errors are mapped where it takes httpx.
     http = httpx.AsyncClient(timeout=extractor.timeout_s)
     options = _package("google.genai.types", extractor.provider).HttpOptions(
-        base_url=extractor.base_url or None, timeout=round(extractor.timeout_s * 1000), httpx_async_client=http
+        base_url=extractor.base_url or None,
+        timeout=round(extractor.timeout_s * 1000),
+        httpx_async_client=http,
     )
     sdk = _package("google.genai", extractor.provider).Client(
         api_key=extractor.api_key or _NO_KEY, http_options=options
@@ -183,7 +191,9 @@ def _gemini(extractor: ExtractorModel) -> Connection:
 
 def _groq(extractor: ExtractorModel) -> Connection:
     sdk = _package("groq", extractor.provider).AsyncGroq(**_options(extractor))
-    client = _package("graphiti_core.llm_client.groq_client", extractor.provider).GroqClient(_config(extractor))
+    client = _package("graphiti_core.llm_client.groq_client", extractor.provider).GroqClient(
+        _config(extractor)
+    )
     client.client = sdk  # Graphiti's client takes none, so ours replaces the one that it made
     return Connection(client, sdk.close, _http(sdk))
 

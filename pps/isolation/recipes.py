@@ -10,7 +10,13 @@ from enum import Enum
 from typing import TypedDict, TypeVar
 
 from graphiti_core.search import search_config_recipes as stock
-from graphiti_core.search.search_config import EdgeReranker, EpisodeReranker, NodeReranker, SearchConfig, SearchResults
+from graphiti_core.search.search_config import (
+    EdgeReranker,
+    EpisodeReranker,
+    NodeReranker,
+    SearchConfig,
+    SearchResults,
+)
 from graphiti_core.search.search_filters import SearchFilters
 
 from pps.core.errors import InvalidRequest
@@ -133,7 +139,10 @@ def plan(recipe: str, *, limit: int, means: Means) -> Plan:
         return _fused(config, Rerank.CROSS_ENCODER if means.reranker else None, NO_RERANKER)
     if recipe.endswith("MMR") and not means.vectors:
         return _fused(config, None, NO_VECTORS)
-    return Plan(config, Rerank.MENTIONS if recipe == "EDGE_HYBRID_SEARCH_EPISODE_MENTIONS" else Rerank.NOTHING)
+    return Plan(
+        config,
+        Rerank.MENTIONS if recipe == "EDGE_HYBRID_SEARCH_EPISODE_MENTIONS" else Rerank.NOTHING,
+    )
 
 
 def _fused(config: SearchConfig, rerank: Rerank | None, otherwise: str) -> Plan:
@@ -150,17 +159,26 @@ def _fused(config: SearchConfig, rerank: Rerank | None, otherwise: str) -> Plan:
     return Plan(config, rerank)
 
 
-async def search_recipe(inside: Inside, query: str, recipe: str, limit: int, options: SearchOptions) -> GraphitiResults:
+async def search_recipe(
+    inside: Inside, query: str, recipe: str, limit: int, options: SearchOptions
+) -> GraphitiResults:
     """Return what a recipe finds; see ``IsolatedGraphitiClient.search``, which checked the centre and the limit."""
     if not query.strip() or len(query) > _MOST_QUERY:
         raise InvalidRequest("query", f"must be 1 to {_MOST_QUERY} characters")
     models, center = inside.models, options.get("center")
     means = Means(center is not None, models.embedder is not None, models.reranker is not None)
     chosen = plan(recipe, limit=limit, means=means)
-    filters, at = options.get("filters") or GraphFilters(), utc(options.get("as_of") or now(), "as_of")
+    filters, at = (
+        options.get("filters") or GraphFilters(),
+        utc(options.get("as_of") or now(), "as_of"),
+    )
     filters.check()
     # Graphiti asks for a vector whatever the recipe; without an embedder there is nothing to compare it with.
-    vector = (await asyncio.to_thread(models.embedder.embed_query, query)).tolist() if models.embedder else [0.0]
+    vector = (
+        (await asyncio.to_thread(models.embedder.embed_query, query)).tolist()
+        if models.embedder
+        else [0.0]
+    )
     with NoBreach(inside.entity), GraphitiErrors(), within(at, filters):
         found = await inside.graphiti.search_(
             query,
@@ -170,19 +188,25 @@ async def search_recipe(inside: Inside, query: str, recipe: str, limit: int, opt
             search_filter=SearchFilters(),
             query_vector=vector,
         )
-    inside.lock.own_groups(item.group_id for channel in (found.nodes, found.edges, found.episodes) for item in channel)
+    inside.lock.own_groups(
+        item.group_id for channel in (found.nodes, found.edges, found.episodes) for item in channel
+    )
     results = _results(found, chosen.notes)
     if chosen.rerank is Rerank.DISTANCE and center is not None:
         return await _by_distance(inside, results, center, limit)
     if chosen.rerank is Rerank.MENTIONS:
         # Graphiti put the facts in this order already, and left the scores in another.
-        return replace(results, facts=tuple((fact, float(len(fact.episodes))) for fact, _ in results.facts))
+        return replace(
+            results, facts=tuple((fact, float(len(fact.episodes))) for fact, _ in results.facts)
+        )
     if chosen.rerank is Rerank.CROSS_ENCODER:
         return await _by_reranker(inside, query, results, limit)
     return results
 
 
-async def _by_distance(inside: Inside, results: GraphitiResults, center: str, limit: int) -> GraphitiResults:
+async def _by_distance(
+    inside: Inside, results: GraphitiResults, center: str, limit: int
+) -> GraphitiResults:
     """Order nodes and facts by hops from the centre, a fact by its nearer end; ties keep the fused order."""
     hops = await inside.store.distances(center, _DISTANCE_HOPS)
     nodes = [(node, _closeness(hops, node.uuid)) for node, _ in results.nodes]
@@ -196,17 +220,23 @@ def _closeness(hops: Mapping[str, int], *nodes: str) -> float:
     return 1 / (1 + min(reached)) if reached else 0.0
 
 
-async def _by_reranker(inside: Inside, query: str, results: GraphitiResults, limit: int) -> GraphitiResults:
+async def _by_reranker(
+    inside: Inside, query: str, results: GraphitiResults, limit: int
+) -> GraphitiResults:
     """Order every channel by the reranker's score for each id: equal texts are not one."""
     models, late = inside.models, False
 
-    async def channel(values: Sequence[tuple[_Value, float]], texts: list[str]) -> tuple[tuple[_Value, float], ...]:
+    async def channel(
+        values: Sequence[tuple[_Value, float]], texts: list[str]
+    ) -> tuple[tuple[_Value, float], ...]:
         nonlocal late
         scores = await rerank_scores(models.reranker, query, texts, models.rerank_deadline_s)
         if scores is None:
             late = True
             return tuple(values[:limit])
-        return _best([(value, score) for (value, _), score in zip(values, scores, strict=True)], limit)
+        return _best(
+            [(value, score) for (value, _), score in zip(values, scores, strict=True)], limit
+        )
 
     reranked = GraphitiResults(
         *await asyncio.gather(  # side by side: one deadline holds for all
@@ -228,7 +258,10 @@ def _results(found: SearchResults, notes: tuple[str, ...]) -> GraphitiResults:
         _scored([node_of(node.model_dump()) for node in found.nodes], found.node_reranker_scores),
         _scored([fact_of(edge.model_dump()) for edge in found.edges], found.edge_reranker_scores),
         _scored(
-            [episode_of({**one.model_dump(), "source": one.source.value}) for one in found.episodes],
+            [
+                episode_of({**one.model_dump(), "source": one.source.value})
+                for one in found.episodes
+            ],
             found.episode_reranker_scores,
         ),
         notes,

@@ -71,7 +71,9 @@ class Binned:
     content: str
 
 
-def _take(db: sqlite3.Connection, turns: Sequence[str], nodes: Sequence[str], facts: Sequence[str]) -> Rows:
+def _take(
+    db: sqlite3.Connection, turns: Sequence[str], nodes: Sequence[str], facts: Sequence[str]
+) -> Rows:
     t, n, f = listed(turns), listed(nodes), listed(facts)
     values = dict.fromkeys(_OF_TURNS, (t,)) | {"record_relations": (n, n, f), "merges": (n, n)}
     found: Rows = {}
@@ -92,7 +94,10 @@ def _put_back(db: sqlite3.Connection, rows: Rows) -> None:
             if there.isdisjoint((row.get("uuid"), row.get("turn"), row.get("job"))):
                 values = row | {"state": "queued"} if row.get("state") == "running" else row
                 names, marks = ", ".join(values), ", ".join("?" * len(values))
-                db.execute(f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})", tuple(values.values()))  # noqa: S608 - columns of this file
+                db.execute(
+                    f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})",  # noqa: S608
+                    tuple(values.values()),
+                )
 
 
 def without_rows(rows: Rows, gone: Collection[str]) -> Rows:
@@ -101,7 +106,9 @@ def without_rows(rows: Rows, gone: Collection[str]) -> Rows:
     kept: Rows = {}
     for table, found in rows.items():
         names = (*_ABOUT, "id") if table == "record_relations" else _ABOUT
-        kept[table] = [dict(row) for row in found if ids.isdisjoint(row.get(name) for name in names)]
+        kept[table] = [
+            dict(row) for row in found if ids.isdisjoint(row.get(name) for name in names)
+        ]
     return kept
 
 
@@ -124,7 +131,9 @@ def drop_given(db: sqlite3.Connection, turn: str) -> bool:
 def without_given(payload: str, state: str) -> str:
     """Return a payload, as it is stored with a job in a state, without the nodes and facts in it."""
     kept = load_payload(payload)
-    extraction = kept.extraction if state in ("queued", "running") else "none"  # a model may have yet to read it
+    extraction = (
+        kept.extraction if state in ("queued", "running") else "none"
+    )  # a model may have yet to read it
     return dump_payload(JobPayload(extraction=extraction, record=kept.record, links=kept.links))
 
 
@@ -133,7 +142,9 @@ def rewrite(db: sqlite3.Connection, rows: Iterable[Binned]) -> None:
     for one in rows:
         db.execute("DELETE FROM bin WHERE id = ?", (one.id,))
         if one.content:
-            lists = (json.dumps(given, ensure_ascii=False) for given in (one.kinds, one.asked, one.ids))
+            lists = (
+                json.dumps(given, ensure_ascii=False) for given in (one.kinds, one.asked, one.ids)
+            )
             values = (one.id, micros(one.at), one.actor, one.why, *lists, one.content)
             db.execute(f"INSERT INTO bin ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608 - literals
 
@@ -184,7 +195,12 @@ class Bin:
         await self._writer.write(work)
 
     async def end(
-        self, id: str, rows: Rows, back: Collection[str], given: Mapping[str, str], others: Sequence[Binned]
+        self,
+        id: str,
+        rows: Rows,
+        back: Collection[str],
+        given: Mapping[str, str],
+        others: Sequence[Binned],
     ) -> None:
         """Note that a row of the bin is put back, and drop it; ``others`` are rows that changed with it.
 
@@ -201,7 +217,9 @@ class Bin:
                 (there, listed(back), records),
             )
             for turn, payload in given.items():
-                found = db.execute("SELECT payload, state FROM jobs WHERE turn = ?", (turn,)).fetchone()
+                found = db.execute(
+                    "SELECT payload, state FROM jobs WHERE turn = ?", (turn,)
+                ).fetchone()
                 if found and found[0] == without_given(payload, found[1]):
                     db.execute("UPDATE jobs SET payload = ? WHERE turn = ?", (payload, turn))
             rewrite(db, others)
@@ -213,7 +231,9 @@ class Bin:
     async def given(self, turns: Iterable[str]) -> dict[str, str]:
         """Return turn → what was given with it, as its job keeps it."""
         statement = f"SELECT turn, payload FROM jobs WHERE turn IN {LIST}"  # noqa: S608 - literals
-        return await self._readers.read(lambda db: dict(db.execute(statement, (listed(turns),)).fetchall()))
+        return await self._readers.read(
+            lambda db: dict(db.execute(statement, (listed(turns),)).fetchall())
+        )
 
     async def list(self, at: datetime) -> list[Binned]:
         """Return what can be restored at a time, latest first."""
@@ -222,7 +242,9 @@ class Bin:
     async def get(self, id: str, at: datetime) -> list[Binned]:
         """Return what can be restored of an id, or of the first characters of one: one, none, or several."""
         if is_beginning(id):
-            return await self._select("at > ? AND id >= ? AND id < ? || 'g'", micros(at - self.keep), id, id)
+            return await self._select(
+                "at > ? AND id >= ? AND id < ? || 'g'", micros(at - self.keep), id, id
+            )
         return await self._select("at > ? AND id = ?", micros(at - self.keep), id)
 
     async def holding(self, ids: Iterable[str]) -> list[Binned]:
@@ -237,7 +259,9 @@ class Bin:
     async def expire(self, at: datetime) -> None:
         """Erase for good what can no longer be restored."""
         due = (micros(at - self.keep),)
-        if await self._readers.read(lambda db: db.execute("SELECT 1 FROM bin WHERE at <= ? LIMIT 1", due).fetchone()):
+        if await self._readers.read(
+            lambda db: db.execute("SELECT 1 FROM bin WHERE at <= ? LIMIT 1", due).fetchone()
+        ):
             await self.write(lambda db: db.execute("DELETE FROM bin WHERE at <= ?", due) and None)
 
     async def _select(self, where: str, *values: str | int) -> list[Binned]:

@@ -57,10 +57,14 @@ def store_error(error: sqlite3.Error, path: Path) -> StoreError:
     """Return the error of our tree that says what a library's error means and what to do next."""
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else sqlite3.SQLITE_ERROR
-    if code is None and str(error).startswith(_UNDECODED):  # by Python, not SQLite; the rest quotes what it read
+    if code is None and str(error).startswith(
+        _UNDECODED
+    ):  # by Python, not SQLite; the rest quotes what it read
         primary = sqlite3.SQLITE_CORRUPT
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return StoreConflict(f"{path.name} is locked by another process: stop that one, or try again")
+        return StoreConflict(
+            f"{path.name} is locked by another process: stop that one, or try again"
+        )
     if primary in _UNAVAILABLE:
         return StoreUnavailable(f"{path.name}: {_UNAVAILABLE[primary]}")
     if primary in _BROKEN:
@@ -110,7 +114,8 @@ def _check_pages(path: Path) -> None:
 
 
 def damage(
-    connection: sqlite3.Connection, check: Literal["quick_check", "integrity_check"] = "integrity_check"
+    connection: sqlite3.Connection,
+    check: Literal["quick_check", "integrity_check"] = "integrity_check",
 ) -> list[str]:
     """Return what SQLite finds wrong with the pages of a file, a few lines; 100 MB take about a second.
 
@@ -155,7 +160,9 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: Migrations) 
                 connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {newest}")
-        connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('layout', ?)", (_layout(migrations),))
+        connection.execute(
+            "INSERT OR REPLACE INTO meta (key, value) VALUES ('layout', ?)", (_layout(migrations),)
+        )
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
@@ -163,7 +170,9 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: Migrations) 
 
 
 def _check_origin(connection: sqlite3.Connection, path: Path, version: int, newest: int) -> None:
-    blank = version == 0 and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    blank = (
+        version == 0 and not connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()
+    )
     if not blank and _application(connection) != APPLICATION_ID:
         raise StoreError(f"{path.name} belongs to another program: choose another folder")
     if version > newest:
@@ -184,7 +193,9 @@ def _check_layout(connection: sqlite3.Connection, path: Path, migrations: Migrat
 
 def _layout(migrations: Migrations) -> str:
     """Return a digest of the statements that make the tables; white space does not count."""
-    text = "\n".join(" ".join(statement.split()) for statements in migrations for statement in statements)
+    text = "\n".join(
+        " ".join(statement.split()) for statements in migrations for statement in statements
+    )
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -198,7 +209,9 @@ def _check_group(connection: sqlite3.Connection, path: Path, group: str) -> None
 def _connect(path: Path, mode: Literal["rw", "ro"] = "rw") -> sqlite3.Connection:
     # A connection moves between threads of one pool, never to two at once. None makes the file: it is there, or gone.
     name = f"{path.absolute().as_uri()}?mode={mode}"
-    connection = sqlite3.connect(name, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(
+        name, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
+    )
     connection.execute("PRAGMA trusted_schema = OFF")
     connection.execute("PRAGMA temp_store = MEMORY")  # no text in temporary files
     return connection
@@ -211,7 +224,9 @@ def _make_private(path: Path) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        raise StoreUnavailable(f"{path.name} cannot be opened ({reason}): check its folder") from error
+        raise StoreUnavailable(
+            f"{path.name} cannot be opened ({reason}): check its folder"
+        ) from error
 
 
 def _version(connection: sqlite3.Connection) -> int:
@@ -253,11 +268,15 @@ def tally(path: Path, group: str, own: str) -> Tally:
         owner = connection.execute("SELECT value FROM meta WHERE key = 'group'").fetchone()
         if owner is None or owner[0] != group:
             raise IsolationError(f"{path.name} belongs to another entity: nothing was read")
-        (nodes,) = connection.execute("SELECT count(*) FROM mirror_node WHERE uuid <> ?", (own,)).fetchone()
+        (nodes,) = connection.execute(
+            "SELECT count(*) FROM mirror_node WHERE uuid <> ?", (own,)
+        ).fetchone()
         (edges,) = connection.execute("SELECT count(*) FROM mirror_fact").fetchone()
         (tags,) = connection.execute("SELECT count(DISTINCT tag) FROM mirror_tag").fetchone()
     return Tally(nodes, edges, tags)
 
 
 def _begun(connection: sqlite3.Connection) -> bool:
-    return connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is not None
+    return (
+        connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is not None
+    )

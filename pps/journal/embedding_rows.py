@@ -65,14 +65,21 @@ class VectorStates(Store):
 
     async def without(self) -> set[str]:
         """Return the records that have no vectors: none yet, or never."""
-        return {node for (node,) in await self.select("SELECT node FROM record_vectors WHERE hash = ''")}
+        return {
+            node for (node,) in await self.select("SELECT node FROM record_vectors WHERE hash = ''")
+        }
 
     async def put(self, states: Sequence[VectorState]) -> None:
         """Note states in place of those before."""
-        rows = [(one.node, one.hash, micros(one.due) if one.due else None, one.failures, one.error) for one in states]
+        rows = [
+            (one.node, one.hash, micros(one.due) if one.due else None, one.failures, one.error)
+            for one in states
+        ]
         then = """ON CONFLICT (node) DO UPDATE SET hash = excluded.hash, due = excluded.due,
             failures = excluded.failures, error = excluded.error"""
-        await self.write(lambda db: insert(db, f"INSERT INTO record_vectors ({_COLUMNS})", rows, then))
+        await self.write(
+            lambda db: insert(db, f"INSERT INTO record_vectors ({_COLUMNS})", rows, then)
+        )
 
     async def drop(self, nodes: Iterable[str]) -> None:
         """Forget records that are gone."""

@@ -9,7 +9,14 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
-from pps.core.bounds import EXTRACTIONS, MAX_TAGS, check_attributes, check_choice, check_drafts, is_text
+from pps.core.bounds import (
+    EXTRACTIONS,
+    MAX_TAGS,
+    check_attributes,
+    check_choice,
+    check_drafts,
+    is_text,
+)
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.text import fold
 from pps.core.values import Chunk, FactDraft, ItemKind, NodeDraft, RecordDraft, Skipped, Turn
@@ -246,7 +253,9 @@ def load_payload(text: str) -> JobPayload:
     try:
         return _PAYLOAD.validate_json(text)
     except ValidationError as error:
-        raise StoreError("what was given with a turn cannot be read; memory.db is damaged") from error
+        raise StoreError(
+            "what was given with a turn cannot be read; memory.db is damaged"
+        ) from error
 
 
 def dump_result(result: JobResult) -> str:

@@ -42,13 +42,16 @@ class FeatureRows(Store):
         query = f"SELECT item, blob FROM features WHERE item IN {LIST} AND perspective = ? AND version > {FAILED}"  # noqa: S608 - literals
         return dict(await self.select(query, listed(items), perspective))
 
-    async def every(self, perspective: str, kind: ItemKind, make: Callable[..., T], *args: Hashable) -> T:
+    async def every(
+        self, perspective: str, kind: ItemKind, make: Callable[..., T], *args: Hashable
+    ) -> T:
         """Return what ``make`` makes of item → feature, of all items of a kind; kept until one of them changes."""
         async with self._changing:
             key = (perspective, kind)
             if key not in self._held:
                 rows = await self.select(
-                    "SELECT item, blob FROM features WHERE perspective = ? AND kind = ? AND version > 0", *key
+                    "SELECT item, blob FROM features WHERE perspective = ? AND kind = ? AND version > 0",
+                    *key,
                 )
                 self._held[key] = dict(rows), {}
             blobs, made = self._held[key]
@@ -66,7 +69,9 @@ class FeatureRows(Store):
             gone, new = held - set(features), set(features) - held
 
             def change(db: Connection) -> None:
-                db.executemany("DELETE FROM features WHERE item = ? AND perspective = ?", _keys(gone))
+                db.executemany(
+                    "DELETE FROM features WHERE item = ? AND perspective = ?", _keys(gone)
+                )
                 rows = [(one.item, one.kind, one.perspective, one.version, one.blob) for one in new]
                 insert(db, "INSERT INTO features (item, kind, perspective, version, blob)", rows)
 

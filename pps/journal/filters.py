@@ -95,7 +95,9 @@ class _Where:
         return " AND ".join(self.conditions)
 
 
-def allowed_ids(connection: sqlite3.Connection, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:
+def allowed_ids(
+    connection: sqlite3.Connection, kind: ItemKind, wanted: ItemFilter
+) -> set[str] | None:
     """Return the ids that pass a filter, or None when it restricts nothing.
 
     Anchors have none of the columns: a filter on one of them lets none through.
@@ -108,11 +110,19 @@ def allowed_ids(connection: sqlite3.Connection, kind: ItemKind, wanted: ItemFilt
         return _nodes(connection, wanted)
     if kind == "episode":
         return _episodes(connection, wanted)
-    return set() if any(getattr(wanted, one.name) for one in fields(wanted) if one.name != "as_of") else None
+    return (
+        set()
+        if any(getattr(wanted, one.name) for one in fields(wanted) if one.name != "as_of")
+        else None
+    )
 
 
 def within(
-    connection: sqlite3.Connection, kind: Literal["fact", "episode"], since: datetime, until: datetime, limit: int
+    connection: sqlite3.Connection,
+    kind: Literal["fact", "episode"],
+    since: datetime,
+    until: datetime,
+    limit: int,
 ) -> dict[str, int]:
     """Return id → event time (microseconds since 1970 UTC) of those in ``[since, until)``, latest first.
 
@@ -154,7 +164,9 @@ def _facts(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | Non
         moment = micros(now() if wanted.as_of is None else utc(wanted.as_of, "as_of"))
         # The plus signs keep SQLite off an index of ends, by which nearly every fact would be visited.
         start = "+f.valid_at" if where.conditions else "f.valid_at"
-        where.add(f"{start} <= ? AND +f.invalid_at > ? AND f.expired_at > ?", moment, moment, moment)
+        where.add(
+            f"{start} <= ? AND +f.invalid_at > ? AND f.expired_at > ?", moment, moment, moment
+        )
     return _ids(connection, "f.uuid", "mirror_fact AS f", where)
 
 
@@ -165,7 +177,9 @@ def _nodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | Non
         _told_between(where, wanted)
     if wanted.relations:
         moment = micros(now() if wanted.as_of is None else utc(wanted.as_of, "as_of"))
-        holds = f"f.relation IN {LIST} AND +f.valid_at <= ? AND +f.invalid_at > ? AND +f.expired_at > ?"
+        holds = (
+            f"f.relation IN {LIST} AND +f.valid_at <= ? AND +f.invalid_at > ? AND +f.expired_at > ?"
+        )
         where.add(
             f"""(n.id IN (SELECT f.subject FROM mirror_fact AS f WHERE {holds})
                 OR n.id IN (SELECT f.object FROM mirror_fact AS f WHERE {holds}))""",  # noqa: S608 - literals
@@ -210,7 +224,10 @@ def _episodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | 
     where = _origin(wanted)
     where.among("t.kind", wanted.kinds)
     if (node := _of_node(wanted)).conditions:
-        said, recorded = f"{_TURNS_OF_FACTS} WHERE {_joining(node)}", f"{_TURNS_OF_NODES} WHERE {node.sql()}"
+        said, recorded = (
+            f"{_TURNS_OF_FACTS} WHERE {_joining(node)}",
+            f"{_TURNS_OF_NODES} WHERE {node.sql()}",
+        )
         where.add(f"(t.uuid IN ({said}) OR t.uuid IN ({recorded}))", *node.parameters * 3)
     where.between("t.occurred_at", wanted.since, wanted.until)
     if wanted.as_of is not None:
@@ -279,7 +296,9 @@ class FilterCache:
         kinds: Whose layers a filter may name.
     """
 
-    def __init__(self, writer: Writer, readers: Readers, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, writer: Writer, readers: Readers, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._writer = writer
         self._readers = readers
         self._clock = clock
@@ -290,13 +309,17 @@ class FilterCache:
         """Return the ids of a kind that pass a filter, not to be changed; None means that nothing is restricted."""
         if wanted.layers:
             kinds = self.kinds.of_layers(wanted.layers, "filters.layers")
-            wanted = replace(wanted, layers=kinds or ("",))  # what is in a layer without kinds is nothing
+            wanted = replace(
+                wanted, layers=kinds or ("",)
+            )  # what is in a layer without kinds is nothing
         key = f"{kind} {wanted!r}"  # a caller's filter may hold lists, which have no hash
         found = self._kept.get(key)
         if found and found.commits == self._writer.commits and self._clock() < found.until:
             self._kept.move_to_end(key)
             return found.ids
-        commits = self._writer.commits  # before the read: what is committed after it makes the answer old
+        commits = (
+            self._writer.commits
+        )  # before the read: what is committed after it makes the answer old
         ids = await self._readers.read(partial(allowed_ids, kind=kind, wanted=wanted))
         self._keep(key, _Kept(ids, commits, self._clock() + KEPT_S))
         return ids
@@ -304,5 +327,8 @@ class FilterCache:
     def _keep(self, key: str, one: _Kept) -> None:
         self._kept.pop(key, None)
         self._kept[key] = one
-        while sum(len(kept.ids or ()) for kept in self._kept.values()) > KEPT_IDS or len(self._kept) > _KEPT_FILTERS:
+        while (
+            sum(len(kept.ids or ()) for kept in self._kept.values()) > KEPT_IDS
+            or len(self._kept) > _KEPT_FILTERS
+        ):
             self._kept.popitem(last=False)

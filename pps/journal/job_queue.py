@@ -40,7 +40,8 @@ _MOST_HALVINGS = 4
 def add(connection: sqlite3.Connection, turn_uuid: str, payload: str) -> int:
     """Store the job of a new turn and return its id."""
     cursor = connection.execute(
-        "INSERT INTO jobs (turn, payload, queued_at) VALUES (?, ?, ?)", (turn_uuid, payload, micros(now()))
+        "INSERT INTO jobs (turn, payload, queued_at) VALUES (?, ?, ?)",
+        (turn_uuid, payload, micros(now())),
     )
     return cursor.lastrowid or 0
 
@@ -55,7 +56,9 @@ def append(connection: sqlite3.Connection, turn: turns.Prepared, payload: str) -
     return Appended(stored, add(connection, stored.uuid, payload), duplicate=False)
 
 
-def _claim(connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime) -> tuple[int, int] | None:
+def _claim(
+    connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime
+) -> tuple[int, int] | None:
     """Mark the first unfinished jobs of a stage as running; return the ids of the first and the last of them, if any.
 
     The order is the contract: while the first one waits for its next attempt, none is taken. A job left
@@ -89,7 +92,9 @@ def _claimed(connection: sqlite3.Connection, stage: Stage, first: int, last: int
     )
 
 
-def after(connection: sqlite3.Connection, stage: Stage, job_id: int, limit: int, facts: int) -> list[Job]:
+def after(
+    connection: sqlite3.Connection, stage: Stage, job_id: int, limit: int, facts: int
+) -> list[Job]:
     """Return up to ``limit`` of a stage's unfinished jobs that come after ``job_id``; they stay as they are.
 
     The job whose given facts make the number ``facts`` full is the last.
@@ -159,7 +164,9 @@ def give(connection: sqlite3.Connection, found: Sequence[tuple[int, JobPayload]]
     return True
 
 
-def put_back(connection: sqlite3.Connection, job_ids: Sequence[int], until: datetime | None = None) -> None:
+def put_back(
+    connection: sqlite3.Connection, job_ids: Sequence[int], until: datetime | None = None
+) -> None:
     """Queue jobs again that were taken and came to nothing through no fault of theirs; not before ``until``.
 
     With a moment to wait for, earlier failures count no more: what is put off on purpose has none.
@@ -174,10 +181,14 @@ def put_back(connection: sqlite3.Connection, job_ids: Sequence[int], until: date
 
 def due(connection: sqlite3.Connection) -> None:
     """Let jobs that were put off without having failed be tried at once: what they waited for may be there."""
-    connection.execute("UPDATE jobs SET next_at = 0 WHERE state = 'queued' AND failures = 0 AND next_at > 0")
+    connection.execute(
+        "UPDATE jobs SET next_at = 0 WHERE state = 'queued' AND failures = 0 AND next_at > 0"
+    )
 
 
-def fail(connection: sqlite3.Connection, job_id: int, code: str, error: str, next_at: datetime | None) -> bool:
+def fail(
+    connection: sqlite3.Connection, job_id: int, code: str, error: str, next_at: datetime | None
+) -> bool:
     """Note a failed attempt; try again at ``next_at``, or park the job when that is None.
 
     Returns False when its turn was forgotten while it ran.
@@ -236,11 +247,15 @@ def drop(connection: sqlite3.Connection, job_ids: Sequence[int] | None = None) -
         NotFound: One of them is not there, or is being worked on or done; nothing was changed.
     """
     wanted = _ended(connection, job_ids, ("failed", "queued"))
-    connection.executemany("UPDATE jobs SET state = 'dropped' WHERE id = ?", [(one,) for one in wanted])
+    connection.executemany(
+        "UPDATE jobs SET state = 'dropped' WHERE id = ?", [(one,) for one in wanted]
+    )
     return wanted
 
 
-def _ended_well(connection: sqlite3.Connection, change: str, results: Sequence[tuple[int, JobResult]]) -> int:
+def _ended_well(
+    connection: sqlite3.Connection, change: str, results: Sequence[tuple[int, JobResult]]
+) -> int:
     """Change jobs and note their results; return how many there were."""
     return connection.execute(
         f"""UPDATE jobs SET {change}, failures = 0, code = '', error = '', next_at = 0, first_failed_at = 0,
@@ -251,7 +266,11 @@ def _ended_well(connection: sqlite3.Connection, change: str, results: Sequence[t
 
 
 def _note(
-    connection: sqlite3.Connection, job_ids: Sequence[int], outcome: str, code: str = "", error: str = ""
+    connection: sqlite3.Connection,
+    job_ids: Sequence[int],
+    outcome: str,
+    code: str = "",
+    error: str = "",
 ) -> None:
     """Write the end of the attempts in hand; what they cost moves from the jobs to them."""
     connection.execute(
@@ -267,9 +286,16 @@ def _note(
     )
 
 
-def _ended(connection: sqlite3.Connection, job_ids: Sequence[int] | None, states: Sequence[JobState]) -> list[int]:
+def _ended(
+    connection: sqlite3.Connection, job_ids: Sequence[int] | None, states: Sequence[JobState]
+) -> list[int]:
     if job_ids is None:
-        return [one for (one,) in connection.execute("SELECT id FROM jobs WHERE state = 'failed' ORDER BY id")]
+        return [
+            one
+            for (one,) in connection.execute(
+                "SELECT id FROM jobs WHERE state = 'failed' ORDER BY id"
+            )
+        ]
     wanted = sorted(set(job_ids))
     found = connection.execute(
         """SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(?))
@@ -316,15 +342,21 @@ class JobQueue(Store):
         # Read beside the writer: acknowledgements would wait while thousands of facts are parsed.
         return await self.read(partial(_claimed, stage=stage, first=span[0], last=span[1]))
 
-    async def end(self, saved: Sequence[tuple[int, JobResult]], done: Sequence[tuple[int, JobResult]]) -> None:
+    async def end(
+        self, saved: Sequence[tuple[int, JobResult]], done: Sequence[tuple[int, JobResult]]
+    ) -> None:
         """Move jobs on to be read by a model, and mark others as done, in one transaction."""
         await self.write(lambda db: (_saved(db, saved), finish(db, done)))
 
     async def replay(self) -> None:
         """Queue every job again whose turn was saved; drop what only a lost graph knew: projection, merges."""
-        await self.write(lambda db: (_replay(db), projection.clear(db), db.execute("DELETE FROM merges")))
+        await self.write(
+            lambda db: (_replay(db), projection.clear(db), db.execute("DELETE FROM merges"))
+        )
 
-    async def list(self, state: JobState | None = None, *, after: int = 0, limit: int = 100) -> list[Job]:
+    async def list(
+        self, state: JobState | None = None, *, after: int = 0, limit: int = 100
+    ) -> list[Job]:
         """Return jobs of a state (None: unfinished and parked ones) with ids above ``after``, oldest first."""
         check_range("limit", limit, 1, MAX_JOBS)
         return await self.read(partial(job_rows.in_state, state=state, after=after, limit=limit))

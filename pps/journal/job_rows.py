@@ -11,7 +11,17 @@ from typing import TypeAlias, cast
 from pps.core.reports import AttemptReport
 from pps.core.sql import listed
 from pps.core.time import from_micros, micros, now
-from pps.journal.entries import MICROS, Charge, Job, JobState, QueueState, Readings, Stage, load_payload, load_result
+from pps.journal.entries import (
+    MICROS,
+    Charge,
+    Job,
+    JobState,
+    QueueState,
+    Readings,
+    Stage,
+    load_payload,
+    load_result,
+)
 from pps.journal.turns import TURN_COLUMNS, TurnRow, read_turn
 
 _JOB_COLUMNS = """jobs.id, jobs.state, jobs.stage, jobs.attempts, jobs.failures, jobs.code, jobs.error, jobs.queued_at,
@@ -64,7 +74,9 @@ def outcomes(connection: sqlite3.Connection, turns: Sequence[str]) -> dict[str, 
     return {turn: Outcome(*row) for turn, *row in rows}
 
 
-def in_state(connection: sqlite3.Connection, state: JobState | None, after: int, limit: int) -> list[Job]:
+def in_state(
+    connection: sqlite3.Connection, state: JobState | None, after: int, limit: int
+) -> list[Job]:
     """Return jobs of one state, or unfinished and parked ones, oldest first, with ids above ``after``."""
     if state is None:
         return select(
@@ -88,7 +100,15 @@ def attempts(connection: sqlite3.Connection, job_id: int) -> list[AttemptReport]
     )
     return [
         AttemptReport(
-            STAGES[int(stage)], end, from_micros(began), from_micros(ended), code, error, used, made, cost / MICROS
+            STAGES[int(stage)],
+            end,
+            from_micros(began),
+            from_micros(ended),
+            code,
+            error,
+            used,
+            made,
+            cost / MICROS,
         )
         for stage, end, began, ended, code, error, used, made, cost in rows
     ]
@@ -105,7 +125,9 @@ def state(connection: sqlite3.Connection, since: datetime) -> QueueState:
             SELECT stage FROM jobs WHERE {OPEN} AND failures = 0 AND next_at > ?)""",  # noqa: S608 - constants
         (micros(now()),),
     ).fetchone()
-    (moved,) = connection.execute("SELECT max(ended_at) FROM attempts WHERE outcome != 'again'").fetchone()
+    (moved,) = connection.execute(
+        "SELECT max(ended_at) FROM attempts WHERE outcome != 'again'"
+    ).fetchone()
     row = connection.execute(
         """SELECT count(*), coalesce(sum(outcome != 'done'), 0), coalesce(sum(tokens_in), 0),
             coalesce(sum(tokens_out), 0), coalesce(sum(cost_micros), 0) FROM attempts WHERE ended_at >= ?""",
@@ -173,15 +195,21 @@ def unfinished(connection: sqlite3.Connection) -> int:
 
 def turns_in(connection: sqlite3.Connection, state: JobState) -> set[str]:
     """Return the turns whose jobs are in a state."""
-    return {turn for (turn,) in connection.execute("SELECT turn FROM jobs WHERE state = ?", (state,))}
+    return {
+        turn for (turn,) in connection.execute("SELECT turn FROM jobs WHERE state = ?", (state,))
+    }
 
 
-def select(connection: sqlite3.Connection, rest: str, parameters: tuple[str | int, ...]) -> list[Job]:
+def select(
+    connection: sqlite3.Connection, rest: str, parameters: tuple[str | int, ...]
+) -> list[Job]:
     """Return the jobs that the rest of a statement picks, in its order."""
     return list(selected(connection, rest, parameters))
 
 
-def selected(connection: sqlite3.Connection, rest: str, parameters: tuple[str | int, ...]) -> Iterator[Job]:
+def selected(
+    connection: sqlite3.Connection, rest: str, parameters: tuple[str | int, ...]
+) -> Iterator[Job]:
     """Read the jobs that the rest of a statement picks one by one, in its order."""
     # `rest` is always a literal of this package; values are bound.
     statement = f"SELECT {_JOB_COLUMNS}, {TURN_COLUMNS} FROM jobs JOIN turns ON turns.uuid = jobs.turn {rest}"  # noqa: S608
@@ -190,7 +218,20 @@ def selected(connection: sqlite3.Connection, rest: str, parameters: tuple[str | 
 
 
 def _read(row: _JobRow, turn: TurnRow) -> Job:
-    number, state, stage, attempts, failures, code, error, queued_at, next_at, first_failed_at, payload, result = row
+    (
+        number,
+        state,
+        stage,
+        attempts,
+        failures,
+        code,
+        error,
+        queued_at,
+        next_at,
+        first_failed_at,
+        payload,
+        result,
+    ) = row
     return Job(
         id=number,
         turn=read_turn(turn),

@@ -124,7 +124,10 @@ class Journal(Store):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.close()
 
@@ -179,7 +182,10 @@ class Journal(Store):
             absent = []
 
     async def mirror_mentions(
-        self, pairs: Iterable[tuple[str, str]], parted: Iterable[tuple[str, str]] = (), whole: Iterable[str] = ()
+        self,
+        pairs: Iterable[tuple[str, str]],
+        parted: Iterable[tuple[str, str]] = (),
+        whole: Iterable[str] = (),
     ) -> None:
         """Mirror that turns mention nodes, as (turn, node); ``whole`` nodes have no others, ``parted`` pairs end."""
         changes = {"pairs": list(pairs), "parted": list(parted), "whole": list(whole)}
@@ -202,7 +208,9 @@ class Journal(Store):
             return list(ids)
         return await self.read(partial(projection.whole, given=ids, strict=strict))
 
-    async def hops(self, starts: Sequence[str], targets: Sequence[str], max_hops: int, at: datetime) -> dict[str, int]:
+    async def hops(
+        self, starts: Sequence[str], targets: Sequence[str], max_hops: int, at: datetime
+    ) -> dict[str, int]:
         """Return target → fewest hops from any start over what holds at ``at``; those out of reach are left out."""
         walk = partial(links.hops, starts=starts, targets=targets, max_hops=max_hops, at=at)
         if links.asks_of_pairs(len(starts), len(targets), max_hops):
@@ -211,7 +219,11 @@ class Journal(Store):
 
     async def facts_joining(self, wanted: Sequence[tuple[str, str, str]]) -> list[str]:
         """Return ids of facts between subject and object in any relation; without an object, in that relation."""
-        return await self.read(partial(projection.facts_joining, wanted=list(wanted))) if wanted else []
+        return (
+            await self.read(partial(projection.facts_joining, wanted=list(wanted)))
+            if wanted
+            else []
+        )
 
     async def allowed(self, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:
         """Return the ids of a kind that pass a filter; None means that nothing is restricted."""
@@ -219,7 +231,9 @@ class Journal(Store):
 
     async def mark(self) -> int:
         """Return SQLite's ``data_version``: another number whenever anything was written since (20 µs)."""
-        return await self.look_up(lambda db: int(db.execute("PRAGMA data_version").fetchone()[0]), 1)
+        return await self.look_up(
+            lambda db: int(db.execute("PRAGMA data_version").fetchone()[0]), 1
+        )
 
     async def secret(self, name: str) -> bytes:
         """Return a key of this entity alone, 32 random bytes; made when it is first asked for, and on disk then."""
@@ -230,7 +244,9 @@ class Journal(Store):
     def _prepare(self, draft: TurnDraft, payload: JobPayload) -> tuple[turn_rows.Prepared, str]:
         return turn_rows.prepare(self.group, draft), prepare_payload(payload)
 
-    def _prepare_all(self, entries: Sequence[tuple[TurnDraft, JobPayload]]) -> list[tuple[turn_rows.Prepared, str]]:
+    def _prepare_all(
+        self, entries: Sequence[tuple[TurnDraft, JobPayload]]
+    ) -> list[tuple[turn_rows.Prepared, str]]:
         prepared: list[tuple[turn_rows.Prepared, str]] = []
         for number, (draft, payload) in enumerate(entries):
             try:
@@ -242,4 +258,6 @@ class Journal(Store):
 
 def _parts(items: list[T]) -> list[list[T]]:
     """Return items in parts that one transaction takes, one at least: acknowledgements wait behind each."""
-    return [items[at : at + _MIRRORED_AT_ONCE] for at in range(0, max(1, len(items)), _MIRRORED_AT_ONCE)]
+    return [
+        items[at : at + _MIRRORED_AT_ONCE] for at in range(0, max(1, len(items)), _MIRRORED_AT_ONCE)
+    ]

@@ -60,7 +60,10 @@ KEPT = TypeAdapter(Kept)
 def whole(rows: RecordRows, records: Sequence[Record]) -> list[Kept]:
     """Return records with all that is kept of them, in the same order."""
     ids = {one.id: number for number, one in enumerate(records)}
-    found = [Kept(one, versions=tuple(rows.beside(lambda db, of=one.turn: versions.of(db, of)))) for one in records]
+    found = [
+        Kept(one, versions=tuple(rows.beside(lambda db, of=one.turn: versions.of(db, of))))
+        for one in records
+    ]
     joins = rows.relations([*ids])
     sources = rows.find(one.source for one in joins)
     for one in joins:
@@ -71,7 +74,9 @@ def whole(rows: RecordRows, records: Sequence[Record]) -> list[Kept]:
         number = ids[move.record]
         found[number] = replace(found[number], moves=(*found[number].moves, move))
     cited = rows.cites(ids)
-    told = _told(rows, {cite.id: cite.kind for cites in cited.values() for cite in cites if not cite.gone})
+    told = _told(
+        rows, {cite.id: cite.kind for cites in cited.values() for cite in cites if not cite.gone}
+    )
     for record, cites in cited.items():
         kept = tuple(told[one.id] for one in cites if one.id in told)
         found[ids[record]] = replace(found[ids[record]], cites=kept)
@@ -153,4 +158,6 @@ def _told(rows: RecordRows, cited: Mapping[str, CiteKind]) -> dict[str, KeptCite
             found[uuid] = KeptCite("fact", tuple(map(str, of)))
 
     rows.beside(read)
-    return found | {id_: KeptCite("fact", (one.source, one.type, one.target)) for id_, one in relations.items()}
+    return found | {
+        id_: KeptCite("fact", (one.source, one.type, one.target)) for id_, one in relations.items()
+    }

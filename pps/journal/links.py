@@ -124,7 +124,10 @@ def fact_outlines(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[
             WHERE i.uuid IN {LIST}""",  # noqa: S608 - literals
         (listed(facts),),
     )
-    found = {fact: FactOutline(subject, target, *map(_moment, times)) for fact, subject, target, *times in rows}
+    found = {
+        fact: FactOutline(subject, target, *map(_moment, times))
+        for fact, subject, target, *times in rows
+    }
     return {fact: found[fact] for fact in dict.fromkeys(facts) if fact in found}
 
 
@@ -140,7 +143,9 @@ def supports(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[str, 
     ):
         episodes.setdefault(fact, []).append(episode)
         told.setdefault(fact, []).append(at)
-    return {fact: Support(tuple(some), _moment(_latest(told[fact]))) for fact, some in episodes.items()}
+    return {
+        fact: Support(tuple(some), _moment(_latest(told[fact]))) for fact, some in episodes.items()
+    }
 
 
 def _latest(times: Sequence[int | None]) -> int | None:
@@ -163,7 +168,10 @@ def node_outlines(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[
             WHERE i.uuid IN {LIST}""",  # noqa: S608 - literals
         (wanted,),
     )
-    found = {uuid: NodeOutline(uuid, from_micros(at), tuple(tags.get(number, ()))) for number, uuid, at in rows}
+    found = {
+        uuid: NodeOutline(uuid, from_micros(at), tuple(tags.get(number, ())))
+        for number, uuid, at in rows
+    }
     return {node: found[node] for node in dict.fromkeys(nodes) if node in found}
 
 
@@ -184,7 +192,11 @@ def node_times(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str
 
 
 def hops(
-    connection: sqlite3.Connection, starts: Sequence[str], targets: Sequence[str], max_hops: int, at: datetime
+    connection: sqlite3.Connection,
+    starts: Sequence[str],
+    targets: Sequence[str],
+    max_hops: int,
+    at: datetime,
 ) -> dict[str, int]:
     """Return target → fewest hops from any of the starts, over facts and relations that hold at ``at``, both ways.
 
@@ -213,7 +225,9 @@ def asks_of_pairs(starts: int, targets: int, max_hops: int) -> bool:
     return max_hops <= 1 and starts * targets <= MOST_PAIRS
 
 
-def reach(connection: sqlite3.Connection, start: str, max_hops: int, at: datetime) -> dict[str, Reached]:
+def reach(
+    connection: sqlite3.Connection, start: str, max_hops: int, at: datetime
+) -> dict[str, Reached]:
     """Return node → how a shortest way from the start comes to it, nearest first; the start is not among them.
 
     Over facts and relations that hold at ``at``, in both directions; at most ``MOST_WALKED`` links are read.
@@ -221,7 +235,11 @@ def reach(connection: sqlite3.Connection, start: str, max_hops: int, at: datetim
     seen = dict.fromkeys(numbers_of(connection, [start]).values(), _START)
     ring, walked = list(seen), 0
     for far in range(1, max_hops + 1):
-        joints = _next_to(connection, ring, MOST_WALKED - walked, at) if ring and walked < MOST_WALKED else []
+        joints = (
+            _next_to(connection, ring, MOST_WALKED - walked, at)
+            if ring and walked < MOST_WALKED
+            else []
+        )
         walked += len(joints)
         new: dict[int, _Step] = {}
         for fact, before, node in joints:
@@ -258,7 +276,10 @@ def _named(connection: sqlite3.Connection, steps: Mapping[int, _Step]) -> dict[s
             (listed(sorted(step.fact for step in steps.values())),),
         )
     }
-    return {uuids[node]: Reached(step.hops, uuids[step.before], *facts[step.fact]) for node, step in steps.items()}
+    return {
+        uuids[node]: Reached(step.hops, uuids[step.before], *facts[step.fact])
+        for node, step in steps.items()
+    }
 
 
 def _next_to(
@@ -275,7 +296,9 @@ def _next_to(
     return rows.fetchall()
 
 
-def _joined_to(connection: sqlite3.Connection, ring: Sequence[int], others: Iterable[int], at: datetime) -> list[int]:
+def _joined_to(
+    connection: sqlite3.Connection, ring: Sequence[int], others: Iterable[int], at: datetime
+) -> list[int]:
     """Return those of the others that a fact which holds joins to a node of the ring."""
     ours, theirs, moment = listed(ring), listed(others), micros(at)
     rows = connection.execute(

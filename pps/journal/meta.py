@@ -27,5 +27,8 @@ def put(connection: sqlite3.Connection, key: str, value: str) -> None:
 def secret(connection: sqlite3.Connection, name: str) -> bytes:
     """Return a random key, made when it is first asked for."""
     key = f"secret {name}"
-    connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)", (key, secrets.token_hex(_SECRET_BYTES)))
+    connection.execute(
+        "INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)",
+        (key, secrets.token_hex(_SECRET_BYTES)),
+    )
     return bytes.fromhex(get(connection, key) or "")

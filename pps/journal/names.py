@@ -94,7 +94,9 @@ def is_meant(name: str, text: str) -> bool:
     if len(name) < 2 or name == name.lower():
         return False
     found = re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)
-    return any(name == name.upper() or not _SENTENCE_START.search(text[: hit.start()]) for hit in found)
+    return any(
+        name == name.upper() or not _SENTENCE_START.search(text[: hit.start()]) for hit in found
+    )
 
 
 def _classified(text: str) -> Iterator[tuple[str, str]]:
@@ -111,7 +113,9 @@ def _classified(text: str) -> Iterator[tuple[str, str]]:
 @cache
 def _unaccented() -> Mapping[int, str]:
     """Return Latin letters without their accents, and typographic punctuation as a gap."""
-    letters = [code for code in range(0x00C0, 0x1F00) if _is_accented_latin(code) and chr(code).isalpha()]
+    letters = [
+        code for code in range(0x00C0, 0x1F00) if _is_accented_latin(code) and chr(code).isalpha()
+    ]
     table = {code: unicodedata.normalize("NFD", chr(code))[0] for code in letters}
     return table | dict.fromkeys(map(ord, "‘’“”–—…•«»¿¡"), " ")
 

@@ -111,7 +111,9 @@ def best(roots: Iterable[Root]) -> dict[str, float]:
     return found
 
 
-def put_shared(db: sqlite3.Connection, one: Shared, roots: Sequence[Root], due: Iterable[Delivery]) -> None:
+def put_shared(
+    db: sqlite3.Connection, one: Shared, roots: Sequence[Root], due: Iterable[Delivery]
+) -> None:
     """Keep what a record of the pool is a copy of, what it rests on, and who hears of it.
 
     Raises Changed when what it rests on was withdrawn meanwhile.
@@ -128,7 +130,10 @@ def put_shared(db: sqlite3.Connection, one: Shared, roots: Sequence[Root], due: 
     )
     db.execute("DELETE FROM shared_root WHERE record = ?", (one.record,))
     rows = [(one.record, root.via, root.digest, root.confidence) for root in roots]
-    db.executemany("INSERT OR REPLACE INTO shared_root (record, via, digest, confidence) VALUES (?, ?, ?, ?)", rows)
+    db.executemany(
+        "INSERT OR REPLACE INTO shared_root (record, via, digest, confidence) VALUES (?, ?, ?, ?)",
+        rows,
+    )
     put_due(db, due)
 
 
@@ -161,11 +166,18 @@ def withdraw(db: sqlite3.Connection, records: Sequence[str]) -> tuple[list[str],
         if not roots:
             gone[one] = None
             weaker.pop(one, None)
-        for (dependent,) in db.execute("SELECT DISTINCT record FROM shared_root WHERE via = ?", (one,)).fetchall():
+        for (dependent,) in db.execute(
+            "SELECT DISTINCT record FROM shared_root WHERE via = ?", (one,)
+        ).fetchall():
             before = best(_roots(db, dependent))
             db.execute("DELETE FROM shared_root WHERE record = ? AND via = ?", (dependent, one))
-            rows = [(dependent, one, digest, confidence) for digest, confidence in best(roots).items()]
-            db.executemany("INSERT INTO shared_root (record, via, digest, confidence) VALUES (?, ?, ?, ?)", rows)
+            rows = [
+                (dependent, one, digest, confidence) for digest, confidence in best(roots).items()
+            ]
+            db.executemany(
+                "INSERT INTO shared_root (record, via, digest, confidence) VALUES (?, ?, ?, ?)",
+                rows,
+            )
             left = _roots(db, dependent)
             if best(left) != before and dependent not in gone:
                 weaker[dependent] = joint(left)
@@ -173,7 +185,10 @@ def withdraw(db: sqlite3.Connection, records: Sequence[str]) -> tuple[list[str],
     weaker = {record: confidence for record, confidence in weaker.items() if record not in gone}
     db.execute(f"UPDATE shared SET state = 'revoked' WHERE record IN {LIST}", (listed(gone),))  # noqa: S608 - literals
     db.execute(f"DELETE FROM inbox WHERE record IN {LIST}", (listed(gone),))  # noqa: S608 - literals
-    db.executemany("UPDATE shared SET confidence = ? WHERE record = ?", [(one, id_) for id_, one in weaker.items()])
+    db.executemany(
+        "UPDATE shared SET confidence = ? WHERE record = ?",
+        [(one, id_) for id_, one in weaker.items()],
+    )
     return list(gone), weaker
 
 
@@ -207,14 +222,19 @@ class PoolRows(Store):
             return found.gone, found.weaker
         raise AssertionError("nothing was foreseen")
 
-    async def shared(self, records: Sequence[str] | None = None, *, member: str = "") -> dict[str, Shared]:
+    async def shared(
+        self, records: Sequence[str] | None = None, *, member: str = ""
+    ) -> dict[str, Shared]:
         """Return record → whose copy it is: of some records, or of all; of one member where it is named."""
         where = "TRUE" if records is None else f"record IN {LIST}"
         values = () if records is None else (listed(records),)
         statement = f"""SELECT record, member, origin, at, confidence, trust, state FROM shared
             WHERE {where} AND (? = '' OR member = ?) ORDER BY at, record"""  # noqa: S608 - literals
         rows = await self.select(statement, *values, member, member)
-        return {one: Shared(one, who, of, from_micros(when), *rest) for one, who, of, when, *rest in rows}
+        return {
+            one: Shared(one, who, of, from_micros(when), *rest)
+            for one, who, of, when, *rest in rows
+        }
 
     async def copies(self, member: str, origins: Iterable[str]) -> dict[str, str]:
         """Return a member's record → its copy here, of those that have one."""
@@ -245,7 +265,9 @@ class PoolRows(Store):
             used.extend([member] if applied else [])
         return {record: Uses(tuple(one), tuple(two)) for record, (one, two) in found.items()}
 
-    async def note_use(self, records: Iterable[str], member: str, at: datetime, *, applied: bool = False) -> None:
+    async def note_use(
+        self, records: Iterable[str], member: str, at: datetime, *, applied: bool = False
+    ) -> None:
         """Keep that a member saw records, or applied them; their own are left out."""
         statement = """INSERT INTO shared_use (record, member, at, applied)
             SELECT record, ?2, ?3, ?4 FROM shared WHERE record = ?1 AND member <> ?2
@@ -258,13 +280,18 @@ class PoolRows(Store):
         statement = """SELECT member, record, why, due_at, seq FROM inbox
             WHERE member = ? AND acked = 0 AND due_at <= ? ORDER BY due_at, seq LIMIT ?"""
         rows = await self.select(statement, member, micros(at), limit)
-        return [Delivery(who, record, why, from_micros(when), seq) for who, record, why, when, seq in rows]
+        return [
+            Delivery(who, record, why, from_micros(when), seq)
+            for who, record, why, when, seq in rows
+        ]
 
     async def acknowledge(self, member: str, seqs: Sequence[int]) -> list[str]:
         """Let a member not hear of deliveries again; return of which record each was."""
         statement = f"UPDATE inbox SET acked = 1 WHERE member = ? AND acked = 0 AND seq IN {LIST} RETURNING record"  # noqa: S608 - literals
         wanted = json.dumps(list(seqs))
-        return await self.write(lambda db: [record for (record,) in db.execute(statement, (member, wanted))])
+        return await self.write(
+            lambda db: [record for (record,) in db.execute(statement, (member, wanted))]
+        )
 
     async def leave(self, member: str) -> None:
         """Empty a member's inbox for good."""
@@ -272,7 +299,10 @@ class PoolRows(Store):
 
     async def put_cites(self, record: str, cites: Iterable[PoolCite]) -> None:
         """Keep what of the pool a record of one's own rests on, beside what is kept already."""
-        rows = [(record, one.id, one.relation, json.dumps(one.properties, ensure_ascii=False)) for one in cites]
+        rows = [
+            (record, one.id, one.relation, json.dumps(one.properties, ensure_ascii=False))
+            for one in cites
+        ]
         statement = "INSERT OR REPLACE INTO shared_cites (record, id, relation, properties) VALUES (?, ?, ?, ?)"
         if rows:
             await self.write(lambda db: db.executemany(statement, rows))
@@ -295,5 +325,7 @@ class PoolRows(Store):
 
 
 def _roots(db: sqlite3.Connection, record: str) -> list[Root]:
-    statement = "SELECT via, digest, confidence FROM shared_root WHERE record = ? ORDER BY via, digest"
+    statement = (
+        "SELECT via, digest, confidence FROM shared_root WHERE record = ? ORDER BY via, digest"
+    )
     return [Root(*row) for row in db.execute(statement, (record,))]

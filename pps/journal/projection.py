@@ -28,7 +28,9 @@ LIMIT 2
 """
 
 
-def put_nodes(connection: sqlite3.Connection, nodes: Iterable[Node], gone: Iterable[str] = ()) -> None:
+def put_nodes(
+    connection: sqlite3.Connection, nodes: Iterable[Node], gone: Iterable[str] = ()
+) -> None:
     """Mirror nodes; one that is known already is replaced with its names and tags; forget those that are gone."""
     drop(connection, "node", gone)
     batch = list({node.uuid: node for node in nodes}.values())
@@ -61,11 +63,15 @@ def put_nodes(connection: sqlite3.Connection, nodes: Iterable[Node], gone: Itera
     )
 
 
-def put_facts(connection: sqlite3.Connection, facts: Iterable[Fact], gone: Iterable[str] = ()) -> None:
+def put_facts(
+    connection: sqlite3.Connection, facts: Iterable[Fact], gone: Iterable[str] = ()
+) -> None:
     """Mirror facts; one that is known already is replaced with its supporting episodes; forget those that are gone."""
     drop(connection, "fact", gone)
     batch = list({fact.uuid: fact for fact in facts}.values())
-    involved = {id_ for fact in batch for id_ in (fact.uuid, fact.subject, fact.object, *fact.episodes)}
+    involved = {
+        id_ for fact in batch for id_ in (fact.uuid, fact.subject, fact.object, *fact.episodes)
+    }
     numbers, known = _numbers(connection, involved)
     _delete(connection, "mirror_fact", [numbers[fact.uuid] for fact in batch if fact.uuid in known])
     insert(
@@ -183,11 +189,15 @@ def named_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]
     last word ends in an s that the name lacks ("Annas Hut", "the Rossis") is the name too, unless it is one itself.
     """
     units = names.units(text)
-    heads = _longest_by_head(connection, [one for unit in units for one in (unit, names.without_s(unit))])
+    heads = _longest_by_head(
+        connection, [one for unit in units for one in (unit, names.without_s(unit))]
+    )
     places: dict[str, int] = {}
     bare: dict[str, str] = {}
     for start, unit in enumerate(units):
-        longest = min(max(heads.get(unit, 0), heads.get(names.without_s(unit), 0)), len(units) - start)
+        longest = min(
+            max(heads.get(unit, 0), heads.get(names.without_s(unit), 0)), len(units) - start
+        )
         for size in range(1, longest + 1):
             run = units[start : start + size]
             places.setdefault(names.spelling(run), start)
@@ -206,7 +216,8 @@ def named_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]
     hits = [
         (-len(name), places[spelling], is_alias, created, uuid)
         for name, spelling, is_alias, created, uuid in rows
-        if bare.get(spelling) not in exact and (not names.is_plain(spelling.split(" ")) or names.is_meant(name, text))
+        if bare.get(spelling) not in exact
+        and (not names.is_plain(spelling.split(" ")) or names.is_meant(name, text))
     ]
     return list(dict.fromkeys(hit[-1] for hit in sorted(hits)))[:limit]
 
@@ -217,9 +228,15 @@ def of_kinds_in(connection: sqlite3.Connection, text: str, limit: int) -> list[s
     A kind of more than ``limit`` nodes is left out: its name tells none of them from the others.
     """
     units = {one for unit in names.units(text) for one in (unit, names.without_s(unit))}
-    kinds = [kind for (kind,) in connection.execute("SELECT DISTINCT kind FROM mirror_node WHERE kind <> ''")]
+    kinds = [
+        kind
+        for (kind,) in connection.execute("SELECT DISTINCT kind FROM mirror_node WHERE kind <> ''")
+    ]
     parts = {kind: names.units(_HUMPS.sub(" ", kind)) for kind in kinds}
-    meant = sorted((kind for kind in kinds if units.issuperset(parts[kind] or ["?"])), key=lambda one: -len(parts[one]))
+    meant = sorted(
+        (kind for kind in kinds if units.issuperset(parts[kind] or ["?"])),
+        key=lambda one: -len(parts[one]),
+    )
     found: list[str] = []
     for kind in meant:
         query = "SELECT uuid FROM mirror_node WHERE kind = ? ORDER BY created_at DESC LIMIT ?"
@@ -228,7 +245,9 @@ def of_kinds_in(connection: sqlite3.Connection, text: str, limit: int) -> list[s
     return found[:limit]
 
 
-def mentioning(connection: sqlite3.Connection, nodes: Sequence[str], limit: int) -> dict[str, list[str]]:
+def mentioning(
+    connection: sqlite3.Connection, nodes: Sequence[str], limit: int
+) -> dict[str, list[str]]:
     """Return node → the turns that mention it, newest first; a node of more than ``limit`` turns is left out."""
     found: dict[str, list[str]] = {}
     for uuid, number in numbers_of(connection, nodes).items():
@@ -240,7 +259,9 @@ def mentioning(connection: sqlite3.Connection, nodes: Sequence[str], limit: int)
     return found
 
 
-def facts_supported_by(connection: sqlite3.Connection, episodes: Sequence[str]) -> dict[str, list[str]]:
+def facts_supported_by(
+    connection: sqlite3.Connection, episodes: Sequence[str]
+) -> dict[str, list[str]]:
     """Return episode → ids of the facts it supports, oldest first; episodes without facts are left out."""
     rows = connection.execute(
         """SELECT i.uuid, f.uuid FROM mirror_id AS i
@@ -263,11 +284,15 @@ def ids(connection: sqlite3.Connection, kind: ItemKind) -> set[str]:
 def facts_turning(connection: sqlite3.Connection, after: datetime, until: datetime) -> list[str]:
     """Return ids of facts that ended in ``(after, until]`` by the clock alone."""
     span = (micros(utc(after, "after")), micros(utc(until, "until")))
-    rows = connection.execute("SELECT uuid FROM mirror_fact WHERE invalid_at > ? AND invalid_at <= ?", span)
+    rows = connection.execute(
+        "SELECT uuid FROM mirror_fact WHERE invalid_at > ? AND invalid_at <= ?", span
+    )
     return [uuid for (uuid,) in rows]
 
 
-def facts_joining(connection: sqlite3.Connection, wanted: Sequence[tuple[str, str, str]]) -> list[str]:
+def facts_joining(
+    connection: sqlite3.Connection, wanted: Sequence[tuple[str, str, str]]
+) -> list[str]:
     """Return ids of facts between subject and object in any relation; without an object, in that relation."""
     rows = connection.execute(
         """SELECT f.uuid FROM json_each(?) AS w
@@ -294,7 +319,9 @@ def numbers_of(connection: sqlite3.Connection, uuids: Iterable[str]) -> dict[str
     return json.loads(found)
 
 
-def _numbers(connection: sqlite3.Connection, uuids: Collection[str]) -> tuple[dict[str, int], set[str]]:
+def _numbers(
+    connection: sqlite3.Connection, uuids: Collection[str]
+) -> tuple[dict[str, int], set[str]]:
     """Return the number of each uuid, giving one to those that have none, and which had one."""
     numbers = numbers_of(connection, uuids)
     known = set(numbers)
@@ -304,7 +331,9 @@ def _numbers(connection: sqlite3.Connection, uuids: Collection[str]) -> tuple[di
     return numbers | new, known
 
 
-def _delete(connection: sqlite3.Connection, table: str, numbers: Collection[int], column: str = "id") -> None:
+def _delete(
+    connection: sqlite3.Connection, table: str, numbers: Collection[int], column: str = "id"
+) -> None:
     if numbers:
         statement = f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))"  # noqa: S608 - constants
         connection.execute(statement, (listed(numbers),))
@@ -339,7 +368,9 @@ def whole(connection: sqlite3.Connection, given: Sequence[str], *, strict: bool)
 
 
 def _whole(connection: sqlite3.Connection, given: str, *, strict: bool) -> str:
-    found = [uuid for (uuid,) in connection.execute(_BEGINNING, {"first": given, "last": f"{given}~"})]
+    found = [
+        uuid for (uuid,) in connection.execute(_BEGINNING, {"first": given, "last": f"{given}~"})
+    ]
     if len(found) > 1:
         raise InvalidRequest("ids", f"{given!r} begins more than one id: give more of it")
     if not found and strict:

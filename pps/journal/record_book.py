@@ -50,7 +50,9 @@ class RecordBook(Store):
 
     async def move(self, old: str, new: str) -> None:
         """Let a record be another node."""
-        await self.write(lambda db: db.execute("UPDATE records SET node = ? WHERE node = ?", (new, old)))
+        await self.write(
+            lambda db: db.execute("UPDATE records SET node = ? WHERE node = ?", (new, old))
+        )
 
     async def of_turns(self, turns: Sequence[str]) -> dict[str, str]:
         """Return turn → its record, for those that have one."""
@@ -115,7 +117,9 @@ class Merges(Store):
     async def put(self, row: MergeRow) -> None:
         """Store a merge, or its new state."""
         values = (row.id, row.kept, row.gone, row.state, micros(row.at), row.change)
-        await self.write(lambda db: db.execute("INSERT OR REPLACE INTO merges VALUES (?, ?, ?, ?, ?, ?)", values))
+        await self.write(
+            lambda db: db.execute("INSERT OR REPLACE INTO merges VALUES (?, ?, ?, ?, ?, ?)", values)
+        )
 
     async def list(self, limit: int) -> list[MergeRow]:
         """Return the latest merges, newest first."""
@@ -123,7 +127,9 @@ class Merges(Store):
 
     async def get(self, merge: str) -> MergeRow | None:
         """Return a merge by its id or the beginning of it, or None when this entity has none of that id."""
-        found = await self._rows("WHERE id >= ? AND id < ? || 'g' LIMIT 2", merge, merge)  # 'g' follows all of an id
+        found = await self._rows(
+            "WHERE id >= ? AND id < ? || 'g' LIMIT 2", merge, merge
+        )  # 'g' follows all of an id
         if len(found) > 1:
             raise InvalidRequest("id", f"{merge!r} begins more than one id: give more of it")
         return found[0] if found else None
@@ -146,9 +152,17 @@ class Merges(Store):
             WHERE (x.created_at, x.uuid) < (y.created_at, y.uuid)
             GROUP BY x.uuid, y.uuid ORDER BY by_alias, min(a.name), x.uuid, y.uuid LIMIT ?"""
         rows = await self.select(statement, limit)
-        return [SameName(first, second, name, bool(by_alias)) for first, second, name, by_alias in rows]
+        return [
+            SameName(first, second, name, bool(by_alias)) for first, second, name, by_alias in rows
+        ]
 
     async def _rows(self, rest: str, *values: str | int) -> list[MergeRow]:
         # `rest` is always a literal of this class; values are bound.
-        rows = await self.select(f"SELECT id, kept, gone, state, at, change FROM merges {rest}", *values)  # noqa: S608
-        return [MergeRow(id_, kept, gone, state, from_micros(at), of) for id_, kept, gone, state, at, of in rows]
+        rows = await self.select(
+            f"SELECT id, kept, gone, state, at, change FROM merges {rest}",  # noqa: S608 - literals of this class
+            *values,
+        )
+        return [
+            MergeRow(id_, kept, gone, state, from_micros(at), of)
+            for id_, kept, gone, state, at, of in rows
+        ]

@@ -100,7 +100,9 @@ def select_page(db: sqlite3.Connection, wanted: Wanted, limit: int, cursor: str)
     return Found(tuple(map(read_record, found)), by_kind, more)
 
 
-def read_record(row: tuple[str, str, str, str, int, int, str, str, str, str, str, int, int, str, str, str]) -> Record:
+def read_record(
+    row: tuple[str, str, str, str, int, int, str, str, str, str, str, int, int, str, str, str],
+) -> Record:
     """Return the record of a row of ``RECORD_COLUMNS``."""
     node, kind, title, summary, created, updated, fields, status, state, tags = row[:10]
     pack, pack_version, version, actor, author, turn = row[10:]
@@ -136,7 +138,12 @@ def _start(nodes: Sequence[str], cursor: str) -> int:
 
 def _conditions(wanted: Wanted) -> tuple[list[str], list[Scalar]]:
     conditions, values = ["r.pack <> ''"], list[Scalar]()
-    alternatives = {"r.node": wanted.ids, "r.kind": wanted.kinds, "r.status": wanted.statuses, "r.state": wanted.states}
+    alternatives = {
+        "r.node": wanted.ids,
+        "r.kind": wanted.kinds,
+        "r.status": wanted.statuses,
+        "r.state": wanted.states,
+    }
     for column, chosen in alternatives.items():
         if chosen:
             conditions.append(f"{column} IN {LIST}")
@@ -164,12 +171,17 @@ def _condition(term: Term) -> tuple[str, list[Scalar]]:
     if term.op == "!=":
         return f"({value} <> ? OR {value} IS NULL)", [*at, *given, *at]
     if term.op == "contains" and term.where.many:
-        return "EXISTS (SELECT 1 FROM json_each(r.fields, ?) AS e WHERE e.value = ?)", [_path(term.where), *given]
+        return "EXISTS (SELECT 1 FROM json_each(r.fields, ?) AS e WHERE e.value = ?)", [
+            _path(term.where),
+            *given,
+        ]
     if term.op == "contains":
         return f"instr(lower({value}), lower(?)) > 0", [*at, *given]
     test = f"IN ({','.join('?' * len(given))})" if term.op == "in" else f"{term.op} ?"
     if term.where.slot:  # by the index of values, not record by record
-        indexed = f"SELECT f.node FROM record_field AS f WHERE f.field = ? AND f.{term.where.slot} {test}"  # noqa: S608 - literals
+        indexed = (
+            f"SELECT f.node FROM record_field AS f WHERE f.field = ? AND f.{term.where.slot} {test}"  # noqa: S608 - literals
+        )
         return f"r.node IN ({indexed})", [term.where.field, *given]
     return f"{value} {test}", [*at, *given]
 
@@ -189,7 +201,10 @@ def _value(where: Where) -> tuple[str, list[Scalar]]:
     if where.field in COLUMNS:
         return COLUMNS[where.field], []
     if where.slot:
-        return f"(SELECT f.{where.slot} FROM record_field AS f WHERE f.node = r.node AND f.field = ?)", [where.field]  # noqa: S608 - literals
+        return (
+            f"(SELECT f.{where.slot} FROM record_field AS f WHERE f.node = r.node AND f.field = ?)",  # noqa: S608
+            [where.field],
+        )
     return "json_extract(r.fields, ?)", [_path(where)]
 
 

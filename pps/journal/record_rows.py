@@ -78,7 +78,9 @@ class RecordRows:
 
     def named(self, name: str) -> list[str]:
         """Return the nodes that a title stands for: records first, else the node of that name or alias."""
-        return [one.id for one in self.titled(name)] or [*projection.resolve(self._db, [name]).values()]
+        return [one.id for one in self.titled(name)] or [
+            *projection.resolve(self._db, [name]).values()
+        ]
 
     def nodes(self, end: str) -> list[str]:
         """Return the nodes that an id, the beginning of one, or a title stands for; none or several too."""
@@ -103,7 +105,11 @@ class RecordRows:
         return {id_: cast("CiteKind", kind) for id_, kind in rows}
 
     def add(
-        self, turn: turns.Prepared, payload: JobPayload, record: Record, was: Sequence[versions.Version] = ()
+        self,
+        turn: turns.Prepared,
+        payload: JobPayload,
+        record: Record,
+        was: Sequence[versions.Version] = (),
     ) -> int:
         """Keep a new record with its turn, its job and its first version, or those it had elsewhere; return the job."""
         stored, _ = turns.insert(self._db, turn, anew=True)
@@ -132,7 +138,11 @@ class RecordRows:
         last = versions.of(self._db, record.turn)[-1]
         versions.put(self._db, record.turn, last)
         at, number = now(), last.number + 1
-        versions.put(self._db, record.turn, replace(last, number=number, change="modified", actor=record.actor, at=at))
+        versions.put(
+            self._db,
+            record.turn,
+            replace(last, number=number, change="modified", actor=record.actor, at=at),
+        )
         self._put(record := replace(record, version=number, updated_at=at))
         return record
 
@@ -140,7 +150,9 @@ class RecordRows:
         """Replace what a record is found by."""
         self._db.execute("DELETE FROM record_field WHERE node = ?", (node,))
         rows = [(node, name, *value) for name, value in fields.items()]
-        self._db.executemany("INSERT INTO record_field (node, field, number, text, at) VALUES (?, ?, ?, ?, ?)", rows)
+        self._db.executemany(
+            "INSERT INTO record_field (node, field, number, text, at) VALUES (?, ?, ?, ?, ?)", rows
+        )
 
     def relate(self, relation: Relation) -> bool:
         """Keep a relation, or what it is from now on; return whether it did not hold before."""
@@ -216,7 +228,9 @@ class RecordRows:
             return False
         self._db.execute("DELETE FROM record_cites WHERE record = ?", (record,))
         rows = [(record, one.id, one.kind, one.gone) for one in after.values()]
-        self._db.executemany("INSERT INTO record_cites (record, id, kind, gone) VALUES (?, ?, ?, ?)", rows)
+        self._db.executemany(
+            "INSERT INTO record_cites (record, id, kind, gone) VALUES (?, ?, ?, ?)", rows
+        )
         return True
 
     def cites(self, records: Iterable[str]) -> dict[str, tuple[Cite, ...]]:
@@ -239,7 +253,10 @@ class RecordRows:
         statement = f"""SELECT record, before, after, actor, at, why FROM transitions WHERE record IN {LIST}
             ORDER BY seq"""  # noqa: S608 - literals
         rows = self._db.execute(statement, (listed(records),))
-        return [Transition(node, before, to, who, from_micros(at), why) for node, before, to, who, at, why in rows]
+        return [
+            Transition(node, before, to, who, from_micros(at), why)
+            for node, before, to, who, at, why in rows
+        ]
 
     def every(self) -> list[Record]:
         """Return all records, oldest first."""
@@ -317,11 +334,17 @@ class TypedRecords:
 
     async def page(self, wanted: Wanted, limit: int, cursor: str) -> Found:
         """Return the records after a cursor, in order. InvalidRequest for a cursor that is none."""
-        return await self._readers.read(partial(select_page, wanted=wanted, limit=limit, cursor=cursor))
+        return await self._readers.read(
+            partial(select_page, wanted=wanted, limit=limit, cursor=cursor)
+        )
 
-    async def forget(self, turns: Sequence[str], facts: Sequence[str], nodes: Sequence[str]) -> None:
+    async def forget(
+        self, turns: Sequence[str], facts: Sequence[str], nodes: Sequence[str]
+    ) -> None:
         """Drop what records say of things that are forgotten, and mark the records that cite them."""
-        await self._writer.write(partial(_forget, turns=turns, facts=facts, nodes=nodes), secure=True)
+        await self._writer.write(
+            partial(_forget, turns=turns, facts=facts, nodes=nodes), secure=True
+        )
         self.touch()
 
     async def repoint(self, from_: Sequence[str], to: Sequence[str], node: str) -> None:
@@ -329,7 +352,10 @@ class TypedRecords:
 
         def work(db: sqlite3.Connection) -> None:
             for column, ids in (("source", from_), ("target", to)):
-                db.execute(f"UPDATE record_relations SET {column} = ? WHERE id IN {LIST}", (node, listed(ids)))  # noqa: S608 - literals
+                db.execute(
+                    f"UPDATE record_relations SET {column} = ? WHERE id IN {LIST}",  # noqa: S608
+                    (node, listed(ids)),
+                )
 
         await self._writer.write(work)
         self.touch()
@@ -345,7 +371,10 @@ class TypedRecords:
                     LIMIT ?""",  # noqa: S608 - literals
                 (limit,),
             )
-            return [Pending(_relation(row), from_micros(row[7]) if row[7] else None, row[8]) for row in rows]
+            return [
+                Pending(_relation(row), from_micros(row[7]) if row[7] else None, row[8])
+                for row in rows
+            ]
 
         return await self._readers.read(work)
 
@@ -353,14 +382,22 @@ class TypedRecords:
         """Note that the graph has relations as they were read; one that changed meanwhile waits on."""
         rows = [(one.relation.id, one.changes) for one in done]
         await self._writer.write(
-            lambda db: db.executemany("UPDATE record_relations SET pending = 0 WHERE id = ? AND pending = ?", rows)
+            lambda db: db.executemany(
+                "UPDATE record_relations SET pending = 0 WHERE id = ? AND pending = ?", rows
+            )
         )
 
 
-def _forget(db: sqlite3.Connection, turns: Sequence[str], facts: Sequence[str], nodes: Sequence[str]) -> None:
+def _forget(
+    db: sqlite3.Connection, turns: Sequence[str], facts: Sequence[str], nodes: Sequence[str]
+) -> None:
     gone, ends, edges = listed([*turns, *facts, *nodes]), listed(nodes), listed(facts)
     db.execute(f"UPDATE record_cites SET gone = 1 WHERE id IN {LIST}", (gone,))  # noqa: S608 - literals
-    for table, column in (("record_field", "node"), ("transitions", "record"), ("record_cites", "record")):
+    for table, column in (
+        ("record_field", "node"),
+        ("transitions", "record"),
+        ("record_cites", "record"),
+    ):
         db.execute(f"DELETE FROM {table} WHERE {column} IN {LIST}", (ends,))  # noqa: S608 - literals
     db.execute(
         f"DELETE FROM record_relations WHERE source IN {LIST} OR target IN {LIST} OR id IN {LIST}",  # noqa: S608 - literals
@@ -375,6 +412,10 @@ def _relation(row: tuple[str, str, str, str, int, str, str]) -> Relation:
 
 def _graph(db: sqlite3.Connection, stamp: int) -> RecordGraph:
     records = {one.id: one for one in RecordRows(db).every()}
-    rows = db.execute(f"SELECT {_RELATION} FROM record_relations WHERE ended_at = 0 ORDER BY at, id")  # noqa: S608 - literals
-    relations = tuple(one for one in map(_relation, rows) if one.source in records and one.target in records)
+    rows = db.execute(
+        f"SELECT {_RELATION} FROM record_relations WHERE ended_at = 0 ORDER BY at, id"  # noqa: S608
+    )
+    relations = tuple(
+        one for one in map(_relation, rows) if one.source in records and one.target in records
+    )
     return RecordGraph(records, relations, stamp)

@@ -139,7 +139,9 @@ class Store:
         return await self._writer.write(work, secure=secure)
 
 
-def reads(work: Callable[Concatenate[Connection, P], T]) -> Callable[Concatenate[Store, P], Coroutine[Any, Any, T]]:
+def reads(
+    work: Callable[Concatenate[Connection, P], T],
+) -> Callable[Concatenate[Store, P], Coroutine[Any, Any, T]]:
     """Return a function that reads as a store's method."""
 
     @wraps(work)

@@ -60,12 +60,16 @@ def snapshot(db: sqlite3.Connection, at: datetime) -> list[Member]:
         "SELECT topic, turn, agreement, since FROM topic_members WHERE at = ? ORDER BY topic, agreement DESC, turn",
         (micros(at),),
     )
-    return [Member(topic, turn, agreement, from_micros(since)) for topic, turn, agreement, since in rows]
+    return [
+        Member(topic, turn, agreement, from_micros(since)) for topic, turn, agreement, since in rows
+    ]
 
 
 def moments(db: sqlite3.Connection, since: datetime) -> list[datetime]:
     """Return the moments of the snapshots from one on, oldest first."""
-    rows = db.execute("SELECT DISTINCT at FROM topic_members WHERE at >= ? ORDER BY at", (micros(since),))
+    rows = db.execute(
+        "SELECT DISTINCT at FROM topic_members WHERE at >= ? ORDER BY at", (micros(since),)
+    )
     return [from_micros(at) for (at,) in rows]
 
 

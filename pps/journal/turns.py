@@ -71,7 +71,9 @@ def turn_id(group: str, source: str, session: str, reference: str) -> str:
     return stable_id(group, "turn", source, session, reference)
 
 
-def insert(connection: sqlite3.Connection, turn: Prepared, *, anew: bool = False) -> tuple[Turn, bool]:
+def insert(
+    connection: sqlite3.Connection, turn: Prepared, *, anew: bool = False
+) -> tuple[Turn, bool]:
     """Store a turn unless it is a duplicate; return the stored one and whether it was there before.
 
     One that is ``anew`` is known to be no duplicate, whatever it says.
@@ -101,13 +103,29 @@ def insert(connection: sqlite3.Connection, turn: Prepared, *, anew: bool = False
             draft.importance,
         ),
     )
-    connection.executemany("INSERT INTO turn_tags (tag, turn) VALUES (?, ?)", [(tag, turn.uuid) for tag in draft.tags])
+    connection.executemany(
+        "INSERT INTO turn_tags (tag, turn) VALUES (?, ?)", [(tag, turn.uuid) for tag in draft.tags]
+    )
     return read_turn(row), False
 
 
 def read_turn(row: TurnRow) -> Turn:
     """Return the turn of a row of ``TURN_COLUMNS``, whose order is that of its fields."""
-    uuid, seq, role, content, session, occurred, recorded, actor, source, reference, kind, tags, chunk = row
+    (
+        uuid,
+        seq,
+        role,
+        content,
+        session,
+        occurred,
+        recorded,
+        actor,
+        source,
+        reference,
+        kind,
+        tags,
+        chunk,
+    ) = row
     times = from_micros(occurred), from_micros(recorded)
     origin = actor, source, reference, kind
     place = Chunk(*json.loads(chunk)) if chunk else None
@@ -117,7 +135,8 @@ def read_turn(row: TurnRow) -> Turn:
 def count_known(connection: sqlite3.Connection, uuids: Sequence[str]) -> int:
     """Return how many of the ids are those of turns, each counted as often as it is given."""
     (number,) = connection.execute(
-        "SELECT count(*) FROM json_each(?) AS asked JOIN turns ON turns.uuid = asked.value", (listed(uuids),)
+        "SELECT count(*) FROM json_each(?) AS asked JOIN turns ON turns.uuid = asked.value",
+        (listed(uuids),),
     ).fetchone()
     return number
 
@@ -135,7 +154,8 @@ def of_session(connection: sqlite3.Connection, session: str) -> list[Turn]:
 def renumber(connection: sqlite3.Connection, parts: Sequence[tuple[str, Chunk]]) -> None:
     """Note where turns stand in their document now."""
     connection.executemany(
-        "UPDATE turns SET chunk = ? WHERE uuid = ?", [(dump_chunk(chunk), uuid) for uuid, chunk in parts]
+        "UPDATE turns SET chunk = ? WHERE uuid = ?",
+        [(dump_chunk(chunk), uuid) for uuid, chunk in parts],
     )
 
 
@@ -151,7 +171,9 @@ def get_many(connection: sqlite3.Connection, uuids: Sequence[str]) -> list[Turn]
 def recent(connection: sqlite3.Connection, limit: int, session: str | None) -> list[Turn]:
     """Return the latest turns by event time, newest first."""
     where, values = ("", ()) if session is None else ("WHERE session = ?", (session,))
-    return _select(connection, f"{where} ORDER BY occurred_at DESC, seq DESC LIMIT ?", (*values, limit))
+    return _select(
+        connection, f"{where} ORDER BY occurred_at DESC, seq DESC LIMIT ?", (*values, limit)
+    )
 
 
 def latest_ids(connection: sqlite3.Connection, session: str, limit: int) -> list[str]:
@@ -160,13 +182,17 @@ def latest_ids(connection: sqlite3.Connection, session: str, limit: int) -> list
     return [uuid for (uuid,) in connection.execute(latest, (session, limit))]
 
 
-def page(connection: sqlite3.Connection, session: str | None, before: tuple[int, int] | None, limit: int) -> list[Turn]:
+def page(
+    connection: sqlite3.Connection, session: str | None, before: tuple[int, int] | None, limit: int
+) -> list[Turn]:
     """Return turns by event time, newest first, of a session (None: of all), from before a (microsecond, seq)."""
     values: list[str | int] = [*(before or (1 << 62, 0))]
     where = "WHERE (occurred_at, seq) < (?, ?)"
     if session is not None:
         where, values = f"{where} AND session = ?", [*values, session]
-    return _select(connection, f"{where} ORDER BY occurred_at DESC, seq DESC LIMIT ?", (*values, limit))
+    return _select(
+        connection, f"{where} ORDER BY occurred_at DESC, seq DESC LIMIT ?", (*values, limit)
+    )
 
 
 def sessions(connection: sqlite3.Connection, limit: int) -> list[SessionTurns]:
@@ -178,7 +204,9 @@ def sessions(connection: sqlite3.Connection, limit: int) -> list[SessionTurns]:
     return [SessionTurns(name, turns, from_micros(at)) for name, turns, at in rows]
 
 
-def around_many(connection: sqlite3.Connection, uuids: Sequence[str], n: int) -> dict[str, list[Turn]]:
+def around_many(
+    connection: sqlite3.Connection, uuids: Sequence[str], n: int
+) -> dict[str, list[Turn]]:
     """Return uuid → up to ``n`` turns before it, the turn, and up to ``n`` after, of its session, by ``seq``.
 
     Each turn is read once; absent uuids are left out.
@@ -189,8 +217,15 @@ def around_many(connection: sqlite3.Connection, uuids: Sequence[str], n: int) ->
     ).fetchall()
     places = {uuid: _places(connection, session, seq, n) for uuid, session, seq in middles}
     wanted = listed(sorted({seq for seqs in places.values() for seq in seqs}))
-    turns = {turn.seq: turn for turn in _select(connection, "WHERE seq IN (SELECT value FROM json_each(?))", (wanted,))}
-    return {uuid: [turns[seq] for seq in places[uuid]] for uuid in dict.fromkeys(uuids) if uuid in places}
+    turns = {
+        turn.seq: turn
+        for turn in _select(connection, "WHERE seq IN (SELECT value FROM json_each(?))", (wanted,))
+    }
+    return {
+        uuid: [turns[seq] for seq in places[uuid]]
+        for uuid in dict.fromkeys(uuids)
+        if uuid in places
+    }
 
 
 def near(connection: sqlite3.Connection, uuids: Sequence[str], n: int) -> list[str]:
@@ -199,11 +234,15 @@ def near(connection: sqlite3.Connection, uuids: Sequence[str], n: int) -> list[s
     Absent uuids are left out.
     """
     middles = connection.execute(
-        "SELECT session, seq FROM turns WHERE uuid IN (SELECT value FROM json_each(?))", (listed(uuids),)
+        "SELECT session, seq FROM turns WHERE uuid IN (SELECT value FROM json_each(?))",
+        (listed(uuids),),
     ).fetchall()
-    wanted = sorted({place for session, seq in middles for place in _places(connection, session, seq, n)})
+    wanted = sorted(
+        {place for session, seq in middles for place in _places(connection, session, seq, n)}
+    )
     rows = connection.execute(
-        "SELECT uuid FROM turns WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq", (json.dumps(wanted),)
+        "SELECT uuid FROM turns WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq",
+        (json.dumps(wanted),),
     )
     return [uuid for (uuid,) in rows]
 
@@ -211,10 +250,12 @@ def near(connection: sqlite3.Connection, uuids: Sequence[str], n: int) -> list[s
 def _places(connection: sqlite3.Connection, session: str, seq: int, n: int) -> list[int]:
     """Return the numbers of a turn and of its neighbours, in order; one index answers, without the texts."""
     earlier = connection.execute(
-        "SELECT seq FROM turns WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?", (session, seq, n)
+        "SELECT seq FROM turns WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?",
+        (session, seq, n),
     ).fetchall()
     later = connection.execute(
-        "SELECT seq FROM turns WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?", (session, seq, n)
+        "SELECT seq FROM turns WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?",
+        (session, seq, n),
     ).fetchall()
     return [*(one for (one,) in reversed(earlier)), seq, *(one for (one,) in later)]
 
@@ -237,12 +278,16 @@ def forget(connection: sqlite3.Connection, uuids: Sequence[str]) -> int:
 
 def of_kind(connection: sqlite3.Connection, kind: str, limit: int) -> list[Turn]:
     """Return the latest turns of a kind by event time, newest first."""
-    return _select(connection, "WHERE kind = ? ORDER BY occurred_at DESC, seq DESC LIMIT ?", (kind, limit))
+    return _select(
+        connection, "WHERE kind = ? ORDER BY occurred_at DESC, seq DESC LIMIT ?", (kind, limit)
+    )
 
 
 def span(connection: sqlite3.Connection) -> tuple[datetime | None, datetime | None]:
     """Return the event times of the first and the last turn."""
-    first, last = connection.execute("SELECT min(occurred_at), max(occurred_at) FROM turns").fetchone()
+    first, last = connection.execute(
+        "SELECT min(occurred_at), max(occurred_at) FROM turns"
+    ).fetchone()
     return (None, None) if first is None else (from_micros(first), from_micros(last))
 
 
@@ -252,7 +297,9 @@ def count(connection: sqlite3.Connection) -> int:
     return number
 
 
-def _select(connection: sqlite3.Connection, rest: str, parameters: Sequence[str | int]) -> list[Turn]:
+def _select(
+    connection: sqlite3.Connection, rest: str, parameters: Sequence[str | int]
+) -> list[Turn]:
     # `rest` is always a literal of this module; values are bound.
     rows = connection.execute(f"SELECT {TURN_COLUMNS} FROM turns {rest}", parameters)  # noqa: S608
     return [read_turn(row) for row in rows]
@@ -286,7 +333,9 @@ def check_content(content: str) -> str:
         raise InvalidRequest("content", "must be valid Unicode, without lone surrogates")
     clean = normalise(content)
     if not 1 <= len(clean) <= MAX_CONTENT:
-        raise InvalidRequest("content", f"must be 1 to {MAX_CONTENT:,} characters, got {len(clean):,}")
+        raise InvalidRequest(
+            "content", f"must be 1 to {MAX_CONTENT:,} characters, got {len(clean):,}"
+        )
     if not clean.strip():
         raise InvalidRequest("content", "must hold more than white space")
     return clean
@@ -322,13 +371,17 @@ def mark_dirty(connection: sqlite3.Connection, changes: Iterable[Change]) -> ran
 
 def dirty(connection: sqlite3.Connection, limit: int, after: int = 0) -> list[DirtyChange]:
     """Return waiting changes whose number is above ``after``, oldest first."""
-    rows = connection.execute("SELECT seq, kind, id FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit))
+    rows = connection.execute(
+        "SELECT seq, kind, id FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
+    )
     return [DirtyChange(seq, Change(cast("ItemKind", kind), id_)) for seq, kind, id_ in rows]
 
 
 def clear_dirty(connection: sqlite3.Connection, seqs: Sequence[int]) -> None:
     """Drop changes whose index entries are on disk; one noted again meanwhile stays."""
-    connection.execute("DELETE FROM outbox WHERE seq IN (SELECT value FROM json_each(?))", (listed(seqs),))
+    connection.execute(
+        "DELETE FROM outbox WHERE seq IN (SELECT value FROM json_each(?))", (listed(seqs),)
+    )
 
 
 def count_dirty(connection: sqlite3.Connection) -> int:

@@ -48,23 +48,42 @@ class PartUsed:
     tokens: int
 
 
-def record_shown(connection: sqlite3.Connection, session: str, ids: Iterable[str], at: datetime) -> None:
+def record_shown(
+    connection: sqlite3.Connection, session: str, ids: Iterable[str], at: datetime
+) -> None:
     """Note that a session was shown these ids, and drop what is too old or too much."""
     moment = utc(at, "at")
-    insert(connection, "INSERT INTO shown (session, id, at)", [(session, id_, micros(moment)) for id_ in ids])
+    insert(
+        connection,
+        "INSERT INTO shown (session, id, at)",
+        [(session, id_, micros(moment)) for id_ in ids],
+    )
     connection.execute("DELETE FROM shown WHERE at < ?", (micros(moment - timedelta(days=KEPT_D)),))
-    connection.execute("DELETE FROM shown WHERE seq <= (SELECT max(seq) FROM shown) - ?", (KEPT_ROWS,))
+    connection.execute(
+        "DELETE FROM shown WHERE seq <= (SELECT max(seq) FROM shown) - ?", (KEPT_ROWS,)
+    )
 
 
 def _record_given(
-    connection: sqlite3.Connection, session: str, given: Occasion, tokens: int, at: datetime, part: str = ""
+    connection: sqlite3.Connection,
+    session: str,
+    given: Occasion,
+    tokens: int,
+    at: datetime,
+    part: str = "",
 ) -> None:
     """Note that a session was given a pack, or one part of what it began with, of so many tokens; 0 is an empty one."""
     moment = utc(at, "at")
     row = (session, given, tokens, micros(moment), part)
-    connection.execute("INSERT INTO injected (session, given, tokens, at, part) VALUES (?, ?, ?, ?, ?)", row)
-    connection.execute("DELETE FROM injected WHERE at < ?", (micros(moment - timedelta(days=KEPT_D)),))
-    connection.execute("DELETE FROM injected WHERE seq <= (SELECT max(seq) FROM injected) - ?", (KEPT_ROWS,))
+    connection.execute(
+        "INSERT INTO injected (session, given, tokens, at, part) VALUES (?, ?, ?, ?, ?)", row
+    )
+    connection.execute(
+        "DELETE FROM injected WHERE at < ?", (micros(moment - timedelta(days=KEPT_D)),)
+    )
+    connection.execute(
+        "DELETE FROM injected WHERE seq <= (SELECT max(seq) FROM injected) - ?", (KEPT_ROWS,)
+    )
 
 
 def times_shown(connection: sqlite3.Connection, session: str, since: datetime) -> dict[str, int]:
@@ -76,7 +95,13 @@ def times_shown(connection: sqlite3.Connection, session: str, since: datetime) -
     return Counter(one for (one,) in rows)
 
 
-def record(connection: sqlite3.Connection, session: str, occasion: Occasion, tokens: int, ids: Iterable[str]) -> None:
+def record(
+    connection: sqlite3.Connection,
+    session: str,
+    occasion: Occasion,
+    tokens: int,
+    ids: Iterable[str],
+) -> None:
     """Note what a session was given just now, and how many tokens that were; kept for 30 days."""
     moment = now()
     _record_given(connection, session, occasion, tokens, moment)
@@ -84,7 +109,9 @@ def record(connection: sqlite3.Connection, session: str, occasion: Occasion, tok
         record_shown(connection, session, ids, moment)
 
 
-def record_parts(connection: sqlite3.Connection, session: str, parts: Mapping[str, int], ids: Iterable[str]) -> None:
+def record_parts(
+    connection: sqlite3.Connection, session: str, parts: Mapping[str, int], ids: Iterable[str]
+) -> None:
     """Note the tokens of each part that a session began with, and what it was shown; kept for 30 days."""
     moment = now()
     for part, tokens in parts.items():
@@ -124,7 +151,10 @@ def injected(connection: sqlite3.Connection, since: datetime) -> list[SessionInj
         " WHERE at >= ? AND given != 'compact' GROUP BY session ORDER BY max(at) DESC",
         (micros(utc(since, "since")),),
     )
-    return [SessionInjected(name, prompts, empty, tokens, from_micros(at)) for name, prompts, empty, tokens, at in rows]
+    return [
+        SessionInjected(name, prompts, empty, tokens, from_micros(at))
+        for name, prompts, empty, tokens, at in rows
+    ]
 
 
 class Given(Store):

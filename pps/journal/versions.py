@@ -72,7 +72,9 @@ class Revising(StoreConflict):
         self.job_id = job_id
 
 
-def revise(db: sqlite3.Connection, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:
+def revise(
+    db: sqlite3.Connection, turn: str, change: ChangeType, actor: str, rework: Rework
+) -> Revised:
     """Change a turn's text, keep what it was as a version, and queue its job again; all of it or nothing.
 
     Raises:
@@ -91,12 +93,27 @@ def revise(db: sqlite3.Connection, turn: str, change: ChangeType, actor: str, re
     if state == "running" and not (stage and before.payload.extraction != "model"):
         raise Revising(job_id)
     after = _checked(rework(before))
-    (latest,) = db.execute("SELECT coalesce(max(number), 1) FROM versions WHERE turn = ?", (turn,)).fetchone()
+    (latest,) = db.execute(
+        "SELECT coalesce(max(number), 1) FROM versions WHERE turn = ?", (turn,)
+    ).fetchone()
     if after == before:
         return Revised(found[0], before.payload, job_id, latest, changed=False)
     if latest == 1:
         put_first(db, found[0], before.payload)
-    put(db, turn, Version(latest + 1, change, _title(after), after.content, after.tags, actor, now(), *_kept(after)))
+    put(
+        db,
+        turn,
+        Version(
+            latest + 1,
+            change,
+            _title(after),
+            after.content,
+            after.tags,
+            actor,
+            now(),
+            *_kept(after),
+        ),
+    )
     _store(db, turn, after)
     payload = prepare_payload(after.payload)
     db.execute(
@@ -154,7 +171,9 @@ def _store(db: sqlite3.Connection, turn: str, text: Text) -> None:
         (text.content, _json(text.tags), content_hash(said), turn),
     )
     db.execute("DELETE FROM turn_tags WHERE turn = ?", (turn,))
-    db.executemany("INSERT INTO turn_tags (tag, turn) VALUES (?, ?)", [(tag, turn) for tag in text.tags])
+    db.executemany(
+        "INSERT INTO turn_tags (tag, turn) VALUES (?, ?)", [(tag, turn) for tag in text.tags]
+    )
 
 
 def of(db: sqlite3.Connection, turn: str) -> list[Version]:
@@ -176,7 +195,9 @@ def of(db: sqlite3.Connection, turn: str) -> list[Version]:
 def _read(row: tuple[int, str, str, str, str, str, int, str, str, str, str]) -> Version:
     number, change, title, content, tags, actor, at, kind, fields, status, state = row
     shown = title, content, tuple(json.loads(tags)), actor, from_micros(at)
-    return Version(number, cast("ChangeType", change), *shown, kind, json.loads(fields), status, state)
+    return Version(
+        number, cast("ChangeType", change), *shown, kind, json.loads(fields), status, state
+    )
 
 
 def _first(turn: Turn, text: Text) -> Version:

@@ -110,7 +110,11 @@ class Writer:
             try:
                 self._serve(batch)
             except BaseException as error:  # noqa: BLE001 - a defect: said in the log, and to whoever still waits
-                unforeseen(_log, f"{self._path.name}: a defect in the writer; what was acknowledged stands", error)
+                unforeseen(
+                    _log,
+                    f"{self._path.name}: a defect in the writer; what was acknowledged stands",
+                    error,
+                )
                 _deliver([_Outcome(write, error=error) for write in batch])
         if self._scrub_due:
             self._scrub()
@@ -186,7 +190,9 @@ class Writer:
     ) -> list[_Outcome]:
         """Fail every write of a lost transaction; one that had failed by itself keeps its own reason."""
         own = {id(outcome.write): outcome for outcome in outcomes if outcome.error is not None}
-        return [own.get(id(write)) or _Outcome(write, error=self._explain(error)) for write in batch]
+        return [
+            own.get(id(write)) or _Outcome(write, error=self._explain(error)) for write in batch
+        ]
 
     def _explain(self, error: sqlite3.Error) -> BaseException:
         mapped = store_error(error, self._path)
@@ -232,7 +238,9 @@ class Writer:
             _log.warning("%s could not be scrubbed yet; it will be tried again", self._path.name)
             return
         self._scrub_due = False
-        self._log_holds_deleted = True  # the pages as they were stay in the file until the log is moved
+        self._log_holds_deleted = (
+            True  # the pages as they were stay in the file until the log is moved
+        )
         self._tidy(deleted=False)
 
 
@@ -241,7 +249,9 @@ def _deliver(outcomes: Sequence[_Outcome]) -> None:
     for outcome in outcomes:
         by_loop[outcome.write.future.get_loop()].append(outcome)
     for loop, ready in by_loop.items():
-        with suppress(RuntimeError):  # the loop is closed: nobody waits, and the write stands all the same
+        with suppress(
+            RuntimeError
+        ):  # the loop is closed: nobody waits, and the write stands all the same
             loop.call_soon_threadsafe(_resolve, ready)
 
 

@@ -60,7 +60,9 @@ class Bert:
     instruction: str = ""
 
 
-MINILM = Bert(MINILM_FILE, Fingerprint(model="all-MiniLM-L6-v2", dimension=384, pooling="mean"), 512)
+MINILM = Bert(
+    MINILM_FILE, Fingerprint(model="all-MiniLM-L6-v2", dimension=384, pooling="mean"), 512
+)
 BGE_SMALL = Bert(
     BGE_SMALL_FILE,
     Fingerprint(model="bge-small-en-v1.5", dimension=384, pooling="cls"),
@@ -77,7 +79,9 @@ class BertEmbedder(WindowedEmbedder):
     the others are searching meanwhile.
     """
 
-    def __init__(self, bert: Bert = MINILM, path: Path | None = None, *, threads: int | None = None) -> None:
+    def __init__(
+        self, bert: Bert = MINILM, path: Path | None = None, *, threads: int | None = None
+    ) -> None:
         super().__init__(bert.fingerprint, _CONTENT_TOKENS, _OVERLAP_TOKENS)
         self._bert = bert
         self._path = path
@@ -95,7 +99,9 @@ class BertEmbedder(WindowedEmbedder):
         """Return the unit vectors of each text's first 128 tokens, without the model's special ones."""
         tokenizer = wordpiece()
         ids = [tokenizer.encode(readable(text)).ids[:_TOKENS_APART] for text in texts]
-        found: list[Matrix] = [np.zeros((0, self.fingerprint.dimension), dtype=np.float32)] * len(ids)
+        found: list[Matrix] = [np.zeros((0, self.fingerprint.dimension), dtype=np.float32)] * len(
+            ids
+        )
         for batch in _batches([len(each) for each in ids], self._bert.batch_tokens):
             hidden, _ = self._hidden([ids[at] for at in batch])
             for at, rows in zip(batch, hidden, strict=True):
@@ -113,7 +119,9 @@ class BertEmbedder(WindowedEmbedder):
 
     def split(self, text: str) -> list[str]:
         text = readable(text)
-        if len(text.encode()) <= _CONTENT_TOKENS:  # a piece has a byte or more: most turns need not be counted
+        if (
+            len(text.encode()) <= _CONTENT_TOKENS
+        ):  # a piece has a byte or more: most turns need not be counted
             return [text.strip()] if text.strip() else []
         return super().split(text)
 
@@ -165,7 +173,9 @@ class BertEmbedder(WindowedEmbedder):
         with self._lock:
             if self._workers is None:
                 self._workers = ThreadPoolExecutor(
-                    self._threads, thread_name_prefix=self._bert.weights.name, initializer=_let_others_first
+                    self._threads,
+                    thread_name_prefix=self._bert.weights.name,
+                    initializer=_let_others_first,
                 )
             return self._workers.map(self._forward, batches)
 

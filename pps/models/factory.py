@@ -93,7 +93,9 @@ def _embedder(settings: EmbedderSettings) -> Embedder | None:
             from pps.models.bert import BGE_SMALL, MINILM, BertEmbedder
 
             bert = MINILM if settings.name == "minilm" else BGE_SMALL
-            return _of_dimension(BertEmbedder(bert, settings.path, threads=settings.threads), settings)
+            return _of_dimension(
+                BertEmbedder(bert, settings.path, threads=settings.threads), settings
+            )
         case "e5":
             from pps.models.e5 import E5Embedder
 
@@ -108,7 +110,9 @@ def _embedder(settings: EmbedderSettings) -> Embedder | None:
 def _of_dimension(embedder: Embedder, settings: EmbedderSettings) -> Embedder:
     has = embedder.fingerprint.dimension
     if settings.dimension not in (None, has):
-        raise ConfigError(f"embedder.dimension: '{settings.name}' has {has}, and {settings.dimension} is set")
+        raise ConfigError(
+            f"embedder.dimension: '{settings.name}' has {has}, and {settings.dimension} is set"
+        )
     return embedder
 
 
@@ -119,10 +123,14 @@ def _served(settings: EmbedderSettings) -> Embedder:
     native = _SERVED.get(model)
     dimension = settings.dimension or native
     if dimension is None:
-        raise ConfigError(f"embedder.dimension: say how long the vectors of {model} are, for example 768")
+        raise ConfigError(
+            f"embedder.dimension: say how long the vectors of {model} are, for example 768"
+        )
     key = settings.api_key.get_secret_value() if settings.api_key else ""
     if not key and not settings.base_url:
-        raise ConfigError("embedder.api_key: 'openai' needs one (or OPENAI_API_KEY), or another embedder.base_url")
+        raise ConfigError(
+            "embedder.api_key: 'openai' needs one (or OPENAI_API_KEY), or another embedder.base_url"
+        )
     return OpenAICompatibleEmbedder(
         EmbeddingServer(
             base_url=settings.base_url or _OPENAI_URL,

@@ -27,7 +27,9 @@ class HashEmbedder(WindowedEmbedder):
     """
 
     def __init__(self, dimension: int = 256) -> None:
-        super().__init__(Fingerprint(model="hash", dimension=dimension, pooling="hash"), _WINDOW_WORDS)
+        super().__init__(
+            Fingerprint(model="hash", dimension=dimension, pooling="hash"), _WINDOW_WORDS
+        )
 
     def _count(self, text: str) -> int:
         return len(_WORD.findall(text))

@@ -103,7 +103,9 @@ def locate(weights: Weights, setting: Path | None = None) -> Path:
             raise ConfigError(f"{weights.section}.path: there is no file {file}")
         return file
     spec = find_spec(weights.package)
-    places = [Path(folder) / weights.member for folder in (spec and spec.submodule_search_locations) or ()]
+    places = [
+        Path(folder) / weights.member for folder in (spec and spec.submodule_search_locations) or ()
+    ]
     if found := next((file for file in places if file.is_file()), None):
         return found
     raise ConfigError(
@@ -142,7 +144,12 @@ def wordpiece() -> Tokenizer:
     from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers, processors  # 60 ms
     from tokenizers.models import WordPiece
 
-    lines = (files("pps.models") / "data" / "vocab.txt").read_text(encoding="utf-8").rstrip("\n").split("\n")
+    lines = (
+        (files("pps.models") / "data" / "vocab.txt")
+        .read_text(encoding="utf-8")
+        .rstrip("\n")
+        .split("\n")
+    )
     vocabulary = {token: at for at, token in enumerate(lines)}
     tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]"))  # noqa: S106 (a token of text)
     tokenizer.normalizer = normalizers.BertNormalizer(lowercase=True)
@@ -182,8 +189,16 @@ class Network:
     @contextmanager
     def _mapped_errors(self) -> Generator[None]:
         state = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
-        kinds = (state.Fail, state.RuntimeException, state.InvalidGraph, state.InvalidProtobuf, state.NotImplemented)
+        kinds = (
+            state.Fail,
+            state.RuntimeException,
+            state.InvalidGraph,
+            state.InvalidProtobuf,
+            state.NotImplemented,
+        )
         try:
             yield
         except kinds as error:
-            raise ModelUnavailable(f"{self._user}: onnxruntime failed ({type(error).__name__})") from error
+            raise ModelUnavailable(
+                f"{self._user}: onnxruntime failed ({type(error).__name__})"
+            ) from error

@@ -58,7 +58,9 @@ class OpenAICompatibleEmbedder(WindowedEmbedder):
     side, and passages are kept under 480 of them, which fits the window of the usual models.
     """
 
-    def __init__(self, server: EmbeddingServer, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self, server: EmbeddingServer, *, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self._server = server
         self._sleep = sleep
         pinned = Fingerprint(model=server.model, dimension=server.dimension, pooling="server")
@@ -74,7 +76,9 @@ class OpenAICompatibleEmbedder(WindowedEmbedder):
 
     def _passages(self, texts: list[str]) -> Matrix:
         size = self._server.batch
-        return np.concatenate([self._batch(texts[at : at + size]) for at in range(0, len(texts), size)])
+        return np.concatenate(
+            [self._batch(texts[at : at + size]) for at in range(0, len(texts), size)]
+        )
 
     def _batch(self, texts: list[str]) -> Matrix:
         # An empty input is refused by some servers; a blank text gets the vector of a full stop.
@@ -140,9 +144,13 @@ def _accepted(response: httpx.Response) -> httpx.Response:
     if code in (401, 403):
         raise ConfigError(f"embedder.api_key: the embedding server refused it (HTTP {code})")
     if code == 404:
-        raise ConfigError("embedder.base_url, embedder.model: the embedding server knows no such thing (HTTP 404)")
+        raise ConfigError(
+            "embedder.base_url, embedder.model: the embedding server knows no such thing (HTTP 404)"
+        )
     if code != 200:
-        raise ModelError(f"the embedding server refused the request (HTTP {code})", provider="embedder")
+        raise ModelError(
+            f"the embedding server refused the request (HTTP {code})", provider="embedder"
+        )
     return response
 
 
@@ -167,7 +175,10 @@ def _vectors(response: httpx.Response, count: int, dimension: int) -> Matrix:
         items = _Answer.model_validate_json(response.content).data
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        problem = next((_WRONG[at] for at in first["loc"] if at in _WRONG), "has no list of vectors under 'data'")
+        problem = next(
+            (_WRONG[at] for at in first["loc"] if at in _WRONG),
+            "has no list of vectors under 'data'",
+        )
         problem = "is not JSON" if first["type"] == "json_invalid" else problem
         raise _invalid(f"the embedding server's answer {problem}") from None
     rows = {item.index: np.asarray(item.embedding, dtype=np.float32) for item in items}

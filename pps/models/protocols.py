@@ -126,7 +126,9 @@ class ExtractorModel:
 
     def __post_init__(self) -> None:
         if self.provider == "compatible" and not self.base_url:
-            raise ConfigError("extractor.base_url: provider 'compatible' needs the server's address")
+            raise ConfigError(
+                "extractor.base_url: provider 'compatible' needs the server's address"
+            )
         if self.provider in ("compatible", "ollama") and not self.model:
             raise ConfigError(f"extractor.model: provider '{self.provider}' needs a model's name")
         if self.provider not in ("compatible", "ollama") and not (self.api_key or self.base_url):

@@ -42,7 +42,12 @@ class TimedReranker(ABC):
     """
 
     def __init__(
-        self, name: str, *, batch: int = 16, threads: int = 1, clock: Callable[[], float] = time.monotonic
+        self,
+        name: str,
+        *,
+        batch: int = 16,
+        threads: int = 1,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.name = name
         self._batch = batch
@@ -87,8 +92,13 @@ class TimedReranker(ABC):
     def _submitted(self, job: _Job) -> list[Future[None]]:
         with self._lock:
             if self._workers is None:
-                self._workers = ThreadPoolExecutor(max_workers=self._threads, thread_name_prefix="pps-rerank")
-            return [self._workers.submit(self._score, job) for _ in range(min(self._threads, job.batches))]
+                self._workers = ThreadPoolExecutor(
+                    max_workers=self._threads, thread_name_prefix="pps-rerank"
+                )
+            return [
+                self._workers.submit(self._score, job)
+                for _ in range(min(self._threads, job.batches))
+            ]
 
     def _score(self, job: _Job) -> None:
         if self._clock() >= job.ends_at:
@@ -131,13 +141,20 @@ class MiniLMReranker(TimedReranker):
         threads: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(MS_MARCO_FILE.model, batch=batch, threads=threads or min(_MAX_THREADS, cores()), clock=clock)
+        super().__init__(
+            MS_MARCO_FILE.model,
+            batch=batch,
+            threads=threads or min(_MAX_THREADS, cores()),
+            clock=clock,
+        )
         self._path = path
         locate(MS_MARCO_FILE, path)
 
     def _load(self) -> Score:
         network = Network(MS_MARCO_FILE, self._path)
-        return lambda pairs: np.asarray([_logit(network, *pair) for pair in pairs], dtype=np.float32)
+        return lambda pairs: np.asarray(
+            [_logit(network, *pair) for pair in pairs], dtype=np.float32
+        )
 
 
 class _Job:
@@ -174,5 +191,7 @@ def _logit(network: Network, query: str, passage: str) -> float:
 def _checked(scores: NDArray[np.float32], count: int) -> list[float]:
     flat = np.asarray(scores, dtype=np.float64)
     if flat.shape != (count,) or not np.isfinite(flat).all():
-        raise ModelOutputInvalid("reranker.model: it does not give one finite score for a pair, so it is no reranker")
+        raise ModelOutputInvalid(
+            "reranker.model: it does not give one finite score for a pair, so it is no reranker"
+        )
     return [float(score) for score in flat]

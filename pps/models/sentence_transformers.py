@@ -45,9 +45,13 @@ class SentenceTransformerEmbedder(WindowedEmbedder):
 
     def __init__(self, model: str, *, dimension: int | None = None) -> None:
         if find_spec("sentence_transformers") is None:
-            raise ConfigError("embedder.name = 'sentence-transformers' needs torch: install pps with its extra 'torch'")
+            raise ConfigError(
+                "embedder.name = 'sentence-transformers' needs torch: install pps with its extra 'torch'"
+            )
         if not model:
-            raise ConfigError("embedder.model: name a sentence-transformers model, or a folder with one")
+            raise ConfigError(
+                "embedder.model: name a sentence-transformers model, or a folder with one"
+            )
         super().__init__(_fingerprint(model, dimension), _LONGEST_PASSAGE, _OVERLAP_TOKENS)
         self._source = model
         self._load_lock, self._run_lock = threading.Lock(), threading.Lock()
@@ -56,7 +60,9 @@ class SentenceTransformerEmbedder(WindowedEmbedder):
     def split(self, text: str) -> list[str]:
         model = self._loaded()
         prompt = max((len(each) for each in model.prompts.values()), default=0)
-        limit = min(model.max_seq_length or self._window, self._window) - _MARGIN_TOKENS - prompt // 3
+        limit = (
+            min(model.max_seq_length or self._window, self._window) - _MARGIN_TOKENS - prompt // 3
+        )
         return split_to_window(readable(text), self._count, max(limit, 8), overlap=self._overlap)
 
     def _queries(self, texts: list[str]) -> Matrix:
@@ -70,7 +76,9 @@ class SentenceTransformerEmbedder(WindowedEmbedder):
             with self._run_lock:
                 rows = encode(texts, batch_size=_BATCH_TEXTS, show_progress_bar=False)
         except RuntimeError as error:  # torch: out of memory, a device gone
-            raise ModelUnavailable(f"embedder.model: {self._source} failed ({type(error).__name__})") from error
+            raise ModelUnavailable(
+                f"embedder.model: {self._source} failed ({type(error).__name__})"
+            ) from error
         if rows.shape[1] != self._fingerprint.dimension:
             raise ConfigError(
                 f"embedder.dimension is {self._fingerprint.dimension}, but {self._source} gives {rows.shape[1]}"
@@ -85,16 +93,22 @@ class SentenceTransformerEmbedder(WindowedEmbedder):
 
     def _loaded(self) -> Any:
         with self._load_lock:
-            self._model = self._model or _load("SentenceTransformer", self._source, "embedder.model")
+            self._model = self._model or _load(
+                "SentenceTransformer", self._source, "embedder.model"
+            )
             return self._model
 
 
 class CrossEncoderReranker(TimedReranker):
     """The reranker ``cross-encoder``, on one thread of its own: torch takes the cores by itself."""
 
-    def __init__(self, model: str, *, batch: int = 16, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, model: str, *, batch: int = 16, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         if find_spec("sentence_transformers") is None:
-            raise ConfigError("reranker.name = 'cross-encoder' needs torch: install pps with its extra 'torch'")
+            raise ConfigError(
+                "reranker.name = 'cross-encoder' needs torch: install pps with its extra 'torch'"
+            )
         if not model:
             raise ConfigError("reranker.model: name a cross-encoder, or a folder with one")
         super().__init__(model, batch=batch, clock=clock)
@@ -106,7 +120,9 @@ class CrossEncoderReranker(TimedReranker):
             try:
                 return model.predict(pairs, batch_size=self._batch, show_progress_bar=False)
             except RuntimeError as error:  # torch: out of memory, a device gone
-                raise ModelUnavailable(f"reranker.model: {self.name} failed ({type(error).__name__})") from error
+                raise ModelUnavailable(
+                    f"reranker.model: {self.name} failed ({type(error).__name__})"
+                ) from error
 
         return score
 
@@ -125,8 +141,12 @@ def _load(kind: str, source: str, setting: str) -> Any:
 
 def _fingerprint(model: str, dimension: int | None) -> Fingerprint:
     folder = Path(model).expanduser()
-    name = folder.resolve().name if folder.is_dir() else model.removeprefix("sentence-transformers/")
-    known_dimension, pooling = _described(folder) if folder.is_dir() else _KNOWN.get(name, (None, "model"))
+    name = (
+        folder.resolve().name if folder.is_dir() else model.removeprefix("sentence-transformers/")
+    )
+    known_dimension, pooling = (
+        _described(folder) if folder.is_dir() else _KNOWN.get(name, (None, "model"))
+    )
     found = dimension or known_dimension
     if found is None:
         raise ConfigError(
@@ -140,12 +160,22 @@ def _described(folder: Path) -> tuple[int | None, str]:
     pooling, dimension = "model", None
     for module in sorted(folder.glob("[0-9]_*")):
         stated = _json(module / "config.json")
-        modes = [key for key, on in stated.items() if key.startswith("pooling_mode_") and on is True]
+        modes = [
+            key for key, on in stated.items() if key.startswith("pooling_mode_") and on is True
+        ]
         if len(modes) == 1:
-            pooling = modes[0].removeprefix("pooling_mode_").removesuffix("_tokens").removesuffix("_token")
+            pooling = (
+                modes[0]
+                .removeprefix("pooling_mode_")
+                .removesuffix("_tokens")
+                .removesuffix("_token")
+            )
         elif isinstance(stated.get("pooling_mode"), str):
             pooling = str(stated["pooling_mode"])
-        width = stated.get("out_features", stated.get("word_embedding_dimension", stated.get("embedding_dimension")))
+        width = stated.get(
+            "out_features",
+            stated.get("word_embedding_dimension", stated.get("embedding_dimension")),
+        )
         dimension = width if isinstance(width, int) else dimension
     if dimension is None:
         hidden = _json(folder / "config.json").get("hidden_size")

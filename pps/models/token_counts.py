@@ -42,7 +42,10 @@ def _encoding() -> Any:
     folder = _cache_folder()
     if folder is None or find_spec("tiktoken") is None:
         return None
-    name = next((name for name, (file, sha256) in _ENCODINGS.items() if _is_whole(folder / file, sha256)), None)
+    name = next(
+        (name for name, (file, sha256) in _ENCODINGS.items() if _is_whole(folder / file, sha256)),
+        None,
+    )
     return importlib.import_module("tiktoken").get_encoding(name) if name else None
 
 

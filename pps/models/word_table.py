@@ -23,12 +23,16 @@ class WordTable:
         pieces = wordpiece().get_vocab()
         table = _table(model, (len(pieces), dimension))
         known = {
-            word: at for word, at in pieces.items() if len(word) >= _SHORTEST and word.isascii() and word.isalpha()
+            word: at
+            for word, at in pieces.items()
+            if len(word) >= _SHORTEST and word.isascii() and word.isalpha()
         }
         self._words = list(known)
         self._places = {word: at for at, word in enumerate(self._words)}
         rows = table[list(known.values())]
-        self._rows: NDArray[np.int8] = np.rint(127 * rows / np.abs(rows).max(axis=1, keepdims=True)).astype(np.int8)
+        self._rows: NDArray[np.int8] = np.rint(
+            127 * rows / np.abs(rows).max(axis=1, keepdims=True)
+        ).astype(np.int8)
         self._lengths = np.linalg.norm(self._rows.astype(np.float32), axis=1)
 
     def like(self, words: Sequence[str]) -> list[str]:
@@ -44,14 +48,19 @@ class WordTable:
             near = np.flatnonzero(cosines >= _LEAST)
             other = [row for row in near if not self._words[row].startswith(word[:_STEM])]
             best = sorted(other, key=lambda row, cosines=cosines: -cosines[row])[:_EACH]
-            found.update((self._words[row], max(float(cosines[row]), found.get(self._words[row], 0.0))) for row in best)
+            found.update(
+                (self._words[row], max(float(cosines[row]), found.get(self._words[row], 0.0)))
+                for row in best
+            )
         return sorted(found, key=lambda one: (-found[one], one))
 
     def _cosines(self, places: Sequence[int]) -> NDArray[np.float32]:
         """Return the cosines of all words with some, shape (words, places), a part at a time: the table stays small."""
         asked = self._rows[places].astype(np.float32).T / self._lengths[places]
         parts = range(0, len(self._words), _AT_ONCE)
-        found = np.concatenate([self._rows[at : at + _AT_ONCE].astype(np.float32) @ asked for at in parts])
+        found = np.concatenate(
+            [self._rows[at : at + _AT_ONCE].astype(np.float32) @ asked for at in parts]
+        )
         return found / self._lengths[:, np.newaxis]
 
 
@@ -66,5 +75,9 @@ def _table(model: bytes, shape: tuple[int, int]) -> NDArray[np.float32]:
             size.append(left & 0x7F | (0x80 if left > 0x7F else 0))
             left >>= 7
         if (at := model.find(bytes(size))) >= 0:
-            return np.frombuffer(model, kind, shape[0] * shape[1], at + len(size)).reshape(shape).astype(np.float32)
+            return (
+                np.frombuffer(model, kind, shape[0] * shape[1], at + len(size))
+                .reshape(shape)
+                .astype(np.float32)
+            )
     raise ModelUnavailable("the model's file has no table of words")

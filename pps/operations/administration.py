@@ -35,7 +35,9 @@ class Named(Input):
 class CreateInput(Named):
     """An entity to make."""
 
-    store: Label = Field(default="", description="'embedded' or 'neo4j'; the setting's if not given.")
+    store: Label = Field(
+        default="", description="'embedded' or 'neo4j'; the setting's if not given."
+    )
     packs: tuple[Label, ...] = Field(
         default=(),
         max_length=20,
@@ -73,7 +75,9 @@ class ArchiveInput(Named):
 class CommandInput(Named):
     """A command that is to read an entity's turns."""
 
-    command: Label = Field(description="The command; an empty one takes it back.", json_schema_extra=unoffered())
+    command: Label = Field(
+        description="The command; an empty one takes it back.", json_schema_extra=unoffered()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +152,11 @@ def _listed(entities: Sequence[EntityView]) -> str:
 
 
 def _shown(one: EntityView) -> str:
-    rest = f" is archived; `pps entity archive {one.name} --undo` brings it back" if one.archived else f" ({one.store})"
+    rest = (
+        f" is archived; `pps entity archive {one.name} --undo` brings it back"
+        if one.archived
+        else f" ({one.store})"
+    )
     return f"{one.name}{rest}\nfolder {one.folder}"
 
 
@@ -184,7 +192,9 @@ async def entity_list(app: App, given: ListInput) -> tuple[EntityView, ...]:
     return tuple(map(_entity, found))
 
 
-@REGISTRY.operation("Show an entity", _shown, READS, command="entity show", examples=("pps entity show ana",))
+@REGISTRY.operation(
+    "Show an entity", _shown, READS, command="entity show", examples=("pps entity show ana",)
+)
 async def entity_show(app: App, given: Named) -> EntityView:
     """Returns where an entity's memory is kept, and where clients find it."""
     return _entity(await asyncio.to_thread(app.registry.get, given.name), url=address(app))
@@ -295,14 +305,20 @@ async def page_open(app: App, given: Named) -> PageLink:
     """
     entry = await asyncio.to_thread(app.registry.get, given.name)
     if entry.archived:
-        raise InvalidRequest("name", f"{given.name!r} is archived; `pps entity archive {given.name} --undo` first")
+        raise InvalidRequest(
+            "name", f"{given.name!r} is archived; `pps entity archive {given.name} --undo` first"
+        )
     await _no_pool(app, given.name)
     run = await asyncio.to_thread(runfile.read, app.settings.home)
     secret = await asyncio.to_thread(app.registry.pages.link, entry.entity)
-    return PageLink(given.name, f"{run.url if run else address(app)}/page/{given.name}/#open={secret}", LINK_S)
+    return PageLink(
+        given.name, f"{run.url if run else address(app)}/page/{given.name}/#open={secret}", LINK_S
+    )
 
 
-@OWNERS_REGISTRY.operation("End the sessions of an entity's page", lambda one: f"{one.revoked} ended.", SETS)
+@OWNERS_REGISTRY.operation(
+    "End the sessions of an entity's page", lambda one: f"{one.revoked} ended.", SETS
+)
 async def page_close(app: App, given: Named) -> Revoked:
     """Ends every session of an entity's page, and its links. Returns how many sessions there were."""
     entry = await asyncio.to_thread(app.registry.get, given.name)
@@ -317,7 +333,9 @@ def address(app: App) -> str:
 
 async def _no_pool(app: App, name: str) -> None:
     if squad := await asyncio.to_thread(app.registry.squads.pool_of, name):
-        raise InvalidRequest("name", f"is the pool of the squad {squad!r}; `pps squad delete {squad}` erases both")
+        raise InvalidRequest(
+            "name", f"is the pool of the squad {squad!r}; `pps squad delete {squad}` erases both"
+        )
 
 
 async def _no_member(app: App, name: str) -> None:

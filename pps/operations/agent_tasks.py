@@ -28,20 +28,29 @@ MAX_WAIT_S = 60
 _LOOK_S = 0.25
 
 Seconds = Annotated[
-    int, Field(ge=5, le=3600, description="How long it is yours; extend it in time, or another runner gets the task.")
+    int,
+    Field(
+        ge=5,
+        le=3600,
+        description="How long it is yours; extend it in time, or another runner gets the task.",
+    ),
 ]
 
 
 class SpawnAgentInput(ProjectInput):
     """A task for an agent that somebody else runs."""
 
-    task: Content = Field(description="What it is to do, complete: the agent knows nothing else of this conversation.")
+    task: Content = Field(
+        description="What it is to do, complete: the agent knows nothing else of this conversation."
+    )
     title: Label = Field(default="", description="A line for people.")
     agent: Annotated[str, StringConstraints(max_length=64)] = Field(
         default="", description="The kind of agent that is meant, if the runners here know several."
     )
     node_id: Id | None = Field(default=None, description="Id of the node that it is about.")
-    max_attempts: int = Field(default=3, ge=1, le=10, description="How often it is tried before it has failed.")
+    max_attempts: int = Field(
+        default=3, ge=1, le=10, description="How often it is tried before it has failed."
+    )
 
 
 class WaitForAgentsInput(ProjectInput):
@@ -49,7 +58,10 @@ class WaitForAgentsInput(ProjectInput):
 
     task_ids: Ids = Field(description="Ids that spawn_agent returned.")
     timeout_s: float = Field(
-        default=20, ge=0, le=MAX_WAIT_S, description="Longest wait, in seconds; then it says what still runs."
+        default=20,
+        ge=0,
+        le=MAX_WAIT_S,
+        description="Longest wait, in seconds; then it says what still runs.",
     )
 
 
@@ -60,7 +72,9 @@ class TaskClaimInput(Input):
         description="Its name.", json_schema_extra=option("--runner", default="cli")
     )
     project: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PATH)] | None = Field(
-        default=None, description="Only of this project.", json_schema_extra=option("--project", path=True)
+        default=None,
+        description="Only of this project.",
+        json_schema_extra=option("--project", path=True),
     )
     agent: Annotated[str, StringConstraints(max_length=64)] = Field(
         default="", description="Only tasks for this kind of agent, and those for any."
@@ -81,7 +95,9 @@ class TaskExtendInput(HeldTaskInput):
     """A task that needs longer."""
 
     lease_s: Seconds = 300
-    note: Annotated[str, StringConstraints(max_length=1000)] = Field(default="", description="How far it is.")
+    note: Annotated[str, StringConstraints(max_length=1000)] = Field(
+        default="", description="How far it is."
+    )
 
 
 class TaskCompleteInput(HeldTaskInput):
@@ -99,7 +115,9 @@ class TaskFailInput(HeldTaskInput):
         description="Why.", json_schema_extra=argument(stdin=True)
     )
     retry: bool = Field(
-        default=True, description="Try again, while attempts are left.", json_schema_extra=option("--retry/--no-retry")
+        default=True,
+        description="Try again, while attempts are left.",
+        json_schema_extra=option("--retry/--no-retry"),
     )
 
 
@@ -176,7 +194,9 @@ def _view(task: AgentTask) -> TaskView:
 
 def _states(view: TaskStates) -> str:
     lines = [_told(one) for one in view.tasks]
-    return "\n".join([*lines, "All ended." if view.all_done else f"Still running: {', '.join(view.running)}"])
+    return "\n".join(
+        [*lines, "All ended." if view.all_done else f"Still running: {', '.join(view.running)}"]
+    )
 
 
 def _listed(tasks: Sequence[TaskView]) -> str:
@@ -196,7 +216,9 @@ def _told(view: TaskView) -> str:
     return f"{view.state} [{view.id}]{': ' + line(what) if what else ''}"
 
 
-@PROJECTS.operation("Hand a task to an agent", lambda task: f"Queued for a runner. [{task.id}]", ADDS)
+@PROJECTS.operation(
+    "Hand a task to an agent", lambda task: f"Queued for a runner. [{task.id}]", ADDS
+)
 async def spawn_agent(projects: Projects, given: SpawnAgentInput) -> TaskView:
     """Use it to put a task into the project's queue, for an agent that somebody else runs here.
 
@@ -217,7 +239,9 @@ async def spawn_agent(projects: Projects, given: SpawnAgentInput) -> TaskView:
 
 
 @PROJECTS.operation("Wait for tasks", _states, READS)
-async def wait_for_agents(projects: Projects, given: WaitForAgentsInput, progress: Progress | None) -> TaskStates:
+async def wait_for_agents(
+    projects: Projects, given: WaitForAgentsInput, progress: Progress | None
+) -> TaskStates:
     """Use it to wait until tasks have ended, at most a minute; call it again to wait longer.
 
     Returns their results, and says which still run.
@@ -237,18 +261,28 @@ async def wait_for_agents(projects: Projects, given: WaitForAgentsInput, progres
 
 
 @TASKS.operation(
-    "Claim a task", _claimed, ADDS, command="task claim", examples=("pps task claim --lease-s 600 --json",)
+    "Claim a task",
+    _claimed,
+    ADDS,
+    command="task claim",
+    examples=("pps task claim --lease-s 600 --json",),
 )
 async def task_claim(projects: Projects, given: TaskClaimInput) -> MaybeTask:
     """Takes the task that has waited longest, for a runner that carries tasks out: its own until the lease ends.
 
     Returns its project, id, lease and what is to be done.
     """
-    claimed = await projects.claim(given.project, projects.redacted(given.runner), given.lease_s, given.agent)
+    claimed = await projects.claim(
+        given.project, projects.redacted(given.runner), given.lease_s, given.agent
+    )
     if claimed is None:
         return MaybeTask()
     task = claimed.task
-    return MaybeTask(ClaimedTask(claimed.project, task.draft.prompt, task.lease, _view(task), task.draft.node or None))
+    return MaybeTask(
+        ClaimedTask(
+            claimed.project, task.draft.prompt, task.lease, _view(task), task.draft.node or None
+        )
+    )
 
 
 @TASKS.operation(
@@ -262,7 +296,9 @@ async def task_extend(projects: Projects, given: TaskExtendInput) -> TaskView:
     """Holds a claimed task for so many seconds from now, and notes how far it is."""
     tasks = await projects.tasks(given.project)
     note = projects.redacted(given.note)
-    return _view(await asyncio.to_thread(tasks.extend, given.task_id, given.lease, given.lease_s, note))
+    return _view(
+        await asyncio.to_thread(tasks.extend, given.task_id, given.lease, given.lease_s, note)
+    )
 
 
 @TASKS.operation(
@@ -290,12 +326,19 @@ async def task_fail(projects: Projects, given: TaskFailInput) -> TaskView:
     """Ends a claimed task that did not succeed; it is tried again while attempts are left."""
     tasks = await projects.tasks(given.project)
     error = projects.redacted(given.error)
-    failed = await asyncio.to_thread(tasks.fail, given.task_id, given.lease, error, again=given.retry)
+    failed = await asyncio.to_thread(
+        tasks.fail, given.task_id, given.lease, error, again=given.retry
+    )
     return _view(failed)
 
 
 @TASKS.operation(
-    "List tasks", _listed, READS, items="tasks", command="task list", examples=("pps task list ~/work/shop",)
+    "List tasks",
+    _listed,
+    READS,
+    items="tasks",
+    command="task list",
+    examples=("pps task list ~/work/shop",),
 )
 async def task_list(projects: Projects, given: TaskListInput) -> tuple[TaskView, ...]:
     """Returns the tasks of a project and how they stand, newest first."""

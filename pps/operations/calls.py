@@ -95,8 +95,15 @@ class Caller:
     actor: str = ""
 
     @classmethod
-    def of_entity(cls, entity: EntityId | str, toolsets: Iterable[str] | None = None, actor: str = "") -> Caller:
-        return cls(("entity",), entity, toolsets=None if toolsets is None else frozenset(toolsets), actor=actor)
+    def of_entity(
+        cls, entity: EntityId | str, toolsets: Iterable[str] | None = None, actor: str = ""
+    ) -> Caller:
+        return cls(
+            ("entity",),
+            entity,
+            toolsets=None if toolsets is None else frozenset(toolsets),
+            actor=actor,
+        )
 
     @classmethod
     def of_router(cls, router: Router) -> Caller:
@@ -108,7 +115,9 @@ class Caller:
         """How the log names them."""
         if self.entity is not None:
             actor = f" actor={self.actor}" if self.actor else ""
-            return f"entity={self.entity if isinstance(self.entity, str) else self.entity.name}{actor}"
+            return (
+                f"entity={self.entity if isinstance(self.entity, str) else self.entity.name}{actor}"
+            )
         return f"router={self.router.id}" if self.router else self.audiences[0]
 
 
@@ -117,7 +126,9 @@ OPERATOR = Caller(("operator",))
 
 def owner(router: Router, entity: str | None = None) -> Caller:
     """Return the owner of the machine, who may ask whatever all others may: for one entity where it is named."""
-    return Caller((*(("entity",) if entity else ()), "owner", "operator", "router", "runner"), entity, router)
+    return Caller(
+        (*(("entity",) if entity else ()), "owner", "operator", "router", "runner"), entity, router
+    )
 
 
 class Calls:
@@ -148,7 +159,9 @@ class Calls:
         named = caller.toolsets or ()
         tools = await self._of_packs(caller)
         return self._of_table(caller) | {
-            name: one for name, one in tools.items() if not one.toolset.endswith(TYPED) or one.toolset in named
+            name: one
+            for name, one in tools.items()
+            if not one.toolset.endswith(TYPED) or one.toolset in named
         }
 
     async def find(self, caller: Caller, name: str) -> AnyOperation:
@@ -167,15 +180,25 @@ class Calls:
         """Return the toolsets that there are for a caller's audiences: the table's, and those of its entity's packs."""
         audiences = self._audiences(caller)
         of_table = {one.toolset for one in self.table if one.audience in audiences}
-        return frozenset(of_table) | {one.toolset for one in (await self._of_packs(caller)).values()}
+        return frozenset(of_table) | {
+            one.toolset for one in (await self._of_packs(caller)).values()
+        }
 
     def _of_table(self, caller: Caller) -> dict[str, AnyOperation]:
         return operations_for(*self._audiences(caller), toolsets=caller.toolsets, table=self.table)
 
     def _audiences(self, caller: Caller) -> tuple[Audience, ...]:
         """Return whose operations a caller may ask for: an entity's that is a member of a squad, those of members."""
-        named = caller.entity if isinstance(caller.entity, str) or caller.entity is None else caller.entity.name
-        if named is None or "entity" not in caller.audiences or not self._app.registry.squads.is_member(named):
+        named = (
+            caller.entity
+            if isinstance(caller.entity, str) or caller.entity is None
+            else caller.entity.name
+        )
+        if (
+            named is None
+            or "entity" not in caller.audiences
+            or not self._app.registry.squads.is_member(named)
+        ):
             return caller.audiences
         return (*caller.audiences, "member")
 
@@ -184,10 +207,18 @@ class Calls:
             return {}
         tools = self._tools.of(await self._app.kinds_of(caller.entity))
         allowed = caller.toolsets
-        return tools if allowed is None else {name: one for name, one in tools.items() if one.toolset in allowed}
+        return (
+            tools
+            if allowed is None
+            else {name: one for name, one in tools.items() if one.toolset in allowed}
+        )
 
     async def answer(
-        self, caller: Caller, name: str, arguments: Mapping[str, JSON], progress: Progress | None = None
+        self,
+        caller: Caller,
+        name: str,
+        arguments: Mapping[str, JSON],
+        progress: Progress | None = None,
     ) -> Answer:
         """Let a caller do an operation.
 
@@ -238,7 +269,11 @@ class Calls:
             await asyncio.wait(set(self._writes), timeout=timeout_s)
 
     async def _carried_out(
-        self, caller: Caller, found: AnyOperation, arguments: Mapping[str, JSON], progress: Progress | None
+        self,
+        caller: Caller,
+        found: AnyOperation,
+        arguments: Mapping[str, JSON],
+        progress: Progress | None,
     ) -> Answer:
         started = clock.perf_counter()
         outcome = "internal"
@@ -247,7 +282,11 @@ class Calls:
             if isinstance(given, RememberInput | AddEventInput) and given.source in CAPTURED:
                 self._check_captures(caller, given.source)
             async with self._subject(caller, found.audience) as subject:
-                if found.hints.destructive and found.audience == "entity" and "member" in self._audiences(caller):
+                if (
+                    found.hints.destructive
+                    and found.audience == "entity"
+                    and "member" in self._audiences(caller)
+                ):
                     answer = await self._forgotten(caller, found, given, subject)
                 else:
                     answer = await found.answer(subject, given, progress)
@@ -267,7 +306,9 @@ class Calls:
         return answer
 
     @asynccontextmanager
-    async def _subject(self, caller: Caller, audience: Audience) -> AsyncGenerator[Memory | Desk | Projects | App]:
+    async def _subject(
+        self, caller: Caller, audience: Audience
+    ) -> AsyncGenerator[Memory | Desk | Projects | App]:
         app = self._app.by(caller.actor)
         if audience == "member" and caller.entity is not None:
             async with desk_of(app, caller.entity) as desk:
@@ -284,10 +325,16 @@ class Calls:
     def _check_captures(self, caller: Caller, source: str) -> None:
         """Raise InvalidRequest where a member calls a text of its own by a source that hooks and imports have."""
         if "owner" not in caller.audiences and "member" in self._audiences(caller):
-            raise InvalidRequest("source", f"{source!r} is that of hooks and imports: give another one")
+            raise InvalidRequest(
+                "source", f"{source!r} is that of hooks and imports: give another one"
+            )
 
     async def _forgotten(
-        self, caller: Caller, found: AnyOperation, given: Input, subject: Memory | Desk | Projects | App
+        self,
+        caller: Caller,
+        found: AnyOperation,
+        given: Input,
+        subject: Memory | Desk | Projects | App,
     ) -> Answer:
         """Let a member erase, with its copies in the pool; what would go, or stays, is said."""
         dry_run, keep = getattr(given, "dry_run", False), getattr(given, "keep", False) is True
@@ -303,7 +350,9 @@ class Calls:
             return answer
         done = "stay" if keep else "would be withdrawn" if dry_run else "are withdrawn"
         data = answer.data | ({"copies": [*copies]} if found.output is Forgotten else {})
-        return Answer(data, f"{answer.text}\nIts copies in the squad's pool {done}: {', '.join(copies)}")
+        return Answer(
+            data, f"{answer.text}\nIts copies in the squad's pool {done}: {', '.join(copies)}"
+        )
 
     def _note(self, caller: Caller, name: str, outcome: str, seconds: float) -> None:
         tally = self.tallies[name, outcome]
@@ -316,7 +365,9 @@ def _with_ids(message: str, arguments: Mapping[str, JSON]) -> str:
     """Return what was not found with what was asked for, so that another's id reads as one that is nobody's."""
     what = message.removesuffix(" not found")
     if what == "project":
-        return message  # one outside the roots and one that is not there are told alike, to the letter
+        return (
+            message  # one outside the roots and one that is not there are told alike, to the letter
+        )
     nested = [one for one in arguments.values() if isinstance(one, Mapping)]
     for place in nested if what == "id" else (arguments, *nested):
         value = place.get(what)
@@ -324,6 +375,16 @@ def _with_ids(message: str, arguments: Mapping[str, JSON]) -> str:
             return f"{message}: {value!r}"
     if what != "id":
         return message
-    asked = [one for value in arguments.values() for one in (value if isinstance(value, list) else [value])]
-    named = [repr(one) for one in asked if isinstance(one, str) and _ID.fullmatch(one)][:_MOST_NAMED]
-    return f"{message}: {' or '.join(named)}; recall and timeline show the ids that there are" if named else message
+    asked = [
+        one
+        for value in arguments.values()
+        for one in (value if isinstance(value, list) else [value])
+    ]
+    named = [repr(one) for one in asked if isinstance(one, str) and _ID.fullmatch(one)][
+        :_MOST_NAMED
+    ]
+    return (
+        f"{message}: {' or '.join(named)}; recall and timeline show the ids that there are"
+        if named
+        else message
+    )

@@ -47,5 +47,9 @@ def unoffered(default: Any = None) -> dict[str, Any]:
 
 
 def _mark(kind: str, **said: Any) -> dict[str, Any]:
-    told = {name: value for name, value in said.items() if value or (name == "default" and value is not None)}
+    told = {
+        name: value
+        for name, value in said.items()
+        if value or (name == "default" and value is not None)
+    }
     return {"cli": {"kind": kind, **told}}

@@ -23,7 +23,13 @@ from pps.ingest.importing.run import Imported, Wanted
 from pps.ingest.indexer import Progress
 from pps.operations.command_line import argument
 from pps.operations.inputs import Input, Label, fields_of
-from pps.operations.record_import import SHOWN, RecordsImported, WantedRecords, import_records, recorded
+from pps.operations.record_import import (
+    SHOWN,
+    RecordsImported,
+    WantedRecords,
+    import_records,
+    recorded,
+)
 from pps.operations.table import ADDS, MAINTENANCE, OWNERS_REGISTRY, READS, SETS
 
 
@@ -52,7 +58,9 @@ class ImportInput(OfEntity):
         "it by the content of each file. Or records: CSV or JSON of records of the packs' kinds, or of an export.",
     )
     kind: Label = Field(default="", description="With records: the kind of rows that name none.")
-    skip: bool = Field(default=False, description="With records: keep the others when some have mistakes.")
+    skip: bool = Field(
+        default=False, description="With records: keep the others when some have mistakes."
+    )
     dry_run: bool = Field(default=False, description="Only read and count; nothing is stored.")
 
 
@@ -60,14 +68,17 @@ class FileInput(OfEntity):
     """A file to write."""
 
     path: LocalPath = Field(
-        description="A new file, absolute; nothing is overwritten.", json_schema_extra=argument(path=True)
+        description="A new file, absolute; nothing is overwritten.",
+        json_schema_extra=argument(path=True),
     )
 
 
 class WatchInput(OfEntity):
     """A folder to follow."""
 
-    path: LocalPath = Field(description="A folder of Markdown files, absolute.", json_schema_extra=argument(path=True))
+    path: LocalPath = Field(
+        description="A folder of Markdown files, absolute.", json_schema_extra=argument(path=True)
+    )
 
 
 class UnwatchInput(WatchInput):
@@ -159,14 +170,20 @@ def _imported(value: ImportView) -> str:
     if value.records is not None:
         return recorded(value.records, value.unreadable_count)
     formats = ", ".join(f"{count} × {one}" for one, count in value.files.items())
-    span = f", {value.first_at:%Y-%m-%d} to {value.last_at:%Y-%m-%d}" if value.first_at and value.last_at else ""
+    span = (
+        f", {value.first_at:%Y-%m-%d} to {value.last_at:%Y-%m-%d}"
+        if value.first_at and value.last_at
+        else ""
+    )
     lines = [
         f"read {formats or 'nothing'}: {counted(value.turns, 'turn')} in {counted(value.sessions, 'conversation')}"
         f"{span}, {counted(value.nodes, 'node')} and {counted(value.facts, 'fact')}, "
         f"about {counted(value.tokens, 'token')}"
     ]
     if value.dry_run:
-        lines.append(f"would store {value.stored}, {value.duplicates} known already (dry run: nothing was stored)")
+        lines.append(
+            f"would store {value.stored}, {value.duplicates} known already (dry run: nothing was stored)"
+        )
         lines += [estimated(value.estimate)] if value.estimate else []
     else:
         redacted = f"; {counted(value.redacted, 'secret')} taken out" if value.redacted else ""
@@ -175,13 +192,19 @@ def _imported(value: ImportView) -> str:
     lines += [f"passed over: {count} {why}" for why, count in value.passed.items()]
     lines += [f"could not be read: {one.what}: {one.why}" for one in value.unreadable[:SHOWN]]
     if value.unreadable_count:
-        rest = f", the first {SHOWN} are above; --json lists them" if value.unreadable_count > SHOWN else ""
+        rest = (
+            f", the first {SHOWN} are above; --json lists them"
+            if value.unreadable_count > SHOWN
+            else ""
+        )
         lines.append(f"{value.unreadable_count} could not be read{rest}; everything else was")
     return "\n".join(lines)
 
 
 def _followed(value: Followed) -> str:
-    files = f"{counted(value.added, 'file')} new, {value.changed} changed, {value.unchanged} unchanged"
+    files = (
+        f"{counted(value.added, 'file')} new, {value.changed} changed, {value.unchanged} unchanged"
+    )
     waits = "" if value.settled else _WAITS
     head = f"{value.entity} follows {value.path}: {files}; {counted(value.stored, 'passage')} stored{waits}"
     return "\n".join([head, *(f"left out: {one.what}: {one.why}" for one in value.skipped)])
@@ -192,7 +215,10 @@ def _unfollowed(value: Unfollowed) -> str:
 
 
 def _folders(folders: Sequence[FolderView]) -> str:
-    return "\n".join(f"{one.entity}  {one.path}" for one in folders) or "None: `pps watch add NAME FOLDER` adds one."
+    return (
+        "\n".join(f"{one.entity}  {one.path}" for one in folders)
+        or "None: `pps watch add NAME FOLDER` adds one."
+    )
 
 
 def _anchors(value: AnchorsImported) -> str:
@@ -235,9 +261,13 @@ async def import_(app: App, given: ImportInput, progress: Progress | None) -> Im
     return ImportView(**fields_of(done), estimate=estimate)
 
 
-async def _records(app: App, given: ImportInput, paths: list[Path], progress: Progress | None) -> ImportView:
+async def _records(
+    app: App, given: ImportInput, paths: list[Path], progress: Progress | None
+) -> ImportView:
     async with app.memory(given.entity) as memory:
-        done = await import_records(memory, WantedRecords(paths, given.kind, given.skip, given.dry_run), progress)
+        done = await import_records(
+            memory, WantedRecords(paths, given.kind, given.skip, given.dry_run), progress
+        )
         settled = await memory.documents.settled(progress) if done.kept else True
     return ImportView(
         given.dry_run,
@@ -270,7 +300,9 @@ async def export(app: App, given: FileInput, progress: Progress | None) -> Expor
         return Exported(str(path), await memory.documents.export(path))
 
 
-@MAINTENANCE.operation("Follow a folder", _followed, SETS, command="watch add", examples=("pps watch add ana ~/notes",))
+@MAINTENANCE.operation(
+    "Follow a folder", _followed, SETS, command="watch add", examples=("pps watch add ana ~/notes",)
+)
 async def watch_add(app: App, given: WatchInput, progress: Progress | None) -> Followed:
     """Takes in a folder's Markdown files, and follows what changes in it while the server runs.
 
@@ -297,11 +329,15 @@ async def watch_remove(app: App, given: UnwatchInput, progress: Progress | None)
     watched, forgotten = app.registry.watched, 0
     if given.forget:
         path = Path(real_path(given.path, "path"))
-        if all(one.path != str(path) for one in await asyncio.to_thread(watched.list, given.entity)):
+        if all(
+            one.path != str(path) for one in await asyncio.to_thread(watched.list, given.entity)
+        ):
             raise NotFound("watched folder")
         told(progress, "forgetting")
         async with app.memory(given.entity) as memory:
-            forgotten = await memory.documents.drop(path)  # first: what fails here can be asked for again
+            forgotten = await memory.documents.drop(
+                path
+            )  # first: what fails here can be asked for again
             folder = await asyncio.to_thread(watched.remove, given.path, given.entity)
             forgotten += await memory.documents.drop(path)  # what was read of it between
     else:
@@ -310,7 +346,12 @@ async def watch_remove(app: App, given: UnwatchInput, progress: Progress | None)
 
 
 @OWNERS_REGISTRY.operation(
-    "List the followed folders", _folders, READS, items="folders", command="watch list", examples=("pps watch list",)
+    "List the followed folders",
+    _folders,
+    READS,
+    items="folders",
+    command="watch list",
+    examples=("pps watch list",),
 )
 async def watch_list(app: App, given: WatchedInput) -> tuple[FolderView, ...]:
     """Returns the folders that entities follow, all of them or one entity's."""
@@ -321,7 +362,11 @@ async def watch_list(app: App, given: WatchedInput) -> tuple[FolderView, ...]:
 
 
 @MAINTENANCE.operation(
-    "Import anchors", _anchors, SETS, command="anchors import", examples=("pps anchors import ana ~/notes",)
+    "Import anchors",
+    _anchors,
+    SETS,
+    command="anchors import",
+    examples=("pps anchors import ana ~/notes",),
 )
 async def anchors_import(app: App, given: WatchInput, progress: Progress | None) -> AnchorsImported:
     """Copies a folder of Markdown files into the anchors; a second time updates them."""
@@ -329,7 +374,9 @@ async def anchors_import(app: App, given: WatchInput, progress: Progress | None)
     told(progress, "anchors")
     async with app.memory(given.entity) as memory:
         report = await memory.anchor_import(path)
-    return AnchorsImported(tuple(one.slug for one in report.saved), report.unchanged, report.skipped)
+    return AnchorsImported(
+        tuple(one.slug for one in report.saved), report.unchanged, report.skipped
+    )
 
 
 def folder_view(folder: MappedFolder) -> FolderView:

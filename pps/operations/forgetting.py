@@ -23,16 +23,21 @@ Why = Annotated[str, StringConstraints(max_length=MAX_WHY)]
 class ForgetSoftlyInput(ForgetInput):
     """What to forget, and whether for good."""
 
-    soft: bool = Field(default=False, description="It can be restored for 30 days, and nothing shows it meanwhile.")
+    soft: bool = Field(
+        default=False, description="It can be restored for 30 days, and nothing shows it meanwhile."
+    )
     reason: Why = Field(default="", description="Why, kept with what is softly forgotten.")
 
 
 class ForgetConceptInput(Input):
     """One thing to forget."""
 
-    node_id: Named = Field(description="Id of a node, record, fact or turn (the first 8 characters do).")
+    node_id: Named = Field(
+        description="Id of a node, record, fact or turn (the first 8 characters do)."
+    )
     soft_delete: bool = Field(
-        default=True, description="It can be restored for 30 days; false erases it for good, at once."
+        default=True,
+        description="It can be restored for 30 days; false erases it for good, at once.",
     )
     reason: Why = Field(default="", description="Why.")
     operator: Why = Field(default="", description="Who wants it, if not you.")
@@ -58,7 +63,10 @@ class RestoreInput(Input):
     words.gone,
     ERASES,
     command="forget",
-    examples=("pps forget ana 1b4e28ba --yes", 'pps forget ana 1b4e28ba --soft --reason "Moot." --yes'),
+    examples=(
+        "pps forget ana 1b4e28ba --yes",
+        'pps forget ana 1b4e28ba --soft --reason "Moot." --yes',
+    ),
 )
 async def forget(memory: Memory, given: ForgetSoftlyInput) -> Forgotten:
     """Use it to erase turns, facts, nodes or anchors for good, or with soft=true so that they can be restored.
@@ -67,7 +75,10 @@ async def forget(memory: Memory, given: ForgetSoftlyInput) -> Forgotten:
     that merely changed is not forgotten but replaced, by remember with 'invalidates'.
     """
     if given.soft and given.keep:
-        raise InvalidRequest("keep", "is for what goes for good: what can be restored is shown nowhere, pools included")
+        raise InvalidRequest(
+            "keep",
+            "is for what goes for good: what can be restored is shown nowhere, pools included",
+        )
     return await memory.forget(given.ids, dry_run=given.dry_run, soft=given.soft, why=given.reason)
 
 
@@ -88,7 +99,11 @@ async def forgotten(memory: Memory, _: Nothing) -> tuple[Restorable, ...]:
 
 
 @UPKEEP.operation(
-    "Restore what was forgotten", words.restored, ADDS, command="restore", examples=("pps restore ana 1b4e28ba",)
+    "Restore what was forgotten",
+    words.restored,
+    ADDS,
+    command="restore",
+    examples=("pps restore ana 1b4e28ba",),
 )
 async def restore_forgotten(memory: Memory, given: RestoreInput) -> Restored:
     """Use it to have back what was softly forgotten, whole and as it was. Returns the ids of what came back."""

@@ -27,7 +27,9 @@ class AroundInput(Input):
         json_schema_extra=argument(default=None),
     )
     max_hops: int = Field(default=1, ge=1, le=4, description="How many facts away, at most.")
-    limit: int = Field(default=100, ge=1, le=999, description="Most nodes beside it, the nearest first.")
+    limit: int = Field(
+        default=100, ge=1, le=999, description="Most nodes beside it, the nearest first."
+    )
     as_of: Annotated[Moment | None, described_time("What held at that time instead of now.")] = None
 
 
@@ -36,8 +38,12 @@ class ChangesInput(Input):
 
     since: Annotated[Moment, described_time("Changes at that time or later.")]
     until: Annotated[Moment, described_time("Changes before that time.")]
-    about: Name | None = Field(default=None, description="Name or id of a node: only facts that join it.")
-    limit: int = Field(default=200, ge=1, le=1_000, description="Most that began, and most that ended.")
+    about: Name | None = Field(
+        default=None, description="Name or id of a node: only facts that join it."
+    )
+    limit: int = Field(
+        default=200, ge=1, le=1_000, description="Most that began, and most that ended."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +86,12 @@ def changes_words(view: ChangesView) -> str:
     lines = [", ".join(f"{counted(len(some), 'fact')} {what}" for some, what in counts) + "."]
     lines += [f"+ {words.fact_line(one)}" for one in view.opened]
     lines += [f"- {words.fact_line(one)}" for one in view.closed]
-    lines += [f"- {words.fact_line(one.old)}\n  + {words.fact_line(one.new)}" for one in view.replaced]
-    return "\n".join([*lines, *(["More: ask for a shorter time or a higher limit."] if view.more else [])])
+    lines += [
+        f"- {words.fact_line(one.old)}\n  + {words.fact_line(one.new)}" for one in view.replaced
+    ]
+    return "\n".join(
+        [*lines, *(["More: ask for a shorter time or a higher limit."] if view.more else [])]
+    )
 
 
 @RECORDS.operation(
@@ -97,12 +107,22 @@ async def graph_around(memory: Memory, given: AroundInput) -> Around:
     Begins at your own node. Returns the nodes, nearest first, with their distance, and the facts among them.
     """
     node = given.node or memory.graph.own
-    found = await memory.graph.around(node, max_hops=given.max_hops, limit=given.limit + 1, as_of=given.as_of)
+    found = await memory.graph.around(
+        node, max_hops=given.max_hops, limit=given.limit + 1, as_of=given.as_of
+    )
     nodes = sorted(found.nodes, key=lambda one: found.hops[one.uuid])
     shown = {one.uuid: one.name for one in nodes[: given.limit + 1]}
-    facts = tuple(fact_view(one, shown) for one in found.facts if one.subject in shown and one.object in shown)
+    facts = tuple(
+        fact_view(one, shown) for one in found.facts if one.subject in shown and one.object in shown
+    )
     hops = {uuid: found.hops[uuid] for uuid in shown}
-    return Around(next(iter(shown)), tuple(map(node_view, nodes[: len(shown)])), facts, hops, len(nodes) > len(shown))
+    return Around(
+        next(iter(shown)),
+        tuple(map(node_view, nodes[: len(shown)])),
+        facts,
+        hops,
+        len(nodes) > len(shown),
+    )
 
 
 @RECORDS.operation(
@@ -120,10 +140,15 @@ async def changes(memory: Memory, given: ChangesInput) -> ChangesView:
 
     Returns facts by time, of one node or of all. For what held at one time use 'timeline' with 'as_of'.
     """
-    found = await memory.graph.changes(given.since, given.until, about=given.about or "", limit=given.limit)
+    found = await memory.graph.changes(
+        given.since, given.until, about=given.about or "", limit=given.limit
+    )
     return ChangesView(
         tuple(fact_view(one, found.names) for one in found.opened),
         tuple(fact_view(one, found.names) for one in found.closed),
-        tuple(Replacement(fact_view(old, found.names), fact_view(new, found.names)) for old, new in found.replaced),
+        tuple(
+            Replacement(fact_view(old, found.names), fact_view(new, found.names))
+            for old, new in found.replaced
+        ),
         found.more,
     )

@@ -55,7 +55,9 @@ class Nothing(Input):
 class RememberInput(Input):
     """A text to keep for good, with what you read in it."""
 
-    content: Content = Field(description="The text as said or written; kept word for word.", json_schema_extra=_TEXT)
+    content: Content = Field(
+        description="The text as said or written; kept word for word.", json_schema_extra=_TEXT
+    )
     nodes: tuple[NodeInput, ...] = Field(
         default=(),
         max_length=bounds.MAX_NODES,
@@ -68,26 +70,37 @@ class RememberInput(Input):
         description="What the text says, one sentence a fact. A fact that changed names the old one in 'invalidates'.",
         json_schema_extra=json_file("--given"),
     )
-    role: Literal["user", "assistant", "system", "tool"] = Field(default="user", description="Who spoke.")
-    actor: Label = Field(default="", description="Name of the speaker, if more than one shares this memory.")
-    session: Label = Field(default="", description="Id of this conversation; turns of one session are neighbours.")
-    source: Label = Field(default="mcp", description="Where it came from.", json_schema_extra=unoffered(default="cli"))
+    role: Literal["user", "assistant", "system", "tool"] = Field(
+        default="user", description="Who spoke."
+    )
+    actor: Label = Field(
+        default="", description="Name of the speaker, if more than one shares this memory."
+    )
+    session: Label = Field(
+        default="", description="Id of this conversation; turns of one session are neighbours."
+    )
+    source: Label = Field(
+        default="mcp", description="Where it came from.", json_schema_extra=unoffered(default="cli")
+    )
     source_ref: Label = Field(
         default="",
         description="Its id there; the same one again is a duplicate and stored once.",
         json_schema_extra=unoffered(),
     )
-    occurred_at: Annotated[Moment | None, described_time("When it was said; now when not given.")] = Field(
-        default=None, json_schema_extra=_AT
-    )
+    occurred_at: Annotated[
+        Moment | None, described_time("When it was said; now when not given.")
+    ] = Field(default=None, json_schema_extra=_AT)
     kind: Label = Field(
         default="turn",
         description="'turn', or 'summary' for a summary of what went before.",
         json_schema_extra=unoffered(),
     )
-    tags: Tags = Field(default=(), description="Beside the #tags of the text.", json_schema_extra=_TAG)
+    tags: Tags = Field(
+        default=(), description="Beside the #tags of the text.", json_schema_extra=_TAG
+    )
     extraction: Extraction | None = Field(
-        default=None, description="'none' keeps only the text; the memory's own setting when not given."
+        default=None,
+        description="'none' keeps only the text; the memory's own setting when not given.",
     )
     wait: Literal["done", "journal"] = Field(
         default="done",
@@ -102,13 +115,18 @@ class FilterInput(Input):
     kinds: Labels = Field(default=(), description="Of nodes, such as Person; of turns.")
     tags: tuple[Tag, ...] = Field(default=(), max_length=50)
     sources: Labels = Field(default=(), description="Where turns came from.")
-    relations: tuple[Name, ...] = Field(default=(), max_length=50, description="Of facts, such as LIVES_IN.")
+    relations: tuple[Name, ...] = Field(
+        default=(), max_length=50, description="Of facts, such as LIVES_IN."
+    )
     sessions: Labels = ()
     roles: tuple[Label, ...] = Field(default=(), max_length=4)
     layers: Labels = Field(
-        default=(), description="Of a layered graph, such as vision: each stands for the kinds of nodes in it."
+        default=(),
+        description="Of a layered graph, such as vision: each stands for the kinds of nodes in it.",
     )
-    statuses: Labels = Field(default=(), description="The 'status' attribute of nodes, such as active.")
+    statuses: Labels = Field(
+        default=(), description="The 'status' attribute of nodes, such as active."
+    )
     since: Annotated[Moment | None, described_time("Nothing before.")] = None
     until: Annotated[Moment | None, described_time("Nothing at or after.")] = None
 
@@ -120,7 +138,9 @@ class FilterInput(Input):
 class RecallInput(Input):
     """A question to the memory."""
 
-    query: Question = Field(description="A question or key words, in any language.", json_schema_extra=argument())
+    query: Question = Field(
+        description="A question or key words, in any language.", json_schema_extra=argument()
+    )
     channels: tuple[ChannelName, ...] | Literal["auto"] | None = Field(
         default=None,
         description="Which lists to fill; 'auto' chooses by the kind of question. All of the profile's if not given.",
@@ -129,7 +149,9 @@ class RecallInput(Input):
     limit: int = Field(default=10, ge=1, le=100, description="Most results in each channel.")
     as_of: Annotated[Moment | None, described_time("What held at that time instead of now.")] = None
     session: Label | None = Field(default=None, description="Id of this conversation.")
-    center: Id | None = Field(default=None, description="Id of a node: what is near it in the graph ranks higher.")
+    center: Id | None = Field(
+        default=None, description="Id of a node: what is near it in the graph ranks higher."
+    )
     during: str = Field(
         default="",
         max_length=200,
@@ -142,15 +164,23 @@ class RecallInput(Input):
         "a perspective of `pps profiles`.",
         json_schema_extra=unoffered(),
     )
-    min_similarity: float | None = Field(default=None, ge=-1, le=1, description="Least cosine of what meaning finds.")
-    max_hops: int = Field(default=2, ge=1, le=4, description="How far from the center profile 'hybrid' looks.")
-    include_relationships: bool = Field(default=False, description="With each node, the newest facts that join it.")
+    min_similarity: float | None = Field(
+        default=None, ge=-1, le=1, description="Least cosine of what meaning finds."
+    )
+    max_hops: int = Field(
+        default=2, ge=1, le=4, description="How far from the center profile 'hybrid' looks."
+    )
+    include_relationships: bool = Field(
+        default=False, description="With each node, the newest facts that join it."
+    )
 
 
 class WhyInput(RecallInput):
     """A question to the memory, and what should answer it."""
 
-    expect: str = Field(default="", max_length=100, description="Id of what should be there: why it is not.")
+    expect: str = Field(
+        default="", max_length=100, description="Id of what should be there: why it is not."
+    )
 
 
 class AmbientRecallInput(Input):
@@ -162,7 +192,10 @@ class AmbientRecallInput(Input):
         json_schema_extra=argument(default=""),
     )
     limit_per_layer: int = Field(
-        default=12, ge=1, le=50, description="Most items a section; what is not near is not shown at all."
+        default=12,
+        ge=1,
+        le=50,
+        description="Most items a section; what is not near is not shown at all.",
     )
     session: Label | None = Field(
         default=None, description="Id of this conversation: what it was shown is not shown again."
@@ -184,8 +217,12 @@ class AmbientRecallInput(Input):
 class TimelineInput(Input):
     """Which facts, in order of the time since which they hold."""
 
-    about: Name | None = Field(default=None, description="Name or id of a node: only facts that join it.")
-    relation: Name | None = Field(default=None, description="Only facts of this relation, such as LIVES_IN.")
+    about: Name | None = Field(
+        default=None, description="Name or id of a node: only facts that join it."
+    )
+    relation: Name | None = Field(
+        default=None, description="Only facts of this relation, such as LIVES_IN."
+    )
     as_of: Annotated[Moment | None, described_time("Only what held at that time.")] = None
     after: Annotated[Moment | None, described_time("Only facts that began then or later.")] = None
     before: Annotated[Moment | None, described_time("Only facts that began before.")] = None
@@ -236,7 +273,9 @@ class AnchorSaveInput(Input):
         description="Lower-case letters, digits and '-'; made from the title if not given. An old one is replaced.",
     )
     tags: Tags = Field(default=(), json_schema_extra=_TAG)
-    expected: Label = Field(default="", description="'digest' of anchor_get: replace it only if it is still that.")
+    expected: Label = Field(
+        default="", description="'digest' of anchor_get: replace it only if it is still that."
+    )
 
 
 class AnchorSearchInput(Input):
@@ -249,16 +288,22 @@ class AnchorSearchInput(Input):
 class AnchorInput(Input):
     """Which anchor."""
 
-    slug: Slug = Field(description="Its slug, as anchor_list and anchor_search show it.", json_schema_extra=argument())
+    slug: Slug = Field(
+        description="Its slug, as anchor_list and anchor_search show it.",
+        json_schema_extra=argument(),
+    )
 
 
 class AddEventInput(Input):
     """Something that happened or was noted, to be kept as a record with a title."""
 
     content: Content = Field(
-        description="The text, in Markdown. Its #tags and [[links]] are taken up.", json_schema_extra=_TEXT
+        description="The text, in Markdown. Its #tags and [[links]] are taken up.",
+        json_schema_extra=_TEXT,
     )
-    title: str = Field(default="", max_length=bounds.MAX_NAME, description="Its first 80 characters if not given.")
+    title: str = Field(
+        default="", max_length=bounds.MAX_NAME, description="Its first 80 characters if not given."
+    )
     source: Label = Field(
         default="mcp",
         description="Where it came from: whisper, screenpipe, mcp, editor, …",
@@ -269,19 +314,25 @@ class AddEventInput(Input):
         description="Its id there; the same one again is stored once.",
         json_schema_extra=option("--ref"),
     )
-    timestamp: Annotated[Moment | None, described_time("When it happened; now when not given.")] = Field(
-        default=None, json_schema_extra=_AT
+    timestamp: Annotated[Moment | None, described_time("When it happened; now when not given.")] = (
+        Field(default=None, json_schema_extra=_AT)
     )
-    kind: str = Field(default="", max_length=64, description="What it is; by its source if not given.")
+    kind: str = Field(
+        default="", max_length=64, description="What it is; by its source if not given."
+    )
     parent_node_id: str = Field(
         default="",
         max_length=bounds.MAX_NAME,
         description="Id or title of the record that it is a part of.",
         json_schema_extra=option("--parent"),
     )
-    tags: Tags = Field(default=(), description="Beside the #tags of the text.", json_schema_extra=_TAG)
+    tags: Tags = Field(
+        default=(), description="Beside the #tags of the text.", json_schema_extra=_TAG
+    )
     metadata: Mapping[str, JsonValue] = Field(
-        default={}, description="Any fields of your own, as JSON.", json_schema_extra=json_text("--metadata")
+        default={},
+        description="Any fields of your own, as JSON.",
+        json_schema_extra=json_text("--metadata"),
     )
     project_path: str = Field(
         default="",
@@ -294,7 +345,9 @@ class AddEventInput(Input):
         description="Id of this conversation; the source if not given.",
         json_schema_extra=unoffered(),
     )
-    actor: Label = Field(default="", description="Who wrote it, if more than one shares this memory.")
+    actor: Label = Field(
+        default="", description="Who wrote it, if more than one shares this memory."
+    )
 
 
 class UpdateInput(Input):
@@ -302,15 +355,21 @@ class UpdateInput(Input):
 
     id: Id = Field(description="Of a record or of a turn.", json_schema_extra=argument())
     content: Content | None = Field(
-        default=None, description="The whole new text.", json_schema_extra=option("--text", stdin=True)
+        default=None,
+        description="The whole new text.",
+        json_schema_extra=option("--text", stdin=True),
     )
     title: Title | None = Field(default=None, description="Of a record.")
     kind: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     tags: Tags | None = Field(
-        default=None, description="All of them; the #tags of the text join them.", json_schema_extra=_TAG
+        default=None,
+        description="All of them; the #tags of the text join them.",
+        json_schema_extra=_TAG,
     )
     metadata: Mapping[str, JsonValue] | None = Field(
-        default=None, description="Joined with a record's own fields.", json_schema_extra=json_text("--metadata")
+        default=None,
+        description="Joined with a record's own fields.",
+        json_schema_extra=json_text("--metadata"),
     )
     actor: Label = Field(default="", description="Who changes it.")
 
@@ -320,7 +379,8 @@ class AppendInput(Input):
 
     id: Id = Field(description="Of a record or of a turn.", json_schema_extra=argument())
     content: Content = Field(
-        description="What comes after what is there, as a paragraph of its own.", json_schema_extra=_TEXT
+        description="What comes after what is there, as a paragraph of its own.",
+        json_schema_extra=_TEXT,
     )
     actor: Label = Field(default="", description="Who adds it.")
 
@@ -348,22 +408,31 @@ class MergeNodesInput(Input):
 
     keep: Id = Field(description="Id of the node that stays.", json_schema_extra=argument())
     drop: Id = Field(
-        description="Id of the node whose names, facts and mentions go over to it.", json_schema_extra=argument()
+        description="Id of the node whose names, facts and mentions go over to it.",
+        json_schema_extra=argument(),
     )
-    dry_run: bool = Field(default=True, description="True only says what would come of it.", json_schema_extra=_YES)
+    dry_run: bool = Field(
+        default=True, description="True only says what would come of it.", json_schema_extra=_YES
+    )
 
 
 class UndoMergeInput(Input):
     """Which merge."""
 
-    id: Id = Field(description="Of a merge, as merge_nodes and find_duplicates say it.", json_schema_extra=argument())
+    id: Id = Field(
+        description="Of a merge, as merge_nodes and find_duplicates say it.",
+        json_schema_extra=argument(),
+    )
 
 
 class JobStatusInput(Input):
     """Which job: by its own number or by its turn."""
 
-    id: Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=r"^[0-9a-f-]+$")] = Field(
-        description="The job_id or the turn_id of a receipt, as text.", json_schema_extra=argument()
+    id: Annotated[str, StringConstraints(min_length=1, max_length=40, pattern=r"^[0-9a-f-]+$")] = (
+        Field(
+            description="The job_id or the turn_id of a receipt, as text.",
+            json_schema_extra=argument(),
+        )
     )
 
 
@@ -387,4 +456,6 @@ class CostsInput(Input):
 class InjectedInput(Input):
     """How far back."""
 
-    days: int = Field(default=7, ge=1, le=KEPT_D, description="Days, up to now; older ones are forgotten.")
+    days: int = Field(
+        default=7, ge=1, le=KEPT_D, description="Days, up to now; older ones are forgotten."
+    )

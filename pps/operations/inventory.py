@@ -93,7 +93,12 @@ def schema_words(value: Schema) -> str:
         if kind.layer != layer:
             layer = kind.layer
             about = next(
-                (f" ({one.load}, {one.budget_tokens:,} tokens)" for one in value.layers if one.name == layer), ""
+                (
+                    f" ({one.load}, {one.budget_tokens:,} tokens)"
+                    for one in value.layers
+                    if one.name == layer
+                ),
+                "",
             )
             lines.append(f"{layer or 'in no layer'}{about}")
         count = f", {counted(kind.count, 'record')}" if kind.count else ""
@@ -103,12 +108,16 @@ def schema_words(value: Schema) -> str:
     lines += ["relations"] if value.relations else []
     for one in value.relations:
         pairs = ", ".join(f"{a} → {b}" for a, b in one.pairs)
-        lines.append(f"  {one.name}: {pairs}{''.join(f'; {_field_line(field)}' for field in one.fields)}")
+        lines.append(
+            f"  {one.name}: {pairs}{''.join(f'; {_field_line(field)}' for field in one.fields)}"
+        )
     for cycle in value.lifecycles:
         moves = "; ".join(f"{a} → {', '.join(b)}" for a, b in cycle.moves.items())
         lines.append(f"life cycle {cycle.name} ({cycle.field}, from {cycle.start}): {moves}")
         if cycle.others:
-            lines.append(f"  only by another than its author: {', '.join(f'{a} → {b}' for a, b in cycle.others)}")
+            lines.append(
+                f"  only by another than its author: {', '.join(f'{a} → {b}' for a, b in cycle.others)}"
+            )
     for actor, may in value.authority.items():
         denied = f", but no {', '.join(value.denied[actor])}" if value.denied.get(actor) else ""
         lines.append(f"{actor} may write: {', '.join(may) or 'nothing'}{denied}")
@@ -132,7 +141,10 @@ def schema_of(packs: tuple[Pack, ...], counts: Mapping[str, int] | None = None) 
         {pack.name: pack.version for pack in packs},
         tuple(
             LayerView(
-                one.name, one.load, one.budget_tokens, tuple(k.name for k in pack.kinds.values() if k.layer == one.name)
+                one.name,
+                one.load,
+                one.budget_tokens,
+                tuple(k.name for k in pack.kinds.values() if k.layer == one.name),
             )
             for pack in packs
             for one in pack.layers
@@ -152,7 +164,9 @@ def schema_of(packs: tuple[Pack, ...], counts: Mapping[str, int] | None = None) 
 def _kind(kind: KindSpec, count: int | None) -> KindView:
     fields = tuple(map(_field, kind.fields.values()))
     cycle = kind.lifecycle.name if kind.lifecycle else ""
-    return KindView(kind.name, kind.pack, kind.layer, kind.about, kind.priority, fields, cycle, count)
+    return KindView(
+        kind.name, kind.pack, kind.layer, kind.about, kind.priority, fields, cycle, count
+    )
 
 
 def _field(spec: FieldSpec) -> FieldView:
@@ -170,7 +184,9 @@ def _type(spec: FieldSpec) -> str:
         case "list":
             return f"list of {_type(spec.of) if spec.of else 'text'}"
         case "json" if spec.enum or spec.of:
-            return f"map of {', '.join(spec.enum) or 'names'} to {spec.of.type if spec.of else 'json'}"
+            return (
+                f"map of {', '.join(spec.enum) or 'names'} to {spec.of.type if spec.of else 'json'}"
+            )
         case "text" if spec.max is not None:
             return f"text, at most {int(spec.max):,} characters"
         case _:
@@ -182,7 +198,9 @@ def _relations(packs: tuple[Pack, ...]) -> Iterator[RelationView]:
     found: dict[tuple[str, tuple[FieldView, ...]], list[tuple[str, str]]] = {}
     for pack in packs:
         for one in pack.relations:
-            found.setdefault((one.name, tuple(map(_field, one.fields.values()))), []).append((one.source, one.target))
+            found.setdefault((one.name, tuple(map(_field, one.fields.values()))), []).append(
+                (one.source, one.target)
+            )
     for (name, fields), pairs in found.items():
         yield RelationView(name, tuple(pairs), fields)
 
@@ -198,7 +216,9 @@ def diagram(pack: Pack) -> str:
         for kind in within:
             fields = [f"{indent}  {spec.type} {spec.name}" for spec in kind.fields.values()]
             lines += (
-                [f"{indent}class {kind.name} {{", *fields, f"{indent}}}"] if fields else [f"{indent}class {kind.name}"]
+                [f"{indent}class {kind.name} {{", *fields, f"{indent}}}"]
+                if fields
+                else [f"{indent}class {kind.name}"]
             )
         if layer and within:
             lines.append("  }")
@@ -210,7 +230,11 @@ def diagram(pack: Pack) -> str:
 
 
 @RECORDS.operation(
-    "What kinds of records there are", schema_words, READS, command="schema", examples=("pps schema ana",)
+    "What kinds of records there are",
+    schema_words,
+    READS,
+    command="schema",
+    examples=("pps schema ana",),
 )
 async def schema_inventory(memory: Memory, _: Nothing) -> Schema:
     """Use it before the first record_save: the kinds of this memory's packs with their fields and bounds.

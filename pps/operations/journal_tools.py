@@ -27,7 +27,9 @@ _MOST_SHOWN, _LINE = 2_000, 200
 class TurnsInput(inputs.Input):
     """Which turns."""
 
-    session: inputs.Label | None = Field(default=None, description="Only those of this conversation.")
+    session: inputs.Label | None = Field(
+        default=None, description="Only those of this conversation."
+    )
     cursor: Annotated[str, StringConstraints(max_length=100)] = Field(
         default="", description="'next_cursor' of the page before."
     )
@@ -56,7 +58,9 @@ class ChosenInput(inputs.Input):
     def chosen(self) -> list[int] | None:
         """Return the numbers; None stands for all, and has to be asked for as such."""
         if self.all == bool(self.ids):
-            raise InvalidRequest("ids", "must be numbers of jobs, 1 or more; or say all=true, and not both")
+            raise InvalidRequest(
+                "ids", "must be numbers of jobs, 1 or more; or say all=true, and not both"
+            )
         return None if self.all else list(self.ids)
 
 
@@ -101,9 +105,15 @@ def turns_words(value: Turns) -> str:
         f"{one.state}, {counted(one.facts_total, 'fact')}"
         for one in value.turns
     ]
-    lines += [f"session {one.session}: {counted(one.turns, 'turn')}, last {iso(one.last_at)}" for one in value.sessions]
+    lines += [
+        f"session {one.session}: {counted(one.turns, 'turn')}, last {iso(one.last_at)}"
+        for one in value.sessions
+    ]
     return "\n".join(
-        [*(lines or ["Nothing was said."]), *([f"More: {value.next_cursor}"] if value.next_cursor else [])]
+        [
+            *(lines or ["Nothing was said."]),
+            *([f"More: {value.next_cursor}"] if value.next_cursor else []),
+        ]
     )
 
 
@@ -113,14 +123,18 @@ def jobs_words(value: Jobs) -> str:
         f"{f'  ({one.error})' if one.error else ''}"
         for one in value.jobs
     ]
-    return "\n".join([*(lines or ["No such jobs."]), *([f"More: --after {value.next}"] if value.next else [])])
+    return "\n".join(
+        [*(lines or ["No such jobs."]), *([f"More: --after {value.next}"] if value.next else [])]
+    )
 
 
 def retried_words(retried: Sequence[int]) -> str:
     return f"{len(retried)} retried."
 
 
-@UPKEEP.operation("List what was said", turns_words, READS, command="turns", examples=("pps turns ana",))
+@UPKEEP.operation(
+    "List what was said", turns_words, READS, command="turns", examples=("pps turns ana",)
+)
 async def turns_list(memory: Memory, given: TurnsInput) -> Turns:
     """Use it to look through what was said, newest first; to find something use 'recall'.
 

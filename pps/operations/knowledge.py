@@ -38,7 +38,10 @@ async def ambient_recall(memory: Memory, given: inputs.AmbientRecallInput) -> ou
     words.recall,
     READS,
     command="recall",
-    examples=('pps recall ana "who makes coffee"', "pps recall ana Lisbon --channels facts --as-of 2026-01-31"),
+    examples=(
+        'pps recall ana "who makes coffee"',
+        "pps recall ana Lisbon --channels facts --as-of 2026-01-31",
+    ),
 )
 async def recall(memory: Memory, given: inputs.RecallInput) -> outputs.RecallView:
     """Use it when you look for something on purpose: a question or key words.
@@ -69,7 +72,10 @@ async def why(memory: Memory, given: inputs.WhyInput) -> Why:
     words.receipt,
     ADDS,
     command="remember",
-    examples=('pps remember ana "The oven runs 20 degrees hot."', "cat notes.md | pps remember ana -"),
+    examples=(
+        'pps remember ana "The oven runs 20 degrees hot."',
+        "cat notes.md | pps remember ana -",
+    ),
 )
 async def remember(memory: Memory, given: inputs.RememberInput) -> Receipt:
     """Use it when something should last: the text word for word, with the nodes and facts that you read in it.
@@ -77,12 +83,16 @@ async def remember(memory: Memory, given: inputs.RememberInput) -> Receipt:
     Write facts as whole sentences with names written out and their times; a fact that changed names the old one in
     'invalidates'. Returns 'done' when it can be recalled, 'accepted' when that follows in a moment; nothing is lost.
     """
-    options: RememberOptions = inputs.options(given, "content", "wait", "nodes", "facts", "extraction")
+    options: RememberOptions = inputs.options(
+        given, "content", "wait", "nodes", "facts", "extraction"
+    )
     options["nodes"] = [one.draft() for one in given.nodes]
     options["facts"] = [one.draft() for one in given.facts]
     if given.extraction:
         options["extraction"] = given.extraction
-    return await memory.remember(given.content, wait=given.wait, timeout_s=REMEMBER_WAIT_S, **options)
+    return await memory.remember(
+        given.content, wait=given.wait, timeout_s=REMEMBER_WAIT_S, **options
+    )
 
 
 @CORE.operation(
@@ -101,7 +111,12 @@ async def timeline(memory: Memory, given: inputs.TimelineInput) -> outputs.Timel
 
 
 @CORE.operation(
-    "Read items whole", words.items, READS, items="items", command="get", examples=("pps get ana 1b4e28ba",)
+    "Read items whole",
+    words.items,
+    READS,
+    items="items",
+    command="get",
+    examples=("pps get ana 1b4e28ba",),
 )
 async def get(memory: Memory, given: inputs.GetInput) -> tuple[outputs.ItemView, ...]:
     """Use it to read in full what another tool showed in part. Returns the turn, fact, node or episode of each id."""
@@ -131,7 +146,9 @@ async def anchor_save(memory: Memory, given: inputs.AnchorSaveInput) -> AnchorIn
     command="anchors search",
     examples=('pps anchors search ana "how the bread is made"',),
 )
-async def anchor_search(memory: Memory, given: inputs.AnchorSearchInput) -> tuple[outputs.HitView, ...]:
+async def anchor_search(
+    memory: Memory, given: inputs.AnchorSearchInput
+) -> tuple[outputs.HitView, ...]:
     """Use it when the answer is likely in an anchor. Returns the best anchors, each with the passage that answers."""
     return tuple(map(outputs.hit_view, await memory.anchor_search(given.query, limit=given.limit)))
 
@@ -151,7 +168,9 @@ async def anchor_list(memory: Memory, _: inputs.Nothing) -> tuple[AnchorInfo, ..
 
 @ANCHORS.operation(
     "Read an anchor whole",
-    lambda one: f"{one.title} ({one.slug}, {one.modified_at:%Y-%m-%d}, digest {one.digest})\n\n{one.text}",
+    lambda one: (
+        f"{one.title} ({one.slug}, {one.modified_at:%Y-%m-%d}, digest {one.digest})\n\n{one.text}"
+    ),
     READS,
     command="anchors get",
     examples=("pps anchors get ana sourdough",),

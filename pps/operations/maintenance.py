@@ -86,18 +86,26 @@ def _unfit(misfits: Mapping[str, str]) -> Iterator[str]:
 
 
 def _verified(value: Verified) -> str:
-    head = f"{counted(value.total, 'operation')} on {value.store}, {counted(len(value.leaks), 'leak')}"
+    head = (
+        f"{counted(value.total, 'operation')} on {value.store}, {counted(len(value.leaks), 'leak')}"
+    )
     found = [*value.leaks, *value.told_apart, *value.broken]
     return "\n".join([head, *(f"{one.operation} ({one.entity}): {one.what}" for one in found)])
 
 
 def _proof(report: Report) -> Proof:
     found = (len(report.leaks), len(report.told_apart), len(report.broken))
-    return Proof(now(), __version__, report.store, report.total, *found, round(report.seconds, 2), report.ok)
+    return Proof(
+        now(), __version__, report.store, report.total, *found, round(report.seconds, 2), report.ok
+    )
 
 
 @MAINTENANCE.operation(
-    "Index anew", _indexed, SETS, command="reindex", examples=("pps reindex ana", "pps reindex ana --index vectors")
+    "Index anew",
+    _indexed,
+    SETS,
+    command="reindex",
+    examples=("pps reindex ana", "pps reindex ana --index vectors"),
 )
 async def reindex(app: App, given: ReindexInput, progress: Progress | None) -> Indexed:
     """Rebuilds an entity's text and vector index, or one of them, from journal, graph and anchors."""
@@ -105,7 +113,12 @@ async def reindex(app: App, given: ReindexInput, progress: Progress | None) -> I
 
 
 @MAINTENANCE.operation(
-    "Embed anew", _indexed, SETS, command="reembed", carried_through=True, examples=("pps reembed ana",)
+    "Embed anew",
+    _indexed,
+    SETS,
+    command="reembed",
+    carried_through=True,
+    examples=("pps reembed ana",),
 )
 async def reembed(app: App, given: OfEntity, progress: Progress | None) -> Indexed:
     """Makes every vector of an entity anew with the embedder that is set now."""
@@ -131,7 +144,11 @@ async def rebuild(app: App, given: OfEntity, progress: Progress | None) -> Index
 
 
 @MAINTENANCE.operation(
-    "List jobs", jobs_words, READS, command="jobs list", examples=("pps jobs list ana --state failed",)
+    "List jobs",
+    jobs_words,
+    READS,
+    command="jobs list",
+    examples=("pps jobs list ana --state failed",),
 )
 async def jobs_list(app: App, given: EntityJobsInput) -> Jobs:
     """Returns jobs, oldest first: number, state, attempts, the text's beginning, what went wrong."""
@@ -177,7 +194,10 @@ async def doctor(app: App, given: OfEntity, progress: Progress | None) -> Examin
         health = await memory.health()
         ledger = await memory.ledger()
         misfits = await memory.records.misfits()
-    problems, notes = (*health.problems, *ledger.problems), (*health.notes, *ledger.notes, *_unfit(misfits))
+    problems, notes = (
+        (*health.problems, *ledger.problems),
+        (*health.notes, *ledger.notes, *_unfit(misfits)),
+    )
     return Examined(health.ok and not ledger.problems, problems, notes, ledger)
 
 

@@ -31,7 +31,10 @@ _PROBLEM: dict[str, Any] = {
         "detail": {"type": "string", "description": "What happened and what to do next."},
         "code": {"type": "string", "description": "A stable word for programs, such as not_found."},
         "field": {"type": "string", "description": "The argument that is wrong."},
-        "retryable": {"type": "boolean", "description": "The same call may succeed later without any change."},
+        "retryable": {
+            "type": "boolean",
+            "description": "The same call may succeed later without any change.",
+        },
     },
     "required": ["type", "title", "status", "detail", "code", "retryable"],
 }
@@ -58,7 +61,11 @@ def document(operations: Iterable[AnyOperation]) -> dict[str, Any]:
             "responses": {
                 str(status): {
                     "description": said,
-                    "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+                    "content": {
+                        "application/problem+json": {
+                            "schema": {"$ref": "#/components/schemas/Problem"}
+                        }
+                    },
                 }
                 for status, said in PROBLEMS.items()
             },
@@ -77,7 +84,9 @@ def _with_nulls(schema: Any) -> Any:
         if key in ("properties", "$defs"):
             found[key] = {name: _with_nulls(one) for name, one in value.items()}
         else:
-            found[key] = value if key in ("default", "enum", "const", "required") else _with_nulls(value)
+            found[key] = (
+                value if key in ("default", "enum", "const", "required") else _with_nulls(value)
+            )
     for name, one in found.get("properties", {}).items():
         if name not in found.get("required", ()):
             found["properties"][name] = {"anyOf": [one, _NULL]}
@@ -90,9 +99,14 @@ def _path(one: AnyOperation, schemas: dict[str, Any]) -> dict[str, Any]:
     refs = f"#/components/schemas/{one.name}.{{model}}"
     bodies = {"input": _with_nulls(one.input_schema(refs)), "output": one.output_schema(refs)}
     for name, schema in bodies.items():
-        schemas.update((f"{one.name}.{model}", found) for model, found in schema.pop("$defs", {}).items())
+        schemas.update(
+            (f"{one.name}.{model}", found) for model, found in schema.pop("$defs", {}).items()
+        )
         schemas[f"{one.name}.{name}"] = schema
-    answer, taken = ({"schema": {"$ref": f"#/components/schemas/{one.name}.{name}"}} for name in ("output", "input"))
+    answer, taken = (
+        {"schema": {"$ref": f"#/components/schemas/{one.name}.{name}"}}
+        for name in ("output", "input")
+    )
     text: dict[str, Any] = {"schema": {"type": "string"}}
     kinds = {"application/json": answer, "text/plain": text, "application/x-ndjson": text}
     return {

@@ -299,14 +299,23 @@ def hit_view(hit: Hit) -> HitView:
     item = hit.item
     record = isinstance(item, Node)  # whose passage stands beside its name and summary
     text, passage = (hit.text, hit.passage) if record else (hit.passage or hit.text, "")
-    view = HitView(hit.id, text, round(hit.score, 6), dict(hit.ranks), passage or None, between=hit.names)
+    view = HitView(
+        hit.id, text, round(hit.score, 6), dict(hit.ranks), passage or None, between=hit.names
+    )
     if hit.signals:
         signals = {name: round(value, 4) for name, value in hit.signals.items()}
         view = replace(view, signals=signals, path=hit.path or None)
     if isinstance(item, Fact):
-        return replace(view, relation=item.relation, valid_at=item.valid_at, invalid_at=item.invalid_at)
+        return replace(
+            view, relation=item.relation, valid_at=item.valid_at, invalid_at=item.invalid_at
+        )
     if isinstance(item, Turn):
-        said = {"role": item.role, "actor": item.actor or None, "session": item.session, "source": item.source}
+        said = {
+            "role": item.role,
+            "actor": item.actor or None,
+            "session": item.session,
+            "source": item.source,
+        }
         return replace(view, occurred_at=item.occurred_at, **said)
     if isinstance(item, Episode):
         return replace(view, occurred_at=item.valid_at)
@@ -317,12 +326,21 @@ def hit_view(hit: Hit) -> HitView:
 
 
 def _names(one: Relationship) -> dict[str, str]:
-    return {end: name for end, name in zip((one.fact.subject, one.fact.object), one.names, strict=True) if name}
+    return {
+        end: name
+        for end, name in zip((one.fact.subject, one.fact.object), one.names, strict=True)
+        if name
+    }
 
 
 def _channel(channel: Channel) -> ChannelView:
     hits = tuple(hit_view(hit) for hit in channel.hits)
-    return ChannelView(hits, channel.error or None, channel.notes, None if channel.error else stats_view(channel.stats))
+    return ChannelView(
+        hits,
+        channel.error or None,
+        channel.notes,
+        None if channel.error else stats_view(channel.stats),
+    )
 
 
 def stats_view(stats: SearchStats) -> StatsView:

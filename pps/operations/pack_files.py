@@ -30,7 +30,9 @@ class PackInput(Input):
     """Which pack."""
 
     pack: Label = Field(description="Its name, as pack_list says it.", json_schema_extra=argument())
-    diagram: bool = Field(default=False, description="Its kinds and relations as a Mermaid diagram.")
+    diagram: bool = Field(
+        default=False, description="Its kinds and relations as a Mermaid diagram."
+    )
 
 
 class EnableInput(OfEntity):
@@ -45,7 +47,9 @@ class CheckInput(Input):
     path: Annotated[str, Field(max_length=MAX_PATH)] = Field(
         description="A TOML file, absolute.", json_schema_extra=argument(path=True)
     )
-    diagram: bool = Field(default=False, description="Draw its kinds and relations as a Mermaid diagram.")
+    diagram: bool = Field(
+        default=False, description="Draw its kinds and relations as a Mermaid diagram."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,9 @@ def _listed(packs: Sequence[PackLine]) -> str:
 def _shown(value: PackView) -> str:
     if value.schema is None:
         return value.diagram or ""
-    head = f"{value.name}, version {value.version}{', your own' if value.own else ''}: {value.about}"
+    head = (
+        f"{value.name}, version {value.version}{', your own' if value.own else ''}: {value.about}"
+    )
     return f"{head}\n{schema_words(value.schema)}"
 
 
@@ -124,7 +130,9 @@ def known_operations() -> Operations:
     return {one.name: [*one.input.model_fields] for one in OPERATIONS}
 
 
-def read_for_entities(text: str, name: str, *, own: bool) -> tuple[Pack | None, tuple[Mistake, ...]]:
+def read_for_entities(
+    text: str, name: str, *, own: bool
+) -> tuple[Pack | None, tuple[Mistake, ...]]:
     """Read a pack as ``read_pack``; its name and the operations of its tools must be such as entities can have."""
     from pps.operations.catalog import OPERATIONS, operations_for
 
@@ -133,17 +141,30 @@ def read_for_entities(text: str, name: str, *, own: bool) -> tuple[Pack | None, 
         return pack, mistakes
     lines, found = TomlLines(text), list[Mistake]()
     if own and (name.endswith(TYPED) or name in {*TOOLSETS, *(one.toolset for one in OPERATIONS)}):
-        found.append(Mistake(lines.line(("name",)), "name", "is the name of a toolset, choose another"))
+        found.append(
+            Mistake(lines.line(("name",)), "name", "is the name of a toolset, choose another")
+        )
     of_entities = operations_for("entity")
     for tool in pack.tools:
         if tool.operation not in of_entities:
             where = ("tools", tool.name, "operation")
-            found.append(Mistake(lines.line(where), ".".join(where), f"{tool.operation!r} is no operation of entities"))
+            found.append(
+                Mistake(
+                    lines.line(where),
+                    ".".join(where),
+                    f"{tool.operation!r} is no operation of entities",
+                )
+            )
     return (None if found else pack), tuple(found)
 
 
 @PACKS.operation(
-    "List the packs of kinds", _listed, READS, items="packs", command="pack list", examples=("pps pack list",)
+    "List the packs of kinds",
+    _listed,
+    READS,
+    items="packs",
+    command="pack list",
+    examples=("pps pack list",),
 )
 async def pack_list(app: App, _: Nothing) -> tuple[PackLine, ...]:
     """Returns the packs of kinds that there are: those that are shipped, and your own in the data folder's packs."""
@@ -153,7 +174,11 @@ async def pack_list(app: App, _: Nothing) -> tuple[PackLine, ...]:
         for file in pack_files(app.settings.home).values():
             pack, mistakes = read_for_entities(file.text, file.name, own=file.own)
             shown = pack or Pack(file.name, 0)
-            found.append(PackLine(file.name, shown.version, file.own, len(shown.kinds), shown.about, len(mistakes)))
+            found.append(
+                PackLine(
+                    file.name, shown.version, file.own, len(shown.kinds), shown.about, len(mistakes)
+                )
+            )
         return tuple(found)
 
     return await asyncio.to_thread(look)
@@ -171,7 +196,9 @@ async def pack_show(app: App, given: PackInput) -> PackView:
     file = await asyncio.to_thread(find_pack, app.settings.home, given.pack)
     pack = file.pack()
     drawn = diagram(pack) if given.diagram else None
-    return PackView(pack.name, pack.version, file.own, pack.about, None if drawn else schema_of((pack,)), drawn)
+    return PackView(
+        pack.name, pack.version, file.own, pack.about, None if drawn else schema_of((pack,)), drawn
+    )
 
 
 @PACKS.operation(
@@ -189,12 +216,18 @@ async def pack_enable(app: App, given: EnableInput) -> EnabledPacks:
     file = await asyncio.to_thread(find_pack, app.settings.home, given.pack)
     _, mistakes = read_for_entities(file.text, file.name, own=file.own)
     if mistakes:
-        raise InvalidRequest("pack", f"{given.pack} has mistakes: {'; '.join(map(str, mistakes[:3]))}")
+        raise InvalidRequest(
+            "pack", f"{given.pack} has mistakes: {'; '.join(map(str, mistakes[:3]))}"
+        )
     return EnabledPacks(given.entity, await app.enable_pack(given.entity, given.pack))
 
 
 @PACKS.operation(
-    "Check a pack's file", _checked, READS, command="pack check", examples=("pps pack check garden.toml --diagram",)
+    "Check a pack's file",
+    _checked,
+    READS,
+    command="pack check",
+    examples=("pps pack check garden.toml --diagram",),
 )
 async def pack_check(app: App, given: CheckInput) -> CheckedPack:
     """Returns every mistake in a pack's file with its line; of one without mistakes, its kinds as a Mermaid diagram."""
@@ -207,7 +240,9 @@ async def pack_check(app: App, given: CheckInput) -> CheckedPack:
         raise ConfigError(f"{path}: cannot be read as text") from None
     shipped = {one.name: one.text for one in pack_files(app.settings.home).values() if not one.own}
     pack, mistakes = read_for_entities(text, path.stem, own=path.stem not in shipped)
-    if path.stem in shipped and (text != shipped[path.stem] or path.parent == app.settings.home / "packs"):
+    if path.stem in shipped and (
+        text != shipped[path.stem] or path.parent == app.settings.home / "packs"
+    ):
         mistakes = (Mistake(1, "name", "a shipped pack has this name, choose another"), *mistakes)
     if pack is None or mistakes:
         return CheckedPack(False, mistakes)

@@ -26,12 +26,19 @@ _RELATIONS = {
     "type": "array",
     "items": {
         "type": "object",
-        "properties": {"type": {"type": "string"}, "target": {"type": "string"}, "properties": {"type": "object"}},
+        "properties": {
+            "type": {"type": "string"},
+            "target": {"type": "string"},
+            "properties": {"type": "object"},
+        },
         "required": ["type", "target"],
     },
     "description": "Made with it: a type such as SERVES, and as target an id or title.",
 }
-_PROVENANCE = {"type": "object", "description": "module, actor, source, confidence (0 to 1), notes."}
+_PROVENANCE = {
+    "type": "object",
+    "description": "module, actor, source, confidence (0 to 1), notes.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +67,14 @@ class PackTool(Operation[Any, Any, Any]):
     def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         schema = Operation[Any, Any, Any].input_schema(self, refs)
         hidden = self.fixed.keys() | self.without
-        properties: dict[str, Any] = {n: s for n, s in schema["properties"].items() if n not in hidden}
+        properties: dict[str, Any] = {
+            n: s for n, s in schema["properties"].items() if n not in hidden
+        }
         for name in self.defaults.keys() & properties.keys():
             properties[name] = {**properties[name], "default": self.defaults[name]}
-        required = [n for n in schema.get("required", ()) if n in properties and n not in self.defaults]
+        required = [
+            n for n in schema.get("required", ()) if n in properties and n not in self.defaults
+        ]
         return _with_used_defs({**schema, "properties": properties, "required": required})
 
 
@@ -86,7 +97,9 @@ class QueryTool(PackTool):
     def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         """Return the schema of the query's parameters."""
         schema = self.query.given.model_json_schema(ref_template=refs) if self.query else {}
-        kept = {name: schema[name] for name in ("properties", "required", "$defs") if name in schema}
+        kept = {
+            name: schema[name] for name in ("properties", "required", "$defs") if name in schema
+        }
         return plain({"type": "object", "properties": {}, "required": [], **kept})
 
     def _fields(self) -> Mapping[str, Any]:
@@ -111,11 +124,15 @@ class KindTool(PackTool):
         own = self.models.model(self.kind).model_fields.keys() - _OF_RECORD
         if strange := given.keys() - own - {*_OF_RECORD, *self.beside}:
             raise InvalidRequest(min(strange)[:100], "unknown argument")
-        record = {name: value for name, value in given.items() if name not in own and value is not None}
+        record = {
+            name: value for name, value in given.items() if name not in own and value is not None
+        }
         if self.is_update and "id" not in record:
             raise InvalidRequest("id", "field required")
         new: dict[str, JSON] = {} if self.is_update else {"expected_version": 0}
-        fields = {name: value for name, value in given.items() if name in own}  # a null takes one out
+        fields = {
+            name: value for name, value in given.items() if name in own
+        }  # a null takes one out
         record = {**record, **new, "kind": self.kind, "fields": fields}
         return Operation[Any, Any, Any].parse(self, {"records": [record]})
 
@@ -135,9 +152,17 @@ class KindTool(PackTool):
         beside = {name: more[name] for name in self.beside}
         properties = {**schema["properties"], "provenance": _PROVENANCE, **beside}
         if self.is_update:  # what is left out stays as it is
-            properties = {n: {key: it for key, it in one.items() if key != "default"} for n, one in properties.items()}
+            properties = {
+                n: {key: it for key, it in one.items() if key != "default"}
+                for n, one in properties.items()
+            }
         required = ["id"] if self.is_update else schema.get("required", [])
-        found = {"type": "object", "properties": properties, "required": required, "$defs": schema.get("$defs", {})}
+        found = {
+            "type": "object",
+            "properties": properties,
+            "required": required,
+            "$defs": schema.get("$defs", {}),
+        }
         return _with_used_defs(found)
 
 
@@ -150,14 +175,19 @@ class PackTools:
 
     def of(self, kinds: Kinds) -> Mapping[str, AnyOperation]:
         """Return the tools of an entity's packs by name, in snake_case; none has the name of an operation."""
-        key = tuple(id(pack) for pack in kinds.packs)  # the packs are held beside, so no other has one of these ids
+        key = tuple(
+            id(pack) for pack in kinds.packs
+        )  # the packs are held beside, so no other has one of these ids
         if key not in self._made:
             if len(self._made) > 64:
                 self._made.clear()
             made: dict[str, AnyOperation] = {}
             for one in (one for pack in kinds.packs for one in self._tools(pack)):
                 made.setdefault(one.name, one)
-            self._made[key] = kinds.packs, {n: one for n, one in made.items() if n not in self._generic}
+            self._made[key] = (
+                kinds.packs,
+                {n: one for n, one in made.items() if n not in self._generic},
+            )
         return self._made[key][1]
 
     def _tools(self, pack: Pack) -> Iterator[AnyOperation]:
@@ -179,13 +209,17 @@ class PackTools:
         if query:
             return QueryTool(**columns, dotted=spec.name, fixed=spec.fixed, query=query)
         without = frozenset(spec.without)
-        return PackTool(**columns, dotted=spec.name, fixed=spec.fixed, defaults=spec.defaults, without=without)
+        return PackTool(
+            **columns, dotted=spec.name, fixed=spec.fixed, defaults=spec.defaults, without=without
+        )
 
     def _of_kind(self, pack: Pack, kind: KindSpec, models: KindModels) -> Iterator[KindTool]:
         generic, rows = self._generic[_SAVE], {spec.name.replace(".", "_") for spec in pack.tools}
         for verb, title in _KIND_TOOLS:
             dotted = f"{snake(kind.name)}.{verb}.v1"
-            if dotted.replace(".", "_") in rows:  # such as relationship.create.v1, which joins two records
+            if (
+                dotted.replace(".", "_") in rows
+            ):  # such as relationship.create.v1, which joins two records
                 dotted = f"{snake(kind.name)}_record.{verb}.v1"
             said = f"{title.format(kind=kind.name)}: {kind.about or 'a record'}. Returns its id and version."
             columns = _columns(generic, dotted, said, pack.name + TYPED)
@@ -216,7 +250,9 @@ def _with_used_defs(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema with the definitions that it names, directly or through another."""
     defs: dict[str, Any] = schema.pop("$defs", {})
     said, used = json.dumps(schema), dict[str, Any]()
-    while more := {name: one for name, one in defs.items() if name not in used and f'/{name}"' in said}:
+    while more := {
+        name: one for name, one in defs.items() if name not in used and f'/{name}"' in said
+    }:
         used |= more
         said = json.dumps(more)
     return {**schema, **({"$defs": used} if used else {})}
@@ -241,5 +277,7 @@ def _record_properties(operation: AnyOperation) -> dict[str, Any]:
     """Return the schema of one record's arguments of ``record_save``."""
     schema = Operation[Any, Any, Any].input_schema(operation)
     item = schema["properties"]["records"]["items"]
-    found: dict[str, Any] = schema["$defs"][item["$ref"].rpartition("/")[2]] if "$ref" in item else item
+    found: dict[str, Any] = (
+        schema["$defs"][item["$ref"].rpartition("/")[2]] if "$ref" in item else item
+    )
     return found["properties"]

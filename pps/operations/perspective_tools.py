@@ -98,12 +98,19 @@ class StoreMemoryInput(Input):
     """A text that should last."""
 
     content: str = Field(min_length=1, max_length=65_536, description="The text, word for word.")
-    rationale: str = Field(default="", max_length=1024, description="Why it should last; kept beside it.")
+    rationale: str = Field(
+        default="", max_length=1024, description="Why it should last; kept beside it."
+    )
     importance: float = Field(
-        default=0.5, ge=0, le=1, description="How much it matters; what is often shown matters more by itself."
+        default=0.5,
+        ge=0,
+        le=1,
+        description="How much it matters; what is often shown matters more by itself.",
     )
     session: Label | None = Field(
-        default=None, description="Id of this conversation.", validation_alias=AliasChoices("session", "sessionId")
+        default=None,
+        description="Id of this conversation.",
+        validation_alias=AliasChoices("session", "sessionId"),
     )
 
 
@@ -121,7 +128,12 @@ async def search_graph(memory: Memory, given: SearchGraphInput) -> outputs.Recal
         "breakdown": given.breakdown,
     }
     found = await memory.recall(
-        given.query, profile=given.strategy, limit=given.top_k, channels=_TEXTS, weights=weights, **options
+        given.query,
+        profile=given.strategy,
+        limit=given.top_k,
+        channels=_TEXTS,
+        weights=weights,
+        **options,
     )
     return outputs.recall_view(found)
 
@@ -134,7 +146,9 @@ async def search_causes(memory: Memory, given: SearchCausesInput) -> outputs.Rec
     """
     query = _CAUSAL[given.direction].format(given.query.rstrip(" ?"))
     weights = {"cause": 4.0, "dense": 0.25, "bm25": 0.25}
-    found = await memory.recall(query, profile="multi_space", limit=given.top_k, channels=_TEXTS, weights=weights)
+    found = await memory.recall(
+        query, profile="multi_space", limit=given.top_k, channels=_TEXTS, weights=weights
+    )
     return outputs.recall_view(found)
 
 
@@ -156,7 +170,11 @@ async def search_connections(memory: Memory, given: SearchConnectionsInput) -> o
 @PERSPECTIVES.operation("Search by intent", words.recall, READS)
 async def search_by_intent(memory: Memory, given: SearchByIntentInput) -> outputs.RecallView:
     """Use it to find work with the same purpose in other words: say what is to be reached. Returns ranked turns."""
-    weights = {"intent": 2 * (1 - given.blend), "dense_windows": 1 - given.blend, "dense": 2 * given.blend}
+    weights = {
+        "intent": 2 * (1 - given.blend),
+        "dense_windows": 1 - given.blend,
+        "dense": 2 * given.blend,
+    }
     found = await memory.recall(
         given.query, profile="e1_only", limit=given.top_k, channels=["episodes"], weights=weights
     )
@@ -166,7 +184,11 @@ async def search_by_intent(memory: Memory, given: SearchByIntentInput) -> output
 @PERSPECTIVES.operation("Store a memory", words.receipt, ADDS)
 async def store_memory(memory: Memory, given: StoreMemoryInput) -> Receipt:
     """Use it as 'remember', for a text with the reason why it should last. Returns its id."""
-    content = f"{given.content}\n\nWhy it matters: {given.rationale}" if given.rationale.strip() else given.content
+    content = (
+        f"{given.content}\n\nWhy it matters: {given.rationale}"
+        if given.rationale.strip()
+        else given.content
+    )
     options: RememberOptions = {"importance": given.importance}
     if given.session:
         options["session"] = given.session

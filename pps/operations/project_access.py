@@ -24,7 +24,9 @@ class FolderInput(Input):
     """A project's folder."""
 
     path: str = Field(
-        max_length=MAX_PATH, description="The project's folder, absolute.", json_schema_extra=argument(path=True)
+        max_length=MAX_PATH,
+        description="The project's folder, absolute.",
+        json_schema_extra=argument(path=True),
     )
 
 
@@ -38,7 +40,8 @@ class RouterInput(Input):
     """What a router may reach."""
 
     roots: tuple[str, ...] = Field(
-        description="Absolute paths: projects at or below these.", json_schema_extra=argument(path=True)
+        description="Absolute paths: projects at or below these.",
+        json_schema_extra=argument(path=True),
     )
     label: str = Field(default="", max_length=MAX_LABEL, description="What it is for.")
     may_create: bool = Field(
@@ -51,7 +54,9 @@ class RouterInput(Input):
 class RouterIdInput(Input):
     """Which router."""
 
-    id: Label = Field(description="Its id, as a list of routers shows it.", json_schema_extra=argument())
+    id: Label = Field(
+        description="Its id, as a list of routers shows it.", json_schema_extra=argument()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,12 @@ def _routes(routes: Sequence[FolderView]) -> str:
 
 def _routers(routers: Sequence[RouterView]) -> str:
     lines = [
-        "  ".join(filter(None, (one.id, " ".join(one.roots), "" if one.may_create else "makes none", one.label)))
+        "  ".join(
+            filter(
+                None,
+                (one.id, " ".join(one.roots), "" if one.may_create else "makes none", one.label),
+            )
+        )
         for one in routers
     ]
     return "\n".join(lines) or "None yet: `pps router create ROOT` makes one."
@@ -123,7 +133,12 @@ async def route_find(app: App, given: FolderInput) -> Holder:
 
 
 @OWNERS_REGISTRY.operation(
-    "List the mapped folders", _routes, READS, items="routes", command="route list", examples=("pps route list",)
+    "List the mapped folders",
+    _routes,
+    READS,
+    items="routes",
+    command="route list",
+    examples=("pps route list",),
 )
 async def route_list(app: App, _: Nothing) -> tuple[FolderView, ...]:
     """Returns the mapped folders with their entities."""
@@ -162,7 +177,12 @@ async def router_create(app: App, given: RouterInput) -> RouterView:
 
 
 @OWNERS_REGISTRY.operation(
-    "List the routers", _routers, READS, items="routers", command="router list", examples=("pps router list",)
+    "List the routers",
+    _routers,
+    READS,
+    items="routers",
+    command="router list",
+    examples=("pps router list",),
 )
 async def router_list(app: App, _: Nothing) -> tuple[RouterView, ...]:
     """Returns the routers with their roots, oldest first."""

@@ -63,10 +63,14 @@ class GraphNode(Input):
     """A node to make: a title that it is found and linked by, and what there is to say."""
 
     title: Name = Field(description="Its name, by which others link to it.")
-    content: Content = Field(description="The text, Markdown. [[Title]] links to another node, #tag tags it.")
+    content: Content = Field(
+        description="The text, Markdown. [[Title]] links to another node, #tag tags it."
+    )
     tags: Tags = Field(default=(), description="Beside the #tags of the text.")
     node_type: Kind | None = Field(default=None, description="One word; 'agent' when not given.")
-    parent_id: Title | None = Field(default=None, description="Id or title of the node that it is a part of.")
+    parent_id: Title | None = Field(
+        default=None, description="Id or title of the node that it is a part of."
+    )
 
 
 class GraphEdge(Input):
@@ -80,9 +84,13 @@ class GraphEdge(Input):
 class CreateGraphInput(ProjectInput):
     """Nodes and relations to add to a project's graph."""
 
-    nodes: tuple[GraphNode, ...] = Field(min_length=1, max_length=bounds.MAX_NODES, description="At least one.")
+    nodes: tuple[GraphNode, ...] = Field(
+        min_length=1, max_length=bounds.MAX_NODES, description="At least one."
+    )
     edges: tuple[GraphEdge, ...] = Field(
-        default=(), max_length=bounds.MAX_FACTS, description="One with an end that is nowhere is reported in 'skipped'."
+        default=(),
+        max_length=bounds.MAX_FACTS,
+        description="One with an end that is nowhere is reported in 'skipped'.",
     )
 
 
@@ -91,8 +99,12 @@ class NodeFilter(Input):
 
     node_types: Labels = ()
     tags: tuple[Tag, ...] = Field(default=(), max_length=50)
-    relation_types: tuple[Name, ...] = Field(default=(), max_length=50, description="Nodes that such a relation joins.")
-    source_types: Labels = Field(default=(), description="Where it came from, or was spoken of, such as mcp.")
+    relation_types: tuple[Name, ...] = Field(
+        default=(), max_length=50, description="Nodes that such a relation joins."
+    )
+    source_types: Labels = Field(
+        default=(), description="Where it came from, or was spoken of, such as mcp."
+    )
     since: Annotated[Moment | None, described_time("Nothing before.")] = None
     until: Annotated[Moment | None, described_time("Nothing at or after.")] = None
 
@@ -111,7 +123,9 @@ class NodeFilter(Input):
 class Weights(Input):
     """How much each signal counts; only their relation matters, and 0 leaves one out."""
 
-    vector: float | None = Field(default=None, ge=0, le=100, description="Nearness of meaning (0.4).")
+    vector: float | None = Field(
+        default=None, ge=0, le=100, description="Nearness of meaning (0.4)."
+    )
     text: float | None = Field(
         default=None,
         ge=0,
@@ -119,9 +133,15 @@ class Weights(Input):
         validation_alias=AliasChoices("text", "full_text"),
         description="Words in common (0.3); also called full_text.",
     )
-    graph: float | None = Field(default=None, ge=0, le=100, description="Nearness to the anchor node (0.15).")
-    tags: float | None = Field(default=None, ge=0, le=100, description="Share of the tags asked for (0.1).")
-    recency: float | None = Field(default=None, ge=0, le=100, description="Youth, over four weeks (0.05).")
+    graph: float | None = Field(
+        default=None, ge=0, le=100, description="Nearness to the anchor node (0.15)."
+    )
+    tags: float | None = Field(
+        default=None, ge=0, le=100, description="Share of the tags asked for (0.1)."
+    )
+    recency: float | None = Field(
+        default=None, ge=0, le=100, description="Youth, over four weeks (0.05)."
+    )
 
 
 class SearchNodesInput(ProjectInput):
@@ -131,7 +151,9 @@ class SearchNodesInput(ProjectInput):
     limit: int = Field(default=10, ge=1, le=100, description="Most nodes.")
     filters: NodeFilter = NodeFilter()
     weights: Weights = Weights()
-    anchor_node_id: Id | None = Field(default=None, description="Id of a node: what is near it ranks higher.")
+    anchor_node_id: Id | None = Field(
+        default=None, description="Id of a node: what is near it ranks higher."
+    )
 
 
 class GetNodesInput(ProjectInput, GetInput):
@@ -161,7 +183,9 @@ class GetGraphInput(ProjectInput):
         "everything within max_hops."
     )
     target_node_id: Id | None = Field(default=None, description="The other end of a shortest_path.")
-    max_hops: int = Field(default=2, ge=1, le=MAX_HOPS, description="How far shortest_path and subgraph go.")
+    max_hops: int = Field(
+        default=2, ge=1, le=MAX_HOPS, description="How far shortest_path and subgraph go."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +302,9 @@ def node_hit(hit: Hit, item: Node, text: Turn | None) -> NodeHit:
     )
 
 
-def subgraph_view(operation: Literal["neighbors", "subgraph"], found: Subgraph, texts: Mapping[str, Turn]) -> GraphView:
+def subgraph_view(
+    operation: Literal["neighbors", "subgraph"], found: Subgraph, texts: Mapping[str, Turn]
+) -> GraphView:
     """Return the view of what lies around a node; it was asked for one node more than is shown."""
     shown = found.nodes[: MOST_NODES + 1]
     ids = {one.uuid for one in shown}
@@ -312,7 +338,10 @@ def graph(view: GraphView) -> str:
     if not view.found:
         return "No path within max_hops."
     titles = {one.id: one.title for one in view.nodes}
-    lines = [f"{one.hops}: {line(one.title)} ({one.kind}) [{one.id}]{_said(one.content)}" for one in view.nodes]
+    lines = [
+        f"{one.hops}: {line(one.title)} ({one.kind}) [{one.id}]{_said(one.content)}"
+        for one in view.nodes
+    ]
     lines += [_edge_line(one, titles) for one in view.edges]
     return "\n".join([*lines, *(["… and more nodes"] if view.truncated else [])])
 
@@ -327,7 +356,9 @@ def _clipped(text: str) -> str:
 
 def _node(node: Node, hops: int, text: Turn | None) -> GraphNodeView:
     made, said = (text.occurred_at, text.content) if text else (node.created_at, node.summary)
-    return GraphNodeView(node.uuid, node.name, node.kind, hops, made, node.summary, node.tags, _clipped(said))
+    return GraphNodeView(
+        node.uuid, node.name, node.kind, hops, made, node.summary, node.tags, _clipped(said)
+    )
 
 
 def _edge(fact: Fact) -> GraphEdgeView:
@@ -354,9 +385,7 @@ def _vault(vault: Vault) -> str:
     if vault.error:
         return f"{vault.project} ({vault.name}): cannot be opened: {vault.error}"
     held = (("node", vault.nodes), ("edge", vault.edges), ("tag", vault.tags))
-    return (
-        f"{vault.project} ({vault.name}) [{vault.id}]: {', '.join(counted(number or 0, word) for word, number in held)}"
-    )
+    return f"{vault.project} ({vault.name}) [{vault.id}]: {', '.join(counted(number or 0, word) for word, number in held)}"
 
 
 def line(text: str) -> str:

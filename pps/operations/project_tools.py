@@ -48,7 +48,11 @@ async def create_graph(projects: Projects, given: shapes.CreateGraphInput) -> sh
         make_event(content, options, "none", KeyedRedactor(b"", on=False), Automatic())
     async with projects.memory(given.project, create=True) as memory:
         receipts = await memory.records.add_events(events, timeout_s=CREATE_WAIT_S)
-        ids = {fold(node.title): one.node_id for node, one in zip(given.nodes, receipts, strict=True) if one.node_id}
+        ids = {
+            fold(node.title): one.node_id
+            for node, one in zip(given.nodes, receipts, strict=True)
+            if one.node_id
+        }
         made, skipped = await _related(memory, given, ids)
     pairs = list(zip(given.nodes, receipts, strict=True))
     late = [one for node, receipt in pairs for one in _left_out(node, receipt)]
@@ -58,8 +62,14 @@ async def create_graph(projects: Projects, given: shapes.CreateGraphInput) -> sh
     linked = len(late) - len(left_out)
     return shapes.CreatedGraph(
         nodes_created=sum(one.state == "done" for one in receipts),
-        node_ids=tuple(shapes.NodeId(one.title or node.title, one.node_id) for node, one in pairs if one.node_id),
-        edges_created=made + linked + sum(one.edges_created for one in receipts if one.state == "done"),
+        node_ids=tuple(
+            shapes.NodeId(one.title or node.title, one.node_id)
+            for node, one in pairs
+            if one.node_id
+        ),
+        edges_created=made
+        + linked
+        + sum(one.edges_created for one in receipts if one.state == "done"),
         skipped=(*left_out, *skipped),
         redacted=sum(one.redacted for one in receipts),
     )
@@ -88,9 +98,16 @@ async def search_nodes(projects: Projects, given: shapes.SearchNodesInput) -> sh
     if channel.error:
         raise StoreError(f"the nodes could not be searched: {channel.error}")
     hits = [(hit, hit.item) for hit in channel.hits if hit.id != own]
-    named = [(replace(hit, signals=_named(hit.signals)), item) for hit, item in hits if isinstance(item, Node)]
+    named = [
+        (replace(hit, signals=_named(hit.signals)), item)
+        for hit, item in hits
+        if isinstance(item, Node)
+    ]
     return shapes.NodeHits(
-        tuple(shapes.node_hit(hit, item, texts.get(item.uuid)) for hit, item in named[: given.limit]), channel.notes
+        tuple(
+            shapes.node_hit(hit, item, texts.get(item.uuid)) for hit, item in named[: given.limit]
+        ),
+        channel.notes,
     )
 
 
@@ -101,12 +118,18 @@ async def get_graph(projects: Projects, given: shapes.GetGraphInput) -> shapes.G
     Returns nodes, nearest first or in the order of the path, and the edges between them.
     """
     if (given.operation == "shortest_path") != (given.target_node_id is not None):
-        raise InvalidRequest("target_node_id", "is needed for a shortest_path, and for nothing else")
+        raise InvalidRequest(
+            "target_node_id", "is needed for a shortest_path, and for nothing else"
+        )
     async with projects.memory(given.project) as memory:
         if given.target_node_id is not None:
-            path = await memory.graph.between(given.node_id, given.target_node_id, max_hops=given.max_hops)
+            path = await memory.graph.between(
+                given.node_id, given.target_node_id, max_hops=given.max_hops
+            )
             return shapes.path_view(path, await _texts(memory, path.nodes if path else ()))
-        operation: Literal["neighbors", "subgraph"] = "neighbors" if given.operation == "neighbors" else "subgraph"
+        operation: Literal["neighbors", "subgraph"] = (
+            "neighbors" if given.operation == "neighbors" else "subgraph"
+        )
         hops = 1 if operation == "neighbors" else given.max_hops
         found = await memory.graph.around(given.node_id, max_hops=hops, limit=shapes.MOST_NODES + 1)
         return shapes.subgraph_view(operation, found, await _texts(memory, found.nodes))
@@ -149,14 +172,19 @@ async def list_vaults(projects: Projects, _: Nothing) -> tuple[Vault, ...]:
     return tuple(await projects.vaults())
 
 
-async def _related(memory: Memory, given: shapes.CreateGraphInput, ids: Mapping[str, str]) -> tuple[int, list[Skipped]]:
+async def _related(
+    memory: Memory, given: shapes.CreateGraphInput, ids: Mapping[str, str]
+) -> tuple[int, list[Skipped]]:
     """Make parents and edges; an end is a title of this call first, then an id or title that was there."""
 
     def end(name: str) -> str:
         return ids.get(fold(name), name)
 
     wanted = [
-        (f"nodes[{number}].parent_id", RelationDraft(end(node.title), end(node.parent_id), _CHILD_OF))
+        (
+            f"nodes[{number}].parent_id",
+            RelationDraft(end(node.title), end(node.parent_id), _CHILD_OF),
+        )
         for number, node in enumerate(given.nodes)
         if node.parent_id is not None
     ]
@@ -175,7 +203,12 @@ async def _related(memory: Memory, given: shapes.CreateGraphInput, ids: Mapping[
 
 
 def _event(node: shapes.GraphNode) -> EventOptions:
-    event: EventOptions = {"source": _SOURCE, "source_ref": _reference(node), "title": node.title, "tags": node.tags}
+    event: EventOptions = {
+        "source": _SOURCE,
+        "source_ref": _reference(node),
+        "title": node.title,
+        "tags": node.tags,
+    }
     if node.node_type is not None:
         event["kind"] = node.node_type
     return event
@@ -183,15 +216,26 @@ def _event(node: shapes.GraphNode) -> EventOptions:
 
 def _reference(node: shapes.GraphNode) -> str:
     """Return what a node says, in short: the same node of a call that is made again has the same."""
-    said = json.dumps([node.title, node.content, node.node_type, sorted(node.tags)], ensure_ascii=False)
+    said = json.dumps(
+        [node.title, node.content, node.node_type, sorted(node.tags)], ensure_ascii=False
+    )
     return f"create_graph:{hashlib.sha256(said.encode()).hexdigest()[:40]}"
 
 
 def _left_out(node: shapes.GraphNode, receipt: EventReceipt) -> Sequence[Skipped]:
     if receipt.state == "failed":
-        return [Skipped(node.title, "is kept, but could not be taken into the graph; job_status says why")]
+        return [
+            Skipped(
+                node.title, "is kept, but could not be taken into the graph; job_status says why"
+            )
+        ]
     if not receipt.node_id:
-        return [Skipped(node.title, "is safe on disk, and in the graph in a while; make the same call again then")]
+        return [
+            Skipped(
+                node.title,
+                "is safe on disk, and in the graph in a while; make the same call again then",
+            )
+        ]
     return receipt.skipped if receipt.state == "done" else ()
 
 

@@ -98,12 +98,18 @@ class Projects:
         newest = sorted(routes, key=lambda one: one.created_at, reverse=True)
         return [self._counted(one) for one in newest if not one.archived]
 
-    async def claim(self, project: str | None, runner: str, lease_s: int, agent: str) -> Claimed | None:
+    async def claim(
+        self, project: str | None, runner: str, lease_s: int, agent: str
+    ) -> Claimed | None:
         """Give a runner the task that has waited longest, of one project or of all inside the roots."""
-        entity = await asyncio.to_thread(self._entity, project, False) if project is not None else None
+        entity = (
+            await asyncio.to_thread(self._entity, project, False) if project is not None else None
+        )
         return await asyncio.to_thread(self._claim, entity, runner, lease_s, agent)
 
-    def _claim(self, entity: EntityId | None, runner: str, lease_s: int, agent: str) -> Claimed | None:
+    def _claim(
+        self, entity: EntityId | None, runner: str, lease_s: int, agent: str
+    ) -> Claimed | None:
         for path, tasks in self._waiting(entity, agent):
             task = tasks.claim(runner, lease_s, agent)
             if task is not None:
@@ -148,7 +154,9 @@ class Projects:
 
     def _told(self, text: str, entity: EntityId, project: str) -> str:
         """Return a text in which the project's folder names its entity: ``shop_2`` tells that there is a ``shop``."""
-        return text if self._router.is_owner else re.sub(rf"\b{entity.name}\b", name_of(project), text)
+        return (
+            text if self._router.is_owner else re.sub(rf"\b{entity.name}\b", name_of(project), text)
+        )
 
     def _holding(self, path: str) -> str:
         """Return the longest mapped folder, of those that this router reaches, that is or holds a path."""

@@ -31,21 +31,31 @@ class GraphRankInput(inputs.Input):
         json_schema_extra=argument(),
     )
     layers: tuple[inputs.Label, ...] = Field(
-        default=(), max_length=20, description="Only records of these layers.", json_schema_extra=option("--layer")
+        default=(),
+        max_length=20,
+        description="Only records of these layers.",
+        json_schema_extra=option("--layer"),
     )
     kinds: inputs.Labels = Field(
         default=(), description="Only records of these kinds.", json_schema_extra=option("--kind")
     )
     relations: inputs.Labels = Field(
-        default=(), description="Only over these relations, such as SERVES.", json_schema_extra=option("--relation")
+        default=(),
+        description="Only over these relations, such as SERVES.",
+        json_schema_extra=option("--relation"),
     )
     statuses: tuple[inputs.Label, ...] = Field(
         default=LIVE, max_length=4, description="Only records with one of these."
     )
-    source: Named = Field(default="", description="Where a shortest path begins: id or title of a record.")
+    source: Named = Field(
+        default="", description="Where a shortest path begins: id or title of a record."
+    )
     target: Named = Field(default="", description="Where it ends.")
     limit: int = Field(
-        default=20, ge=1, le=1_000, description="Most records; most communities, and most members of each."
+        default=20,
+        ge=1,
+        le=1_000,
+        description="Most records; most communities, and most members of each.",
     )
 
 
@@ -117,7 +127,9 @@ class Everything:
 
 def ranking_words(view: Ranking) -> str:
     """Return how many were ranked and by what, then a line a record, a community or a hop."""
-    lines = [f"{counted(view.records, 'record')}, {counted(view.relations, 'relation')}; {view.formula}."]
+    lines = [
+        f"{counted(view.records, 'record')}, {counted(view.relations, 'relation')}; {view.formula}."
+    ]
     lines += [f"{at}. {_ranked(one)}" for at, one in enumerate(view.ranked, 1)]
     if view.modularity is not None:
         lines.append(f"modularity {view.modularity:.3f}")
@@ -135,17 +147,26 @@ def answer_words(view: RecordAnswer) -> str:
     lines = [view.said, *(f"{at}. {one.said}{_id(one.id)}" for at, one in enumerate(view.found, 1))]
     for one in view.queries or ():
         lines.append(f"{one.name}: {one.about}")
-        lines += [f"    {it.name}{'' if it.required else ' (may be left out)'}: {it.about}" for it in one.parameters]
+        lines += [
+            f"    {it.name}{'' if it.required else ' (may be left out)'}: {it.about}"
+            for it in one.parameters
+        ]
     if view.found and view.total > len(view.found):
         lines.append(f"{view.total - len(view.found)} more: ask with a higher limit.")
     return "\n".join(lines)
 
 
 def everything_words(view: Everything) -> str:
-    lines = [f"{one.title} ({one.kind}, {one.status}): {one.summary}{_id(one.id)}" for one in view.records]
+    lines = [
+        f"{one.title} ({one.kind}, {one.status}): {one.summary}{_id(one.id)}"
+        for one in view.records
+    ]
     lines += [f"{one.name} ({one.kind}){_id(one.id)}" for one in view.nodes]
     lines += [f"{one.source} —{one.type}→ {one.target}" for one in view.relations]
-    lines += [f"{one.subject} —{one.relation}→ {one.object}: {one.text}{_id(one.id)}" for one in view.facts]
+    lines += [
+        f"{one.subject} —{one.relation}→ {one.object}: {one.text}{_id(one.id)}"
+        for one in view.facts
+    ]
     more = [f"More: cursor={view.next_cursor}"] if view.next_cursor else []
     return "\n".join([*(lines or ["Nothing yet."]), *more])
 
@@ -194,7 +215,9 @@ def listed(queries: Sequence[Query]) -> RecordAnswer:
             one.about,
             one.kinds,
             tuple(
-                Parameter(name, str(it.get("description", "")), one.given.model_fields[name].is_required())
+                Parameter(
+                    name, str(it.get("description", "")), one.given.model_fields[name].is_required()
+                )
                 for name, it in one.given.model_json_schema()["properties"].items()
             ),
         )
@@ -204,7 +227,11 @@ def listed(queries: Sequence[Query]) -> RecordAnswer:
 
 
 @RECORDS.operation(
-    "Read the whole graph", everything_words, READS, command="graph-all", examples=("pps graph-all ana --json",)
+    "Read the whole graph",
+    everything_words,
+    READS,
+    command="graph-all",
+    examples=("pps graph-all ana --json",),
 )
 async def graph_all(memory: Memory, given: GraphAllInput) -> Everything:
     """Use it to export or draw everything; to find something use 'recall' or 'record_ask'.

@@ -94,12 +94,18 @@ def recorded(value: RecordsImported, unreadable: int) -> str:
     if unreadable:
         shown = f", the first {SHOWN} are above" if unreadable > SHOWN else ""
         right = value.created + value.changed + value.unchanged
-        keeps = f"the {counted(right, 'record')} that have none" if right > 1 else "the records that have none"
+        keeps = (
+            f"the {counted(right, 'record')} that have none"
+            if right > 1
+            else "the records that have none"
+        )
         lines.append(f"{counted(unreadable, 'mistake')}{shown}; --skip keeps {keeps}")
     return "\n".join([head, *lines])
 
 
-async def import_records(memory: Memory, wanted: WantedRecords, progress: Progress | None = None) -> RecordsImported:
+async def import_records(
+    memory: Memory, wanted: WantedRecords, progress: Progress | None = None
+) -> RecordsImported:
     """Save the records of files; the same files again change nothing.
 
     All is tried first, as one save that is undone; then it is saved by 200, records before relations.
@@ -110,27 +116,42 @@ async def import_records(memory: Memory, wanted: WantedRecords, progress: Progre
     rows, exported, mistakes = await asyncio.to_thread(_read, wanted, memory.kinds)
     if exported:
         if rows:
-            raise InvalidRequest("paths", "import exports by themselves: their records are restored as they were")
+            raise InvalidRequest(
+                "paths", "import exports by themselves: their records are restored as they were"
+            )
         return await _restored(memory, wanted, exported, mistakes, progress)
     count = len(rows) + len(mistakes)
-    saved, further = await _tried(memory, rows, most=count if wanted.skip else MAX_MISTAKES - len(mistakes))
+    saved, further = await _tried(
+        memory, rows, most=count if wanted.skip else MAX_MISTAKES - len(mistakes)
+    )
     mistakes = sorted([*mistakes, *further], key=_in_order)
     keeps = not wanted.dry_run and bool(rows) and (wanted.skip or not mistakes)
     if keeps:
         saved = await _saved(memory, rows, progress)
     changes = [one.change for one in saved[: len(rows)]]
-    created, changed, unchanged = (changes.count(one) for one in ("created", "changed", "unchanged"))
+    created, changed, unchanged = (
+        changes.count(one) for one in ("created", "changed", "unchanged")
+    )
     return RecordsImported(count, created, changed, unchanged, keeps, tuple(mistakes))
 
 
 async def _restored(
-    memory: Memory, wanted: WantedRecords, given: Sequence[_Kept], mistakes: list[Skipped], progress: Progress | None
+    memory: Memory,
+    wanted: WantedRecords,
+    given: Sequence[_Kept],
+    mistakes: list[Skipped],
+    progress: Progress | None,
 ) -> RecordsImported:
     """Restore the records of an export, by 200 in a transaction."""
     restoring = await memory.records.restoring([one.kept for one in given])
     wrong = [*mistakes]
     for number, error in restoring.mistakes:
-        wrong.append(Skipped(f"{given[number].where}: {error.field}", error.message.removeprefix(f"{error.field}: ")))
+        wrong.append(
+            Skipped(
+                f"{given[number].where}: {error.field}",
+                error.message.removeprefix(f"{error.field}: "),
+            )
+        )
     keeps = not wanted.dry_run and bool(restoring.right) and (wanted.skip or not wrong)
     saved = restoring.saved
     if keeps:
@@ -143,7 +164,9 @@ async def _restored(
     changes = [one.change for one in saved]
     count = len(given) + len(mistakes)
     shown = wrong if wanted.skip else wrong[:MAX_MISTAKES]
-    return RecordsImported(count, changes.count("created"), 0, changes.count("unchanged"), keeps, tuple(shown))
+    return RecordsImported(
+        count, changes.count("created"), 0, changes.count("unchanged"), keeps, tuple(shown)
+    )
 
 
 async def _patiently(save: Callable[[], Awaitable[T]]) -> T:
@@ -172,7 +195,9 @@ def _given(rows: Sequence[_Row], call: Sequence[int], *, related: bool) -> list[
     return [replace(rows[number].given, expected_version=None) for number in call]
 
 
-async def _tried(memory: Memory, rows: list[_Row], *, most: int) -> tuple[list[Saved], list[Skipped]]:
+async def _tried(
+    memory: Memory, rows: list[_Row], *, most: int
+) -> tuple[list[Saved], list[Skipped]]:
     """Return what a save of all rows would do; rows with mistakes are taken out and named, ``most`` at most."""
     mistakes: list[Skipped] = []
     while rows:
@@ -187,7 +212,11 @@ async def _tried(memory: Memory, rows: list[_Row], *, most: int) -> tuple[list[S
                 raise error
             return [], mistakes
         row = rows.pop(calls[_calls_done(saved, given)][int(found[1])])
-        mistakes.append(Skipped(f"{row.where}{': ' + found[2] if found[2] else ''}", error.message[found.end() :]))
+        mistakes.append(
+            Skipped(
+                f"{row.where}{': ' + found[2] if found[2] else ''}", error.message[found.end() :]
+            )
+        )
     return [], mistakes
 
 
@@ -206,7 +235,11 @@ async def _saved(memory: Memory, rows: Sequence[_Row], progress: Progress | None
         given = _given(rows, call, related=number >= bare)
         saved += (await _patiently(partial(memory.records.save, given, wait="journal"))).records
         if progress:
-            progress("records" if number < bare else "relations", min((number + 1) * MAX_RECORDS, len(rows)), len(rows))
+            progress(
+                "records" if number < bare else "relations",
+                min((number + 1) * MAX_RECORDS, len(rows)),
+                len(rows),
+            )
     return saved
 
 
@@ -229,7 +262,11 @@ def _read(wanted: WantedRecords, kinds: Kinds) -> tuple[list[_Row], list[_Kept],
                     for one in problems(error, RecordInput)
                 ]
             except InvalidRequest as error:
-                mistakes.append(Skipped(f"{where}: {error.field}", error.message.removeprefix(f"{error.field}: ")))
+                mistakes.append(
+                    Skipped(
+                        f"{where}: {error.field}", error.message.removeprefix(f"{error.field}: ")
+                    )
+                )
     return rows, exported, mistakes
 
 
@@ -238,18 +275,31 @@ def _rows_of(path: Path) -> Iterator[tuple[str, Mapping[str, JSON]]]:
     name = path.name
     try:
         if path.stat().st_size > MAX_BYTES:
-            raise InvalidRequest("paths", f"{name} has more than {MAX_BYTES // 2**20} MiB; split it")
+            raise InvalidRequest(
+                "paths", f"{name} has more than {MAX_BYTES // 2**20} MiB; split it"
+            )
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError):
         raise InvalidRequest("paths", f"{name} is no file that can be read as UTF-8") from None
     if path.suffix.lower() in (".csv", ".tsv"):
-        reader = csv.DictReader(io.StringIO(text, newline=""), delimiter="\t" if path.suffix.lower() == ".tsv" else ",")
-        for number, cells in enumerate(reader, 2):  # as a spreadsheet counts: the first has the names
-            yield f"{name} row {number}", {n.strip(): v.strip() for n, v in cells.items() if n and v and v.strip()}
+        reader = csv.DictReader(
+            io.StringIO(text, newline=""), delimiter="\t" if path.suffix.lower() == ".tsv" else ","
+        )
+        for number, cells in enumerate(
+            reader, 2
+        ):  # as a spreadsheet counts: the first has the names
+            yield (
+                f"{name} row {number}",
+                {n.strip(): v.strip() for n, v in cells.items() if n and v and v.strip()},
+            )
         return
     try:
         lines = path.suffix.lower() in (".jsonl", ".ndjson")
-        found: JSON = [json.loads(one) for one in text.splitlines() if one.strip()] if lines else json.loads(text)
+        found: JSON = (
+            [json.loads(one) for one in text.splitlines() if one.strip()]
+            if lines
+            else json.loads(text)
+        )
     except (ValueError, RecursionError) as error:
         raise InvalidRequest("paths", f"{name} is neither CSV nor JSON ({error})") from None
     items = found.get("records") if isinstance(found, dict) else found
@@ -258,7 +308,10 @@ def _rows_of(path: Path) -> Iterator[tuple[str, Mapping[str, JSON]]]:
     if not isinstance(items, list):
         raise InvalidRequest("paths", f'{name} must hold a list of records, or {{"records": […]}}')
     for number, one in enumerate(items, 1):
-        yield f"{name} record {number}", cast("Mapping[str, JSON]", one) if isinstance(one, dict) else {"": one}
+        yield (
+            f"{name} record {number}",
+            cast("Mapping[str, JSON]", one) if isinstance(one, dict) else {"": one},
+        )
 
 
 def _exported(items: list[JSON]) -> list[JSON]:
@@ -291,11 +344,19 @@ def _as_given(where: str, row: Mapping[str, JSON], kinds: Kinds) -> RecordGiven:
         elif own == "relations" and isinstance(value, list):
             joins += value
         else:
-            record[own] = _items(value) if own in ("tags", "cites") and isinstance(value, str) else _whole(own, value)
+            record[own] = (
+                _items(value)
+                if own in ("tags", "cites") and isinstance(value, str)
+                else _whole(own, value)
+            )
     record["fields"], record["relations"] = fields, joins
     given = RecordInput.model_validate_json(json.dumps(record)).given()
     if given.another and not given.ref:  # found again when the file is imported again
-        given = replace(given, another=False, ref=hashlib.sha256(f"{where}{json.dumps(record)}".encode()).hexdigest())
+        given = replace(
+            given,
+            another=False,
+            ref=hashlib.sha256(f"{where}{json.dumps(record)}".encode()).hexdigest(),
+        )
     return given
 
 
@@ -304,7 +365,11 @@ def _items(text: str) -> list[JSON]:
 
 
 def _whole(name: str, value: JSON) -> JSON:
-    return int(value) if name == "expected_version" and isinstance(value, str) and value.isdigit() else value
+    return (
+        int(value)
+        if name == "expected_version" and isinstance(value, str) and value.isdigit()
+        else value
+    )
 
 
 def _cell(spec: FieldSpec | None, text: str) -> JSON:

@@ -26,8 +26,12 @@ _Names = Annotated[tuple[Label, ...], Field(max_length=50)]
 class RecordSearchInput(Input):
     """A question to the records."""
 
-    query: Question = Field(description="What is looked for, in your own words.", json_schema_extra=argument())
-    layers: _Names = Field(default=(), description="Only these layers.", json_schema_extra=option("--layer"))
+    query: Question = Field(
+        description="What is looked for, in your own words.", json_schema_extra=argument()
+    )
+    layers: _Names = Field(
+        default=(), description="Only these layers.", json_schema_extra=option("--layer")
+    )
     types: _Names = Field(
         validation_alias=AliasChoices("types", "kinds"),
         default=(),
@@ -35,7 +39,9 @@ class RecordSearchInput(Input):
         json_schema_extra=option("--kind"),
     )
     status: tuple[Status, ...] = Field(
-        default=(), max_length=len(STATUSES), description="Only records with one of these; with any when not given."
+        default=(),
+        max_length=len(STATUSES),
+        description="Only records with one of these; with any when not given.",
     )
     top_k: int = Field(
         validation_alias=AliasChoices("top_k", "limit"),
@@ -46,11 +52,16 @@ class RecordSearchInput(Input):
         json_schema_extra=option("--limit"),
     )
     min_similarity: float | None = Field(
-        default=None, ge=-1, le=1, description="Least cosine; the embedder's own threshold when not given."
+        default=None,
+        ge=-1,
+        le=1,
+        description="Least cosine; the embedder's own threshold when not given.",
     )
     include_relationships: bool = Field(default=False, description="With each, what joins it.")
     anchor_node_id: Id | None = Field(
-        default=None, description="Id of a node: what is near it counts too.", json_schema_extra=option("--anchor")
+        default=None,
+        description="Id of a node: what is near it counts too.",
+        json_schema_extra=option("--anchor"),
     )
     structural_weight: _Weight = Field(default=0.6, description="Of nearness, with an anchor.")
     semantic_weight: _Weight = Field(default=0.4, description="Of meaning, with an anchor.")
@@ -135,7 +146,9 @@ def _hit(one: FoundRecord, wanted: RecordSearchInput) -> RecordHit:
         round(one.score, 4),
         round(one.semantic, 4),
         round(one.structural, 4) if anchored else None,
-        tuple(WayStep(step.relation, step.node, step.name) for step in one.path) if anchored else None,
+        tuple(WayStep(step.relation, step.node, step.name) for step in one.path)
+        if anchored
+        else None,
         joined if wanted.include_relationships else None,
     )
 
@@ -144,8 +157,12 @@ def _hits(value: RecordHits) -> str:
     lines: list[str] = []
     for one in value.results:
         lines.append(f"{one.score:.2f}  {one.id[:8]}  {one.type:<12} {one.title}{_way(one)}")
-        lines += [f"      {it.names[0]} -{it.type}-> {it.names[1]}" for it in one.relationships or ()]
-    return "\n".join([*(lines or [f"Nothing reaches a cosine of {value.min_similarity:.2f}."]), *value.notes])
+        lines += [
+            f"      {it.names[0]} -{it.type}-> {it.names[1]}" for it in one.relationships or ()
+        ]
+    return "\n".join(
+        [*(lines or [f"Nothing reaches a cosine of {value.min_similarity:.2f}."]), *value.notes]
+    )
 
 
 def _way(one: RecordHit) -> str:
@@ -168,8 +185,15 @@ def _status(value: IndexStatus) -> str:
 
 
 def _drift(value: DriftReport) -> str:
-    head = f"{counted(value.compared, 'record')} compared, {value.total:,} changed by more than 0.1."
-    return "\n".join([head, *(f"{one.change:.2f}  {one.id[:8]}  {one.kind} {one.title}" for one in value.drifted)])
+    head = (
+        f"{counted(value.compared, 'record')} compared, {value.total:,} changed by more than 0.1."
+    )
+    return "\n".join(
+        [
+            head,
+            *(f"{one.change:.2f}  {one.id[:8]}  {one.kind} {one.title}" for one in value.drifted),
+        ]
+    )
 
 
 @RECORDS.operation(
@@ -190,7 +214,9 @@ async def record_search(memory: Memory, given: RecordSearchInput) -> RecordHits:
     return RecordHits(hits, stats_view(found.stats), found.min_similarity, found.notes)
 
 
-@UPKEEP.operation("How the indexes are", _status, READS, command="indexes", examples=("pps indexes ana",))
+@UPKEEP.operation(
+    "How the indexes are", _status, READS, command="indexes", examples=("pps indexes ana",)
+)
 async def index_status(memory: Memory, _: Nothing) -> IndexStatus:
     """Returns how many documents the indexes of text, vectors and fields hold, what waits, and what could not be made.
 
@@ -199,7 +225,9 @@ async def index_status(memory: Memory, _: Nothing) -> IndexStatus:
     return await memory.finding.index_status()
 
 
-@UPKEEP.operation("Look for drift", _drift, READS, command="drift", examples=("pps drift ana --priority P0",))
+@UPKEEP.operation(
+    "Look for drift", _drift, READS, command="drift", examples=("pps drift ana --priority P0",)
+)
 async def drift(memory: Memory, given: DriftInput) -> DriftReport:
     """Embeds records anew and returns those whose vectors changed by more than 0.1 (1 - cosine); changes nothing.
 

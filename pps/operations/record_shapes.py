@@ -20,7 +20,14 @@ from pps.operations.inputs import ForgetInput, Id, Ids, Title, fields_of
 from pps.operations.words import worded
 from pps.records.listing import MAX_CONDITIONS, MAX_LIST
 from pps.records.records import SavedRecords
-from pps.records.saving import MAX_CITES, MAX_RECORDS, MAX_RELATIONS, Change, RecordGiven, RelationGiven
+from pps.records.saving import (
+    MAX_CITES,
+    MAX_RECORDS,
+    MAX_RELATIONS,
+    Change,
+    RecordGiven,
+    RelationGiven,
+)
 from pps.records.session import Parent
 
 Word = Annotated[str, StringConstraints(min_length=1, max_length=64)]
@@ -32,14 +39,20 @@ class RelationInput(Input):
     """A relation from the record."""
 
     type: Word = Field(description="Such as SERVES; schema_inventory says which kinds each joins.")
-    target: Title = Field(description="Id or title of a record, of this call too, or of another node.")
-    properties: Fields = Field(default={}, description="What the pack gives the relation, such as weight.")
+    target: Title = Field(
+        description="Id or title of a record, of this call too, or of another node."
+    )
+    properties: Fields = Field(
+        default={}, description="What the pack gives the relation, such as weight."
+    )
 
 
 class RecordInput(Input):
     """A record to make or to change; what is left out stays as it is."""
 
-    kind: str = Field(default="", max_length=64, description="One of schema_inventory. Not needed with an id.")
+    kind: str = Field(
+        default="", max_length=64, description="One of schema_inventory. Not needed with an id."
+    )
     title: Title | None = Field(
         default=None, description="What it is found by, with its kind: as long as there is one."
     )
@@ -48,20 +61,33 @@ class RecordInput(Input):
     )
     id: Id | None = Field(default=None, description="Of the record to change.")
     fields: Fields = Field(
-        default={}, description="Its kind's own, and description, metadata, provenance; null takes one out."
+        default={},
+        description="Its kind's own, and description, metadata, provenance; null takes one out.",
     )
     status: Status | None = None
     tags: tuple[Tag, ...] | None = Field(default=None, max_length=20, description="All of them.")
-    relations: tuple[RelationInput, ...] = Field(default=(), max_length=MAX_RELATIONS, description="Made with it.")
+    relations: tuple[RelationInput, ...] = Field(
+        default=(), max_length=MAX_RELATIONS, description="Made with it."
+    )
     cites: tuple[Id, ...] | None = Field(
-        default=None, max_length=MAX_CITES, description="Ids of the facts, turns and records that it rests on, all."
+        default=None,
+        max_length=MAX_CITES,
+        description="Ids of the facts, turns and records that it rests on, all.",
     )
     expected_version: int | None = Field(
         default=None, ge=0, description="Change only this version; 0: only if there is none yet."
     )
-    created_at: Annotated[Moment | None, described_time("When it happened, of a new one; now when not given.")] = None
-    ref: str = Field(default="", max_length=200, description="Its id where it comes from: the same is one record.")
-    another: bool = Field(default=False, description="A new one, even if there is one of that kind and title.")
+    created_at: Annotated[
+        Moment | None, described_time("When it happened, of a new one; now when not given.")
+    ] = None
+    ref: str = Field(
+        default="",
+        max_length=200,
+        description="Its id where it comes from: the same is one record.",
+    )
+    another: bool = Field(
+        default=False, description="A new one, even if there is one of that kind and title."
+    )
 
     def given(self) -> RecordGiven:
         """Return the value that a save takes."""
@@ -92,9 +118,15 @@ class GetRecordsInput(Input):
 class ConditionInput(Input):
     """What a field must be."""
 
-    field: Word = Field(description="Of the kind, or title, summary, status, state, created_at, updated_at.")
-    op: Compare = Field(default="=", description="'contains': a part of a text, or an item of a list.")
-    value: JsonValue = Field(default=None, description="A list with 'in', true or false with 'is_null'.")
+    field: Word = Field(
+        description="Of the kind, or title, summary, status, state, created_at, updated_at."
+    )
+    op: Compare = Field(
+        default="=", description="'contains': a part of a text, or an item of a list."
+    )
+    value: JsonValue = Field(
+        default=None, description="A list with 'in', true or false with 'is_null'."
+    )
 
 
 class ListRecordsInput(Input):
@@ -107,14 +139,25 @@ class ListRecordsInput(Input):
         json_schema_extra=option("--kind"),
     )
     layers: tuple[Word, ...] = Field(
-        default=(), max_length=20, description="Of the packs, such as vision.", json_schema_extra=option("--layer")
+        default=(),
+        max_length=20,
+        description="Of the packs, such as vision.",
+        json_schema_extra=option("--layer"),
     )
-    status: tuple[Status, ...] = Field(default=(), max_length=4, description="Only with one of these; else with any.")
+    status: tuple[Status, ...] = Field(
+        default=(), max_length=4, description="Only with one of these; else with any."
+    )
     states: tuple[Word, ...] = Field(
-        default=(), max_length=50, description="Of life cycles, such as todo.", json_schema_extra=option("--state")
+        default=(),
+        max_length=50,
+        description="Of life cycles, such as todo.",
+        json_schema_extra=option("--state"),
     )
     tags: tuple[Tag, ...] = Field(
-        default=(), max_length=50, description="Only with one of these tags.", json_schema_extra=option("--tag")
+        default=(),
+        max_length=50,
+        description="Only with one of these tags.",
+        json_schema_extra=option("--tag"),
     )
     where: tuple[ConditionInput, ...] = Field(
         default=(),
@@ -126,12 +169,16 @@ class ListRecordsInput(Input):
     since: Annotated[Moment | None, described_time("Nothing that happened before.")] = None
     until: Annotated[Moment | None, described_time("Nothing that happened at or after.")] = None
     order: tuple[Word, ...] = Field(
-        default=(), max_length=5, description="Fields, '-' before one for the greatest first; then the oldest first."
+        default=(),
+        max_length=5,
+        description="Fields, '-' before one for the greatest first; then the oldest first.",
     )
     limit: int = Field(default=100, ge=1, le=MAX_LIST, description="Most records a page.")
     cursor: str = Field(default="", max_length=100, description="'next_cursor' of the page before.")
     fields: tuple[Word, ...] = Field(
-        default=(), max_length=100, description="Only these of each record, beside id, kind and title."
+        default=(),
+        max_length=100,
+        description="Only these of each record, beside id, kind and title.",
     )
     exclude_fields: tuple[Word, ...] = Field(
         default=(),
@@ -142,7 +189,9 @@ class ListRecordsInput(Input):
         default=False,
         description="With what each is supported by, serves and aligns with; a page by kind and horizon.",
     )
-    include_relationships: bool = Field(default=False, description="With what joins the records of the page.")
+    include_relationships: bool = Field(
+        default=False, description="With what joins the records of the page."
+    )
 
 
 class MoveRecordInput(Input):
@@ -163,11 +212,17 @@ class DeleteRecordsInput(ForgetInput):
 class RelateRecordsInput(Input):
     """A relation to make."""
 
-    source: Name = Field(description="Id or title of the record that it begins at.", json_schema_extra=argument())
+    source: Name = Field(
+        description="Id or title of the record that it begins at.", json_schema_extra=argument()
+    )
     type: Word = Field(description="Such as SERVES.", json_schema_extra=argument())
-    target: Name = Field(description="Id or title of what it leads to.", json_schema_extra=argument())
+    target: Name = Field(
+        description="Id or title of what it leads to.", json_schema_extra=argument()
+    )
     properties: Fields = Field(
-        default={}, description="What the pack gives it, such as weight.", json_schema_extra=json_text("--properties")
+        default={},
+        description="What the pack gives it, such as weight.",
+        json_schema_extra=json_text("--properties"),
     )
 
 
@@ -273,7 +328,11 @@ def chosen(view: RecordView, only: Collection[str], without: Collection[str]) ->
     """Return a record with some fields alone, or without some; the names may be a record's or its kind's."""
     own = view.fields or {}
     if "fields" not in only:
-        own = {name: value for name, value in own.items() if name not in without and (not only or name in only)}
+        own = {
+            name: value
+            for name, value in own.items()
+            if name not in without and (not only or name in only)
+        }
     gone: dict[str, Any] = {
         one.name: None
         for one in fields(RecordView)
@@ -302,13 +361,20 @@ def saved_views(found: SavedRecords) -> SavedViews:
 
 
 def saved(view: SavedViews) -> str:
-    lines = [f"{one.kind} {one.title} [{one.id}]: {one.change}, version {one.version}" for one in view.records]
-    return "\n".join([*lines, *(["Safe on disk; graph and indexes follow."] if view.state == "accepted" else [])])
+    lines = [
+        f"{one.kind} {one.title} [{one.id}]: {one.change}, version {one.version}"
+        for one in view.records
+    ]
+    return "\n".join(
+        [*lines, *(["Safe on disk; graph and indexes follow."] if view.state == "accepted" else [])]
+    )
 
 
 def _line(one: RecordView) -> str:
     state = "".join(f" ({word})" for word in (one.state, one.status) if word and word != "active")
-    return f"{one.kind} {one.title} [{one.id}]{state}" + (f": {first_line(one.summary, 200)}" if one.summary else "")
+    return f"{one.kind} {one.title} [{one.id}]{state}" + (
+        f": {first_line(one.summary, 200)}" if one.summary else ""
+    )
 
 
 def _below(one: RecordView) -> list[str]:
@@ -328,7 +394,9 @@ def _joins(relations: Sequence[Relation], titles: Mapping[str, str]) -> list[str
 
 def listed(view: RecordList) -> str:
     titles = {one.id: one.title for one in view.items}
-    lines = [line for one in view.items for line in (_line(one), *_below(one))] + _joins(view.relationships, titles)
+    lines = [line for one in view.items for line in (_line(one), *_below(one))] + _joins(
+        view.relationships, titles
+    )
     more = [f"More: --cursor {view.next_cursor}"] if view.next_cursor else []
     return "\n".join([f"{counted(view.stats.total_nodes, 'record')}.", *lines, *more])
 
@@ -337,9 +405,21 @@ def whole(view: RecordsWhole) -> str:
     """Return records with their fields, cites, relations and moves, one line each."""
     lines: list[str] = []
     for one in view.records:
-        told: dict[str, object] = {"status": one.status, "version": one.version, **(one.fields or {})}
+        told: dict[str, object] = {
+            "status": one.status,
+            "version": one.version,
+            **(one.fields or {}),
+        }
         told |= {"tags": ", ".join(one.tags)} if one.tags else {}
         lines += [_line(one), *(f"  {name}: {worded(value)}" for name, value in told.items())]
-        lines += [f"  cites {cite.kind} [{cite.id}]{' (forgotten)' if cite.gone else ''}" for cite in one.cites or ()]
+        lines += [
+            f"  cites {cite.kind} [{cite.id}]{' (forgotten)' if cite.gone else ''}"
+            for cite in one.cites or ()
+        ]
     lines += _joins(view.relationships, {one.id: one.title for one in view.records})
-    return "\n".join([*lines, *(f"{iso(m.at)} {m.before} -> {m.after} {m.actor} {m.why}" for m in view.transitions)])
+    return "\n".join(
+        [
+            *lines,
+            *(f"{iso(m.at)} {m.before} -> {m.after} {m.actor} {m.why}" for m in view.transitions),
+        ]
+    )

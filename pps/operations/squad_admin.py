@@ -25,7 +25,9 @@ from pps.squad.agents import introduce
 from pps.squad.desk import Desk, desk_of, rules_of
 from pps.squad.openclaw_files import Taken, take_in
 
-Binding = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*=[a-z][a-z0-9_]*$", max_length=100)]
+Binding = Annotated[
+    str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*=[a-z][a-z0-9_]*$", max_length=100)
+]
 
 
 class SquadInput(Input):
@@ -48,7 +50,10 @@ class SquadCreateInput(SquadInput):
         description="member=entity: an entity that there is becomes that member; may be repeated. The others are made.",
         json_schema_extra=option("--member"),
     )
-    store: Label = Field(default="", description="Of what is made: 'embedded' or 'neo4j'; the setting's if not given.")
+    store: Label = Field(
+        default="",
+        description="Of what is made: 'embedded' or 'neo4j'; the setting's if not given.",
+    )
 
 
 class MemberInput(SquadInput):
@@ -61,7 +66,9 @@ class SquadAddInput(MemberInput):
     """A member to add."""
 
     entity: Label = Field(
-        default="", description="An entity that there is; made if not given.", json_schema_extra=argument(default="")
+        default="",
+        description="An entity that there is; made if not given.",
+        json_schema_extra=argument(default=""),
     )
 
 
@@ -70,14 +77,18 @@ class SquadRemoveInput(MemberInput):
 
     keep: bool = Field(default=False, description="What it shared stays in the pool.")
     dry_run: bool = Field(
-        default=True, description="Only say what would be withdrawn.", json_schema_extra=option("--yes", inverts=True)
+        default=True,
+        description="Only say what would be withdrawn.",
+        json_schema_extra=option("--yes", inverts=True),
     )
 
 
 class SquadImportInput(MemberInput):
     """A folder to take in, and whose memory it goes into."""
 
-    path: LocalPath = Field(description="The folder, absolute.", json_schema_extra=argument(path=True))
+    path: LocalPath = Field(
+        description="The folder, absolute.", json_schema_extra=argument(path=True)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +130,9 @@ def _shown(one: SquadView) -> str:
     for member in one.members:
         token = f"\n    its token, shown this once: {member.token}" if member.token else ""
         lines.append(f"  {member.id}  {member.role}  {member.entity}{token}")
-    lines += [f"  {name}  is no member yet: `pps squad add {one.name} {name}`" for name in one.missing]
+    lines += [
+        f"  {name}  is no member yet: `pps squad add {one.name} {name}`" for name in one.missing
+    ]
     return "\n".join(lines)
 
 
@@ -133,12 +146,20 @@ def _left(one: Removed) -> str:
 def _view(squad: Squad, tokens: dict[str, str] | None = None) -> SquadView:
     rules = rules_of(squad)
     members = tuple(
-        MemberView(one.id, rules.members[one.id].title, one.role, one.entity.name, (tokens or {}).get(one.id))
+        MemberView(
+            one.id,
+            rules.members[one.id].title,
+            one.role,
+            one.entity.name,
+            (tokens or {}).get(one.id),
+        )
         for one in squad.members.values()
         if one.id in rules.members
     )
     missing = tuple(name for name in rules.members if name not in squad.members)
-    return SquadView(squad.name, squad.pool.name, rules.pool.gate, squad.created_at, members, missing)
+    return SquadView(
+        squad.name, squad.pool.name, rules.pool.gate, squad.created_at, members, missing
+    )
 
 
 @asynccontextmanager
@@ -171,7 +192,9 @@ async def squad_create(app: App, given: SquadCreateInput) -> SquadView:
     return _view(made.squad, dict(made.tokens))
 
 
-@REGISTRY.operation("Show a squad", _shown, READS, command="squad show", examples=("pps squad show team",))
+@REGISTRY.operation(
+    "Show a squad", _shown, READS, command="squad show", examples=("pps squad show team",)
+)
 async def squad_show(app: App, given: SquadInput) -> SquadView:
     """Returns a squad's pool and members."""
     return _view(await asyncio.to_thread(app.registry.squads.get, given.name))
@@ -190,7 +213,9 @@ async def squad_list(app: App, _: Nothing) -> tuple[SquadView, ...]:
     return tuple(map(_view, await asyncio.to_thread(app.registry.squads.list)))
 
 
-@REGISTRY.operation("Add a member", _shown, SETS, command="squad add", examples=("pps squad add team kublai ana",))
+@REGISTRY.operation(
+    "Add a member", _shown, SETS, command="squad add", examples=("pps squad add team kublai ana",)
+)
 async def squad_add(app: App, given: SquadAddInput) -> SquadView:
     """Makes an entity a member of a squad, or makes one for it. An entity is of one squad at most."""
     squad = await asyncio.to_thread(app.registry.squads.get, given.name)

@@ -48,7 +48,9 @@ class PoolInput(Input):
 
     types: Labels = Field(default=(), description="Only these, such as Belief.")
     limit: int = Field(default=50, ge=1, le=200, description="Most records.")
-    offset: int = Field(default=0, ge=0, le=1_000_000, description="How many of the latest are passed over.")
+    offset: int = Field(
+        default=0, ge=0, le=1_000_000, description="How many of the latest are passed over."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,10 @@ class Acknowledged:
 
 
 def _inbox(deliveries: Sequence[DeliveryView]) -> str:
-    return "\n".join(f"{one.seq} ({one.why}) {said(one.record)}" for one in deliveries) or "Nothing new."
+    return (
+        "\n".join(f"{one.seq} ({one.why}) {said(one.record)}" for one in deliveries)
+        or "Nothing new."
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +133,10 @@ async def squad_get(desk: Desk, given: GetInput) -> tuple[WholeRecord, ...]:
     It is noted that you saw what is of the pool.
     """
     found = await knowing.whole(desk, given.ids)
-    return tuple(WholeRecord(line_view(one.line), one.line.record.fields, one.cites, one.joined) for one in found)
+    return tuple(
+        WholeRecord(line_view(one.line), one.line.record.fields, one.cites, one.joined)
+        for one in found
+    )
 
 
 @SQUAD.operation("Look into the inbox", _inbox, READS, items="deliveries")
@@ -183,7 +191,11 @@ async def squad_pool(desk: Desk, given: PoolInput) -> PoolView:
     members: list[MemberView] = []
     for id_, rules in desk.rules.members.items():
         agent = graph.records.get(agent_id(desk.squad, id_))
-        beat = [str(agent.fields.get(name) or "") for name in ("activity", "last_active")] if agent else []
+        beat = (
+            [str(agent.fields.get(name) or "") for name in ("activity", "last_active")]
+            if agent
+            else []
+        )
         if id_ in desk.squad.members:
             members.append(MemberView(id_, rules.title or id_, rules.role, id_ in reviewers, *beat))
     counts = dict(Counter(one.kind for one in found))

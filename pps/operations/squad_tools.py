@@ -27,23 +27,37 @@ Share = Annotated[float, Field(ge=0, le=1)]
 class SquadRelation(Input):
     """A relation to another record."""
 
-    type: Label = Field(description="Such as VALIDATED, CHALLENGED or BASED_ON; the pack squad has them.")
+    type: Label = Field(
+        description="Such as VALIDATED, CHALLENGED or BASED_ON; the pack squad has them."
+    )
     target: Id = Field(description="Id of a record of yours or of the pool.")
-    properties: dict[str, JsonValue] = Field(default={}, max_length=20, description="Such as reason or changes.")
+    properties: dict[str, JsonValue] = Field(
+        default={}, max_length=20, description="Such as reason or changes."
+    )
 
 
 class StoreInput(Input):
     """Something to keep."""
 
-    content: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] = Field(description="What it says.")
+    content: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] = Field(
+        description="What it says."
+    )
     type: Label = Field(
         default="Experience",
         description="Experience, Belief, Reflection, or what you make: Research, Concept, Analysis, Insight, …",
     )
-    title: Annotated[str, StringConstraints(max_length=160)] = Field(default="", description="Its first words if none.")
-    confidence: Share | None = Field(default=None, description="How sure it is, 0 to 1; from .7 on it is shared.")
-    domain: Annotated[str, StringConstraints(max_length=100)] = Field(default="", description="Such as security.")
-    fields: dict[str, JsonValue] = Field(default={}, max_length=50, description="What else the type has, by name.")
+    title: Annotated[str, StringConstraints(max_length=160)] = Field(
+        default="", description="Its first words if none."
+    )
+    confidence: Share | None = Field(
+        default=None, description="How sure it is, 0 to 1; from .7 on it is shared."
+    )
+    domain: Annotated[str, StringConstraints(max_length=100)] = Field(
+        default="", description="Such as security."
+    )
+    fields: dict[str, JsonValue] = Field(
+        default={}, max_length=50, description="What else the type has, by name."
+    )
     cites: tuple[Id, ...] = Field(
         default=(),
         max_length=100,
@@ -52,15 +66,21 @@ class StoreInput(Input):
     relations: tuple[SquadRelation, ...] = Field(
         default=(), max_length=50, description="To your records or the pool's."
     )
-    supersedes: Id | None = Field(default=None, description="A belief of yours whose place it takes; that one stays.")
+    supersedes: Id | None = Field(
+        default=None, description="A belief of yours whose place it takes; that one stays."
+    )
     private: bool = Field(default=False, description="It never leaves your own memory.")
-    tags: tuple[Tag, ...] = Field(default=(), max_length=20, description="'web' for what was read outside.")
+    tags: tuple[Tag, ...] = Field(
+        default=(), max_length=20, description="'web' for what was read outside."
+    )
 
 
 class QueryInput(Input):
     """A question to your own memory and the pool."""
 
-    topic: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] = Field(description="What it is about.")
+    topic: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] = Field(
+        description="What it is about."
+    )
     min_confidence: Share = Field(default=0.0, description="Least confidence of what is returned.")
     include_shared: bool = Field(default=True, description="The pool's too.")
     types: Labels = Field(default=(), description="Only these, such as Belief.")
@@ -164,7 +184,16 @@ def known(record: Record, confidence: float | None = None) -> Known:
     sure = confidence if confidence is not None else confidence_of(record)
     domain = record.fields.get("domain")
     told = domain if isinstance(domain, str) else ""
-    return Known(record.id, record.kind, record.title, record.summary, sure, record.created_at, record.state, told)
+    return Known(
+        record.id,
+        record.kind,
+        record.title,
+        record.summary,
+        sure,
+        record.created_at,
+        record.state,
+        told,
+    )
 
 
 def line_view(one: knowing.Line) -> Known:
@@ -187,18 +216,28 @@ def line_view(one: knowing.Line) -> Known:
 def of_pool(record: Record, shared: Mapping[str, Shared]) -> Known:
     whose = shared.get(record.id)
     base = known(record, whose.confidence if whose else None)
-    return replace(base, shared_by=whose.member, shared_at=whose.at, trust=whose.trust) if whose else base
+    return (
+        replace(base, shared_by=whose.member, shared_at=whose.at, trust=whose.trust)
+        if whose
+        else base
+    )
 
 
 def _copy(one: sharing.SharedCopy) -> CopyView:
     of = one.shared
-    return CopyView(one.record.id, of.origin, of.state, of.confidence, one.roots, of.trust, one.told)
+    return CopyView(
+        one.record.id, of.origin, of.state, of.confidence, one.roots, of.trust, one.told
+    )
 
 
 def said(one: Known) -> str:
     whose = f"{one.shared_by} {one.shared_at:%Y-%m-%d}, " if one.shared_by else ""
     roots = f", {counted(one.roots, 'root')}" if one.roots is not None else ""
-    gone = f"; rests on {counted(len(one.withdrawn), 'record')} that was withdrawn" if one.withdrawn else ""
+    gone = (
+        f"; rests on {counted(len(one.withdrawn), 'record')} that was withdrawn"
+        if one.withdrawn
+        else ""
+    )
     return f"{one.id[:8]} {one.type} ({whose}confidence {one.confidence:.2f}{roots}{gone}) {one.title}: {one.content}"
 
 
@@ -209,27 +248,33 @@ def _answers(value: KnowledgeView) -> str:
 
 def _kept(value: KeptView) -> str:
     copy = f"\n{_copied(value.copy)}" if value.copy else ""
-    near = f"\nNearly the same: {', '.join(value.near)}; give 'supersedes' to take its place" if value.near else ""
+    near = (
+        f"\nNearly the same: {', '.join(value.near)}; give 'supersedes' to take its place"
+        if value.near
+        else ""
+    )
     return f"{value.type} kept: {value.title} (id {value.id}){copy}{near}"
 
 
 def _copied(value: CopyView) -> str:
     told = f"; told: {', '.join(value.told)}" if value.told else ""
     how = "Shared" if value.state == "shared" else "Waits for a reviewer"
-    return (
-        f"{how} as {value.id}: confidence {value.confidence:.2f}, {counted(value.roots, 'root')}, {value.trust}{told}"
-    )
+    return f"{how} as {value.id}: confidence {value.confidence:.2f}, {counted(value.roots, 'root')}, {value.trust}{told}"
 
 
 def _withdrawn(value: WithdrawnView) -> str:
     would = "would be" if value.dry_run else "is"
-    weaker = "".join(f"\n{id_} stays with confidence {one:.2f}" for id_, one in value.weaker.items())
+    weaker = "".join(
+        f"\n{id_} stays with confidence {one:.2f}" for id_, one in value.weaker.items()
+    )
     return f"{', '.join(value.withdrawn) or 'Nothing'} {would} withdrawn{weaker}"
 
 
 def _sheet(value: WorksheetView) -> str:
     parts = ("experiences", "related", "reflections", "beliefs")
-    lines = [f"{part}:\n" + ("\n".join(map(said, getattr(value, part))) or "none") for part in parts]
+    lines = [
+        f"{part}:\n" + ("\n".join(map(said, getattr(value, part))) or "none") for part in parts
+    ]
     return "\n\n".join((*lines, value.task, *map(_kept, value.kept)))
 
 
@@ -240,15 +285,21 @@ async def memory_store(desk: Desk, given: StoreInput) -> KeptView:
     With confidence .7 or more, and not private, it is shared with the squad at once (experiences never are); it may
     wait for a reviewer. Returns its id, its copy in the pool, and beliefs that say nearly the same.
     """
-    relations = tuple(RelationGiven(one.type, one.target, one.properties) for one in given.relations)
+    relations = tuple(
+        RelationGiven(one.type, one.target, one.properties) for one in given.relations
+    )
     own = options(given, "type", "relations", "supersedes")
-    knowledge = knowing.Knowledge(**own, kind=given.type, relations=relations, supersedes=given.supersedes or "")
+    knowledge = knowing.Knowledge(
+        **own, kind=given.type, relations=relations, supersedes=given.supersedes or ""
+    )
     return _kept_view(await knowing.store(desk, knowledge))
 
 
 def _kept_view(kept: knowing.Kept) -> KeptView:
     one = kept.record
-    return KeptView(one.id, one.kind, one.title, one.version, _copy(kept.copy) if kept.copy else None, kept.near)
+    return KeptView(
+        one.id, one.kind, one.title, one.version, _copy(kept.copy) if kept.copy else None, kept.near
+    )
 
 
 @SQUAD.operation("Ask what is known", _answers, SETS)

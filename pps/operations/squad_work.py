@@ -12,7 +12,13 @@ from pydantic import Field, StringConstraints
 from pps.core.record_values import Record
 from pps.core.values import JSON
 from pps.operations.inputs import Id, Input, Label, Labels, Nothing
-from pps.operations.record_asks import RecordAnswer, RecordAskInput, answer_words, listed, ranking_words
+from pps.operations.record_asks import (
+    RecordAnswer,
+    RecordAskInput,
+    answer_words,
+    listed,
+    ranking_words,
+)
 from pps.operations.squad_tools import Known, Share, known
 from pps.operations.table import ADDS, READS, SETS, SQUAD
 from pps.records.ranks import Ranking, RankRequest
@@ -30,12 +36,18 @@ class TaskInput(Input):
     """A task to give."""
 
     to: Label = Field(description="Which member: its id or alias.")
-    title: Annotated[str, StringConstraints(min_length=1, max_length=160)] = Field(description="What is to be done.")
-    description: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] = Field(description="In full.")
+    title: Annotated[str, StringConstraints(min_length=1, max_length=160)] = Field(
+        description="What is to be done."
+    )
+    description: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] = Field(
+        description="In full."
+    )
     type: Literal["research", "writing", "application", "orchestration", "analysis", "ops"] = Field(
         description="What kind of work."
     )
-    priority: Literal["critical", "high", "normal", "low"] = Field(default="normal", description="How much it matters.")
+    priority: Literal["critical", "high", "normal", "low"] = Field(
+        default="normal", description="How much it matters."
+    )
 
 
 class TaskIdInput(Input):
@@ -70,14 +82,18 @@ class SquadRankInput(Input):
         description="'pagerank' for what much leads to, 'betweenness' for what joins the rest, 'communities'."
     )
     types: Labels = Field(default=(), description="Only these, such as Concept.")
-    limit: int = Field(default=20, ge=1, le=200, description="Most records; most communities, and members of each.")
+    limit: int = Field(
+        default=20, ge=1, le=200, description="Most records; most communities, and members of each."
+    )
 
 
 class ReviewInput(Input):
     """A decision."""
 
     id: Id = Field(description="As proposal_pending gives it.")
-    decision: working.Decision = Field(description="'needs_revision' gives it back to who proposed it.")
+    decision: working.Decision = Field(
+        description="'needs_revision' gives it back to who proposed it."
+    )
     notes: Note = Field(default="", description="Why.")
     conditions: tuple[Annotated[str, StringConstraints(max_length=500)], ...] = Field(
         default=(), max_length=20, description="What must hold."
@@ -153,26 +169,40 @@ def _state(one: ProposalView) -> str:
 def _pending(pending: Sequence[PendingView]) -> str:
     lines: list[str] = []
     for one in pending:
-        head = f"{one.record.id} {one.record.type} of {one.proposer}, since {one.since:%Y-%m-%d %H:%M}"
+        head = (
+            f"{one.record.id} {one.record.type} of {one.proposer}, since {one.since:%Y-%m-%d %H:%M}"
+        )
         lines.append(f"{head}: {one.record.title}: {one.record.content}")
-        lines += [f"  in place of: {one.stands}", f"  proposed: {one.proposed}"] if one.stands else []
+        lines += (
+            [f"  in place of: {one.stands}", f"  proposed: {one.proposed}"] if one.stands else []
+        )
         lines += [f"  rests on {back.type} {back.title}: {back.content}" for back in one.backing]
     return "\n".join(lines) or "Nothing waits."
 
 
 def _beat(value: HeartbeatView) -> str:
-    lines = [f"{one.priority:.1f} {one.what}: {one.text}{f' (id {one.id})' if one.id else ''}" for one in value.items]
+    lines = [
+        f"{one.priority:.1f} {one.what}: {one.text}{f' (id {one.id})' if one.id else ''}"
+        for one in value.items
+    ]
     for one in value.health:
         rate = "none ended" if one.success_rate is None else f"{one.success_rate:.0%} succeeded"
         lines.append(f"{one.type}: {one.total} tasks this week, {rate}")
-    return "\n".join([*lines, *([f"Your minimum: {value.minimum}"] if value.minimum else [])]) or "Nothing to look at."
+    return (
+        "\n".join([*lines, *([f"Your minimum: {value.minimum}"] if value.minimum else [])])
+        or "Nothing to look at."
+    )
 
 
 @SQUAD.operation("Give a task", _told, ADDS)
 async def squad_task_give(desk: Desk, given: TaskInput) -> TaskView:
     """Use it to give a member of your squad something to do; it finds it in its inbox at once."""
     fields = {"type": given.type, "priority": given.priority}
-    return _task(await working.give(desk, given.to, RecordGiven("Task", given.title, given.description, fields=fields)))
+    return _task(
+        await working.give(
+            desk, given.to, RecordGiven("Task", given.title, given.description, fields=fields)
+        )
+    )
 
 
 @SQUAD.operation("Take a task", _told, SETS)
@@ -221,7 +251,9 @@ async def proposal_review(desk: Desk, given: ReviewInput) -> ProposalView:
 
     Who proposed it is told; what is approved is told to whom it concerns. Who, when and why is kept.
     """
-    return _proposal(await working.review(desk, given.id, given.decision, given.notes, given.conditions))
+    return _proposal(
+        await working.review(desk, given.id, given.decision, given.notes, given.conditions)
+    )
 
 
 @SQUAD.operation("What to look at now", _beat, SETS)
@@ -251,4 +283,6 @@ async def squad_ask(desk: Desk, given: RecordAskInput) -> RecordAnswer:
 @SQUAD.operation("Rank what is shared", ranking_words, READS)
 async def squad_rank(desk: Desk, given: SquadRankInput) -> Ranking:
     """Use it to see which records of the pool matter most, join the others, or belong together, by their relations."""
-    return await knowing.ranked(desk, RankRequest(given.algorithm, kinds=given.types, limit=given.limit))
+    return await knowing.ranked(
+        desk, RankRequest(given.algorithm, kinds=given.types, limit=given.limit)
+    )

@@ -95,9 +95,15 @@ class Operation(Generic[Subject, In, Out]):
         A null for an argument that may be left out counts as left out: calling models send it.
         """
         known = self.input.model_fields
-        named = {name: value for name, value in arguments.items() if value is not None or name not in known}
+        named = {
+            name: value
+            for name, value in arguments.items()
+            if value is not None or name not in known
+        }
         try:
-            return self.input.model_validate_json(json.dumps({k: _without_nulls(v) for k, v in named.items()}))
+            return self.input.model_validate_json(
+                json.dumps({k: _without_nulls(v) for k, v in named.items()})
+            )
         except RecursionError:
             raise InvalidRequest("arguments", "are nested too deeply") from None
         except ValidationError as error:
@@ -114,7 +120,9 @@ class Operation(Generic[Subject, In, Out]):
     def shown(self, value: Out) -> Answer:
         """Return an output as data, without the fields that do not apply, and as text."""
         data = _adapter(self.output).dump_python(value, mode="json", exclude_none=True)
-        return Answer({self.items: data} if self.items else cast("dict[str, JSON]", data), self.words(value))
+        return Answer(
+            {self.items: data} if self.items else cast("dict[str, JSON]", data), self.words(value)
+        )
 
     def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         """Return the JSON schema of the arguments, without what only a command line reads."""
@@ -126,7 +134,12 @@ class Operation(Generic[Subject, In, Out]):
         if not self.items:
             return schema
         defs = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
-        return {"type": "object", "properties": {self.items: schema}, "required": [self.items], **defs}
+        return {
+            "type": "object",
+            "properties": {self.items: schema},
+            "required": [self.items],
+            **defs,
+        }
 
 
 AnyOperation: TypeAlias = Operation[Any, Any, Any]
@@ -139,7 +152,7 @@ class Toolset:
     audience: Audience
     name: str
 
-    def operation(  # noqa: PLR0913 - a row of the table has so many columns
+    def operation(
         self,
         title: str,
         words: Callable[[Any], str],
@@ -180,8 +193,16 @@ class Toolset:
         return made
 
 
-CORE, ANCHORS, RECORDS = Toolset("entity", "core"), Toolset("entity", "anchors"), Toolset("entity", "records")
-UPKEEP, PERSPECTIVES, SQUAD = Toolset("entity", "upkeep"), Toolset("entity", "perspectives"), Toolset("member", "squad")
+CORE, ANCHORS, RECORDS = (
+    Toolset("entity", "core"),
+    Toolset("entity", "anchors"),
+    Toolset("entity", "records"),
+)
+UPKEEP, PERSPECTIVES, SQUAD = (
+    Toolset("entity", "upkeep"),
+    Toolset("entity", "perspectives"),
+    Toolset("member", "squad"),
+)
 TOOLSETS = tuple(one.name for one in (CORE, ANCHORS, RECORDS, UPKEEP, PERSPECTIVES, SQUAD))
 """Those of an entity; a client gets ``core`` unless it asks for others."""
 PROJECTS, TASKS = Toolset("router", "projects"), Toolset("runner", "tasks")
@@ -192,7 +213,10 @@ MAINTENANCE, PACKS = Toolset("owner", "maintenance"), Toolset("owner", "packs")
 def defined_in(*modules: ModuleType) -> tuple[AnyOperation, ...]:
     """Return the operations that modules define, in the order in which they stand there."""
     return tuple(
-        cast("AnyOperation", one) for module in modules for one in vars(module).values() if isinstance(one, Operation)
+        cast("AnyOperation", one)
+        for module in modules
+        for one in vars(module).values()
+        if isinstance(one, Operation)
     )
 
 
@@ -210,9 +234,17 @@ def plain(schema: Any, *, nulls: bool = False) -> Any:
     for key, value in cast("dict[str, Any]", schema).items():
         if key in ("properties", "$defs"):
             found[key] = {name: inner(one) for name, one in value.items()}
-        elif key == "anyOf" and not nulls and len(kept := [one for one in value if one != {"type": "null"}]) == 1:
+        elif (
+            key == "anyOf"
+            and not nulls
+            and len(kept := [one for one in value if one != {"type": "null"}]) == 1
+        ):
             found = {**inner(kept[0]), **found}
-        elif key != "cli" and not (key == "title" and isinstance(value, str)) and (key, value) != ("default", None):
+        elif (
+            key != "cli"
+            and not (key == "title" and isinstance(value, str))
+            and (key, value) != ("default", None)
+        ):
             found[key] = value if key in ("default", "enum", "const") else inner(value)
     return found
 
@@ -243,7 +275,9 @@ def _without_nulls(value: JSON) -> JSON:
 def _refusal(error: ValidationError, model: type[Input]) -> InvalidRequest:
     found = problems(error, model)
     said = [
-        "unknown argument" + (f", did you mean '{one.near}'?" if one.near else "") if one.unknown else one.text
+        "unknown argument" + (f", did you mean '{one.near}'?" if one.near else "")
+        if one.unknown
+        else one.text
         for one in found
     ]
     rest = "; ".join(f"{one.path}: {text}" for one, text in zip(found[1:4], said[1:4], strict=True))

@@ -80,7 +80,11 @@ async def append(memory: Memory, given: inputs.AppendInput) -> EventReceipt:
 
 
 @RECORDS.operation(
-    "What a text was before", words.history, READS, command="history", examples=("pps history ana 1b4e28ba --whole",)
+    "What a text was before",
+    words.history,
+    READS,
+    command="history",
+    examples=("pps history ana 1b4e28ba --whole",),
 )
 async def history(memory: Memory, given: inputs.HistoryInput) -> outputs.HistoryView:
     """Use it to see how a record or a turn changed. Returns its versions, newest first: when, by whom, and a diff."""
@@ -91,7 +95,11 @@ async def history(memory: Memory, given: inputs.HistoryInput) -> outputs.History
 
 
 @RECORDS.operation(
-    "Nodes that may be one thing", words.duplicates, READS, command="merges list", examples=("pps merges list ana",)
+    "Nodes that may be one thing",
+    words.duplicates,
+    READS,
+    command="merges list",
+    examples=("pps merges list ana",),
 )
 async def find_duplicates(memory: Memory, given: inputs.FindDuplicatesInput) -> outputs.Duplicates:
     """Use it to find nodes that may be one thing.
@@ -99,7 +107,9 @@ async def find_duplicates(memory: Memory, given: inputs.FindDuplicatesInput) -> 
     Returns pairs with the same name, or with a name that is an alias of the other, and the merges done so far.
     """
     merging, limit = memory.records.merging, given.limit
-    return outputs.Duplicates(tuple(await merging.duplicates(limit=limit)), tuple(await merging.merges(limit=limit)))
+    return outputs.Duplicates(
+        tuple(await merging.duplicates(limit=limit)), tuple(await merging.merges(limit=limit))
+    )
 
 
 @RECORDS.operation(

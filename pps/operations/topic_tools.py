@@ -22,7 +22,15 @@ from pps.topics import calibration
 from pps.topics.calibration import PerspectiveStates
 from pps.topics.divergence import Divergence, divergence
 from pps.topics.portfolio import Portfolio, Stability
-from pps.topics.proposals import Dream, DreamRequest, Pair, Proposals, Strategy, consolidation, dream
+from pps.topics.proposals import (
+    Dream,
+    DreamRequest,
+    Pair,
+    Proposals,
+    Strategy,
+    consolidation,
+    dream,
+)
 
 _BAR = 24
 
@@ -45,9 +53,14 @@ class StabilityInput(Input):
 class DetectInput(Input):
     """How thoroughly."""
 
-    force: bool = Field(default=False, description="Also where nothing came since topics were looked for last.")
+    force: bool = Field(
+        default=False, description="Also where nothing came since topics were looked for last."
+    )
     max_memories: int = Field(
-        default=10_000, ge=3, le=100_000, description="Most memories, the newest and most important."
+        default=10_000,
+        ge=3,
+        le=100_000,
+        description="Most memories, the newest and most important.",
     )
 
 
@@ -72,7 +85,9 @@ def portfolio_words(view: Portfolio) -> str:
     lines: list[str] = []
     for one in view.topics:
         bar = "█" * max(1, round(_BAR * one.size / most))
-        lines.append(f"{one.name:<{widest}}  {bar:<{_BAR}} {one.size:>4}  {one.confidence:4.2f}  {one.phase}")
+        lines.append(
+            f"{one.name:<{widest}}  {bar:<{_BAR}} {one.size:>4}  {one.confidence:4.2f}  {one.phase}"
+        )
         lines += [f"  {', '.join(one.terms)}"] if one.terms else []
         lines += [f"  {short_id(member)}" for member in one.members]
     return "\n".join([*lines, _sums(view.churn, view.entropy, consolidate=view.consolidate)])
@@ -88,7 +103,11 @@ def stability_words(view: Stability) -> str:
 def _sums(churn: float | None, entropy: float | None, *, consolidate: bool) -> str:
     changed = "unknown" if churn is None else f"{churn:.2f}"
     spread = "unknown" if entropy is None else f"{entropy:.2f}"
-    hint = " Much is new and scattered: trigger_consolidation proposes what to merge." if consolidate else ""
+    hint = (
+        " Much is new and scattered: trigger_consolidation proposes what to merge."
+        if consolidate
+        else ""
+    )
     return f"Churn {changed}, entropy {spread}.{hint}"
 
 
@@ -107,7 +126,9 @@ async def get_topic_portfolio(memory: Memory, given: PortfolioInput) -> Portfoli
     found = await memory.topics.portfolio()
     if given.format == "verbose":
         return found
-    bare = {"members": ()} if given.format == "standard" else {"members": (), "terms": (), "named": ()}
+    bare = (
+        {"members": ()} if given.format == "standard" else {"members": (), "terms": (), "named": ()}
+    )
     return replace(found, topics=tuple(replace(one, **bare) for one in found.topics))
 
 
@@ -118,7 +139,11 @@ async def get_topic_stability(memory: Memory, given: StabilityInput) -> Stabilit
 
 
 @PERSPECTIVES.operation(
-    "Look for topics", portfolio_words, SETS, command="detect", examples=("pps detect ana", "pps detect ana --force")
+    "Look for topics",
+    portfolio_words,
+    SETS,
+    command="detect",
+    examples=("pps detect ana", "pps detect ana --force"),
 )
 async def detect_topics(memory: Memory, given: DetectInput, progress: Progress | None) -> Portfolio:
     """Use it to look for topics anew; sessions' ends do so by themselves. Returns what get_topic_portfolio returns."""
@@ -127,7 +152,10 @@ async def detect_topics(memory: Memory, given: DetectInput, progress: Progress |
 
 
 @PERSPECTIVES.operation(
-    "Merge nodes into one", lambda merges: "\n".join(map(words.plan, merges)), ERASES, items="merges"
+    "Merge nodes into one",
+    lambda merges: "\n".join(map(words.plan, merges)),
+    ERASES,
+    items="merges",
 )
 async def merge_concepts(memory: Memory, given: MergeConceptsInput) -> tuple[MergePlan, ...]:
     """Use it when 2 to 10 nodes are one thing: the one of the name that stays gets the others' facts and mentions.
@@ -136,13 +164,19 @@ async def merge_concepts(memory: Memory, given: MergeConceptsInput) -> tuple[Mer
     merge back, the last one first.
     """
     nodes = {one.uuid: one for one in await memory.get(given.source_ids)}
-    named = [id_ for id_, one in nodes.items() if getattr(one, "name", "").casefold() == given.target_name.casefold()]
+    named = [
+        id_
+        for id_, one in nodes.items()
+        if getattr(one, "name", "").casefold() == given.target_name.casefold()
+    ]
     if len(nodes) < 2:
         raise InvalidRequest("source_ids", "must name at least two nodes")
     if not named:
         raise InvalidRequest("target_name", "must be the name of one of the nodes")
     merging, others = memory.records.merging, [id_ for id_ in nodes if id_ != named[0]]
-    plans = [await merging.merge(named[0], one, dry_run=True) for one in others]  # all can, before one is done
+    plans = [
+        await merging.merge(named[0], one, dry_run=True) for one in others
+    ]  # all can, before one is done
     if not given.dry_run:
         plans = [await merging.merge(named[0], one, dry_run=False) for one in others]
     return tuple(plans)
@@ -151,8 +185,12 @@ async def merge_concepts(memory: Memory, given: MergeConceptsInput) -> tuple[Mer
 class AlertsInput(Input):
     """How far back, and of which session."""
 
-    lookback_hours: int = Field(default=2, ge=1, le=48, description="Turns of so many hours are compared.")
-    session: Label = Field(default="", description="Id of the conversation; that of the newest turn if not given.")
+    lookback_hours: int = Field(
+        default=2, ge=1, le=48, description="Turns of so many hours are compared."
+    )
+    session: Label = Field(
+        default="", description="Id of the conversation; that of the newest turn if not given."
+    )
 
 
 class ConsolidationInput(Input):
@@ -164,13 +202,17 @@ class ConsolidationInput(Input):
         "one topic.",
     )
     min_similarity: float = Field(default=0.925, ge=0, le=1, description="Least cosine.")
-    max_memories: int = Field(default=100, ge=2, le=2_000, description="Most memories, the most important.")
+    max_memories: int = Field(
+        default=100, ge=2, le=2_000, description="Most memories, the most important."
+    )
 
 
 class DreamInput(Input):
     """Which halves, and how long."""
 
-    dry_run: bool = Field(default=False, description="True only says how many memories it would go over.")
+    dry_run: bool = Field(
+        default=False, description="True only says how many memories it would go over."
+    )
     skip_nrem: bool = Field(default=False, description="Without the replay of what is most alike.")
     skip_rem: bool = Field(default=False, description="Without the walks that propose links.")
     max_duration_secs: int = Field(default=300, ge=10, le=600, description="Seconds at most.")
@@ -179,13 +221,20 @@ class DreamInput(Input):
 def divergence_words(view: Divergence) -> str:
     if not view.alerts:
         return f"No divergence: compared with {counted(view.turns, 'turn')} in {counted(view.spaces, 'space')}."
-    lines = [f"{one.severity}: {one.space} {one.similarity:.2f} < {one.threshold:.2f}" for one in view.alerts]
-    return "\n".join([f"The session's newest turn left its subject: {view.alerts[0].summary}", *lines])
+    lines = [
+        f"{one.severity}: {one.space} {one.similarity:.2f} < {one.threshold:.2f}"
+        for one in view.alerts
+    ]
+    return "\n".join(
+        [f"The session's newest turn left its subject: {view.alerts[0].summary}", *lines]
+    )
 
 
 def proposals_words(view: Proposals) -> str:
     more = ["More: ask for a higher min_similarity."] if view.more else []
-    lines = [_pair(one) for one in view.pairs] or [f"Nothing alike among {counted(view.memories, 'memory')}."]
+    lines = [_pair(one) for one in view.pairs] or [
+        f"Nothing alike among {counted(view.memories, 'memory')}."
+    ]
     return "\n".join([*lines, *more])
 
 
@@ -217,7 +266,9 @@ async def trigger_consolidation(memory: Memory, given: ConsolidationInput) -> Pr
     What you then do is yours: 'forget_concept' for one that is repeated, 'merge_concepts' for nodes.
     """
     topics = await memory.topics.portfolio() if given.strategy == "semantic" else Portfolio(())
-    return await consolidation(memory.topics.sources, topics, given.strategy, given.min_similarity, given.max_memories)
+    return await consolidation(
+        memory.topics.sources, topics, given.strategy, given.min_similarity, given.max_memories
+    )
 
 
 @PERSPECTIVES.operation("Dream", dream_words, READS)
@@ -227,7 +278,9 @@ async def trigger_dream(memory: Memory, given: DreamInput, progress: Progress | 
     Returns links to think about, between memories that are alike in another way than meaning; nothing is changed.
     """
     if given.skip_nrem and given.skip_rem:
-        raise InvalidRequest("skip_rem", "must be false where skip_nrem is true: there would be nothing to do")
+        raise InvalidRequest(
+            "skip_rem", "must be false where skip_nrem is true: there would be nothing to do"
+        )
     request = DreamRequest(given.dry_run, given.skip_nrem, given.skip_rem, given.max_duration_secs)
     return await dream(memory.topics.sources, request, progress)
 
@@ -236,9 +289,12 @@ class InjectInput(Input):
     """What is being talked about, and how much room there is."""
 
     query: Question = Field(description="The last message or two as they are.")
-    max_tokens: int = Field(default=1_200, ge=100, le=100_000, description="Most tokens of the text; never exceeded.")
+    max_tokens: int = Field(
+        default=1_200, ge=100, le=100_000, description="Most tokens of the text; never exceeded."
+    )
     session: Label | None = Field(
-        default=None, description="Id of this conversation: what it was shown is not shown again; whether it digresses."
+        default=None,
+        description="Id of this conversation: what it was shown is not shown again; whether it digresses.",
     )
     explore: bool = Field(
         default=False,
@@ -253,14 +309,19 @@ async def inject_context(memory: Memory, given: InjectInput) -> PackView:
     Returns the same pack, the most relevant first, with alerts where the session has left its subject, and how far each
     line's source is trusted (person, agent, outside); nothing where nothing is relevant.
     """
-    pack = await memory.sessions.inject(given.query, given.max_tokens, given.session, explore=given.explore)
+    pack = await memory.sessions.inject(
+        given.query, given.max_tokens, given.session, explore=given.explore
+    )
     return pack_view(pack)
 
 
 class CalibrateInput(Input):
     """Whether to measure, or to go back."""
 
-    reset: bool = Field(default=False, description="True forgets what was measured: the shipped thresholds hold again.")
+    reset: bool = Field(
+        default=False,
+        description="True forgets what was measured: the shipped thresholds hold again.",
+    )
 
 
 def states_words(view: PerspectiveStates) -> str:
@@ -274,12 +335,18 @@ def states_words(view: PerspectiveStates) -> str:
         limits += "" if one.measured is None else f" ({one.measured})"
         waiting = f"  {counted(one.waiting, 'feature')} to be made again" if one.waiting else ""
         weights = f"{one.category_weight:.1f} {one.topic_weight:.1f}"
-        lines.append(f"{one.id:<3} {one.name:<9} {one.category:<10} {weights}  {one.finds}{limits}{waiting}")
+        lines.append(
+            f"{one.id:<3} {one.name:<9} {one.category:<10} {weights}  {one.finds}{limits}{waiting}"
+        )
     return "\n".join(lines)
 
 
 @PERSPECTIVES.operation(
-    "Perspectives of a memory", states_words, READS, command="perspectives", examples=("pps perspectives ana",)
+    "Perspectives of a memory",
+    states_words,
+    READS,
+    command="perspectives",
+    examples=("pps perspectives ana",),
 )
 async def get_perspectives(memory: Memory, _: Nothing) -> PerspectiveStates:
     """Use it to see the thirteen perspectives: what each finds, its category, weights and thresholds of similarity.
@@ -296,7 +363,9 @@ async def get_perspectives(memory: Memory, _: Nothing) -> PerspectiveStates:
     command="calibrate",
     examples=("pps calibrate ana", "pps calibrate ana --reset"),
 )
-async def calibrate_perspectives(memory: Memory, given: CalibrateInput, progress: Progress | None) -> PerspectiveStates:
+async def calibrate_perspectives(
+    memory: Memory, given: CalibrateInput, progress: Progress | None
+) -> PerspectiveStates:
     """Use it once a memory with another embedding model has some hundred turns: it measures what similarities mean.
 
     Reads the newest 1,000 turns; the thresholds are kept with this memory alone. Returns what get_perspectives returns.

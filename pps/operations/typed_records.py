@@ -40,7 +40,11 @@ async def record_save(memory: Memory, given: shapes.SaveRecordsInput) -> shapes.
 
 
 @RECORDS.operation(
-    "Read records whole", shapes.whole, READS, command="records get", examples=("pps records get ana 1b4e28ba",)
+    "Read records whole",
+    shapes.whole,
+    READS,
+    command="records get",
+    examples=("pps records get ana 1b4e28ba",),
 )
 async def record_get(memory: Memory, given: shapes.GetRecordsInput) -> shapes.RecordsWhole:
     """Use it to read records in full: fields, what they cite, their relations, and the moves of their life cycles."""
@@ -95,14 +99,22 @@ async def record_list(memory: Memory, given: shapes.ListRecordsInput) -> shapes.
     return found
 
 
-async def _page(memory: Memory, given: shapes.ListRecordsInput, query: RecordQuery) -> shapes.RecordList:
+async def _page(
+    memory: Memory, given: shapes.ListRecordsInput, query: RecordQuery
+) -> shapes.RecordList:
     page = await memory.records.list(query)
     only, without = set(map(snake, given.fields)), set(map(snake, given.exclude_fields))
     views = [shapes.record_view(one) for one in page.records]
     if given.include_hierarchy:
-        views = _by_horizon(memory.kinds, views, parents_of(await memory.records.graph(), [one.id for one in views]))
+        views = _by_horizon(
+            memory.kinds, views, parents_of(await memory.records.graph(), [one.id for one in views])
+        )
     items = tuple(shapes.chosen(one, only, _hidden(memory.kinds, one, without)) for one in views)
-    relations = await memory.records.relations([one.id for one in items]) if given.include_relationships else ()
+    relations = (
+        await memory.records.relations([one.id for one in items])
+        if given.include_relationships
+        else ()
+    )
     joins = tuple(relations)
     said = json.dumps([asdict(one) for one in (*items, *joins)], ensure_ascii=False, default=str)
     stats = shapes.ListStats(page.total, page.by_kind, count_tokens(said), counter_name())
@@ -118,9 +130,14 @@ def _by_horizon(
     def place(one: shapes.RecordView) -> tuple[int, int]:
         spec = kinds.by_name[one.kind].fields.get("horizon") if one.kind in kinds else None
         horizon = (one.fields or {}).get("horizon")
-        return places.get(one.kind, len(places)), spec.enum.index(horizon) if spec and horizon in spec.enum else 99
+        return places.get(one.kind, len(places)), spec.enum.index(
+            horizon
+        ) if spec and horizon in spec.enum else 99
 
-    return [replace(one, parents=tuple(parents.get(one.id, ())) or None) for one in sorted(views, key=place)]
+    return [
+        replace(one, parents=tuple(parents.get(one.id, ())) or None)
+        for one in sorted(views, key=place)
+    ]
 
 
 def _hidden(kinds: Kinds, one: shapes.RecordView, without: Collection[str]) -> set[str]:
@@ -147,12 +164,18 @@ async def record_move(memory: Memory, given: shapes.MoveRecordInput) -> shapes.S
 
     Who moved it, when and why is kept. Some moves only another than the record's author may do.
     """
-    moved = await memory.records.move(given.id, given.to, expected=given.expected, why=given.why, timeout_s=WAIT_S)
+    moved = await memory.records.move(
+        given.id, given.to, expected=given.expected, why=given.why, timeout_s=WAIT_S
+    )
     return shapes.saved_views(moved)
 
 
 @RECORDS.operation(
-    "Delete records", words.gone, ERASES, command="records delete", examples=("pps records delete ana 1b4e28ba --yes",)
+    "Delete records",
+    words.gone,
+    ERASES,
+    command="records delete",
+    examples=("pps records delete ana 1b4e28ba --yes",),
 )
 async def record_delete(memory: Memory, given: shapes.DeleteRecordsInput) -> Forgotten:
     """Use it only to erase records that must not be kept, with their versions and relations; it cannot be undone.
@@ -179,7 +202,9 @@ async def record_relate(memory: Memory, given: shapes.RelateRecordsInput) -> sha
     try:
         ids, created = await memory.records.join([Join(given.source, relation)])
     except InvalidRequest as error:  # of many it says which; here there is one
-        raise InvalidRequest(error.field.removeprefix("relations[0]."), error.message.partition(": ")[2]) from None
+        raise InvalidRequest(
+            error.field.removeprefix("relations[0]."), error.message.partition(": ")[2]
+        ) from None
     return shapes.Joined(tuple(ids), created)
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
-from pps.core.reports import CostReport, Extracted, Health, IngestionStats, Injected, JobReport, Stats
+from pps.core.reports import (
+    CostReport,
+    Extracted,
+    Health,
+    IngestionStats,
+    Injected,
+    JobReport,
+    Stats,
+)
 from pps.ingest.indexer import Progress
 from pps.memory import Memory
 from pps.operations import inputs, words
@@ -12,7 +20,9 @@ from pps.operations.outputs import LastProof
 from pps.operations.table import READS, SETS, UPKEEP
 
 
-@UPKEEP.operation("How much is known", words.stats, READS, command="stats", examples=("pps stats ana",))
+@UPKEEP.operation(
+    "How much is known", words.stats, READS, command="stats", examples=("pps stats ana",)
+)
 async def stats(memory: Memory, _: inputs.Nothing) -> Stats:
     """Returns how many turns, nodes, facts and anchors there are, since when, and what is still being taken in."""
     return await memory.stats()
@@ -31,7 +41,9 @@ async def health(memory: Memory, _: inputs.Nothing) -> Health:
     command="extract",
     examples=("pps extract ana --dry-run", "pps extract ana --since 2026-11-01"),
 )
-async def extract(memory: Memory, given: inputs.ExtractInput, progress: Progress | None) -> Extracted:
+async def extract(
+    memory: Memory, given: inputs.ExtractInput, progress: Progress | None
+) -> Extracted:
     """Use it to have the owner's own command read the turns that nothing has read for facts.
 
     It spends the owner's tokens: ask first. By default it only returns how many turns there are and what they take.
@@ -39,7 +51,13 @@ async def extract(memory: Memory, given: inputs.ExtractInput, progress: Progress
     return await memory.jobs.extract(given.since, dry_run=given.dry_run, progress=progress)
 
 
-@UPKEEP.operation("What became of a turn", words.job, READS, command="jobs show", examples=("pps jobs show ana 17",))
+@UPKEEP.operation(
+    "What became of a turn",
+    words.job,
+    READS,
+    command="jobs show",
+    examples=("pps jobs show ana 17",),
+)
 async def job_status(memory: Memory, given: inputs.JobStatusInput) -> JobReport:
     """Use it to ask whether a text that 'remember' accepted is in graph and indexes by now.
 
@@ -55,7 +73,11 @@ async def ingestion_stats(memory: Memory, _: inputs.Nothing) -> IngestionStats:
 
 
 @UPKEEP.operation(
-    "What language models took", words.costs, READS, command="costs", examples=("pps costs ana --days 7",)
+    "What language models took",
+    words.costs,
+    READS,
+    command="costs",
+    examples=("pps costs ana --days 7",),
 )
 async def costs(memory: Memory, given: inputs.CostsInput) -> CostReport:
     """Returns tokens, requests and dollars that reading by a language model took, by day and model.
@@ -66,7 +88,11 @@ async def costs(memory: Memory, given: inputs.CostsInput) -> CostReport:
 
 
 @UPKEEP.operation(
-    "How much was injected", words.injected, READS, command="injected", examples=("pps injected ana --days 30",)
+    "How much was injected",
+    words.injected,
+    READS,
+    command="injected",
+    examples=("pps injected ana --days 30",),
 )
 async def injected(memory: Memory, given: inputs.InjectedInput) -> Injected:
     """Returns how many tokens of this memory hooks and ambient_recall put before agents, by session.

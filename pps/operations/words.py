@@ -75,7 +75,10 @@ def recall(view: RecallView) -> str:
 
 
 def anchor_hits(hits: Sequence[HitView]) -> str:
-    return "\n".join(f"{number}. {_hit(hit)}" for number, hit in enumerate(hits, 1)) or "No anchor found."
+    return (
+        "\n".join(f"{number}. {_hit(hit)}" for number, hit in enumerate(hits, 1))
+        or "No anchor found."
+    )
 
 
 def receipt(value: Receipt) -> str:
@@ -104,7 +107,11 @@ def items(found: Sequence[ItemView]) -> str:
 
 def gone(value: Forgotten) -> str:
     what = _counts(value.turns, value.facts, value.nodes, value.anchors)
-    kept = f" {counted(len(value.facts_kept), 'fact')} kept: others support them." if value.facts_kept else ""
+    kept = (
+        f" {counted(len(value.facts_kept), 'fact')} kept: others support them."
+        if value.facts_kept
+        else ""
+    )
     if value.no_longer_restorable:
         kept += f" What could be restored of it cannot be any more ({', '.join(value.no_longer_restorable)})."
     if value.dry_run:
@@ -139,7 +146,10 @@ def anchor(value: AnchorInfo) -> str:
 
 
 def anchors(them: Sequence[AnchorInfo]) -> str:
-    return "\n".join(f"{one.slug}: {_line(one.title)} ({_day(one.modified_at)})" for one in them) or "No anchors."
+    return (
+        "\n".join(f"{one.slug}: {_line(one.title)} ({_day(one.modified_at)})" for one in them)
+        or "No anchors."
+    )
 
 
 def anchor_deleted(view: AnchorDeleted) -> str:
@@ -151,14 +161,20 @@ def resynced(value: ResyncReport) -> str:
 
 
 def stats(value: Stats) -> str:
-    span = f", {_day(value.first_turn_at)} to {_day(value.last_turn_at)}" if value.first_turn_at else ""
+    span = (
+        f", {_day(value.first_turn_at)} to {_day(value.last_turn_at)}"
+        if value.first_turn_at
+        else ""
+    )
     lines = [
         f"{value.entity} ({value.store})",
         f"turns {value.turns:,}{span}",
         f"nodes {value.nodes:,} · facts {value.facts:,} · episodes {value.episodes:,} · anchors {value.anchors:,}",
     ]
     if value.unfinished_jobs or value.index_lag:
-        lines.append(f"in work: {counted(value.unfinished_jobs, 'turn')}, {counted(value.index_lag, 'index entry')}")
+        lines.append(
+            f"in work: {counted(value.unfinished_jobs, 'turn')}, {counted(value.index_lag, 'index entry')}"
+        )
     return "\n".join(lines)
 
 
@@ -168,7 +184,9 @@ def why(value: Why) -> str:
     if value.expected:
         lines.append(f"The expected one: {value.expected}.")
     for name, channel in value.channels.items():
-        weighed = ", ".join(f"{one} {weight:g}" for one, weight in channel.weights.items() if weight)
+        weighed = ", ".join(
+            f"{one} {weight:g}" for one, weight in channel.weights.items() if weight
+        )
         how = "signals are added up" if channel.fusion == "sum" else "ranks are joined, 1 is best"
         lines.append(
             f"\n{name}: {counted(channel.found, 'candidate')}, at most {channel.limit} shown; {how} ({weighed})"
@@ -184,7 +202,9 @@ def why(value: Why) -> str:
 
 def health(value: Health | Examined) -> str:
     lines = ["All is well." if value.ok else "Not well:"]
-    return "\n".join([*lines, *(f"- {one}" for one in value.problems), *(f"note: {one}" for one in value.notes)])
+    return "\n".join(
+        [*lines, *(f"- {one}" for one in value.problems), *(f"note: {one}" for one in value.notes)]
+    )
 
 
 def event(value: EventReceipt) -> str:
@@ -216,7 +236,9 @@ def duplicates(view: Duplicates) -> str:
         f"{one.keep_name} ({one.keep_kind}) [{one.keep}] · {one.drop_name} ({one.drop_kind}) [{one.drop}]: {one.why}"
         for one in view.duplicates
     ]
-    return "\n".join([*(lines or ["No duplicates found."]), *(f"merge: {merge(one)}" for one in view.merges)])
+    return "\n".join(
+        [*(lines or ["No duplicates found."]), *(f"merge: {merge(one)}" for one in view.merges)]
+    )
 
 
 def merge(value: Merge) -> str:
@@ -237,7 +259,9 @@ def plan(value: MergePlan) -> str:
 def costs(value: CostReport) -> str:
     bound = f" of {value.tokens_per_day:,}" if value.tokens_per_day else ""
     pause = f"; reading pauses until {iso(value.paused_until)}" if value.paused_until else ""
-    return "\n".join([f"today {value.tokens_today:,}{bound} tokens{pause}", *map(_cost_day, value.days)])
+    return "\n".join(
+        [f"today {value.tokens_today:,}{bound} tokens{pause}", *map(_cost_day, value.days)]
+    )
 
 
 def _cost_day(one: CostDay) -> str:
@@ -252,7 +276,9 @@ def _cost_day(one: CostDay) -> str:
 
 def injected(value: Injected) -> str:
     share = "none" if value.empty_share is None else f"{value.empty_share:.0%}"
-    mean = f", {value.tokens_a_session:,.0f} a session" if value.tokens_a_session is not None else ""
+    mean = (
+        f", {value.tokens_a_session:,.0f} a session" if value.tokens_a_session is not None else ""
+    )
     head = (
         f"{value.days} days: {value.sessions:,} sessions, {value.prompts:,} prompts ({share} answered with nothing), "
         f"{value.tokens:,} tokens{mean}"
@@ -268,14 +294,25 @@ def injected(value: Injected) -> str:
 def proved(value: LastProof) -> str:
     if (one := value.proof) is None:
         return "No proof was run here; the owner runs one with `pps verify-isolation`."
-    said = "nothing went wrong" if one.ok else f"{one.leaks} leaks, {one.told_apart} told apart, {one.broken} broken"
+    said = (
+        "nothing went wrong"
+        if one.ok
+        else f"{one.leaks} leaks, {one.told_apart} told apart, {one.broken} broken"
+    )
     return f"{iso(one.at)}: {one.operations:,} attacks on {one.store} in {one.seconds:g} s, {said} (PPS {one.version})."
 
 
 def job(value: JobReport) -> str:
     why = f": {value.error}" if value.error and value.state != "done" else ""
-    again = f" It is tried again at {iso(value.next_at)}." if value.next_at and value.state == "queued" else ""
-    lines = [f"Job {value.id} {_ENDS[value.state]}{why}.{again} [{value.turn_id}]", f"  “{value.text}”"]
+    again = (
+        f" It is tried again at {iso(value.next_at)}."
+        if value.next_at and value.state == "queued"
+        else ""
+    )
+    lines = [
+        f"Job {value.id} {_ENDS[value.state]}{why}.{again} [{value.turn_id}]",
+        f"  “{value.text}”",
+    ]
     return "\n".join([*lines, *(f"  {_attempt(one)}" for one in value.tried)])
 
 
@@ -287,14 +324,20 @@ def ingestion(value: IngestionStats) -> str:
         f"{value.tokens_in:,} tokens in, {value.tokens_out:,} out, ${value.cost_usd:.4f}",
     ]
     if value.queued + value.running:
-        lines.append(f"oldest waits {value.oldest_s:,.0f} s; nothing ended for {value.stalled_s:,.0f} s")
+        lines.append(
+            f"oldest waits {value.oldest_s:,.0f} s; nothing ended for {value.stalled_s:,.0f} s"
+        )
     return "\n".join([*lines, *(f"waits: {one}" for one in value.waits_for)])
 
 
 def _attempt(one: AttemptReport) -> str:
     took_s = (one.ended_at - one.began_at).total_seconds()
     why = f": {one.error}" if one.error else ""
-    cost = f", {one.tokens_in:,} + {one.tokens_out:,} tokens, ${one.cost_usd:.4f}" if one.tokens_in else ""
+    cost = (
+        f", {one.tokens_in:,} + {one.tokens_out:,} tokens, ${one.cost_usd:.4f}"
+        if one.tokens_in
+        else ""
+    )
     return f"{iso(one.began_at)} {one.stage} {one.outcome} ({took_s:.2f} s{cost}){why}"
 
 
@@ -359,7 +402,11 @@ def worded(value: object) -> str:
 
 def redacted(number: int) -> str:
     """Return how many secrets were taken out, as a line of its own; nothing when there were none."""
-    return f"\n{counted(number, 'secret')} replaced with a marker before anything was kept." if number else ""
+    return (
+        f"\n{counted(number, 'secret')} replaced with a marker before anything was kept."
+        if number
+        else ""
+    )
 
 
 def _day(moment: datetime | None) -> str:

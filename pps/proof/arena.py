@@ -59,7 +59,9 @@ class OverlapReranker:
 
     def rerank(self, query: str, passages: Sequence[str], *, deadline_s: float) -> Reranked:
         words = set(_WORD.findall(query.casefold()))
-        scores = (len(words & set(_WORD.findall(one.casefold()))) / (len(words) or 1) for one in passages)
+        scores = (
+            len(words & set(_WORD.findall(one.casefold()))) / (len(words) or 1) for one in passages
+        )
         return Reranked(tuple(scores), complete=True)
 
     def close(self) -> None:
@@ -148,7 +150,10 @@ class Arena:
                 driver = await open_driver(entity, home)
                 stack.push_async_callback(driver.close)
                 indexes = await EntityIndexes.open(
-                    home, group=entity.group, fingerprint=HashEmbedder(DIMENSION).fingerprint, executor=threads
+                    home,
+                    group=entity.group,
+                    fingerprint=HashEmbedder(DIMENSION).fingerprint,
+                    executor=threads,
                 )
                 stack.push_async_callback(indexes.close)
                 journal = await Journal.open(home / "memory.db", entity.group)
@@ -158,7 +163,10 @@ class Arena:
                 stack.push_async_callback(opened.close)
                 stack.push_async_callback(opened.clear)
                 bare = GuardedDriver(
-                    driver.driver, entity, IsolationCounters(logging.DEBUG), shared=driver.store == "neo4j"
+                    driver.driver,
+                    entity,
+                    IsolationCounters(logging.DEBUG),
+                    shared=driver.store == "neo4j",
                 )
                 mark = f"kanarie{secrets.token_hex(6)}"
                 watch.mark(name, mark, entity.group)
@@ -172,25 +180,42 @@ class Arena:
         """Give an entity what all have, and something that only it has."""
         nodes = {name: self._node(being, name, "") for name in NAMES}
         nodes["secret"] = self._node(being, f"Secret of {being.mark}", being.mark)
-        facts = [self._fact(being, nodes[s], relation, nodes[o], text) for s, relation, o, text in FACTS]
-        facts.append(self._fact(being, nodes["Ana"], "KNOWS", nodes["secret"], f"Ana knows {being.mark}."))
-        episodes = [self.episode(being, text) for text in ("Ana came into the kitchen.", f"The word is {being.mark}.")]
+        facts = [
+            self._fact(being, nodes[s], relation, nodes[o], text) for s, relation, o, text in FACTS
+        ]
+        facts.append(
+            self._fact(being, nodes["Ana"], "KNOWS", nodes["secret"], f"Ana knows {being.mark}.")
+        )
+        episodes = [
+            self.episode(being, text)
+            for text in ("Ana came into the kitchen.", f"The word is {being.mark}.")
+        ]
         await self.save(being, list(nodes.values()), facts, episodes)
-        await being.client.save_mentions([(episode.uuid, nodes["Ana"].uuid) for episode in episodes])
+        await being.client.save_mentions(
+            [(episode.uuid, nodes["Ana"].uuid) for episode in episodes]
+        )
         await self._plant_of_graphiti(being, episodes, nodes["Ana"])
         await self._plant_turns(being)
         being.planted = being.made
 
     async def save(
-        self, being: Being, nodes: Sequence[Node], facts: Sequence[Fact], episodes: Sequence[Episode]
+        self,
+        being: Being,
+        nodes: Sequence[Node],
+        facts: Sequence[Fact],
+        episodes: Sequence[Episode],
     ) -> None:
         """Save and index, and remember what the entity should hold now."""
         embedder = HashEmbedder(DIMENSION)
         names = await asyncio.to_thread(embedder.embed_passages, [node.name for node in nodes])
         texts = await asyncio.to_thread(embedder.embed_passages, [fact.text for fact in facts])
-        await being.client.save_nodes(nodes, {n.uuid: row for n, row in zip(nodes, names, strict=True)})
+        await being.client.save_nodes(
+            nodes, {n.uuid: row for n, row in zip(nodes, names, strict=True)}
+        )
         await being.client.save_episodes(episodes)
-        await being.client.save_facts(facts, {f.uuid: row for f, row in zip(facts, texts, strict=True)})
+        await being.client.save_facts(
+            facts, {f.uuid: row for f, row in zip(facts, texts, strict=True)}
+        )
         await being.indexes.apply(
             [
                 *(
@@ -213,7 +238,9 @@ class Arena:
 
     def episode(self, being: Being, content: str) -> Episode:
         moment = self._moment(being)
-        return Episode(being.mint("episode"), "turn", content, moment, moment, description=being.mark)
+        return Episode(
+            being.mint("episode"), "turn", content, moment, moment, description=being.mark
+        )
 
     def _node(self, being: Being, name: str, summary: str) -> Node:
         return Node(
@@ -239,13 +266,25 @@ class Arena:
             attributes={"planted": being.mark},
         )
 
-    async def _plant_of_graphiti(self, being: Being, episodes: Sequence[Episode], member: Node) -> None:
+    async def _plant_of_graphiti(
+        self, being: Being, episodes: Sequence[Episode], member: Node
+    ) -> None:
         """Give it a community and a saga: Graphiti can make them, PPS makes none, and neither may be reached."""
-        being.community, being.saga, group = being.mint("community"), being.mint("saga"), being.entity.group
+        being.community, being.saga, group = (
+            being.mint("community"),
+            being.mint("saga"),
+            being.entity.group,
+        )
         await CommunityNode(
-            uuid=being.community, name="Kitchen", group_id=group, summary=being.mark, name_embedding=[0.1]
+            uuid=being.community,
+            name="Kitchen",
+            group_id=group,
+            summary=being.mark,
+            name_embedding=[0.1],
         ).save(being.bare)
-        await SagaNode(uuid=being.saga, name="Mornings", group_id=group, created_at=_BEGAN).save(being.bare)
+        await SagaNode(uuid=being.saga, name="Mornings", group_id=group, created_at=_BEGAN).save(
+            being.bare
+        )
         joined = [(CommunityEdge, being.community, member.uuid)]
         joined += [(HasEpisodeEdge, being.saga, episode.uuid) for episode in episodes]
         for kind, source, target in joined:
@@ -261,7 +300,9 @@ class Arena:
 
     async def _plant_turns(self, being: Being) -> None:
         for text in ("Ana came into the kitchen.", f"The word is {being.mark}."):
-            appended = await being.journal.append(TurnDraft(text, source_ref=secrets.token_hex(4)), JobPayload())
+            appended = await being.journal.append(
+                TurnDraft(text, source_ref=secrets.token_hex(4)), JobPayload()
+            )
             being.turns.append(appended.turn.uuid)
             self.watch.own(being.name, appended.turn.uuid)
 

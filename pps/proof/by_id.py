@@ -77,20 +77,29 @@ READS: tuple[Attack, ...] = (
     Attack("nodes", lambda b, i: b.client.nodes([i.node])),
     Attack("nodes, strict", lambda b, i: b.client.nodes([_own(b), i.node], strict=True)),
     Attack("nodes beside own", lambda b, i: b.client.nodes([_own(b), i.node])),
-    Attack("nodes by another kind's id", lambda b, i: b.client.nodes([i.fact, i.episode, i.community, i.saga])),
+    Attack(
+        "nodes by another kind's id",
+        lambda b, i: b.client.nodes([i.fact, i.episode, i.community, i.saga]),
+    ),
     Attack("facts", lambda b, i: b.client.facts([i.fact])),
     Attack("facts, strict", lambda b, i: b.client.facts([i.fact], strict=True)),
     Attack("episodes", lambda b, i: b.client.episodes([i.episode])),
     Attack("episodes, strict", lambda b, i: b.client.episodes([i.episode], strict=True)),
     Attack("episodes by a turn's id", lambda b, i: b.client.episodes([i.turn])),
     Attack("facts_of_nodes", lambda b, i: b.client.facts_of_nodes([i.node], 50)),
-    Attack("facts_of_nodes beside own", lambda b, i: b.client.facts_of_nodes([_own(b), i.node], 50)),
+    Attack(
+        "facts_of_nodes beside own", lambda b, i: b.client.facts_of_nodes([_own(b), i.node], 50)
+    ),
     Attack("facts_of_episodes", lambda b, i: b.client.facts_of_episodes([i.episode])),
-    Attack("facts_between", lambda b, i: b.client.facts_between([(_own(b), i.node), (i.node, _own(b))])),
+    Attack(
+        "facts_between", lambda b, i: b.client.facts_between([(_own(b), i.node), (i.node, _own(b))])
+    ),
     Attack("mentioned_nodes", lambda b, i: b.client.mentioned_nodes([i.episode])),
     Attack("episodes_of_nodes", lambda b, i: b.client.episodes_of_nodes([i.node])),
     Attack("timeline", lambda b, i: b.client.timeline(node=i.node)),
-    Attack("timeline after a cursor", lambda b, i: b.client.timeline(cursor=f":{i.fact}"), alike=False),
+    Attack(
+        "timeline after a cursor", lambda b, i: b.client.timeline(cursor=f":{i.fact}"), alike=False
+    ),
     Attack("scan_nodes", lambda b, i: b.client.scan_nodes(i.node, 20), alike=False),
     Attack("scan_facts", lambda b, i: b.client.scan_facts(i.fact, 20), alike=False),
     Attack("scan_episodes", lambda b, i: b.client.scan_episodes(i.episode, 20), alike=False),
@@ -102,29 +111,54 @@ READS: tuple[Attack, ...] = (
 )
 
 SEARCHES: tuple[Attack, ...] = (
-    Attack("search from a centre", lambda b, i: b.client.search("Ana coffee", recipe=_DISTANCE, center=i.node)),
-    Attack("search from an episode", lambda b, i: b.client.search("Ana", recipe=_DISTANCE, center=i.episode)),
+    Attack(
+        "search from a centre",
+        lambda b, i: b.client.search("Ana coffee", recipe=_DISTANCE, center=i.node),
+    ),
+    Attack(
+        "search from an episode",
+        lambda b, i: b.client.search("Ana", recipe=_DISTANCE, center=i.episode),
+    ),
 )
 
 WRITES: tuple[Attack, ...] = (
     Attack("delete_nodes", lambda b, i: b.client.delete_nodes([i.node])),
-    Attack("delete_nodes by other ids", lambda b, i: b.client.delete_nodes([i.fact, i.episode, i.community, i.saga])),
+    Attack(
+        "delete_nodes by other ids",
+        lambda b, i: b.client.delete_nodes([i.fact, i.episode, i.community, i.saga]),
+    ),
     Attack("delete_facts", lambda b, i: b.client.delete_facts([i.fact, i.node])),
     Attack("delete_episodes", lambda b, i: b.client.delete_episodes([i.episode, i.turn])),
-    Attack("a fact to it", lambda b, i: b.client.save_facts([_fact(b.mint("x"), _own(b), i.node)], {})),
-    Attack("a fact from it", lambda b, i: b.client.save_facts([_fact(b.mint("x"), i.node, _own(b))], {})),
+    Attack(
+        "a fact to it", lambda b, i: b.client.save_facts([_fact(b.mint("x"), _own(b), i.node)], {})
+    ),
+    Attack(
+        "a fact from it",
+        lambda b, i: b.client.save_facts([_fact(b.mint("x"), i.node, _own(b))], {}),
+    ),
     Attack("a mention of it", lambda b, i: b.client.save_mentions([(_own_episode(b), i.node)])),
     Attack("a mention by it", lambda b, i: b.client.save_mentions([(i.episode, _own(b))])),
-    Attack("no mention of it", lambda b, i: b.client.delete_mentions([(i.episode, i.node), (_own_episode(b), i.node)])),
+    Attack(
+        "no mention of it",
+        lambda b, i: b.client.delete_mentions([(i.episode, i.node), (_own_episode(b), i.node)]),
+    ),
     Attack("extract_episode", lambda b, i: b.client.extract_episode(i.episode)),
     Attack("journal forget_turns", lambda b, i: b.journal.forget_turns([i.turn])),
     Attack("journal mirror_drop", lambda b, i: b.journal.mirror_drop("node", [i.node])),
-    Attack("index delete", lambda b, i: b.indexes.apply([], [("nodes", i.node), ("facts", i.fact)])),
+    Attack(
+        "index delete", lambda b, i: b.indexes.apply([], [("nodes", i.node), ("facts", i.fact)])
+    ),
 )
 
 CREATES: tuple[Attack, ...] = (
-    Attack("save_nodes under it", lambda b, i: b.client.save_nodes([_node(i.node)], {}), alike=False),
-    Attack("save_nodes under a fact's id", lambda b, i: b.client.save_nodes([_node(i.fact)], {}), alike=False),
+    Attack(
+        "save_nodes under it", lambda b, i: b.client.save_nodes([_node(i.node)], {}), alike=False
+    ),
+    Attack(
+        "save_nodes under a fact's id",
+        lambda b, i: b.client.save_nodes([_node(i.fact)], {}),
+        alike=False,
+    ),
     Attack(
         "save_facts under it",
         lambda b, i: b.client.save_facts([_fact(i.fact, _own(b), list(b.nodes)[1])], {}),
@@ -132,24 +166,57 @@ CREATES: tuple[Attack, ...] = (
     ),
     Attack(
         "save_episodes under it",
-        lambda b, i: b.client.save_episodes([Episode(i.episode, "x", "planted by an attack", _NOW, _NOW)]),
+        lambda b, i: b.client.save_episodes(
+            [Episode(i.episode, "x", "planted by an attack", _NOW, _NOW)]
+        ),
         alike=False,
     ),
 )
 """Creating under another's id. On a shared database each must be refused; in a file of one's own the id is free."""
 
 _BAD: tuple[object, ...] = (
-    *("", " ", "None", "null", "*", "%", "not-an-id", "../x", "\x00", "' OR 1=1 //", "ent_" + "a" * 26),
-    *("6F2A4F0E-6D0F-5C57-9A4E-0A5B1D6F3C11", "6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11\n", "{6f2a}", "урн"),
+    *(
+        "",
+        " ",
+        "None",
+        "null",
+        "*",
+        "%",
+        "not-an-id",
+        "../x",
+        "\x00",
+        "' OR 1=1 //",
+        "ent_" + "a" * 26,
+    ),
+    *(
+        "6F2A4F0E-6D0F-5C57-9A4E-0A5B1D6F3C11",
+        "6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11\n",
+        "{6f2a}",
+        "урн",
+    ),
     *("6f2a4f0e6d0f5c579a4e0a5b1d6f3c11", "urn:uuid:6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11"),
     *(None, 0, 1.5, True, b"x", [], [""], {}, {"uuid": "x"}, object()),
 )
 _BAD_GROUPS: tuple[object, ...] = (
-    *("", " ", "ent_", "ent_" + "A" * 26, "ent_" + "a" * 25, "ent_" + "a" * 26 + "\n", "*", None, [], [""], 0),
+    *(
+        "",
+        " ",
+        "ent_",
+        "ent_" + "A" * 26,
+        "ent_" + "a" * 25,
+        "ent_" + "a" * 26 + "\n",
+        "*",
+        None,
+        [],
+        [""],
+        0,
+    ),
 )
 
 
-def malformed(being: Being, chance: random.Random) -> list[tuple[str, Callable[[], Awaitable[object]]]]:
+def malformed(
+    being: Being, chance: random.Random
+) -> list[tuple[str, Callable[[], Awaitable[object]]]]:
     """Return calls with something that is no id, or no group: each must raise InvalidRequest."""
     bad, group = cast(Any, chance.choice(_BAD)), cast(Any, chance.choice(_BAD_GROUPS))
     client = being.client

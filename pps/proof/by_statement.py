@@ -8,7 +8,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
-from graphiti_core.edges import CommunityEdge, Edge, EntityEdge, EpisodicEdge, HasEpisodeEdge, NextEpisodeEdge
+from graphiti_core.edges import (
+    CommunityEdge,
+    Edge,
+    EntityEdge,
+    EpisodicEdge,
+    HasEpisodeEdge,
+    NextEpisodeEdge,
+)
 from graphiti_core.nodes import CommunityNode, EntityNode, EpisodicNode, Node, SagaNode
 from graphiti_core.search.search_filters import SearchFilters
 from graphiti_core.search.search_utils import (
@@ -18,7 +25,10 @@ from graphiti_core.search.search_utils import (
     get_mentioned_nodes,
     node_distance_reranker,
 )
-from graphiti_core.utils.maintenance.community_operations import get_community_clusters, remove_communities
+from graphiti_core.utils.maintenance.community_operations import (
+    get_community_clusters,
+    remove_communities,
+)
 from graphiti_core.utils.maintenance.graph_data_operations import clear_data, retrieve_episodes
 
 from pps.proof.arena import Being
@@ -57,7 +67,9 @@ class GuardAttack:
 
 
 def _entity(s: Strike, uuid: str, group: str) -> Any:
-    return EntityNode(uuid=uuid, name="planted by an attack", group_id=group, name_embedding=[0.1, 0.2])
+    return EntityNode(
+        uuid=uuid, name="planted by an attack", group_id=group, name_embedding=[0.1, 0.2]
+    )
 
 
 def _episode(s: Strike, uuid: str, group: str) -> Any:
@@ -79,7 +91,11 @@ def _edge(s: Strike, kind: type[Edge], source: str, target: str, uuid: str = "")
         source_node_uuid=source,
         target_node_uuid=target,
         created_at=_NOW,
-        **({"name": "KNOWS", "fact": "planted", "fact_embedding": [0.1]} if kind is EntityEdge else {}),
+        **(
+            {"name": "KNOWS", "fact": "planted", "fact_embedding": [0.1]}
+            if kind is EntityEdge
+            else {}
+        ),
     )
 
 
@@ -112,10 +128,16 @@ WAYS: tuple[tuple[str, Callable[..., Awaitable[object]]], ...] = (
     ("transaction", _transaction),
 )
 _ALL = "MATCH (n:Entity) RETURN n.uuid AS uuid, n.name AS name, n.summary AS summary"
-_OF_GROUP = "MATCH (n:Entity) WHERE n.group_id = $group_id RETURN n.name AS name, n.summary AS summary"
-_OF_GROUPS = "MATCH (n:Entity) WHERE n.group_id IN $group_ids RETURN n.name AS name, n.summary AS summary"
+_OF_GROUP = (
+    "MATCH (n:Entity) WHERE n.group_id = $group_id RETURN n.name AS name, n.summary AS summary"
+)
+_OF_GROUPS = (
+    "MATCH (n:Entity) WHERE n.group_id IN $group_ids RETURN n.name AS name, n.summary AS summary"
+)
 _BY_UUID = "MATCH (n:Entity {uuid: $uuid}) RETURN n.name AS name, n.summary AS summary"
-_OTHERS = "MATCH (n:Entity) WHERE n.group_id <> $group_id RETURN n.uuid AS uuid, n.group_id AS group_id"
+_OTHERS = (
+    "MATCH (n:Entity) WHERE n.group_id <> $group_id RETURN n.uuid AS uuid, n.group_id AS group_id"
+)
 _OTHERS_RENAMED = "MATCH (n:Entity) WHERE n.group_id <> $group_id RETURN n.group_id AS whose"
 _OTHERS_NESTED = "MATCH (n:Entity) WHERE n.group_id <> $group_id RETURN collect({a: {group_id: n.group_id}}) AS found"
 _OTHERS_WHOLE = "MATCH (n:Entity) WHERE n.group_id <> $group_id RETURN n"
@@ -140,8 +162,18 @@ def raw_statements(s: Strike) -> list[tuple[str, str, dict[str, Any], bool]]:
         ("both groups", _OF_GROUPS, {"group_ids": [ours, theirs]}, True),
         ("both groups in params", _OF_GROUPS, {"params": {"group_ids": [ours, theirs]}}, True),
         ("theirs hidden in params", _OF_GROUP, {"params": {"group_id": theirs}}, True),
-        ("theirs under another name", _OF_GROUP.replace("$group_id", "$g"), {"g": theirs, "group_id": ours}, True),
-        ("theirs in the text", f"MATCH (n:Entity {{group_id: '{theirs}'}}) RETURN n", {"group_id": ours}, True),
+        (
+            "theirs under another name",
+            _OF_GROUP.replace("$group_id", "$g"),
+            {"g": theirs, "group_id": ours},
+            True,
+        ),
+        (
+            "theirs in the text",
+            f"MATCH (n:Entity {{group_id: '{theirs}'}}) RETURN n",
+            {"group_id": ours},
+            True,
+        ),
         ("theirs nested", _OF_GROUP, {"group_id": ours, "a": {"b": [{"group_id": theirs}]}}, True),
         ("another database", _OF_GROUP, {"group_id": ours, "database_": "system"}, True),
         ("another user", _OF_GROUP, {"group_id": ours, "impersonated_user_": "x"}, True),
@@ -201,7 +233,9 @@ def _between(s: Strike) -> SearchFilters:
     return SearchFilters(edge_source_node_uuids=ends, edge_target_node_uuids=ends)
 
 
-def _attacks(calls: Mapping[str, Callable[[Strike], Awaitable[object]]], *, refused: bool) -> tuple[GuardAttack, ...]:
+def _attacks(
+    calls: Mapping[str, Callable[[Strike], Awaitable[object]]], *, refused: bool
+) -> tuple[GuardAttack, ...]:
     return tuple(GuardAttack(name, call, refused) for name, call in calls.items())
 
 
@@ -222,12 +256,16 @@ STOCK: tuple[GuardAttack, ...] = (
             "names of theirs": lambda s: _EntityNode.get_by_names(s.guard, ["Ana"], [s.group]),
             "delete_by_group_id of theirs": lambda s: _Node.delete_by_group_id(s.guard, s.group),
             "save a node as theirs": lambda s: _entity(s, s.being.mint("x"), s.group).save(s.guard),
-            "save an episode as theirs": lambda s: _episode(s, s.being.mint("x"), s.group).save(s.guard),
+            "save an episode as theirs": lambda s: _episode(s, s.being.mint("x"), s.group).save(
+                s.guard
+            ),
             "build_indices": lambda s: s.guard.build_indices_and_constraints(),
             "clone": _clone,
             "with_database": _other_database,
             "session on another database": _other_session,
-            "search everywhere": lambda s: _search(s).node_fulltext_search(s.guard, "Ana", None, None, 10),
+            "search everywhere": lambda s: _search(s).node_fulltext_search(
+                s.guard, "Ana", None, None, 10
+            ),
             "search theirs": lambda s: _search(s).edge_fulltext_search(
                 s.guard, "Ana", None, [s.own_group, s.group], 10
             ),
@@ -240,33 +278,51 @@ STOCK: tuple[GuardAttack, ...] = (
             "nodes": lambda s: EntityNode.get_by_uuids(s.guard, [s.ids.node], group_id=s.own_group),
             "episode": lambda s: EpisodicNode.get_by_uuid(s.guard, s.ids.episode),
             "episodes": lambda s: EpisodicNode.get_by_uuids(s.guard, [s.ids.episode]),
-            "episodes of a node": lambda s: EpisodicNode.get_by_entity_node_uuid(s.guard, s.ids.node),
+            "episodes of a node": lambda s: EpisodicNode.get_by_entity_node_uuid(
+                s.guard, s.ids.node
+            ),
             "edge": lambda s: EntityEdge.get_by_uuid(s.guard, s.ids.fact),
             "edges": lambda s: _EntityEdge.get_by_uuids(s.guard, [s.ids.fact]),
             "edges of a node": lambda s: EntityEdge.get_by_node_uuid(s.guard, s.ids.node),
-            "edges between": lambda s: EntityEdge.get_between_nodes(s.guard, s.ids.node, next(iter(s.being.nodes))),
+            "edges between": lambda s: EntityEdge.get_between_nodes(
+                s.guard, s.ids.node, next(iter(s.being.nodes))
+            ),
             "community": lambda s: CommunityNode.get_by_uuid(s.guard, s.ids.community),
             "saga": lambda s: SagaNode.get_by_uuid(s.guard, s.ids.saga),
             "embedding": lambda s: _entity(s, s.ids.node, s.own_group).load_name_embedding(s.guard),
-            "embeddings": lambda s: get_embeddings_for_nodes(s.guard, [_entity(s, s.ids.node, s.own_group)]),
+            "embeddings": lambda s: get_embeddings_for_nodes(
+                s.guard, [_entity(s, s.ids.node, s.own_group)]
+            ),
             "fact embeddings": lambda s: get_embeddings_for_edges(
                 s.guard, [_edge(s, EntityEdge, s.ids.node, s.ids.node, s.ids.fact)]
             ),
-            "mentioned nodes": lambda s: get_mentioned_nodes(s.guard, [_episode(s, s.ids.episode, s.own_group)]),
-            "communities of nodes": lambda s: get_communities_by_nodes(s.guard, [_entity(s, s.ids.node, s.own_group)]),
+            "mentioned nodes": lambda s: get_mentioned_nodes(
+                s.guard, [_episode(s, s.ids.episode, s.own_group)]
+            ),
+            "communities of nodes": lambda s: get_communities_by_nodes(
+                s.guard, [_entity(s, s.ids.node, s.own_group)]
+            ),
             "distance": lambda s: node_distance_reranker(s.guard, list(s.being.nodes), s.ids.node),
             "move a node by saving it": lambda s: _entity(s, s.ids.node, s.own_group).save(s.guard),
-            "move an episode by saving it": lambda s: _episode(s, s.ids.episode, s.own_group).save(s.guard),
+            "move an episode by saving it": lambda s: _episode(s, s.ids.episode, s.own_group).save(
+                s.guard
+            ),
             "delete a node": lambda s: _entity(s, s.ids.node, s.own_group).delete(s.guard),
             "delete an episode": lambda s: _episode(s, s.ids.episode, s.own_group).delete(s.guard),
             "delete nodes": lambda s: _Node.delete_by_uuids(s.guard, [s.ids.node, s.ids.episode]),
             "delete edges": lambda s: Edge.delete_by_uuids(s.guard, [s.ids.fact]),
-            "an edge to a node": lambda s: _edge(s, EntityEdge, next(iter(s.being.nodes)), s.ids.node).save(s.guard),
-            "a mention of a node": lambda s: _edge(s, EpisodicEdge, next(iter(s.being.episodes)), s.ids.node).save(
-                s.guard
-            ),
-            "a membership of a node": lambda s: _edge(s, CommunityEdge, s.being.community, s.ids.node).save(s.guard),
-            "a saga with an episode": lambda s: _edge(s, HasEpisodeEdge, s.being.saga, s.ids.episode).save(s.guard),
+            "an edge to a node": lambda s: _edge(
+                s, EntityEdge, next(iter(s.being.nodes)), s.ids.node
+            ).save(s.guard),
+            "a mention of a node": lambda s: _edge(
+                s, EpisodicEdge, next(iter(s.being.episodes)), s.ids.node
+            ).save(s.guard),
+            "a membership of a node": lambda s: _edge(
+                s, CommunityEdge, s.being.community, s.ids.node
+            ).save(s.guard),
+            "a saga with an episode": lambda s: _edge(
+                s, HasEpisodeEdge, s.being.saga, s.ids.episode
+            ).save(s.guard),
             "an episode after an episode": lambda s: _edge(
                 s, NextEpisodeEdge, s.ids.episode, next(iter(s.being.episodes))
             ).save(s.guard),
@@ -287,10 +343,18 @@ HOOKED: tuple[GuardAttack, ...] = (
             "a search by a fact": lambda s: _search(s).edge_fulltext_search(
                 s.guard, "Ana", SearchFilters(edge_uuids=[s.ids.fact]), [s.own_group]
             ),
-            "a search by ends": lambda s: _search(s).edge_fulltext_search(s.guard, "Ana", _between(s), [s.own_group]),
-            "mentions of a node": lambda s: _search(s).episode_mentions_reranker(s.guard, [[s.ids.node]]),
-            "a node, hooked": lambda s: _operations(s).node_get_by_uuids(None, s.guard, [s.ids.node]),
-            "an episode, hooked": lambda s: _operations(s).episodic_node_get_by_uuids(None, s.guard, [s.ids.episode]),
+            "a search by ends": lambda s: _search(s).edge_fulltext_search(
+                s.guard, "Ana", _between(s), [s.own_group]
+            ),
+            "mentions of a node": lambda s: _search(s).episode_mentions_reranker(
+                s.guard, [[s.ids.node]]
+            ),
+            "a node, hooked": lambda s: _operations(s).node_get_by_uuids(
+                None, s.guard, [s.ids.node]
+            ),
+            "an episode, hooked": lambda s: _operations(s).episodic_node_get_by_uuids(
+                None, s.guard, [s.ids.episode]
+            ),
             "embeddings, hooked": lambda s: _operations(s).node_load_embeddings_bulk(
                 s.guard, [_entity(s, s.ids.node, s.own_group)]
             ),

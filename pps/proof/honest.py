@@ -27,7 +27,14 @@ class Honest:
 
     def operations(self) -> tuple[Operation, ...]:
         return (
-            *(self.add_node, self.change_node, self.add_fact, self.end_fact, self.add_episode, self.delete_fact),
+            *(
+                self.add_node,
+                self.change_node,
+                self.add_fact,
+                self.end_fact,
+                self.add_episode,
+                self.delete_fact,
+            ),
             *(self.delete_node, self.append_turn, self.read_back, self.walk, self.search),
         )
 
@@ -36,18 +43,24 @@ class Honest:
             return await self.delete_node(being, chance)
         planted = next(iter(being.nodes.values()))
         name = chance.choice(_WORDS).title()
-        node = replace(planted, uuid=being.mint("node"), name=name, summary=f"{being.mark} {chance.random()}")
+        node = replace(
+            planted, uuid=being.mint("node"), name=name, summary=f"{being.mark} {chance.random()}"
+        )
         return await self._arena.save(being, [node], [], [])
 
     async def change_node(self, being: Being, chance: random.Random) -> object:
-        node = replace(chance.choice(list(being.nodes.values())), summary=f"{being.mark} {chance.random()}")
+        node = replace(
+            chance.choice(list(being.nodes.values())), summary=f"{being.mark} {chance.random()}"
+        )
         return await self._arena.save(being, [node], [], [])
 
     async def add_fact(self, being: Being, chance: random.Random) -> object:
         if len(being.facts) >= _MOST:
             return await self.delete_fact(being, chance)
         subject, target = chance.sample(list(being.nodes.values()), 2)
-        text = chance.choice(("Ana drinks coffee in the kitchen.", f"{being.mark} {chance.random()}"))
+        text = chance.choice(
+            ("Ana drinks coffee in the kitchen.", f"{being.mark} {chance.random()}")
+        )
         fact = _fact(being, subject, target, text)
         return await self._arena.save(being, [], [fact], [])
 
@@ -59,7 +72,9 @@ class Honest:
     async def add_episode(self, being: Being, chance: random.Random) -> object:
         if len(being.episodes) >= _MOST:
             return None
-        episode = self._arena.episode(being, f"Ana came into the kitchen. {being.mark} {chance.random()}")
+        episode = self._arena.episode(
+            being, f"Ana came into the kitchen. {being.mark} {chance.random()}"
+        )
         await self._arena.save(being, [], [], [episode])
         return await being.client.save_mentions([(episode.uuid, chance.choice(list(being.nodes)))])
 
@@ -102,12 +117,19 @@ class Honest:
     async def walk(self, being: Being, chance: random.Random) -> object:
         node = chance.choice(list(being.nodes))
         facts = await being.client.facts_of_nodes([node], 20)
-        return [facts, await being.client.nodes([end for fact in facts for end in (fact.subject, fact.object)])]
+        return [
+            facts,
+            await being.client.nodes(
+                [end for fact in facts for end in (fact.subject, fact.object)]
+            ),
+        ]
 
     async def search(self, being: Being, chance: random.Random) -> object:
         recipe = chance.choice(RECIPES)
         center = chance.choice(list(being.nodes))
-        return await being.client.search(" ".join(chance.sample(_WORDS, 3)), recipe=recipe, limit=5, center=center)
+        return await being.client.search(
+            " ".join(chance.sample(_WORDS, 3)), recipe=recipe, limit=5, center=center
+        )
 
     async def differences(self, being: Being) -> list[str]:
         """Return how the store differs from what the entity should hold."""
@@ -149,5 +171,10 @@ async def _of_graphiti(being: Being) -> set[str]:
 def _fact(being: Being, subject: Node, target: Node, text: str) -> Fact:
     planted = next(iter(being.facts.values()))
     return replace(
-        planted, uuid=being.mint("fact"), subject=subject.uuid, object=target.uuid, text=text, invalid_at=None
+        planted,
+        uuid=being.mint("fact"),
+        subject=subject.uuid,
+        object=target.uuid,
+        text=text,
+        invalid_at=None,
     )

@@ -97,7 +97,11 @@ class Report:
 
 
 async def verify(
-    settings: Settings, *, operations: int = 2_000, seed: int | None = None, progress: Progress | None = None
+    settings: Settings,
+    *,
+    operations: int = 2_000,
+    seed: int | None = None,
+    progress: Progress | None = None,
 ) -> Report:
     """Attack throw-away entities on the configured store; they and their folder are gone afterwards.
 
@@ -110,7 +114,10 @@ async def verify(
     Raises:
         StoreUnavailable, ConfigError: The store cannot be used.
     """
-    async with throw_away(settings) as (folder, open_driver), Arena.open(folder, open_driver) as arena:
+    async with (
+        throw_away(settings) as (folder, open_driver),
+        Arena.open(folder, open_driver) as arena,
+    ):
         return await attack(arena, operations=operations, seed=seed, progress=progress)
 
 
@@ -165,7 +172,8 @@ async def attack(arena: Arena, *, operations: int, **options: Unpack[AttackOptio
     run = _Run(arena, operations, options.get("progress"), weights)
     base = dice(options.get("seed")).getrandbits(64)
     shares = [
-        operations // len(arena.beings) + (index < operations % len(arena.beings)) for index in range(len(arena.beings))
+        operations // len(arena.beings) + (index < operations % len(arena.beings))
+        for index in range(len(arena.beings))
     ]
     async with asyncio.TaskGroup() as tasks:
         for index, (being, share) in enumerate(zip(arena.beings, shares, strict=True)):
@@ -210,10 +218,14 @@ class _Run:
                 await self._look(being, honest)
         await self._look(being, honest)
 
-    async def _step(self, kind: str, being: Being, other: Being, chance: random.Random, honest: Honest) -> None:
+    async def _step(
+        self, kind: str, being: Being, other: Being, chance: random.Random, honest: Honest
+    ) -> None:
         if kind == "honest":
             work = chance.choice(honest.operations())
-            await self._call(f"honest: {work.__name__}", being, lambda: work(being, chance), honest=True)
+            await self._call(
+                f"honest: {work.__name__}", being, lambda: work(being, chance), honest=True
+            )
         elif kind == "malformed":
             name, call = chance.choice(malformed(being, chance))
             await self._must_refuse(f"malformed: {name}", being, call, InvalidRequest)
@@ -225,7 +237,9 @@ class _Run:
             table = {"read": READS, "write": WRITES, "create": CREATES, "search": SEARCHES}[kind]
             await self._by_id(kind, chance.choice(table), being, other, chance)
 
-    async def _by_id(self, kind: str, one: Attack, being: Being, other: Being, chance: random.Random) -> None:
+    async def _by_id(
+        self, kind: str, one: Attack, being: Being, other: Being, chance: random.Random
+    ) -> None:
         name = f"{kind}: {one.name}"
         ids = Ids.of(other, chance)
         theirs = await self._call(name, being, lambda: one.call(being, ids), ids)
@@ -234,18 +248,31 @@ class _Run:
         if kind == "create":
             await self._after_create(name, being, other, ids, theirs)
         elif one.alike and not isinstance(theirs.error, IsolationError):
-            nobodys = await self._call(f"{name}, nobody's", being, lambda: one.call(being, Ids.of_nobody(chance)))
+            nobodys = await self._call(
+                f"{name}, nobody's", being, lambda: one.call(being, Ids.of_nobody(chance))
+            )
             if theirs.looks() != nobodys.looks():
-                self._find(self.told_apart, name, being, "another's id had another outcome than nobody's")
+                self._find(
+                    self.told_apart, name, being, "another's id had another outcome than nobody's"
+                )
 
-    async def _after_create(self, name: str, being: Being, other: Being, ids: Ids, outcome: _Outcome) -> None:
+    async def _after_create(
+        self, name: str, being: Being, other: Being, ids: Ids, outcome: _Outcome
+    ) -> None:
         """On a shared database nothing may have been made; in a file of one's own it is taken away again.
 
         So it is where the owner has deleted a node or fact of these meanwhile: the id was nobody's then.
         """
-        if not isinstance(outcome.error, PPSError):  # answered, or failed on its way: something may be there
+        if not isinstance(
+            outcome.error, PPSError
+        ):  # answered, or failed on its way: something may be there
             if being.shared and ids.node in other.nodes and ids.fact in other.facts:
-                self._find(self.leaks, name, being, "something was made under an id that another entity owns")
+                self._find(
+                    self.leaks,
+                    name,
+                    being,
+                    "something was made under an id that another entity owns",
+                )
             else:
                 await self._clean(being, ids)
 
@@ -257,13 +284,19 @@ class _Run:
 
     async def _query(self, being: Being, other: Being, chance: random.Random) -> None:
         text, recipe = queries(being, other, chance), chance.choice(RECIPES)
-        await self._call(f"query: {recipe}", being, lambda: being.client.search(text, recipe=recipe, limit=20))
+        await self._call(
+            f"query: {recipe}", being, lambda: being.client.search(text, recipe=recipe, limit=20)
+        )
         collection = chance.choice(("nodes", "facts", "episodes"))
-        await self._call("query: text index", being, lambda: being.indexes.text_search(collection, text, 20))
+        await self._call(
+            "query: text index", being, lambda: being.indexes.text_search(collection, text, 20)
+        )
 
     async def _on_guard(self, kind: str, being: Being, other: Being, chance: random.Random) -> None:
         strike = Strike(being, other.entity.group, Ids.of(other, chance))
-        attacks = {"statement": raw_attacks(strike, chance), "stock call": STOCK, "hook": HOOKED}[kind]
+        attacks = {"statement": raw_attacks(strike, chance), "stock call": STOCK, "hook": HOOKED}[
+            kind
+        ]
         one: GuardAttack = chance.choice(attacks)
         name = f"{kind}: {one.name}"
         if one.refused:

@@ -34,7 +34,9 @@ class Watch:
         found: list[str] = []
         for text in _texts(value, 0):
             found += [
-                f"a mark planted in {owner}" for mark, owner in self._marks.items() if owner != viewer and mark in text
+                f"a mark planted in {owner}"
+                for mark, owner in self._marks.items()
+                if owner != viewer and mark in text
             ]
             for uuid in _UUID.findall(text):
                 owner = self._owners.get(uuid, viewer)

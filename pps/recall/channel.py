@@ -102,9 +102,13 @@ async def find(ask: Ask, channel: ChannelName, profile: ChannelProfile, depth: i
     finders = {name: find for name in profile.perspectives if (find := PERSPECTIVES[name].find)}
     # Where only what orders has a weight, the others bring the candidates and count nothing.
     names = [name for name in finders if profile.perspectives[name] > 0] or list(finders)
-    slowest_first = sorted(names, key=lambda name: not name.startswith("dense"))  # the embedding begins at once
+    slowest_first = sorted(
+        names, key=lambda name: not name.startswith("dense")
+    )  # the embedding begins at once
     asked = (finders[name](ask, channel, depth) for name in slowest_first)
-    results = dict(zip(slowest_first, await asyncio.gather(*asked, return_exceptions=True), strict=True))
+    results = dict(
+        zip(slowest_first, await asyncio.gather(*asked, return_exceptions=True), strict=True)
+    )
     lists = Lists()
     for name in names:
         result = results[name]
@@ -143,7 +147,14 @@ class _Filling:
         if self._ask.traces is not None:
             order, joined = tuple(ranking.order), self._joined(lists)
             self._ask.traces[self._channel] = Trace(
-                self._profile, self._limit, lists.said, joined, ranking.scores, order, ranking.passed, ranking.moved
+                self._profile,
+                self._limit,
+                lists.said,
+                joined,
+                ranking.scores,
+                order,
+                ranking.passed,
+                ranking.moved,
             )
         with self._timed():
             hits = await make_hits(self._ask, filled.picked, ranking.scores, lists)
@@ -158,7 +169,9 @@ class _Filling:
         ranking, picked = await self._ordered(lists, pool)
         if len(ranking.order) < self._limit and pool < min(len(lists.ids()), most):
             ranking, picked = await self._ordered(lists, most)
-        return _Filled(lists, ranking, picked, deeper=cut_short and len(ranking.order) < self._limit)
+        return _Filled(
+            lists, ranking, picked, deeper=cut_short and len(ranking.order) < self._limit
+        )
 
     async def _complete(self, lists: Lists) -> None:
         """Add to each list, with its own signals, the candidates that only others found: a weighted sum needs them."""
@@ -190,7 +203,9 @@ class _Filling:
         with self._timed():
             ranked = await self._ranked(lists, pool)
         ranking, best, picked = await self._shown(ranked)
-        if len(picked) < len(best):  # projection and indexes may be a moment ahead of the graph: nothing takes a place
+        if len(picked) < len(
+            best
+        ):  # projection and indexes may be a moment ahead of the graph: nothing takes a place
             with self._timed():
                 there = await fetch(self._ask, self._channel, ranked.order)
             ranking, best, picked = await self._shown(
@@ -220,32 +235,61 @@ class _Filling:
         ahead = unanimous(found, scores) - shown.keys()
         most = max(scores.values(), default=0.0)
         moved = {one: "put first: it is first in every list" for one in ahead if scores[one] < most}
-        return _Ranking(items, scores, sorted(scores, key=lambda one: (one not in ahead, -scores[one])), moved=moved)
+        return _Ranking(
+            items,
+            scores,
+            sorted(scores, key=lambda one: (one not in ahead, -scores[one])),
+            moved=moved,
+        )
 
     def _moves(self) -> bool:
         """Tell whether anything changes the order that ranks give: then all that may be lifted are looked at."""
         profile = self._profile
-        weighs = any(PERSPECTIVES[name].weigh for name, weight in profile.perspectives.items() if weight > 0)
-        turns = profile.substance is not None or (profile.assistant, profile.speaker, profile.standing) != (1, 1, 1)
+        weighs = any(
+            PERSPECTIVES[name].weigh for name, weight in profile.perspectives.items() if weight > 0
+        )
+        turns = profile.substance is not None or (
+            profile.assistant,
+            profile.speaker,
+            profile.standing,
+        ) != (1, 1, 1)
         picks = profile.pairs or profile.distinct or profile.latest or profile.mmr is not None
-        return weighs or turns or profile.freshness or profile.novelty or picks or profile.fusion == "sum"
+        return (
+            weighs
+            or turns
+            or profile.freshness
+            or profile.novelty
+            or picks
+            or profile.fusion == "sum"
+        )
 
     async def _shown(self, ranked: _Ranking) -> tuple[_Ranking, list[str], dict[str, Item]]:
         ask, ranking = self._ask, await self._reordered(ranked)
         best = [*ranking.order, *ranking.passed][: self._limit]
         outlines = (ask.outlines.get(one) for one in best)
-        ends = [end for one in outlines if isinstance(one, FactOutline) for end in (one.subject, one.object)]
+        ends = [
+            end
+            for one in outlines
+            if isinstance(one, FactOutline)
+            for end in (one.subject, one.object)
+        ]
         with self._timed():
             reads = fetch(ask, self._channel, best), names_of(ask, ends)
             items, names = await asyncio.gather(*reads, return_exceptions=True)
-        if isinstance(names, IsolationError) or (isinstance(names, BaseException) and isinstance(items, dict)):
+        if isinstance(names, IsolationError) or (
+            isinstance(names, BaseException) and isinstance(items, dict)
+        ):
             raise names
         if isinstance(items, BaseException):
             raise items
         return ranking, best, items
 
     def _joined(self, lists: Lists) -> dict[str, float]:
-        said = {name: entries for name, entries in lists.said.items() if not PERSPECTIVES[name].recall_only}
+        said = {
+            name: entries
+            for name, entries in lists.said.items()
+            if not PERSPECTIVES[name].recall_only
+        }
         if self._profile.fusion == "sum":
             joined = summed(said, self._profile.perspectives)
         else:
@@ -254,7 +298,10 @@ class _Filling:
                 weights = led(said, weights, len(self._ask.words.split()))
             joined = fused(said, weights, k=self._profile.k)
         only = [entries for name, entries in lists.said.items() if PERSPECTIVES[name].recall_only]
-        return {**joined, **{one.id: 0.0 for entries in only for one in entries if one.id not in joined}}
+        return {
+            **joined,
+            **{one.id: 0.0 for entries in only for one in entries if one.id not in joined},
+        }
 
     async def _reordered(self, ranking: _Ranking) -> _Ranking:
         """Put the latest first, keep one fact of each pair and one turn of each text, spread out: as it is set."""
@@ -264,7 +311,9 @@ class _Filling:
             there = set(order)
             before = [one for one in ranking.order if one in there]
             up = (one for at, one in enumerate(order) if before.index(one) > at)
-            moved.update((one, "moved up: it is the latest that was said of one thing") for one in up)
+            moved.update(
+                (one, "moved up: it is the latest that was said of one thing") for one in up
+            )
         if self._profile.pairs:
             order, passed = one_of_each_pair(order, ranking.items)
         if self._profile.distinct:
@@ -279,7 +328,12 @@ class _Filling:
         with self._timed():
             items = await fetch(self._ask, self._channel, best)
             times = await times_of(self._ask, {one: ranking.items[one] for one in items})
-        return [*latest_first([one for one in best if one in items], items, times, grams(self._ask.words)), *rest]
+        return [
+            *latest_first(
+                [one for one in best if one in items], items, times, grams(self._ask.words)
+            ),
+            *rest,
+        ]
 
     async def _spread(self, balance: float, order: list[str]) -> list[str]:
         query = await self._ask.vector()

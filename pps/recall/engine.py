@@ -82,7 +82,9 @@ class RecallEngine:
             if request.channels == "auto":
                 profile = self._profile(request, await routed(ask))
                 ask.narrow(profile.filters)
-            channels = await (recipe_channels(ask, profile.recipe) if profile.recipe else _filled(ask, profile))
+            channels = await (
+                recipe_channels(ask, profile.recipe) if profile.recipe else _filled(ask, profile)
+            )
             if not profile.recipe:
                 seen = await _evidence(ask, channels, profile)
             if request.include_relationships:
@@ -94,20 +96,28 @@ class RecallEngine:
         took = {part: ask.took_s(part) * 1000 for part in ("embed", "retrieve", "fetch", "rerank")}
         took["total"] = (clock.perf_counter() - started) * 1000
         failed = any(channel.error for channel in channels.values())
-        notes = (NOTHING_NEAR,) if seen is not None and seen.level == "nothing" and not failed else ()
-        return ask, Recall(request.query, profile.name, channels, took, seen if profile.floor else None, notes)
+        notes = (
+            (NOTHING_NEAR,) if seen is not None and seen.level == "nothing" and not failed else ()
+        )
+        return ask, Recall(
+            request.query, profile.name, channels, took, seen if profile.floor else None, notes
+        )
 
     def _profile(self, request: RecallRequest, name: str) -> Profile:
         profile = self._profiles.get(name)
         if request.limit > profile.max_limit:
-            raise InvalidRequest("limit", f"must be 1 to {profile.max_limit} with profile {profile.name!r}")
+            raise InvalidRequest(
+                "limit", f"must be 1 to {profile.max_limit} with profile {profile.name!r}"
+            )
         return profile
 
 
 async def routed(ask: Ask) -> str:
     """Return the name of the profile that answers this kind of query, where the caller leaves that open."""
     nodes = (await fetch(ask, "nodes", await ask.named())).values()
-    names = [name for node in nodes if isinstance(node, Node) for name in (node.name, *node.aliases)]
+    names = [
+        name for node in nodes if isinstance(node, Node) for name in (node.name, *node.aliases)
+    ]
     return ROUTES[kind_of(ask.request.query, names)]
 
 
@@ -119,7 +129,9 @@ def tuned(
     Raises:
         InvalidRequest: A weight is for nothing that there is, or leaves a channel with none that finds anything.
     """
-    if unknown := [name for name in request.weights if name not in PERSPECTIVES and name not in SIGNALS]:
+    if unknown := [
+        name for name in request.weights if name not in PERSPECTIVES and name not in SIGNALS
+    ]:
         there = ", ".join(dict.fromkeys((*SIGNALS, *PERSPECTIVES)))
         raise InvalidRequest("weights", f"has no {unknown[0]!r} to weigh; there are {there}")
     if not request.weights and request.min_similarity is None:
@@ -130,11 +142,16 @@ def tuned(
 def _tuned(name: ChannelName, channel: ChannelProfile, request: RecallRequest) -> ChannelProfile:
     given = {SIGNALS.get(one, one): weight for one, weight in request.weights.items()}
     weights = {**channel.perspectives, **given}
-    finds = any(weight > 0 and PERSPECTIVES[one].find is not None for one, weight in weights.items())
-    if not finds and not any(given.values()):  # what only orders may be all that counts, where it is asked for
+    finds = any(
+        weight > 0 and PERSPECTIVES[one].find is not None for one, weight in weights.items()
+    )
+    if not finds and not any(
+        given.values()
+    ):  # what only orders may be all that counts, where it is asked for
         said = ", ".join(named for named, one in SIGNALS.items() if one in channel.perspectives)
         raise InvalidRequest(
-            "weights", f"leave nothing that finds or orders {name}; give one above 0, such as {said or 'vector'}"
+            "weights",
+            f"leave nothing that finds or orders {name}; give one above 0, such as {said or 'vector'}",
         )
     least = channel.min_similarity if request.min_similarity is None else request.min_similarity
     return channel.model_copy(update={"perspectives": weights, "min_similarity": least})
@@ -143,9 +160,14 @@ def _tuned(name: ChannelName, channel: ChannelProfile, request: RecallRequest) -
 async def _filled(ask: Ask, profile: Profile) -> dict[ChannelName, Channel]:
     """Fill the wanted channels side by side; what keeps one from being filled is its error, never an empty list."""
     wanted = tuned(await _routed(ask, _wanted(ask.request, profile)), ask.request)
-    limits = [min(ask.request.limit, profile.limits.get(name, ask.request.limit)) for name in wanted]
+    limits = [
+        min(ask.request.limit, profile.limits.get(name, ask.request.limit)) for name in wanted
+    ]
     results = await asyncio.gather(
-        *(fill(ask, name, channel, limit) for (name, channel), limit in zip(wanted.items(), limits, strict=True)),
+        *(
+            fill(ask, name, channel, limit)
+            for (name, channel), limit in zip(wanted.items(), limits, strict=True)
+        ),
         return_exceptions=True,
     )
     channels: dict[ChannelName, Channel] = {}
@@ -159,7 +181,9 @@ async def _filled(ask: Ask, profile: Profile) -> dict[ChannelName, Channel]:
     return channels
 
 
-async def _routed(ask: Ask, channels: Mapping[ChannelName, ChannelProfile]) -> Mapping[ChannelName, ChannelProfile]:
+async def _routed(
+    ask: Ask, channels: Mapping[ChannelName, ChannelProfile]
+) -> Mapping[ChannelName, ChannelProfile]:
     """Return channels with the weights that they have for this kind of query."""
     if not any(channel.routing for channel in channels.values()):
         return channels
@@ -167,7 +191,10 @@ async def _routed(ask: Ask, channels: Mapping[ChannelName, ChannelProfile]) -> M
     found: dict[ChannelName, ChannelProfile] = {}
     for name, channel in channels.items():
         raised = [weights for kind, weights in channel.routing.items() if kind in kinds]
-        weights = {**channel.perspectives, **{one: weight for each in raised for one, weight in each.items()}}
+        weights = {
+            **channel.perspectives,
+            **{one: weight for each in raised for one, weight in each.items()},
+        }
         found[name] = channel.model_copy(update={"perspectives": weights})
     return found
 
@@ -178,12 +205,15 @@ def _wanted(request: RecallRequest, profile: Profile) -> Mapping[ChannelName, Ch
         return profile.channels
     if missing := [name for name in asked if name not in profile.channels]:
         raise InvalidRequest(
-            "channels", f"profile {profile.name!r} fills {', '.join(profile.channels)}, not {', '.join(missing)}"
+            "channels",
+            f"profile {profile.name!r} fills {', '.join(profile.channels)}, not {', '.join(missing)}",
         )
     return {name: profile.channels[name] for name in dict.fromkeys(asked)}
 
 
-async def _evidence(ask: Ask, channels: Mapping[ChannelName, Channel], profile: Profile) -> Evidence | None:
+async def _evidence(
+    ask: Ask, channels: Mapping[ChannelName, Channel], profile: Profile
+) -> Evidence | None:
     """Return what of the answer has to do with the text; by words where meaning fails, None where those do too."""
     for by_meaning in (True, False):
         try:
@@ -221,13 +251,21 @@ async def recipe_channels(ask: Ask, recipe: str) -> dict[ChannelName, Channel]:
         if entries or only in (None, name):
             items = {value.uuid: value for value, _ in entries}
             scores = {value.uuid: score for value, score in entries}
-            channels[name] = Channel(name, await make_hits(ask, dict(items), scores, Lists()), notes=found.notes)
+            channels[name] = Channel(
+                name, await make_hits(ask, dict(items), scores, Lists()), notes=found.notes
+            )
     return channels
 
 
 def _graph_filters(wanted: ItemFilter) -> GraphFilters | None:
-    if any((wanted.tags, wanted.sources, wanted.sessions, wanted.roles, wanted.layers, wanted.statuses)):
-        raise InvalidRequest("filters", "Graphiti's recipes know kinds, relations, since and until only")
+    if any(
+        (wanted.tags, wanted.sources, wanted.sessions, wanted.roles, wanted.layers, wanted.statuses)
+    ):
+        raise InvalidRequest(
+            "filters", "Graphiti's recipes know kinds, relations, since and until only"
+        )
     if wanted == ItemFilter():
         return None
-    return GraphFilters(kinds=wanted.kinds, relations=wanted.relations, valid=(wanted.since, wanted.until))
+    return GraphFilters(
+        kinds=wanted.kinds, relations=wanted.relations, valid=(wanted.since, wanted.until)
+    )

@@ -84,7 +84,9 @@ class Walks:
         nodes = await self._client.nodes(list(hops))
         there = {one.uuid for one in nodes}
         facts = [one for one in joints.facts.values() if {one.subject, one.object} <= there]
-        return Subgraph(tuple(nodes), tuple(facts), {uuid: hop for uuid, hop in hops.items() if uuid in there})
+        return Subgraph(
+            tuple(nodes), tuple(facts), {uuid: hop for uuid, hop in hops.items() if uuid in there}
+        )
 
     async def between(self, start: str, end: str, *, max_hops: int = 2) -> Path | None:
         """Return a shortest walk from one node to another, or None within ``max_hops`` (1 to 8)."""
@@ -94,9 +96,13 @@ class Walks:
         walk = await traverse.shortest_path(joints.of, start, end, max_hops)
         if walk is None:
             return None
-        return Path(tuple(await self._client.nodes(walk[0])), tuple(joints.facts[one] for one in walk[1]))
+        return Path(
+            tuple(await self._client.nodes(walk[0])), tuple(joints.facts[one] for one in walk[1])
+        )
 
-    async def changes(self, since: datetime, until: datetime, *, about: str = "", limit: int = 200) -> Changes:
+    async def changes(
+        self, since: datetime, until: datetime, *, about: str = "", limit: int = 200
+    ) -> Changes:
         """Return the facts that began or ended in ``[since, until)``, at most ``limit`` (1 to 1,000) of each.
 
         Args:
@@ -115,10 +121,14 @@ class Walks:
         node = await _named(self._client, self._journal, about) if about else None
         began = await self._client.timeline(node=node, after=since, before=until, limit=limit)
         # The journal tells (since, until], in whole microseconds.
-        ended = await self._client.facts(await self._journal.facts_turning(since - _TICK, until - _TICK))
+        ended = await self._client.facts(
+            await self._journal.facts_turning(since - _TICK, until - _TICK)
+        )
         ended = sorted((one for one in ended if node in (None, one.subject, one.object)), key=_end)
         facts = [*began, *ended[:limit]]
-        names = await self._client.nodes(list(dict.fromkeys(end for one in facts for end in (one.subject, one.object))))
+        names = await self._client.nodes(
+            list(dict.fromkeys(end for one in facts for end in (one.subject, one.object)))
+        )
         pairs = _replaced(began, ended[:limit])
         paired = {one.uuid for pair in pairs for one in pair}
         return Changes(
@@ -149,7 +159,9 @@ class Walks:
         outcomes = await self._journal.queue.outcomes(ids)
         supported = await self._journal.facts_supported_by(ids)
         shown = {turn: of[:MOST_MADE] for turn, of in supported.items()}
-        read = await self._client.facts(list(dict.fromkeys(fact for of in shown.values() for fact in of)))
+        read = await self._client.facts(
+            list(dict.fromkeys(fact for of in shown.values() for fact in of))
+        )
         facts = {one.uuid: one for one in read}
         last = f"{micros(turns[-1].occurred_at)}.{turns[-1].seq}" if len(turns) == limit else ""
         return Said(
@@ -204,13 +216,17 @@ class _Joints:
         then = self._as_of
         found = await self._client.facts_of_nodes(nodes, _MOST_JOINTS) if nodes else []
         held = [
-            one for one in found if holds(one, then or now()) and not (then and one.valid_at and one.valid_at > then)
+            one
+            for one in found
+            if holds(one, then or now()) and not (then and one.valid_at and one.valid_at > then)
         ]
         self.facts.update((one.uuid, one) for one in held)
         return [Link(one.uuid, one.subject, one.object) for one in held]
 
 
-async def timeline_page(client: IsolatedGraphitiClient, journal: Journal, options: TimelineOptions) -> TimelinePage:
+async def timeline_page(
+    client: IsolatedGraphitiClient, journal: Journal, options: TimelineOptions
+) -> TimelinePage:
     """Return a page of the facts that the options let through; undated ones come last.
 
     Raises:

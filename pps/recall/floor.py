@@ -35,7 +35,8 @@ _FEWEST = 8
 _OWN = 0.9
 """How much lower all of that lies for a text about what is the speaker's own: only a memory can know it."""
 _OWN_MATTERS = re.compile(
-    r"\b(?:my|our|mine|ours)\b|(?<!how )\b(?:do|did|am|was|were|have|had|are) (?:i|we)\b", re.IGNORECASE
+    r"\b(?:my|our|mine|ours)\b|(?<!how )\b(?:do|did|am|was|were|have|had|are) (?:i|we)\b",
+    re.IGNORECASE,
 )
 _OWN_TEXTS, _LEAST_TEXTS = 200, 20
 _WORDS = 8
@@ -116,10 +117,18 @@ class _Floor:
                     self._exact |= await self._with_rare_words(collection)
         else:
             rare = grams(" ".join(self._uncommon))
-            self._exact |= {_owner(hit) for hit in hits if rare & grams(f"{hit.text} {hit.passage}")}
-        if self._scale is None:  # half of the words: all that can be said where nothing knows what texts mean
+            self._exact |= {
+                _owner(hit) for hit in hits if rare & grams(f"{hit.text} {hit.passage}")
+            }
+        if (
+            self._scale is None
+        ):  # half of the words: all that can be said where nothing knows what texts mean
             words = grams(" ".join(_telling(self._ask)))
-            sharing = (hit for hit in hits if 2 * len(words & grams(f"{hit.text} {hit.passage}")) >= len(words))
+            sharing = (
+                hit
+                for hit in hits
+                if 2 * len(words & grams(f"{hit.text} {hit.passage}")) >= len(words)
+            )
             self._near.update((_owner(hit), self._rise + SURE) for hit in sharing)
         return self._judged(hits)
 
@@ -128,9 +137,17 @@ class _Floor:
         best = max(self._near.values(), default=0.0)
         if best < rise + NEAR and not named and not self._exact:
             return Evidence("nothing")
-        certain = self._scale is None or best >= rise + SURE or (best >= rise + NEAR and (named or bool(self._exact)))
+        certain = (
+            self._scale is None
+            or best >= rise + SURE
+            or (best >= rise + NEAR and (named or bool(self._exact)))
+        )
         least = LOOSE if certain and named else rise + (ITEM if best >= rise + NEAR else WEAK)
-        return Evidence("much" if certain else "little", self._passing(hits, least), self._passing(hits, rise + ITEM))
+        return Evidence(
+            "much" if certain else "little",
+            self._passing(hits, least),
+            self._passing(hits, rise + ITEM),
+        )
 
     def _passing(self, hits: Sequence[Hit], least: float) -> frozenset[str]:
         """Return the ids of the hits that have to do with a text; a turn comes with a fact that it says, and back."""
@@ -144,14 +161,21 @@ class _Floor:
             return True
         if isinstance(hit.item, Node):  # a node is shown when the text is about it
             return hit.id in self._named or self._about.get(hit.id, 0.0) >= self._rise + SURE
-        return isinstance(hit.item, Fact) and any(near.get(one, 0.0) >= least for one in hit.item.episodes)
+        return isinstance(hit.item, Fact) and any(
+            near.get(one, 0.0) >= least for one in hit.item.episodes
+        )
 
     async def _measure(self, channel: Channel, profile: ChannelProfile) -> None:
         """Note how far the nearest of a channel, and all that was found of it, stand above unrelated pairs."""
         owners = {_owner(hit) for hit in channel.hits}
-        collections = (*self._ask.collections(channel.name), *(("records",) if channel.name == "nodes" else ()))
+        collections = (
+            *self._ask.collections(channel.name),
+            *(("records",) if channel.name == "nodes" else ()),
+        )
         for collection in collections if self._scale else ():
-            nearest = await self._ask.similar(collection, self._ask.depth(profile.depth, self._ask.request.limit))
+            nearest = await self._ask.similar(
+                collection, self._ask.depth(profile.depth, self._ask.request.limit)
+            )
             more = await self._ask.similar_among(collection, owners - {one.id for one in nearest})
             self._note(self._about if collection == "nodes" else self._near, [*nearest, *more])
 
@@ -166,7 +190,11 @@ class _Floor:
         names = await self._ask.sources.journal.names_of(named) if named else {}
         said = _telling(self._ask)
         telling = {word.casefold() for word in (said if len(said) == 1 else self._uncommon)}
-        return {one for one in named if any(telling & set(name.casefold().split()) for name in names.get(one, ()))}
+        return {
+            one
+            for one in named
+            if any(telling & set(name.casefold().split()) for name in names.get(one, ()))
+        }
 
     async def _with_rare_words(self, collection: str) -> set[str]:
         """Return what has an uncommon word of the text that few of a collection have, and is not far in meaning."""
@@ -174,7 +202,9 @@ class _Floor:
         if not words:
             return set()
         most = max(_LEAST_RARE, self._turns // _RARE_SHARE)
-        lists = await asyncio.gather(*(self._ask.matches(collection, word, most + 1) for word in words))
+        lists = await asyncio.gather(
+            *(self._ask.matches(collection, word, most + 1) for word in words)
+        )
         having = {one.id for hits in lists if len(hits) <= most for one in hits}
         if self._scale is None:
             return having
@@ -219,7 +249,9 @@ def _is_rare(word: str) -> bool:
 async def _scale(ask: Ask) -> tuple[float, float] | None:
     """Return mean and deviation of the cosines of unrelated pairs; None without an embedder."""
     embedder = ask.sources.embedder
-    if embedder is None or embedder.fingerprint.pooling == "hash":  # which knows words, and no meaning
+    if (
+        embedder is None or embedder.fingerprint.pooling == "hash"
+    ):  # which knows words, and no meaning
         return None
     probes, table = _shipped()
     model = embedder.fingerprint.model
@@ -248,12 +280,18 @@ def _embedded(embedder: Embedder, probes: tuple[str, ...]) -> tuple[Matrix, Matr
 def _calibrated(probes: tuple[Matrix, Matrix], texts: Matrix | None) -> tuple[float, float]:
     """Return mean and deviation of probes against texts; against each other while there are too few texts."""
     queries, passages = probes
-    cosines = queries @ texts.T if texts is not None else (queries @ passages.T)[~np.eye(len(queries), dtype=bool)]
+    cosines = (
+        queries @ texts.T
+        if texts is not None
+        else (queries @ passages.T)[~np.eye(len(queries), dtype=bool)]
+    )
     return float(cosines.mean()), max(float(cosines.std()), 0.01)
 
 
 @lru_cache(maxsize=1)
 def _shipped() -> tuple[tuple[str, ...], Mapping[str, tuple[float, float]]]:
     found = tomllib.loads(shipped("config/floor.toml").read_text("utf-8"))
-    scales = {name: (float(one["mean"]), float(one["deviation"])) for name, one in found["models"].items()}
+    scales = {
+        name: (float(one["mean"]), float(one["deviation"])) for name, one in found["models"].items()
+    }
     return tuple(found["probes"]), scales

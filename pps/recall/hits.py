@@ -50,7 +50,9 @@ async def outlined(ask: Ask, channel: ChannelName, ids: Sequence[str]) -> dict[s
         return {one: item for one, item in items.items() if not isinstance(item, (Fact, Node))}
     if missing := [one for one in dict.fromkeys(ids) if one not in ask.outlines]:
         journal = ask.sources.journal
-        known = await (journal.fact_outlines(missing) if channel == "facts" else journal.node_outlines(missing))
+        known = await (
+            journal.fact_outlines(missing) if channel == "facts" else journal.node_outlines(missing)
+        )
         ask.outlines.update(known)
         unknown = [one for one in missing if one not in known]
         for one, item in (await fetch(ask, channel, unknown)).items() if unknown else ():
@@ -72,7 +74,9 @@ async def supported(ask: Ask, facts: Iterable[str]) -> dict[str, Support]:
         known = await ask.sources.journal.fact_supports(missing)
         for one in missing:
             item = ask.items.get(one)
-            ask.supports[one] = known.get(one) or Support(item.episodes if isinstance(item, Fact) else ())
+            ask.supports[one] = known.get(one) or Support(
+                item.episodes if isinstance(item, Fact) else ()
+            )
     return {one: ask.supports[one] for one in wanted}
 
 
@@ -80,7 +84,9 @@ async def names_of(ask: Ask, nodes: Sequence[str]) -> Mapping[str, str]:
     if missing := [one for one in dict.fromkeys(nodes) if one not in ask.names]:
         known = await ask.sources.journal.names_of(missing)
         ask.names.update((one, name) for one, (name, *_) in known.items())
-    if missing := [one for one in missing if one not in ask.names]:  # the projection may lag behind the graph
+    if missing := [
+        one for one in missing if one not in ask.names
+    ]:  # the projection may lag behind the graph
         found = await fetch(ask, "nodes", missing)
         named = {one: node.name for one, node in found.items() if isinstance(node, Node)}
         ask.names.update((one, named.get(one, "")) for one in missing)
@@ -95,12 +101,19 @@ async def times_of(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, dateti
     """
     facts = {one: item for one, item in items.items() if isinstance(item, FactOutline)}
     supports = await supported(ask, facts) if facts else {}
-    times = {one: supports[one].said_at if one in supports else _own_time(item) for one, item in items.items()}
+    times = {
+        one: supports[one].said_at if one in supports else _own_time(item)
+        for one, item in items.items()
+    }
     if nodes := [one for one, item in items.items() if isinstance(item, NodeOutline)]:
         times.update(await ask.sources.journal.records.times(nodes))
     # Some are supported by what only the graph knows, such as an episode that was added through Graphiti itself.
     untold = {one: supports[one].episodes for one in facts if times[one] is None}
-    episodes = await fetch(ask, "episodes", [one for some in untold.values() for one in some]) if untold else {}
+    episodes = (
+        await fetch(ask, "episodes", [one for some in untold.values() for one in some])
+        if untold
+        else {}
+    )
     for one, some in untold.items():
         ages = [at for episode in some if (at := _own_time(episodes.get(episode)))]
         times[one] = max(ages, default=facts[one].valid_at)
@@ -113,7 +126,11 @@ def age_d(ask: Ask, at: datetime) -> float:
 
 
 def _current(ask: Ask, item: Item | Candidate) -> bool:
-    return not isinstance(item, (Fact, FactOutline)) or ask.as_of is not None or holds(item, ask.moment)
+    return (
+        not isinstance(item, (Fact, FactOutline))
+        or ask.as_of is not None
+        or holds(item, ask.moment)
+    )
 
 
 def _own_time(item: Item | Candidate | None) -> datetime | None:
@@ -145,7 +162,11 @@ async def _anchors(ask: Ask, slugs: Sequence[str]) -> dict[str, Item]:
         if passages:
             part = ask.parts.get(("anchors", slug))
             by_part = {one.part: one for one in passages}
-            items[slug] = by_part.get(part, passages[0]) if part is not None else most_like(ask.text, passages)
+            items[slug] = (
+                by_part.get(part, passages[0])
+                if part is not None
+                else most_like(ask.text, passages)
+            )
     return items
 
 
@@ -170,9 +191,16 @@ def shown_id(one: str, item: Item | Candidate) -> str:
     return f"{item.slug}#{item.part}" if isinstance(item, AnchorPassage) else one
 
 
-async def make_hits(ask: Ask, picked: Mapping[str, Item], scores: Mapping[str, float], lists: Lists) -> tuple[Hit, ...]:
+async def make_hits(
+    ask: Ask, picked: Mapping[str, Item], scores: Mapping[str, float], lists: Lists
+) -> tuple[Hit, ...]:
     """Return the picked values as hits, in order, with the names of facts' ends and the reasons for each."""
-    ends = [end for item in picked.values() if isinstance(item, Fact) for end in (item.subject, item.object)]
+    ends = [
+        end
+        for item in picked.values()
+        if isinstance(item, Fact)
+        for end in (item.subject, item.object)
+    ]
     names = await names_of(ask, ends)
     nodes = [one for one, item in picked.items() if isinstance(item, Node)]
     records = await ask.sources.journal.records.texts(nodes) if nodes else {}
@@ -187,7 +215,9 @@ async def make_hits(ask: Ask, picked: Mapping[str, Item], scores: Mapping[str, f
             item=item,
             passage=_passage(ask, item, records[one].content if one in records else ""),
             ranks=ranks.get(one, {}),
-            names=(names.get(item.subject, ""), names.get(item.object, "")) if isinstance(item, Fact) else None,
+            names=(names.get(item.subject, ""), names.get(item.object, ""))
+            if isinstance(item, Fact)
+            else None,
             signals=signals.get(one, {}),
             path=paths.get(one, ()),
         )
@@ -198,15 +228,20 @@ async def make_hits(ask: Ask, picked: Mapping[str, Item], scores: Mapping[str, f
 async def with_relationships(ask: Ask, hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """Return the hits, each node with the newest 20 facts and relations that hold, among its newest 1,000."""
     nodes = [hit.id for hit in hits if isinstance(hit.item, Node)]
-    joined = dict(zip(nodes, await asyncio.gather(*(_joining(ask, node) for node in nodes)), strict=True))
+    joined = dict(
+        zip(nodes, await asyncio.gather(*(_joining(ask, node) for node in nodes)), strict=True)
+    )
     names = await names_of(
-        ask, [end for facts in joined.values() for one in facts for end in (one.subject, one.object)]
+        ask,
+        [end for facts in joined.values() for one in facts for end in (one.subject, one.object)],
     )
 
     def relationship(fact: Fact) -> Relationship:
         return Relationship(fact, (names.get(fact.subject, ""), names.get(fact.object, "")))
 
-    return tuple(replace(hit, relationships=tuple(map(relationship, joined.get(hit.id, ())))) for hit in hits)
+    return tuple(
+        replace(hit, relationships=tuple(map(relationship, joined.get(hit.id, ())))) for hit in hits
+    )
 
 
 def _passage(ask: Ask, item: Item, record: str) -> str:
@@ -221,7 +256,10 @@ async def _paths(ask: Ask, reached: Sequence[str]) -> dict[str, tuple[Step, ...]
     nodes = await fetch(ask, "nodes", [node for way in ways.values() for node in way])
     names = {one: node.name for one, node in nodes.items() if isinstance(node, Node)}
     return {
-        one: tuple(Step(ask.reached[node].fact, ask.reached[node].relation, node, names.get(node, "")) for node in way)
+        one: tuple(
+            Step(ask.reached[node].fact, ask.reached[node].relation, node, names.get(node, ""))
+            for node in way
+        )
         for one, way in ways.items()
     }
 
@@ -246,7 +284,9 @@ async def _joining(ask: Ask, node: str) -> list[Fact]:
     return held[:MOST_RELATIONSHIPS]
 
 
-def ranks_of(lists: Mapping[str, Sequence[Scored]], ids: Container[str]) -> dict[str, dict[str, int]]:
+def ranks_of(
+    lists: Mapping[str, Sequence[Scored]], ids: Container[str]
+) -> dict[str, dict[str, int]]:
     """Return id → perspective → rank (1 is best) of some ids: why a result is where it is."""
     ranks: dict[str, dict[str, int]] = {}
     for name, entries in lists.items():
@@ -256,7 +296,9 @@ def ranks_of(lists: Mapping[str, Sequence[Scored]], ids: Container[str]) -> dict
     return ranks
 
 
-def signals_of(lists: Mapping[str, Sequence[Scored]], ids: Container[str]) -> dict[str, dict[str, float]]:
+def signals_of(
+    lists: Mapping[str, Sequence[Scored]], ids: Container[str]
+) -> dict[str, dict[str, float]]:
     signals: dict[str, dict[str, float]] = {}
     for name, entries in lists.items():
         for one in entries:

@@ -11,7 +11,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from pps.config import Settings, shipped
 from pps.core.errors import ConfigError, InvalidRequest
@@ -75,7 +83,9 @@ class Filters(_Table):
     sources: _Labels = ()
     relations: _Labels = ()
     sessions: _Labels = ()
-    roles: Annotated[tuple[Literal["user", "assistant", "system", "tool"], ...], Field(max_length=4)] = ()
+    roles: Annotated[
+        tuple[Literal["user", "assistant", "system", "tool"], ...], Field(max_length=4)
+    ] = ()
     layers: _Labels = ()
     statuses: _Labels = ()
     since: _Moment | None = None
@@ -97,16 +107,25 @@ class Filters(_Table):
 def said(filters: ItemFilter) -> Mapping[str, tuple[str, ...] | datetime]:
     """Return the fields of a filter that restrict something, by name."""
     named = {one.name: getattr(filters, one.name) for one in fields(filters)}
-    return cast("Mapping[str, tuple[str, ...] | datetime]", {name: value for name, value in named.items() if value})
+    return cast(
+        "Mapping[str, tuple[str, ...] | datetime]",
+        {name: value for name, value in named.items() if value},
+    )
 
 
 def as_json(filters: ItemFilter) -> dict[str, JSON]:
-    return {name: iso(one) if isinstance(one, datetime) else list(one) for name, one in said(filters).items()}
+    return {
+        name: iso(one) if isinstance(one, datetime) else list(one)
+        for name, one in said(filters).items()
+    }
 
 
 def in_words(filters: ItemFilter) -> str:
     """Return what a filter lets through, in one line for people; empty when it restricts nothing."""
-    shown = {name: iso(one) if isinstance(one, datetime) else ", ".join(one) for name, one in said(filters).items()}
+    shown = {
+        name: iso(one) if isinstance(one, datetime) else ", ".join(one)
+        for name, one in said(filters).items()
+    }
     return "; ".join(f"{name} {value}" for name, value in shown.items())
 
 
@@ -157,7 +176,9 @@ class ChannelProfile(_Table):
     novelty: bool = False
     latest: bool = False
     led: bool = False
-    routing: Mapping[Route, Mapping[str, _Weight]] = Field(default_factory=dict[Route, Mapping[str, _Weight]])
+    routing: Mapping[Route, Mapping[str, _Weight]] = Field(
+        default_factory=dict[Route, Mapping[str, _Weight]]
+    )
     substance: Substance | None = None
     assistant: float = Field(default=1, ge=0, le=1)
     speaker: float = Field(default=1, ge=1, le=2)
@@ -167,7 +188,9 @@ class ChannelProfile(_Table):
 class _File(_Table):
     description: str = Field(min_length=1, max_length=300)
     extends: str = ""
-    channels: dict[ChannelName, ChannelProfile] = Field(default_factory=dict[ChannelName, ChannelProfile])
+    channels: dict[ChannelName, ChannelProfile] = Field(
+        default_factory=dict[ChannelName, ChannelProfile]
+    )
     limits: dict[ChannelName, _Limit] = Field(default_factory=dict[ChannelName, _Limit])
     max_limit: int | None = Field(default=None, ge=_USUAL_LIMIT, le=MAX_LIMIT)
     filters: Filters = Filters()
@@ -201,7 +224,10 @@ class Profiles:
     """The shipped profiles, the user's own, and Graphiti's recipes, by name."""
 
     def __init__(
-        self, files: Mapping[str, str], tuning: Tuning | None = None, places: Mapping[str, Path] | None = None
+        self,
+        files: Mapping[str, str],
+        tuning: Tuning | None = None,
+        places: Mapping[str, Path] | None = None,
     ) -> None:
         """Read profiles from TOML texts by name.
 
@@ -228,7 +254,10 @@ class Profiles:
         Raises:
             ConfigError: A file or the folder cannot be read, or a file says what no profile can.
         """
-        files = {Path(one.name).stem: one.read_text("utf-8") for one in shipped("config/profiles").iterdir()}
+        files = {
+            Path(one.name).stem: one.read_text("utf-8")
+            for one in shipped("config/profiles").iterdir()
+        }
         own = _own(settings)
         files.update((name, _read(file)) for name, file in own.items())
         tuning = Tuning(
@@ -259,7 +288,9 @@ class Profiles:
             return self._profiles[name]
         if name in RECIPES:
             return Profile(name, f"Graphiti's own {name}", {}, {}, recipe=name, origin="graphiti")
-        raise InvalidRequest("profile", f"must be one of {', '.join(sorted(self._profiles))} or a Graphiti recipe")
+        raise InvalidRequest(
+            "profile", f"must be one of {', '.join(sorted(self._profiles))} or a Graphiti recipe"
+        )
 
     def origins(self, name: str) -> dict[str, Origin]:
         """Return where a profile and those that it extends are from, by name; raises as ``get``."""
@@ -270,17 +301,25 @@ class Profiles:
         return found
 
     def all(self) -> list[Profile]:
-        return [self._profiles[name] for name in sorted(self._profiles)] + [self.get(name) for name in RECIPES]
+        return [self._profiles[name] for name in sorted(self._profiles)] + [
+            self.get(name) for name in RECIPES
+        ]
 
     def _resolved(self, name: str, seen: tuple[str, ...]) -> Profile:
         if name in seen or name not in self._files:
             first = (*seen, name)[0]
-            raise ConfigError(f"{self._place(first)}: extends: {name!r} is unknown or goes in a circle")
+            raise ConfigError(
+                f"{self._place(first)}: extends: {name!r} is unknown or goes in a circle"
+            )
         file = self._files[name]
-        parent = self._resolved(file.extends, (*seen, name)) if file.extends else Profile("", "", {}, {})
+        parent = (
+            self._resolved(file.extends, (*seen, name)) if file.extends else Profile("", "", {}, {})
+        )
         channels = {**parent.channels, **file.channels}
         if not channels:
-            raise ConfigError(f"{self._place(name)}: channels: fills no channel; give one, such as [channels.facts]")
+            raise ConfigError(
+                f"{self._place(name)}: channels: fills no channel; give one, such as [channels.facts]"
+            )
         try:
             filters = file.filters.over(parent.filters)
         except ValueError as error:
@@ -307,7 +346,9 @@ def _own(settings: Settings) -> dict[str, Path]:
     except FileNotFoundError:
         return {}
     except OSError as error:
-        raise ConfigError(f"{folder}: cannot be read ({error.strerror}): check its permissions") from None
+        raise ConfigError(
+            f"{folder}: cannot be read ({error.strerror}): check its permissions"
+        ) from None
 
 
 def _read(file: Path) -> str:
@@ -330,15 +371,25 @@ def _parsed(place: str, text: str, known: frozenset[str]) -> _File | None:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])
-        raise ConfigError(f"{place}: {key}: {first['msg'].removeprefix('Value error, ')}") from error
-    there = ", ".join(name if one.finds else f"{name} (only orders)" for name, one in PERSPECTIVES.items())
+        raise ConfigError(
+            f"{place}: {key}: {first['msg'].removeprefix('Value error, ')}"
+        ) from error
+    there = ", ".join(
+        name if one.finds else f"{name} (only orders)" for name, one in PERSPECTIVES.items()
+    )
     for channel, profile in file.channels.items():
         key = f"{place}: channels.{channel}.perspectives"
         routed = {one for weights in profile.routing.values() for one in weights}
         if unknown := sorted((set(profile.perspectives) | routed) - known):
-            raise ConfigError(f"{key}: no perspective is called {', '.join(unknown)}; there are {there}")
-        if not any(weight > 0 and PERSPECTIVES[one].finds for one, weight in profile.perspectives.items()):
-            raise ConfigError(f"{key}: names none with a weight above 0 that finds anything; there are {there}")
+            raise ConfigError(
+                f"{key}: no perspective is called {', '.join(unknown)}; there are {there}"
+            )
+        if not any(
+            weight > 0 and PERSPECTIVES[one].finds for one, weight in profile.perspectives.items()
+        ):
+            raise ConfigError(
+                f"{key}: names none with a weight above 0 that finds anything; there are {there}"
+            )
     return file
 
 

@@ -86,7 +86,10 @@ class QueryVectors:
         key = (text, made.model, made.dimension)
         kept = self._kept.get(key)
         if kept is None or kept[0] < clock.monotonic():
-            kept = clock.monotonic() + QUERY_KEPT_S, await asyncio.to_thread(embedder.embed_query, text)
+            kept = (
+                clock.monotonic() + QUERY_KEPT_S,
+                await asyncio.to_thread(embedder.embed_query, text),
+            )
         self._kept[key] = kept
         self._kept.move_to_end(key)
         while len(self._kept) > QUERIES_KEPT:
@@ -137,7 +140,9 @@ class Ask:
         self.words = content_words(self.text)
         self.moment: datetime = request.as_of or now()
         self.as_of = request.as_of or request.filters.as_of
-        self.filters: tuple[ItemFilter, ...] = (request.filters,)  # an empty one too: ``as_of`` is asked of each
+        self.filters: tuple[ItemFilter, ...] = (
+            request.filters,
+        )  # an empty one too: ``as_of`` is asked of each
         self.narrow(request.filters)
         self.items: dict[str, Item] = {}
         self.names: dict[str, str] = {}
@@ -177,7 +182,9 @@ class Ask:
 
     async def matches(self, collection: str, text: str, depth: int) -> list[Scored]:
         """Return BM25's best of a collection for a text, the query or its ``words``; ``signal`` is not set."""
-        return await self.once(("text", collection, text, depth), lambda: self._text(collection, text, depth))
+        return await self.once(
+            ("text", collection, text, depth), lambda: self._text(collection, text, depth)
+        )
 
     async def similar(self, collection: str, depth: int) -> list[Scored]:
         """Return the nearest of a collection by raw cosine; empty when there is no embedder."""
@@ -192,7 +199,9 @@ class Ask:
         hits = await self.sources.indexes.text_search(collection, text, depth or len(ids), ids)
         return [Scored(hit.owner, hit.score, 0.0) for hit in hits]
 
-    async def similar_among(self, collection: str, ids: AbstractSet[str], depth: int | None = None) -> list[Scored]:
+    async def similar_among(
+        self, collection: str, ids: AbstractSet[str], depth: int | None = None
+    ) -> list[Scored]:
         """Return the raw cosines of the nearest ``depth`` (all) of the ids with a vector; empty without a model."""
         vector = await self.vector()
         if vector is None or not ids:
@@ -255,7 +264,9 @@ class Ask:
 
     def took_s(self, part: str) -> float:
         """Return how long a part of the work took: of channels side by side, the longest counts."""
-        return max((seconds for (one, _), seconds in self._took_s.items() if one == part), default=0.0)
+        return max(
+            (seconds for (one, _), seconds in self._took_s.items() if one == part), default=0.0
+        )
 
     async def close(self) -> None:
         await asyncio.gather(*self._running.values(), return_exceptions=True)
@@ -269,7 +280,9 @@ class Ask:
 
     async def _reach(self) -> Mapping[str, Reached]:
         if center := self.center():
-            self.reached = await self.sources.journal.reach(center, self.request.max_hops, self.moment)
+            self.reached = await self.sources.journal.reach(
+                center, self.request.max_hops, self.moment
+            )
         return self.reached
 
     async def _times(self) -> list[Span]:

@@ -25,7 +25,8 @@ _ROUTES: dict[Route, re.Pattern[str]] = {
         r"[a-z0-9]_[a-z]|[a-z][A-Z]|\w\(|`|\w/\w+[./]\w|\b\w+\.(?:py|js|ts|rs|go|java|toml|sql|md)\b|::"
     ),
     "intent": re.compile(
-        r"\b(?:goal|purpose|intent(?:ion)?|trying to|in order to|aim(?:ed|ing)?|meant to|so that)\b", re.I
+        r"\b(?:goal|purpose|intent(?:ion)?|trying to|in order to|aim(?:ed|ing)?|meant to|so that)\b",
+        re.I,
     ),
     "exact": re.compile(r"[\"“][^\"”]{2,}[\"”]"),
 }
@@ -77,7 +78,9 @@ def condensed(query: str) -> str:
         return query
     sentences = [one.strip()[:LONGEST_SENTENCE] for one in sentences_of(query) if one.strip()]
     ends = [
-        index for pair in zip(range(len(sentences) - 1, -1, -1), range(len(sentences)), strict=True) for index in pair
+        index
+        for pair in zip(range(len(sentences) - 1, -1, -1), range(len(sentences)), strict=True)
+        for index in pair
     ]
     asked = [index for index, one in enumerate(sentences) if is_question(one)]
     kept: set[int] = set()
@@ -137,14 +140,20 @@ def beyond_names(query: str, names: list[str]) -> list[str]:
     named = {word for name in names for word in _WORDS.findall(fold(name))}
     said = named | _LEADING
     words = _WORDS.findall(fold(query))
-    return [word for word in words if len(word) > 1 and word not in said and without_s(word) not in named]
+    return [
+        word
+        for word in words
+        if len(word) > 1 and word not in said and without_s(word) not in named
+    ]
 
 
 def passage_of(query: str, text: str, size: int = LONG) -> str:
     """Return the passage of a long text that shares most with the query; empty up to ``size`` characters."""
     if len(text) <= size:
         return ""
-    return _most(query, list(chunks(text, size=min(size, _PASSAGE), overlap=_OVERLAP)), lambda piece: piece)
+    return _most(
+        query, list(chunks(text, size=min(size, _PASSAGE), overlap=_OVERLAP)), lambda piece: piece
+    )
 
 
 def most_like(query: str, passages: Sequence[AnchorPassage]) -> AnchorPassage:
@@ -164,5 +173,7 @@ def _most(query: str, pieces: Sequence[T], text_of: Callable[[T], str]) -> T:
 def grams(text: str) -> frozenset[str]:
     """Return the folded words of a text; in scripts without spaces, its pairs of characters too."""
     words = _WORDS.findall(fold(text))
-    pairs = (word[at : at + 2] for word in words if not word.isascii() for at in range(len(word) - 1))
+    pairs = (
+        word[at : at + 2] for word in words if not word.isascii() for at in range(len(word) - 1)
+    )
     return frozenset(words) | frozenset(pairs)

@@ -32,7 +32,8 @@ _ASKED = 10
 _READ = 1_000
 """Characters of a turn that its factors are read from: by then it has told enough."""
 _STANDING = re.compile(
-    r"(?:^|[.!?\n:]\s+)(?:please )?(?:always|never|from now on|whenever|do not ever|don't ever)\b(?:\W+\w+){3}", re.I
+    r"(?:^|[.!?\n:]\s+)(?:please )?(?:always|never|from now on|whenever|do not ever|don't ever)\b(?:\W+\w+){3}",
+    re.I,
 )
 _HOW_TO_ACT = re.compile(
     r"\b(?:should|shall|may|can|could|would|must|do|help|let) (?:i|we|me|you)\b"
@@ -51,7 +52,9 @@ WEAK_BM25 = 8.0
 """A best match below this BM25 score does not get the full signal of 1: one weak hit is not a good one."""
 
 
-def fused(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float], *, k: float) -> dict[str, float]:
+def fused(
+    lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float], *, k: float
+) -> dict[str, float]:
     """Return id → score, best first: the sum over lists of ``weight / (k + rank)``, ranks from 1.
 
     Equal values of a list share the mean of their ranks, so that equal memories give equal orders whatever
@@ -73,7 +76,9 @@ def fused(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float], *
     return _best_first(scores)
 
 
-def led(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float], words: int) -> Mapping[str, float]:
+def led(
+    lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float], words: int
+) -> Mapping[str, float]:
     """Return the weights by how sure meaning is: above .8 the others count half and refine, below .4 twice and broaden.
 
     Full text counts less the fewer of the query's ``words`` its best match seems to have: one word in six says little.
@@ -81,10 +86,18 @@ def led(lists: Mapping[str, Sequence[Scored]], weights: Mapping[str, float], wor
     Source: acceptance row S4-17, the rule ARCH-17.
     """
     best = max(
-        (entries[0].score for name, entries in lists.items() if name.startswith("dense") and entries), default=0.0
+        (
+            entries[0].score
+            for name, entries in lists.items()
+            if name.startswith("dense") and entries
+        ),
+        default=0.0,
     )
     factor = _REFINES if best > STRONG else _BROADENS if best < WEAK else 1.0
-    found = {name: weight if name.startswith("dense") else factor * weight for name, weight in weights.items()}
+    found = {
+        name: weight if name.startswith("dense") else factor * weight
+        for name, weight in weights.items()
+    }
     for name, entries in lists.items():
         if name.startswith("bm25") and entries:
             found[name] *= min(1.0, entries[0].score / (_MATCHED * max(1, words)))
@@ -150,7 +163,9 @@ async def freshness(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, float
     times = await times_of(ask, facts)
     tuning = ask.sources.tuning
     weight, half_life = tuning.freshness_weight, tuning.freshness_half_life_d
-    factors = {one: 1 - weight + weight * 2 ** (-age_d(ask, at) / half_life) for one, at in times.items()}
+    factors = {
+        one: 1 - weight + weight * 2 ** (-age_d(ask, at) / half_life) for one, at in times.items()
+    }
     usual = median(factors.values()) if factors else 1.0
     return {one: factors.get(one, usual) for one in facts}
 
@@ -166,7 +181,9 @@ async def novelty(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, float]:
     return {one: (1 - tuning.novelty_weight) ** count for one, count in times.items() if count}
 
 
-def of_turns(query: str, items: Mapping[str, Candidate], profile: ChannelProfile) -> dict[str, float]:
+def of_turns(
+    query: str, items: Mapping[str, Candidate], profile: ChannelProfile
+) -> dict[str, float]:
     """Return id → what a turn's score is multiplied by, from its words and who said it: see ``ChannelProfile``."""
     asks_how = _HOW_TO_ACT.search(query) is not None
     words = frozenset(_WORDS.findall(fold(query))) - IDLE
@@ -174,10 +191,16 @@ def of_turns(query: str, items: Mapping[str, Candidate], profile: ChannelProfile
     for one, item in items.items():
         if isinstance(item, Turn):
             found[one] = substance(item, profile.substance) if profile.substance else 1.0
-            replies = item.kind == "turn" and item.role != "user"  # an event, a note or a summary is nobody's reply
+            replies = (
+                item.kind == "turn" and item.role != "user"
+            )  # an event, a note or a summary is nobody's reply
             found[one] *= profile.assistant if replies else 1.0
-            found[one] *= profile.speaker if words.intersection(fold(item.actor).split()[:1]) else 1.0
-            found[one] *= profile.standing if asks_how and _STANDING.search(item.content[:_READ]) else 1.0
+            found[one] *= (
+                profile.speaker if words.intersection(fold(item.actor).split()[:1]) else 1.0
+            )
+            found[one] *= (
+                profile.standing if asks_how and _STANDING.search(item.content[:_READ]) else 1.0
+            )
     return found
 
 
@@ -198,17 +221,25 @@ def stated_words(turn: Turn) -> float:
     return sum(len(word) / 2 if word[0] >= "\u0e00" else word.lower() not in IDLE for word in told)
 
 
-def one_of_each_pair(order: Sequence[str], items: Mapping[str, Candidate]) -> tuple[list[str], list[str]]:
+def one_of_each_pair(
+    order: Sequence[str], items: Mapping[str, Candidate]
+) -> tuple[list[str], list[str]]:
     """Return the best fact of each unordered (subject, object) pair, and those that were passed over."""
 
     def pair(one: str) -> frozenset[str]:
         item = items[one]
-        return frozenset((item.subject, item.object)) if isinstance(item, FactOutline) else frozenset((one,))
+        return (
+            frozenset((item.subject, item.object))
+            if isinstance(item, FactOutline)
+            else frozenset((one,))
+        )
 
     return _one_of_each(order, pair, set())
 
 
-def one_of_each_text(order: Sequence[str], items: Mapping[str, Candidate], query: str) -> tuple[list[str], list[str]]:
+def one_of_each_text(
+    order: Sequence[str], items: Mapping[str, Candidate], query: str
+) -> tuple[list[str], list[str]]:
     """Return the best turn of those with the same words, and those that were passed over.
 
     A turn that only asks the query's question once more tells nothing: it is passed over too.
@@ -221,7 +252,9 @@ def one_of_each_text(order: Sequence[str], items: Mapping[str, Candidate], query
     return _one_of_each(order, text, {fold(query)} if is_question(query) else set())
 
 
-def _one_of_each(order: Sequence[str], key: Callable[[str], T], seen: set[T]) -> tuple[list[str], list[str]]:
+def _one_of_each(
+    order: Sequence[str], key: Callable[[str], T], seen: set[T]
+) -> tuple[list[str], list[str]]:
     kept: list[str] = []
     passed: list[str] = []
     for one in order:
@@ -261,7 +294,9 @@ def latest_first(
 def _one_thing(one: Item, other: Item) -> bool:
     if isinstance(one, Fact) and isinstance(other, Fact):
         return (one.subject, one.relation) == (other.subject, other.relation)
-    if not (isinstance(one, Turn) and isinstance(other, Turn)) or speaker_of(one) != speaker_of(other):
+    if not (isinstance(one, Turn) and isinstance(other, Turn)) or speaker_of(one) != speaker_of(
+        other
+    ):
         return False
     mine, theirs = grams(_words_of(one)), grams(_words_of(other))
     both = len(mine & theirs)
@@ -280,7 +315,12 @@ def _beginnings(words: Set[str]) -> set[str]:
 
 
 def diverse(
-    order: Sequence[str], query: Vector, vectors: Mapping[str, Vector], *, balance: float, limit: int
+    order: Sequence[str],
+    query: Vector,
+    vectors: Mapping[str, Vector],
+    *,
+    balance: float,
+    limit: int,
 ) -> list[str]:
     """Return at most ``limit`` ids by maximal marginal relevance; those without a vector follow in order.
 

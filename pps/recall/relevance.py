@@ -27,13 +27,18 @@ def relevance(hit: Hit, limits: Mapping[str, tuple[Space, Thresholds]]) -> float
     for name, signal in hit.signals.items():
         if name in limits:
             space, threshold = limits[name]
-            total += CATEGORY_WEIGHTS[space.category] * space.weight * max(0.0, signal - threshold.high)
+            total += (
+                CATEGORY_WEIGHTS[space.category] * space.weight * max(0.0, signal - threshold.high)
+            )
     return total
 
 
 async def limits_of(sources: Sources) -> dict[str, tuple[Space, Thresholds]]:
     """Return the perspectives that have thresholds in this memory, by name, each with those."""
-    return {spaces()[id_].perspective: (spaces()[id_], limits) for id_, limits in (await thresholds(sources)).items()}
+    return {
+        spaces()[id_].perspective: (spaces()[id_], limits)
+        for id_, limits in (await thresholds(sources)).items()
+    }
 
 
 def recency_factor(at: datetime | None, moment: datetime) -> float:

@@ -111,7 +111,9 @@ class RecallRequest:
 
 def make_request(query: str, options: RecallOptions) -> RecallRequest:
     if not query.strip() or len(query) > MAX_QUERY:
-        raise InvalidRequest("query", f"must have 1 to {MAX_QUERY:,} characters, not only white space")
+        raise InvalidRequest(
+            "query", f"must have 1 to {MAX_QUERY:,} characters, not only white space"
+        )
     given = {name: value for name, value in options.items() if name != "during"}
     request = replace(RecallRequest(query), **cast("dict[str, Any]", given))
     check_range("limit", request.limit, 1, 100)
@@ -138,9 +140,13 @@ def known_by(request: RecallRequest, identifier: Callable[[str], str]) -> Recall
     filters = request.filters
     if not (request.session or filters.sessions or filters.sources):
         return request
-    sessions, sources = (tuple(map(identifier, some)) for some in (filters.sessions, filters.sources))
+    sessions, sources = (
+        tuple(map(identifier, some)) for some in (filters.sessions, filters.sources)
+    )
     session = identifier(request.session or "") or None
-    return replace(request, session=session, filters=replace(filters, sessions=sessions, sources=sources))
+    return replace(
+        request, session=session, filters=replace(filters, sessions=sessions, sources=sources)
+    )
 
 
 def checked_utc(moment: datetime | None, field: str) -> datetime | None:
@@ -151,8 +157,12 @@ def _during(words: str, filters: ItemFilter, moment: datetime) -> ItemFilter:
     if not words.strip():
         return filters
     if filters.since or filters.until:
-        raise InvalidRequest("during", "cannot stand beside the filters' since and until: give one or the other")
+        raise InvalidRequest(
+            "during", "cannot stand beside the filters' since and until: give one or the other"
+        )
     span = read_time(words, moment)
     if span is None:
-        raise InvalidRequest("during", "must name one time, such as 'last spring', 'May 2023' or '2023-05-07'")
+        raise InvalidRequest(
+            "during", "must name one time, such as 'last spring', 'May 2023' or '2023-05-07'"
+        )
     return replace(filters, since=span.start, until=span.end)

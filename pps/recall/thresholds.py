@@ -20,7 +20,11 @@ def model_of(sources: Sources) -> str:
 async def thresholds(sources: Sources) -> dict[str, Thresholds]:
     """Return what holds by space, E1 to E13; a space without thresholds is left out."""
     own, model = await own_thresholds(sources), model_of(sources)
-    return {id_: limits for id_, one in spaces().items() if (limits := one.threshold(model, own.get(id_)))}
+    return {
+        id_: limits
+        for id_, one in spaces().items()
+        if (limits := one.threshold(model, own.get(id_)))
+    }
 
 
 async def own_thresholds(sources: Sources) -> dict[str, Thresholds]:

@@ -78,7 +78,9 @@ class Why:
     expected: str = ""
 
 
-async def explain(ask: Ask, recall: Recall, traces: Mapping[ChannelName, Trace], expect: str) -> Why:
+async def explain(
+    ask: Ask, recall: Recall, traces: Mapping[ChannelName, Trace], expect: str
+) -> Why:
     """Return what became of the candidates of a recall that has just been answered.
 
     Args:
@@ -90,7 +92,12 @@ async def explain(ask: Ask, recall: Recall, traces: Mapping[ChannelName, Trace],
     channels: dict[ChannelName, WhyChannel] = {
         name: await _channel(ask, recall, name, trace, expect) for name, trace in traces.items()
     }
-    told = [(name, one) for name, channel in channels.items() for one in channel.candidates if one.id == expect]
+    told = [
+        (name, one)
+        for name, channel in channels.items()
+        for one in channel.candidates
+        if one.id == expect
+    ]
     expected = "; ".join(f"{name}: {one.verdict}" for name, one in told)
     if expect and not expected:
         expected = await _absent(ask, recall, traces, expect)
@@ -98,32 +105,42 @@ async def explain(ask: Ask, recall: Recall, traces: Mapping[ChannelName, Trace],
     return Why(recall.query, recall.profile, shown, channels, expected)
 
 
-async def _channel(ask: Ask, recall: Recall, name: ChannelName, trace: Trace, expect: str) -> WhyChannel:
+async def _channel(
+    ask: Ask, recall: Recall, name: ChannelName, trace: Trace, expect: str
+) -> WhyChannel:
     hits = {hit.id.split("#")[0]: (place, hit.id) for place, hit in enumerate(recall[name], 1)}
     ids = [*trace.order, *trace.passed, *(one for one in trace.joined if one not in trace.scores)]
-    wanted = [one for number, one in enumerate(ids) if number < MOST or one == expect or one in hits]
+    wanted = [
+        one for number, one in enumerate(ids) if number < MOST or one == expect or one in hits
+    ]
     items, ranks = await fetch(ask, name, wanted), ranks_of(trace.said, set(wanted))
     told: list[Told] = []
     for one in wanted:
         place, hit = hits.get(one, (None, ""))
-        verdict = _left_out(one, trace, items) if place is None else _kept(place, hit, recall.evidence)
+        verdict = (
+            _left_out(one, trace, items) if place is None else _kept(place, hit, recall.evidence)
+        )
         moved = f", {trace.moved[one]}" if place is not None and one in trace.moved else ""
         joined, score = trace.joined.get(one, 0.0), trace.scores.get(one, 0.0)
         factor = round(score / joined, 4) if score and joined else 1.0
         text = text_of(items[one])[:200] if one in items else ""
-        told.append(Told(one, text, place, ranks.get(one, {}), round(joined, 6), factor, verdict + moved))
+        told.append(
+            Told(one, text, place, ranks.get(one, {}), round(joined, 6), factor, verdict + moved)
+        )
     told.sort(key=lambda one: (one.place is None, one.place or 0))
-    return WhyChannel(trace.limit, trace.profile.fusion, trace.profile.perspectives, len(ids), tuple(told))
+    return WhyChannel(
+        trace.limit, trace.profile.fusion, trace.profile.perspectives, len(ids), tuple(told)
+    )
 
 
 def _kept(place: int, hit: str, seen: Evidence | None) -> str:
     """Say what becomes of what has a place: a pack leaves out what the floor of its profile drops."""
     if seen is not None and hit not in seen.shown:
-        return (
-            f"at place {place}, but below the floor: it has too little to do with what was asked; a pack leaves it out"
-        )
+        return f"at place {place}, but below the floor: it has too little to do with what was asked; a pack leaves it out"
     beside = seen is not None and hit not in seen.clear
-    return f"shown at place {place}" + (", near only beside what is nearer: not in later packs of a session" * beside)
+    return f"shown at place {place}" + (
+        ", near only beside what is nearer: not in later packs of a session" * beside
+    )
 
 
 def _left_out(one: str, trace: Trace, there: Mapping[str, Item]) -> str:
@@ -137,24 +154,32 @@ def _left_out(one: str, trace: Trace, there: Mapping[str, Item]) -> str:
     return f"rank {rank} of {len(trace.order)}: the limit of {trace.limit} cuts it; ask with a higher limit"
 
 
-async def _absent(ask: Ask, recall: Recall, traces: Mapping[ChannelName, Trace], expect: str) -> str:
+async def _absent(
+    ask: Ask, recall: Recall, traces: Mapping[ChannelName, Trace], expect: str
+) -> str:
     """Say why no channel has an id among its candidates; the first reason that holds."""
     kind = await _kind(ask, expect)
     if kind is None:
         return "nothing of this memory has that id: look it up with `recall` or `get`"
-    channels: list[ChannelName] = [name for name in traces if KINDS[ask.collections(name)[0]] == kind]
+    channels: list[ChannelName] = [
+        name for name in traces if KINDS[ask.collections(name)[0]] == kind
+    ]
     if not traces:
         return f"profile {recall.profile!r} is Graphiti's own search, which gives no reasons"
     if not channels:
         return f"it is of the kind {kind}, and no channel that was asked for holds those: {', '.join(traces)}"
-    if blocking := [one for filters in ask.filters for one in await _blocking(ask, kind, expect, filters)]:
+    if blocking := [
+        one for filters in ask.filters for one in await _blocking(ask, kind, expect, filters)
+    ]:
         return f"left out before ranking by the filter on {', '.join(dict.fromkeys(blocking))}"
     if kind == "fact":
         [fact] = await ask.sources.client.facts([expect])
         if fact.kind == "relation":
             return "it is a relation: those join nodes, and are not searched as facts"
         if not await fetch(ask, "facts", [expect]):
-            return "it no longer holds, and only what holds is asked for: give as_of for another time"
+            return (
+                "it no longer holds, and only what holds is asked for: give as_of for another time"
+            )
     collections = [one for name in channels for one in ask.collections(name)]
     indexed = [await ask.sources.indexes.owners(one) for one in collections]
     if not any(expect in text or expect in (vectors or ()) for vectors, text in indexed):
@@ -164,9 +189,19 @@ async def _absent(ask: Ask, recall: Recall, traces: Mapping[ChannelName, Trace],
 
 async def _far(ask: Ask, trace: Trace, collections: Sequence[str], expect: str) -> str:
     depth = max((len(entries) for entries in trace.said.values()), default=0)
-    words = [hit for one in collections for hit in await ask.matches_among(one, ask.words, {expect})]
-    like = [hit.score for one in (*collections, "records") for hit in await ask.similar_among(one, {expect})]
-    reasons = ["it shares words with the question" if words else "it shares no word with the question that tells much"]
+    words = [
+        hit for one in collections for hit in await ask.matches_among(one, ask.words, {expect})
+    ]
+    like = [
+        hit.score
+        for one in (*collections, "records")
+        for hit in await ask.similar_among(one, {expect})
+    ]
+    reasons = [
+        "it shares words with the question"
+        if words
+        else "it shares no word with the question that tells much"
+    ]
     if like:
         reasons.append(f"its nearness of meaning is {max(like):.2f} (1 is the same)")
     least = trace.profile.min_similarity
@@ -185,7 +220,9 @@ async def _kind(ask: Ask, expect: str) -> ItemKind | None:
             return None
     if await sources.journal.turns([expect]) or await sources.client.episodes([expect]):
         return "episode"
-    found: list[Node] | list[Fact] = await sources.client.nodes([expect]) or await sources.client.facts([expect])
+    found: list[Node] | list[Fact] = await sources.client.nodes(
+        [expect]
+    ) or await sources.client.facts([expect])
     return None if not found else "node" if isinstance(found[0], Node) else "fact"
 
 

@@ -68,7 +68,9 @@ class Asks:
         """Return a ranking; raises as ``Ranks.rank``."""
         return await self._ranks.rank(asked)
 
-    async def ask(self, name: str, parameters: Mapping[str, JSON], *, within: RecordGraph | None = None) -> Asked:
+    async def ask(
+        self, name: str, parameters: Mapping[str, JSON], *, within: RecordGraph | None = None
+    ) -> Asked:
         """Answer a named query, over every record or over those of a part of the graph.
 
         Raises:
@@ -105,14 +107,18 @@ class Asks:
             return await self.client.scan_nodes(after, limit)
         if part == "facts":
             return await self.client.scan_facts(after, limit)
-        them: Iterable[Record | Relation] = graph.records.values() if part == "records" else graph.relations
+        them: Iterable[Record | Relation] = (
+            graph.records.values() if part == "records" else graph.relations
+        )
         return sorted((one for one in them if one.id > after), key=_id)[:limit]
 
     async def _ground(self, within: RecordGraph | None) -> Ground:
         graph = within or await self.reads.graph()
         if self._web is None or self._web.graph is not graph:
             self._web = await asyncio.to_thread(Web, graph)
-        return Ground(self._web, self.kinds, self.reads, self._similar, self._embed, self._facts, self._least)
+        return Ground(
+            self._web, self.kinds, self.reads, self._similar, self._embed, self._facts, self._least
+        )
 
     @property
     def _least(self) -> float:
@@ -122,7 +128,8 @@ class Asks:
     async def _similar(self, text: str, kinds: Sequence[str], limit: int) -> Mapping[str, float]:
         filters = ItemFilter(kinds=tuple(kinds))
         request = make_request(
-            text, {"profile": "semantic", "limit": limit, "filters": filters, "min_similarity": -1.0}
+            text,
+            {"profile": "semantic", "limit": limit, "filters": filters, "min_similarity": -1.0},
         )
         channel = (await self.engine.recall(request)).channels["nodes"]
         if channel.error:
@@ -130,7 +137,11 @@ class Asks:
         return {hit.id: hit.score for hit in channel.hits}
 
     async def _embed(self, texts: Sequence[str]) -> Matrix | None:
-        return None if self.embedder is None else await asyncio.to_thread(self.embedder.embed_passages, texts)
+        return (
+            None
+            if self.embedder is None
+            else await asyncio.to_thread(self.embedder.embed_passages, texts)
+        )
 
     async def _facts(self) -> Sequence[Fact]:
         """Return facts that hold now, at most ``_FACTS``, those of relations between records left out."""

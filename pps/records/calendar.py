@@ -43,7 +43,9 @@ class Calendars:
         reachable: Which addresses may be asked; a test's own server is on none that may.
     """
 
-    def __init__(self, settings: CalendarSettings, base: Path, reachable: Reachable | None = None) -> None:
+    def __init__(
+        self, settings: CalendarSettings, base: Path, reachable: Reachable | None = None
+    ) -> None:
         self.zone = ZoneInfo(settings.time_zone)
         self._settings = settings
         self._base = base
@@ -72,7 +74,9 @@ class Calendars:
             for number, secret in enumerate(self._settings.urls)
         ]
         found = await asyncio.gather(*files, *urls)
-        events = sorted((event for one in found for event in one.events), key=lambda one: (one.start, one.end))
+        events = sorted(
+            (event for one in found for event in one.events), key=lambda one: (one.start, one.end)
+        )
         return Agenda(tuple(events), tuple(problem for one in found for problem in one.problems))
 
     async def _of_file(self, path: Path, start: datetime, end: datetime) -> Agenda:
@@ -104,11 +108,22 @@ class Calendars:
                     known = self._fetched[url] = (moment, now(), body)
                     self._failed.pop(url, None)
                     tried = None
-                except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError, ValueError) as error:
-                    tried = self._failed[url] = (moment, first_line(str(error)) or type(error).__name__)
+                except (
+                    httpx.HTTPError,
+                    httpx.InvalidURL,
+                    OSError,
+                    TimeoutError,
+                    ValueError,
+                ) as error:
+                    tried = self._failed[url] = (
+                        moment,
+                        first_line(str(error)) or type(error).__name__,
+                    )
             problem = tried[1] if tried else ""
         if known is None:
-            return Agenda(problems=(f"{name}: could not be fetched ({problem}), its events are not counted",))
+            return Agenda(
+                problems=(f"{name}: could not be fetched ({problem}), its events are not counted",)
+            )
         at, body = known[1], known[2]
         agenda = await self._read(body, name, (url, at), start, end)
         if not problem:
@@ -116,13 +131,19 @@ class Calendars:
         stale = f"{name}: could not be fetched ({problem}), its events are as of {at:%Y-%m-%d %H:%M} UTC"
         return Agenda(agenda.events, (stale, *agenda.problems))
 
-    async def _read(self, data: bytes, name: str, state: tuple[object, ...], start: datetime, end: datetime) -> Agenda:
+    async def _read(
+        self, data: bytes, name: str, state: tuple[object, ...], start: datetime, end: datetime
+    ) -> Agenda:
         """Read a calendar, or return what was read of the same state and time before."""
         key = (*state, start, end)
         found = self._readings.pop(key, None)
         if found is None:
             slow = self._slow.get(name)
-            too_long = Agenda(problems=(f"{name}: takes longer than {READ_S:g} s to read, its events are not counted",))
+            too_long = Agenda(
+                problems=(
+                    f"{name}: takes longer than {READ_S:g} s to read, its events are not counted",
+                )
+            )
             if slow and slow[0] == state and time.monotonic() - slow[1] < REFRESH_S:
                 return too_long
             try:
@@ -173,7 +194,11 @@ async def fetch(url: str, reachable: Reachable) -> bytes:
         if target.host != host:
             raise ValueError("leads to another host")
         address = await _resolved(target, reachable)
-        headers = {"Host": target.netloc.decode(), "Accept": "text/calendar", "Accept-Encoding": "identity"}
+        headers = {
+            "Host": target.netloc.decode(),
+            "Accept": "text/calendar",
+            "Accept-Encoding": "identity",
+        }
         # The address is asked itself, so that a name cannot answer otherwise at the second look.
         asked = target.copy_with(host=str(address))
         options = {"sni_hostname": target.host}

@@ -95,7 +95,12 @@ class Finding:
     """
 
     def __init__(
-        self, recall: Recaller, kinds: Kinds, journal: Journal, indexes: EntityIndexes, indexer: Indexer
+        self,
+        recall: Recaller,
+        kinds: Kinds,
+        journal: Journal,
+        indexes: EntityIndexes,
+        indexer: Indexer,
     ) -> None:
         self._recall = recall
         self._kinds = kinds
@@ -123,7 +128,9 @@ class Finding:
         """
         least = wanted.min_similarity
         if least is None:
-            least = least_similarity(self.model) or (HYBRID_LEAST if wanted.anchor_node_id else SEMANTIC_LEAST)
+            least = least_similarity(self.model) or (
+                HYBRID_LEAST if wanted.anchor_node_id else SEMANTIC_LEAST
+            )
         options: RecallOptions = {
             "profile": "hybrid" if wanted.anchor_node_id else "semantic",
             "channels": ("nodes",),
@@ -134,7 +141,10 @@ class Finding:
         }
         if wanted.anchor_node_id:
             options["center"], options["max_hops"] = wanted.anchor_node_id, wanted.max_depth
-            options["weights"] = {"structural": wanted.structural_weight, "dense": wanted.semantic_weight}
+            options["weights"] = {
+                "structural": wanted.structural_weight,
+                "dense": wanted.semantic_weight,
+            }
         channel = (await self._recall(wanted.query, **options)).channels["nodes"]
         if channel.error:
             raise StoreError(f"the records could not be searched: {channel.error}")
@@ -171,7 +181,9 @@ class Finding:
 def _kinds(wanted: RecordSearch, kinds: Kinds) -> tuple[str, ...]:
     """Return the kinds to look among: those named, of the layers named; of all, where none is."""
     named = {kinds.kind(name).name for name in wanted.types}
-    of_layers = kinds.of_layers(wanted.layers) if wanted.layers else tuple(one.name for one in kinds)
+    of_layers = (
+        kinds.of_layers(wanted.layers) if wanted.layers else tuple(one.name for one in kinds)
+    )
     found = tuple(name for name in of_layers if not named or name in named)
     if not found:
         if wanted.layers and not named:

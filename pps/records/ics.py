@@ -29,10 +29,12 @@ _EDGES = re.compile(r"^(?P<edge>BEGIN|END):(?P<what>VEVENT|VTIMEZONE)[ \t]*\r?$"
 _OWN_ZONE = re.compile(r"^X-WR-TIMEZONE:.*$", re.I | re.M)
 _FOLD = re.compile(r"\r?\n[ \t]")
 _NEEDED = re.compile(
-    r"(?:UID|DTSTART|DTEND|DURATION|RRULE|RDATE|EXDATE|RECURRENCE-ID|STATUS|TRANSP|SUMMARY)(?=[;:])", re.I
+    r"(?:UID|DTSTART|DTEND|DURATION|RRULE|RDATE|EXDATE|RECURRENCE-ID|STATUS|TRANSP|SUMMARY)(?=[;:])",
+    re.I,
 )
 _DAY_OF = re.compile(
-    r"^(DTSTART|DTEND)(?:;[^:\r\n]*)?:(\d{4}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?:T\d{6}Z?)?\r?$", re.I | re.M
+    r"^(DTSTART|DTEND)(?:;[^:\r\n]*)?:(\d{4}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?:T\d{6}Z?)?\r?$",
+    re.I | re.M,
 )
 _MALFORMED = (CalendarError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
 """What the library raises of a text that is no calendar."""
@@ -53,19 +55,29 @@ def read_ics(text: str, source: str, start: datetime, end: datetime, zone: tzinf
     """
     problems: list[str] = []
     blocks, frame = _cut(text, source, problems)
-    window = tuple(one.astimezone(zone).strftime("%Y%m%d") for one in (start - timedelta(days=2), end + timedelta(1)))
+    window = tuple(
+        one.astimezone(zone).strftime("%Y%m%d")
+        for one in (start - timedelta(days=2), end + timedelta(1))
+    )
     near = [one for one in blocks if _may_fall(one.text, *window)]
-    events = [pair for pair in _parsed(near, frame, source, problems) if pair[1].dtstart is not None]
+    events = [
+        pair for pair in _parsed(near, frame, source, problems) if pair[1].dtstart is not None
+    ]
     moved = {(one.uid, _instant(one, zone)) for _, one in events if one.recurrence_id}
     found: list[Busy] = []
     for line, event in events:
-        if event.status == EventStatus.CANCELLED or (event.transparency or "").upper() == "TRANSPARENT":
+        if (
+            event.status == EventStatus.CANCELLED
+            or (event.transparency or "").upper() == "TRANSPARENT"
+        ):
             continue
         try:
             for begin, stop in _times(event, end, zone, moved):
                 if stop > start and begin < end and stop > begin:
                     all_day = not isinstance(event.dtstart, datetime)
-                    found.append(Busy(begin, stop, all_day, first_line(event.summary or "")[:_LONGEST_TITLE]))
+                    found.append(
+                        Busy(begin, stop, all_day, first_line(event.summary or "")[:_LONGEST_TITLE])
+                    )
         except (*_MALFORMED, CalendarError) as error:
             problems.append(f"{source}:{line}: {_why(error)}")
     found.sort(key=lambda one: (one.start, one.end, one.title))
@@ -105,9 +117,17 @@ def _zone(body: str) -> str:
 
     def once(found: re.Match[str]) -> str:
         recurs = re.search(r"^R(RULE|DATE)[;:]", found[2], re.I | re.M)
-        return found[0] if recurs else f"BEGIN:{found[1]}\nRRULE:FREQ=YEARLY;COUNT=1{found[2]}END:{found[1]}"
+        return (
+            found[0]
+            if recurs
+            else f"BEGIN:{found[1]}\nRRULE:FREQ=YEARLY;COUNT=1{found[2]}END:{found[1]}"
+        )
 
-    return body if len(body) > _LONGEST_ZONE else re.sub(r"(?is)BEGIN:(STANDARD|DAYLIGHT)(.*?)END:\1", once, body)
+    return (
+        body
+        if len(body) > _LONGEST_ZONE
+        else re.sub(r"(?is)BEGIN:(STANDARD|DAYLIGHT)(.*?)END:\1", once, body)
+    )
 
 
 def _needed(body: str) -> str:
@@ -200,4 +220,7 @@ def _times(
 def _why(error: Exception) -> str:
     """Return what is wrong in a line, without what the calendar says."""
     said = str(error).rsplit("component: ", 1)[-1].removeprefix("Value error, ")
-    return shorten(first_line(re.sub(r"'[^']*'", "'…'", said)), 160, placeholder=" …") or type(error).__name__
+    return (
+        shorten(first_line(re.sub(r"'[^']*'", "'…'", said)), 160, placeholder=" …")
+        or type(error).__name__
+    )

@@ -17,7 +17,9 @@ READ_S = 15.0
 """Most seconds that one text takes; 10,000 events that recur take half of it on a loaded machine."""
 
 
-async def read_apart(text: str, source: str, start: datetime, end: datetime, zone: ZoneInfo) -> Agenda:
+async def read_apart(
+    text: str, source: str, start: datetime, end: datetime, zone: ZoneInfo
+) -> Agenda:
     """Return what ``read_ics`` returns, or that the text could not be read.
 
     Raises:
@@ -37,13 +39,18 @@ async def read_apart(text: str, source: str, start: datetime, end: datetime, zon
     if process.returncode:
         return Agenda(problems=(f"{source}: could not be read, its events are not counted",))
     events, problems = json.loads(output)
-    busy = (Busy(datetime.fromisoformat(a), datetime.fromisoformat(b), days, said) for a, b, days, said in events)
+    busy = (
+        Busy(datetime.fromisoformat(a), datetime.fromisoformat(b), days, said)
+        for a, b, days, said in events
+    )
     return Agenda(tuple(busy), tuple(problems))
 
 
 def main() -> None:
     """Read what is asked from the standard input and write what was found to the standard output."""
-    from pps.records.ics import read_ics  # its library takes a tenth of a server's start, and is needed here alone
+    from pps.records.ics import (
+        read_ics,  # its library takes a tenth of a server's start, and is needed here alone
+    )
 
     text, source, start, end, key, most_s = json.load(sys.stdin.buffer)
     last = Timer(most_s, os._exit, (1,))  # when the parent is gone and ends it no more
@@ -51,9 +58,15 @@ def main() -> None:
     last.start()
     zone = ZoneInfo(key)
     found = read_ics(
-        text, source, datetime.fromisoformat(start).astimezone(zone), datetime.fromisoformat(end).astimezone(zone), zone
+        text,
+        source,
+        datetime.fromisoformat(start).astimezone(zone),
+        datetime.fromisoformat(end).astimezone(zone),
+        zone,
     )
-    events = [(one.start.isoformat(), one.end.isoformat(), one.all_day, one.title) for one in found.events]
+    events = [
+        (one.start.isoformat(), one.end.isoformat(), one.all_day, one.title) for one in found.events
+    ]
     sys.stdout.write(json.dumps([events, found.problems]))
 
 

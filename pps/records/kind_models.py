@@ -75,13 +75,21 @@ class Provenance(_Strict):
 class Common(_Strict):
     """What every kind of records has."""
 
-    title: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TITLE), AfterValidator(_plain_text)]
-    summary: Annotated[str, StringConstraints(min_length=1, max_length=MAX_SUMMARY), AfterValidator(_plain_text)]
-    description: Annotated[str, StringConstraints(max_length=MAX_TEXT), AfterValidator(_plain_text)] | None = None
+    title: Annotated[
+        str, StringConstraints(min_length=1, max_length=MAX_TITLE), AfterValidator(_plain_text)
+    ]
+    summary: Annotated[
+        str, StringConstraints(min_length=1, max_length=MAX_SUMMARY), AfterValidator(_plain_text)
+    ]
+    description: (
+        Annotated[str, StringConstraints(max_length=MAX_TEXT), AfterValidator(_plain_text)] | None
+    ) = None
     status: Literal["draft", "active", "archived", "deprecated"] = "active"
     tags: tuple[Tag, ...] = Field(default=(), max_length=20)
     metadata: dict[str, str | int | float | bool] | None = Field(
-        default=None, max_length=50, description="Fields of your own: texts, numbers, true or false."
+        default=None,
+        max_length=50,
+        description="Fields of your own: texts, numbers, true or false.",
     )
     provenance: Provenance | None = None
 
@@ -98,7 +106,9 @@ class KindModels:
         if kind not in self._models:
             spec = self._kinds.kind(kind)
             fields = {name: _typed(one) for name, one in spec.fields.items()}
-            made = create_model(kind, __base__=Common, __doc__=spec.about or None, **cast("dict[str, Any]", fields))
+            made = create_model(
+                kind, __base__=Common, __doc__=spec.about or None, **cast("dict[str, Any]", fields)
+            )
             self._models[kind] = made
         return self._models[kind]
 
@@ -124,7 +134,9 @@ class KindModels:
         """
         return _checked(kind, self.model(kind), self.named(kind, given))
 
-    def check_relation(self, name: str, source: str, target: str, properties: Mapping[str, JSON]) -> dict[str, JSON]:
+    def check_relation(
+        self, name: str, source: str, target: str, properties: Mapping[str, JSON]
+    ) -> dict[str, JSON]:
         """Return a relation's properties as they are kept.
 
         Raises:
@@ -144,7 +156,12 @@ class KindModels:
         cycle = self._kinds.kind(record.kind).lifecycle
         if cycle and record.state and record.state not in cycle.states:
             return f"{record.kind}: {record.state} is no state of its life cycle"
-        whole = {**record.fields, "title": record.title, "summary": record.summary, "status": record.status}
+        whole = {
+            **record.fields,
+            "title": record.title,
+            "summary": record.summary,
+            "status": record.status,
+        }
         try:
             self.check(record.kind, whole)
         except InvalidRequest as error:
@@ -170,16 +187,22 @@ def _annotation(spec: FieldSpec) -> Any:
         case "number":
             return Annotated[float, Field(ge=spec.min, le=spec.max)]
         case "integer":
-            low, high = (-_MOST if spec.min is None else spec.min), (_MOST if spec.max is None else spec.max)
+            low, high = (
+                (-_MOST if spec.min is None else spec.min),
+                (_MOST if spec.max is None else spec.max),
+            )
             return Annotated[int, Field(ge=low, le=high)]
         case "enum":
             return Literal[spec.enum]
         case "ref":
-            return Annotated[str, Field(pattern=ID_PATTERN, description=f"Id of a {spec.kind or 'node'}.")]
+            return Annotated[
+                str, Field(pattern=ID_PATTERN, description=f"Id of a {spec.kind or 'node'}.")
+            ]
         case "list":
             most = MAX_ITEMS if spec.max is None else int(spec.max)
             return Annotated[
-                tuple[of or _text(0, MAX_TEXT), ...], Field(min_length=int(spec.min or 0), max_length=most)
+                tuple[of or _text(0, MAX_TEXT), ...],
+                Field(min_length=int(spec.min or 0), max_length=most),
             ]
         case "json":
             return _map(spec, of)
@@ -212,7 +235,9 @@ def _named(what: str, given: Mapping[str, JSON], known: list[str]) -> dict[str, 
             own = name  # what an older version of the pack had can be taken out
         elif own not in known:
             near = difflib.get_close_matches(own, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
+            hint = (
+                f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
+            )
             raise InvalidRequest(f"{what}.{name[:100]}", f"no such field; {hint}")
         if own in found:
             raise InvalidRequest(f"{what}.{own}", "is given twice")
@@ -231,7 +256,9 @@ def _checked(what: str, model: type[BaseModel], given: Mapping[str, JSON]) -> di
         for one in error.errors(include_url=False, include_input=False):
             said.setdefault(_path(what, one), _said(one))
         first, *rest = said.items()
-        raise InvalidRequest(first[0], first[1] + "".join(f"; {path}: {text}" for path, text in rest[:9])) from None
+        raise InvalidRequest(
+            first[0], first[1] + "".join(f"; {path}: {text}" for path, text in rest[:9])
+        ) from None
     return cast("dict[str, JSON]", made.model_dump(mode="json", exclude_none=True))
 
 

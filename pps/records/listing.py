@@ -88,7 +88,9 @@ def _where(path: str, kinds: Sequence[KindSpec], name: str) -> tuple[Where, Fiel
     spec = next((kind.fields[name] for kind in kinds if name in kind.fields), _COMMON.get(name))
     if spec is None:
         known = dict.fromkeys((*COLUMNS, *(one for kind in kinds for one in kind.fields)))
-        raise InvalidRequest(f"{path}.field", f"no such field; there are {', '.join([*known][:60])}")
+        raise InvalidRequest(
+            f"{path}.field", f"no such field; there are {', '.join([*known][:60])}"
+        )
     return Where(name, slot_of(spec) if spec.index else None, spec.type == "list"), spec
 
 
@@ -100,7 +102,11 @@ def _term(path: str, kinds: Sequence[KindSpec], condition: Condition) -> Term:
             raise InvalidRequest(f"{path}.value", "with is_null, true or false")
         return Term(where, op, 0 if value is False else 1)
     if op == "in":
-        if isinstance(value, str) or not isinstance(value, Sequence) or not 1 <= len(value) <= MAX_LIST:
+        if (
+            isinstance(value, str)
+            or not isinstance(value, Sequence)
+            or not 1 <= len(value) <= MAX_LIST
+        ):
             raise InvalidRequest(f"{path}.value", f"with in, a list of 1 to {MAX_LIST:,}")
         return Term(where, op, tuple(_compared(path, where, spec, one) for one in value))
     if op == "contains":
@@ -133,13 +139,17 @@ def _stored(path: str, spec: FieldSpec, value: JSON) -> Scalar:
             try:
                 return _DURATION.validate_python(value).total_seconds()
             except ValidationError:
-                raise InvalidRequest(path, "must be an ISO 8601 duration, such as PT2H30M") from None
+                raise InvalidRequest(
+                    path, "must be an ISO 8601 duration, such as PT2H30M"
+                ) from None
         case "number" | "integer" | "bool" if isinstance(value, int | float):
             return value
         case "text" | "enum" | "ref" if isinstance(value, str):
             return value
         case _:
-            raise InvalidRequest(path, f"must be a {spec.type}; of a list only contains and is_null ask")
+            raise InvalidRequest(
+                path, f"must be a {spec.type}; of a list only contains and is_null ask"
+            )
 
 
 def _bindable(path: str, value: str | float) -> Scalar:

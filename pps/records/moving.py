@@ -14,7 +14,9 @@ from pps.journal.versions import Text
 from pps.records.saving import Saved, Writing
 
 
-def moved(rows: RecordRows, by: Writing, id_: str, to: str, expected: str | None, why: str) -> Saved:
+def moved(
+    rows: RecordRows, by: Writing, id_: str, to: str, expected: str | None, why: str
+) -> Saved:
     """Let a record go on to another state; raises as ``Records.move``."""
     [whole] = rows.whole([id_])
     if not (found := rows.find([whole])):
@@ -41,12 +43,20 @@ def _check(kind: KindSpec, record: Record, to: str, actor: str) -> None:
     """Raise InvalidRequest unless a record may move so; the states that may follow are named."""
     cycle = kind.lifecycle
     if cycle is None:
-        raise InvalidRequest("id", f"{kind.name} has no life cycle; record_save changes its status and fields")
+        raise InvalidRequest(
+            "id", f"{kind.name} has no life cycle; record_save changes its status and fields"
+        )
     # A state that a changed pack no longer has, or none, goes back to the start.
     after = cycle.moves.get(record.state, ()) if record.state in cycle.states else (cycle.start,)
     if to not in after:
         may = f"{', '.join(after)} may follow" if after else "nothing follows"
         raise InvalidRequest("to", f"{kind.name} is {record.state}: {may}, not {to[:100]!r}")
     if (record.state, to) in cycle.others and actor == record.author:
-        alone = "" if actor else ": what the person made is reviewed under the name of an actor, which a token has"
-        raise InvalidRequest("to", f"only another than the one who made the {kind.name} moves it to {to}{alone}")
+        alone = (
+            ""
+            if actor
+            else ": what the person made is reviewed under the name of an actor, which a token has"
+        )
+        raise InvalidRequest(
+            "to", f"only another than the one who made the {kind.name} moves it to {to}{alone}"
+        )

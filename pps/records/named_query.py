@@ -109,7 +109,11 @@ class Web:
     def of_kinds(self, *kinds: str, live: bool = True) -> list[Record]:
         """Return the records of some kinds (of none given: all), by id."""
         return sorted(
-            (one for one in self.records.values() if (not kinds or one.kind in kinds) and (not live or alive(one))),
+            (
+                one
+                for one in self.records.values()
+                if (not kinds or one.kind in kinds) and (not live or alive(one))
+            ),
             key=lambda one: one.id,
         )
 
@@ -183,7 +187,8 @@ class Query:
         if self.kinds and not any(kind in ground.kinds for kind in self.kinds):
             named = " and ".join(self.kinds)
             raise InvalidRequest(
-                "query", f"{self.name!r} is about {named}; no pack of this memory has them: `pps pack enable` adds one"
+                "query",
+                f"{self.name!r} is about {named}; no pack of this memory has them: `pps pack enable` adds one",
             )
         try:
             given = self.given.model_validate_json(json.dumps(dict(parameters)))
@@ -195,7 +200,9 @@ class Query:
         return await self.act(ground, given)
 
 
-def query(name: str, given: type[Input], *kinds: str) -> Callable[[Callable[[Ground, Any], Awaitable[Asked]]], Query]:
+def query(
+    name: str, given: type[Input], *kinds: str
+) -> Callable[[Callable[[Ground, Any], Awaitable[Asked]]], Query]:
     """Return a decorator that makes a function a query; the first line of its docstring says what it answers."""
 
     def made(act: Callable[[Ground, Any], Awaitable[Asked]]) -> Query:
@@ -223,7 +230,9 @@ def alive(record: Record) -> bool:
 
 
 def step(relation: Relation, reached: Record, *, forward: bool) -> Step:
-    return Step(relation.type, forward, reached.id, reached.kind, reached.title, weight_of(relation))
+    return Step(
+        relation.type, forward, reached.id, reached.kind, reached.title, weight_of(relation)
+    )
 
 
 def found(

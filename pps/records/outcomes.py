@@ -78,10 +78,18 @@ async def evolution(ground: Ground, given: Versions) -> Asked:
 class Drifts(Limited):
     """Which records, since when, and how much is much."""
 
-    since: Annotated[Moment | None, described_time("Compared with what was then; 90 days ago when not given.")] = None
-    layers: tuple[str, ...] = Field(default=(), max_length=20, description="Of these layers; of any when empty.")
-    kinds: tuple[str, ...] = Field(default=(), max_length=50, description="Of these kinds; of any when empty.")
-    min_change: float = Field(default=0.1, ge=0, le=2, description="Least change of meaning: 1 - cosine.")
+    since: Annotated[
+        Moment | None, described_time("Compared with what was then; 90 days ago when not given.")
+    ] = None
+    layers: tuple[str, ...] = Field(
+        default=(), max_length=20, description="Of these layers; of any when empty."
+    )
+    kinds: tuple[str, ...] = Field(
+        default=(), max_length=50, description="Of these kinds; of any when empty."
+    )
+    min_change: float = Field(
+        default=0.1, ge=0, le=2, description="Least change of meaning: 1 - cosine."
+    )
     limit: int = Field(default=50, ge=1, le=500, description="Most answers.")
 
 
@@ -104,11 +112,15 @@ async def drift_alerts(ground: Ground, given: Drifts) -> Asked:
         if change > given.min_change or moved:
             much = f"changed by {change:.2f}" if change >= 0.005 else "means the same but changed"
             said = f"“{one.title}” {much} since {before.updated_at.date()}: "
-            rows.append(found(one, f"{said}{'; '.join(changes(before, one)) or 'back to what it was'}.", score=change))
+            rows.append(
+                found(
+                    one,
+                    f"{said}{'; '.join(changes(before, one)) or 'back to what it was'}.",
+                    score=change,
+                )
+            )
     rows.sort(key=lambda one: (-(one.score or 0), one.id))
-    said = (
-        f"{len(rows)} of {len(pairs)} changed records mean something else, or stand otherwise, than on {since.date()}."
-    )
+    said = f"{len(rows)} of {len(pairs)} changed records mean something else, or stand otherwise, than on {since.date()}."
     return answer("drift_alerts", said, rows, given.limit)
 
 
@@ -167,7 +179,10 @@ async def _changed(ground: Ground, pairs: Sequence[tuple[Record, Record]]) -> li
     vectors = await ground.embed([one for pair in texts for one in pair]) if pairs else None
     if vectors is None:
         return [_reworded(before, after) for before, after in texts]
-    return [max(0.0, 1 - float(np.dot(vectors[at], vectors[at + 1]))) for at in range(0, len(vectors), 2)]
+    return [
+        max(0.0, 1 - float(np.dot(vectors[at], vectors[at + 1])))
+        for at in range(0, len(vectors), 2)
+    ]
 
 
 def _meaning(kinds: Kinds, record: Record) -> str:
@@ -207,7 +222,11 @@ def _recurring(web: Web, kinds: Kinds, given: Recurring) -> Asked:
     alike: dict[frozenset[str], list[str]] = defaultdict(list)
     for feature, them in having.items():
         alike[frozenset(them)].append(feature)
-    rows = [one for them, features in alike.items() if (one := _pattern(judged, them, sorted(features), given))]
+    rows = [
+        one
+        for them, features in alike.items()
+        if (one := _pattern(judged, them, sorted(features), given))
+    ]
     rows.sort(key=lambda one: (-(one.score or 0), one.title))
     patterns = counted(len(rows), "pattern")
     said = f"{len(judged.hits)} of {len(judged.all)} are {given.what.replace('_', ' that ')}: {patterns}."
@@ -227,10 +246,17 @@ def _judged(web: Web, given: Recurring) -> _Judged:
                 known[one.id] = outcome(one, now) == "bad"
     else:
         for one in web.of_kinds("Strategy", live=False):
-            ends = [outcome(web.records[it.target], now) for it in web.out(one.id, "SERVES", "ALIGNS_WITH")]
+            ends = [
+                outcome(web.records[it.target], now)
+                for it in web.out(one.id, "SERVES", "ALIGNS_WITH")
+            ]
             if judged := [end for end in ends if end]:
                 known[one.id] = 2 * judged.count("good") >= len(judged)
-    return _Judged(web, frozenset(one for one, hit in known.items() if hit), tuple(web.records[one] for one in known))
+    return _Judged(
+        web,
+        frozenset(one for one, hit in known.items() if hit),
+        tuple(web.records[one] for one in known),
+    )
 
 
 def _features(web: Web, kinds: Kinds, record: Record) -> Iterator[str]:
@@ -246,7 +272,9 @@ def _features(web: Web, kinds: Kinds, record: Record) -> Iterator[str]:
         yield f"{arrow} “{other.title}”"
 
 
-def _pattern(judged: _Judged, them: frozenset[str], features: list[str], given: Recurring) -> Found | None:
+def _pattern(
+    judged: _Judged, them: frozenset[str], features: list[str], given: Recurring
+) -> Found | None:
     """Return what some have in common when more of them than of all are hits.
 
     The score is the leverage of Piatetsky-Shapiro (1991): the share of records with the feature that are hits, beyond
@@ -258,14 +286,34 @@ def _pattern(judged: _Judged, them: frozenset[str], features: list[str], given: 
     rate, title = len(hits) / len(them), " and ".join(features[:_FEATURES])
     named = ", ".join(f"“{judged.web.records[one].title}”" for one in sorted(hits)[:5])
     verb = "failed" if given.what == "goals_failed" else "paid"
-    said = f"Of {len(them)} with {title}, {len(hits)} {verb} ({rate:.0%}; of all {base:.0%}): {named}."
-    details: dict[str, JSON] = {"records": [*sorted(hits)], "rate": round(rate, 4), "base": round(base, 4)}
+    said = (
+        f"Of {len(them)} with {title}, {len(hits)} {verb} ({rate:.0%}; of all {base:.0%}): {named}."
+    )
+    details: dict[str, JSON] = {
+        "records": [*sorted(hits)],
+        "rate": round(rate, 4),
+        "base": round(base, 4),
+    }
     details["features"] = [*features]
-    return Found("", "pattern", title, said, (), round((rate - base) * len(them) / len(judged.all), 4), details)
+    return Found(
+        "",
+        "pattern",
+        title,
+        said,
+        (),
+        round((rate - base) * len(them) / len(judged.all), 4),
+        details,
+    )
 
 
 def _contradictions(web: Web, facts: Sequence[Fact], limit: int) -> Asked:
-    rows = [*_two_values(facts), *_opposites(web, facts), *_same_name(web), *_along(web), *_circles(web)]
+    rows = [
+        *_two_values(facts),
+        *_opposites(web, facts),
+        *_same_name(web),
+        *_along(web),
+        *_circles(web),
+    ]
     among = f"{counted(len(facts), 'open fact')} and {counted(len(web.records), 'record')}"
     said = f"{counted(len(rows), 'contradiction')} among {among}."
     return answer("contradictions", said, rows, limit)
@@ -290,7 +338,9 @@ def _opposites(web: Web, facts: Sequence[Fact]) -> Iterator[Found]:
     for one in web.of_kinds():
         said = dict.fromkeys((one.title, one.summary, text(one, "statement")))
         sentences += [(one.id, one.kind, one.title, it) for it in said if it]
-    words = [frozenset(re.findall(r"[\w']+", fold(one[3]).replace("n't", " not"))) for one in sentences]
+    words = [
+        frozenset(re.findall(r"[\w']+", fold(one[3]).replace("n't", " not"))) for one in sentences
+    ]
     having: dict[str, list[int]] = defaultdict(list)
     for at, of in enumerate(words):
         for word in of - _NOT:
@@ -303,10 +353,19 @@ def _opposites(web: Web, facts: Sequence[Fact]) -> Iterator[Found]:
         for other in sorted({it for word in plain for it in having[word]}):
             alike = len(plain & words[other]) / len(plain | words[other])
             a, b = sentences[at], sentences[other]
-            if not words[other] & _NOT and alike >= _OPPOSITE and frozenset((a[0], b[0])) not in met:
+            if (
+                not words[other] & _NOT
+                and alike >= _OPPOSITE
+                and frozenset((a[0], b[0])) not in met
+            ):
                 met.add(frozenset((a[0], b[0])))
                 yield _pair(
-                    "opposite", a[0], a[1], a[2], b[0], f"One denies what the other says: “{a[3]}” and “{b[3]}”"
+                    "opposite",
+                    a[0],
+                    a[1],
+                    a[2],
+                    b[0],
+                    f"One denies what the other says: “{a[3]}” and “{b[3]}”",
                 )
 
 
@@ -319,8 +378,17 @@ def _same_name(web: Web) -> Iterator[Found]:
         for a, b in itertools.pairwise(them):
             differ = [one for one in a.fields if one in b.fields and a.fields[one] != b.fields[one]]
             if differ:
-                values = ", ".join(f"{one} {_short(a.fields[one])} and {_short(b.fields[one])}" for one in differ)
-                yield _pair("same name", a.id, a.kind, a.title, b.id, f"Two called “{a.title}” do not agree: {values}.")
+                values = ", ".join(
+                    f"{one} {_short(a.fields[one])} and {_short(b.fields[one])}" for one in differ
+                )
+                yield _pair(
+                    "same name",
+                    a.id,
+                    a.kind,
+                    a.title,
+                    b.id,
+                    f"Two called “{a.title}” do not agree: {values}.",
+                )
 
 
 def _along(web: Web) -> Iterator[Found]:
@@ -329,7 +397,11 @@ def _along(web: Web) -> Iterator[Found]:
         for relation, other, forward in web.steps(one.id):
             if not leads_up(relation, one, other, forward):
                 continue
-            path, own, whole = (step(relation, other, forward=forward),), _deadline(one), _deadline(other)
+            path, own, whole = (
+                (step(relation, other, forward=forward),),
+                _deadline(one),
+                _deadline(other),
+            )
             if own and whole and own > whole and alive(other):
                 said = f"“{one.title}” is due {own[:10]}, after “{other.title}” that it is for ({whole[:10]})."
                 yield _pair("dates", one.id, one.kind, one.title, other.id, said, path)
@@ -341,9 +413,13 @@ def _along(web: Web) -> Iterator[Found]:
 
 def _circles(web: Web) -> Iterator[Found]:
     """Yield records that wait for themselves."""
-    networkx: Any = import_module("networkx")  # three hundred modules, which no start of a server needs
+    networkx: Any = import_module(
+        "networkx"
+    )  # three hundred modules, which no start of a server needs
     graph = networkx.DiGraph()
-    graph.add_edges_from((one.source, one.target) for one in web.graph.relations if one.type == "DEPENDS_ON")
+    graph.add_edges_from(
+        (one.source, one.target) for one in web.graph.relations if one.type == "DEPENDS_ON"
+    )
     for part in cast("Iterable[set[str]]", networkx.strongly_connected_components(graph)):
         them = [web.records[one] for one in sorted(part) if one in web.records]
         if len(them) > 1:
@@ -355,7 +431,7 @@ def _deadline(record: Record) -> str:
     return next((text(record, name) for name in _DEADLINES if text(record, name)), "")
 
 
-def _pair(  # noqa: PLR0913 - two ends and what is between them
+def _pair(
     how: str, one: str, kind: str, title: str, other: str, said: str, path: tuple[Step, ...] = ()
 ) -> Found:
     return Found(one, kind, title, said, path, None, {"how": how, "other": other})

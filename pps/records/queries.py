@@ -66,22 +66,39 @@ async def strategies(ground: Ground, given: OfGoal) -> Asked:
             if one.kind == "Strategy":
                 ways.setdefault(one.id, path)
     rows: list[Found] = []
-    for one in sorted((web.records[one] for one in ways), key=lambda one: (one.updated_at, one.id), reverse=True):
+    for one in sorted(
+        (web.records[one] for one in ways), key=lambda one: (one.updated_at, one.id), reverse=True
+    ):
         held = [web.records[it.target] for it in web.out(one.id, "SUPPORTED_BY")]
         initiatives = [it for it in held if it.kind == "Initiative" and it.status == "active"]
-        rest = f"; it is carried by {_listed(initiatives)}" if initiatives else "; no active initiative carries it"
-        rows.append(
-            found(one, way(one, ways[one.id]) + rest, ways[one.id], details={"initiatives": _brief(initiatives)})
+        rest = (
+            f"; it is carried by {_listed(initiatives)}"
+            if initiatives
+            else "; no active initiative carries it"
         )
-    return answer("strategies", f"{len(rows)} active strategies for “{goal.title}”.", rows, given.limit)
+        rows.append(
+            found(
+                one,
+                way(one, ways[one.id]) + rest,
+                ways[one.id],
+                details={"initiatives": _brief(initiatives)},
+            )
+        )
+    return answer(
+        "strategies", f"{len(rows)} active strategies for “{goal.title}”.", rows, given.limit
+    )
 
 
 class Window(Limited):
     """A stretch of time, half-open."""
 
     since: Annotated[Moment | None, described_time("From then on; today when not given.")] = None
-    until: Annotated[Moment | None, described_time("Before then; seven days later when not given.")] = None
-    states: tuple[str, ...] = Field(default=("todo", "in_progress"), description="Of the tasks; empty for any.")
+    until: Annotated[
+        Moment | None, described_time("Before then; seven days later when not given.")
+    ] = None
+    states: tuple[str, ...] = Field(
+        default=("todo", "in_progress"), description="Of the tasks; empty for any."
+    )
     limit: int = Field(default=50, ge=1, le=500, description="Most answers.")
 
 
@@ -98,8 +115,14 @@ async def tasks(ground: Ground, given: Window) -> Asked:
             urgency, hours = text(one, "priority") or "p9", number(one, "effort_hours")
             effort = "" if hours is None else f", {hours:g} h"
             rank = f" ({urgency})" if urgency != "p9" else ""
-            said = f"“{one.title}”{rank} is due {due.date()}, {one.state.replace('_', ' ')}{effort}."
-            details: dict[str, JSON] = {"due_date": str(due.date()), "state": one.state, "effort_hours": hours}
+            said = (
+                f"“{one.title}”{rank} is due {due.date()}, {one.state.replace('_', ' ')}{effort}."
+            )
+            details: dict[str, JSON] = {
+                "due_date": str(due.date()),
+                "state": one.state,
+                "effort_hours": hours,
+            }
             rows.append((due, urgency, found(one, said, details=details)))
     rows.sort(key=lambda row: (row[0], row[1], row[2].id))
     hours = sum(float(str(row[2].details["effort_hours"] or 0)) for row in rows)
@@ -119,14 +142,25 @@ async def related_decisions(ground: Ground, given: About) -> Asked:
     """Which active decisions, tasks and actions are about what is talked about, the nearest first."""
     near = await ground.similar(given.about, ("Decision", "Task", "Action"), 50)
     wanted, hidden = _near(ground, near, given.min_similarity)
-    rows = [found(one, f"{one.kind} “{one.title}”: {one.summary}", score=score) for one, score in wanted]
-    return answer("related_decisions", f"{len(rows)} decisions, tasks and actions are near.{hidden}", rows, given.limit)
+    rows = [
+        found(one, f"{one.kind} “{one.title}”: {one.summary}", score=score) for one, score in wanted
+    ]
+    return answer(
+        "related_decisions",
+        f"{len(rows)} decisions, tasks and actions are near.{hidden}",
+        rows,
+        given.limit,
+    )
 
 
 class Precedent(Limited):
     """Which decisions, and how well they must have paid."""
 
-    about: str = Field(default="", max_length=8_000, description="What they are about, in words; all when not given.")
+    about: str = Field(
+        default="",
+        max_length=8_000,
+        description="What they are about, in words; all when not given.",
+    )
     min_similarity: float | None = Field(default=None, ge=-1, le=1, description=_LEAST)
     min_roi: float | None = Field(default=None, description="Least roi.total.")
     since: Annotated[Moment | None, described_time("Only those decided then or later.")] = None
@@ -147,8 +181,16 @@ async def precedent(ground: Ground, given: Precedent) -> Asked:
         if one.status != "active" or not paid or (given.since and decided < given.since):
             continue
         led = [web.records[it.target] for it in web.out(one.id, "LEADS_TO")]
-        outcomes = [it for it in led if it.state == "done" or (it.kind == "Metric" and it.status == "active")]
-        came = f" and led to {_listed(outcomes)}" if outcomes else "; nothing is known to have come of it"
+        outcomes = [
+            it
+            for it in led
+            if it.state == "done" or (it.kind == "Metric" and it.status == "active")
+        ]
+        came = (
+            f" and led to {_listed(outcomes)}"
+            if outcomes
+            else "; nothing is known to have come of it"
+        )
         said = f"“{one.title}”, decided {decided.date()}, {_paid(roi)}{came}."
         details: dict[str, JSON] = {
             "roi": one.fields.get("roi"),
@@ -156,7 +198,11 @@ async def precedent(ground: Ground, given: Precedent) -> Asked:
             "outcomes": _brief(outcomes),
         }
         rows.append(
-            (float("-inf") if roi is None else roi, score, found(one, said, score=score or None, details=details))
+            (
+                float("-inf") if roi is None else roi,
+                score,
+                found(one, said, score=score or None, details=details),
+            )
         )
     rows.sort(key=lambda row: (-row[0], -row[1], row[2].id))
     said = (
@@ -170,8 +216,12 @@ async def precedent(ground: Ground, given: Precedent) -> Asked:
 class Measured(Limited):
     """Which metrics, and when they were measured."""
 
-    ids: tuple[At, ...] = Field(default=(), max_length=100, description="Metrics: ids or titles; all when not given.")
-    since: Annotated[Moment | None, described_time("From then on; 30 days before 'until' when not given.")] = None
+    ids: tuple[At, ...] = Field(
+        default=(), max_length=100, description="Metrics: ids or titles; all when not given."
+    )
+    since: Annotated[
+        Moment | None, described_time("From then on; 30 days before 'until' when not given.")
+    ] = None
     until: Annotated[Moment | None, described_time("Before then; now when not given.")] = None
     limit: int = Field(default=50, ge=1, le=500, description="Most metrics.")
 
@@ -190,14 +240,21 @@ async def metrics(ground: Ground, given: Measured) -> Asked:
             continue
         rows.append(_course(one, series))
     return answer(
-        "metrics", f"{counted(len(rows), 'metric')} from {since.date()} up to {until.date()}.", rows, given.limit
+        "metrics",
+        f"{counted(len(rows), 'metric')} from {since.date()} up to {until.date()}.",
+        rows,
+        given.limit,
     )
 
 
 class Insights(Limited):
     """Which insights."""
 
-    about: str = Field(default="", max_length=8_000, description="What they are about, in words; all when not given.")
+    about: str = Field(
+        default="",
+        max_length=8_000,
+        description="What they are about, in words; all when not given.",
+    )
     min_similarity: float | None = Field(default=None, ge=-1, le=1, description=_LEAST)
     min_confidence: float = Field(default=0.6, ge=0, le=1, description="Least confidence.")
 
@@ -218,11 +275,24 @@ async def insights(ground: Ground, given: Insights) -> Asked:
         proofs = {it.target: strength(it) for it in web.out(one.id, "SUPPORTED_BY")}
         proofs |= {it.source: strength(it) for it in web.into(one.id, "VALIDATES")}
         evidence = [web.records[it] for it in sorted(proofs, key=lambda it: (-proofs[it], it))]
-        ground_for = f"rests on {_listed(evidence)}" if evidence else "rests on no evidence that is kept"
+        ground_for = (
+            f"rests on {_listed(evidence)}" if evidence else "rests on no evidence that is kept"
+        )
         said = f"“{one.title}” ({confidence:g} sure) {ground_for}."
-        rows.append((confidence, score, found(one, said, score=score or None, details={"evidence": _brief(evidence)})))
+        rows.append(
+            (
+                confidence,
+                score,
+                found(one, said, score=score or None, details={"evidence": _brief(evidence)}),
+            )
+        )
     rows.sort(key=lambda row: (-row[0], -row[1], row[2].id))
-    return answer("insights", f"{len(rows)} insights and patterns.{hidden}", [row[2] for row in rows], given.limit)
+    return answer(
+        "insights",
+        f"{len(rows)} insights and patterns.{hidden}",
+        [row[2] for row in rows],
+        given.limit,
+    )
 
 
 class Ladder(Input):
@@ -238,7 +308,10 @@ async def goal_ladder(ground: Ground, given: Ladder) -> Asked:
     goal = of_kind(ground.web, given.id, "Goal")
     path = max(
         _ladders(ground.web, goal, (goal.id,), given.max_hops),
-        key=lambda steps: (len(steps), sum(1.0 if one.weight is None else one.weight for one in steps)),
+        key=lambda steps: (
+            len(steps),
+            sum(1.0 if one.weight is None else one.weight for one in steps),
+        ),
     )
     rungs = [found(goal, f"“{goal.title}” is where it begins.")]
     for at, one in enumerate(path, 1):
@@ -273,7 +346,9 @@ def _ladders(web: Web, at: Record, seen: tuple[str, ...], left: int) -> Iterator
     yield ()
     if not left:
         return
-    for relation in sorted(web.out(at.id, "SUPPORTED_BY", "SERVES", "ALIGNS_WITH"), key=lambda one: one.id):
+    for relation in sorted(
+        web.out(at.id, "SUPPORTED_BY", "SERVES", "ALIGNS_WITH"), key=lambda one: one.id
+    ):
         up = web.records[relation.target]
         if up.kind in ("Goal", "Vision") and up.status == "active" and up.id not in seen:
             for rest in _ladders(web, up, (*seen, up.id), left - 1):
@@ -285,17 +360,28 @@ def _before(web: Web, end: Record, *names: str) -> Iterator[tuple[Relation, Reco
         yield relation, web.records[relation.source]
 
 
-def _near(ground: Ground, near: Mapping[str, float], least: float | None) -> tuple[list[tuple[Record, float]], str]:
+def _near(
+    ground: Ground, near: Mapping[str, float], least: float | None
+) -> tuple[list[tuple[Record, float]], str]:
     """Return the live records that are like enough, the nearest first, and what to say of those that are not."""
     least, records = ground.least if least is None else least, ground.web.records
-    known = [(records[one], score) for one, score in near.items() if one in records and alive(records[one])]
+    known = [
+        (records[one], score)
+        for one, score in near.items()
+        if one in records and alive(records[one])
+    ]
     rows = sorted((row for row in known if row[1] >= least), key=lambda row: (-row[1], row[0].id))
     if rows or not known:
         return rows, ""
-    return rows, f" The nearest is {max(score for _, score in known):.2f} alike, below min_similarity {least:.2f}."
+    return (
+        rows,
+        f" The nearest is {max(score for _, score in known):.2f} alike, below min_similarity {least:.2f}.",
+    )
 
 
-def _measured(web: Web, metric: Record, since: datetime, until: datetime) -> Iterator[tuple[datetime, float]]:
+def _measured(
+    web: Web, metric: Record, since: datetime, until: datetime
+) -> Iterator[tuple[datetime, float]]:
     for relation in web.into(metric.id, "TRACKS"):
         one = web.records[relation.source]
         at, value = moment(one, "observed_at") or one.created_at, number(one, "value")
@@ -306,7 +392,11 @@ def _measured(web: Web, metric: Record, since: datetime, until: datetime) -> Ite
 def _course(metric: Record, series: list[tuple[datetime, float]]) -> Found:
     unit, wanted = text(metric, "unit"), text(metric, "direction")
     if not series:
-        return found(metric, f"“{metric.title}” was not observed in that time.", details={"count": 0, "unit": unit})
+        return found(
+            metric,
+            f"“{metric.title}” was not observed in that time.",
+            details={"count": 0, "unit": unit},
+        )
     values = [value for _, value in series]
     change, mean = values[-1] - values[0], sum(values) / len(values)
     went = "up" if change > 0 else "down" if change < 0 else "stable"
@@ -316,8 +406,19 @@ def _course(metric: Record, series: list[tuple[datetime, float]]) -> Found:
         f"{values[0]:g} → {values[-1]:g}, {went}{as_wanted}."
     )
     shown: list[JSON] = [[time.iso(at), value] for at, value in series[-_SERIES:]]
-    details: dict[str, JSON] = {"count": len(values), "mean": mean, "min": min(values), "max": max(values)}
-    details |= {"first": values[0], "last": values[-1], "unit": unit, "direction": went, "series": shown}
+    details: dict[str, JSON] = {
+        "count": len(values),
+        "mean": mean,
+        "min": min(values),
+        "max": max(values),
+    }
+    details |= {
+        "first": values[0],
+        "last": values[-1],
+        "unit": unit,
+        "direction": went,
+        "series": shown,
+    }
     return found(metric, said, details=details)
 
 
@@ -331,7 +432,13 @@ def _listed(records: list[Record]) -> str:
 
 def _brief(records: list[Record]) -> list[JSON]:
     return [
-        {"id": one.id, "kind": one.kind, "title": one.title, "status": one.status, "state": one.state}
+        {
+            "id": one.id,
+            "kind": one.kind,
+            "title": one.title,
+            "status": one.status,
+            "state": one.state,
+        }
         for one in records
     ]
 

@@ -140,8 +140,12 @@ class Ranks:
             NotFound: An end is no record of this entity that the filters let through.
         """
         ends = asked.source and asked.target
-        if (asked.algorithm == "shortest_path") != bool(ends) or (not ends and (asked.source or asked.target)):
-            raise InvalidRequest("source", "a shortest path takes 'source' and 'target', the others neither")
+        if (asked.algorithm == "shortest_path") != bool(ends) or (
+            not ends and (asked.source or asked.target)
+        ):
+            raise InvalidRequest(
+                "source", "a shortest path takes 'source' and 'target', the others neither"
+            )
         kinds = self._kinds(asked)
         graph = await self.reads.graph()
         whole = replace(asked, limit=0)
@@ -178,7 +182,9 @@ def ranking(graph: RecordGraph, asked: RankRequest, kinds: frozenset[str] | None
     among = Web(replace(graph, records=ties.records, relations=()))
     start, end = among.find(asked.source, "source"), among.find(asked.target, "target")
     path, length = shortest_path(ties, start.id, end.id)
-    return replace(empty, start=Ranked(start.id, start.kind, start.title, 0.0), path=path, length=length)
+    return replace(
+        empty, start=Ranked(start.id, start.kind, start.title, 0.0), path=path, length=length
+    )
 
 
 def chosen(graph: RecordGraph, asked: RankRequest, kinds: frozenset[str] | None) -> Ties:
@@ -186,12 +192,19 @@ def chosen(graph: RecordGraph, asked: RankRequest, kinds: frozenset[str] | None)
     records = {
         one.id: one
         for one in sorted(graph.records.values(), key=lambda one: one.id)
-        if (kinds is None or one.kind in kinds) and (not asked.statuses or one.status in asked.statuses)
+        if (kinds is None or one.kind in kinds)
+        and (not asked.statuses or one.status in asked.statuses)
     }
     joined: dict[tuple[str, str], tuple[Relation, ...]] = {}
     for one in sorted(graph.relations, key=lambda one: one.id):
         wanted = not asked.relations or one.type in asked.relations
-        if wanted and one.source in records and one.target in records and one.source != one.target and strength(one):
+        if (
+            wanted
+            and one.source in records
+            and one.target in records
+            and one.source != one.target
+            and strength(one)
+        ):
             joined[one.source, one.target] = (*joined.get((one.source, one.target), ()), one)
     return Ties(records, joined)
 
@@ -206,13 +219,17 @@ def pagerank(ties: Ties) -> dict[str, float]:
 def betweenness(ties: Ties) -> dict[str, float]:
     """Return record → betweenness, 0 to 1."""
     graph, ids = _exported(ties, dict.fromkeys(ties.undirected(), 1.0))
-    scores = rustworkx.betweenness_centrality(graph.to_undirected(multigraph=False), normalized=True)
+    scores = rustworkx.betweenness_centrality(
+        graph.to_undirected(multigraph=False), normalized=True
+    )
     return {ids[at]: score for at, score in scores.items()}
 
 
 def communities(ties: Ties) -> tuple[tuple[Community, ...], float | None]:
     """Return the communities, the largest first, and their modularity; None where no relation joins any."""
-    networkx: Any = import_module("networkx")  # three hundred modules, which no start of a server needs
+    networkx: Any = import_module(
+        "networkx"
+    )  # three hundred modules, which no start of a server needs
     graph = networkx.Graph()
     graph.add_nodes_from(ties.records)
     graph.add_weighted_edges_from((a, b, _sum(them)) for (a, b), them in ties.undirected().items())
@@ -231,11 +248,15 @@ def shortest_path(ties: Ties, start: str, end: str) -> tuple[tuple[Step, ...], f
     at = {one: index for index, one in enumerate(ids)}
     if start == end:
         return (), 0.0
-    ways = rustworkx.dijkstra_shortest_paths(graph.to_undirected(), at[start], target=at[end], weight_fn=float)
+    ways = rustworkx.dijkstra_shortest_paths(
+        graph.to_undirected(), at[start], target=at[end], weight_fn=float
+    )
     if at[end] not in ways:
         return (), None
     passed = [ids[one] for one in ways[at[end]]]
-    hops: list[tuple[Relation, str]] = [(best[min(a, b), max(a, b)], b) for a, b in itertools.pairwise(passed)]
+    hops: list[tuple[Relation, str]] = [
+        (best[min(a, b), max(a, b)], b) for a, b in itertools.pairwise(passed)
+    ]
     steps = tuple(step(one, ties.records[to], forward=one.target == to) for one, to in hops)
     return steps, sum(1 / strength(one) for one, _ in hops)
 
@@ -257,11 +278,16 @@ def _sum(relations: Sequence[Relation]) -> float:
 def _ranked(ties: Ties, scores: Mapping[str, float]) -> tuple[Ranked, ...]:
     """Return the records by score, those of the same by id."""
     order = sorted(scores, key=lambda one: (-scores[one], one))
-    return tuple(Ranked(one, ties.records[one].kind, ties.records[one].title, round(scores[one], 9)) for one in order)
+    return tuple(
+        Ranked(one, ties.records[one].kind, ties.records[one].title, round(scores[one], 9))
+        for one in order
+    )
 
 
 def _community(ties: Ties, graph: Any, part: set[str]) -> Community:
-    within = {one: sum(edge["weight"] for to, edge in graph[one].items() if to in part) for one in part}
+    within = {
+        one: sum(edge["weight"] for to, edge in graph[one].items() if to in part) for one in part
+    }
     return Community(len(part), _ranked(ties, within))
 
 

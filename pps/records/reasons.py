@@ -70,8 +70,12 @@ class Around(Input):
 
     id: At = Field(description="Where to begin: id or title.")
     depth: int = Field(default=2, ge=1, le=5, description="Most hops.")
-    relations: tuple[str, ...] = Field(default=(), max_length=50, description="Only over these; any when empty.")
-    kinds: tuple[str, ...] = Field(default=(), max_length=50, description="Only answers of these kinds.")
+    relations: tuple[str, ...] = Field(
+        default=(), max_length=50, description="Only over these; any when empty."
+    )
+    kinds: tuple[str, ...] = Field(
+        default=(), max_length=50, description="Only answers of these kinds."
+    )
     limit: int = Field(default=50, ge=1, le=500, description="Most answers.")
 
 
@@ -82,7 +86,11 @@ async def expand(ground: Ground, given: Around) -> Asked:
     start = web.find(given.id)
 
     def nexts(record: str) -> Iterator[Hop]:
-        return (one for one in web.steps(record) if not given.relations or one[0].type in given.relations)
+        return (
+            one
+            for one in web.steps(record)
+            if not given.relations or one[0].type in given.relations
+        )
 
     reached = _strongest(web, start.id, nexts, given.depth)
     rows = [
@@ -108,10 +116,14 @@ async def bridge(ground: Ground, given: Two) -> Asked:
     """What joins two records: the shortest ways between them, whatever their directions; strong relations are short."""
     web = ground.web
     start, end = web.find(given.id), web.find(given.other, "other")
-    ways = await asyncio.to_thread(_ways, web, start.id, end.id, given) if start.id != end.id else []
+    ways = (
+        await asyncio.to_thread(_ways, web, start.id, end.id, given) if start.id != end.id else []
+    )
     between = Counter(one.id for chain in ways for one in chain.steps[:-1])
     rows = [
-        found(end, way(start, chain.steps), chain.steps, 1 / chain.length, {"between": [*_mid(chain)]})
+        found(
+            end, way(start, chain.steps), chain.steps, 1 / chain.length, {"between": [*_mid(chain)]}
+        )
         for chain in ways
     ]
     over = ", ".join(f"“{web.records[one].title}”" for one, _ in between.most_common(3))
@@ -143,7 +155,11 @@ async def why(ground: Ground, given: Matters) -> Asked:
     ]
     rows.sort(key=lambda one: (-(one.score or 0), len(one.path), one.id))
     tops = ", ".join(f"“{one.title}” ({one.kind})" for one in rows[:3])
-    said = f"“{start.title}” matters for {tops}." if rows else f"“{start.title}” leads up to no value and no vision."
+    said = (
+        f"“{start.title}” matters for {tops}."
+        if rows
+        else f"“{start.title}” leads up to no value and no vision."
+    )
     return answer("why", said, rows, given.limit)
 
 
@@ -157,7 +173,9 @@ class Alike(Limited):
     """A record, and among which to look."""
 
     id: At = Field(description="What it should be like: id or title.")
-    kinds: tuple[str, ...] = Field(default=(), max_length=50, description="Among these kinds; its own when empty.")
+    kinds: tuple[str, ...] = Field(
+        default=(), max_length=50, description="Among these kinds; its own when empty."
+    )
     succeeded: bool = Field(
         default=False,
         description="Only what turned out well: goals reached, decisions of positive roi, tasks done.",
@@ -173,7 +191,11 @@ async def analogy(ground: Ground, given: Alike) -> Asked:
 def up(web: Web, record: str) -> Iterator[Hop]:
     """Yield the hops up from a record, to live ones."""
     start = web.records[record]
-    return (hop for hop in web.steps(record) if alive(hop[1]) and leads_up(hop[0], start, hop[1], hop[2]))
+    return (
+        hop
+        for hop in web.steps(record)
+        if alive(hop[1]) and leads_up(hop[0], start, hop[1], hop[2])
+    )
 
 
 def leads_up(relation: Relation, start: Record, end: Record, forward: bool) -> bool:
@@ -189,7 +211,9 @@ def _reasons(web: Web, start: str) -> Mapping[str, Chain]:
     return _strongest(web, start, nexts, _FAR)
 
 
-def _strongest(web: Web, start: str, nexts: Callable[[str], Iterator[Hop]], depth: int) -> Mapping[str, Chain]:
+def _strongest(
+    web: Web, start: str, nexts: Callable[[str], Iterator[Hop]], depth: int
+) -> Mapping[str, Chain]:
     """Return record → the shortest chain to it within so many hops, the nearest first; a hop is 1 / weight long.
 
     A record is met again when fewer hops lead to it than before, since from there more can be reached.
@@ -207,9 +231,15 @@ def _strongest(web: Web, start: str, nexts: Callable[[str], Iterator[Hop]], dept
         if len(steps) == depth:
             continue
         for relation, other, forward in nexts(at):
-            if strength(relation) and all(other.id != one.id for one in steps) and other.id != start:
+            if (
+                strength(relation)
+                and all(other.id != one.id for one in steps)
+                and other.id != start
+            ):
                 hop = step(relation, other, forward=forward)
-                heapq.heappush(heap, (length + 1 / strength(relation), next(order), other.id, (*steps, hop)))
+                heapq.heappush(
+                    heap, (length + 1 / strength(relation), next(order), other.id, (*steps, hop))
+                )
     return best
 
 
@@ -218,7 +248,12 @@ def _ways(web: Web, start: str, end: str, given: Two) -> list[Chain]:
     best: dict[tuple[str, str], Relation] = {}
     for one in web.graph.relations:
         ends = (min(one.source, one.target), max(one.source, one.target))
-        if strength(one) and one.source in web.records and one.target in web.records and one.source != one.target:
+        if (
+            strength(one)
+            and one.source in web.records
+            and one.target in web.records
+            and one.source != one.target
+        ):
             best[ends] = max(one, best.get(ends, one), key=strength)
     graph = networkx.Graph()
     graph.add_nodes_from((start, end))
@@ -229,7 +264,9 @@ def _ways(web: Web, start: str, end: str, given: Two) -> list[Chain]:
     paths = networkx.shortest_simple_paths(graph, start, end, weight="weight")
     for path in itertools.islice(cast("Iterator[list[str]]", paths), _TRIED):
         if len(path) - 1 <= given.max_hops:
-            hops = [(best[min(a, b), max(a, b)], web.records[b]) for a, b in itertools.pairwise(path)]
+            hops = [
+                (best[min(a, b), max(a, b)], web.records[b]) for a, b in itertools.pairwise(path)
+            ]
             steps = tuple(step(one, to, forward=one.target == to.id) for one, to in hops)
             ways.append(Chain(sum(1 / strength(one) for one, _ in hops), steps))
         if len(ways) == given.limit:
@@ -267,7 +304,11 @@ def _without(web: Web, given: Matters) -> Asked:
         rest = f"{len(below)} others still support it" if below else "nothing else supports it"
         said = f"“{one.title}” ({one.kind}) is supported by “{gone.title}”; {rest}."
         loses = "all support" if not below else "some support"
-        rows.append(found(one, said, score=1 / (1 + len(below)), details={"loses": loses, "left": len(below)}))
+        rows.append(
+            found(
+                one, said, score=1 / (1 + len(below)), details={"loses": loses, "left": len(below)}
+            )
+        )
     rows.sort(key=lambda one: (-(one.score or 0), one.id))
     wholly = sum(one.score == 1 for one in rows)
     said = f"Without “{gone.title}” {wholly} records would lose their reason or all support, {len(rows) - wholly} some."
@@ -306,13 +347,25 @@ def _analogy(web: Web, given: Alike) -> Asked:
         other = shape(web, one.id)
         alike = _alike(mine, other)
         if alike:
-            shared = [_shaped(part) for part, _ in sorted((mine & other).items(), key=lambda row: (-row[1], row[0]))]
+            shared = [
+                _shaped(part)
+                for part, _ in sorted((mine & other).items(), key=lambda row: (-row[1], row[0]))
+            ]
             ended = outcome(one)
-            end = "" if ended is None else f"; it turned out {'well' if ended == 'good' else 'badly'}"
+            end = (
+                "" if ended is None else f"; it turned out {'well' if ended == 'good' else 'badly'}"
+            )
             said = f"“{one.title}” has {alike:.0%} of the shape: {', '.join(shared[:4])}{end}."
-            rows.append(found(one, said, score=alike, details={"shared": [*shared], "outcome": ended}))
+            rows.append(
+                found(one, said, score=alike, details={"shared": [*shared], "outcome": ended})
+            )
     rows.sort(key=lambda one: (-(one.score or 0), one.id))
-    return answer("analogy", f"{len(rows)} records have a shape like that of “{start.title}”.", rows, given.limit)
+    return answer(
+        "analogy",
+        f"{len(rows)} records have a shape like that of “{start.title}”.",
+        rows,
+        given.limit,
+    )
 
 
 Part = tuple[str, ...]

@@ -13,7 +13,15 @@ from typing import TypeAlias, TypeVar
 from pps.core.bounds import check_length, check_range
 from pps.core.errors import InvalidRequest, NotFound, PPSError, StoreConflict
 from pps.core.kinds import Kinds
-from pps.core.record_values import Cite, Record, RecordGraph, RecordPage, RecordQuery, Relation, Transition
+from pps.core.record_values import (
+    Cite,
+    Record,
+    RecordGraph,
+    RecordPage,
+    RecordQuery,
+    Relation,
+    Transition,
+)
 from pps.core.reports import Forgotten
 from pps.core.time import now
 from pps.ingest import recorder
@@ -126,9 +134,13 @@ class Records(recorder.Records):
 
     def saving(self, *records: RecordGiven) -> Also:
         """Return a save as a part of another's transaction, for ``by``; raises as ``save``."""
-        return lambda rows, _: Saving(self._writing(), all_redacted(records, self._parts.redactor()))(rows)
+        return lambda rows, _: Saving(
+            self._writing(), all_redacted(records, self._parts.redactor())
+        )(rows)
 
-    async def tried(self, saves: Sequence[Sequence[RecordGiven]]) -> tuple[list[Saved], PPSError | None]:
+    async def tried(
+        self, saves: Sequence[Sequence[RecordGiven]]
+    ) -> tuple[list[Saved], PPSError | None]:
         """Return what saves, one after another, would do, and what stands in the way of the next; nothing is changed.
 
         It takes one transaction, which is undone. The saves may have any number of records.
@@ -157,8 +169,12 @@ class Records(recorder.Records):
             InvalidRequest: An actor asks for it: the past is written by the person alone.
         """
         if self._actor:
-            raise InvalidRequest("format", "what others wrote is restored by the person alone, without an actor")
-        await self._parts.worker.saved(60.0)  # what texts of the same file have brought is known by then
+            raise InvalidRequest(
+                "format", "what others wrote is restored by the person alone, without an actor"
+            )
+        await self._parts.worker.saved(
+            60.0
+        )  # what texts of the same file have brought is known by then
         redactor = self._parts.redactor()
         found = Restoring(self._writing(), [cleaned(one, redactor) for one in given])
 
@@ -207,7 +223,9 @@ class Records(recorder.Records):
         """
         check_length("why", why, 0, 2_000)
         redactor = self._parts.redactor()
-        moving = partial(moved, by=self._writing(), id_=id, to=to, expected=expected, why=redactor.text(why))
+        moving = partial(
+            moved, by=self._writing(), id_=id, to=to, expected=expected, why=redactor.text(why)
+        )
         work = _with(lambda rows: [moving(rows)], self._also)
         saved = await self._written(1, work, lambda done: [one.job for one in done])
         done = await self._taken_in(saved, wait, timeout_s)
@@ -224,7 +242,10 @@ class Records(recorder.Records):
         check_range("relations", len(relations), 1, 500)
         redactor = self._parts.redactor()
         clean = [
-            (one.source, replace(one.relation, properties=redactor.attributes(one.relation.properties)))
+            (
+                one.source,
+                replace(one.relation, properties=redactor.attributes(one.relation.properties)),
+            )
             for one in relations
         ]
         by = self._writing()
@@ -236,7 +257,9 @@ class Records(recorder.Records):
                 with told(f"relations[{number}]"):
                     start = end_of(rows, source, "source")
                     by.kinds.check_write(by.actor, start[1])
-                    relation = relation_of(by, start, given, end_of(rows, given.target, "target"), now())
+                    relation = relation_of(
+                        by, start, given, end_of(rows, given.target, "target"), now()
+                    )
                 new += rows.relate(relation)
                 made.append(relation.id)
             return made, new
@@ -277,7 +300,10 @@ class Records(recorder.Records):
 
     async def check_write(self, ids: Sequence[str], kinds: Sequence[str] = ()) -> None:
         """Raise InvalidRequest when the actor may not write a kind, or a record or relation that one of some ids is."""
-        for kind in (*kinds, *await self._parts.journal.typed.read(lambda rows: rows.kinds_written(ids))):
+        for kind in (
+            *kinds,
+            *await self._parts.journal.typed.read(lambda rows: rows.kinds_written(ids)),
+        ):
             self._parts.kinds.check_write(self._actor, kind)
 
     async def index_fields(self) -> None:
@@ -285,7 +311,10 @@ class Records(recorder.Records):
 
         def work(rows: RecordRows, kinds: Kinds = self._parts.kinds) -> None:
             for one in rows.every():
-                rows.put_fields(one.id, field_values(kinds.kind(one.kind), one.fields) if one.kind in kinds else {})
+                rows.put_fields(
+                    one.id,
+                    field_values(kinds.kind(one.kind), one.fields) if one.kind in kinds else {},
+                )
 
         await self._parts.journal.typed.write(work)
 
@@ -312,7 +341,9 @@ class Records(recorder.Records):
 
     async def list(self, query: RecordQuery) -> RecordPage:
         """Return a page of records; see RecordQuery. InvalidRequest for an unknown kind, field or operator."""
-        found = await self._parts.journal.typed.page(wanted_of(self._parts.kinds, query), query.limit, query.cursor)
+        found = await self._parts.journal.typed.page(
+            wanted_of(self._parts.kinds, query), query.limit, query.cursor
+        )
         return RecordPage(found.records, sum(found.by_kind.values()), found.cursor, found.by_kind)
 
     async def graph(self) -> RecordGraph:
@@ -324,7 +355,9 @@ class Records(recorder.Records):
         graph = await self.graph()
 
         def look() -> dict[str, str]:
-            return {one.id: why for one in graph.records.values() if (why := self._models.misfit(one))}
+            return {
+                one.id: why for one in graph.records.values() if (why := self._models.misfit(one))
+            }
 
         return await asyncio.to_thread(look)
 
@@ -343,25 +376,33 @@ class Records(recorder.Records):
     async def versions(self, record: str) -> Sequence[Record]:
         """Return what a record was at each of its versions, oldest first; the last is what it is now."""
         [latest] = await self.get([record])
-        return [_as_it_was(latest, one) for one in await self._parts.journal.versions.of(latest.turn)]
+        return [
+            _as_it_was(latest, one) for one in await self._parts.journal.versions.of(latest.turn)
+        ]
 
     def _writing(self) -> Writing:
         parts = self._parts
         return Writing(parts.journal.group, parts.kinds, self._models, parts.automatic, self._actor)
 
-    async def _written(self, most: int, work: Callable[[RecordRows], T], jobs: Callable[[T], Sequence[int]]) -> T:
+    async def _written(
+        self, most: int, work: Callable[[RecordRows], T], jobs: Callable[[T], Sequence[int]]
+    ) -> T:
         """Write records with places in the queue for their jobs; while one of them is in hand, wait for that."""
 
         async def queued() -> T:
             write = partial(self._parts.journal.typed.write, work)
-            return await self._parts.intake.queued(most, write, lambda done: sum(map(bool, jobs(done))))
+            return await self._parts.intake.queued(
+                most, write, lambda done: sum(map(bool, jobs(done)))
+            )
 
         return await self._when_idle(queued)
 
     async def _taken_in(self, saved: Sequence[Saved], wait: Wait, timeout_s: float | None) -> bool:
         """Wait until graph and indexes have what was saved; tell whether they do."""
         jobs = [one.job for one in saved]
-        if any(one.relations and not one.job for one in saved):  # no job takes these relations along
+        if any(
+            one.relations and not one.job for one in saved
+        ):  # no job takes these relations along
             async with self._parts.worker.held():
                 await self._parts.pipeline.project_relations()
         if wait == "journal":
@@ -370,7 +411,9 @@ class Records(recorder.Records):
         return all(job == 0 or (job in waited and waited[job].state == "done") for job in jobs)
 
 
-def _with(work: Callable[[RecordRows], list[Saved]], others: Sequence[Also]) -> Callable[[RecordRows], list[Saved]]:
+def _with(
+    work: Callable[[RecordRows], list[Saved]], others: Sequence[Also]
+) -> Callable[[RecordRows], list[Saved]]:
     def both(rows: RecordRows) -> list[Saved]:
         saved = work(rows)
         for also in others:
@@ -387,7 +430,9 @@ def _as_it_was(latest: Record, version: Version) -> Record:
         latest,
         kind=version.kind,
         title=version.title,
-        summary=version.content.removesuffix(f"{GAP}{description}") if description else version.content,
+        summary=version.content.removesuffix(f"{GAP}{description}")
+        if description
+        else version.content,
         updated_at=version.at,
         fields=version.fields,
         status=version.status,

@@ -48,7 +48,9 @@ def cleaned(one: Kept, redactor: KeyedRedactor) -> Kept:
             fields=redactor.attributes(record.fields),
             tags=redactor.tags(record.tags),
         ),
-        relations=tuple(replace(each, properties=redactor.attributes(each.properties)) for each in one.relations),
+        relations=tuple(
+            replace(each, properties=redactor.attributes(each.properties)) for each in one.relations
+        ),
         moves=tuple(replace(each, why=redactor.text(each.why)) for each in one.moves),
         versions=tuple(
             replace(
@@ -82,7 +84,11 @@ class Restoring:
 
     def tried(self, rows: RecordRows) -> list[Saved]:
         """Check all and put it where it goes; the mistakes are noted, and the transaction is to be undone."""
-        right = [number for number, one in enumerate(self._given) if not self._noted(number, self._wrong(one))]
+        right = [
+            number
+            for number, one in enumerate(self._given)
+            if not self._noted(number, self._wrong(one))
+        ]
         self._places = self._placed(rows, [self._given[number] for number in right])
         self.saved = self.kept(rows, right)
         self._noting = False
@@ -91,7 +97,9 @@ class Restoring:
     @property
     def right(self) -> list[int]:
         """The numbers of the records that are no mistake by themselves."""
-        return [number for number, one in enumerate(self._given) if one.record.id in self._places.ids]
+        return [
+            number for number, one in enumerate(self._given) if one.record.id in self._places.ids
+        ]
 
     def kept(self, rows: RecordRows, numbers: Iterable[int]) -> list[Saved]:
         """Put some records into the memory, with all that is theirs."""
@@ -108,12 +116,18 @@ class Restoring:
         record, kinds = one.record, self._by.kinds
         if record.kind not in kinds:
             yield InvalidRequest("kind", f"{record.kind!r} is no kind of this memory's packs")
-        elif record.pack_version >= kinds.kind(record.kind).version and (why := self._by.models.misfit(record)):
+        elif record.pack_version >= kinds.kind(record.kind).version and (
+            why := self._by.models.misfit(record)
+        ):
             yield InvalidRequest("record", why)
         numbers = [version.number for version in one.versions]
         if not numbers or numbers != [*range(1, record.version + 1)]:
             yield InvalidRequest("versions", f"must be 1 to {record.version}, all of them")
-        times = (record.created_at, record.updated_at, *(each.at for each in (*one.versions, *one.moves)))
+        times = (
+            record.created_at,
+            record.updated_at,
+            *(each.at for each in (*one.versions, *one.moves)),
+        )
         if any(at.tzinfo is None for at in (*times, *(each.created_at for each in one.relations))):
             yield InvalidRequest("created_at", "times must say their offset from UTC")
 
@@ -122,7 +136,9 @@ class Restoring:
         turns = {one.record.id: self._turn(one.record.id) for one in given}
         known = rows.find([*turns, *turns.values()])
         names = things(
-            rows, {one.record.title for one in given} | {name for one in given for name in one.nodes.values()}
+            rows,
+            {one.record.title for one in given}
+            | {name for one in given for name in one.nodes.values()},
         )
         plain = {node for node, kind in rows.kinds_of(names.values()).items() if kind == PLAIN_KIND}
         plain -= sources(rows, plain)
@@ -147,7 +163,11 @@ class Restoring:
 
     @staticmethod
     def _same(rows: RecordRows, record: Record) -> Record | None:
-        found = [one for one in rows.titled(record.title, record.kind) if one.created_at == record.created_at]
+        found = [
+            one
+            for one in rows.titled(record.title, record.kind)
+            if one.created_at == record.created_at
+        ]
         return found[0] if len(found) == 1 else None
 
     def _one(self, rows: RecordRows, number: int, one: Kept) -> Saved:
@@ -155,7 +175,10 @@ class Restoring:
         if there.id in self._places.here:
             return Saved(self._places.here[there.id], "unchanged")
         missing = sorted({one.nodes[end] for end in one.nodes if end not in self._places.ids})
-        self._noted(number, (InvalidRequest("nodes", f"there is no {name!r} here: {_TEXTS}") for name in missing))
+        self._noted(
+            number,
+            (InvalidRequest("nodes", f"there is no {name!r} here: {_TEXTS}") for name in missing),
+        )
         spec = self._by.kinds.kind(there.kind)
         fields = {name: self._here(value) for name, value in there.fields.items()}
         record = replace(
@@ -189,7 +212,10 @@ class Restoring:
         )
         links = self._by.automatic.links_of(content)
         payload = JobPayload(extraction="none", record=draft_of(record), links=links)
-        was = [replace(v, fields={name: self._here(value) for name, value in v.fields.items()}) for v in one.versions]
+        was = [
+            replace(v, fields={name: self._here(value) for name, value in v.fields.items()})
+            for v in one.versions
+        ]
         return rows.add(prepare(self._by.group, draft), payload, record, was)
 
     def _here(self, value: JSON) -> JSON:
@@ -206,11 +232,16 @@ class Restoring:
         for at, each in enumerate(one.relations):
             if lost := {each.source, each.target} - ids.keys():
                 if not lost <= one.nodes.keys():  # which are said already
-                    self._noted(number, [InvalidRequest(f"relations[{at}]", "an end is none of these records")])
+                    self._noted(
+                        number,
+                        [InvalidRequest(f"relations[{at}]", "an end is none of these records")],
+                    )
                 continue
             try:
                 with told(f"relations[{at}]"):
-                    source, target = ((ids[end], kinds.get(end, PLAIN_KIND)) for end in (each.source, each.target))
+                    source, target = (
+                        (ids[end], kinds.get(end, PLAIN_KIND)) for end in (each.source, each.target)
+                    )
                     given = RelationGiven(each.type, target[0], each.properties)
                     relation = relation_of(self._by, source, given, target, each.created_at)
                 rows.relate(replace(relation, actor=each.actor))
@@ -224,7 +255,14 @@ class Restoring:
             if id_:
                 found.append(Cite(each.kind, id_))
             else:
-                self._noted(number, [InvalidRequest(f"cites[{at}]", f"there is no such {each.kind} here: {_TEXTS}")])
+                self._noted(
+                    number,
+                    [
+                        InvalidRequest(
+                            f"cites[{at}]", f"there is no such {each.kind} here: {_TEXTS}"
+                        )
+                    ],
+                )
         if found:
             rows.put_cites(record, found)
 
@@ -241,7 +279,11 @@ class Restoring:
                 turn = turn_id(group, source, session, ref)
                 return turn if rows.cited([turn]) else ""
             case "fact", (source, relation, target):
-                return relation_id(group, ids[source], relation, ids[target]) if {source, target} <= ids.keys() else ""
+                return (
+                    relation_id(group, ids[source], relation, ids[target])
+                    if {source, target} <= ids.keys()
+                    else ""
+                )
             case "fact", (_, _, _, _, _):
                 return cited_as(rows, cite)
             case _:

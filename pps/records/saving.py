@@ -119,7 +119,9 @@ def redacted(given: RecordGiven, redactor: KeyedRedactor) -> RecordGiven:
         summary=clean(given.summary),
         fields=redactor.attributes(given.fields),
         tags=None if given.tags is None else redactor.tags(given.tags),
-        relations=tuple(replace(one, properties=redactor.attributes(one.properties)) for one in given.relations),
+        relations=tuple(
+            replace(one, properties=redactor.attributes(one.properties)) for one in given.relations
+        ),
         ref=redactor.identifier(given.ref),
     )
 
@@ -130,7 +132,9 @@ def told(place: str) -> Generator[None]:
     try:
         yield
     except InvalidRequest as error:
-        raise InvalidRequest(f"{place}.{error.field}", error.message.removeprefix(f"{error.field}: ")) from None
+        raise InvalidRequest(
+            f"{place}.{error.field}", error.message.removeprefix(f"{error.field}: ")
+        ) from None
 
 
 def all_redacted(records: Sequence[RecordGiven], redactor: KeyedRedactor) -> list[RecordGiven]:
@@ -173,11 +177,15 @@ class Saving:
                 relations = self._related(rows, one, saved[number].record, names)
                 cited = self._cited(rows, one, saved[number].record)
             if cited and saved[number].change == "unchanged":
-                saved[number] = replace(saved[number], record=rows.bump(saved[number].record), change="changed")
+                saved[number] = replace(
+                    saved[number], record=rows.bump(saved[number].record), change="changed"
+                )
             saved[number] = replace(saved[number], relations=relations)
         return saved
 
-    def _placed(self, rows: RecordRows, number: int, one: RecordGiven, others: Sequence[_Place]) -> _Place:
+    def _placed(
+        self, rows: RecordRows, number: int, one: RecordGiven, others: Sequence[_Place]
+    ) -> _Place:
         before = self._before(rows, number, one)
         kind = self._by.kinds.kind(before.kind if before else one.kind)
         if before and one.kind not in ("", before.kind):
@@ -195,8 +203,12 @@ class Saving:
             ref = self._minted[number]
             turn = turn_id(self._by.group, TYPED_SOURCE, ref, ref)
             place = _Place(None, record_id(self._by.group, turn), turn, kind, ref)
-        if place.id in {other.id for other in others} or (not before and self._repeats(one, number)):
-            raise InvalidRequest("id" if one.id else "title", "the same record is given twice in one call")
+        if place.id in {other.id for other in others} or (
+            not before and self._repeats(one, number)
+        ):
+            raise InvalidRequest(
+                "id" if one.id else "title", "the same record is given twice in one call"
+            )
         return place
 
     def _before(self, rows: RecordRows, number: int, one: RecordGiven) -> Record | None:
@@ -213,14 +225,20 @@ class Saving:
             return None
         found = rows.titled(one.title, self._by.kinds.kind(one.kind).name)
         if len(found) > 1:
-            raise InvalidRequest("id", f"{len(found)} records of that kind have that title: give the id of one")
+            raise InvalidRequest(
+                "id", f"{len(found)} records of that kind have that title: give the id of one"
+            )
         return found[0] if found else None
 
     def _repeats(self, one: RecordGiven, number: int) -> bool:
         if one.another or one.ref:
             return False
         key = one.kind, fold(one.title or "")
-        return key in {(other.kind, fold(other.title or "")) for other in self._given[:number] if not other.another}
+        return key in {
+            (other.kind, fold(other.title or ""))
+            for other in self._given[:number]
+            if not other.another
+        }
 
     def _names(self, places: Sequence[_Place]) -> dict[str, list[tuple[str, str]]]:
         """Return folded title → (id, kind) of the records of this call."""
@@ -237,7 +255,9 @@ class Saving:
         own: dict[str, JSON] = {name: value for name, value in whole.items() if name not in _OWN}
         title, summary, status = (str(whole[name]) for name in _OWN[:3])
         content = content_of(summary, own)
-        tags = self._by.automatic.tags_of(tuple(cast("Sequence[str]", whole.get("tags", ()))), content)
+        tags = self._by.automatic.tags_of(
+            tuple(cast("Sequence[str]", whole.get("tags", ()))), content
+        )
         record = Record(
             id=place.id,
             kind=spec.name,
@@ -275,19 +295,25 @@ class Saving:
         )
         links = self._by.automatic.links_of(draft.content)
         payload = JobPayload(extraction="none", record=draft_of(record), links=links)
-        return Saved(record, "created", job=rows.add(prepare(self._by.group, draft), payload, record))
+        return Saved(
+            record, "created", job=rows.add(prepare(self._by.group, draft), payload, record)
+        )
 
     def _changed(self, rows: RecordRows, record: Record) -> Saved:
         content = content_of(record.summary, record.fields)
         links = self._by.automatic.links_of(content)
 
         def rework(before: Text) -> Text:
-            return Text(content, record.tags, replace(before.payload, record=draft_of(record), links=links))
+            return Text(
+                content, record.tags, replace(before.payload, record=draft_of(record), links=links)
+            )
 
         after, job = rows.change(record, "modified", rework)
         return Saved(after, "changed" if job else "unchanged", job=job)
 
-    def _whole(self, rows: RecordRows, one: RecordGiven, place: _Place, names: _Names) -> dict[str, JSON]:
+    def _whole(
+        self, rows: RecordRows, one: RecordGiven, place: _Place, names: _Names
+    ) -> dict[str, JSON]:
         """Return all of a record's fields, what was there joined with what is given, checked by its kind."""
         spec, before = place.kind, place.before
         given = dict(one.fields)
@@ -300,7 +326,12 @@ class Saving:
         whole: dict[str, JSON] = {}
         if before:
             tags = set(tags_in(content_of(before.summary, before.fields)))
-            whole = {**before.fields, "title": before.title, "summary": before.summary, "status": before.status}
+            whole = {
+                **before.fields,
+                "title": before.title,
+                "summary": before.summary,
+                "status": before.status,
+            }
             whole["tags"] = [tag for tag in before.tags if tag not in tags]
         # A title by which a record was found is no new one.
         title = one.title if one.id or one.ref or not before else None
@@ -318,17 +349,26 @@ class Saving:
             is_now = before.state if before else spec.lifecycle.start
             if given.pop(key) not in (None, is_now):
                 begins = "is" if before else "begins as"
-                raise InvalidRequest(f"{spec.name}.{name}", f"{begins} {is_now}; record_move alone changes it")
+                raise InvalidRequest(
+                    f"{spec.name}.{name}", f"{begins} {is_now}; record_move alone changes it"
+                )
 
     def _ref(self, rows: RecordRows, spec: FieldSpec, value: JSON, names: _Names) -> JSON:
         """Return a field's value with each ref as the id of the node that it names."""
-        if spec.type == "list" and spec.of and spec.of.type == "ref" and isinstance(value, Sequence):
+        if (
+            spec.type == "list"
+            and spec.of
+            and spec.of.type == "ref"
+            and isinstance(value, Sequence)
+        ):
             return [self._ref(rows, spec.of, item, names) for item in value]
         if spec.type != "ref" or not isinstance(value, str):
             return value
         return end_of(rows, value, spec.name or "ref", names, spec.kind)[0]
 
-    def _related(self, rows: RecordRows, one: RecordGiven, record: Record, names: _Names) -> tuple[str, ...]:
+    def _related(
+        self, rows: RecordRows, one: RecordGiven, record: Record, names: _Names
+    ) -> tuple[str, ...]:
         if len(one.relations) > MAX_RELATIONS:
             raise InvalidRequest("relations", f"at most {MAX_RELATIONS}")
         made: list[str] = []
@@ -351,21 +391,29 @@ class Saving:
         before = {cite.id: cite for cite in rows.cites([record.id]).get(record.id, ())}
         for number, id_ in enumerate(wanted):
             if (id_ not in found and id_ not in before) or id_ == record.id:
-                raise InvalidRequest(f"cites[{number}]", "is no other fact, turn or record of this memory")
-        return rows.put_cites(record.id, [before.get(id_) or Cite(found[id_], id_) for id_ in dict.fromkeys(wanted)])
+                raise InvalidRequest(
+                    f"cites[{number}]", "is no other fact, turn or record of this memory"
+                )
+        return rows.put_cites(
+            record.id, [before.get(id_) or Cite(found[id_], id_) for id_ in dict.fromkeys(wanted)]
+        )
 
 
 _Names: TypeAlias = Mapping[str, Sequence[tuple[str, str]]]
 
 
-def end_of(rows: RecordRows, end: str, path: str, names: _Names | None = None, kind: str = "") -> tuple[str, str]:
+def end_of(
+    rows: RecordRows, end: str, path: str, names: _Names | None = None, kind: str = ""
+) -> tuple[str, str]:
     """Return id and kind of the node that an id or title stands for, of the same call first.
 
     Raises InvalidRequest when it stands for none, for several, or for one of another kind than ``kind``.
     """
     found = dict((names or {}).get(fold(end), ())) if not is_uuid(end) else {}
     found = found or rows.kinds_of(rows.nodes(end))
-    found = {id_: one for id_, one in found.items() if kind in ("", one) or (kind == PLAIN_KIND and one)}
+    found = {
+        id_: one for id_, one in found.items() if kind in ("", one) or (kind == PLAIN_KIND and one)
+    }
     if len(found) != 1:
         what = kind or "record or node"
         several = f"{len(found)} of that title: give the id of one" if found else ""
@@ -375,7 +423,11 @@ def end_of(rows: RecordRows, end: str, path: str, names: _Names | None = None, k
 
 
 def relation_of(
-    by: Writing, source: tuple[str, str], given: RelationGiven, target: tuple[str, str], at: datetime
+    by: Writing,
+    source: tuple[str, str],
+    given: RelationGiven,
+    target: tuple[str, str],
+    at: datetime,
 ) -> Relation:
     """Return a relation between two nodes, each as (id, kind), checked by the pack; raises InvalidRequest."""
     if source[0] == target[0]:

@@ -140,7 +140,9 @@ def trimmed(items: Sequence[Item], budget_tokens: int, text: Callable[[Item], st
 class Layers:
     """The layers of one entity's records, as sessions are given them."""
 
-    def __init__(self, reads: Records, kinds: Kinds, calendars: Calendars, journal: Journal, anchors: Anchors) -> None:
+    def __init__(
+        self, reads: Records, kinds: Kinds, calendars: Calendars, journal: Journal, anchors: Anchors
+    ) -> None:
         self._reads = reads
         self._anchors = anchors
         self._kinds = kinds
@@ -163,7 +165,9 @@ class Layers:
         room = SESSION_TOKENS - _FRAME - load_tokens
         for spec, (layer, _) in zip(always, layers, strict=True):
             if layer.tokens > room:
-                layer = load_layer(replace(spec, budget_tokens=room), await self._reads.graph(), self._kinds)
+                layer = load_layer(
+                    replace(spec, budget_tokens=room), await self._reads.graph(), self._kinds
+                )
             loaded.append(layer)
             room -= layer.tokens
         found = SessionContext(
@@ -179,7 +183,9 @@ class Layers:
         )
         if session:
             shown = [record.id for one in loaded for record in one.items]
-            await self._journal.given.record_parts(session, {**found.tokens, "frame": _FRAME}, shown)
+            await self._journal.given.record_parts(
+                session, {**found.tokens, "frame": _FRAME}, shown
+            )
         return found
 
     async def lines(self, limit: int) -> list[tuple[str, Line]]:
@@ -193,11 +199,17 @@ class Layers:
         each = -(-limit // max(1, len(layers)))
         items = [one for layer in layers for one in layer.items[:each]]
         static = [
-            (one.slug, Line(bullet(f"{one.title}: {one.text}", one.slug, LONGEST_PASSAGE), fold(one.text)))
+            (
+                one.slug,
+                Line(bullet(f"{one.title}: {one.text}", one.slug, LONGEST_PASSAGE), fold(one.text)),
+            )
             for one in await self._anchors.static()
         ]
         return static + [
-            (one.id, Line(bullet(f"{one.title} ({one.kind}): {one.summary}", one.id), fold(one.summary)))
+            (
+                one.id,
+                Line(bullet(f"{one.title} ({one.kind}): {one.summary}", one.id), fold(one.summary)),
+            )
             for one in items[:limit]
         ]
 
@@ -211,7 +223,12 @@ class Layers:
     ) -> Workload:
         """Return how full some days are; see ``workload.workload``."""
         return await workload(
-            self._reads, self._kinds, self.calendars, start=start, end=end, with_calendar=with_calendar
+            self._reads,
+            self._kinds,
+            self.calendars,
+            start=start,
+            end=end,
+            with_calendar=with_calendar,
         )
 
     async def _layer(self, spec: LayerSpec) -> tuple[LoadedLayer, float]:
@@ -285,7 +302,12 @@ def _fitting(found: Workload) -> tuple[Workload, int]:
 def _need(record: Record, kind: KindSpec) -> tuple[int, int, float, float]:
     """Return by what a record comes before another when there is no room for both; the least is the first."""
     status = _STATUSES.index(record.status)
-    return (_PRIORITIES[kind.priority], status, -_importance(record, kind), -record.created_at.timestamp())
+    return (
+        _PRIORITIES[kind.priority],
+        status,
+        -_importance(record, kind),
+        -record.created_at.timestamp(),
+    )
 
 
 def _importance(record: Record, kind: KindSpec) -> float:
@@ -308,7 +330,9 @@ def _loaded(record: Record, kind: KindSpec, parents: Sequence[Parent]) -> Loaded
     short = {
         name: escaped(value) if isinstance(value, str) else value
         for name, value in record.fields.items()
-        if name in kind.fields and kind.fields[name].type in _SHORT and isinstance(value, str | float | int)
+        if name in kind.fields
+        and kind.fields[name].type in _SHORT
+        and isinstance(value, str | float | int)
     }
     said = record.fields.get("description") if kind.describe else None
     return LoadedRecord(

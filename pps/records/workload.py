@@ -169,7 +169,11 @@ class _Tasks:
 
     def _moment(self, value: object) -> datetime | None:
         moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-        return moment.replace(tzinfo=self.calendars.zone) if moment and moment.tzinfo is None else moment
+        return (
+            moment.replace(tzinfo=self.calendars.zone)
+            if moment and moment.tzinfo is None
+            else moment
+        )
 
     def due(self, task: Record) -> date | None:
         value = task.fields.get(_DUE)
@@ -178,10 +182,16 @@ class _Tasks:
     def left(self, task: Record) -> float | None:
         """Return the effort of a task that no block holds; None when it is not known."""
         effort = task.fields.get(_EFFORT)
-        return max(0.0, effort - self.hours.get(task.id, 0.0)) if isinstance(effort, int | float) else None
+        return (
+            max(0.0, effort - self.hours.get(task.id, 0.0))
+            if isinstance(effort, int | float)
+            else None
+        )
 
 
-def _assessed(tasks: _Tasks, days: Sequence[date], edges: Sequence[datetime], today: date, agenda: Agenda) -> Workload:
+def _assessed(
+    tasks: _Tasks, days: Sequence[date], edges: Sequence[datetime], today: date, agenda: Agenda
+) -> Workload:
     by_day: dict[date, float] = defaultdict(float)
     loads: list[TaskLoad] = []
     undated: list[str] = []
@@ -198,14 +208,18 @@ def _assessed(tasks: _Tasks, days: Sequence[date], edges: Sequence[datetime], to
     loads.sort(key=lambda one: (one.due or today, one.title, one.id))
     booked = _booked(stretches, edges, [tasks.calendars.hours_of(day) for day in days])
     found = tuple(
-        _day(day, tasks.calendars.hours_of(day), by_day[day], hours) for day, hours in zip(days, booked, strict=True)
+        _day(day, tasks.calendars.hours_of(day), by_day[day], hours)
+        for day, hours in zip(days, booked, strict=True)
     )
     available, effort, calendar = (
         round(sum(getattr(one, name) for one in found), 2)
         for name in ("hours_available", "task_hours", "calendar_hours")
     )
     percent = _percent(effort + calendar, available)
-    skipped = {"without_date": len(undated), "without_effort": sum(one.hours is None for one in loads)}
+    skipped = {
+        "without_date": len(undated),
+        "without_effort": sum(one.hours is None for one in loads),
+    }
     return Workload(
         start_date=days[0],
         end_date=days[-1] + timedelta(days=1),
@@ -217,12 +231,15 @@ def _assessed(tasks: _Tasks, days: Sequence[date], edges: Sequence[datetime], to
         utilisation=percent,
         zone=zone_of(percent),
         days=found,
-        recommendations=recommended(found, loads, skipped, agenda.problems, percent, sorted(undated)),
+        recommendations=recommended(
+            found, loads, skipped, agenda.problems, percent, sorted(undated)
+        ),
         not_counted={name: count for name, count in skipped.items() if count},
         problems=agenda.problems,
         tasks=tuple(loads[:_DETAILS]),
         events=tuple(
-            EventLoad(escaped(one.title), one.start, one.end, one.all_day) for one in agenda.events[:_DETAILS]
+            EventLoad(escaped(one.title), one.start, one.end, one.all_day)
+            for one in agenda.events[:_DETAILS]
         ),
     )
 
@@ -243,7 +260,9 @@ def _percent(scheduled: float, available: float) -> float:
     return round(100 * scheduled / available, 1)
 
 
-def _booked(stretches: Iterable[_Stretch], edges: Sequence[datetime], available: Sequence[float]) -> list[float]:
+def _booked(
+    stretches: Iterable[_Stretch], edges: Sequence[datetime], available: Sequence[float]
+) -> list[float]:
     """Return the hours of each day that are taken, each hour once; a day that is taken whole has the hours it had."""
     ordered = sorted(stretches, key=lambda one: one.start)
     found: list[float] = []
@@ -278,15 +297,21 @@ def recommended(
     late = [one for one in tasks if one.overdue]
     if late:
         hours = sum(one.hours or 0 for one in late)
-        said.append(f"{len(late)} overdue with {hours:g} h are counted today: do, move or drop them")
+        said.append(
+            f"{len(late)} overdue with {hours:g} h are counted today: do, move or drop them"
+        )
     room = min(days, key=_over)
     for one in sorted((day for day in days if day.zone == "red"), key=_over, reverse=True)[:3]:
         to = f", such as to {room.day} ({room.utilisation:g} %)" if room.zone == "green" else ""
         movable, what = min(_over(one), one.task_hours), _movable(one, tasks)
         if movable:
-            said.append(f"{one.day} is at {one.utilisation:g} %: move {movable:.1f} h away{to}{what}")
+            said.append(
+                f"{one.day} is at {one.utilisation:g} %: move {movable:.1f} h away{to}{what}"
+            )
         else:
-            said.append(f"{one.day} is at {one.utilisation:g} % by its calendar alone: plan no task there")
+            said.append(
+                f"{one.day} is at {one.utilisation:g} % by its calendar alone: plan no task there"
+            )
     if whole > 100:
         said.append(
             "The whole time is overbooked: put off or drop what serves no goal, before anything new is taken on"
@@ -299,7 +324,9 @@ def recommended(
         said.append("Little room is left: take on nothing new without moving something")
     if skipped.get("without_effort"):
         have = "task has" if skipped["without_effort"] == 1 else "tasks have"
-        said.append(f"{skipped['without_effort']} {have} no effort_hours, counted as 0: estimate the effort")
+        said.append(
+            f"{skipped['without_effort']} {have} no effort_hours, counted as 0: estimate the effort"
+        )
     if skipped.get("without_date"):
         more = f" and {len(undated) - _NAMED} more" if len(undated) > _NAMED else ""
         head = "1 open task has" if len(undated) == 1 else f"{len(undated)} open tasks have"

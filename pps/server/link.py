@@ -54,7 +54,10 @@ class ProvedConnection(http.client.HTTPConnection):
         super().connect()
         nonce, asked = runfile.question(self._run)
         self.sock.sendall(asked)
-        reply, until = b"", time.monotonic() + self._timeout_s  # all in all: a stranger may send a byte now and then
+        reply, until = (
+            b"",
+            time.monotonic() + self._timeout_s,
+        )  # all in all: a stranger may send a byte now and then
         while not runfile.is_whole(reply):
             self.sock.settimeout(max(0.001, until - time.monotonic()))
             if not (piece := self.sock.recv(4_096)):
@@ -84,7 +87,12 @@ class Link:
         self._request("POST", "/owner/stop", {}, _CALL_S)
 
     def call(
-        self, operation: str, entity: str, arguments: Mapping[str, JSON], *, timeout_s: float = _CALL_S
+        self,
+        operation: str,
+        entity: str,
+        arguments: Mapping[str, JSON],
+        *,
+        timeout_s: float = _CALL_S,
     ) -> dict[str, Any]:
         """Do one operation, for an entity where one is named; returns its ``data`` and, as ``text``, its words."""
         reports = self.follow(operation, entity, arguments, timeout_s=timeout_s)
@@ -95,7 +103,12 @@ class Link:
                 return ended.value
 
     def follow(
-        self, operation: str, entity: str, arguments: Mapping[str, JSON], *, timeout_s: float = _SILENCE_S
+        self,
+        operation: str,
+        entity: str,
+        arguments: Mapping[str, JSON],
+        *,
+        timeout_s: float = _SILENCE_S,
     ) -> Generator[Answer, None, dict[str, Any]]:
         """Do one long operation; yields its progress reports and returns what ``call`` does.
 
@@ -106,7 +119,9 @@ class Link:
             **({"PPS-Entity": quote(entity, errors="replace")} if entity else {}),
             **({"PPS-Actor": quote(self._actor)} if self._actor else {}),
         }
-        with self._response("POST", f"/v1/{operation}", dict(arguments), timeout_s, headers) as response:
+        with self._response(
+            "POST", f"/v1/{operation}", dict(arguments), timeout_s, headers
+        ) as response:
             for line in response:
                 event = _object(line)
                 if isinstance(problem := event.get("problem"), dict):
@@ -114,7 +129,9 @@ class Link:
                 if "result" in event:
                     return {"data": event["result"], "text": event["text"]}
                 yield event
-        raise ServerAway("the server ended in the middle of the work; run the command again, it goes on from there")
+        raise ServerAway(
+            "the server ended in the middle of the work; run the command again, it goes on from there"
+        )
 
     def _request(self, method: str, path: str, body: Answer | None, timeout_s: float) -> Answer:
         with self._response(method, path, body, timeout_s) as response:
@@ -122,10 +139,19 @@ class Link:
 
     @contextlib.contextmanager
     def _response(
-        self, method: str, path: str, body: Answer | None, timeout_s: float, headers: Mapping[str, str] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Answer | None,
+        timeout_s: float,
+        headers: Mapping[str, str] | None = None,
     ) -> Generator[http.client.HTTPResponse]:
         connection = ProvedConnection(self.run, timeout_s)
-        sent = {"Authorization": f"Bearer {self.run.secret}", "Content-Type": "application/json", **(headers or {})}
+        sent = {
+            "Authorization": f"Bearer {self.run.secret}",
+            "Content-Type": "application/json",
+            **(headers or {}),
+        }
         try:
             connection.request(method, path, None if body is None else _encoded(body), sent)
             response = connection.getresponse()
@@ -135,7 +161,9 @@ class Link:
         except TimeoutError:
             raise StoreUnavailable(f"the server did not answer within {timeout_s:.0f} s") from None
         except (OSError, http.client.HTTPException) as error:
-            raise ServerAway(f"no server answers at {self.run.url} ({type(error).__name__})") from None
+            raise ServerAway(
+                f"no server answers at {self.run.url} ({type(error).__name__})"
+            ) from None
         finally:
             connection.close()
 
@@ -164,7 +192,9 @@ def _encoded(body: Answer) -> bytes:
     try:
         return json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise errors.InvalidRequest("text", "is not UTF-8; convert it first, such as with iconv") from None
+        raise errors.InvalidRequest(
+            "text", "is not UTF-8; convert it first, such as with iconv"
+        ) from None
 
 
 def _object(raw: bytes) -> Answer:
@@ -210,7 +240,9 @@ def find(home: Path) -> Link | None:
 
 def _check_settings(settings: object) -> None:
     """Refuse to work with a server whose settings are not those that this process's environment asks for."""
-    for name, value in cast("dict[str, str]", settings).items() if isinstance(settings, dict) else ():
+    for name, value in (
+        cast("dict[str, str]", settings).items() if isinstance(settings, dict) else ()
+    ):
         if os.environ.get(name, value) != value:
             raise ConfigError(
                 f"{name} is {os.environ[name]!r} here, and the running server has {value!r}: `pps serve --stop` ends "
@@ -246,7 +278,9 @@ def _start(home: Path) -> Link:
             return link
         if child.ended.wait(_PAUSE_S):
             raise StoreError(f"the server could not start: {_last_line(child.log)}")
-    raise StoreUnavailable(f"the server did not come up within {_START_S:.0f} s; its log is {child.log}")
+    raise StoreUnavailable(
+        f"the server did not come up within {_START_S:.0f} s; its log is {child.log}"
+    )
 
 
 def _wait_until_free(home: Path) -> None:
@@ -294,7 +328,11 @@ class _Child:
 
 def _last_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return f"{lines[-1].removeprefix('pps: ')} (more in {log})" if lines else f"it wrote nothing to {log}"
+    return (
+        f"{lines[-1].removeprefix('pps: ')} (more in {log})"
+        if lines
+        else f"it wrote nothing to {log}"
+    )
 
 
 def _version(text: str) -> tuple[int, ...]:

@@ -73,13 +73,17 @@ def write(home: Path, run: RunFile) -> None:
     path = run_file(home)
     draft = path.with_name(f".server.{secrets.token_hex(6)}")
     try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        with os.fdopen(
+            os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+        ) as file:
             json.dump(asdict(run), file)
         draft.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
-        raise StoreError(f"{path}: cannot be written ({error.strerror}); nobody could find the server") from None
+        raise StoreError(
+            f"{path}: cannot be written ({error.strerror}); nobody could find the server"
+        ) from None
 
 
 def read(home: Path) -> RunFile | None:
@@ -98,7 +102,9 @@ def read(home: Path) -> RunFile | None:
     try:
         return RunFile(**json.loads(text))
     except (ValueError, TypeError):
-        raise StoreError(f"{path}: not a run file of this version; stop that server, then remove it") from None
+        raise StoreError(
+            f"{path}: not a run file of this version; stop that server, then remove it"
+        ) from None
 
 
 def remove(home: Path, pid: int) -> None:

@@ -70,14 +70,19 @@ def look(home: Path) -> SpoolState:
             sizes.append(path.stat().st_size)
     dropped = folder / "dropped"
     return SpoolState(
-        len(sizes), sum(sizes), len(list(folder.glob("*.bad"))), dropped.stat().st_size if dropped.exists() else 0
+        len(sizes),
+        sum(sizes),
+        len(list(folder.glob("*.bad"))),
+        dropped.stat().st_size if dropped.exists() else 0,
     )
 
 
 class Handler(Protocol):
     """Takes one event; see ``Desk.handle``."""
 
-    def __call__(self, message: Mapping[str, JSON], *, late: bool = False) -> Awaitable[dict[str, JSON]]: ...
+    def __call__(
+        self, message: Mapping[str, JSON], *, late: bool = False
+    ) -> Awaitable[dict[str, JSON]]: ...
 
 
 class SpoolDrain:

@@ -33,7 +33,10 @@ def agent_id(squad: Squad, member: str) -> str:
 
 def created(desk: Desk, rows: RecordRows, record: str, contributed: Iterable[str] = ()) -> None:
     """Keep in the transaction of a record of the pool that this member created it, and what contributed to it."""
-    joined = [(agent_id(desk.squad, desk.me.id), "CREATED"), *((one, "CONTRIBUTED_TO") for one in contributed)]
+    joined = [
+        (agent_id(desk.squad, desk.me.id), "CREATED"),
+        *((one, "CONTRIBUTED_TO") for one in contributed),
+    ]
     for source, type_ in joined:
         id_ = relation_id(desk.squad.pool.group, source, type_, record)
         rows.relate(Relation(id_, source, type_, record, desk.now(), actor=desk.me.id))
@@ -73,7 +76,9 @@ def _ties(rules: SquadRules) -> Iterator[tuple[str, str, str, dict[str, JSON]]]:
                 "notify_immediately": not one.interval,
                 "tier": one.tier,
             }
-    yield from ((to, "SUBSCRIBES_TO", source, said) for (to, source), said in heard.items() if to != source)
+    yield from (
+        (to, "SUBSCRIBES_TO", source, said) for (to, source), said in heard.items() if to != source
+    )
     for one in rules.ties:
         yield one.source, one.type, one.to, {"domain": one.domain}
 
@@ -82,16 +87,28 @@ async def saw(desk: Desk, pool: Memory, records: Iterable[str], *, applied: bool
     """Note that a member saw records of others, or built on them; a second time it changes nothing."""
     rows, mine = pool.records.pool, agent_id(desk.squad, desk.me.id)
     shared, uses = await rows.shared([*records]), await rows.uses([*records])
-    found = {id_: (uses[id_].applied if applied else uses[id_].accessed) if id_ in uses else () for id_ in shared}
-    fresh = [id_ for id_, one in shared.items() if one.member != desk.me.id and desk.me.id not in found[id_]]
+    found = {
+        id_: (uses[id_].applied if applied else uses[id_].accessed) if id_ in uses else ()
+        for id_ in shared
+    }
+    fresh = [
+        id_
+        for id_, one in shared.items()
+        if one.member != desk.me.id and desk.me.id not in found[id_]
+    ]
     if not fresh:
         return
     when: dict[str, JSON] = {"timestamp": time.iso(desk.now())}
     joins = [Join(mine, RelationGiven("ACCESSED", id_, when)) for id_ in fresh]
     if applied:
-        teachers = {shared[id_].member: id_ for id_ in fresh if shared[id_].member in desk.squad.members}
+        teachers = {
+            shared[id_].member: id_ for id_ in fresh if shared[id_].member in desk.squad.members
+        }
         joins += [
-            Join(mine, RelationGiven("LEARNED", agent_id(desk.squad, one), {"knowledge_id": id_, **when}))
+            Join(
+                mine,
+                RelationGiven("LEARNED", agent_id(desk.squad, one), {"knowledge_id": id_, **when}),
+            )
             for one, id_ in teachers.items()
         ]
     await pool.records.by(desk.me.id).join(joins)
@@ -104,10 +121,17 @@ async def beat(desk: Desk, pool: Memory, *, busy: bool) -> None:
     fields: dict[str, JSON] = {"activity": activity, "last_active": time.iso(now)}
     there = await _state(desk)
     last = there and there.fields.get("last_active")
-    if there and last and there.fields["activity"] == activity and now - time.parse(str(last)) < _BEAT:
+    if (
+        there
+        and last
+        and there.fields["activity"] == activity
+        and now - time.parse(str(last)) < _BEAT
+    ):
         return
     summary = None if there else desk.my_rules.personality or desk.me.role
-    state = RecordGiven("AgentState", desk.my_rules.title or desk.me.id, summary, fields=fields, ref=STATE)
+    state = RecordGiven(
+        "AgentState", desk.my_rules.title or desk.me.id, summary, fields=fields, ref=STATE
+    )
     await desk.memory.records.save([state])
     agent = RecordGiven(id=agent_id(desk.squad, desk.me.id), fields=fields)
     await pool.records.by(desk.me.id).save([agent])
@@ -117,7 +141,9 @@ async def own_state(desk: Desk, said: str) -> RecordGiven:
     """Return the AgentState of a member's own memory with what it says of itself; whether it is at work stays."""
     there = await _state(desk)
     fields = dict(there.fields) if there else {"activity": "idle"}
-    return RecordGiven("AgentState", desk.my_rules.title or desk.me.id, said, fields=fields, ref=STATE)
+    return RecordGiven(
+        "AgentState", desk.my_rules.title or desk.me.id, said, fields=fields, ref=STATE
+    )
 
 
 async def _state(desk: Desk) -> Record | None:

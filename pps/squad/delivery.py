@@ -14,7 +14,9 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=time.UTC)
 BROADCAST = "broadcast"
 
 
-def deliveries(rules: SquadRules, record: Record, author: str, confidence: float, at: datetime) -> Iterator[Delivery]:
+def deliveries(
+    rules: SquadRules, record: Record, author: str, confidence: float, at: datetime
+) -> Iterator[Delivery]:
     """Yield who hears of a record that is written into the pool, and from when on; never its own author.
 
     Args:
@@ -45,7 +47,9 @@ def deliveries(rules: SquadRules, record: Record, author: str, confidence: float
         ):
             for member in rules.members:
                 if member != author:
-                    yield Delivery(member, record.id, BROADCAST, due_at(at, rules.broadcast.interval))
+                    yield Delivery(
+                        member, record.id, BROADCAST, due_at(at, rules.broadcast.interval)
+                    )
 
 
 def due_at(at: datetime, interval: timedelta) -> datetime:

@@ -57,7 +57,9 @@ class Desk:
     def check_reviewer(self) -> None:
         """Raise InvalidRequest unless this member may approve."""
         if not self.is_reviewer:
-            raise InvalidRequest("id", f"only {', '.join(self.rules.pool.reviewers) or 'nobody'} may review here")
+            raise InvalidRequest(
+                "id", f"only {', '.join(self.rules.pool.reviewers) or 'nobody'} may review here"
+            )
 
 
 async def settle(desk: Desk, pool: Memory) -> None:
@@ -70,7 +72,9 @@ async def settle(desk: Desk, pool: Memory) -> None:
             await memory.records.pool.mark_gone(gone)
     for at in range(0, len(gone), MAX_RECORDS):
         if there := await pool.records.find(gone[at : at + MAX_RECORDS]):
-            with contextlib.suppress(NotFound):  # another call forgot some of them; the rest is for the next
+            with contextlib.suppress(
+                NotFound
+            ):  # another call forgot some of them; the rest is for the next
                 await pool.records.by("").delete([*there], dry_run=False)
     left = await pool.records.find(gone)
     await pool.records.pool.write(lambda db: drop(db, [one for one in gone if one not in left]))

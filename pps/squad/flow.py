@@ -44,7 +44,9 @@ def flow(name: str) -> list[Step]:
     return [Step(**{renamed.get(key, key): value for key, value in one.items()}) for one in rows]
 
 
-async def play(steps: Sequence[Step], ask: Asking, known: dict[str, Mapping[str, Any]]) -> AsyncIterator[Played]:
+async def play(
+    steps: Sequence[Step], ask: Asking, known: dict[str, Mapping[str, Any]]
+) -> AsyncIterator[Played]:
     """Play steps one after another; an inbox is acknowledged. ``known`` gets the answers that have a name."""
     for step in steps:
         answer = await ask(step.who, step.tool, _filled(step.given, known))

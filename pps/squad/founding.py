@@ -23,7 +23,9 @@ class Founded:
     tokens: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
 
-async def found(app: App, name: str, file: str, bound: Mapping[str, str], store: str | None = None) -> Founded:
+async def found(
+    app: App, name: str, file: str, bound: Mapping[str, str], store: str | None = None
+) -> Founded:
     """Make a squad from a file, or bring one that is there to what its file says; done again it changes nothing.
 
     Args:
@@ -54,7 +56,9 @@ async def found(app: App, name: str, file: str, bound: Mapping[str, str], store:
     return Founded(await asyncio.to_thread(app.registry.squads.get, name), tokens)
 
 
-async def join(app: App, squad: Squad, name: str, entity: str = "", store: str | None = None) -> str | None:
+async def join(
+    app: App, squad: Squad, name: str, entity: str = "", store: str | None = None
+) -> str | None:
     """Make an entity a member, with the squad's kinds; return the token of one that was made for it.
 
     Raises:

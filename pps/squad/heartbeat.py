@@ -34,17 +34,34 @@ async def heartbeat(desk: Desk) -> tuple[list[Item], list[Stage]]:
     It is noted that the member is there.
     """
     now = desk.now()
-    await withdraw_orphans(desk)  # what a program forgot that was killed before it closed the memory
+    await withdraw_orphans(
+        desk
+    )  # what a program forgot that was killed before it closed the memory
     items: list[Item] = []
     if desk.is_reviewer:
-        late = [one for one in await pending(desk) if now - one.since > _LATE and one.proposer != desk.me.id]
-        items += [Item("late approval", f"Pending approval: {one.record.title}", one.record.id, 1.0) for one in late]
+        late = [
+            one
+            for one in await pending(desk)
+            if now - one.since > _LATE and one.proposer != desk.me.id
+        ]
+        items += [
+            Item("late approval", f"Pending approval: {one.record.title}", one.record.id, 1.0)
+            for one in late
+        ]
     async with desk.pool() as pool:
         graph = await shown(pool)
         due = await pool.records.pool.due(desk.me.id, now, 200)
-        unseen, syntheses, health = [await ask_pool(desk, pool, name, {}) for name in (UNSEEN, SYNTHESES, HEALTH)]
-        mine = [one for one in graph.records.values() if one.fields.get("assigned_to") == desk.me.id]
-        await beat(desk, pool, busy=any(one.state == "in_progress" and not lapsed(one, now) for one in mine))
+        unseen, syntheses, health = [
+            await ask_pool(desk, pool, name, {}) for name in (UNSEEN, SYNTHESES, HEALTH)
+        ]
+        mine = [
+            one for one in graph.records.values() if one.fields.get("assigned_to") == desk.me.id
+        ]
+        await beat(
+            desk,
+            pool,
+            busy=any(one.state == "in_progress" and not lapsed(one, now) for one in mine),
+        )
     if due:
         items.append(Item("inbox", f"{len(due)} deliveries wait: squad_inbox", "", 0.7))
     items += _tasks(graph, desk.me.id, now)
@@ -67,12 +84,22 @@ def _tasks(graph: RecordGraph, member: str, now: datetime) -> Iterator[Item]:
 async def _beliefs(desk: Desk, now: datetime) -> list[Item]:
     """Return own open beliefs that rest on what was withdrawn, or that are unsure and were not looked at for long."""
     records = desk.memory.records
-    gone = {one for one, cites in (await records.pool.cites()).items() if any(cite.gone for cite in cites)}
+    gone = {
+        one
+        for one, cites in (await records.pool.cites()).items()
+        if any(cite.gone for cite in cites)
+    }
     beliefs = [
-        one for one in (await records.graph()).records.values() if one.kind == "Belief" and one.state == "active"
+        one
+        for one in (await records.graph()).records.values()
+        if one.kind == "Belief" and one.state == "active"
     ]
     found = [
-        Item("withdrawn", f"Rests on what was withdrawn: {one.title}", one.id, 0.9) for one in beliefs if one.id in gone
+        Item("withdrawn", f"Rests on what was withdrawn: {one.title}", one.id, 0.9)
+        for one in beliefs
+        if one.id in gone
     ]
     stale = [one for one in beliefs if now - one.updated_at > _STALE and confidence_of(one) < SURE]
-    return found + [Item("stale belief", f"Unsure for two days: {one.title}", one.id, 0.3) for one in stale]
+    return found + [
+        Item("stale belief", f"Unsure for two days: {one.title}", one.id, 0.3) for one in stale
+    ]

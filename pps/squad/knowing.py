@@ -123,14 +123,25 @@ async def store(desk: Desk, given: Knowledge) -> Kept:
         raise InvalidRequest("supersedes", "is for beliefs")
     named = [*given.cites, *(one.target for one in given.relations)]
     async with desk.pool() as pool:
-        shared = {id_ for id_, one in (await pool.records.pool.shared(named)).items() if one.state == "shared"}
+        shared = {
+            id_
+            for id_, one in (await pool.records.pool.shared(named)).items()
+            if one.state == "shared"
+        }
     of_pool = [PoolCite(one) for one in given.cites if one in shared]
-    of_pool += [PoolCite(one.target, one.type, one.properties) for one in given.relations if one.target in shared]
+    of_pool += [
+        PoolCite(one.target, one.type, one.properties)
+        for one in given.relations
+        if one.target in shared
+    ]
     for one in given.relations:
         if one.target in shared:
             await _check_relation(desk, spec.name, one)
     said: dict[str, JSON] = {"confidence": given.confidence, "domain": given.domain or None}
-    fields = {**given.fields, **{name: one for name, one in said.items() if one is not None and name in spec.fields}}
+    fields = {
+        **given.fields,
+        **{name: one for name, one in said.items() if one is not None and name in spec.fields},
+    }
     if spec.name == "Belief":
         fields.setdefault("source_type", "experience")
     near = await _near(desk.memory, given) if spec.name == "Belief" else ()
@@ -149,8 +160,14 @@ async def store(desk: Desk, given: Knowledge) -> Kept:
     await desk.memory.records.pool.put_cites(kept.id, of_pool)
     if given.supersedes:
         await _supersede(desk, given.supersedes, kept.id)
-    sure = given.at_once and given.confidence is not None and given.confidence >= desk.rules.pool.share_from
-    copy = await share(desk, kept.id) if sure and not given.private and spec.name not in _OWN else None
+    sure = (
+        given.at_once
+        and given.confidence is not None
+        and given.confidence >= desk.rules.pool.share_from
+    )
+    copy = (
+        await share(desk, kept.id) if sure and not given.private and spec.name not in _OWN else None
+    )
     if copy and of_pool:
         async with desk.pool() as pool:
             await saw(desk, pool, [one.id for one in of_pool], applied=True)
@@ -158,7 +175,13 @@ async def store(desk: Desk, given: Knowledge) -> Kept:
 
 
 async def query(
-    desk: Desk, topic: str, *, min_confidence: float, include_shared: bool, kinds: Sequence[str], limit: int
+    desk: Desk,
+    topic: str,
+    *,
+    min_confidence: float,
+    include_shared: bool,
+    kinds: Sequence[str],
+    limit: int,
 ) -> tuple[list[Line], list[Line]]:
     """Return what a member knows of a topic, and what the pool does, each best first; the pool's are marked as seen."""
     own = await _found(desk.memory, topic, kinds, min_confidence, limit)
@@ -194,9 +217,17 @@ async def whole(desk: Desk, ids: Sequence[str]) -> list[Whole]:
             raise NotFound()
         pooled = [one.record.id for one in lines]
         graph, cites = await shown(pool), await pool.records.cites(pooled)
-        joined = [one for one in graph.relations if one.source in graph.records and one.target in graph.records]
+        joined = [
+            one
+            for one in graph.relations
+            if one.source in graph.records and one.target in graph.records
+        ]
         answers = [
-            _whole(one, [cite.id for cite in cites.get(one.record.id, ()) if cite.id in graph.records], joined)
+            _whole(
+                one,
+                [cite.id for cite in cites.get(one.record.id, ()) if cite.id in graph.records],
+                joined,
+            )
             for one in lines
         ]
         await saw(desk, pool, [one.record.id for one in lines if _is_open(one)])
@@ -214,7 +245,9 @@ async def whole(desk: Desk, ids: Sequence[str]) -> list[Whole]:
 
 def _whole(line: Line, cites: Sequence[str], joined: Sequence[Relation]) -> Whole:
     ends = [one for one in joined if line.record.id in (one.source, one.target)]
-    return Whole(line, tuple(cites), tuple(Joined(one.source, one.type, one.target) for one in ends))
+    return Whole(
+        line, tuple(cites), tuple(Joined(one.source, one.type, one.target) for one in ends)
+    )
 
 
 async def _provenance(pool: Memory, found: Sequence[Line]) -> list[Line]:
@@ -245,7 +278,9 @@ async def beliefs(desk: Desk, domain: str, least: float) -> tuple[list[Record], 
     async with desk.pool() as pool:
         shared = await pool.records.pool.shared()
         there = (await pool.records.graph()).records
-        others = [id_ for id_, one in shared.items() if one.state == "shared" and one.member != desk.me.id]
+        others = [
+            id_ for id_, one in shared.items() if one.state == "shared" and one.member != desk.me.id
+        ]
         seen = _held([there[id_] for id_ in others if id_ in there], domain, least)
         await saw(desk, pool, [one.id for one in seen])
     own = (await desk.memory.records.graph()).records
@@ -253,7 +288,11 @@ async def beliefs(desk: Desk, domain: str, least: float) -> tuple[list[Record], 
 
 
 def _held(records: Sequence[Record], domain: str, least: float) -> list[Record]:
-    held = [one for one in records if one.kind == "Belief" and one.state == "active" and confidence_of(one) >= least]
+    held = [
+        one
+        for one in records
+        if one.kind == "Belief" and one.state == "active" and confidence_of(one) >= least
+    ]
     wanted = [one for one in held if domain in ("", one.fields.get("domain"))]
     return sorted(wanted, key=confidence_of, reverse=True)
 
@@ -263,8 +302,15 @@ async def ranked(desk: Desk, asked: RankRequest) -> Ranking:
     async with desk.pool() as pool:
         graph, shared = await pool.records.graph(), await pool.records.pool.shared()
         kinds = frozenset(pool.kinds.kind(name).name for name in asked.kinds)
-    held = {id_: one for id_, one in graph.records.items() if id_ in shared and shared[id_].state == "shared"}
-    return cut(await asyncio.to_thread(ranking, replace(graph, records=held), asked, kinds or None), asked.limit)
+    held = {
+        id_: one
+        for id_, one in graph.records.items()
+        if id_ in shared and shared[id_].state == "shared"
+    }
+    return cut(
+        await asyncio.to_thread(ranking, replace(graph, records=held), asked, kinds or None),
+        asked.limit,
+    )
 
 
 async def worksheet(desk: Desk) -> Worksheet:
@@ -274,25 +320,44 @@ async def worksheet(desk: Desk) -> Worksheet:
     graph = await records.graph()
     near = {one.id for one in experiences}
     for _ in range(2):
-        near |= {end for one in graph.relations if {one.source, one.target} & near for end in (one.source, one.target)}
+        near |= {
+            end
+            for one in graph.relations
+            if {one.source, one.target} & near
+            for end in (one.source, one.target)
+        }
     seen = {one.id for one in experiences}
     related = [graph.records[one] for one in near - seen if one in graph.records][:_NEIGHBOURS]
-    beliefs = [one for one in await _latest(desk.memory, "Belief", _NEIGHBOURS) if one.state == "active"]
+    beliefs = [
+        one for one in await _latest(desk.memory, "Belief", _NEIGHBOURS) if one.state == "active"
+    ]
     reflections = await _latest(desk.memory, "Reflection", _REFLECTIONS)
     return Worksheet(tuple(experiences), tuple(related), tuple(reflections), tuple(beliefs))
 
 
 async def _latest(memory: Memory, kind: str, limit: int) -> list[Record]:
-    page = await memory.records.list(RecordQuery(kinds=(kind,), order=("-created_at",), limit=limit))
+    page = await memory.records.list(
+        RecordQuery(kinds=(kind,), order=("-created_at",), limit=limit)
+    )
     return list(page.records)
 
 
-async def _found(memory: Memory, topic: str, kinds: Sequence[str], least: float, limit: int) -> list[Line]:
-    found = await memory.finding.search(RecordSearch(topic, types=tuple(kinds), top_k=_FOUND, min_similarity=-1.0))
+async def _found(
+    memory: Memory, topic: str, kinds: Sequence[str], least: float, limit: int
+) -> list[Line]:
+    found = await memory.finding.search(
+        RecordSearch(topic, types=tuple(kinds), top_k=_FOUND, min_similarity=-1.0)
+    )
     scores = {one.node.uuid: one.score for one in found.results}
     records = await memory.records.find(scores)
-    lines = [Line(records[id_], confidence_of(records[id_]), score) for id_, score in scores.items() if id_ in records]
-    return [one for one in lines if one.confidence >= least and one.record.state != "superseded"][:limit]
+    lines = [
+        Line(records[id_], confidence_of(records[id_]), score)
+        for id_, score in scores.items()
+        if id_ in records
+    ]
+    return [one for one in lines if one.confidence >= least and one.record.state != "superseded"][
+        :limit
+    ]
 
 
 async def _near(memory: Memory, given: Knowledge) -> tuple[str, ...]:
@@ -313,7 +378,9 @@ async def _supersede(desk: Desk, old: str, new: str) -> None:
     async with desk.pool() as pool:
         mine = await pool.records.pool.copies(desk.me.id, [old])
         if old in mine:
-            await pool.records.by(desk.me.id).move(mine[old], "superseded", expected="active", why="superseded")
+            await pool.records.by(desk.me.id).move(
+                mine[old], "superseded", expected="active", why="superseded"
+            )
 
 
 async def _check_relation(desk: Desk, kind: str, relation: RelationGiven) -> None:

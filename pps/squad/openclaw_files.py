@@ -20,7 +20,10 @@ _IDENTITY = "IDENTITY.md"
 _STATIC_FILES = ("SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md")
 _MOST_BYTES = 1_000_000
 _DAY = re.compile(r"(\d{4}-\d{2}-\d{2})\.md")
-_HEADING, _BULLET = re.compile(r"#+\s+(.*)"), re.compile(r"\s*(?:[-*+]|\d+\.)\s+(?:\[[ xX]\]\s+)?(.*)")
+_HEADING, _BULLET = (
+    re.compile(r"#+\s+(.*)"),
+    re.compile(r"\s*(?:[-*+]|\d+\.)\s+(?:\[[ xX]\]\s+)?(.*)"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,8 @@ async def take_in(desk: Desk, folder: Path) -> Taken:
     given, static, skipped = await asyncio.to_thread(_read, folder)
     if not given and not static and not skipped:
         raise InvalidRequest(
-            "path", "has no MEMORY.md, memory/*.md, HEARTBEAT.md, IDENTITY.md or static file of OpenClaw's"
+            "path",
+            "has no MEMORY.md, memory/*.md, HEARTBEAT.md, IDENTITY.md or static file of OpenClaw's",
         )
     if identity := static.pop(_IDENTITY, "").strip():
         given.append(await own_state(desk, identity[:2_000]))
@@ -54,7 +58,9 @@ async def take_in(desk: Desk, folder: Path) -> Taken:
         title = name.removesuffix(".md")
         await desk.memory.anchor_save(title, text, slug=title.lower(), tags=(STATIC,))
     kinds = [one.kind for one in given]
-    return Taken({kind: kinds.count(kind) for kind in sorted(set(kinds))}, new, tuple(static), tuple(skipped))
+    return Taken(
+        {kind: kinds.count(kind) for kind in sorted(set(kinds))}, new, tuple(static), tuple(skipped)
+    )
 
 
 def _read(folder: Path) -> tuple[list[RecordGiven], dict[str, str], list[str]]:
@@ -68,7 +74,11 @@ def _read(folder: Path) -> tuple[list[RecordGiven], dict[str, str], list[str]]:
             skipped.append(place.name)
         else:
             given += _records(place, kind, text)
-    static = {name: _text(folder / name) for name in (_IDENTITY, *_STATIC_FILES) if (folder / name).is_file()}
+    static = {
+        name: _text(folder / name)
+        for name in (_IDENTITY, *_STATIC_FILES)
+        if (folder / name).is_file()
+    }
     skipped += [name for name, text in static.items() if text is None]
     return given, {name: text for name, text in static.items() if text}, skipped
 

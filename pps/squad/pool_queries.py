@@ -15,7 +15,18 @@ from pps.core.record_values import Record, RecordGraph
 from pps.core.values import JSON
 from pps.ingest.given_input import Moment, described_time
 from pps.memory import Memory
-from pps.records.named_query import Asked, At, Found, Ground, Limited, answer, found, number, query, text
+from pps.records.named_query import (
+    Asked,
+    At,
+    Found,
+    Ground,
+    Limited,
+    answer,
+    found,
+    number,
+    query,
+    text,
+)
 from pps.squad.agents import agent_id
 from pps.squad.desk import Desk
 from pps.squad.roots import confidence_of
@@ -54,10 +65,24 @@ async def unseen(ground: Ground, given: Unseen) -> Asked:
         for edge in web.out(other.id, "CREATED") if other.id != me.id else ():
             one, sure = web.records[edge.target], confidence_of(web.records[edge.target])
             if one.id not in seen and one.kind != "Task" and sure > given.min_confidence:
-                details: dict[str, JSON] = {"from": other.title, "confidence": sure, "subscribed": other.id in heard}
-                rows.append((one, found(one, f"From {other.title}: {one.title}", score=sure, details=details)))
+                details: dict[str, JSON] = {
+                    "from": other.title,
+                    "confidence": sure,
+                    "subscribed": other.id in heard,
+                }
+                rows.append(
+                    (
+                        one,
+                        found(one, f"From {other.title}: {one.title}", score=sure, details=details),
+                    )
+                )
     rows.sort(key=lambda row: (row[0].created_at, row[0].id), reverse=True)
-    return answer(UNSEEN, f"{len(rows)} records that {me.title} has not seen.", [row for _, row in rows], given.limit)
+    return answer(
+        UNSEEN,
+        f"{len(rows)} records that {me.title} has not seen.",
+        [row for _, row in rows],
+        given.limit,
+    )
 
 
 @query(SYNTHESES, Limited, "Concept")
@@ -67,18 +92,31 @@ async def syntheses(ground: Ground, given: Limited) -> Asked:
     for concept in web.of_kinds("Concept"):
         research = [web.records[one.source] for one in web.into(concept.id, "DISCOVERED")]
         updates = [web.records[one.source] for one in web.into(concept.id, "UPDATED")]
-        for one in (web.records[edge.source] for edge in web.into(concept.id, "CHALLENGED") if research):
-            if all(later.created_at <= one.created_at for later in updates if later.kind == "Synthesis"):
+        for one in (
+            web.records[edge.source] for edge in web.into(concept.id, "CHALLENGED") if research
+        ):
+            if all(
+                later.created_at <= one.created_at for later in updates if later.kind == "Synthesis"
+            ):
                 said = f"{concept.title}: {research[0].title}, but {one.title}"
-                details: dict[str, JSON] = {"type": "refinement", "lessons_learned": text(one, "lessons_learned")}
-                rows.append(found(concept, said, details=details | {"findings": text(research[0], "findings")}))
+                details: dict[str, JSON] = {
+                    "type": "refinement",
+                    "lessons_learned": text(one, "lessons_learned"),
+                }
+                rows.append(
+                    found(
+                        concept, said, details=details | {"findings": text(research[0], "findings")}
+                    )
+                )
     return answer(SYNTHESES, f"{len(rows)} concepts to synthesise.", rows, given.limit)
 
 
 class Days(Limited):
     """How far back."""
 
-    days: int = Field(default=7, ge=1, le=365, description="Of tasks that were given in so many days.")
+    days: int = Field(
+        default=7, ge=1, le=365, description="Of tasks that were given in so many days."
+    )
     until: Annotated[Moment | None, described_time("Before then; now when not given.")] = None
 
 
@@ -96,8 +134,19 @@ async def health(ground: Ground, given: Days) -> Asked:
         scores = [score for one in tasks if (score := number(one, "quality_score")) is not None]
         rate = ended.count("success") / len(ended) if ended else None
         stage = Stage(name, len(tasks), rate, sum(scores) / len(scores) if scores else None)
-        went = f"{rate:.0%} of {len(ended)} that ended succeeded" if rate is not None else "none ended"
-        rows.append(Found("", "Task", name, f"{name}: {len(tasks)} tasks, {went}.", score=rate, details=asdict(stage)))
+        went = (
+            f"{rate:.0%} of {len(ended)} that ended succeeded" if rate is not None else "none ended"
+        )
+        rows.append(
+            Found(
+                "",
+                "Task",
+                name,
+                f"{name}: {len(tasks)} tasks, {went}.",
+                score=rate,
+                details=asdict(stage),
+            )
+        )
     return answer(HEALTH, f"{len(rows)} types of tasks in {given.days} days.", rows, given.limit)
 
 

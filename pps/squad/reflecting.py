@@ -28,7 +28,9 @@ _TASK = (
 class Drawn(BaseModel):
     """A belief as the model says it; records go by their number on the worksheet, from 1 on."""
 
-    content: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000)]
+    content: Annotated[
+        str, StringConstraints(strip_whitespace=True, min_length=1, max_length=2_000)
+    ]
     confidence: float = Field(ge=0, le=1)
     domain: str = Field(default="", max_length=100)
     cites: list[int] = Field(min_length=1, max_length=100)
@@ -89,7 +91,9 @@ def _check(drawn: list[Drawn], shown: list[Record], beliefs: set[str]) -> None:
     """Raise ModelOutputInvalid unless all that is cited was shown, and each belief is superseded once at most."""
     old = [one.supersedes for one in drawn if one.supersedes is not None]
     if not all(1 <= at <= len(shown) for at in (*old, *(at for one in drawn for at in one.cites))):
-        raise ModelOutputInvalid("the language model cited what it was not shown; nothing was kept: reflect again")
+        raise ModelOutputInvalid(
+            "the language model cited what it was not shown; nothing was kept: reflect again"
+        )
     if len(set(old)) < len(old) or not {shown[at - 1].id for at in old} <= beliefs:
         raise ModelOutputInvalid(
             "the language model superseded what is no open belief; nothing was kept: reflect again"

@@ -40,9 +40,16 @@ async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Gr
         of_pool = {id_: [one for one in found if not one.relation] for id_, found in pooled.items()}
         for one in level:
             if not cites.get(one) and not of_pool.get(one):
-                digests.setdefault(word_of(key, member), "outside" if WEB in record.tags else "agent")
+                digests.setdefault(
+                    word_of(key, member), "outside" if WEB in record.tags else "agent"
+                )
         pool |= dict.fromkeys(one.id for found in of_pool.values() for one in found if not one.gone)
-        below = [cite for one in level for cite in cites.get(one, ()) if not cite.gone and cite.id not in seen]
+        below = [
+            cite
+            for one in level
+            for cite in cites.get(one, ())
+            if not cite.gone and cite.id not in seen
+        ]
         seen |= {cite.id for cite in below}
         for turn in await _turns(memory, [cite.id for cite in below if cite.kind != "record"]):
             digest, trust = _source(key, turn, member)

@@ -78,7 +78,10 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
         state = _state(desk, record, trust)
         now, confidence = desk.now(), joint(roots)
         copies = await pool.records.pool.copies(desk.me.id, [record.id])
-        known = any(one.state == "shared" for one in (await pool.records.pool.shared([*copies.values()])).values())
+        known = any(
+            one.state == "shared"
+            for one in (await pool.records.pool.shared([*copies.values()])).values()
+        )
         copy = await _copy(desk, pool, record, confidence, state)
         contributed = await _cited(pool, copy, "CONTRIBUTED_TO", into=True)
         based = [RelationGiven("BASED_ON", one) for one in await _cited(pool, copy, "BASED_ON")]
@@ -89,7 +92,10 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
             one = saved[0].record
             shared = Shared(one.id, desk.me.id, record.id, now, confidence, trust, state)
             if one.kind == PROPOSAL and one.state not in _OPEN and saved[0].change != "unchanged":
-                raise InvalidRequest("id", f"its copy is {one.state}; only one that is {' or '.join(_OPEN)} may change")
+                raise InvalidRequest(
+                    "id",
+                    f"its copy is {one.state}; only one that is {' or '.join(_OPEN)} may change",
+                )
             if state == "shared" and not (known and saved[0].change == "unchanged"):
                 made.extend(deliveries(desk.rules, one, desk.me.id, confidence, now))
             rows.beside(lambda db: put_shared(db, shared, roots, made))
@@ -100,15 +106,25 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
         if not await desk.memory.records.find([record.id]):  # forgotten while it was copied
             await take_out(desk, pool, [saved.id])
             raise NotFound()
-    return SharedCopy(saved, shared, len(counted(roots)), tuple(dict.fromkeys(one.member for one in made)))
+    return SharedCopy(
+        saved, shared, len(counted(roots)), tuple(dict.fromkeys(one.member for one in made))
+    )
 
 
 async def _grounds(desk: Desk, pool: Memory, record: Record) -> tuple[list[Root], Trust]:
     found = await grounds(desk.memory, record, desk.me.id, desk.squad.key)
-    cited = {id_: one for id_, one in (await pool.records.pool.shared(found.pool)).items() if one.state == "shared"}
+    cited = {
+        id_: one
+        for id_, one in (await pool.records.pool.shared(found.pool)).items()
+        if one.state == "shared"
+    }
     through = await pool.records.pool.roots(cited)
     roots = [Root("", digest, confidence_of(record)) for digest in found.digests]
-    roots += [Root(id_, digest, one) for id_, those in through.items() for digest, one in best(those).items()]
+    roots += [
+        Root(id_, digest, one)
+        for id_, those in through.items()
+        for digest, one in best(those).items()
+    ]
     if not roots:
         raise InvalidRequest("id", "rests on nothing but what was withdrawn from the pool")
     return roots, lowest([*found.digests.values(), *(one.trust for one in cited.values())])
@@ -122,30 +138,48 @@ def _state(desk: Desk, record: Record, trust: Trust) -> SharedState:
     return "waiting" if rules.gate == "approve" or risky or guarded else "shared"
 
 
-async def _copy(desk: Desk, pool: Memory, record: Record, confidence: float, state: SharedState) -> RecordGiven:
+async def _copy(
+    desk: Desk, pool: Memory, record: Record, confidence: float, state: SharedState
+) -> RecordGiven:
     """Return a member's record as it lies in the pool: nothing of its own memory but itself; ids are the pool's."""
     spec = pool.kinds.kind(record.kind)
     refs = {
-        name: _ids(record.fields[name]) for name, one in spec.fields.items() if name in record.fields and _leads(one)
+        name: _ids(record.fields[name])
+        for name, one in spec.fields.items()
+        if name in record.fields and _leads(one)
     }
     pooled = (await desk.memory.records.pool.cites([record.id])).get(record.id, [])
     own = [one.id for one in (await desk.memory.records.cites([record.id])).get(record.id, ())]
-    related = [one for one in await desk.memory.records.relations([record.id]) if one.source == record.id]
+    related = [
+        one for one in await desk.memory.records.relations([record.id]) if one.source == record.id
+    ]
     named = [id_ for ids in refs.values() for id_ in ids]
-    mine = await pool.records.pool.copies(desk.me.id, [*named, *own, *(one.target for one in related)])
+    mine = await pool.records.pool.copies(
+        desk.me.id, [*named, *own, *(one.target for one in related)]
+    )
     there = await pool.records.pool.shared([*named, *(one.id for one in pooled)])
     known = {id_: id_ for id_, one in there.items() if one.state == "shared"} | mine
-    fields: dict[str, JSON] = {name: value for name, value in record.fields.items() if name != "provenance"}
+    fields: dict[str, JSON] = {
+        name: value for name, value in record.fields.items() if name != "provenance"
+    }
     for name, ids in refs.items():
         found = [known[one] for one in ids if one in known]
         fields[name] = found if isinstance(fields[name], list) else (found or [None])[0]
     if "confidence" in spec.fields:
         fields["confidence"] = confidence
-    relations = [RelationGiven(one.type, mine[one.target], one.properties) for one in related if one.target in mine]
-    relations += [
-        RelationGiven(one.relation, one.id, one.properties) for one in pooled if one.relation and one.id in known
+    relations = [
+        RelationGiven(one.type, mine[one.target], one.properties)
+        for one in related
+        if one.target in mine
     ]
-    cites = [known[one.id] for one in pooled if one.id in known and not one.relation and not one.gone]
+    relations += [
+        RelationGiven(one.relation, one.id, one.properties)
+        for one in pooled
+        if one.relation and one.id in known
+    ]
+    cites = [
+        known[one.id] for one in pooled if one.id in known and not one.relation and not one.gone
+    ]
     cites += [mine[one] for one in own if one in mine]
     return RecordGiven(
         record.kind,
@@ -170,7 +204,9 @@ def _ids(value: JSON) -> list[str]:
     return [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
 
 
-async def _cited(pool: Memory, copy: RecordGiven, relation: str, *, into: bool = False) -> list[str]:
+async def _cited(
+    pool: Memory, copy: RecordGiven, relation: str, *, into: bool = False
+) -> list[str]:
     """Return what a copy cites that the pack joins to its kind by a relation, from it or into it."""
     may = {
         (one.target, one.source) if into else (one.source, one.target)
@@ -188,13 +224,19 @@ async def revoke(desk: Desk, ids: Sequence[str], *, dry_run: bool) -> Withdrawn:
     """
     async with desk.pool() as pool:
         named = await pool.records.pool.copies(desk.me.id, ids)
-        named |= {id_: id_ for id_, one in (await pool.records.pool.shared(ids)).items() if one.member == desk.me.id}
+        named |= {
+            id_: id_
+            for id_, one in (await pool.records.pool.shared(ids)).items()
+            if one.member == desk.me.id
+        }
         if any(one not in named for one in ids):
             raise NotFound()
         return await take_out(desk, pool, [named[one] for one in ids], dry_run=dry_run)
 
 
-async def take_out(desk: Desk, pool: Memory, records: Sequence[str], *, dry_run: bool = False) -> Withdrawn:
+async def take_out(
+    desk: Desk, pool: Memory, records: Sequence[str], *, dry_run: bool = False
+) -> Withdrawn:
     """Take records out of the pool, and lower in the same transaction what stays; then ``settle`` finishes.
 
     Raises Changed when the pool is changed again and again meanwhile.
@@ -224,14 +266,21 @@ async def take_out(desk: Desk, pool: Memory, records: Sequence[str], *, dry_run:
             break
     else:
         raise Changed("the pool was changed meanwhile: ask again")
-    for start in range(MAX_RECORDS, len(graded), MAX_RECORDS):  # what members are shown is lowered already
+    for start in range(
+        MAX_RECORDS, len(graded), MAX_RECORDS
+    ):  # what members are shown is lowered already
         await pool.records.by(desk.me.id).save(graded[start : start + MAX_RECORDS], wait="journal")
     await settle(desk, pool)
     return Withdrawn(tuple(gone), weaker, dry_run=False)
 
 
 async def forgetting(
-    desk: Desk, ids: Sequence[str], act: Callable[[bool], Awaitable[T]], *, keep: bool, dry_run: bool
+    desk: Desk,
+    ids: Sequence[str],
+    act: Callable[[bool], Awaitable[T]],
+    *,
+    keep: bool,
+    dry_run: bool,
 ) -> tuple[T, tuple[str, ...]]:
     """Let a member forget by ``act``, which takes whether it is a dry run, with its copies in the pool.
 
@@ -276,6 +325,8 @@ async def leave(desk: Desk, *, keep: bool, dry_run: bool) -> Withdrawn:
         found = await take_out(desk, pool, mine, dry_run=dry_run)
         if not dry_run:
             await pool.records.pool.leave(desk.me.id)
-            await pool.records.save([RecordGiven(id=agent_id(desk.squad, desk.me.id), status="archived")])
+            await pool.records.save(
+                [RecordGiven(id=agent_id(desk.squad, desk.me.id), status="archived")]
+            )
             await asyncio.to_thread(desk.app.registry.squads.remove, desk.squad.name, desk.me.id)
     return found

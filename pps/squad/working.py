@@ -39,7 +39,9 @@ class Pending:
     stands: str = ""
 
 
-def _telling(desk: Desk, told: Iterable[str], why: str, *, anew: bool = False, all_: bool = True) -> Also:
+def _telling(
+    desk: Desk, told: Iterable[str], why: str, *, anew: bool = False, all_: bool = True
+) -> Also:
     """Return what tells members of a record as it is written: those named, and with ``all_`` who subscribes to it."""
     named = [one for one in told if one and one != desk.me.id]
 
@@ -59,7 +61,11 @@ def _telling(desk: Desk, told: Iterable[str], why: str, *, anew: bool = False, a
 async def give(desk: Desk, to: str, record: RecordGiven) -> Record:
     """Give a member a task; it hears of it at once. InvalidRequest for a member or field that is none."""
     member = desk.rules.member(to, "to")
-    fields: dict[str, JSON] = {"requested_by": desk.me.id, "delegated_by": desk.me.id, "assigned_to": member}
+    fields: dict[str, JSON] = {
+        "requested_by": desk.me.id,
+        "delegated_by": desk.me.id,
+        "assigned_to": member,
+    }
     given = RecordGiven(
         "Task",
         record.title,
@@ -69,7 +75,9 @@ async def give(desk: Desk, to: str, record: RecordGiven) -> Record:
         another=True,
     )
     async with desk.pool() as pool:
-        saved = await pool.records.by(desk.me.id, _telling(desk, [member], "task", anew=True)).save([given])
+        saved = await pool.records.by(desk.me.id, _telling(desk, [member], "task", anew=True)).save(
+            [given]
+        )
     return saved.records[0].record
 
 
@@ -86,12 +94,17 @@ async def take(desk: Desk, id_: str) -> Record:
         if task.state == "in_progress" and not lapsed(task, desk.now()):
             raise StoreConflict("is taken, and its lease runs")
         by, now = pool.records.by(desk.me.id), desk.now()
-        fields: dict[str, JSON] = {"lease_until": time.iso(now + LEASE), "started_at": time.iso(now)}
+        fields: dict[str, JSON] = {
+            "lease_until": time.iso(now + LEASE),
+            "started_at": time.iso(now),
+        }
         if task.state == "in_progress":
             given = RecordGiven(id=task.id, fields=fields, expected_version=task.version)
             return (await by.save([given])).records[0].record
         held = by.saving(RecordGiven(id=task.id, fields=fields))
-        await pool.records.by(desk.me.id, held).move(task.id, "in_progress", expected="pending", why="taken")
+        await pool.records.by(desk.me.id, held).move(
+            task.id, "in_progress", expected="pending", why="taken"
+        )
         return await _task(pool, id_, desk.me.id)
 
 
@@ -101,7 +114,11 @@ async def finish(desk: Desk, id_: str, outcome: str, quality: float | None, why:
         task = await _task(pool, id_, desk.me.id)
         if task.state != "in_progress":
             raise StoreConflict(f"is {task.state}, not in_progress")
-        fields: dict[str, JSON] = {"outcome": outcome, "completed_at": time.iso(desk.now()), "lease_until": None}
+        fields: dict[str, JSON] = {
+            "outcome": outcome,
+            "completed_at": time.iso(desk.now()),
+            "lease_until": None,
+        }
         fields |= {"quality_score": quality} if quality is not None else {}
         result = pool.records.by(desk.me.id).saving(RecordGiven(id=task.id, fields=fields))
         asked = str(task.fields.get("requested_by") or "")
@@ -133,11 +150,17 @@ async def submit(desk: Desk, id_: str, to: Step, why: str) -> Record:
                 raise InvalidRequest("id", "is another's proposal")
             if record.state == "needs_revision":
                 await by.move(record.id, "proposed", expected="needs_revision", why=why)
-            at.append(by.saving(RecordGiven(id=record.id, fields={"submitted_at": time.iso(desk.now())})))
+            at.append(
+                by.saving(RecordGiven(id=record.id, fields={"submitted_at": time.iso(desk.now())}))
+            )
         reviewers = [desk.rules.aliases[one] for one in desk.rules.pool.reviewers]
         told = reviewers if to == "pending_approval" else [record.author, *reviewers]
         telling = _telling(desk, told, f"proposal {to}", all_=to != "pending_approval")
-        return (await pool.records.by(desk.me.id, *at, telling).move(record.id, to, why=why)).records[0].record
+        return (
+            (await pool.records.by(desk.me.id, *at, telling).move(record.id, to, why=why))
+            .records[0]
+            .record
+        )
 
 
 async def pending(desk: Desk) -> list[Pending]:
@@ -150,13 +173,23 @@ async def pending(desk: Desk) -> list[Pending]:
             record = graph.records.get(id_)
             if record is None or not (desk.is_reviewer or one.member == desk.me.id):
                 continue
-            if record.state == "pending_approval" or (one.state == "waiting" and record.kind != PROPOSAL):
+            if record.state == "pending_approval" or (
+                one.state == "waiting" and record.kind != PROPOSAL
+            ):
                 since = record.fields.get("submitted_at")
-                below = {edge.target for edge in graph.relations if edge.source == id_ and edge.type == "BASED_ON"}
+                below = {
+                    edge.target
+                    for edge in graph.relations
+                    if edge.source == id_ and edge.type == "BASED_ON"
+                }
                 below |= {cite.id for cite in cites.get(id_, ())}
-                backing = tuple(graph.records[found] for found in sorted(below) if found in graph.records)
+                backing = tuple(
+                    graph.records[found] for found in sorted(below) if found in graph.records
+                )
                 at = time.parse(str(since)) if since else one.at
-                waiting.append(Pending(record, one.member, at, backing, await _stands(pool, record)))
+                waiting.append(
+                    Pending(record, one.member, at, backing, await _stands(pool, record))
+                )
     return sorted(waiting, key=lambda found: found.since)
 
 
@@ -165,10 +198,14 @@ async def _stands(pool: Memory, record: Record) -> str:
     if record.kind == PROPOSAL:
         return str(record.fields.get("current_state") or "")
     versions = await pool.records.history(record.turn) if record.version > 1 else []
-    return next((one.version.content for one in versions if one.version.content != record.summary), "")
+    return next(
+        (one.version.content for one in versions if one.version.content != record.summary), ""
+    )
 
 
-async def review(desk: Desk, id_: str, decision: Decision, notes: str, conditions: Sequence[str]) -> Record:
+async def review(
+    desk: Desk, id_: str, decision: Decision, notes: str, conditions: Sequence[str]
+) -> Record:
     """Decide on what waits; of many who decide at once one does, and never who proposed it.
 
     Raises:
@@ -196,7 +233,7 @@ async def review(desk: Desk, id_: str, decision: Decision, notes: str, condition
         return (await pool.records.by(desk.me.id, also).save([given])).records[0].record
 
 
-async def _reviewed(  # noqa: PLR0913 - a decision has so many parts
+async def _reviewed(
     desk: Desk,
     pool: Memory,
     record: Record,
@@ -206,8 +243,14 @@ async def _reviewed(  # noqa: PLR0913 - a decision has so many parts
     conditions: Sequence[str],
 ) -> Record:
     """Decide on a proposal: its state, its review, who approved it and who hears of it, in one transaction."""
-    done: dict[str, JSON] = {"review_decision": decision, "review_notes": notes, "reviewed_at": time.iso(desk.now())}
-    said = {name.removeprefix("review_"): one for name, one in done.items()} | {"conditions": list(conditions)}
+    done: dict[str, JSON] = {
+        "review_decision": decision,
+        "review_notes": notes,
+        "reviewed_at": time.iso(desk.now()),
+    }
+    said = {name.removeprefix("review_"): one for name, one in done.items()} | {
+        "conditions": list(conditions)
+    }
     given = RecordGiven(
         id=record.id,
         fields={**done, "reviewed_by": desk.me.id},

@@ -74,7 +74,13 @@ async def states(sources: Sources, read: int = 0) -> PerspectiveStates:
     found: list[PerspectiveState] = []
     for id_, one in spaces().items():
         limits = one.threshold(model, own.get(id_))
-        measured = "here" if id_ in own else "for the model" if model in one.thresholds else "for any model"
+        measured = (
+            "here"
+            if id_ in own
+            else "for the model"
+            if model in one.thresholds
+            else "for any model"
+        )
         found.append(
             PerspectiveState(
                 id_,
@@ -103,7 +109,8 @@ async def calibrate(sources: Sources, progress: Progress | None = None) -> Persp
     sessions = [turn.session for turn in turns]
     if len(turns) < FEWEST_READ or len(set(sessions)) < 2:
         raise InvalidRequest(
-            "entity", f"has too little to measure with: at least {FEWEST_READ} turns in two sessions are needed"
+            "entity",
+            f"has too little to measure with: at least {FEWEST_READ} turns in two sessions are needed",
         )
     found: dict[str, Thresholds] = {}
     asked = [one for one in comparing() if one[0] not in _NOT_BY_SESSIONS]
@@ -127,7 +134,9 @@ async def uncalibrate(sources: Sources) -> PerspectiveStates:
     return await states(sources)
 
 
-def measured_thresholds(likeness: NDArray[np.float32], sessions: Sequence[str]) -> Thresholds | None:
+def measured_thresholds(
+    likeness: NDArray[np.float32], sessions: Sequence[str]
+) -> Thresholds | None:
     """Return what similarities mean, told by sessions; None where too few memories have the feature.
 
     Args:
@@ -143,7 +152,9 @@ def measured_thresholds(likeness: NDArray[np.float32], sessions: Sequence[str]) 
     high, low = float(np.percentile(apart, _RARE)), float(np.percentile(own, _USUAL))
     above = (own[:, None] > others[None, :]).mean() + (own[:, None] == others[None, :]).mean() / 2
     kept = low if above >= _TELLS and low > 0 else None
-    return Thresholds(high=round(min(1.0, max(0.01, high)), 3), low=None if kept is None else round(kept, 3))
+    return Thresholds(
+        high=round(min(1.0, max(0.01, high)), 3), low=None if kept is None else round(kept, 3)
+    )
 
 
 def measured_left(likeness: NDArray[np.float32], sessions: Sequence[str]) -> float | None:
@@ -170,7 +181,9 @@ def measured_left(likeness: NDArray[np.float32], sessions: Sequence[str]) -> flo
     return round(float(np.percentile(found, _USUAL)), 3) if len(found) >= _FEWEST_NEAREST else None
 
 
-def _nearest(likeness: NDArray[np.float32], sessions: Sequence[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def _nearest(
+    likeness: NDArray[np.float32], sessions: Sequence[str]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return of each turn the greatest likeness to the five before it in its session, and to five of another one."""
     places: dict[str, list[int]] = defaultdict(list)
     own: list[float] = []

@@ -69,7 +69,11 @@ async def divergence(sources: Sources, hours: int, session: str = "") -> Diverge
     latest = await sources.journal.recent(1, session=session or None)
     if not latest:
         return Divergence()
-    turns = [one for one in await sources.journal.recent(_LOOKED_AT, session=latest[0].session) if _tells(one)]
+    turns = [
+        one
+        for one in await sources.journal.recent(_LOOKED_AT, session=latest[0].session)
+        if _tells(one)
+    ]
     since = now() - timedelta(hours=hours)
     before = [one for one in turns[1:] if one.occurred_at >= since]
     if not turns or turns[0].occurred_at < since or len(before) < _FEWEST_TURNS:
@@ -86,7 +90,9 @@ async def divergence(sources: Sources, hours: int, session: str = "") -> Diverge
     else:
         others = [one for one in alerts if one.space != "E1"]
         alerts = [_alert("E1", middle, left, turns[0]), *others]
-    return Divergence(tuple(sorted(alerts, key=lambda one: one.similarity)), len(before), len(compared))
+    return Divergence(
+        tuple(sorted(alerts, key=lambda one: one.similarity)), len(before), len(compared)
+    )
 
 
 async def _alerts(
@@ -96,7 +102,10 @@ async def _alerts(
     alerts: list[Alert] = []
     compared: dict[str, bool] = {}
     for id_ in _SPACES:
-        low, perspective = limits[id_].low if id_ in limits else None, PERSPECTIVES.get(spaces()[id_].perspective)
+        low, perspective = (
+            limits[id_].low if id_ in limits else None,
+            PERSPECTIVES.get(spaces()[id_].perspective),
+        )
         if low is None or perspective is None or perspective.alike is None:
             continue
         near = (await perspective.alike(sources, [new.uuid, *before]))[0, 1:]

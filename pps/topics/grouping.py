@@ -46,7 +46,9 @@ def to_middle(products: NDArray[np.float32], new: Sequence[int], before: Sequenc
     return float(products[np.ix_(new, before)].sum() / math.sqrt(max(float(lengths), 1e-12)))
 
 
-def in_context(likeness: NDArray[np.float32], places: Sequence[tuple[str, int]], least: float) -> NDArray[np.float32]:
+def in_context(
+    likeness: NDArray[np.float32], places: Sequence[tuple[str, int]], least: float
+) -> NDArray[np.float32]:
     """Return cosines of memories read with their neighbours, less the direction that all of them share.
 
     A line says little about its subject; those around it that are near it say more.
@@ -69,7 +71,9 @@ def in_context(likeness: NDArray[np.float32], places: Sequence[tuple[str, int]],
                 rows.append(number)
                 columns.append(other)
                 weights.append(_NEIGHBOURS[abs(step)])
-    near = import_module("scipy.sparse").csr_array((weights, (rows, columns)), shape=likeness.shape, dtype=np.float32)
+    near = import_module("scipy.sparse").csr_array(
+        (weights, (rows, columns)), shape=likeness.shape, dtype=np.float32
+    )
     found = near @ (near @ whole).T
     length = np.sqrt(np.clip(np.diagonal(found), 1e-9, None))
     found = found / length[:, None] / length[None, :]
@@ -94,14 +98,17 @@ def shared_clusters(
     if len(having) < FEWEST:
         return shared
     least_alike, among = (
-        _even(np.nan_to_num(one[np.ix_(having, having)], nan=-1.0)) for one in (likeness, _or(clustered, likeness))
+        _even(np.nan_to_num(one[np.ix_(having, having)], nan=-1.0))
+        for one in (likeness, _or(clustered, likeness))
     )
     distances = np.clip(1.0 - among, 0.0, None)
     np.fill_diagonal(distances, 0.0)
     labels = _labels(distances, one=False)
     if (labels < 0).all():  # a memory of one subject alone is one cluster
         labels = _labels(distances, one=True)
-    together = (labels[:, None] == labels[None, :]) & (labels >= 0)[:, None] & (least_alike >= least)
+    together = (
+        (labels[:, None] == labels[None, :]) & (labels >= 0)[:, None] & (least_alike >= least)
+    )
     shared[np.ix_(having, having)] = together
     return shared
 
@@ -145,17 +152,23 @@ def groups(agreement: NDArray[np.float32], least: float) -> list[Group]:
     """
     joined = agreement >= least
     np.fill_diagonal(joined, val=False)
-    count, labels = import_module("scipy.sparse.csgraph").connected_components(joined, directed=False)
+    count, labels = import_module("scipy.sparse.csgraph").connected_components(
+        joined, directed=False
+    )
     sizes = np.bincount(labels, minlength=count)
     sums, degrees = np.where(joined, agreement, 0.0).sum(axis=1), joined.sum(axis=1)
     found: list[Group] = []
     for label in np.flatnonzero(sizes >= FEWEST):
         members = np.flatnonzero(labels == label)
-        found.append(Group(tuple(members.tolist()), tuple((sums[members] / degrees[members]).tolist())))
+        found.append(
+            Group(tuple(members.tolist()), tuple((sums[members] / degrees[members]).tolist()))
+        )
     return sorted(found, key=lambda one: (-len(one.members), one.members))
 
 
-def kept_ids(new: Sequence[AbstractSet[str]], old: Mapping[str, AbstractSet[str]]) -> dict[int, str]:
+def kept_ids(
+    new: Sequence[AbstractSet[str]], old: Mapping[str, AbstractSet[str]]
+) -> dict[int, str]:
     """Return by place the id that each new topic keeps: that of the old one with which it shares most, once each."""
     pairs = [
         (len(some & members) / len(some | members), at, id_)
@@ -195,5 +208,8 @@ def telling_terms(texts: Sequence[Iterable[str]]) -> list[tuple[str, ...]]:
     everywhere: Counter[str] = sum(counts, Counter[str]())
     average = sum(everywhere.values()) / max(1, len(counts))
     weigh = {word: math.log1p(average / count) for word, count in everywhere.items()}
-    ranked = [sorted(some, key=lambda word, some=some: (-some[word] * weigh[word], word)) for some in counts]
+    ranked = [
+        sorted(some, key=lambda word, some=some: (-some[word] * weigh[word], word))
+        for some in counts
+    ]
     return [tuple(some[:_TERMS]) for some in ranked]

@@ -48,14 +48,18 @@ class Injecting:
         }
         found = replace(found, channels=channels)
         hits = {hit.id: worth(hit) for one in channels.values() for hit in one.hits}
-        topics = (await self._topics.portfolio()).topics if {"topics", "explored"} & {*wanted} else ()
+        topics = (
+            (await self._topics.portfolio()).topics if {"topics", "explored"} & {*wanted} else ()
+        )
         lines: dict[str, Sequence[tuple[str, Line]]] = {}
         if "alerts" in wanted and session:
             lines["alerts"] = await self._alerts(session)
         if "topics" in wanted:
             lines["topics"] = _told(topics, hits)
         if "explored" in wanted:
-            lines["explored"] = await self._explored(topics, {*hits} | await self._seen(session), moment)
+            lines["explored"] = await self._explored(
+                topics, {*hits} | await self._seen(session), moment
+            )
         if "badges" in wanted and session:
             lines["badges"] = await self._badges(session, hits)
         return found, lines
@@ -65,7 +69,9 @@ class Injecting:
 
     async def _alerts(self, session: str) -> list[tuple[str, Line]]:
         found = await divergence(self._sources, _LOOKBACK_H, session)
-        return [_line(f"{one.severity} ({one.space}): {one.summary}", one.turn) for one in found.alerts]
+        return [
+            _line(f"{one.severity} ({one.space}): {one.summary}", one.turn) for one in found.alerts
+        ]
 
     async def _explored(
         self, topics: Sequence[Topic], known: Container[str], moment: datetime
@@ -74,18 +80,26 @@ class Injecting:
 
         Source: Thompson 1933, with Beta(1 + shown, 1 + not shown) for each topic.
         """
-        uses = {one.turn: one for one in await self._sources.journal.topics.uses()} if topics else {}
+        uses = (
+            {one.turn: one for one in await self._sources.journal.topics.uses()} if topics else {}
+        )
         drawn: list[tuple[float, str]] = []
         for topic in topics:
             members = [uses[one] for one in topic.members if one in uses]
             shown = sum(one.shown > 0 for one in members)
             draw = self.chance.betavariate(1 + shown, 1 + len(members) - shown)
             if left := [one for one in members if one.turn not in known]:
-                best = max(left, key=lambda use: importance(use.shown, use.at, moment, use.importance))
+                best = max(
+                    left, key=lambda use: importance(use.shown, use.at, moment, use.importance)
+                )
                 drawn.append((draw, best.turn))
         ids = [turn for _, turn in sorted(drawn, reverse=True)[:_EXPLORED]]
         turns = {one.uuid: one for one in await self._sources.journal.turns(ids)}
-        return [(one, trusted(turn_line(turns[one]), trust_of(turns[one]))) for one in ids if one in turns]
+        return [
+            (one, trusted(turn_line(turns[one]), trust_of(turns[one])))
+            for one in ids
+            if one in turns
+        ]
 
     async def _badges(self, session: str, hits: Mapping[str, float]) -> list[tuple[str, Line]]:
         turns = await self._sources.journal.recent(_SESSION, session=session)
@@ -108,7 +122,10 @@ def _told(topics: Sequence[Topic], hits: Mapping[str, float]) -> list[tuple[str,
         if (members := [one for one in topic.members if one in hits])
     ]
     best = sorted(ranked, key=lambda one: (-one[0], -one[1], one[2].id))[:_TOLD]
-    return [_line(f"{one.name}: {one.size} memories, {one.phase}; {', '.join(one.terms)}") for _, _, one in best]
+    return [
+        _line(f"{one.name}: {one.size} memories, {one.phase}; {', '.join(one.terms)}")
+        for _, _, one in best
+    ]
 
 
 def _at(hit: Hit) -> datetime | None:

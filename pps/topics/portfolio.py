@@ -156,7 +156,9 @@ class Topics:
         if last and not force and await journal.get_meta("topics of") == mark:
             return await self.portfolio()
         moment = now()
-        uses = sorted(uses, key=lambda use: -importance(use.shown, use.at, moment, use.importance))[:max_memories]
+        uses = sorted(uses, key=lambda use: -importance(use.shown, use.at, moment, use.importance))[
+            :max_memories
+        ]
         found = await self._found([one.turn for one in uses[:MOST_CLUSTERED]], progress)
         found = await self._joined(found, uses[MOST_CLUSTERED:])
         before = await self._rows.snapshot(last) if last else []
@@ -184,7 +186,9 @@ class Topics:
             confidence = round(min(1.0, agreed / WHOLE_AGREEMENT), 3)
             phase = _phase(id_, own, age_h, changed, before or {})
             listed = tuple(one.turn for one in members if one.topic == id_)
-            topics.append(Topic(id_, name, terms, named, len(own), confidence, phase, age_h, listed, changed))
+            topics.append(
+                Topic(id_, name, terms, named, len(own), confidence, phase, age_h, listed, changed)
+            )
         topics.sort(key=lambda one: (-one.size, one.id))
         changed = None if before is None else churn(_pairs(current), _pairs(before))
         spread = entropy([one.size for one in topics])
@@ -196,14 +200,18 @@ class Topics:
         moments = await self._rows.moments(now() - timedelta(hours=hours))
         changed = None
         if len(moments) > 1:
-            first, latest = [_by_topic(await self._rows.snapshot(one)) for one in (moments[0], moments[-1])]
+            first, latest = [
+                _by_topic(await self._rows.snapshot(one)) for one in (moments[0], moments[-1])
+            ]
             changed = churn(_pairs(latest), _pairs(first))
         phases = Counter(one.phase for one in found.topics)
         restless = _restless(found.entropy, changed)
         held = hours, len(moments), len(found.topics), dict(phases), restless
         return Stability(*held, found.at, changed, found.entropy)
 
-    async def _found(self, turns: Sequence[str], progress: Progress | None) -> list[tuple[list[str], list[float]]]:
+    async def _found(
+        self, turns: Sequence[str], progress: Progress | None
+    ) -> list[tuple[list[str], list[float]]]:
         asked = comparing()
         limits = await thresholds(self.sources)
         places = _places(await self.sources.journal.turns(turns), turns)
@@ -212,10 +220,16 @@ class Topics:
             if progress:
                 progress(id_, done, len(asked))
             likeness, least = await alike(self.sources, turns), floor_of(limits.get(id_))
-            context = await asyncio.to_thread(in_context, likeness, places, least) if space.in_context else None
+            context = (
+                await asyncio.to_thread(in_context, likeness, places, least)
+                if space.in_context
+                else None
+            )
             shared = await asyncio.to_thread(shared_clusters, likeness, least, context)
             agreement += np.float32(space.topic_weight) * shared
-        found: list[Group] = await asyncio.to_thread(groups, agreement, least_agreement(model_of(self.sources)))
+        found: list[Group] = await asyncio.to_thread(
+            groups, agreement, least_agreement(model_of(self.sources))
+        )
         return [([turns[at] for at in one.members], list(one.agreements)) for one in found]
 
     async def _joined(
@@ -232,7 +246,9 @@ class Topics:
             middle = np.mean([*own.values()], axis=0) if own else np.zeros(1, dtype=np.float32)
             middles.append(middle / (np.linalg.norm(middle) or 1.0))
         for turn, vector in vectors.items():
-            near = [float(middle @ vector) if len(middle) == len(vector) else -1.0 for middle in middles]
+            near = [
+                float(middle @ vector) if len(middle) == len(vector) else -1.0 for middle in middles
+            ]
             best = int(np.argmax(near))
             if near[best] >= limits.high:
                 found[best][0].append(turn)
@@ -240,14 +256,19 @@ class Topics:
         return found
 
     def _members(
-        self, found: Sequence[tuple[list[str], list[float]]], before: Sequence[Member], moment: datetime
+        self,
+        found: Sequence[tuple[list[str], list[float]]],
+        before: Sequence[Member],
+        moment: datetime,
     ) -> list[Member]:
         sets = [frozenset(turns) for turns, _ in found]
         kept = kept_ids(sets, _by_topic(before))
         since = {one.topic: one.since for one in before}
         members: list[Member] = []
         for at, (turns, agreements) in enumerate(found):
-            own = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self._group} {moment.isoformat()} {min(turns)}"))
+            own = str(
+                uuid.uuid5(uuid.NAMESPACE_URL, f"{self._group} {moment.isoformat()} {min(turns)}")
+            )
             id_ = kept.get(at, own)
             pairs = zip(turns, agreements, strict=True)
             members += [Member(id_, turn, agreed, since.get(id_, moment)) for turn, agreed in pairs]
@@ -259,13 +280,17 @@ class Topics:
         old = [one for one in earlier if one <= at - _APART]
         return old[-1] if old else (earlier[0] if earlier else None)
 
-    async def _about(self, topics: Members) -> dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]]:
+    async def _about(
+        self, topics: Members
+    ) -> dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]]:
         """Return each topic's name, its most telling terms and the things that its members name most."""
         journal = self.sources.journal
         turns = await journal.turns(sorted({one for own in topics.values() for one in own}))
         texts = {one.uuid: one.content for one in turns}
         said = {id_: [texts[one] for one in own if one in texts] for id_, own in topics.items()}
-        terms = telling_terms([[word for text in some for word in _words(text)] for some in said.values()])
+        terms = telling_terms(
+            [[word for text in some for word in _words(text)] for some in said.values()]
+        )
         about: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {}
         for (id_, some), own in zip(said.items(), terms, strict=True):
             nodes = await journal.named_in(" ".join(some)[:_TEXT], _NAMED)
@@ -280,7 +305,12 @@ def comparing() -> list[tuple[str, Space, Alike]]:
     found: list[tuple[str, Space, Alike]] = []
     for id_, space in spaces().items():
         perspective = PERSPECTIVES.get(space.perspective)
-        if space.category != "temporal" and space.topic_weight > 0 and perspective and perspective.alike:
+        if (
+            space.category != "temporal"
+            and space.topic_weight > 0
+            and perspective
+            and perspective.alike
+        ):
             found.append((id_, space, perspective.alike))
     return found
 
@@ -310,8 +340,12 @@ def _restless(spread: float | None, changed: float | None) -> bool:
     return (spread or 0.0) > _CONSOLIDATE_ENTROPY and (changed or 0.0) > _CONSOLIDATE_CHURN
 
 
-def _phase(id_: str, own: AbstractSet[str], age_h: float, changed: float | None, before: Members) -> Phase:
-    took = [other for other, was in before.items() if other != id_ and 2 * len(was & own) > len(was)]
+def _phase(
+    id_: str, own: AbstractSet[str], age_h: float, changed: float | None, before: Members
+) -> Phase:
+    took = [
+        other for other, was in before.items() if other != id_ and 2 * len(was & own) > len(was)
+    ]
     if took and id_ in before:
         return "merging"
     if age_h < 1:

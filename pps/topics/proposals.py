@@ -71,7 +71,11 @@ class Dream:
 
 
 async def consolidation(
-    sources: Sources, topics: Portfolio, strategy: Strategy, min_similarity: float, max_memories: int
+    sources: Sources,
+    topics: Portfolio,
+    strategy: Strategy,
+    min_similarity: float,
+    max_memories: int,
 ) -> Proposals:
     """Return pairs of the most important memories that are at least so alike in meaning.
 
@@ -84,7 +88,9 @@ async def consolidation(
     def fits(one: Turn, other: Turn) -> bool:
         if strategy == "temporal":
             return abs(one.occurred_at - other.occurred_at) <= _NEAR
-        return strategy == "similarity" or (one.uuid in topic and topic[one.uuid] == topic.get(other.uuid))
+        return strategy == "similarity" or (
+            one.uuid in topic and topic[one.uuid] == topic.get(other.uuid)
+        )
 
     pairs = _pairs(turns, likeness, min_similarity, fits)
     return Proposals(tuple(pairs[:_SHOWN]), len(turns), len(pairs) > _SHOWN)
@@ -111,7 +117,9 @@ async def dream(sources: Sources, request: DreamRequest, progress: Progress | No
         return Dream(len(turns), ended="dry_run" if request.dry_run else "done")
     meaning = await _meaning(sources, turns)
     limits = (await thresholds(sources)).get("E1")
-    replayed = [] if request.skip_nrem or limits is None else _pairs(turns, meaning, limits.high)[:_SHOWN]
+    replayed = (
+        [] if request.skip_nrem or limits is None else _pairs(turns, meaning, limits.high)[:_SHOWN]
+    )
     if progress:
         progress("replay", 1, 2)
     if request.skip_rem:
@@ -122,11 +130,20 @@ async def dream(sources: Sources, request: DreamRequest, progress: Progress | No
             return Dream(len(turns), tuple(replayed), ended="time")
         likes[id_] = await alike(sources, [one.uuid for one in turns])
     proposed, walks = await asyncio.to_thread(_walked, turns, meaning, likes, until)
-    return Dream(len(turns), tuple(replayed), tuple(proposed), walks, "time" if clock.monotonic() > until else "done")
+    return Dream(
+        len(turns),
+        tuple(replayed),
+        tuple(proposed),
+        walks,
+        "time" if clock.monotonic() > until else "done",
+    )
 
 
 def _walked(
-    turns: Sequence[Turn], meaning: NDArray[np.float32], likes: dict[str, NDArray[np.float32]], until: float
+    turns: Sequence[Turn],
+    meaning: NDArray[np.float32],
+    likes: dict[str, NDArray[np.float32]],
+    until: float,
 ) -> tuple[list[Pair], int]:
     """Walk from the memories whose nearest is farthest, along likeness of any kind; shapes (n, n)."""
     alone = np.nan_to_num(meaning.copy(), nan=0.0)

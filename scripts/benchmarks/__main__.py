@@ -29,9 +29,16 @@ mentions), as locomo_to_graph.py writes them, or MuSiQue's file. None are shippe
 app = typer.Typer(no_args_is_help=True, help=_HELP, rich_markup_mode=None)
 
 Data = Annotated[
-    str, typer.Option("--data", help="JSON lines' folder, MuSiQue's file, notes or causes.", envvar="PPS_BENCH_DATA")
+    str,
+    typer.Option(
+        "--data",
+        help="JSON lines' folder, MuSiQue's file, notes or causes.",
+        envvar="PPS_BENCH_DATA",
+    ),
 ]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder for the report as JSON, Markdown and PNG.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", help="Folder for the report as JSON, Markdown and PNG.")
+]
 
 Name = Annotated[str, typer.Option("--name", help="Stem of the report's files.")]
 Table = Annotated[bool, typer.Option("--table", help="Print a table for people instead of JSON.")]
@@ -40,11 +47,19 @@ Table = Annotated[bool, typer.Option("--table", help="Print a table for people i
 @app.command()
 def quality(
     data: Data = "",
-    profile: Annotated[list[str] | None, typer.Option("--profile", help="Profile to ask; may be repeated.")] = None,
-    against: Annotated[str, typer.Option(help="Also ask: graphiti,bm25,dense,four-lists (some of them), or all.")] = "",
-    ablation: Annotated[bool, typer.Option("--ablation", "--ablate", help="Leave out each part in turn.")] = False,
+    profile: Annotated[
+        list[str] | None, typer.Option("--profile", help="Profile to ask; may be repeated.")
+    ] = None,
+    against: Annotated[
+        str, typer.Option(help="Also ask: graphiti,bm25,dense,four-lists (some of them), or all.")
+    ] = "",
+    ablation: Annotated[
+        bool, typer.Option("--ablation", "--ablate", help="Leave out each part in turn.")
+    ] = False,
     store: Annotated[str, typer.Option(help="embedded or neo4j; the setting's if not given.")] = "",
-    answers: Annotated[Path | None, typer.Option(help="Write each question's result here, as JSON lines.")] = None,
+    answers: Annotated[
+        Path | None, typer.Option(help="Write each question's result here, as JSON lines.")
+    ] = None,
     out: Out = None,
     name: Name = "quality",
     table: Table = False,
@@ -71,9 +86,15 @@ def quality(
 
 @app.command()
 def tune(
-    data: Annotated[list[str] | None, typer.Option(help="As for quality; several weigh the same each.")] = None,
-    profile: Annotated[str, typer.Option(help="Whose episodes channel; the default profile if not given.")] = "",
-    write: Annotated[Path | None, typer.Option(help="The profile's file, changed if that is worth it.")] = None,
+    data: Annotated[
+        list[str] | None, typer.Option(help="As for quality; several weigh the same each.")
+    ] = None,
+    profile: Annotated[
+        str, typer.Option(help="Whose episodes channel; the default profile if not given.")
+    ] = "",
+    write: Annotated[
+        Path | None, typer.Option(help="The profile's file, changed if that is worth it.")
+    ] = None,
     out: Out = None,
     table: Table = False,
 ) -> None:
@@ -95,9 +116,15 @@ def tune(
 
 @app.command()
 def scale(
-    sizes: Annotated[str, typer.Option(help="Facts at which recall is measured, rising.")] = "2500,25000,100000",
-    middle: Annotated[int, typer.Option(help="Facts at which filters and the edge channel are measured.")] = 50_000,
-    only: Annotated[str, typer.Option(help="Some of: recall,filters,edges,nearest,structured,import,http.")] = "",
+    sizes: Annotated[
+        str, typer.Option(help="Facts at which recall is measured, rising.")
+    ] = "2500,25000,100000",
+    middle: Annotated[
+        int, typer.Option(help="Facts at which filters and the edge channel are measured.")
+    ] = 50_000,
+    only: Annotated[
+        str, typer.Option(help="Some of: recall,filters,edges,nearest,structured,import,http.")
+    ] = "",
     calls: Annotated[int, typer.Option(help="Calls behind each row of percentiles.")] = 150,
     facts: Annotated[int, typer.Option(help="Structured facts to write.")] = 20_000,
     turns: Annotated[int, typer.Option(help="Turns to import.")] = 2_400,
@@ -128,18 +155,24 @@ def _numbers(text: str) -> tuple[int, ...]:
     try:
         return tuple(sorted(int(word) for word in text.split(",")))
     except ValueError:
-        raise InvalidRequest("sizes", "must be numbers with commas between them, such as 2500,25000") from None
+        raise InvalidRequest(
+            "sizes", "must be numbers with commas between them, such as 2500,25000"
+        ) from None
 
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
-def _show(found: Mapping[str, Any], text: Callable[[Mapping[str, Any]], str], *, table: bool) -> None:
+def _show(
+    found: Mapping[str, Any], text: Callable[[Mapping[str, Any]], str], *, table: bool
+) -> None:
     typer.echo(text(found) if table else json.dumps(found, indent=2))
 
 
-def _show_times(found: Mapping[str, Any], times: Times, out: Path | None, name: str, *, table: bool) -> None:
+def _show_times(
+    found: Mapping[str, Any], times: Times, out: Path | None, name: str, *, table: bool
+) -> None:
     """Keep a report of times where one is wanted, and print it."""
     if out:
         times.save(found, out, name)
@@ -148,9 +181,15 @@ def _show_times(found: Mapping[str, Any], times: Times, out: Path | None, name: 
 
 @app.command("hooks")
 def hooks_(
-    facts: Annotated[int, typer.Option(min=4, help="Facts in the memory that answers; generated.")] = 50_000,
-    prompts: Annotated[int, typer.Option(min=2, help="Prompts timed, after some to warm up.")] = 200,
-    home: Annotated[Path | None, typer.Option(help="Data folder to keep and use again; else a throw-away one.")] = None,
+    facts: Annotated[
+        int, typer.Option(min=4, help="Facts in the memory that answers; generated.")
+    ] = 50_000,
+    prompts: Annotated[
+        int, typer.Option(min=2, help="Prompts timed, after some to warm up.")
+    ] = 200,
+    home: Annotated[
+        Path | None, typer.Option(help="Data folder to keep and use again; else a throw-away one.")
+    ] = None,
     out: Out = None,
     name: Name = "hooks",
     table: Table = False,
@@ -169,9 +208,13 @@ def hooks_(
 
 @app.command()
 def rerank(
-    facts: Annotated[int, typer.Option(min=4, help="Facts in the memory that answers; generated.")] = 5_000,
+    facts: Annotated[
+        int, typer.Option(min=4, help="Facts in the memory that answers; generated.")
+    ] = 5_000,
     calls: Annotated[int, typer.Option(min=2, help="Questions asked each way.")] = 100,
-    model: Annotated[str, typer.Option(help="A cross-encoder's folder or name; else the setting's, or random.")] = "",
+    model: Annotated[
+        str, typer.Option(help="A cross-encoder's folder or name; else the setting's, or random.")
+    ] = "",
     out: Out = None,
     name: Name = "rerank",
     table: Table = False,
@@ -194,7 +237,9 @@ def rerank(
 @app.command()
 def timeline(
     data: Data = "",
-    generated: Annotated[int, typer.Option(help="So many made-up events instead of data.", min=0)] = 0,
+    generated: Annotated[
+        int, typer.Option(help="So many made-up events instead of data.", min=0)
+    ] = 0,
     questions: Annotated[int, typer.Option(help="Questions to ask.", min=1)] = 2000,
     seed: Annotated[int, typer.Option(help="Of the questions, and of made-up events.")] = 14,
     store: Annotated[str, typer.Option(help="embedded or neo4j; the setting's if not given.")] = "",
@@ -221,7 +266,9 @@ def timeline(
 
 @app.command("records")
 def records_(
-    sizes: Annotated[str, typer.Option(help="Records at which times are measured; 50000 takes an hour.")] = "",
+    sizes: Annotated[
+        str, typer.Option(help="Records at which times are measured; 50000 takes an hour.")
+    ] = "",
     calls: Annotated[int, typer.Option(min=2, help="Calls behind each row of percentiles.")] = 30,
     store: Annotated[str, typer.Option(help="embedded or neo4j; the setting's if not given.")] = "",
     out: Out = None,
@@ -234,7 +281,9 @@ def records_(
     """
     from benchmarks import records
 
-    wanted = records.RecordsWanted(_numbers(sizes) if sizes else records.SIZES, calls, store, out, name)
+    wanted = records.RecordsWanted(
+        _numbers(sizes) if sizes else records.SIZES, calls, store, out, name
+    )
     with _progress() as progress:
         found = asyncio.run(records.records(wanted, os.environ, progress))
     _show(found, records.text, table=table)
@@ -255,11 +304,21 @@ def squad_(out: Out = None, table: Table = False) -> None:
 
 @app.command("perspectives")
 def perspectives_(
-    data: Annotated[list[str] | None, typer.Option(help="As for quality; several are told beside each other.")] = None,
-    profile: Annotated[str, typer.Option(help="That each is added to or left out of; else the default one.")] = "",
-    conversations: Annotated[int, typer.Option(min=0, help="At most so many of data not shipped; 0 is all.")] = 0,
-    questions: Annotated[int, typer.Option(min=0, help="At most so many of data not shipped; 0 is all.")] = 0,
-    sessions: Annotated[int, typer.Option(min=0, help="Also topics, and divergence on so many sessions.")] = 0,
+    data: Annotated[
+        list[str] | None, typer.Option(help="As for quality; several are told beside each other.")
+    ] = None,
+    profile: Annotated[
+        str, typer.Option(help="That each is added to or left out of; else the default one.")
+    ] = "",
+    conversations: Annotated[
+        int, typer.Option(min=0, help="At most so many of data not shipped; 0 is all.")
+    ] = 0,
+    questions: Annotated[
+        int, typer.Option(min=0, help="At most so many of data not shipped; 0 is all.")
+    ] = 0,
+    sessions: Annotated[
+        int, typer.Option(min=0, help="Also topics, and divergence on so many sessions.")
+    ] = 0,
     out: Out = None,
     table: Table = False,
 ) -> None:
@@ -272,13 +331,17 @@ def perspectives_(
 
     given = (tuple(data or ()), profile or DEFAULT_PROFILE, conversations, questions, sessions, out)
     with _progress() as progress:
-        found = asyncio.run(perspectives.perspectives(perspectives.PerspectivesWanted(*given), os.environ, progress))
+        found = asyncio.run(
+            perspectives.perspectives(perspectives.PerspectivesWanted(*given), os.environ, progress)
+        )
     _show(found, perspectives.text, table=table)
 
 
 @app.command("lookups")
 def lookups_(
-    turns: Annotated[int, typer.Option(min=100, max=1_000_000, help="Turns of the generated memory.")] = 50_000,
+    turns: Annotated[
+        int, typer.Option(min=100, max=1_000_000, help="Turns of the generated memory.")
+    ] = 50_000,
     out: Out = None,
     table: Table = False,
 ) -> None:
@@ -303,7 +366,12 @@ def _progress() -> Generator[Progress]:
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     with Bars(*columns, console=Console(stderr=True)) as bar:
         tasks: dict[str, TaskID] = {}
 

@@ -41,7 +41,9 @@ def write_profile(
     """Write a profile that fills one channel alone into the home's own profiles, with what it lets through."""
     folder = settings.home / "profiles"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{name}.toml").write_text(profile_toml("a profile of the bench", own, channel, filters), "utf-8")
+    (folder / f"{name}.toml").write_text(
+        profile_toml("a profile of the bench", own, channel, filters), "utf-8"
+    )
 
 
 def _without(episodes: ChannelProfile) -> dict[str, dict[str, Any]]:

@@ -52,13 +52,20 @@ def acknowledged(settings: Settings, world: World, calls: int) -> dict[str, Any]
 def _by_clients(link: Link, texts: Sequence[str], every_s: float = 0.0) -> list[float]:
     shares = [texts[number::CLIENTS] for number in range(CLIENTS)]
     with ThreadPoolExecutor(CLIENTS) as pool:
-        begins = [number * every_s / CLIENTS for number in range(CLIENTS)]  # they do not beat in time
+        begins = [
+            number * every_s / CLIENTS for number in range(CLIENTS)
+        ]  # they do not beat in time
         sent = pool.map(partial(_send, link, every_s=every_s), shares, begins)
         return [took for times in sent for took in times]
 
 
 def _send(
-    link: Link, texts: Sequence[str], begin_s: float = 0.0, *, every_s: float = 0.0, wait: str = "journal"
+    link: Link,
+    texts: Sequence[str],
+    begin_s: float = 0.0,
+    *,
+    every_s: float = 0.0,
+    wait: str = "journal",
 ) -> list[float]:
     """Send turns one after another over one connection; return how long each took, in milliseconds.
 

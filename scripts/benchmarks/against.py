@@ -37,7 +37,9 @@ def systems(asked: str) -> tuple[str, ...]:
     return SYSTEMS if "all" in names else names
 
 
-def ask_plain(conversation: Conversation, embedder: Embedder, progress: Progress) -> dict[str, list[Answer]]:
+def ask_plain(
+    conversation: Conversation, embedder: Embedder, progress: Progress
+) -> dict[str, list[Answer]]:
     """Rank every question's turns by each plain ranking."""
     answers: dict[str, list[Answer]] = {name: [] for name in PlainRankings.NAMES}
     questions = conversation.scored()
@@ -46,13 +48,24 @@ def ask_plain(conversation: Conversation, embedder: Embedder, progress: Progress
         ranked = rankings.rank(question.text, LONG_CUT) if rankings else {}
         for name, found in answers.items():
             one = ranked.get(name)
-            found.append(_answer(conversation.name, question, one.turns if one else (), one.took_ms if one else None))
+            found.append(
+                _answer(
+                    conversation.name,
+                    question,
+                    one.turns if one else (),
+                    one.took_ms if one else None,
+                )
+            )
         progress(f"asking {conversation.name} by plain rankings", number, len(questions))
     return answers
 
 
 async def ask_graphiti(
-    settings: Settings, conversation: Conversation, written: Written, embedder: Embedder, progress: Progress
+    settings: Settings,
+    conversation: Conversation,
+    written: Written,
+    embedder: Embedder,
+    progress: Progress,
 ) -> list[Answer]:
     """Ask stock Graphiti over the graph that PPS wrote; a fact counts as the turns that support it.
 
@@ -74,10 +87,20 @@ async def ask_graphiti(
     return answers
 
 
-def _answer(conversation: str, question: Question, turns: Sequence[str], took_ms: float | None) -> Answer:
+def _answer(
+    conversation: str, question: Question, turns: Sequence[str], took_ms: float | None
+) -> Answer:
     ranked = tuple(turns)
     took = None if took_ms is None else round(took_ms, 3)
-    return Answer(conversation, question.id, question.category, question.gold, ranked[:CUT], ranked[:LONG_CUT], took)
+    return Answer(
+        conversation,
+        question.id,
+        question.category,
+        question.gold,
+        ranked[:CUT],
+        ranked[:LONG_CUT],
+        took,
+    )
 
 
 @contextlib.asynccontextmanager

@@ -43,9 +43,18 @@ def agreement(
         size: How many facts.
         progress: Told what is done.
     """
-    texts = [fact.text for number in range(-(-size // FACTS_A_TURN)) for fact in world.facts(number)][:size]
+    texts = [
+        fact.text for number in range(-(-size // FACTS_A_TURN)) for fact in world.facts(number)
+    ][:size]
     matrix = np.vstack(
-        list(_batches(f"embedding {size:,} facts", size, progress, lambda at: embedder.embed_passages(texts[at])))
+        list(
+            _batches(
+                f"embedding {size:,} facts",
+                size,
+                progress,
+                lambda at: embedder.embed_passages(texts[at]),
+            )
+        )
     )
     matrix /= np.linalg.norm(matrix, axis=1, keepdims=True)
     turns = size // FACTS_A_TURN
@@ -57,11 +66,15 @@ def agreement(
     found: dict[str, int | dict[str, float]] = {"vectors": size}
     for name, in_memory in (("scan", size), ("graph", 0)):
         with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
-            index = VectorIndex.open(Path(folder), group=_GROUP, fingerprint=embedder.fingerprint, in_memory=in_memory)
+            index = VectorIndex.open(
+                Path(folder), group=_GROUP, fingerprint=embedder.fingerprint, in_memory=in_memory
+            )
             stack.callback(index.close)
 
             def put(at: slice, index: VectorIndex = index) -> None:
-                rows = [VectorRow(str(at.start + place), 0, row) for place, row in enumerate(matrix[at])]
+                rows = [
+                    VectorRow(str(at.start + place), 0, row) for place, row in enumerate(matrix[at])
+                ]
                 index.replace("facts", rows)
 
             for _ in _batches(f"indexing {size:,} facts ({name})", size, progress, put):

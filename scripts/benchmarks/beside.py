@@ -35,5 +35,8 @@ async def beside(memory: Memory, questions: Questions, calls: int) -> dict[str, 
 
         for query in questions.take(min(_WARM, calls)):
             await ask(query)
-        found[way] = {str(clients): await by_clients(ask, questions.take(calls), clients) for clients in CLIENTS}
+        found[way] = {
+            str(clients): await by_clients(ask, questions.take(calls), clients)
+            for clients in CLIENTS
+        }
     return found

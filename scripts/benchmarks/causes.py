@@ -56,7 +56,12 @@ def _topic(table: Mapping[str, str], half: str) -> Topic:
         if labelled:
             labels[labelled[1]] = one
     questions = [
-        Question(f"{half}: {name} {number:02}", text, kind, frozenset(labels[one] for one in gold.split()))
+        Question(
+            f"{half}: {name} {number:02}",
+            text,
+            kind,
+            frozenset(labels[one] for one in gold.split()),
+        )
         for number, (kind, gold, text) in enumerate(_rows(table["questions"]))
     ]
     facts = {labels[label]: said for label, *said in _rows(table["facts"])}
@@ -68,7 +73,9 @@ def read_causes() -> list[Conversation]:
     conversation = Conversation(NAME)
     every = topics()
     for session, (topic, ids) in enumerate(_sessions(every)):
-        start = _START + timedelta(days=session // _SESSIONS_A_DAY, hours=4 * (session % _SESSIONS_A_DAY))
+        start = _START + timedelta(
+            days=session // _SESSIONS_A_DAY, hours=4 * (session % _SESSIONS_A_DAY)
+        )
         for at, one in enumerate(ids):
             conversation.say(_said(topic, one, f"{topic.name} {session:02}", start + at * _STEP))
     for topic in every:

@@ -45,7 +45,10 @@ class HeldOut:
 def means(lists: Lists, weights: Weights) -> tuple[float, ...]:
     """Return the mean figures over the questions, in percent, each set weighing the same."""
     _, at, sizes = np.unique(lists.sets, return_inverse=True, return_counts=True)
-    return tuple(float(one) for one in 100 * np.average(lists.figures(weights), axis=0, weights=1 / sizes[at]))
+    return tuple(
+        float(one)
+        for one in 100 * np.average(lists.figures(weights), axis=0, weights=1 / sizes[at])
+    )
 
 
 def search(lists: Lists, start: Weights) -> Weights:
@@ -66,7 +69,9 @@ def search(lists: Lists, start: Weights) -> Weights:
     return best
 
 
-def cross_validated(lists: Lists, start: Weights, progress: Callable[[str, int, int], None]) -> list[HeldOut]:
+def cross_validated(
+    lists: Lists, start: Weights, progress: Callable[[str, int, int], None]
+) -> list[HeldOut]:
     """Return each set, or each conversation of the only one, scored by what was chosen on the others."""
     names = list(dict.fromkeys(lists.parts()))
     found: list[HeldOut] = []
@@ -74,7 +79,9 @@ def cross_validated(lists: Lists, start: Weights, progress: Callable[[str, int, 
         inside = [one == name for one in lists.parts()]
         held, others = lists.of(inside), lists.of([not one for one in inside])
         chosen = search(others, start)
-        found.append(HeldOut(name, len(held.golden), chosen, means(held, start), means(held, chosen)))
+        found.append(
+            HeldOut(name, len(held.golden), chosen, means(held, start), means(held, chosen))
+        )
         progress("choosing without each part", len(found), len(names))
     return found
 
@@ -108,8 +115,13 @@ def written(text: str, k: float, weights: Mapping[str, float]) -> str:
         lines.append(line)
     changed = "\n".join(lines) + "\n"
     episodes = tomllib.loads(changed).get("channels", {}).get("episodes", {})
-    if episodes.get("k") != k or episodes.get("perspectives", {}) != {**episodes.get("perspectives", {}), **weights}:
-        raise InvalidRequest("write", "the file has no tables [channels.episodes] and its perspectives to change")
+    if episodes.get("k") != k or episodes.get("perspectives", {}) != {
+        **episodes.get("perspectives", {}),
+        **weights,
+    }:
+        raise InvalidRequest(
+            "write", "the file has no tables [channels.episodes] and its perspectives to change"
+        )
     return changed
 
 

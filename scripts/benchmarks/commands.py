@@ -45,7 +45,10 @@ class Wanted:
         if self.plan.profiles != Plan().profiles:
             words += [f"--profile {name}" for name in self.plan.profiles]
         if self.plan.against:
-            words.append("--against " + ("all" if self.plan.against == SYSTEMS else ",".join(self.plan.against)))
+            words.append(
+                "--against "
+                + ("all" if self.plan.against == SYSTEMS else ",".join(self.plan.against))
+            )
         if self.plan.ablation:
             words.append("--ablation")
         if self.store:

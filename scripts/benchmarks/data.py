@@ -90,7 +90,9 @@ class Conversation:
             return
         self.note("turns cut to the longest text", len(content) > MAX_CONTENT)
         self.note("turns of an id that was there before", turn.id in self.turns)
-        self.turns[turn.id] = replace(turn, content=content[:MAX_CONTENT], session=turn.session[:_LONGEST_SESSION])
+        self.turns[turn.id] = replace(
+            turn, content=content[:MAX_CONTENT], session=turn.session[:_LONGEST_SESSION]
+        )
 
     def ask(self, question: Question) -> None:
         """Add a question. Turns named as gold that are not there stay gold: nothing can find them."""
@@ -114,7 +116,9 @@ def node(name: str, kind: str, summary: str = "") -> NodeDraft:
     return NodeDraft(clean(name).strip()[:MAX_NAME] or "unnamed", kind, clean(summary)[:MAX_TEXT])
 
 
-def fact(ends: tuple[NodeDraft, NodeDraft], name: str, text: str, times: tuple[datetime | None, ...]) -> FactDraft:
+def fact(
+    ends: tuple[NodeDraft, NodeDraft], name: str, text: str, times: tuple[datetime | None, ...]
+) -> FactDraft:
     """Return a fact within the bounds; ``times`` are when it began and ended to hold."""
     valid_at, invalid_at = times
     if valid_at and invalid_at and invalid_at < valid_at:

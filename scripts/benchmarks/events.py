@@ -17,7 +17,16 @@ DAY = timedelta(days=1)
 """How long an event holds."""
 _FIRST_DAY = datetime(2014, 1, 1, tzinfo=UTC)
 _HOURS = 24
-_VERBS = ("MEET", "ACCUSE", "PRAISE", "VISIT", "MAKE_STATEMENT", "SIGN_AGREEMENT", "THREATEN", "THANK")
+_VERBS = (
+    "MEET",
+    "ACCUSE",
+    "PRAISE",
+    "VISIT",
+    "MAKE_STATEMENT",
+    "SIGN_AGREEMENT",
+    "THREATEN",
+    "THANK",
+)
 _LONGEST_RELATION = 60
 
 
@@ -49,16 +58,23 @@ def read_events(path: Path) -> list[Event]:
     first: dict[str, str] = {}
     # Names that are the same to a memory are one party, under the first of them.
     parties = {number: first.setdefault(fold(name), name) for number, name in parties.items()}
-    relations = {number: _label(name, number) for number, name in _names(folder / "relation2id.txt").items()}
+    relations = {
+        number: _label(name, number) for number, name in _names(folder / "relation2id.txt").items()
+    }
     events: dict[Event, None] = {}
     for number, line in _lines(folder / "train.txt"):
         try:
             subject, relation, object_, hour = (int(part) for part in line.split()[:4])
             event = Event(
-                parties[subject], relations[relation], parties[object_], _FIRST_DAY + timedelta(days=hour // _HOURS)
+                parties[subject],
+                relations[relation],
+                parties[object_],
+                _FIRST_DAY + timedelta(days=hour // _HOURS),
             )
         except (ValueError, KeyError):
-            raise InvalidRequest("data", f"{folder / 'train.txt'}:{number} is not four known numbers") from None
+            raise InvalidRequest(
+                "data", f"{folder / 'train.txt'}:{number} is not four known numbers"
+            ) from None
         events[event] = None
     return list(events)
 
@@ -66,7 +82,9 @@ def read_events(path: Path) -> list[Event]:
 def generated(count: int, seed: int) -> list[Event]:
     """Return so many distinct events, the same for the same seed: some parties take part in many of them."""
     chance = random.Random(seed)  # noqa: S311 - a made-up world
-    parties = [f"Party {number} ({'ABCDE'[number % 5]}land)" for number in range(max(4, count // 12))]
+    parties = [
+        f"Party {number} ({'ABCDE'[number % 5]}land)" for number in range(max(4, count // 12))
+    ]
     days = max(2, count // 20)
     events: dict[Event, None] = {}
     while len(events) < count:
@@ -89,13 +107,16 @@ def _names(file: Path) -> Mapping[int, str]:
 def _label(name: str, number: int) -> str:
     """Return a relation's name as an edge may have it; two that are cut alike differ by their number."""
     label = re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_")
-    return label if len(label) <= _LONGEST_RELATION else f"{label[: _LONGEST_RELATION - 4]}_{number}"
+    return (
+        label if len(label) <= _LONGEST_RELATION else f"{label[: _LONGEST_RELATION - 4]}_{number}"
+    )
 
 
 def _lines(file: Path) -> Iterator[tuple[int, str]]:
     if not file.is_file():
         raise InvalidRequest(
-            "data", f"{file} is missing; the folder must hold train.txt, entity2id.txt, relation2id.txt"
+            "data",
+            f"{file} is missing; the folder must hold train.txt, entity2id.txt, relation2id.txt",
         )
     with file.open(encoding="utf-8") as lines:
         yield from enumerate((line for line in lines if line.strip()), start=1)

@@ -34,4 +34,9 @@ async def explored(app: App, entity: str, progress: Progress) -> dict[str, Any]:
                 drawn += bool(pack.sections.get("explored"))
             progress("exploring", number + 1, len(questions))
     recall = {explore: round(100 * float(np.mean(some)), 1) for explore, some in shares.items()}
-    return {"questions": len(questions), "without": recall[False], "with": recall[True], "explored": drawn}
+    return {
+        "questions": len(questions),
+        "without": recall[False],
+        "with": recall[True],
+        "explored": drawn,
+    }

@@ -45,7 +45,28 @@ _RELATIONS = (
     ("PLANS", "plans a trip to"),
     ("BUILT", "built something for"),
 )
-_ONSETS = ("b", "ch", "d", "f", "g", "h", "j", "k", "l", "m", "n", "p", "r", "s", "sh", "t", "v", "w", "y", "z")
+_ONSETS = (
+    "b",
+    "ch",
+    "d",
+    "f",
+    "g",
+    "h",
+    "j",
+    "k",
+    "l",
+    "m",
+    "n",
+    "p",
+    "r",
+    "s",
+    "sh",
+    "t",
+    "v",
+    "w",
+    "y",
+    "z",
+)
 _VOWELS = ("a", "e", "i", "o", "u")
 _FIRST_NAMES = 900
 
@@ -69,7 +90,9 @@ class World:
         """Return the facts that a turn states."""
         draw = self._draw("facts", number)
         first = number * FACTS_A_TURN
-        return [self._fact(first + at, draw, self._words(number, draw, 3)) for at in range(FACTS_A_TURN)]
+        return [
+            self._fact(first + at, draw, self._words(number, draw, 3)) for at in range(FACTS_A_TURN)
+        ]
 
     def questions(self, count: int, turns: int) -> list[str]:
         """Return different questions about what the first ``turns`` turns tell.
@@ -83,7 +106,11 @@ class World:
             fact = self.facts(number)[draw.randrange(FACTS_A_TURN)]
             verb = fact.relation.replace("_", " ").lower()
             who = fact.subject.split()[0] if draw.random() < 0.3 else fact.subject
-            about = f" because of the {' '.join(self._words(number, draw, 2))}" if draw.random() < 0.3 else ""
+            about = (
+                f" because of the {' '.join(self._words(number, draw, 2))}"
+                if draw.random() < 0.3
+                else ""
+            )
             asked.setdefault(f"When was it that {who} {verb} {fact.object}{about}?")
         return list(asked)
 
@@ -93,7 +120,9 @@ class World:
         asked: dict[str, None] = {}
         while len(asked) < count:
             words = self._words(draw.randrange(turns), draw, 5)
-            asked.setdefault(f"what did we say about {words[0]} {words[1]} and the {' '.join(words[2:])}")
+            asked.setdefault(
+                f"what did we say about {words[0]} {words[1]} and the {' '.join(words[2:])}"
+            )
         return list(asked)
 
     def _turn(self, number: int) -> tuple[str, RememberOptions]:
@@ -111,7 +140,9 @@ class World:
             "source_ref": f"turn-{number}",
             "occurred_at": self._at(number),
             "tags": tuple(share_tag(share) for share in SHARES if draw.random() * 100 < share),
-            "nodes": tuple(NodeDraft(name, _kind(name)) for name in dict.fromkeys(f.subject for f in facts)),
+            "nodes": tuple(
+                NodeDraft(name, _kind(name)) for name in dict.fromkeys(f.subject for f in facts)
+            ),
             "facts": tuple(facts),
             "extraction": "given",
         }
@@ -140,7 +171,9 @@ class World:
         own = _topic(self.seed, topic)
         every = _vocabulary()
         return [
-            every[self._zipf(draw, len(every))] if draw.random() < 0.25 else own[self._zipf(draw, len(own))]
+            every[self._zipf(draw, len(every))]
+            if draw.random() < 0.25
+            else own[self._zipf(draw, len(own))]
             for _ in range(count)
         ]
 

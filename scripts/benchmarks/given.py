@@ -36,7 +36,11 @@ class GivenVectors:
         missing = [text for text in texts if text not in self._known]
         if missing:
             self.prepare(missing)
-        return np.stack([self._known[text] for text in texts]) if texts else self._model.embed_passages(())
+        return (
+            np.stack([self._known[text] for text in texts])
+            if texts
+            else self._model.embed_passages(())
+        )
 
     def split(self, text: str) -> list[str]:
         """Return the text whole."""

@@ -104,7 +104,9 @@ def _serving(home: Path, env: Mapping[str, str]) -> Generator[Link]:
     quiet = subprocess.DEVNULL
     with (
         log.open("wb") as said,
-        subprocess.Popen(command, env=environment, stdin=quiet, stdout=said, stderr=said) as process,
+        subprocess.Popen(
+            command, env=environment, stdin=quiet, stdout=said, stderr=said
+        ) as process,
     ):
         try:
             until = clock.monotonic() + _START_S
@@ -131,7 +133,9 @@ async def _filled(settings: Settings, turns: int, progress: Progress) -> int:
             return (await memory.stats()).facts
 
 
-def _timed(link: Link, home: Path, asked: Sequence[str], prompts: int, progress: Progress) -> dict[str, Any]:
+def _timed(
+    link: Link, home: Path, asked: Sequence[str], prompts: int, progress: Progress
+) -> dict[str, Any]:
     warm, timed = asked[prompts:], asked[:prompts]
     for prompt in warm:
         _ask(link, prompt)
@@ -176,7 +180,12 @@ def _ask(link: Link, prompt: str) -> int:
 def _run(home: Path, prompt: str) -> int:
     """Run the hook; return 1 when it gave a pack."""
     session = str(uuid.uuid4())
-    payload = {"session_id": session, "cwd": "/", "hook_event_name": "UserPromptSubmit", "prompt": prompt}
+    payload = {
+        "session_id": session,
+        "cwd": "/",
+        "hook_event_name": "UserPromptSubmit",
+        "prompt": prompt,
+    }
     return int(bool(_program("UserPromptSubmit", home, json.dumps(payload).encode())))
 
 
@@ -201,5 +210,8 @@ def _spent(link: Link, work: Callable[[], int | bytes]) -> tuple[float, int]:
 def _summary(times_ms: Sequence[float]) -> dict[str, float]:
     ordered = sorted(times_ms)
     at = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
-    found = {name: round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 1) for name, share in at.items()}
+    found = {
+        name: round(ordered[min(len(ordered) - 1, int(share * len(ordered)))], 1)
+        for name, share in at.items()
+    }
     return {**found, "most": round(ordered[-1], 1)}

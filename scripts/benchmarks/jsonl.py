@@ -77,7 +77,9 @@ def read_folder(folder: Path) -> list[Conversation]:
     _read_graph(folder, found)
     for row in _rows(folder, "queries"):
         conversation = _owner(found, row)
-        conversation.ask(_question(row, names.get(conversation.name, {}), len(conversation.questions)))
+        conversation.ask(
+            _question(row, names.get(conversation.name, {}), len(conversation.questions))
+        )
     return list(found.values())
 
 
@@ -89,7 +91,12 @@ def _read_graph(folder: Path, found: dict[str, Conversation]) -> None:
         _attach(_owner(found, row), row, nodes)
     for row in _rows(folder, "mentions", needed=False):
         _mention(_near(found, row), row, nodes)
-    placed = {key for conversation in found.values() for turn in conversation.turns.values() for key in turn.nodes}
+    placed = {
+        key
+        for conversation in found.values()
+        for turn in conversation.turns.values()
+        for key in turn.nodes
+    }
     for key in rows.keys() - placed:
         _near(found, rows[key]).note("nodes that stand on no turn left out")
 
@@ -167,7 +174,11 @@ def _attach(conversation: Conversation, row: Row, nodes: Mapping[str, NodeDraft]
         row.text("fact", default=""),
         (row.time("valid_at"), row.time("invalid_at")),
     )
-    supports = [conversation.turns[one] for one in dict.fromkeys(row.texts("episodes")) if one in conversation.turns]
+    supports = [
+        conversation.turns[one]
+        for one in dict.fromkeys(row.texts("episodes"))
+        if one in conversation.turns
+    ]
     conversation.note("facts that stand on no turn left out", not supports)
     for turn in supports:
         conversation.note("facts beyond what one turn may carry left out", not turn.add(said, ends))

@@ -25,9 +25,13 @@ def percentiles(times_ms: Sequence[float]) -> Figures:
     """Return p50, p95 and p99 in milliseconds by the nearest rank, and how many calls there were."""
     ordered = sorted(times_ms)
     ranks = {
-        name: max(1, math.ceil(share * len(ordered))) for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+        name: max(1, math.ceil(share * len(ordered)))
+        for name, share in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
     }
-    return {**{name: round(ordered[rank - 1], 2) for name, rank in ranks.items()}, "calls": len(ordered)}
+    return {
+        **{name: round(ordered[rank - 1], 2) for name, rank in ranks.items()},
+        "calls": len(ordered),
+    }
 
 
 async def timed(ask: Ask, query: str) -> float:
@@ -52,7 +56,9 @@ async def by_clients(ask: Ask, queries: Sequence[str], clients: int) -> Figures:
     return {**percentiles(times), "calls_per_s": round(a_second, 1)}
 
 
-async def parts(memory: Memory, queries: Sequence[str], profile: str, session: str) -> dict[str, Figures]:
+async def parts(
+    memory: Memory, queries: Sequence[str], profile: str, session: str
+) -> dict[str, Figures]:
     """Return the percentiles of each part of one session's recalls; of channels, side by side, the slowest counts."""
     took: dict[str, list[float]] = {part: [] for part in PARTS}
     for query in queries:

@@ -61,7 +61,9 @@ class Lists:
         """Return some of the questions."""
         kept = np.asarray(wanted)
         names, sets = (tuple(compress(one, wanted)) for one in (self.conversations, self.sets))
-        return Lists(self.ranks[kept], self.factors[kept], self.gold[kept], self.golden[kept], names, sets)
+        return Lists(
+            self.ranks[kept], self.factors[kept], self.gold[kept], self.golden[kept], names, sets
+        )
 
     def parts(self) -> tuple[str, ...]:
         """Return what is held out in turn, a question each: its set, or its conversation where there is but one set."""
@@ -76,7 +78,9 @@ class Lists:
         best = np.take_along_axis(pool, np.argsort(-scores, axis=1, kind="stable")[:, :10], axis=1)
         gains = np.take_along_axis(self.gold, best, axis=1)
         first = np.where(gains.any(axis=1), 1 / (1 + gains.argmax(axis=1)), 0.0)
-        return np.stack([gains[:, :5].sum(axis=1) / self.golden, gains.sum(axis=1) / self.golden, first], axis=1)
+        return np.stack(
+            [gains[:, :5].sum(axis=1) / self.golden, gains.sum(axis=1) / self.golden, first], axis=1
+        )
 
     def unanimous(self, weights: Weights) -> NDArray[np.bool_]:
         """Return which candidates every list that says anything ranks first, shape (Q, C)."""
@@ -93,7 +97,9 @@ def tunable(channel: ChannelProfile) -> tuple[str, ...]:
 def single_profiles(settings: Settings, names: Sequence[str], filters: ItemFilter) -> None:
     """Write a profile for each perspective alone, with what all of them let through."""
     for name in names:
-        write_profile(settings, _alone(name), {"perspectives": {name: 1.0}, "k": 0}, filters=filters)
+        write_profile(
+            settings, _alone(name), {"perspectives": {name: 1.0}, "k": 0}, filters=filters
+        )
 
 
 @dataclass(slots=True)
@@ -108,7 +114,11 @@ class Asked:
 
 
 async def ask_lists(
-    memory: Memory, data: str, written: Written, questions: Sequence[Question], channel: ChannelProfile
+    memory: Memory,
+    data: str,
+    written: Written,
+    questions: Sequence[Question],
+    channel: ChannelProfile,
 ) -> list[Asked]:
     """Ask every question of each perspective alone."""
     names = tunable(channel)
@@ -118,7 +128,10 @@ async def ask_lists(
         turns = {hit.id: hit.item for found in hits for hit in found if isinstance(hit.item, Turn)}
         damped = of_turns(question.text, turns, channel)
         factors = {written.ids[one]: factor for one, factor in damped.items() if one in written.ids}
-        said = [[(written.ids[one], rank) for one, rank in ranked(found, channel.depth)] for found in hits]
+        said = [
+            [(written.ids[one], rank) for one, rank in ranked(found, channel.depth)]
+            for found in hits
+        ]
         asked.append(Asked(question, data, written.conversation, said, factors))
     return asked
 
@@ -134,7 +147,9 @@ def ranked(hits: Sequence[Hit], depth: int) -> list[tuple[str, float]]:
 
 def gathered(asked: Sequence[Asked]) -> Lists:
     """Return the lists of all questions as arrays."""
-    candidates = [list(dict.fromkeys(turn for one in each.said for turn, _ in one)) for each in asked]
+    candidates = [
+        list(dict.fromkeys(turn for one in each.said for turn, _ in one)) for each in asked
+    ]
     width, perspectives = max((10, *map(len, candidates))), len(asked[0].said) if asked else 0
     ranks = np.full((len(asked), width, perspectives), np.inf)
     factors, gold = np.ones((len(asked), width)), np.zeros((len(asked), width), dtype=bool)
@@ -153,7 +168,9 @@ def gathered(asked: Sequence[Asked]) -> Lists:
 async def _hits(memory: Memory, query: str, name: str) -> Sequence[Hit]:
     if not query.strip():
         return ()
-    return (await memory.recall(query, profile=_alone(name), channels=("episodes",), limit=_MOST))["episodes"]
+    return (await memory.recall(query, profile=_alone(name), channels=("episodes",), limit=_MOST))[
+        "episodes"
+    ]
 
 
 def _alone(name: str) -> str:

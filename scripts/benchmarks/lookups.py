@@ -75,7 +75,9 @@ async def large(
                     await memory.remember_many(list(memories(world, at, min(at + _PAGE, turns))))
                     await memory.settled()
                     progress("writing a large memory", min(at + _PAGE, turns), turns)
-        found = await asyncio.to_thread(asked, Asked(ENTITY, world.seed, turns, calls, ("lookups",)), inner)
+        found = await asyncio.to_thread(
+            asked, Asked(ENTITY, world.seed, turns, calls, ("lookups",)), inner
+        )
         sizes = _bytes(settings.home / "entities" / ENTITY / "data", turns)
     report: dict[str, Any] = {
         "benchmark": "lookups",
@@ -108,12 +110,19 @@ async def lookups(memory: Memory, wanted: Asked, questions: Questions) -> dict[s
         for call, question in enumerate(questions.take(warm + wanted.calls)):
             number = call * 4 + 1
             query = f"Why did we change {_FILE.format(number)}? {question}"
-            recalled = await memory.recall(query, profile=_NAME.format(name), channels=("episodes",), session="live")
+            recalled = await memory.recall(
+                query, profile=_NAME.format(name), channels=("episodes",), session="live"
+            )
             if call >= warm and recalled["episodes"]:
                 times.append(recalled.took_ms["retrieve"] + recalled.took_ms["rerank"])
         ms = percentiles(times) if times else None
         finds = PERSPECTIVES[name].finds
-        found[name] = {"finds": finds, "found": len(times), "ms": ms, "growth_mib": round(resident_mib() - before, 1)}
+        found[name] = {
+            "finds": finds,
+            "found": len(times),
+            "ms": ms,
+            "growth_mib": round(resident_mib() - before, 1),
+        }
 
     async def inject(question: str) -> object:
         return await memory.ambient_recall(question, session="inject")
@@ -136,7 +145,9 @@ async def lookups(memory: Memory, wanted: Asked, questions: Questions) -> dict[s
 def _bytes(folder: Path, turns: int) -> dict[str, float]:
     """Return what vectors and each perspective's features take in the tables, in bytes a turn."""
     sizes = _rows(folder / "vectors.db", "SELECT 'vectors', sum(length(vector)) FROM rows")
-    sizes += _rows(folder / "memory.db", "SELECT perspective, sum(length(blob)) FROM features GROUP BY 1")
+    sizes += _rows(
+        folder / "memory.db", "SELECT perspective, sum(length(blob)) FROM features GROUP BY 1"
+    )
     return {name: round(size / turns, 1) for name, size in sizes if size}
 
 

@@ -106,9 +106,13 @@ def check(settings: Settings, plan: Plan) -> None:
     known = Profiles.load(settings)
     for name in plan.profiles:
         if "episodes" not in known.get(name).channels:
-            raise ConfigError(f"profile {name!r} fills no episodes channel, which is what is scored")
+            raise ConfigError(
+                f"profile {name!r} fills no episodes channel, which is what is scored"
+            )
     if plan.against and settings.embedder.name == "none":
-        raise ConfigError("embedder.name: is 'none', so there is nothing to compare with; set a model first")
+        raise ConfigError(
+            "embedder.name: is 'none', so there is nothing to compare with; set a model first"
+        )
     if plan.against:
         from benchmarks.plain import library
 
@@ -116,7 +120,11 @@ def check(settings: Settings, plan: Plan) -> None:
 
 
 async def _compare(
-    settings: Settings, conversations: Sequence[Conversation], plan: Plan, measured: Measured, progress: Progress
+    settings: Settings,
+    conversations: Sequence[Conversation],
+    plan: Plan,
+    measured: Measured,
+    progress: Progress,
 ) -> None:
     # One that kept queries would embed them for the first system alone, and the others' times would lack it.
     embedder = make_embedder(settings.embedder, keep_queries=False) if plan.against else None
@@ -200,7 +208,9 @@ def _losses(measured: Measured, profile: str) -> list[dict[str, object]]:
         lost = {
             name: round(mine - other, 2)
             for name in FIGURES
-            if name != "R@20" and (mine := whole.get(name)) is not None and (other := rest.get(name)) is not None
+            if name != "R@20"
+            and (mine := whole.get(name)) is not None
+            and (other := rest.get(name)) is not None
         }
         rows.append((left_out, lost))
     rows.sort(key=lambda row: -sum(row[1].values()))
@@ -218,7 +228,9 @@ async def delete_all(settings: Settings) -> None:
     if settings.store != "neo4j":
         return
     # Without a model any vectors open: nothing is asked of them.
-    plain = settings.model_copy(update={"embedder": settings.embedder.model_copy(update={"name": "none"})})
+    plain = settings.model_copy(
+        update={"embedder": settings.embedder.model_copy(update={"name": "none"})}
+    )
     async with App.open(plain) as app:
         for entry in app.registry.list():
             await app.delete(entry.entity.name)

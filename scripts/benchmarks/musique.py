@@ -37,7 +37,11 @@ def read_musique(path: Path) -> list[Conversation]:
                 gold.add(turn.id)
         name = str(one.get("id") or number)
         hops, underscores, _ = name.partition("__")
-        asked.append(Question(name, str(one.get("question", "")), hops if underscores else "none", frozenset(gold)))
+        asked.append(
+            Question(
+                name, str(one.get("question", "")), hops if underscores else "none", frozenset(gold)
+            )
+        )
     for question in asked:
         conversation.ask(question)
     return [conversation]
@@ -48,12 +52,18 @@ def _questions(path: Path) -> Sequence[Mapping[str, Any]]:
         found = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         raise InvalidRequest("data", f"{path} is not a JSON file that can be read") from None
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in cast("list[Any]", found)):
-        raise InvalidRequest("data", f"{path} must be a list of questions with their paragraphs, as MuSiQue's is")
+    if not isinstance(found, list) or not all(
+        isinstance(one, dict) for one in cast("list[Any]", found)
+    ):
+        raise InvalidRequest(
+            "data", f"{path} must be a list of questions with their paragraphs, as MuSiQue's is"
+        )
     return cast("list[Mapping[str, Any]]", found)
 
 
-def _paragraphs(question: Mapping[str, Any], path: Path, number: int) -> Sequence[Mapping[str, Any]]:
+def _paragraphs(
+    question: Mapping[str, Any], path: Path, number: int
+) -> Sequence[Mapping[str, Any]]:
     found = question.get("paragraphs")
     if not isinstance(found, list):
         raise InvalidRequest(

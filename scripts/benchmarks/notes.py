@@ -32,19 +32,30 @@ class _Note:
 
 def read_notes() -> list[Conversation]:
     """Return the shipped notes as conversations, the same each time; of several statements the last one answers."""
-    tables: dict[str, str] = tomllib.loads(Path(__file__).with_name("notes.toml").read_text("utf-8"))
+    tables: dict[str, str] = tomllib.loads(
+        Path(__file__).with_name("notes.toml").read_text("utf-8")
+    )
     kinds = ("notes", "standing", "updated")
-    notes = [_Note(tuple(texts), asked, kind) for kind in kinds for *texts, asked in _rows(tables[kind])]
+    notes = [
+        _Note(tuple(texts), asked, kind) for kind in kinds for *texts, asked in _rows(tables[kind])
+    ]
     random.Random(0).shuffle(notes)  # noqa: S311 - the same each time, and no secret
     return [
-        _memory(f"{turns:03} turns, {at // each:02}", notes[at : at + each], _talk(tables, turns, at), at // each % 2)
+        _memory(
+            f"{turns:03} turns, {at // each:02}",
+            notes[at : at + each],
+            _talk(tables, turns, at),
+            at // each % 2,
+        )
         for turns in SIZES
         for each in (max(_LEAST, turns // _SHARE),)
         for at in range(0, len(notes), each)
     ]
 
 
-def _memory(name: str, notes: Sequence[_Note], talk: Iterator[tuple[str, str]], apart: int) -> Conversation:
+def _memory(
+    name: str, notes: Sequence[_Note], talk: Iterator[tuple[str, str]], apart: int
+) -> Conversation:
     """Put the notes at random places of the talk; the newer statement of a thing comes after the older."""
     order = random.Random(name)  # noqa: S311 - as above
     said = [(role, text, "chat") for role, text in talk]
@@ -71,7 +82,10 @@ def _talk(tables: dict[str, str], turns: int, seed: int) -> Iterator[tuple[str, 
     for at in range(turns // 2):
         if at % len(lines) == 0:
             chance.shuffle(lines)
-        words = {slot: chance.choice(tables[slot].split(", ")) for slot in ("thing", "place", "name", "topic")}
+        words = {
+            slot: chance.choice(tables[slot].split(", "))
+            for slot in ("thing", "place", "name", "topic")
+        }
         for role, text in zip(("user", "assistant"), lines[at % len(lines)], strict=True):
             yield role, text.format(**words)
 

@@ -17,7 +17,11 @@ _PANEL_INCHES = (4.4, 4.0)
 
 
 def save(
-    report: Report, folder: Path, name: str, page: Callable[[Report, str], str], draw: Callable[[Report, Path], None]
+    report: Report,
+    folder: Path,
+    name: str,
+    page: Callable[[Report, str], str],
+    draw: Callable[[Report, Path], None],
 ) -> list[Path]:
     """Write ``name.json``, ``name.md`` and ``name.png`` into a folder; return the files.
 
@@ -44,7 +48,11 @@ def head(report: Report, name: str) -> list[str]:
     machine = report["machine"]
     where = ", ".join(f"{word} {report[word]}" for word in ("store", "embedder") if word in report)
     load = f"; load {machine['load_1_min']} at the start" if "load_1_min" in machine else ""
-    end = f", {report['load_1_min_at_the_end']} at the end" if "load_1_min_at_the_end" in report else ""
+    end = (
+        f", {report['load_1_min_at_the_end']} at the end"
+        if "load_1_min_at_the_end" in report
+        else ""
+    )
     return [
         f"# {report['title']}",
         f"```bash\n{report['command']}\n```",
@@ -70,7 +78,9 @@ def panels(file: Path, count: int) -> Generator[Sequence[Any]]:
     library("matplotlib").use("Agg")
     pyplot: Any = library("matplotlib.pyplot")
     wide, high = _PANEL_INCHES
-    figure, axes = pyplot.subplots(1, count, figsize=(wide * count, high), squeeze=False, layout="constrained")
+    figure, axes = pyplot.subplots(
+        1, count, figsize=(wide * count, high), squeeze=False, layout="constrained"
+    )
     for axis in axes[0]:
         axis.spines[["top", "right"]].set_visible(False)
         axis.tick_params(labelsize=8)

@@ -88,7 +88,9 @@ class Variant:
     profile: str
 
 
-async def perspectives(wanted: PerspectivesWanted, env: Mapping[str, str], progress: Progress) -> dict[str, Any]:
+async def perspectives(
+    wanted: PerspectivesWanted, env: Mapping[str, str], progress: Progress
+) -> dict[str, Any]:
     """Ask every data set with each variant, and return the report as plain JSON.
 
     Raises:
@@ -97,19 +99,26 @@ async def perspectives(wanted: PerspectivesWanted, env: Mapping[str, str], progr
     """
     paths = [data_path(one, env) for one in wanted.data or ("",)]
     sets = {path.stem: await asyncio.to_thread(read, path) for path in paths}
-    sets = {name: found if name in SHIPPED_DATA else _sampled(found, wanted) for name, found in sets.items()}
+    sets = {
+        name: found if name in SHIPPED_DATA else _sampled(found, wanted)
+        for name, found in sets.items()
+    }
     found: dict[str, Row] = {}
     async with throw_away(env, None) as settings:
         variants, whole = _variants(settings, wanted.profile)
         async with App.open(settings) as app:
             for number, (name, conversations) in enumerate(sets.items()):
-                asked = await _asked(app, conversations, (variants, whole), f"bench_{number}", progress)
+                asked = await _asked(
+                    app, conversations, (variants, whole), f"bench_{number}", progress
+                )
                 found[name] = _figures(conversations, asked, variants)
             subjects: Row = {}
             if wanted.sessions:
                 subjects["topics"] = await topics_found(app, progress)
                 subjects["explored"] = await explored(app, "bench_topics", progress)
-                subjects["alerts"] = await alerts(app, wanted.sessions, -(-wanted.sessions // 4), progress)
+                subjects["alerts"] = await alerts(
+                    app, wanted.sessions, -(-wanted.sessions // 4), progress
+                )
     report: dict[str, Any] = {
         "benchmark": "perspectives",
         "title": "Perspectives: what each brings and costs",
@@ -121,7 +130,9 @@ async def perspectives(wanted: PerspectivesWanted, env: Mapping[str, str], progr
         "profile": wanted.profile,
         "whole": list(whole),
         "not_built": [
-            f"{id_} {one.perspective}" for id_, one in spaces().items() if one.perspective not in PERSPECTIVES
+            f"{id_} {one.perspective}"
+            for id_, one in spaces().items()
+            if one.perspective not in PERSPECTIVES
         ],
         "data": found,
         **subjects,
@@ -131,7 +142,9 @@ async def perspectives(wanted: PerspectivesWanted, env: Mapping[str, str], progr
     return report
 
 
-def _sampled(conversations: Sequence[Conversation], wanted: PerspectivesWanted) -> list[Conversation]:
+def _sampled(
+    conversations: Sequence[Conversation], wanted: PerspectivesWanted
+) -> list[Conversation]:
     """Return the first conversations, with so many of their questions that there are no more than are wanted."""
     kept = list(conversations[: wanted.conversations or None])
     each = -(-wanted.questions // max(1, len(kept)))
@@ -147,7 +160,9 @@ def _variants(settings: Settings, profile: str) -> tuple[list[Variant], tuple[st
     known = Profiles.load(settings)
     episodes = known.get(profile).channels["episodes"].model_dump(exclude_defaults=True)
     filters = known.get(profile).filters
-    weights: dict[str, float] = {name: weight for name, weight in episodes["perspectives"].items() if weight > 0}
+    weights: dict[str, float] = {
+        name: weight for name, weight in episodes["perspectives"].items() if weight > 0
+    }
     names = [one.perspective for one in spaces().values() if one.perspective in PERSPECTIVES]
     variants: list[Variant] = []
 
@@ -160,7 +175,12 @@ def _variants(settings: Settings, profile: str) -> tuple[list[Variant], tuple[st
             variant("alone with", name, {"perspectives": {"dense": 1.0, name: 1.0}})
         if name in weights:
             variant(
-                "without", name, {**episodes, "perspectives": {one: by for one, by in weights.items() if one != name}}
+                "without",
+                name,
+                {
+                    **episodes,
+                    "perspectives": {one: by for one, by in weights.items() if one != name},
+                },
             )
         else:
             variant("with", name, {**episodes, "perspectives": {**weights, name: 1.0}})
@@ -190,7 +210,9 @@ async def _asked(
 
 
 def _figures(
-    conversations: Sequence[Conversation], asked: Mapping[str, Sequence[Answer]], variants: Sequence[Variant]
+    conversations: Sequence[Conversation],
+    asked: Mapping[str, Sequence[Answer]],
+    variants: Sequence[Variant],
 ) -> Row:
     named = {one.profile: one for one in variants}
     return {
@@ -215,7 +237,9 @@ def row(answers: Sequence[Answer]) -> Row:
         "p50_ms": latency([one.took_ms for one in answers if one.took_ms is not None])["p50"],
         "failed": sum(bool(one.error) for one in answers),
         "kinds": {kind: _two([one for one in answers if one.category == kind]) for kind in kinds},
-        "halves": {half: _two([one for one in answers if one.question.startswith(half)]) for half in halves},
+        "halves": {
+            half: _two([one for one in answers if one.question.startswith(half)]) for half in halves
+        },
     }
 
 
@@ -231,7 +255,10 @@ def gains(report: Report, data: str, perspective: str) -> Row | None:
     for one in found["variants"]:
         if one["perspective"] == perspective and one["way"] in ("with", "without"):
             sign = 1 if one["way"] == "with" else -1
-            return {"way": one["way"], **{key: round(sign * (one[key] - whole[key]), 2) for key in _KEYS}}
+            return {
+                "way": one["way"],
+                **{key: round(sign * (one[key] - whole[key]), 2) for key in _KEYS},
+            }
     return None
 
 
@@ -248,7 +275,8 @@ def page(report: Report, name: str) -> str:
     """Return the report as Markdown."""
     data: Mapping[str, Row] = report["data"]
     sizes = [
-        [one, *(f"{found[key]:,}" for key in ("conversations", "turns", "questions"))] for one, found in data.items()
+        [one, *(f"{found[key]:,}" for key in ("conversations", "turns", "questions"))]
+        for one, found in data.items()
     ]
     parts = [
         *pages.head(report, name),
@@ -284,7 +312,10 @@ def _header(first: str, data: Iterable[str]) -> list[str]:
 
 def _rows(profiles: Iterable[str], data: Mapping[str, Row]) -> Iterable[list[str]]:
     for one in profiles:
-        yield [one, *(_number(found["profiles"][one][key]) for found in data.values() for key in _KEYS)]
+        yield [
+            one,
+            *(_number(found["profiles"][one][key]) for found in data.values() for key in _KEYS),
+        ]
 
 
 def _goal(report: Report) -> list[str]:
@@ -303,7 +334,9 @@ def _goal(report: Report) -> list[str]:
 
 
 def _brought(report: Report) -> Iterable[list[str]]:
-    for name in dict.fromkeys(one["perspective"] for found in report["data"].values() for one in found["variants"]):
+    for name in dict.fromkeys(
+        one["perspective"] for found in report["data"].values() for one in found["variants"]
+    ):
         each = [gains(report, one, name) for one in report["data"]]
         way = "left out" if any(one and one["way"] == "without" for one in each) else "added"
         cells = [_signed(one[key] if one else None) for one in each for key in _KEYS]
@@ -312,7 +345,9 @@ def _brought(report: Report) -> Iterable[list[str]]:
 
 
 def _added(data: Mapping[str, Row]) -> Iterable[list[str]]:
-    for name in dict.fromkeys(one["perspective"] for found in data.values() for one in found["variants"]):
+    for name in dict.fromkeys(
+        one["perspective"] for found in data.values() for one in found["variants"]
+    ):
         cells: list[str] = []
         for found in data.values():
             alone = found["profiles"][ALONE]
@@ -323,7 +358,14 @@ def _added(data: Mapping[str, Row]) -> Iterable[list[str]]:
 
 
 def _tried(found: Row, name: str) -> Row | None:
-    return next((one for one in found["variants"] if (one["way"], one["perspective"]) == ("alone with", name)), None)
+    return next(
+        (
+            one
+            for one in found["variants"]
+            if (one["way"], one["perspective"]) == ("alone with", name)
+        ),
+        None,
+    )
 
 
 def _kinds(report: Report) -> list[str]:
@@ -333,13 +375,18 @@ def _kinds(report: Report) -> list[str]:
     found = report["data"][NAME]
     kinds = found["profiles"][ALONE]["kinds"]
     header = ["", *(f"{kind} ({one['questions']})" for kind, one in kinds.items())]
-    rows = [[one, *(_pair(found["profiles"][one]["kinds"][kind]) for kind in kinds)] for one in report["whole"]]
+    rows = [
+        [one, *(_pair(found["profiles"][one]["kinds"][kind]) for kind in kinds)]
+        for one in report["whole"]
+    ]
     own: list[list[str]] = []
     for id_, kind in OWN_KIND.items():
         name, alone = spaces()[id_].perspective, kinds[kind]
         if tried := _tried(found, name):
             more = [tried["kinds"][kind][key] - alone[key] for key in ("R@10", "MRR@10")]
-            own.append([f"{id_} {name}: {kind}", *map(_signed, more), "yes" if sum(more) >= PAYS else "no"])
+            own.append(
+                [f"{id_} {name}: {kind}", *map(_signed, more), "yes" if sum(more) >= PAYS else "no"]
+            )
     return [
         f"## By kind of question, on `{NAME}`",
         "R@10 / MRR@10. Questions of half the topics are held out: nothing was tuned on them.",
@@ -396,7 +443,11 @@ def _signed(value: float | None) -> str:
 
 def text(report: Report) -> str:
     """Return what each perspective brings, for a terminal."""
-    rows = [[*_header("profile", report["data"])], *_rows(report["whole"], report["data"]), *_brought(report)]
+    rows = [
+        [*_header("profile", report["data"])],
+        *_rows(report["whole"], report["data"]),
+        *_brought(report),
+    ]
     return "\n".join(["  ".join(row) for row in rows] + _goal(report))
 
 
@@ -405,7 +456,12 @@ def _draw(report: Report, file: Path) -> None:
     with pages.panels(file, len(data)) as axes:
         for axis, (name, found) in zip(axes, data.items(), strict=True):
             names = list(dict.fromkeys(one["perspective"] for one in found["variants"]))
-            points = [one["R@10"] + one["MRR@10"] if (one := gains(report, name, each)) else 0 for each in names]
-            colours = [pages.OURS_COLOUR if point >= PAYS else pages.THEIRS_COLOUR for point in points]
+            points = [
+                one["R@10"] + one["MRR@10"] if (one := gains(report, name, each)) else 0
+                for each in names
+            ]
+            colours = [
+                pages.OURS_COLOUR if point >= PAYS else pages.THEIRS_COLOUR for point in points
+            ]
             axis.barh(names[::-1], points[::-1], color=colours[::-1])
             axis.set_title(f"{name}: points of R@10 + MRR@10", fontsize=9)

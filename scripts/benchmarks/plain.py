@@ -44,10 +44,16 @@ class Bm25:
         if self._index is None or not words[0]:
             return []
         found, scores = self._index.retrieve(words, k=min(most, self._size), show_progress=False)
-        return [(int(one), float(score)) for one, score in zip(found[0], scores[0], strict=True) if score > 0]
+        return [
+            (int(one), float(score))
+            for one, score in zip(found[0], scores[0], strict=True)
+            if score > 0
+        ]
 
     def _tokens(self, texts: Sequence[str]) -> list[list[str]]:
-        return self._library.tokenize(list(texts), stopwords="en_plus", return_ids=False, show_progress=False)
+        return self._library.tokenize(
+            list(texts), stopwords="en_plus", return_ids=False, show_progress=False
+        )
 
 
 class Dense:
@@ -55,7 +61,9 @@ class Dense:
 
     def __init__(self, texts: Sequence[str], embedder: Embedder) -> None:
         order = sorted(range(len(texts)), key=lambda one: len(texts[one]))
-        self._vectors: Matrix = np.zeros((len(texts), embedder.fingerprint.dimension), dtype=np.float32)
+        self._vectors: Matrix = np.zeros(
+            (len(texts), embedder.fingerprint.dimension), dtype=np.float32
+        )
         for start in range(0, len(order), _BATCH):
             batch = order[start : start + _BATCH]
             self._vectors[batch] = embedder.embed_passages([texts[one] for one in batch])
@@ -93,7 +101,9 @@ class PlainRankings:
         """Return each ranking's best turns, each asked by itself: one that needs the query's vector embeds it."""
         asked: Mapping[str, Callable[[str], Sequence[str]]] = {
             "bm25": lambda text: [self._ids[one] for one, _ in self._turns[0].rank(text, most)],
-            "dense": lambda text: [self._ids[one] for one in self._turns[1].rank(self._vector(text), most)],
+            "dense": lambda text: [
+                self._ids[one] for one in self._turns[1].rank(self._vector(text), most)
+            ],
             "four-lists": lambda text: self._joined(text)[:most],
         }
         return {name: _timed(ask, query) for name, ask in asked.items()}
@@ -112,9 +122,14 @@ class PlainRankings:
     def _of(self, query: str, vector: Vector) -> list[list[str]]:
         """Return what the facts' two lists say of turns: those that support each fact, in the facts' order."""
         supports = list(self._facts.values())
-        words, nearest = self._of_facts[0].rank(query, _DEPTH), self._of_facts[1].rank(vector, _DEPTH)
+        words, nearest = (
+            self._of_facts[0].rank(query, _DEPTH),
+            self._of_facts[1].rank(vector, _DEPTH),
+        )
         lists = ([one for one, _ in words], nearest)
-        return [list(dict.fromkeys(turn for one in each for turn in supports[one])) for each in lists]
+        return [
+            list(dict.fromkeys(turn for one in each for turn in supports[one])) for each in lists
+        ]
 
 
 def _timed(ask: Callable[[str], Sequence[str]], query: str) -> Ranked:

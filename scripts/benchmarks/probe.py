@@ -20,7 +20,17 @@ from typing import Any, Literal
 
 from benchmarks.beside import LIMIT, OURS, ask_facts, beside
 from benchmarks.generator import SHARES, World, share_tag
-from benchmarks.latency import CLIENTS, Ask, Figures, Questions, by_clients, parts, percentiles, timed, warmed
+from benchmarks.latency import (
+    CLIENTS,
+    Ask,
+    Figures,
+    Questions,
+    by_clients,
+    parts,
+    percentiles,
+    timed,
+    warmed,
+)
 from benchmarks.machine import peak_mib, resident_mib
 from benchmarks.words import WordVectors
 from pps.app import App
@@ -103,12 +113,18 @@ async def probe(wanted: Asked, environment: Mapping[str, str]) -> dict[str, Any]
                 await app.close_all()
         async with app.memory(wanted.entity) as memory:
             questions = _questions(wanted)
-            found["first_recall_ms"] = round(await timed(_first(memory, wanted.first), questions.take(1)[0]), 1)
+            found["first_recall_ms"] = round(
+                await timed(_first(memory, wanted.first), questions.take(1)[0]), 1
+            )
             found["nodes"] = (await memory.stats()).nodes
             keep_what_is_loaded()  # as ``pps serve`` does
             for part in wanted.parts:
                 found[part] = await _PARTS[part](memory, wanted, questions)
-        found["memory_mib"] = {"before_opening": before, "in_use": resident_mib(), "peak": peak_mib()}
+        found["memory_mib"] = {
+            "before_opening": before,
+            "in_use": resident_mib(),
+            "peak": peak_mib(),
+        }
     return found
 
 
@@ -121,7 +137,10 @@ def _first(memory: Memory, way: str) -> Ask:
 
 def _questions(wanted: Asked) -> Questions:
     world, count = World(wanted.seed), wanted.calls * 60 + 200
-    mixed = [*world.questions(count // 2, wanted.turns), *world.vague_questions(count // 2, wanted.turns)]
+    mixed = [
+        *world.questions(count // 2, wanted.turns),
+        *world.vague_questions(count // 2, wanted.turns),
+    ]
     random.Random(wanted.seed).shuffle(mixed)  # noqa: S311 - not a secret
     return Questions(mixed)
 
@@ -131,14 +150,19 @@ async def _latency(memory: Memory, wanted: Asked, questions: Questions) -> dict[
     for query in questions.take(min(30, wanted.calls)):
         await ambient_recall(query)
     ambient = {
-        str(clients): await by_clients(ambient_recall, questions.take(wanted.calls), clients) for clients in CLIENTS
+        str(clients): await by_clients(ambient_recall, questions.take(wanted.calls), clients)
+        for clients in CLIENTS
     }
     return {
         "ambient_recall_by_clients": ambient,
         "recall_default": await by_clients(memory.recall, questions.take(wanted.calls), 1),
         "parts_of_ambient": await parts(memory, questions.take(wanted.calls), "ambient", _SESSION),
-        "remember_done": await by_clients(_remembered(memory, "done"), questions.take(min(wanted.calls, 30)), 1),
-        "remember_journal": await by_clients(_remembered(memory, "journal"), questions.take(min(wanted.calls, 30)), 1),
+        "remember_done": await by_clients(
+            _remembered(memory, "done"), questions.take(min(wanted.calls, 30)), 1
+        ),
+        "remember_journal": await by_clients(
+            _remembered(memory, "journal"), questions.take(min(wanted.calls, 30)), 1
+        ),
     }
 
 
@@ -189,7 +213,9 @@ async def _filters(memory: Memory, wanted: Asked, questions: Questions) -> dict[
 
     async def ask(query: str, filters: ItemFilter, name: str, times: list[float]) -> None:
         started = clock.perf_counter()
-        recalled = await memory.recall(query, profile="facts", channels=("facts",), limit=LIMIT, filters=filters)
+        recalled = await memory.recall(
+            query, profile="facts", channels=("facts",), limit=LIMIT, filters=filters
+        )
         times.append((clock.perf_counter() - started) * 1000)
         least[name] = min(least[name], len(recalled["facts"]))
 
@@ -202,7 +228,8 @@ async def _filters(memory: Memory, wanted: Asked, questions: Questions) -> dict[
                 await ask(query, never, name, first[name])
     plain = percentiles(again["none"])
     found: dict[str, dict[str, Any]] = {
-        name: {**_against(percentiles(again[name]), plain), "fewest_results": least[name]} for name in names
+        name: {**_against(percentiles(again[name]), plain), "fewest_results": least[name]}
+        for name in names
     }
     for name in names[1:]:
         found[name]["first_use"] = _against(percentiles(first[name]), plain)

@@ -22,7 +22,11 @@ def profile_toml(
     """Return a profile's file that fills one channel alone."""
     lines = [f"description = {_value(description)}", "", f"[channels.{channel}]"]
     lines += [f"{name} = {_value(value)}" for name, value in settings.items() if value is not None]
-    lines += ["", "[filters]", *(f"{name} = {_value(value)}" for name, value in said(filters or ItemFilter()).items())]
+    lines += [
+        "",
+        "[filters]",
+        *(f"{name} = {_value(value)}" for name, value in said(filters or ItemFilter()).items()),
+    ]
     return "\n".join(lines) + "\n"
 
 

@@ -68,7 +68,9 @@ async def write(app: App, conversation: Conversation, entity: str, progress: Pro
     return Written(conversation.name, entity, stats.turns, stats.facts, stats.nodes, seconds, ids)
 
 
-async def _remembered(memory: Memory, conversation: Conversation, turns: Sequence[Said], first: int) -> dict[str, str]:
+async def _remembered(
+    memory: Memory, conversation: Conversation, turns: Sequence[Said], first: int
+) -> dict[str, str]:
     """Return the data's ids by the turns' uuids; a turn that the memory refuses is left out and counted."""
     drafts = [_drafted(turn, first + number) for number, turn in enumerate(turns)]
     try:
@@ -77,7 +79,10 @@ async def _remembered(memory: Memory, conversation: Conversation, turns: Sequenc
         if len(turns) == 1:
             conversation.note("turns that the memory refused")
             return {}
-        alone = [await _remembered(memory, conversation, [turn], first + number) for number, turn in enumerate(turns)]
+        alone = [
+            await _remembered(memory, conversation, [turn], first + number)
+            for number, turn in enumerate(turns)
+        ]
         return {uuid: one for found in alone for uuid, one in found.items()}
     return {receipt.turn_id: turn.id for receipt, turn in zip(receipts, turns, strict=True)}
 
@@ -114,10 +119,14 @@ async def _answer(memory: Memory, question: Question, written: Written, asking: 
         started = time.perf_counter()
         best = await _episodes(memory, question.text, asking.profile, CUT)
         took_ms = (time.perf_counter() - started) * 1000
-        more = await _episodes(memory, question.text, asking.profile, LONG_CUT) if asking.long else ()
+        more = (
+            await _episodes(memory, question.text, asking.profile, LONG_CUT) if asking.long else ()
+        )
     except PPSError as error:
         return replace(nothing, error=f"{error.code}: {error.message}")
-    return replace(nothing, turns=written.of_data(best), more=written.of_data(more), took_ms=round(took_ms, 3))
+    return replace(
+        nothing, turns=written.of_data(best), more=written.of_data(more), took_ms=round(took_ms, 3)
+    )
 
 
 async def _episodes(memory: Memory, query: str, profile: str, limit: int) -> Sequence[str]:

@@ -41,5 +41,6 @@ def read(path: Path) -> list[Conversation]:
     if path.is_file():
         return read_musique(path)
     raise InvalidRequest(
-        "data", f"{path} is missing; it must be a folder of JSON lines, MuSiQue's file, or one of {_NAMES}"
+        "data",
+        f"{path} is missing; it must be a folder of JSON lines, MuSiQue's file, or one of {_NAMES}",
     )

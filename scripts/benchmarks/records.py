@@ -59,7 +59,9 @@ class RecordsWanted:
         return f"scripts/bench records{sizes}{store} --out docs/benchmarks"
 
 
-async def records(wanted: RecordsWanted, env: Mapping[str, str], progress: Progress) -> dict[str, Any]:
+async def records(
+    wanted: RecordsWanted, env: Mapping[str, str], progress: Progress
+) -> dict[str, Any]:
     """Measure precision, then times at each size, and return the report as plain JSON."""
     rows: dict[str, Any] = {}
     async with throw_away(env, wanted.store or None) as settings:
@@ -69,7 +71,9 @@ async def records(wanted: RecordsWanted, env: Mapping[str, str], progress: Progr
             async with app.memory(ENTITY) as memory, app.memory(f"{ENTITY}_named") as named:
                 precision = await records_found.precision(memory, named, progress)
         # What is timed here takes as long with any model, but for a question's own vector: 5 to 10 ms with MiniLM.
-        async with App.open(settings.model_copy(update={"embedder": EmbedderSettings(name="hash")})) as app:
+        async with App.open(
+            settings.model_copy(update={"embedder": EmbedderSettings(name="hash")})
+        ) as app:
             for size in wanted.sizes:
                 name = f"{ENTITY}_{size}"
                 await app.create(name, packs=(PACK,))
@@ -137,16 +141,23 @@ async def _times(memory: Memory, size: int, calls: int, progress: Progress) -> d
     found["session_written_ms"] = latency(written)
     goals = [one.id for one in graph.records.values() if one.kind == "Goal"]
     for at, algorithm in enumerate(_RANKS):
-        await _touch(memory, calls + at)  # what was kept is of no use: the relations are read anew, too
+        await _touch(
+            memory, calls + at
+        )  # what was kept is of no use: the relations are read anew, too
         ends = (goals[0], goals[-1]) if algorithm == "shortest_path" else ("", "")
-        asking = partial(Ranks(memory.records, kinds).rank, RankRequest(algorithm, source=ends[0], target=ends[1]))
+        asking = partial(
+            Ranks(memory.records, kinds).rank,
+            RankRequest(algorithm, source=ends[0], target=ends[1]),
+        )
         found[f"{algorithm}_s"] = round(await _timed(lambda _, rank=asking: rank(), 0) / 1000, 3)
     return found
 
 
 async def _touch(memory: Memory, at: int) -> None:
     """Change a record, so that nothing that is kept until a write is used again."""
-    await memory.records.save([RecordGiven("Value", "Honesty", f"Said for the {at}th time.")], wait="journal")
+    await memory.records.save(
+        [RecordGiven("Value", "Honesty", f"Said for the {at}th time.")], wait="journal"
+    )
 
 
 async def _timed(ask: Callable[[int], Awaitable[object]], at: int) -> float:
@@ -164,7 +175,9 @@ def text(report: Report) -> str:
         *(f"threshold {least}: {said}" for least, said in one["meaning"]["thresholds"].items()),
         *(
             f"{size} records: "
-            + ", ".join(f"{name[:-3]} p99 {row[name]['p99']}" for name in row if _is_calls(row[name]))
+            + ", ".join(
+                f"{name[:-3]} p99 {row[name]['p99']}" for name in row if _is_calls(row[name])
+            )
             for size, row in report["sizes"].items()
         ),
     ]
@@ -221,7 +234,11 @@ def _precision(one: Report) -> str:
             ["semantic@10, by meaning", f"{meaning['semantic_at_10']:.3f}", "> .80"],
             ["semantic@10, by name", f"{named['semantic_at_10']:.3f}", "> .80"],
             ["hybrid@10, by meaning", f"{meaning['hybrid_at_10']:.3f}", "> .85"],
-            ["the same answers by meaning alone", f"{meaning['semantic_but_anchor_at_10']:.3f}", ""],
+            [
+                "the same answers by meaning alone",
+                f"{meaning['semantic_but_anchor_at_10']:.3f}",
+                "",
+            ],
             ["hybrid@10 with weights .3 and .7", f"{meaning['hybrid_weighed_at_10']:.3f}", ""],
             ["first result right, by meaning", f"{meaning['semantic_at_1']:.3f}", ""],
             ["first result right, by name", f"{named['semantic_at_1']:.3f}", ""],
@@ -291,8 +308,14 @@ def _unmet(one: Report) -> str:
     meaning, named = one["meaning"], one["name"]
     chosen = meaning["thresholds"][f"{one['calibration']['chosen']:g}"]
     rows = [
-        (meaning["semantic_at_10"] > 0.8, f"semantic@10 > .80 by meaning ({meaning['semantic_at_10']:.3f})"),
-        (named["semantic_at_10"] > 0.8, f"semantic@10 > .80 by name ({named['semantic_at_10']:.3f})"),
+        (
+            meaning["semantic_at_10"] > 0.8,
+            f"semantic@10 > .80 by meaning ({meaning['semantic_at_10']:.3f})",
+        ),
+        (
+            named["semantic_at_10"] > 0.8,
+            f"semantic@10 > .80 by name ({named['semantic_at_10']:.3f})",
+        ),
         (meaning["hybrid_at_10"] > 0.85, f"hybrid@10 > .85 ({meaning['hybrid_at_10']:.3f})"),
         (
             False,
@@ -307,7 +330,9 @@ def _unmet(one: Report) -> str:
         (one["unrelated"]["median"] < 0.4, f"unrelated < .4 ({one['unrelated']['median']:.3f})"),
         (one["silhouette"] > 0.5, f"silhouette > .5 ({one['silhouette']:.3f})"),
     ]
-    met, unmet = ("; ".join(said for holds, said in rows if holds is wanted) for wanted in (True, False))
+    met, unmet = (
+        "; ".join(said for holds, said in rows if holds is wanted) for wanted in (True, False)
+    )
     return f"Not met with `{one['model']}`: {unmet}. Met: {met}."
 
 
@@ -337,7 +362,11 @@ def _sessions_and_ranks(sizes: Report) -> str:
         )
     ]
     ranks = [
-        [name.replace("_", " "), *(f"{row[f'{name}_s']:.2f}" for row in sizes.values()), f"{RANKS_S}"]
+        [
+            name.replace("_", " "),
+            *(f"{row[f'{name}_s']:.2f}" for row in sizes.values()),
+            f"{RANKS_S}",
+        ]
         for name in _RANKS
     ]
     relations = ["relations", *(f"{row['relations']:,}" for row in sizes.values()), ""]
@@ -346,7 +375,10 @@ def _sessions_and_ranks(sizes: Report) -> str:
         + "\n\nWarm: layers are kept until something is written; the bound is of those. After a write: a record was "
         "changed before each call, and all is read anew."
         + "\n\n"
-        + pages.table(["seconds, first call after a write", *columns, "at most, at 5,000"], [relations, *ranks])
+        + pages.table(
+            ["seconds, first call after a write", *columns, "at most, at 5,000"],
+            [relations, *ranks],
+        )
     )
 
 
@@ -374,8 +406,17 @@ def _is_calls(value: Any) -> bool:
 
 def _draw(report: Report, file: Path) -> None:
     with pages.panels(file, 1) as (axis,):
-        for key, label in {"session_ms": "session", "semantic_ms": "semantic", "hybrid_ms": "hybrid"}.items():
+        for key, label in {
+            "session_ms": "session",
+            "semantic_ms": "semantic",
+            "hybrid_ms": "hybrid",
+        }.items():
             sizes = list(report["sizes"])
-            axis.plot(sizes, [report["sizes"][size][key]["p99"] for size in sizes], marker="o", label=label)
+            axis.plot(
+                sizes,
+                [report["sizes"][size][key]["p99"] for size in sizes],
+                marker="o",
+                label=label,
+            )
         axis.set_title("p99, ms, by records", loc="left", fontsize=10)
         axis.legend(fontsize=8, frameon=False)

@@ -39,7 +39,12 @@ _FIELDS: dict[str, dict[str, JSON]] = {
     "Partnership": {"partner": "A friend", "criticality": "low"},
     "Relationship": {"counterpart": "A friend"},
 }
-_JOINS = {"Task": "SERVES", "Decision": "SERVES", "Insight": "APPLIED_TO", "Observation": "OBSERVES"}
+_JOINS = {
+    "Task": "SERVES",
+    "Decision": "SERVES",
+    "Insight": "APPLIED_TO",
+    "Observation": "OBSERVES",
+}
 """Relation of a record to its topic's goal."""
 _TEXT_IN = {
     "Note": "content",
@@ -51,7 +56,16 @@ _TEXT_IN = {
     "Core": "pillar",
 }
 """Required field of a kind that holds its text."""
-FOUNDATION = ("Value", "Principle", "Guardrail", "Partnership", "Policy", "Context", "Core", "Relationship")
+FOUNDATION = (
+    "Value",
+    "Principle",
+    "Guardrail",
+    "Partnership",
+    "Policy",
+    "Context",
+    "Core",
+    "Relationship",
+)
 _TO_GOALS = {**_JOINS, "Goal": "ALIGNS_WITH", "Value": "ALIGNS_WITH", "Principle": "ALIGNS_WITH"}
 _WEIGHED = ("Goal", "Value", "Principle")
 RELATIONS_EACH = 3
@@ -75,7 +89,9 @@ class Topic:
         """Return how many words of its questions, by their first letters, the records that answer have too."""
         found = 0
         for question, numbers in zip(self.questions, self.answers, strict=True):
-            said = [word for at in numbers for word in self.records[at]] + list(self.area if named else ())
+            said = [word for at in numbers for word in self.records[at]] + list(
+                self.area if named else ()
+            )
             words = {_stem(word) for word in _WORD.findall(" ".join(said).lower())}
             found += sum(_stem(word) in words for word in _asked(question))
         return found
@@ -95,7 +111,9 @@ def topics() -> tuple[Topic, ...]:
     )
 
 
-def told(topic: Topic, number: int, after: Topic | None = None, *, named: bool = False) -> list[RecordGiven]:
+def told(
+    topic: Topic, number: int, after: Topic | None = None, *, named: bool = False
+) -> list[RecordGiven]:
     """Return a topic's records, its goal first; related to the goal are five of them, and one of ``after``.
 
     Args:
@@ -107,7 +125,9 @@ def told(topic: Topic, number: int, after: Topic | None = None, *, named: bool =
     mark = f" ({number})" if number else ""
     goal = f"{topic.records[0][0]}{mark}"
     found: list[RecordGiven] = []
-    for at, ((title, text), kind, noted) in enumerate(zip(topic.records, AS_IT_IS, AS_NOTED, strict=True)):
+    for at, ((title, text), kind, noted) in enumerate(
+        zip(topic.records, AS_IT_IS, AS_NOTED, strict=True)
+    ):
         about = f" This is about {topic.area[at % 2]}." if named else ""
         found.append(_record(kind, f"{title}{mark}", f"{text}{about}", goal))
         frame, sentence = _TOLD[(at + len(topic.name)) % len(_TOLD)]
@@ -116,7 +136,11 @@ def told(topic: Topic, number: int, after: Topic | None = None, *, named: bool =
         found.append(_record(noted, name, f"{area}{sentence.format(text=text)}", goal))
     if after is not None:
         astray = RelationGiven("SERVES", goal)
-        found.append(RecordGiven("Task", f"{after.records[1][0]}{mark}", after.records[1][1], relations=(astray,)))
+        found.append(
+            RecordGiven(
+                "Task", f"{after.records[1][0]}{mark}", after.records[1][1], relations=(astray,)
+            )
+        )
     return found
 
 
@@ -144,11 +168,14 @@ def _founded(topic: Topic, number: int, at: int) -> list[RecordGiven]:
     kinds = (FOUNDATION[2 * at % len(FOUNDATION)], FOUNDATION[(2 * at + 1) % len(FOUNDATION)])
     said = ((topic.area[0], topic.records[0][1]), (topic.area[1], topic.records[-1][1]))
     return [
-        _record(kind, f"{area.capitalize()}{mark}", text, "") for kind, (area, text) in zip(kinds, said, strict=True)
+        _record(kind, f"{area.capitalize()}{mark}", text, "")
+        for kind, (area, text) in zip(kinds, said, strict=True)
     ]
 
 
-def _joined(some: list[RecordGiven], goals: list[str], owed: int, chance: random.Random) -> list[RecordGiven]:
+def _joined(
+    some: list[RecordGiven], goals: list[str], owed: int, chance: random.Random
+) -> list[RecordGiven]:
     """Return the records with relations to goals beside their own, as many as are owed and as there are goals for."""
     can = [one for one in some if one.kind in _TO_GOALS]
     owed -= sum(len(one.relations) for one in some)
@@ -159,7 +186,9 @@ def _joined(some: list[RecordGiven], goals: list[str], owed: int, chance: random
             apart = {one.title, *(relation.target for relation in one.relations)}
             choice = [goal for goal in goals if goal not in apart]
             for goal in chance.sample(choice, max(0, min(len(choice), -(-owed // len(can))))):
-                weight: dict[str, JSON] = {"weight": round(chance.random(), 2)} if one.kind in _WEIGHED else {}
+                weight: dict[str, JSON] = (
+                    {"weight": round(chance.random(), 2)} if one.kind in _WEIGHED else {}
+                )
                 more.append(RelationGiven(_TO_GOALS[one.kind], goal, weight))
             owed -= len(more)
             can.pop()

@@ -57,7 +57,11 @@ async def precision(memory: Memory, named: Memory, progress: Progress) -> dict[s
     chosen = max(STEPS, key=lambda least: f1(first, least))
     told_areas = await _questions(named, every, areas)
     by_name = [
-        Asked(one.name, await _found(named, RecordSearch(one.name, min_similarity=-1)), frozenset(areas[one.name]))
+        Asked(
+            one.name,
+            await _found(named, RecordSearch(one.name, min_similarity=-1)),
+            frozenset(areas[one.name]),
+        )
         for one in every
     ]
     used = least_similarity(memory.finding.model) or SEMANTIC_LEAST
@@ -68,11 +72,18 @@ async def precision(memory: Memory, named: Memory, progress: Progress) -> dict[s
         "questions": len(meant),
         "model": memory.finding.model,
         "copied_words": round(records_data.copied_share(every), 3),
-        "calibration": {"topics": len(drawn), "questions": len(first), "chosen": chosen, "used": used},
+        "calibration": {
+            "topics": len(drawn),
+            "questions": len(first),
+            "chosen": chosen,
+            "used": used,
+        },
         "meaning": {
             "semantic_at_10": _mean(meant),
             "semantic_at_1": _mean(meant, 1),
-            "topic_at_10": _mean([Asked(one.topic, one.found, frozenset(ids[one.topic])) for one in meant]),
+            "topic_at_10": _mean(
+                [Asked(one.topic, one.found, frozenset(ids[one.topic])) for one in meant]
+            ),
             **await _anchored(memory, every, ids),
             "thresholds": {f"{one:g}": shown_by(rest, one) for one in leasts},
         },
@@ -84,13 +95,17 @@ async def precision(memory: Memory, named: Memory, progress: Progress) -> dict[s
         "areas_told": {
             "copied_words": round(records_data.copied_share(every, named=True), 3),
             "semantic_at_10": _mean(told_areas),
-            "topic_at_10": _mean([Asked(one.topic, one.found, frozenset(areas[one.topic])) for one in told_areas]),
+            "topic_at_10": _mean(
+                [Asked(one.topic, one.found, frozenset(areas[one.topic])) for one in told_areas]
+            ),
         },
         **await asyncio.to_thread(_similarities, memory, every),
     }
 
 
-async def _told(memory: Memory, every: Sequence[Topic], *, named: bool, progress: Progress) -> dict[str, list[str]]:
+async def _told(
+    memory: Memory, every: Sequence[Topic], *, named: bool, progress: Progress
+) -> dict[str, list[str]]:
     """Write the topics; return the ids of each, two for every record, in their order."""
     ids: dict[str, list[str]] = {}
     for at, topic in enumerate(every):
@@ -102,7 +117,9 @@ async def _told(memory: Memory, every: Sequence[Topic], *, named: bool, progress
     return ids
 
 
-async def _questions(memory: Memory, every: Sequence[Topic], ids: dict[str, list[str]]) -> list[Asked]:
+async def _questions(
+    memory: Memory, every: Sequence[Topic], ids: dict[str, list[str]]
+) -> list[Asked]:
     return [
         Asked(topic.name, await _found(memory, RecordSearch(question, min_similarity=-1)), right)
         for topic in every
@@ -118,7 +135,9 @@ def _right(topic: Topic, own: Sequence[str]) -> list[tuple[str, frozenset[str]]]
     ]
 
 
-async def _anchored(memory: Memory, every: Sequence[Topic], ids: dict[str, list[str]]) -> dict[str, Any]:
+async def _anchored(
+    memory: Memory, every: Sequence[Topic], ids: dict[str, list[str]]
+) -> dict[str, Any]:
     """Return precision with the topic's goal as anchor, which is no answer then: by the seed's weights and by others.
 
     ``semantic_but_anchor`` is the same questions and answers by meaning alone. ``near_wrong`` is which share of the
@@ -132,7 +151,9 @@ async def _anchored(memory: Memory, every: Sequence[Topic], ids: dict[str, list[
         for question, answers in _right(topic, own):
             right = answers - {own[0]}
             told = await _found(memory, RecordSearch(question, min_similarity=-1, top_k=TOP + 1))
-            alone.append(Asked(topic.name, tuple(one for one in told if one[0] != own[0])[:TOP], right))
+            alone.append(
+                Asked(topic.name, tuple(one for one in told if one[0] != own[0])[:TOP], right)
+            )
             for weights, asked in with_weights.items():
                 search = RecordSearch(
                     question,
@@ -145,7 +166,10 @@ async def _anchored(memory: Memory, every: Sequence[Topic], ids: dict[str, list[
                 asked.append(Asked(topic.name, _cosines(found), right))
                 if weights == (0.6, 0.4):
                     missed = [one for one in found[: len(right)] if one.node.uuid not in right]
-                    near, wrong = near + sum(one.structural > 0 for one in missed), wrong + len(missed)
+                    near, wrong = (
+                        near + sum(one.structural > 0 for one in missed),
+                        wrong + len(missed),
+                    )
     seed, others = with_weights.values()
     return {
         "hybrid_at_10": _mean(seed),
@@ -201,17 +225,27 @@ def _similarities(memory: Memory, every: Sequence[Topic]) -> dict[str, Any]:
     again = embedder.embed_passages([text("Task", *other) for _, other in pairs])
     twice = np.sum(first * again, axis=1)
     given = [(at, one) for at, topic in enumerate(every) for one in records_data.told(topic, 0)]
-    rows = embedder.embed_passages([text(one.kind, one.title or "", one.summary or "") for _, one in given])
+    rows = embedder.embed_passages(
+        [text(one.kind, one.title or "", one.summary or "") for _, one in given]
+    )
     labels = np.array([at for at, _ in given])
     cosines = rows @ rows.T
     apart = cosines[labels[:, None] < labels[None, :]]
     whole = labels[:: len(records_data.AS_IT_IS) * 2]
     own = embedder.embed_passages([text("Task", *one) for topic in every for one in topic.records])
     return {
-        "duplicates": {"median": _round(np.median(twice)), "above_0_9": _round((twice > 0.9).mean())},
-        "unrelated": {"median": _round(np.median(apart)), "below_0_4": _round((apart < 0.4).mean())},
+        "duplicates": {
+            "median": _round(np.median(twice)),
+            "above_0_9": _round((twice > 0.9).mean()),
+        },
+        "unrelated": {
+            "median": _round(np.median(apart)),
+            "below_0_4": _round((apart < 0.4).mean()),
+        },
         "silhouette": _round(silhouette(rows, labels)),
-        "silhouette_as_it_is": _round(silhouette(own, np.repeat(whole, len(records_data.AS_IT_IS)))),
+        "silhouette_as_it_is": _round(
+            silhouette(own, np.repeat(whole, len(records_data.AS_IT_IS)))
+        ),
     }
 
 

@@ -19,7 +19,9 @@ _CONVERSATIONS = "by conversation"
 def systems(report: Report) -> dict[str, Mapping[str, Any]]:
     """Return every system's figures by its name, ours (the first profile) first."""
     profiles = report["profiles"]
-    names = {name: OURS if number == 0 else f"{OURS}: {name}" for number, name in enumerate(profiles)}
+    names = {
+        name: OURS if number == 0 else f"{OURS}: {name}" for number, name in enumerate(profiles)
+    }
     return {**{names[name]: found for name, found in profiles.items()}, **report["against"]}
 
 
@@ -38,7 +40,10 @@ def markdown(report: Report, name: str) -> str:
         _whose(report),
         f"![{report['title']}]({name}.png)",
         "## All questions, percent",
-        table(["", *FIGURES, "returned"], ([one, *_row(figures["all"])] for one, figures in found.items())),
+        table(
+            ["", *FIGURES, "returned"],
+            ([one, *_row(figures["all"])] for one, figures in found.items()),
+        ),
         "\n".join(f"- **{one}**: {what}." for one, what in report["scored"].items()),
         *_ratios(report),
         f"## R@10 {_CATEGORIES}",
@@ -59,9 +64,15 @@ def save(report: Report, folder: Path, name: str) -> list[Path]:
 
 def text(report: Report) -> str:
     """Return the main table for a terminal."""
-    rows = [["", *FIGURES], *([one, *_row(figures["all"])[:-1]] for one, figures in systems(report).items())]
+    rows = [
+        ["", *FIGURES],
+        *([one, *_row(figures["all"])[:-1]] for one, figures in systems(report).items()),
+    ]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    lines = [
+        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+        for row in rows
+    ]
     losses = [f"without {one['left_out']}: {_loss(one['lost'])}" for one in report["ablation"]]
     return "\n".join(part for part in (*lines, *losses, _whose(report)) if part)
 
@@ -74,7 +85,10 @@ def _whose(report: Report) -> str:
 
 def _data(report: Report) -> str:
     data: Sequence[Mapping[str, Any]] = report["data"]
-    total = {key: sum(one[key] for one in data) for key in ("turns", "facts", "questions", "questions_without_answer")}
+    total = {
+        key: sum(one[key] for one in data)
+        for key in ("turns", "facts", "questions", "questions_without_answer")
+    }
     return (
         f"{len(data)} conversation{'s' if len(data) != 1 else ''}, each in an entity of its own: "
         f"{total['turns']:,} turns, {total['facts']:,} facts on turns, {total['questions']:,} questions, of which "
@@ -90,7 +104,8 @@ def _ratios(report: Report) -> list[str]:
     if not report["ratios"]:
         return []
     rows = (
-        [f"{OURS} / {one}", *(_number(found[name], 2) for name in FIGURES)] for one, found in report["ratios"].items()
+        [f"{OURS} / {one}", *(_number(found[name], 2) for name in FIGURES)]
+        for one, found in report["ratios"].items()
     )
     return ["## Ours over theirs", table(["", *FIGURES], rows)]
 
@@ -99,7 +114,10 @@ def _groups(found: Mapping[str, Mapping[str, Any]], key: str) -> str:
     groups = list(next(iter(found.values()))[key])
     questions = next(iter(found.values()))[key]
     header = ["", *(f"{group} ({questions[group]['questions']})" for group in groups)]
-    rows = ([one, *(_number(figures[key][group]["R@10"]) for group in groups)] for one, figures in found.items())
+    rows = (
+        [one, *(_number(figures[key][group]["R@10"]) for group in groups)]
+        for one, figures in found.items()
+    )
     return table(header, rows)
 
 
@@ -107,7 +125,10 @@ def _ablation(report: Report) -> list[str]:
     if not report["ablation"]:
         return []
     names = list(report["ablation"][0]["lost"])
-    rows = ([one["left_out"], *(_number(one["lost"][name], 2) for name in names)] for one in report["ablation"])
+    rows = (
+        [one["left_out"], *(_number(one["lost"][name], 2) for name in names)]
+        for one in report["ablation"]
+    )
     return ["## What each part brings: points lost without it", table(["left out", *names], rows)]
 
 

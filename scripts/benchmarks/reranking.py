@@ -63,7 +63,9 @@ class RerankWanted:
     shape: Shape = Shape()
 
 
-async def reranking(wanted: RerankWanted, env: Mapping[str, str], progress: Progress) -> dict[str, Any]:
+async def reranking(
+    wanted: RerankWanted, env: Mapping[str, str], progress: Progress
+) -> dict[str, Any]:
     """Ask one memory's facts channel with the cross-encoder and without, in turn; return the report as plain JSON.
 
     Times are milliseconds. ``fell_back`` counts the answers for which the cross-encoder ran out of its time, so that
@@ -132,7 +134,9 @@ def _without_reranking(settings: Settings) -> None:
     """Write the profile ``facts`` less its cross-encoder."""
     profile = Profiles.load(settings).get("facts")
     own = profile.channels["facts"].model_dump(exclude_defaults=True)
-    own["perspectives"] = {name: weight for name, weight in own["perspectives"].items() if name != "cross_encoder"}
+    own["perspectives"] = {
+        name: weight for name, weight in own["perspectives"].items() if name != "cross_encoder"
+    }
     write_profile(settings, _BY_RANKS, own, "facts", profile.filters)
 
 

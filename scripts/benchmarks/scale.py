@@ -14,7 +14,16 @@ from benchmarks import acknowledging, writing
 from benchmarks.agreement import agreement
 from benchmarks.beside import LIMIT, write_ways
 from benchmarks.generator import FACTS_A_TURN, World
-from benchmarks.latency import CLIENTS, Ask, Questions, by_clients, percentiles, timed, warm_s, warmed
+from benchmarks.latency import (
+    CLIENTS,
+    Ask,
+    Questions,
+    by_clients,
+    percentiles,
+    timed,
+    warm_s,
+    warmed,
+)
 from benchmarks.machine import disk_bytes, machine
 from benchmarks.measuring import delete_all, throw_away
 from benchmarks.probe import Asked, asked, bench_embedder
@@ -75,7 +84,9 @@ class Plan:
         if self.only:
             words.append("--only " + ",".join(self.only))
         given = {name: getattr(self, name) for name in ("calls", "facts", "turns", "seed")}
-        words += [f"--{name} {value}" for name, value in given.items() if value != getattr(plain, name)]
+        words += [
+            f"--{name} {value}" for name, value in given.items() if value != getattr(plain, name)
+        ]
         return " ".join([*words, *([f"--store {store}"] if store else [])])
 
 
@@ -93,7 +104,9 @@ class _Run:
     found: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-async def scale(plan: Plan, store: str, environment: Mapping[str, str], progress: Progress) -> dict[str, Any]:
+async def scale(
+    plan: Plan, store: str, environment: Mapping[str, str], progress: Progress
+) -> dict[str, Any]:
     """Write generated memories into throw-away entities, measure them, and return the report as plain JSON.
 
     Raises:
@@ -157,7 +170,9 @@ async def _stages(run: _Run) -> None:
 def _nearest(run: _Run) -> dict[str, int | dict[str, float]]:
     model = make_embedder(run.settings.embedder)
     if model is None:
-        raise ConfigError("embedder.name: is 'none', and there is nothing to compare without vectors; set one")
+        raise ConfigError(
+            "embedder.name: is 'none', and there is nothing to compare without vectors; set one"
+        )
     with contextlib.closing(model):
         return agreement(model, run.world, max(run.plan.sizes), run.progress)
 
@@ -213,7 +228,10 @@ async def _measured(run: _Run, size: int, wanted: Asked) -> None:
 async def _cold(run: _Run, wanted: Asked, way: str, times: int) -> dict[str, float]:
     """Return the percentiles of the very first recall of so many processes, as many as calls at most."""
     first = replace(wanted, parts=(), first=way)
-    found = [await asyncio.to_thread(asked, first, run.environment) for _ in range(min(times, run.plan.calls))]
+    found = [
+        await asyncio.to_thread(asked, first, run.environment)
+        for _ in range(min(times, run.plan.calls))
+    ]
     return percentiles([one["first_recall_ms"] for one in found])
 
 
@@ -223,7 +241,10 @@ async def _stock_by_clients(run: _Run) -> dict[str, Any]:
         for query in questions.take(_STOCK_WARM):
             await facts(query)
         calls = min(_STOCK_BESIDE, run.plan.calls)
-        found = {str(clients): await by_clients(facts, questions.take(calls), clients) for clients in CLIENTS}
+        found = {
+            str(clients): await by_clients(facts, questions.take(calls), clients)
+            for clients in CLIENTS
+        }
         return {"cold_ms": percentiles([cold_ms]), "by_clients": found, "full_text": full_text}
 
 
@@ -231,7 +252,9 @@ async def _stock_edges(run: _Run) -> dict[str, Any]:
     """Ask stock Graphiti's edge search of the very graph that our edge channel was asked of, warmed as long."""
     async with _stock(run) as (facts, questions, full_text):
         await warmed(facts, questions, run.plan.calls)
-        times = [await timed(facts, query) for query in questions.take(min(_STOCK_CALLS, run.plan.calls))]
+        times = [
+            await timed(facts, query) for query in questions.take(min(_STOCK_CALLS, run.plan.calls))
+        ]
         return {**percentiles(times), "full_text": full_text}
 
 
@@ -247,7 +270,11 @@ async def _stock(run: _Run) -> AsyncGenerator[tuple[Ask, Questions, bool]]:
         return await stock.facts(query, entry.entity.group, LIMIT)
 
     try:
-        yield facts, Questions(run.world.questions(20 * run.plan.calls, run.written_turns + 1)), stock.full_text
+        yield (
+            facts,
+            Questions(run.world.questions(20 * run.plan.calls, run.written_turns + 1)),
+            stock.full_text,
+        )
     finally:
         await stock.close()
         await asyncio.to_thread(embedder.close)
@@ -264,7 +291,9 @@ async def _writing(run: _Run) -> None:
     if plan.wants("http"):
         calls = max(acknowledging.CLIENTS, plan.calls * 4)
         async with _elsewhere(run, "http") as settings:
-            run.found["http"] = await asyncio.to_thread(acknowledging.acknowledged, settings, run.world, calls)
+            run.found["http"] = await asyncio.to_thread(
+                acknowledging.acknowledged, settings, run.world, calls
+            )
 
 
 @contextlib.asynccontextmanager

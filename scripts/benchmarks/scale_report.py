@@ -25,14 +25,21 @@ def markdown(report: Report, name: str) -> str:
         *pages.head(report, name),
         f"It took {report['took_s']:.0f} s. Compare ratios: both sides were measured in this one run. Absolute times "
         "are of this machine.",
-        *(part for section, write in _SECTIONS.items() if section in report for part in write(report[section])),
+        *(
+            part
+            for section, write in _SECTIONS.items()
+            if section in report
+            for part in write(report[section])
+        ),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def text(report: Report) -> str:
     """Return the report for a terminal: the page without its plot."""
-    return "\n\n".join(part for part in markdown(report, "").split("\n\n") if not part.startswith("![")).strip()
+    return "\n\n".join(
+        part for part in markdown(report, "").split("\n\n") if not part.startswith("![")
+    ).strip()
 
 
 def _recall(found: Report) -> Iterable[str]:
@@ -80,7 +87,10 @@ def _recall(found: Report) -> Iterable[str]:
     yield table(
         ["facts", *parts],
         [
-            [f"{one['facts']:,}", *(_three(one["latency"]["parts_of_ambient"][part]) for part in parts)]
+            [
+                f"{one['facts']:,}",
+                *(_three(one["latency"]["parts_of_ambient"][part]) for part in parts),
+            ]
             for one in found.values()
         ],
     )
@@ -95,7 +105,12 @@ def _beside(found: Report) -> Iterable[str]:
         "fresh process, the median of three; of stock, the first after opening."
     )
     yield table(
-        ["facts", "way", "first, ms", *(f"{clients} client{'s' * (clients > 1)}" for clients in CLIENTS)],
+        [
+            "facts",
+            "way",
+            "first, ms",
+            *(f"{clients} client{'s' * (clients > 1)}" for clients in CLIENTS),
+        ],
         [
             [
                 f"{size['facts']:,}",
@@ -108,21 +123,31 @@ def _beside(found: Report) -> Iterable[str]:
         ],
     )
     for size in found.values():
-        ours, stock = (size["beside"][way]["by_clients"]["1"]["p50"] for way in (OURS, "stock_search"))
+        ours, stock = (
+            size["beside"][way]["by_clients"]["1"]["p50"] for way in (OURS, "stock_search")
+        )
         yield f"At {size['facts']:,} facts ours is **{stock / ours:.0f} times faster** than stock, p50, one client."
 
 
 def _latencies(one: Report) -> list[str]:
     latency = one["latency"]
     ambient = [_three(figures) for figures in latency["ambient_recall_by_clients"].values()]
-    others = [_three(latency[name]) for name in ("recall_default", "remember_done", "remember_journal")]
+    others = [
+        _three(latency[name]) for name in ("recall_default", "remember_done", "remember_journal")
+    ]
     return [f"{one['facts']:,}", *ambient, *others]
 
 
 def _filters(found: Report) -> Iterable[str]:
     yield f"## Filters, facts channel at {found['facts']:,} facts"
     yield table(
-        ["keeps", "p50 / p95 / p99 ms", "p95 against no filter", "the filter's first use, ms", "fewest results of 10"],
+        [
+            "keeps",
+            "p50 / p95 / p99 ms",
+            "p95 against no filter",
+            "the filter's first use, ms",
+            "fewest results of 10",
+        ],
         [
             [
                 _kept(name),
@@ -137,7 +162,9 @@ def _filters(found: Report) -> Iterable[str]:
 
 
 def _kept(name: str) -> str:
-    return "all (no filter)" if name == "none" else name.removeprefix("share").replace("_", ".") + " %"
+    return (
+        "all (no filter)" if name == "none" else name.removeprefix("share").replace("_", ".") + " %"
+    )
 
 
 def _edges(found: Report) -> Iterable[str]:
@@ -147,8 +174,14 @@ def _edges(found: Report) -> Iterable[str]:
         ["", "p50 / p95 / p99 ms"],
         [
             ["ours, facts channel", _three(found["facts_channel"])],
-            ["Graphiti's EDGE_HYBRID_SEARCH_RRF on our indexes", _three(found["same_recipe_on_our_indexes"])],
-            [f"stock Graphiti's search_{'' if stock['full_text'] else ', vectors alone'}", _three(stock)],
+            [
+                "Graphiti's EDGE_HYBRID_SEARCH_RRF on our indexes",
+                _three(found["same_recipe_on_our_indexes"]),
+            ],
+            [
+                f"stock Graphiti's search_{'' if stock['full_text'] else ', vectors alone'}",
+                _three(stock),
+            ],
         ],
     )
     times = f"{found['times_faster_p50']:.0f} times faster** at p50, {found['times_faster_p95']:.0f} times at p95."
@@ -162,8 +195,14 @@ def _structured(found: Report) -> Iterable[str]:
     yield table(
         ["", "facts/s"],
         [
-            ["ours, without vectors: journal, graph, text index", f"{found['facts_per_s_without_vectors']:,.0f}"],
-            ["ours, vectors given: and vector index", f"{found['facts_per_s_with_given_vectors']:,.0f}"],
+            [
+                "ours, without vectors: journal, graph, text index",
+                f"{found['facts_per_s_without_vectors']:,.0f}",
+            ],
+            [
+                "ours, vectors given: and vector index",
+                f"{found['facts_per_s_with_given_vectors']:,.0f}",
+            ],
             [
                 "stock Graphiti's bulk write, vectors given",
                 f"{found['stock_bulk_facts_per_s_with_given_vectors']:,.0f}",
@@ -213,8 +252,14 @@ def _nearest(found: Report) -> Iterable[str]:
     yield table(
         ["probe", "scanned in memory, as is usual", "in Chroma's graph of neighbours"],
         [
-            *([said, f"{found['scan'][kind]:.1%}", f"{found['graph'][kind]:.1%}"] for kind, said in kinds.items()),
-            ["50 nearest of a question, p50 ms", *(f"{found[how]['query_ms']:.1f}" for how in ("scan", "graph"))],
+            *(
+                [said, f"{found['scan'][kind]:.1%}", f"{found['graph'][kind]:.1%}"]
+                for kind, said in kinds.items()
+            ),
+            [
+                "50 nearest of a question, p50 ms",
+                *(f"{found[how]['query_ms']:.1f}" for how in ("scan", "graph")),
+            ],
         ],
     )
     yield "The graph holds what is more than `vectors.in_memory`; here it held everything."
@@ -247,8 +292,17 @@ def _draw_recall(axis: Any, report: Report) -> None:
     sizes = [one["facts"] for one in stages]
     for percentile, style in (("p95", "-"), ("p50", "--")):
         values = [one["latency"]["ambient_recall_by_clients"]["1"][percentile] for one in stages]
-        axis.plot(sizes, values, style, color=OURS_COLOUR, marker="o", label=f"ambient recall {percentile}")
-    axis.axhline(_AMBIENT_GOAL_MS, color=GOAL_COLOUR, linewidth=1, linestyle=":", label="goal for p95")
+        axis.plot(
+            sizes,
+            values,
+            style,
+            color=OURS_COLOUR,
+            marker="o",
+            label=f"ambient recall {percentile}",
+        )
+    axis.axhline(
+        _AMBIENT_GOAL_MS, color=GOAL_COLOUR, linewidth=1, linestyle=":", label="goal for p95"
+    )
     axis.set_xscale("log")
     axis.set_ylim(bottom=0)
     axis.set_xlabel("facts")
@@ -294,7 +348,9 @@ def _draw_structured(axis: Any, report: Report) -> None:
 
 def _bars(axis: Any, names: Sequence[str], values: Sequence[float]) -> None:
     colours = [THEIRS_COLOUR if name == "stock" else OURS_COLOUR for name in names]
-    axis.bar_label(axis.bar(names, values, color=colours), [f"{value:,.0f}" for value in values], fontsize=8)
+    axis.bar_label(
+        axis.bar(names, values, color=colours), [f"{value:,.0f}" for value in values], fontsize=8
+    )
 
 
 _DRAWN = (

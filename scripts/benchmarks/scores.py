@@ -36,7 +36,9 @@ class Answer:
     error: str = ""
 
 
-def figures(gold: AbstractSet[str], turns: Sequence[str], more: Sequence[str] = ()) -> dict[str, float]:
+def figures(
+    gold: AbstractSet[str], turns: Sequence[str], more: Sequence[str] = ()
+) -> dict[str, float]:
     """Return recall at 5, 10 and 20, reciprocal rank and nDCG at 10 in [0, 1], and the length of the list.
 
     Args:
@@ -78,7 +80,9 @@ def summary(answers: Sequence[Answer]) -> dict[str, object]:
 def mean(answers: Sequence[Answer]) -> Figures:
     """Return the mean of each figure in percent; None for each when no question is scored."""
     rows = [figures(answer.gold, answer.turns, answer.more) for answer in answers]
-    percent = {name: round(100 * fmean(row[name] for row in rows), 2) if rows else None for name in FIGURES}
+    percent = {
+        name: round(100 * fmean(row[name] for row in rows), 2) if rows else None for name in FIGURES
+    }
     returned = round(fmean(row["returned"] for row in rows), 2) if rows else None
     return {"questions": len(rows), **percent, "returned": returned}
 
@@ -93,7 +97,9 @@ def latency(times_ms: Sequence[float]) -> dict[str, float | None]:
     }
 
 
-def ratios(ours: Mapping[str, float | int | None], theirs: Mapping[str, float | int | None]) -> Figures:
+def ratios(
+    ours: Mapping[str, float | int | None], theirs: Mapping[str, float | int | None]
+) -> Figures:
     """Return ours over theirs, figure by figure; None where theirs is 0 or either is unknown."""
     found: Figures = {}
     for name in FIGURES:

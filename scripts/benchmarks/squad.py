@@ -34,7 +34,10 @@ WAYS = {
 
 
 async def squad(
-    env: Mapping[str, str], out: Path | None, progress: Progress, flows: Sequence[str] = ("first", "second")
+    env: Mapping[str, str],
+    out: Path | None,
+    progress: Progress,
+    flows: Sequence[str] = ("first", "second"),
 ) -> dict[str, Any]:
     """Play the flows, keep their texts in files too, do the tasks each way, and return the report as plain JSON."""
     tasks: list[dict[str, str]] = tomllib.loads(_TASKS.read_text("utf-8"))["tasks"]
@@ -44,7 +47,9 @@ async def squad(
         calls = Calls(app)
 
         async def ask(who: str, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-            return (await calls.answer(Caller.of_entity(made.members[who].entity), tool, dict(given))).data
+            return (
+                await calls.answer(Caller.of_entity(made.members[who].entity), tool, dict(given))
+            ).data
 
         known: dict[str, Mapping[str, Any]] = {}
         files: defaultdict[str, list[str]] = defaultdict(list)
@@ -77,17 +82,23 @@ async def squad(
 def _line(given: Mapping[str, Any]) -> str:
     """Return what was stored as a bullet, with all its fields."""
     fields: Mapping[str, object] = given.get("fields", {})
-    said: dict[str, object] = {name: one for name, one in fields.items() if isinstance(one, (str, list))}
+    said: dict[str, object] = {
+        name: one for name, one in fields.items() if isinstance(one, (str, list))
+    }
     return f"- {given.get('title', '')}: {given['content']} " + "; ".join(
         f"{name}: {one}" for name, one in said.items()
     )
 
 
-def _ways(text: str, files: Mapping[str, list[str]], members: Sequence[str], task: dict[str, str]) -> dict[str, Any]:
+def _ways(
+    text: str, files: Mapping[str, list[str]], members: Sequence[str], task: dict[str, str]
+) -> dict[str, Any]:
     lines = {who: files.get(who, []) for who in members}
     every = [line for those in lines.values() for line in those]
     words = {one.casefold() for one in _WORD.findall(task["asks"])}
-    hits = [line for line in every if len(words & {one.casefold() for one in _WORD.findall(line)}) > 1]
+    hits = [
+        line for line in every if len(words & {one.casefold() for one in _WORD.findall(line)}) > 1
+    ]
     read = {
         "PPS": (1, text),
         "own files": (2, "\n".join(lines[task["who"]])),
@@ -102,7 +113,10 @@ def _ways(text: str, files: Mapping[str, list[str]], members: Sequence[str], tas
 
 def _sums(report: Report) -> dict[str, dict[str, int]]:
     return {
-        way: {name: sum(one["ways"][way][name] for one in report["tasks"]) for name in ("steps", "tokens", "found")}
+        way: {
+            name: sum(one["ways"][way][name] for one in report["tasks"])
+            for name in ("steps", "tokens", "found")
+        }
         for way in WAYS
     }
 
@@ -112,11 +126,17 @@ def page(report: Report, name: str) -> str:
     sums = _sums(report)
     header = ["task", *(f"{way}: {what}" for way in WAYS for what in ("tokens", "found"))]
     rows = [
-        [f"{one['who']}: {one['asks']}", *(cell for way in WAYS for cell in _cells(one["ways"][way]))]
+        [
+            f"{one['who']}: {one['asks']}",
+            *(cell for way in WAYS for cell in _cells(one["ways"][way])),
+        ]
         for one in report["tasks"]
     ]
     of = len(report["tasks"])
-    total = [[way, f"{one['found']} of {of}", str(one["steps"]), f"{one['tokens']:,}"] for way, one in sums.items()]
+    total = [
+        [way, f"{one['found']} of {of}", str(one["steps"]), f"{one['tokens']:,}"]
+        for way, one in sums.items()
+    ]
     ways = "\n".join(f"- **{way}**: {what}." for way, what in WAYS.items())
     parts = [
         *pages.head(report, name),
@@ -152,5 +172,6 @@ def _draw(report: Report, file: Path) -> None:
             colours = [pages.OURS_COLOUR, *([pages.THEIRS_COLOUR] * (len(sums) - 1))]
             axis.bar(list(sums), [one[what] for one in sums.values()], color=colours)
             axis.set_title(
-                "tokens read in ten tasks" if what == "tokens" else "tasks whose answer was found", fontsize=9
+                "tokens read in ten tasks" if what == "tokens" else "tasks whose answer was found",
+                fontsize=9,
             )

@@ -45,7 +45,9 @@ async def with_full_text(opened: EntityDriver, group: str, index: Index) -> Enti
     except GroupsEdgesNotFoundError:  # how Graphiti says that there are none
         edges = []
     ranker = await asyncio.to_thread(index, [f"{edge.name} {edge.fact}" for edge in edges])
-    return replace(opened, driver=FullTextDriver(opened.driver, ranker, [edge.uuid for edge in edges]))
+    return replace(
+        opened, driver=FullTextDriver(opened.driver, ranker, [edge.uuid for edge in edges])
+    )
 
 
 class FullTextDriver(GraphDriver):
@@ -69,7 +71,9 @@ class FullTextDriver(GraphDriver):
         if not hits:
             return [], None, None
         rows = [{"uuid": self._uuids[number], "score": score} for number, score in hits]
-        return await self._driver.execute_query(statement.replace("node.uuid", "found"), hits=rows, **kwargs)
+        return await self._driver.execute_query(
+            statement.replace("node.uuid", "found"), hits=rows, **kwargs
+        )
 
     def session(self, database: str | None = None) -> GraphDriverSession:
         """Return a session of the driver below."""

@@ -54,11 +54,17 @@ async def topics_found(app: App, progress: Progress) -> dict[str, Any]:
     found |= {"grouped": round(len(after) / len(ids), 3), "job_s": max(first_s, seconds)}
     found |= dict.fromkeys(("v_measure", "silhouette", "adjusted_rand"))
     if after:
-        found["v_measure"] = round(float(metrics.v_measure_score([true[one] for one in after], [*after.values()])), 3)
-    if 1 < len(set(after.values())) < len(after) and (embedder := make_embedder(app.settings.embedder)):
+        found["v_measure"] = round(
+            float(metrics.v_measure_score([true[one] for one in after], [*after.values()])), 3
+        )
+    if 1 < len(set(after.values())) < len(after) and (
+        embedder := make_embedder(app.settings.embedder)
+    ):
         vectors = embedder.embed_passages([whole.turns[one].content for one in after])
         embedder.close()
-        found["silhouette"] = round(float(metrics.silhouette_score(vectors, [*after.values()], metric="cosine")), 3)
+        found["silhouette"] = round(
+            float(metrics.silhouette_score(vectors, [*after.values()], metric="cosine")), 3
+        )
     if both:
         labels = ([one[each] for each in both] for one in (before, after))
         found["adjusted_rand"] = round(float(metrics.adjusted_rand_score(*labels)), 3)
@@ -71,12 +77,20 @@ async def _detected(app: App, ids: Mapping[str, str]) -> tuple[dict[str, str], i
     started = time.perf_counter()
     await calls.answer(caller, "detect_topics", {"force": True})
     seconds = round(time.perf_counter() - started, 2)
-    found = (await calls.answer(caller, "get_topic_portfolio", {"format": "verbose"})).data["topics"]
+    found = (await calls.answer(caller, "get_topic_portfolio", {"format": "verbose"})).data[
+        "topics"
+    ]
     every = cast("list[dict[str, Any]]", found)
-    return {ids[uuid]: topic["id"] for topic in every for uuid in topic["members"]}, len(every), seconds
+    return (
+        {ids[uuid]: topic["id"] for topic in every for uuid in topic["members"]},
+        len(every),
+        seconds,
+    )
 
 
-async def alerts(app: App, going_on: int, changing: int, progress: Progress) -> dict[str, Any] | None:
+async def alerts(
+    app: App, going_on: int, changing: int, progress: Progress
+) -> dict[str, Any] | None:
     """Play sessions that go on with a topic, and some whose newest turn is of another; return how many raised an alert.
 
     None where the product has no such operation.
@@ -98,7 +112,9 @@ async def alerts(app: App, going_on: int, changing: int, progress: Progress) -> 
         times.append((time.perf_counter() - started) * 1000)
         raised[changes].append(bool(found.data["alerts"]))
         progress("sessions", number + 1, going_on + changing)
-    shares = {changes: round(float(np.mean(one)), 3) if one else None for changes, one in raised.items()}
+    shares = {
+        changes: round(float(np.mean(one)), 3) if one else None for changes, one in raised.items()
+    }
     sizes = {"going_on": going_on, "changing": changing}
     return {**sizes, "false_alarms": shares[False], "found": shares[True], "ms": latency(times)}
 

@@ -50,16 +50,24 @@ def questions(events: Sequence[Event], count: int, seed: int) -> list[Question]:
     """Return questions about the events, the same for the same seed; one in eight about a time or pair at random."""
     chance = random.Random(seed)  # noqa: S311 - questions, not secrets
     first, last = min(event.day for event in events), max(event.day for event in events)
-    return [_question(chance, events, _SHAPES[number % len(_SHAPES)], (first, last)) for number in range(count)]
+    return [
+        _question(chance, events, _SHAPES[number % len(_SHAPES)], (first, last))
+        for number in range(count)
+    ]
 
 
 def _question(
-    chance: random.Random, events: Sequence[Event], shape: Sequence[str], ends: tuple[datetime, datetime]
+    chance: random.Random,
+    events: Sequence[Event],
+    shape: Sequence[str],
+    ends: tuple[datetime, datetime],
 ) -> Question:
     event = chance.choice(events)
     stray = chance.random() < 1 / 8
     day = ends[0] + chance.randrange((ends[1] - ends[0]).days + 2) * DAY if stray else event.day
-    moment = day + chance.choice((timedelta(), timedelta(hours=12), DAY - timedelta(microseconds=1)))
+    moment = day + chance.choice(
+        (timedelta(), timedelta(hours=12), DAY - timedelta(microseconds=1))
+    )
     days_before, days_after = chance.choice(((0, 1), (1, 2), (3, 7), (15, 16), (40, 60)))
     span = "span" in shape
     return Question(

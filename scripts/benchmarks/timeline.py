@@ -62,7 +62,9 @@ class TimelineWanted:
         return f"scripts/bench timeline {source} --questions {self.questions} --seed {self.seed}{store}"
 
 
-async def timeline(wanted: TimelineWanted, env: Mapping[str, str], progress: Progress) -> dict[str, Any]:
+async def timeline(
+    wanted: TimelineWanted, env: Mapping[str, str], progress: Progress
+) -> dict[str, Any]:
     """Write the events, ask the questions, and return how many answers were exact, as plain JSON.
 
     Raises:
@@ -120,7 +122,10 @@ class Result:
 async def write(memory: Memory, events: Sequence[Event], progress: Progress) -> float:
     """Remember the events, some hundred a turn, and wait until the graph has them; return the seconds."""
     started = time.perf_counter()
-    turns = [_turn(number, events[at : at + _A_TURN]) for number, at in enumerate(range(0, len(events), _A_TURN))]
+    turns = [
+        _turn(number, events[at : at + _A_TURN])
+        for number, at in enumerate(range(0, len(events), _A_TURN))
+    ]
     for at in range(0, len(turns), _BATCH):
         await memory.remember_many(turns[at : at + _BATCH])
         await memory.settled()
@@ -128,7 +133,9 @@ async def write(memory: Memory, events: Sequence[Event], progress: Progress) -> 
     return time.perf_counter() - started
 
 
-async def ask(memory: Memory, events: Sequence[Event], asked: Sequence[Question], progress: Progress) -> list[Result]:
+async def ask(
+    memory: Memory, events: Sequence[Event], asked: Sequence[Question], progress: Progress
+) -> list[Result]:
     """Ask every question, page by page, and compare with what the events say."""
     results: list[Result] = []
     for number, question in enumerate(asked, start=1):
@@ -165,7 +172,9 @@ async def _asked(memory: Memory, question: Question, expected: Sequence[Event]) 
 def _difference(found: Sequence[tuple[datetime, str]], expected: Sequence[Event]) -> str:
     """Return how an answer differs from the one there is; empty when it is exact."""
     if [at for at, _ in found] != [event.day for event in expected]:
-        return f"{len(found)} facts at other times than the {len(expected)} expected, or out of order"
+        return (
+            f"{len(found)} facts at other times than the {len(expected)} expected, or out of order"
+        )
     if sorted(text for _, text in found) != sorted(event.text() for event in expected):
         return "other facts than expected"
     return ""
@@ -173,7 +182,14 @@ def _difference(found: Sequence[tuple[datetime, str]], expected: Sequence[Event]
 
 def _turn(number: int, events: Sequence[Event]) -> tuple[str, RememberOptions]:
     facts = [
-        FactDraft(one.subject, one.relation, one.object, one.text(), valid_at=one.day, invalid_at=one.day + DAY)
+        FactDraft(
+            one.subject,
+            one.relation,
+            one.object,
+            one.text(),
+            valid_at=one.day,
+            invalid_at=one.day + DAY,
+        )
         for one in events
     ]
     options: RememberOptions = {

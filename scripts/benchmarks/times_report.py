@@ -35,14 +35,20 @@ class Times:
         """Return the report as a page."""
         figures = {label: _figures(report, key) for key, label in self.rows.items()}
         header = ["milliseconds", *next(iter(figures.values()))]
-        rows = ([label, *(f"{value:g}" for value in one.values())] for label, one in figures.items())
-        return "\n\n".join([*pages.head(report, name), self.said(report), pages.table(header, rows)]) + "\n"
+        rows = (
+            [label, *(f"{value:g}" for value in one.values())] for label, one in figures.items()
+        )
+        return (
+            "\n\n".join([*pages.head(report, name), self.said(report), pages.table(header, rows)])
+            + "\n"
+        )
 
     def text(self, report: Report) -> str:
         """Return the report for a terminal."""
         width = max(map(len, self.rows.values()))
         rows = (
-            f"{label:<{width}}  " + "  ".join(f"{name} {value:g}" for name, value in _figures(report, key).items())
+            f"{label:<{width}}  "
+            + "  ".join(f"{name} {value:g}" for name, value in _figures(report, key).items())
             for key, label in self.rows.items()
         )
         return "\n".join([self.said(report).replace("**", ""), *rows])
@@ -63,14 +69,22 @@ def _draw(times: Times, report: Report, file: Path) -> None:
         for at, key in enumerate(times.rows):
             if key in times.goals:
                 ends = {"color": pages.GOAL_COLOUR, "linestyle": ":", "linewidth": 1.5}
-                axis.hlines(times.goals[key], at - 0.45, at + 0.45, label=None if at else "goal for p95", **ends)
+                axis.hlines(
+                    times.goals[key],
+                    at - 0.45,
+                    at + 0.45,
+                    label=None if at else "goal for p95",
+                    **ends,
+                )
         axis.set_xticks(range(len(labels)), labels)
         axis.set_title(f"{report['title'].partition(':')[0]}, ms", loc="left", fontsize=10)
         axis.legend(fontsize=8, frameon=False, loc="upper left")
 
 
 def _hooks(report: Report) -> str:
-    return f"{report['facts']:,} facts, {report['prompts']} prompts, each with a process of its own."
+    return (
+        f"{report['facts']:,} facts, {report['prompts']} prompts, each with a process of its own."
+    )
 
 
 def _rerank(report: Report) -> str:

@@ -10,7 +10,15 @@ from statistics import fmean
 from typing import Any
 
 from benchmarks import pages
-from benchmarks.choosing import FIGURES, HeldOut, better_on_most, cross_validated, means, search, written
+from benchmarks.choosing import (
+    FIGURES,
+    HeldOut,
+    better_on_most,
+    cross_validated,
+    means,
+    search,
+    written,
+)
 from benchmarks.data import Conversation
 from benchmarks.lists import Asked, Lists, Weights, ask_lists, gathered, single_profiles, tunable
 from benchmarks.machine import machine
@@ -65,7 +73,9 @@ async def tune(wanted: TuneWanted, env: Mapping[str, str], progress: Progress) -
         whose = origins(settings, [wanted.profile])
         lists, answers = await _asked(settings, sets, wanted.profile, progress)
     if not len(lists.golden):
-        raise InvalidRequest("data", "no question names a turn that answers it, so there is nothing to choose by")
+        raise InvalidRequest(
+            "data", "no question names a turn that answers it, so there is nothing to choose by"
+        )
     start = Weights(channel.k, tuple(channel.perspectives[name] for name in tunable(channel)))
     found = await asyncio.to_thread(_chosen, lists, start, progress)
     told = await asyncio.to_thread(_told, wanted, channel, found, (lists, answers))
@@ -89,7 +99,9 @@ def _chosen(lists: Lists, start: Weights, progress: Progress) -> _Choice:
 def _channel(settings: Settings, profile: str) -> ChannelProfile:
     channel = Profiles.load(settings).get(profile).channels.get("episodes")
     if channel is None or channel.fusion != "rrf":
-        raise ConfigError(f"profile {profile!r} joins no episodes by ranks, so there are no weights to choose")
+        raise ConfigError(
+            f"profile {profile!r} joins no episodes by ranks, so there are no weights to choose"
+        )
     return channel
 
 
@@ -102,7 +114,9 @@ async def _asked(
     asked: list[Asked] = []
     answers: dict[str, list[Answer]] = {name: [] for name in sets}
     async with App.open(settings) as app:
-        for data, one in [(name, one) for name, conversations in sets.items() for one in conversations]:
+        for data, one in [
+            (name, one) for name, conversations in sets.items() for one in conversations
+        ]:
             kept = await write(app, one, f"tune_{len(app.registry.list())}", progress)
             async with app.memory(kept.entity) as memory:
                 asked += await ask_lists(memory, data, kept, one.scored(), channel)
@@ -121,7 +135,9 @@ def _told(
     recommended = choice.chosen != choice.start and better_on_most(choice.held_out)
     weights = dict(zip(names, choice.chosen.of, strict=True))
     if wanted.write and recommended:
-        wanted.write.write_text(written(wanted.write.read_text("utf-8"), choice.chosen.k, weights), "utf-8")
+        wanted.write.write_text(
+            written(wanted.write.read_text("utf-8"), choice.chosen.k, weights), "utf-8"
+        )
     engine = [mean(found) for found in answers.values() if found]
     return {
         "benchmark": "tune",
@@ -133,7 +149,9 @@ def _told(
         "questions": len(lists.golden),
         "check": {
             "joined_again": _figures(means(lists, choice.start)),
-            "asked": {name: round(fmean(one[name] or 0.0 for one in engine), 2) for name in FIGURES},
+            "asked": {
+                name: round(fmean(one[name] or 0.0 for one in engine), 2) for name in FIGURES
+            },
         },
         "now": {**_as_json(names, choice.start), **_figures(means(lists, choice.start))},
         "chosen": {**_as_json(names, choice.chosen), **_figures(means(lists, choice.chosen))},
@@ -169,9 +187,14 @@ def _draw(found: Mapping[str, Any], file: Path) -> None:
     rows = [(f"{one['name']}\nheld out", one) for one in found["held_out"]]
     with pages.panels(file, len(FIGURES)) as axes:
         for axis, figure in zip(axes, FIGURES, strict=True):
-            for shift, when, colour in ((-0.2, "now", pages.THEIRS_COLOUR), (0.2, "chosen", pages.OURS_COLOUR)):
+            for shift, when, colour in (
+                (-0.2, "now", pages.THEIRS_COLOUR),
+                (0.2, "chosen", pages.OURS_COLOUR),
+            ):
                 values = [one[when][figure] for _, one in rows]
-                bars = axis.barh([at + shift for at in range(len(rows))], values, 0.36, color=colour, label=when)
+                bars = axis.barh(
+                    [at + shift for at in range(len(rows))], values, 0.36, color=colour, label=when
+                )
                 axis.bar_label(bars, [f"{value:.1f}" for value in values], fontsize=7, padding=2)
             axis.set_yticks(range(len(rows)), [name for name, _ in rows])
             axis.invert_yaxis()
@@ -182,7 +205,11 @@ def _draw(found: Mapping[str, Any], file: Path) -> None:
 
 def text(found: Mapping[str, Any]) -> str:
     """Return what was found, for a terminal."""
-    lines = [f"now:    {_line(found['now'])}", f"chosen: {_line(found['chosen'])}", "held out, chosen on the others:"]
+    lines = [
+        f"now:    {_line(found['now'])}",
+        f"chosen: {_line(found['chosen'])}",
+        "held out, chosen on the others:",
+    ]
     lines += [
         f"  {one['name']} ({one['questions']}): {_figures_line(one['now'])} → {_figures_line(one['chosen'])} "
         f"({one['gain']:+.2f})"

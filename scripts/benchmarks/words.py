@@ -36,13 +36,18 @@ class WordVectors:
 
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
         """Return one row a text, shape (len(texts), dimension)."""
-        split = [encoded.tokens for encoded in wordpiece().encode_batch(list(texts), add_special_tokens=False)]
+        split = [
+            encoded.tokens
+            for encoded in wordpiece().encode_batch(list(texts), add_special_tokens=False)
+        ]
         self._learn({piece for pieces in split for piece in pieces if piece not in self._pieces})
         rows = np.zeros((len(texts), self._fingerprint.dimension), dtype=np.float32)
         for row, pieces, text in zip(rows, split, texts, strict=True):
             if pieces:
                 row += np.mean([self._pieces[piece] for piece in pieces], axis=0)
-            noise = np.random.default_rng(zlib.crc32(text.encode())).standard_normal(len(row), dtype=np.float32)
+            noise = np.random.default_rng(zlib.crc32(text.encode())).standard_normal(
+                len(row), dtype=np.float32
+            )
             row += noise * (_NOISE * max(float(np.linalg.norm(row)), 0.1) / len(row) ** 0.5)
             row /= np.linalg.norm(row)
         return rows

@@ -46,14 +46,18 @@ async def structured(settings: Settings, world: World, facts: int) -> dict[str, 
         world: Whose facts are written.
         facts: How many without vectors; a quarter of them with vectors.
     """
-    plain = settings.model_copy(update={"embedder": settings.embedder.model_copy(update={"name": "none"})})
+    plain = settings.model_copy(
+        update={"embedder": settings.embedder.model_copy(update={"name": "none"})}
+    )
     before = World(world.seed + 1)
     async with App.open(plain) as app:
         await _facts_a_second(app, "before_without_vectors", _structured(before, _BEFORE))
         without = await _facts_a_second(app, "facts_without_vectors", _structured(world, facts))
     given = _given(settings)
     items, others = _structured(world, facts // 4), _structured(before, _BEFORE)
-    given.prepare([text for content, options in [*items, *others] for text in _texts(content, options)])
+    given.prepare(
+        [text for content, options in [*items, *others] for text in _texts(content, options)]
+    )
     async with App.open(settings, embedder=given) as app:
         await _facts_a_second(app, "before_with_vectors", others)
         with_vectors = await _facts_a_second(app, "facts_with_vectors", items)
@@ -137,7 +141,12 @@ def _structured(world: World, facts: int) -> list[Item]:
 
 
 def _options(number: int, facts: Sequence[FactDraft]) -> RememberOptions:
-    return {"source": "bench", "source_ref": f"notes-{number}", "facts": tuple(facts), "extraction": "given"}
+    return {
+        "source": "bench",
+        "source_ref": f"notes-{number}",
+        "facts": tuple(facts),
+        "extraction": "given",
+    }
 
 
 def _bare(options: RememberOptions) -> RememberOptions:
@@ -167,7 +176,9 @@ async def _written(app: App, entity: str, items: Sequence[Item], at_once: int) -
 
 async def _warm(memory: Memory) -> None:
     """Write one turn: libraries are imported and files made before the clock starts."""
-    await memory.remember("The first words.", facts=[FactDraft("Warm Start", "KNOWS", "Cold Start")])
+    await memory.remember(
+        "The first words.", facts=[FactDraft("Warm Start", "KNOWS", "Cold Start")]
+    )
 
 
 def _texts(content: str, options: RememberOptions) -> list[str]:
@@ -187,12 +198,16 @@ def _given(settings: Settings) -> GivenVectors:
     return GivenVectors(WordVectors(_model(settings)))
 
 
-async def _stock(settings: Settings, given: GivenVectors, worlds: Sequence[tuple[EntityId, World]]) -> float:
+async def _stock(
+    settings: Settings, given: GivenVectors, worlds: Sequence[tuple[EntityId, World]]
+) -> float:
     """Return the facts a second of Graphiti's own bulk write, vectors given, of the last of the worlds."""
     stock = await open_stock(settings, settings.home / "stock.lbug", given)
     rate = 0.0
     try:
-        for (entity, world), size in zip(worlds, (_STOCK_BEFORE[settings.store], _STOCK_FACTS), strict=True):
+        for (entity, world), size in zip(
+            worlds, (_STOCK_BEFORE[settings.store], _STOCK_FACTS), strict=True
+        ):
             rows = _rows(entity, given, world, size)
             started = clock.perf_counter()
             await stock.write(entity.group, rows)
@@ -208,7 +223,12 @@ async def open_stock(settings: Settings, path: Path, embedder: Embedder) -> Stoc
         return await StockGraphiti.embedded(path, embedder)
     found = settings.neo4j
     password = found.password.get_secret_value()
-    connection = {"uri": found.uri, "user": found.user, "password": password, "database": found.database}
+    connection = {
+        "uri": found.uri,
+        "user": found.user,
+        "password": password,
+        "database": found.database,
+    }
     return await StockGraphiti.neo4j(connection, embedder)
 
 
@@ -221,9 +241,15 @@ def _rows(entity: EntityId, given: GivenVectors, world: World, count: int) -> Ro
     episodes = [_episode(entity, number, content) for number, (content, _) in enumerate(turns)]
     facts = [_fact(entity, ids, fact, episodes[number].uuid) for number, fact in drafts]
     nodes = [Node(uuid, name, now()) for name, uuid in ids.items()]
-    mentions = dict.fromkeys((fact.episodes[0], end) for fact in facts for end in (fact.subject, fact.object))
-    vectors = dict(zip([n.uuid for n in nodes], given.embed_passages([n.name for n in nodes]), strict=True))
-    vectors |= dict(zip([f.uuid for f in facts], given.embed_passages([f.text for f in facts]), strict=True))
+    mentions = dict.fromkeys(
+        (fact.episodes[0], end) for fact in facts for end in (fact.subject, fact.object)
+    )
+    vectors = dict(
+        zip([n.uuid for n in nodes], given.embed_passages([n.name for n in nodes]), strict=True)
+    )
+    vectors |= dict(
+        zip([f.uuid for f in facts], given.embed_passages([f.text for f in facts]), strict=True)
+    )
     return Rows(nodes, facts, episodes, list(mentions), vectors)
 
 

@@ -35,7 +35,11 @@ STEPS: tuple[tuple[object, str], ...] = (
 
 def steps(store: str) -> list[int]:
     """Return the numbers of the steps that a store has."""
-    return [at for at, (_, name) in enumerate(STEPS) if store == "neo4j" or name not in ("_clear_some", "erase")]
+    return [
+        at
+        for at, (_, name) in enumerate(STEPS)
+        if store == "neo4j" or name not in ("_clear_some", "erase")
+    ]
 
 
 def killed_at(found: Settings, archived: bool, number: int) -> None:
@@ -60,15 +64,21 @@ async def told(app: App) -> None:
     async with app.memory(NAME) as memory:
         for at in range(3):
             fact = FactDraft(f"{MARK}{at}", "KNOWS", "Ben", text=f"{MARK} knows Ben {at}.")
-            node = NodeDraft(f"{MARK}{at}", kind="Person", summary=f"Of {MARK}.", attributes={"note": MARK})
-            await memory.remember(f"About {MARK} {at}.", source_ref=str(at), nodes=[node], facts=[fact])
+            node = NodeDraft(
+                f"{MARK}{at}", kind="Person", summary=f"Of {MARK}.", attributes={"note": MARK}
+            )
+            await memory.remember(
+                f"About {MARK} {at}.", source_ref=str(at), nodes=[node], facts=[fact]
+            )
         await memory.anchor_save(MARK, f"# {MARK}\n\nText of {MARK}.")
         spooled = spool.spool_folder(app.settings.home)
         spooled.mkdir(exist_ok=True)
         (spooled / "1.json").write_text(json.dumps({"entity": NAME, "text": MARK}))
         (spooled / "2.bad").write_text(json.dumps({"project": f"/work/{MARK}/src", "text": MARK}))
         for at in range(30):
-            await memory.remember(f"Later about {MARK} {at}.", source_ref=f"later{at}", wait="journal")
+            await memory.remember(
+                f"Later about {MARK} {at}.", source_ref=f"later{at}", wait="journal"
+            )
 
 
 def group(found: Settings) -> str:

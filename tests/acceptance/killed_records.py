@@ -40,5 +40,9 @@ async def _saved(found: Settings, number: int) -> None:
         assert await memory.settled(60)
         arm()
         serves = RelationGiven("SERVES", "Run a marathon")
-        goal = RecordGiven("Goal", "Run a marathon", f"Finish it, {number}.", fields={"target": f"Round {number}"})
-        await memory.records.save([goal, RecordGiven("Task", f"Task {number}", "To do.", relations=(serves,))])
+        goal = RecordGiven(
+            "Goal", "Run a marathon", f"Finish it, {number}.", fields={"target": f"Round {number}"}
+        )
+        await memory.records.save(
+            [goal, RecordGiven("Task", f"Task {number}", "To do.", relations=(serves,))]
+        )

@@ -16,7 +16,10 @@ from tests.acceptance.killed_steps import arm, deadly
 from tests.squads import Team
 
 RESEARCH = {"type": "Research", "fields": {"topic": "queues", "findings": "They fill."}}
-PROPOSAL = {"type": "WorkflowImprovement", "fields": {"target_process": "handoff", "proposed_state": "In writing."}}
+PROPOSAL = {
+    "type": "WorkflowImprovement",
+    "fields": {"target_process": "handoff", "proposed_state": "In writing."},
+}
 
 SHARE: tuple[tuple[type, str], ...] = (
     (TypedRecords, "write"),
@@ -31,8 +34,16 @@ REVOKE: tuple[tuple[type, str], ...] = (
     (Journal, "forget_turns"),
     (Forgetter, "forget"),
 )
-FORGET: tuple[tuple[type, str], ...] = ((PoolRows, "write"), (PoolRows, "mark_gone"), (Journal, "forget_turns"))
-PROPOSE: tuple[tuple[type, str], ...] = ((TypedRecords, "write"), (JobQueue, "take"), (JobQueue, "end"))
+FORGET: tuple[tuple[type, str], ...] = (
+    (PoolRows, "write"),
+    (PoolRows, "mark_gone"),
+    (Journal, "forget_turns"),
+)
+PROPOSE: tuple[tuple[type, str], ...] = (
+    (TypedRecords, "write"),
+    (JobQueue, "take"),
+    (JobQueue, "end"),
+)
 """The methods that make each step durable; a process is killed right after one."""
 
 
@@ -58,7 +69,9 @@ def propose_killed_at(found: Settings, ids: list[str], number: int) -> None:
 
 def review_killed_at(found: Settings, ids: list[str], number: int) -> None:
     deadly(*PROPOSE[number])
-    asyncio.run(_asked(found, "kublai", "proposal_review", {"id": ids[number], "decision": "approved"}))
+    asyncio.run(
+        _asked(found, "kublai", "proposal_review", {"id": ids[number], "decision": "approved"})
+    )
 
 
 async def _asked(found: Settings, member: str, name: str, given: dict[str, object]) -> None:

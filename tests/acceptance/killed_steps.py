@@ -100,15 +100,21 @@ _armed = False
 def process(target: Callable[..., None], *given: Any) -> BaseProcess:
     """Start a process that does this."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.integration.interfaces.preloaded", __name__, target.__module__])
+    context.set_forkserver_preload(
+        ["tests.integration.interfaces.preloaded", __name__, target.__module__]
+    )
     child = context.Process(target=target, args=given)
     child.start()
     return child
 
 
-def killed(steps: Sequence[tuple[type, str]], target: Callable[..., None], found: Settings, *given: Any) -> list[int]:
+def killed(
+    steps: Sequence[tuple[type, str]], target: Callable[..., None], found: Settings, *given: Any
+) -> list[int]:
     """Run a round for each step of a sample, in a process that dies there; return their numbers, which come last."""
-    rounds = sample(range(len(steps)), {"neo4j": 2}.get(found.store, 4), f"{target.__name__} {found.store}")
+    rounds = sample(
+        range(len(steps)), {"neo4j": 2}.get(found.store, 4), f"{target.__name__} {found.store}"
+    )
     for number in rounds:
         child = process(target, found, *given, number)
         child.join(60)
@@ -140,7 +146,9 @@ def deadly(kind: type, name: str) -> None:
     async def awaited(*args: Any, **kwargs: Any) -> Any:
         done: Awaitable[Any] = inner(*args, **kwargs)
         value = await done
-        if _armed and value != [] and not (name == "waiting" and value is None):  # an empty hand is no step
+        if (
+            _armed and value != [] and not (name == "waiting" and value is None)
+        ):  # an empty hand is no step
             die()
         return value
 
@@ -183,7 +191,9 @@ def restore_killed_at(found: Settings, number: int) -> None:
     asyncio.run(_opened(found, number, _restored))
 
 
-async def _opened(found: Settings, number: int, tell: Callable[[Memory, int], Awaitable[None]]) -> None:
+async def _opened(
+    found: Settings, number: int, tell: Callable[[Memory, int], Awaitable[None]]
+) -> None:
     async with App.open(found) as app:
         await app.create("ana")
         async with app.memory("ana") as memory:
@@ -224,7 +234,9 @@ async def tell_records(memory: Memory, number: int) -> None:
     early = await memory.records.add_event(
         f"See [[Later {number}]].", title=f"Early {number}", source_ref=f"early/{number}"
     )
-    await memory.records.add_event("It is there.", title=f"Later {number}", source_ref=f"later/{number}")
+    await memory.records.add_event(
+        "It is there.", title=f"Later {number}", source_ref=f"later/{number}"
+    )
     await memory.records.update(early.turn_id, content=f"Changed. See [[Later {number}]].")
 
 
@@ -251,7 +263,9 @@ async def _to_forget(memory: Memory, number: int) -> str:
     both = FactDraft("Ana", "KNOWS", f"Both{number}")
     await memory.remember(f"Kept {number}.", source_ref=f"kept/{number}", facts=[both])
     gone = await memory.remember(
-        f"Gone {number}.", source_ref=f"gone/{number}", facts=[both, FactDraft("Ana", "KNOWS", f"Gone{number}")]
+        f"Gone {number}.",
+        source_ref=f"gone/{number}",
+        facts=[both, FactDraft("Ana", "KNOWS", f"Gone{number}")],
     )
     assert await memory.settled()
     return gone.turn_id

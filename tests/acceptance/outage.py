@@ -43,9 +43,13 @@ def data(served: Served, verb: str, entity: str = "ana", **arguments: Any) -> di
     return cast("dict[str, Any]", served.link.call(verb, entity, arguments)["data"])
 
 
-def asked(served: Served, method: str, path: str, body: dict[str, Any] | None = None) -> tuple[int, str | None]:
+def asked(
+    served: Served, method: str, path: str, body: dict[str, Any] | None = None
+) -> tuple[int, str | None]:
     """Return a request's status and its Retry-After."""
-    with closing(http.client.HTTPConnection("127.0.0.1", served.run.port, timeout=30)) as connection:
+    with closing(
+        http.client.HTTPConnection("127.0.0.1", served.run.port, timeout=30)
+    ) as connection:
         headers = {
             "Authorization": f"Bearer {served.run.secret}",
             "Content-Type": "application/json",

@@ -24,7 +24,11 @@ async def shared(found: Settings, acknowledged: Path, number: int, shares: int) 
 
             async def work(at: int, member: str) -> None:
                 for one in range(at, shares, len(members)):
-                    insight = {"type": "Insight", "fields": {"category": "technical"}, "confidence": 0.8}
+                    insight = {
+                        "type": "Insight",
+                        "fields": {"category": "technical"},
+                        "confidence": 0.8,
+                    }
                     kept = await team.store(member, f"Insight {number}/{one}.", **insight)
                     lines.write(f"{member} {kept['copy']['id']}\n")
 

@@ -20,7 +20,11 @@ from pps.server import Link, runfile
 from tests.integration.interfaces.serving import clean_env
 
 SIZE_MB = 160
-_IMPATIENT = {"PPS_JOBS__FIRST_WAIT_S": "0.1", "PPS_JOBS__LONGEST_WAIT_S": "1", "PPS_JOBS__BREAKER_FAILURES": "1"}
+_IMPATIENT = {
+    "PPS_JOBS__FIRST_WAIT_S": "0.1",
+    "PPS_JOBS__LONGEST_WAIT_S": "1",
+    "PPS_JOBS__BREAKER_FAILURES": "1",
+}
 _ASK = "import json, sqlite3, sys; print(json.dumps(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchall()))"
 _MOUNT = 'mount -t tmpfs -o size="$1"m tmpfs "$2" && exec "$3" -m pps serve'
 
@@ -30,10 +34,14 @@ def served_on_a_small_disk(home: Path, **more: str) -> Iterator[tuple[Link, Path
     """Run a server whose data folder is a small disk of its own; yield a link to it and its view of the folder."""
     home.mkdir(mode=0o700)
     env = clean_env(home, **_IMPATIENT, **more)
-    space = ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
+    space = (
+        ["unshare", "--mount"] if os.geteuid() == 0 else ["unshare", "--map-root-user", "--mount"]
+    )
     command = [*space, "sh", "-c", _MOUNT, "sh", str(SIZE_MB), str(home), sys.executable]
     with (home.parent / "server.log").open("ab") as log:
-        process = subprocess.Popen(command, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, env=env, stdout=log, stderr=log, stdin=subprocess.DEVNULL
+        )
         inside = Path(f"/proc/{process.pid}/root{home}")
         try:
             deadline = time.monotonic() + 60
@@ -55,8 +63,21 @@ def rows(server: int, file: Path, query: str) -> list[list[Any]]:
     SQLite follows ``/proc/PID/root`` to where it leads, so it is asked by a program that sees the disk itself.
     """
     space = ["--mount"] if os.geteuid() == 0 else ["--user", "--preserve-credentials", "--mount"]
-    command = ["nsenter", "--target", str(server), *space, sys.executable, "-c", _ASK, str(file), query]
-    return cast("list[list[Any]]", json.loads(subprocess.run(command, capture_output=True, check=True).stdout))
+    command = [
+        "nsenter",
+        "--target",
+        str(server),
+        *space,
+        sys.executable,
+        "-c",
+        _ASK,
+        str(file),
+        query,
+    ]
+    return cast(
+        "list[list[Any]]",
+        json.loads(subprocess.run(command, capture_output=True, check=True).stdout),
+    )
 
 
 def fill(inside: Path, *, leave: int = 0) -> Path:

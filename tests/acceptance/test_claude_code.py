@@ -40,7 +40,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def said_in(home: Path, entity: str) -> list[tuple[str, str]]:
     """Return all that an entity keeps of Claude Code's sessions, in order."""
     with closing(connect(home / "entities" / entity / "data" / "memory.db")) as db:
-        rows = db.execute("SELECT role, content FROM turns WHERE source = 'claude-code' ORDER BY seq")
+        rows = db.execute(
+            "SELECT role, content FROM turns WHERE source = 'claude-code' ORDER BY seq"
+        )
         return [(str(role), str(content)) for role, content in rows]
 
 
@@ -54,7 +56,9 @@ def with_plugin(model: TalkingModel, folder: Path, served: Served, entity: str) 
     options = {"python": sys.executable, "entity": entity}
     settings = json.dumps({"pluginConfigs": {"pps@inline": {"options": options}}})
     arguments = ("--plugin-dir", str(program().parents[1]), "--settings", settings, *ALLOWED)
-    return Claude(bundled(), folder / "person", folder / "kitchen", model.url, arguments, ours(served.env))
+    return Claude(
+        bundled(), folder / "person", folder / "kitchen", model.url, arguments, ours(served.env)
+    )
 
 
 def ours(env: dict[str, str]) -> dict[str, str]:
@@ -69,7 +73,10 @@ def test_with_the_plugin_what_one_session_said_is_given_to_the_next_and_recalled
             [says("I look."), uses("Bash", command="ls", description="List the kitchen")],
             [says("It is noted.")],
         ],
-        "Which colour": [[uses(RECALL, context="the colour of the oven")], [says("The oven is red.")]],
+        "Which colour": [
+            [uses(RECALL, context="the colour of the oven")],
+            [says("The oven is red.")],
+        ],
     }
     served.create("cook")
     with talking_model(script) as model:
@@ -109,7 +116,9 @@ def test_two_projects_with_installed_hooks_are_two_memories_until_the_hooks_are_
     served: Served, tmp_path: Path
 ) -> None:
     marks = {"shop": "kanarieladen", "attic": "kanariedachboden"}
-    script: dict[str, list[Step]] = {f"The word is {mark}": [[says(f"I know {mark}.")]] for mark in marks.values()}
+    script: dict[str, list[Step]] = {
+        f"The word is {mark}": [[says(f"I know {mark}.")]] for mark in marks.values()
+    }
     script["What is the word?"] = [[says("You know it.")]]
     for name in marks:
         (tmp_path / name).mkdir()
@@ -121,7 +130,8 @@ def test_two_projects_with_installed_hooks_are_two_memories_until_the_hooks_are_
     with talking_model(script) as one, talking_model(script) as other:
         models = dict(zip(marks, (one, other), strict=True))
         claudes = {
-            name: Claude(bundled(), person, tmp_path / name, models[name].url, env=ours(served.env)) for name in marks
+            name: Claude(bundled(), person, tmp_path / name, models[name].url, env=ours(served.env))
+            for name in marks
         }
 
         def talk(name: str) -> None:
@@ -159,7 +169,9 @@ def killable(home: Path) -> Iterator[subprocess.Popen[bytes]]:
     home.mkdir(mode=0o700)
     with (home / "killed-server.log").open("ab") as log:
         command = [sys.executable, "-m", "pps", "serve"]
-        process = subprocess.Popen(command, env=clean_env(home), stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, env=clean_env(home), stdout=log, stderr=log, stdin=subprocess.DEVNULL
+        )
         try:
             wait_for_run_file(home, process)
             yield process
@@ -168,7 +180,9 @@ def killable(home: Path) -> Iterator[subprocess.Popen[bytes]]:
             process.wait()
 
 
-def test_a_server_that_is_killed_between_two_prompts_disturbs_nothing_and_nothing_is_lost(tmp_path: Path) -> None:
+def test_a_server_that_is_killed_between_two_prompts_disturbs_nothing_and_nothing_is_lost(
+    tmp_path: Path,
+) -> None:
     home, kitchen = tmp_path / "home", tmp_path / "kitchen"
     kitchen.mkdir()
     script: dict[str, list[Step]] = {"First.": [[says("One.")]], "Second.": [[says("Two.")]]}
@@ -186,16 +200,29 @@ def test_a_server_that_is_killed_between_two_prompts_disturbs_nothing_and_nothin
             server.wait()
             terminal.enters("Second.")
             # The server may be killed after it kept "One." and before it said so: then that is in the spool, too.
-            eventually(lambda: [one["event"] for one in spooled(home)][-2:] == ["UserPromptSubmit", "Stop"], 60)
+            eventually(
+                lambda: (
+                    [one["event"] for one in spooled(home)][-2:] == ["UserPromptSubmit", "Stop"]
+                ),
+                60,
+            )
             terminal.enters("/exit")
             assert terminal.process.wait(30) == 0
     [transcript] = (claude.home / ".claude" / "projects").glob("*/*.jsonl")
-    kinds = [json.loads(line).get("attachment", {}).get("type", "") for line in transcript.read_text().splitlines()]
+    kinds = [
+        json.loads(line).get("attachment", {}).get("type", "")
+        for line in transcript.read_text().splitlines()
+    ]
     assert not [kind for kind in kinds if "error" in kind]
     assert said_in(home, "cook") == [("user", "First."), ("assistant", "One.")]
     with serving(home):
         eventually(lambda: not spool.waiting(home))
-        said = [("user", "First."), ("assistant", "One."), ("user", "Second."), ("assistant", "Two.")]
+        said = [
+            ("user", "First."),
+            ("assistant", "One."),
+            ("user", "Second."),
+            ("assistant", "Two."),
+        ]
         assert said_in(home, "cook") == said
 
 

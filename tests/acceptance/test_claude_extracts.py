@@ -15,7 +15,13 @@ from tests.integration.hooks.conftest import eventually
 from tests.integration.interfaces.serving import serving
 
 pytestmark = [pytest.mark.claude, pytest.mark.timeout(300)]
-FACT = {"subject": "Mara", "relation": "LIVES_IN", "object": "Oslo", "text": "Mara lives in Oslo.", "turns": [1]}
+FACT = {
+    "subject": "Mara",
+    "relation": "LIVES_IN",
+    "object": "Oslo",
+    "text": "Mara lives in Oslo.",
+    "turns": [1],
+}
 
 
 def test_a_fact_of_one_session_is_in_the_pack_of_the_next_and_nothing_of_ours_ran_inside_the_extractor(
@@ -24,7 +30,9 @@ def test_a_fact_of_one_session_is_in_the_pack_of_the_next_and_nothing_of_ours_ra
     script: dict[str, list[Step]] = {
         "My sister Mara": [[says("It is noted.")]],
         "Which city": [[says("Oslo.")]],
-        'lives in Oslo."}': [[says(json.dumps({"nodes": [], "facts": [FACT]}))]],  # the last word of its prompt
+        'lives in Oslo."}': [
+            [says(json.dumps({"nodes": [], "facts": [FACT]}))]
+        ],  # the last word of its prompt
     }
     home, person = tmp_path / "home", tmp_path / "person"
     with talking_model(script) as model:
@@ -32,10 +40,16 @@ def test_a_fact_of_one_session_is_in_the_pack_of_the_next_and_nothing_of_ours_ra
         programs = tmp_path / "programs"
         programs.mkdir()
         (programs / "claude").symlink_to(bundled())
-        theirs = {**claude.env_of_its_own(), "PATH": f"{programs}:/usr/bin:/bin", "PPS_LOG_LEVEL": "info"}
+        theirs = {
+            **claude.env_of_its_own(),
+            "PATH": f"{programs}:/usr/bin:/bin",
+            "PPS_LOG_LEVEL": "info",
+        }
         with serving(home, **theirs) as served:
             served.create("cook")
-            claude = Claude(bundled(), person, tmp_path / "kitchen", model.url, env=ours(served.env))
+            claude = Claude(
+                bundled(), person, tmp_path / "kitchen", model.url, env=ours(served.env)
+            )
             told = served.pps("hooks", "install", "--entity", "cook", "--extract", "claude")
             assert (told.returncode, told.stderr) == (0, "")
             assert "Facts are found by 'claude'." in told.stdout
@@ -55,5 +69,9 @@ def test_a_fact_of_one_session_is_in_the_pack_of_the_next_and_nothing_of_ours_ra
         assert log.count("hook=SessionStart") == 2
         assert not [text for _, text in said_in(home, "cook") if MARK in text]
     for root in (person, home):
-        left = [path for path in root.rglob("*") if path.is_file() and MARK.encode() in path.read_bytes()]
+        left = [
+            path
+            for path in root.rglob("*")
+            if path.is_file() and MARK.encode() in path.read_bytes()
+        ]
         assert left == []

@@ -21,7 +21,11 @@ def tell(link: Link, number: int) -> bool:
     facts = [{"subject": f"Person{number % 5}", "relation": "WENT_TO", "object": f"Place{number}"}]
     text = f"Turn {number}: " + "on and on and " * 200
     try:
-        link.call("remember", "ana", {"content": text, "source_ref": f"t{number}", "wait": "journal", "facts": facts})
+        link.call(
+            "remember",
+            "ana",
+            {"content": text, "source_ref": f"t{number}", "wait": "journal", "facts": facts},
+        )
     except (StoreUnavailable, StoreConflict):
         return False
     return True
@@ -68,7 +72,9 @@ def test_a_full_disk_refuses_what_it_cannot_keep_and_loses_nothing_else(tmp_path
         assert asked(link, "stats")["turns"] == len(acknowledged | refused)
 
 
-def test_on_a_nearly_full_disk_what_is_there_is_read_and_what_is_undone_is_said(tmp_path: Path) -> None:
+def test_on_a_nearly_full_disk_what_is_there_is_read_and_what_is_undone_is_said(
+    tmp_path: Path,
+) -> None:
     with served_on_a_small_disk(tmp_path / "home") as (link, inside):
         link.call("entity_create", "", {"name": "ana"})
         assert all(tell(link, number) for number in range(3))

@@ -46,7 +46,9 @@ def test_answers_that_a_full_disk_refused_stay_behind_the_cursor_and_come_once(
         served_on_a_small_disk(tmp_path / "home", **embedding(model)) as (link, inside),
     ):
         link.call("entity_create", "", {"name": "ana"})
-        link.call("remember", "ana", {"content": "The oven in the kitchen is broken.", "wait": "done"})
+        link.call(
+            "remember", "ana", {"content": "The oven in the kitchen is broken.", "wait": "done"}
+        )
         session = Session(inside, tmp_path, options=("--entity", "ana"))
         pack = session.run("SessionStart").context
         assert "oven" in pack
@@ -56,7 +58,10 @@ def test_answers_that_a_full_disk_refused_stay_behind_the_cursor_and_come_once(
         assert len(before) == 1
 
         model.mode = "closed"
-        for text in [*([] if at_once else [pack]), *ANSWERS]:  # a pack alone is refused, so that each goes by itself
+        for text in [
+            *([] if at_once else [pack]),
+            *ANSWERS,
+        ]:  # a pack alone is refused, so that each goes by itself
             session.says(text)
         filler = fill(inside, leave=ROOM)
         assert session.run("Stop", last_assistant_message=ANSWERS[-1]).is_silent()

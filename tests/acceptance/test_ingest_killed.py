@@ -61,7 +61,11 @@ class Running:
         """Return how far all has come, by the journal's file."""
         file = self.home / "entities" / ENTITY / "data" / "memory.db"
         with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as db:
-            return Cut(*db.execute("SELECT count(*), count(*) FILTER (WHERE state = 'done') FROM jobs").fetchone())
+            return Cut(
+                *db.execute(
+                    "SELECT count(*), count(*) FILTER (WHERE state = 'done') FROM jobs"
+                ).fetchone()
+            )
 
 
 def work(link: Link, task: str, **arguments: Any) -> dict[str, Any]:
@@ -87,7 +91,9 @@ def tell_events(running: Running) -> None:
                 "source": source,
                 "source_ref": f"{source}-{number}",
             }
-            answer = until_done(running, lambda link, given=arguments: link.call("add_event", ENTITY, given))
+            answer = until_done(
+                running, lambda link, given=arguments: link.call("add_event", ENTITY, given)
+            )
             running.known[str(arguments["title"])] = str(cast("Any", answer["data"])["turn_id"])
 
 
@@ -118,7 +124,9 @@ def kill_at_random(running: Running) -> None:
         began = time.monotonic()
         link: Link = until_done(running, lambda found: found)
         start_s = time.monotonic() - began
-        wait_s = chance.uniform(0.0, max(1.5, 1.5 * start_s))  # a slow machine needs longer to get anywhere
+        wait_s = chance.uniform(
+            0.0, max(1.5, 1.5 * start_s)
+        )  # a slow machine needs longer to get anywhere
         if number % 2:
             until_moved(running)
         latest, share = time.monotonic() + wait_s, (1 - UNKILLED) * TOLD * number / KILLS
@@ -147,7 +155,9 @@ def finished(running: Running) -> dict[str, Any]:
 
 
 @pytest.mark.timeout(3600)
-def test_events_and_an_import_survive_kills_with_exact_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_and_an_import_survive_kills_with_exact_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     running, file = Running(tmp_path / "home"), tmp_path / "talk.jsonl"
     env = clean_env(running.home)
     for name in ("PPS_HOME", "PPS_EMBEDDER__NAME", "PPS_SERVER__PORT"):
@@ -173,12 +183,16 @@ def test_events_and_an_import_survive_kills_with_exact_counts(tmp_path: Path, mo
         running.over.set()
         stop(running.home)
     in_hand = sum(one.through < one.kept for one in running.cuts)
-    print(f"\n{KILLS} kills, {in_hand} with acknowledged turns in hand; {stats['turns']:,} turns in {took_s:.0f} s")  # noqa: T201 - for the long form
+    print(  # noqa: T201
+        f"\n{KILLS} kills, {in_hand} with acknowledged turns in hand; {stats['turns']:,} turns in {took_s:.0f} s"
+    )
 
 
 def check(running: Running, stats: dict[str, Any], env: dict[str, str]) -> None:
     told = TOLD - TURNS
-    assert [one.through < TOLD for one in running.cuts] == [True] * KILLS, "every kill came before all was through"
+    assert [one.through < TOLD for one in running.cuts] == [True] * KILLS, (
+        "every kill came before all was through"
+    )
     moved = [now > last for last, now in pairwise([Cut(0, 0), *running.cuts])]
     assert moved[::2] == [True] * len(moved[::2])
     assert len(set(running.known.values())) == told
@@ -194,5 +208,7 @@ def check(running: Running, stats: dict[str, Any], env: dict[str, str]) -> None:
     for start in range(0, len(ids), 100):
         items = running.link().call("get", ENTITY, {"ids": ids[start : start + 100]})["data"]
         assert len(cast("Any", items)["items"]) == len(ids[start : start + 100])
-    done = work(running.link(), "import", entity=ENTITY, paths=[str(running.home.parent / "talk.jsonl")])
+    done = work(
+        running.link(), "import", entity=ENTITY, paths=[str(running.home.parent / "talk.jsonl")]
+    )
     assert done["stored"] == 0

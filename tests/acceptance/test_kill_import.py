@@ -30,12 +30,17 @@ TURNS = sized(410, 4_000)
 
 
 def transcript(at: Path) -> Path:
-    return made.lines(at / "t.jsonl", [made.entry("user", f"u-{n}", f"Prompt {n} of many.") for n in range(TURNS)])
+    return made.lines(
+        at / "t.jsonl", [made.entry("user", f"u-{n}", f"Prompt {n} of many.") for n in range(TURNS)]
+    )
 
 
 def chatgpt(at: Path) -> Path:
     one = [
-        {"id": f"c-{n}", "mapping": {"a": made.node("a", None, made.said(f"m-{n}", "user", f"Question {n}?"))}}
+        {
+            "id": f"c-{n}",
+            "mapping": {"a": made.node("a", None, made.said(f"m-{n}", "user", f"Question {n}?"))},
+        }
         for n in range(TURNS)
     ]
     return made.packed(at / "chatgpt.zip", {"conversations.json": json.dumps(one)})
@@ -70,7 +75,9 @@ def markdown(at: Path) -> Path:
 
 
 FILES: dict[str, Callable[[Path], Path]] = {
-    "jsonl": lambda at: made.lines(at / "j.jsonl", [{"content": f"Line {n} of many."} for n in range(TURNS)]),
+    "jsonl": lambda at: made.lines(
+        at / "j.jsonl", [{"content": f"Line {n} of many."} for n in range(TURNS)]
+    ),
     "claude-code": transcript,
     "chatgpt": chatgpt,
     "claude": claude,
@@ -99,7 +106,9 @@ def killed(link: Link, path: Path, chance: random.Random) -> None:
 
 
 @pytest.mark.timeout(1200)
-def test_an_import_that_was_killed_is_resumed_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_import_that_was_killed_is_resumed_exactly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = tmp_path / "home"
     monkeypatch.setenv("PPS_HOME", str(home))
     monkeypatch.setenv("PPS_EMBEDDER__NAME", "hash")
@@ -118,15 +127,21 @@ def test_an_import_that_was_killed_is_resumed_exactly(tmp_path: Path, monkeypatc
             assert report["files"].keys() == {name}
             assert (report["turns"], report["unreadable_count"]) == (TURNS, 0)
             assert report["stored"] + report["duplicates"] == TURNS
-            assert report["duplicates"] > 0, "something was acknowledged before the kill, and is not stored twice"
+            assert report["duplicates"] > 0, (
+                "something was acknowledged before the kill, and is not stored twice"
+            )
             cut_short += report["stored"] > 0
             stats = cast("dict[str, Any]", link.call("stats", "ana", {})["data"])
             assert stats["turns"] >= TURNS * number
         assert cut_short > len(paths) // 2, "the kills came too late to prove anything"
         again = [imported(link, path) for path in paths.values()]
-        assert {(one["stored"], one["duplicates"], one["settled"]) for one in again} == {(0, TURNS, True)}
+        assert {(one["stored"], one["duplicates"], one["settled"]) for one in again} == {
+            (0, TURNS, True)
+        }
         stats = cast("dict[str, Any]", link.call("stats", "ana", {})["data"])
-        assert (stats["turns"], stats["episodes"], stats["unfinished_jobs"]) == (TURNS * len(paths),) * 2 + (0,)
+        assert (stats["turns"], stats["episodes"], stats["unfinished_jobs"]) == (
+            TURNS * len(paths),
+        ) * 2 + (0,)
         assert stats["text_indexed"]["episodes"] == TURNS * len(paths)
     finally:
         stop(home)
@@ -135,7 +150,9 @@ def test_an_import_that_was_killed_is_resumed_exactly(tmp_path: Path, monkeypatc
 def command_killed(served: Served, paths: list[str], stored: int) -> bool:
     """Begin ``pps import`` and kill it once so many turns are stored; tell whether it was cut short."""
     command = [sys.executable, "-m", "pps", "import", "ana", *paths]
-    with subprocess.Popen(command, env=served.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command, env=served.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as process:
         while process.poll() is None and data(served, "stats")["turns"] < stored:
             time.sleep(0.005)
         process.kill()
@@ -165,7 +182,11 @@ def test_an_import_whose_command_was_killed_is_whole_when_it_is_run_again(tmp_pa
         assert (again["stored"], again["duplicates"]) == (0, whole)
         until(served, lambda: idle(served))
         stats = data(served, "stats")
-        assert (stats["turns"], stats["episodes"], stats["text_indexed"]["episodes"]) == (whole, whole, whole)
+        assert (stats["turns"], stats["episodes"], stats["text_indexed"]["episodes"]) == (
+            whole,
+            whole,
+            whole,
+        )
         said = exported(served, tmp_path / "ana.jsonl")
         assert (len(said), len(set(said))) == (whole, whole)
         assert served.pps("doctor", "ana").returncode == 0

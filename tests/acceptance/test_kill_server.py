@@ -52,7 +52,13 @@ def remember_until_dead(link: Link, ledger: Ledger, seed: int) -> None:
             "content": f"Turn {number}: Person{number % 40} went to Place{number}.",
             "source_ref": ref,
             "wait": chance.choice(["journal", "done"]),
-            "facts": [{"subject": f"Person{number % 40}", "relation": "WENT_TO", "object": f"Place{number}"}],
+            "facts": [
+                {
+                    "subject": f"Person{number % 40}",
+                    "relation": "WENT_TO",
+                    "object": f"Place{number}",
+                }
+            ],
         }
         try:
             receipt = data(link, "remember", arguments)
@@ -64,7 +70,10 @@ def remember_until_dead(link: Link, ledger: Ledger, seed: int) -> None:
 def killed_once(home: Path, ledger: Ledger, seed: int) -> None:
     link = connect(home)
     chance = random.Random(seed)  # noqa: S311 - a reproducible choice
-    clients = [threading.Thread(target=remember_until_dead, args=(link, ledger, seed * 10 + n)) for n in range(CLIENTS)]
+    clients = [
+        threading.Thread(target=remember_until_dead, args=(link, ledger, seed * 10 + n))
+        for n in range(CLIENTS)
+    ]
     for client in clients:
         client.start()
     if chance.random() < 0.8:  # else at any moment, opening the memory included
@@ -125,5 +134,9 @@ def check(link: Link, ledger: Ledger, stats: dict[str, Any]) -> None:
     assert len(ids) <= turns <= len(ledger.asked)
     assert (stats["episodes"], stats["facts"]) == (turns, turns)
     indexed = stats["text_indexed"]
-    assert (indexed["episodes"], indexed["facts"], indexed["nodes"]) == (turns, turns, stats["nodes"])
+    assert (indexed["episodes"], indexed["facts"], indexed["nodes"]) == (
+        turns,
+        turns,
+        stats["nodes"],
+    )
     assert stats["vector_indexed"] == stats["text_indexed"]

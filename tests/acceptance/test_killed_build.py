@@ -41,7 +41,9 @@ def vectors(number: int) -> Matrix:
 
 
 def there(number: int) -> set[str]:
-    return {f"o{at}" for at in range((number + 1) * ROWS)} - {f"o{one * ROWS + 41}" for one in range(number)}
+    return {f"o{at}" for at in range((number + 1) * ROWS)} - {
+        f"o{one * ROWS + 41}" for one in range(number)
+    }
 
 
 @pytest.mark.timeout(300)
@@ -64,10 +66,14 @@ def test_a_kill_while_chroma_is_built_loses_nothing(tmp_path: Path) -> None:
         try:
             assert index.owners("facts") == there(number)
             for at in range(0, ROWS, 50):
-                assert index.query("facts", vectors(number)[at], 1)[0].similarity == pytest.approx(1, abs=1e-3)
+                assert index.query("facts", vectors(number)[at], 1)[0].similarity == pytest.approx(
+                    1, abs=1e-3
+                )
             if number:
                 moved = index.query("facts", vectors(number - 1)[5], 5)
-                assert f"o{(number - 1) * ROWS + 5}" not in {hit.owner for hit in moved if hit.similarity > 0.999}
+                assert f"o{(number - 1) * ROWS + 5}" not in {
+                    hit.owner for hit in moved if hit.similarity > 0.999
+                }
                 assert index.query("facts", vectors(number - 1)[41], 1)[0].similarity < 0.999
             if draw.random() < 0.5:
                 wait_built(index)

@@ -68,7 +68,9 @@ async def test_a_kill_in_the_middle_of_reading_at_any_question_to_the_model_leav
     """The model holds its answer to the first question, then to the second, and so on, while the process dies."""
     async with memory_read_by(reading, server) as memory:
         await memory.remember(text(0))
-    questions = next(number for number in itertools.count() if not killed_at_question(server, number, reading))
+    questions = next(
+        number for number in itertools.count() if not killed_at_question(server, number, reading)
+    )
     assert questions >= 3, "a model is asked for nodes, for facts and for what is the same"
     server.first = []
     async with taken_up(reading) as memory:

@@ -14,11 +14,17 @@ from tests.acceptance.killed_records import STEPS, killed_at
 from tests.acceptance.killed_steps import killed, taken_up
 
 
-async def test_a_kill_after_any_step_of_a_save_leaves_journal_graph_and_indexes_agreeing(settings: Settings) -> None:
+async def test_a_kill_after_any_step_of_a_save_leaves_journal_graph_and_indexes_agreeing(
+    settings: Settings,
+) -> None:
     async with App.open(settings) as app:
         await app.create("ana", packs=["constitution"])
         async with app.memory("ana") as memory:
-            goal = (await memory.records.save([RecordGiven("Goal", "Run a marathon", "Finish it.")])).records[0].record
+            goal = (
+                (await memory.records.save([RecordGiven("Goal", "Run a marathon", "Finish it.")]))
+                .records[0]
+                .record
+            )
     rounds = killed(STEPS, killed_at, settings)
     async with taken_up(settings) as memory:
         [now] = await memory.records.get([goal.id])
@@ -29,9 +35,13 @@ async def test_a_kill_after_any_step_of_a_save_leaves_journal_graph_and_indexes_
         assert isinstance(kept, Node)
         assert (kept.summary, kept.attributes["target"]) == (now.summary, now.fields["target"])
         graph = await memory.records.graph()
-        assert {graph.records[one.source].title for one in graph.relations} == {f"Task {number}" for number in rounds}
+        assert {graph.records[one.source].title for one in graph.relations} == {
+            f"Task {number}" for number in rounds
+        }
         facts = await memory.parts.client.facts_of_nodes([goal.id], 100)
         assert {fact.uuid for fact in facts} == {one.id for one in graph.relations}
         assert await memory.parts.journal.typed.pending(10) == []
-        found = await memory.records.list(RecordQuery(where=(Condition("title", "=", "Run a marathon"),)))
+        found = await memory.records.list(
+            RecordQuery(where=(Condition("title", "=", "Run a marathon"),))
+        )
         assert [one.id for one in found.records] == [goal.id]

@@ -35,7 +35,9 @@ async def test_a_kill_after_any_step_loses_and_doubles_nothing(settings: Setting
         assert len(await memory.jobs.list("done", limit=1_000)) == told
 
 
-async def test_a_kill_while_records_are_kept_linked_and_changed_loses_and_doubles_nothing(settings: Settings) -> None:
+async def test_a_kill_while_records_are_kept_linked_and_changed_loses_and_doubles_nothing(
+    settings: Settings,
+) -> None:
     """What was not acknowledged is told again by its reference, as a client would."""
     rounds = killed(RECORD_STEPS, record_killed_at, settings)
     async with taken_up(settings) as memory:
@@ -46,13 +48,17 @@ async def test_a_kill_while_records_are_kept_linked_and_changed_loses_and_double
         assert (stats.turns, stats.episodes) == (2 * len(rounds), 2 * len(rounds))
         nodes = {node.uuid: node for node in await memory.parts.client.scan_nodes("", 100)}
         records = {node.name: node for node in nodes.values() if node.kind != "Self"}
-        assert sorted(records) == sorted(f"{name} {number}" for name in ("Early", "Later") for number in rounds)
+        assert sorted(records) == sorted(
+            f"{name} {number}" for name in ("Early", "Later") for number in rounds
+        )
         relations = [
             (nodes[fact.subject].name, fact.relation, nodes[fact.object].name)
             for fact in await memory.parts.client.scan_facts("", 100)
             if fact.invalid_at is None
         ]
-        assert sorted(relations) == [(f"Early {number}", "references", f"Later {number}") for number in rounds]
+        assert sorted(relations) == [
+            (f"Early {number}", "references", f"Later {number}") for number in rounds
+        ]
         for number in rounds:
             versions = await memory.records.history(records[f"Early {number}"].uuid)
             assert [one.version.change for one in versions] == ["modified", "created"]
@@ -60,25 +66,38 @@ async def test_a_kill_while_records_are_kept_linked_and_changed_loses_and_double
             assert len(await memory.records.history(records[f"Later {number}"].uuid)) == 1
 
 
-async def test_a_kill_while_something_is_forgotten_leaves_nothing_of_it_and_all_of_the_rest(settings: Settings) -> None:
+async def test_a_kill_while_something_is_forgotten_leaves_nothing_of_it_and_all_of_the_rest(
+    settings: Settings,
+) -> None:
     """Nobody asks again: what was begun is carried through when the memory is opened."""
     rounds = killed(FORGET_STEPS, forget_killed_at, settings)
     async with taken_up(settings) as memory:
         stats = await memory.stats()
         assert (stats.turns, stats.episodes, stats.facts) == (len(rounds),) * 3
         facts = await memory.parts.client.scan_facts("", 100)
-        assert [len(fact.episodes) for fact in facts] == [1] * len(rounds), "the turn that is gone supports none"
+        assert [len(fact.episodes) for fact in facts] == [1] * len(rounds), (
+            "the turn that is gone supports none"
+        )
         names = {node.name for node in await memory.parts.client.scan_nodes("", 100)}
         assert {f"Both{number}" for number in rounds} < names
         assert not {f"Gone{number}" for number in rounds} & names
         for channel in ("episodes", "facts", "nodes"):
-            assert not [hit for hit in (await memory.recall("Gone", limit=100))[channel] if "Gone" in hit.text]
-    journal = b"".join(file.read_bytes() for file in (settings.home / "entities" / "ana" / "data").glob("memory.db*"))
+            assert not [
+                hit
+                for hit in (await memory.recall("Gone", limit=100))[channel]
+                if "Gone" in hit.text
+            ]
+    journal = b"".join(
+        file.read_bytes()
+        for file in (settings.home / "entities" / "ana" / "data").glob("memory.db*")
+    )
     assert f"Kept {rounds[0]}.".encode() in journal
     assert b"Gone " not in journal
 
 
-async def test_a_kill_while_something_is_forgotten_softly_leaves_it_there_or_restorable(settings: Settings) -> None:
+async def test_a_kill_while_something_is_forgotten_softly_leaves_it_there_or_restorable(
+    settings: Settings,
+) -> None:
     rounds = killed(SOFT_STEPS, soft_killed_at, settings)
     async with taken_up(settings) as memory:
         held = await memory.forgetting.list()
@@ -90,7 +109,9 @@ async def test_a_kill_while_something_is_forgotten_softly_leaves_it_there_or_res
         await _all_there(memory, rounds)
 
 
-async def test_a_kill_while_something_is_restored_leaves_it_restorable_or_restored(settings: Settings) -> None:
+async def test_a_kill_while_something_is_restored_leaves_it_restorable_or_restored(
+    settings: Settings,
+) -> None:
     rounds = killed(RESTORE_STEPS, restore_killed_at, settings)
     async with taken_up(settings) as memory:
         held = await memory.forgetting.list()

@@ -39,7 +39,9 @@ def touch(served: Served, name: str) -> None:
     secret = f"{name} keeps a secret: {name}-canary."
     served.link.call("remember", name, {"content": secret, "source_ref": "1"})
     recalled = cast("Any", served.link.call("recall", name, {"query": "who keeps a secret?"}))
-    assert [hit["text"] for hit in recalled["data"]["channels"]["episodes"]["hits"]] == [f"user: {secret}"]
+    assert [hit["text"] for hit in recalled["data"]["channels"]["episodes"]["hits"]] == [
+        f"user: {secret}"
+    ]
 
 
 @pytest.mark.timeout(1500)

@@ -45,7 +45,9 @@ def told(served: Served, text: str, entity: str = "ana") -> str:
 
 def outcomes(served: Served, turn: str) -> list[str]:
     """Return how the attempts at a turn ended, in order."""
-    return [f"{one['stage']} {one['outcome']}" for one in data(served, "job_status", id=turn)["tried"]]
+    return [
+        f"{one['stage']} {one['outcome']}" for one in data(served, "job_status", id=turn)["tried"]
+    ]
 
 
 def readings(served: Served, name: str, turn: str) -> list[tuple[str, str]]:
@@ -68,7 +70,9 @@ def degraded(served: Served, *entities: str) -> bool:
     status, told = health(served, served.run.secret)
     assert (status, health(served)) == (200, (200, {"status": "ok"}))
     named = {one["entity"] for one in told["problems"]} if told["status"] == "degraded" else set()
-    return named >= set(entities) and not any(data(served, "health", name)["ok"] for name in entities)
+    return named >= set(entities) and not any(
+        data(served, "health", name)["ok"] for name in entities
+    )
 
 
 def test_an_entity_is_unwell_by_the_rate_of_failures_alone_and_well_when_they_went_well_after_all(
@@ -83,7 +87,9 @@ def test_an_entity_is_unwell_by_the_rate_of_failures_alone_and_well_when_they_we
         assert not any("that were tried" in one for one in reasons(served))
         told(served, "Ana likes Rye.")
         until(served, lambda: data(served, "ingestion_stats")["failed"] == 10)
-        ids = json.loads(served.pps("jobs", "drop", "ana", "--all", "--yes", "--json").stdout)["dropped"]
+        ids = json.loads(served.pps("jobs", "drop", "ana", "--all", "--yes", "--json").stdout)[
+            "dropped"
+        ]
         (reason,) = reasons(served)
         assert reason.startswith("10 of 10 turns that were tried in the last 600 s failed")
         assert degraded(served, "ana")
@@ -102,12 +108,18 @@ def test_a_provider_that_limits_its_use_is_left_alone_and_everything_is_read_onc
     rules = {"PPS_JOBS__BREAKER_FAILURES": "1", "PPS_EXTRACTOR__TIMEOUT_S": "1.5"}
     with ana(tmp_path / "home", model, **rules) as served:
         model.mode = "rate_limited"
-        first = [told(served, text) for text in ("Ana lives in Lisbon.", "Ben knows Ana.", "Ben likes Tea.")]
+        first = [
+            told(served, text)
+            for text in ("Ana lives in Lisbon.", "Ben knows Ana.", "Ben likes Tea.")
+        ]
         until(served, lambda: len(model.asked) >= 4)
         assert any("the extractor failed" in one for one in reasons(served))
         limited = [one.at for one in list(model.asked)]
         model.mode = "good"
-        assert min(after - before for before, after in itertools.pairwise(limited)) >= 0.95 * RETRY_AFTER_S
+        assert (
+            min(after - before for before, after in itertools.pairwise(limited))
+            >= 0.95 * RETRY_AFTER_S
+        )
         until(served, lambda: well(served))
         assert [outcomes(served, turn) for turn in first[1:]] == [["save done", "read done"]] * 2
 
@@ -119,7 +131,10 @@ def test_a_provider_that_limits_its_use_is_left_alone_and_everything_is_read_onc
         model.mode = "good"
         until(served, lambda: well(served))
         tries = outcomes(served, spent).count("read again")
-        assert model.answered.count("quota_spent") in (REQUESTS_A_TRY * tries, REQUESTS_A_TRY * tries + 1)
+        assert model.answered.count("quota_spent") in (
+            REQUESTS_A_TRY * tries,
+            REQUESTS_A_TRY * tries + 1,
+        )
 
         model.mode, model.delay_s = "slow", 10.0
         told(served, "Dora drinks Coffee.")
@@ -145,11 +160,14 @@ def test_entities_are_read_beside_each_other_up_to_the_bound_each_in_order_and_a
         for name in others:
             served.create(name)
         jobs = {
-            name: [told(served, f"{name.title()} owns Boat{n}.", name) for n in range(3)] for name in ["ana", *others]
+            name: [told(served, f"{name.title()} owns Boat{n}.", name) for n in range(3)]
+            for name in ["ana", *others]
         }
         until(served, lambda: degraded(served, *jobs) and len(model.together) == 2)
         assert health(served, "nonsense") == (200, {"status": "ok"})
-        oldest = [one for one in reasons(served) if one.startswith("the oldest of 3 waiting turns came ")]
+        oldest = [
+            one for one in reasons(served) if one.startswith("the oldest of 3 waiting turns came ")
+        ]
         assert len(oldest) == 4
         assert "`pps jobs list ana` shows what they wait for" in oldest[0]
         waiting = [name for name in jobs if not named(name, model.together[-1])]

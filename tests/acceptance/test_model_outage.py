@@ -50,11 +50,16 @@ def remember(served: Served, text: str, extraction: str = "given") -> str:
 def agreed(served: Served) -> None:
     ended = served.pps("doctor", "ana")
     assert ended.returncode == 0, ended.stdout
-    assert f"turns done and episodes of the graph: {BOUND + 2} and {BOUND + 2}, the same ids" in ended.stdout
+    assert (
+        f"turns done and episodes of the graph: {BOUND + 2} and {BOUND + 2}, the same ids"
+        in ended.stdout
+    )
 
 
 @pytest.mark.timeout(240)
-def test_a_model_server_that_is_away_slow_or_talks_nonsense_costs_nothing(served: Served, model: ModelServer) -> None:
+def test_a_model_server_that_is_away_slow_or_talks_nonsense_costs_nothing(
+    served: Served, model: ModelServer
+) -> None:
     assert remember(served, "Ana lives in Lisbon.", extraction="model") == "accepted"
     until(served, lambda: idle(served))
     assert healthy(served)
@@ -64,7 +69,9 @@ def test_a_model_server_that_is_away_slow_or_talks_nonsense_costs_nothing(served
         assert remember(served, f"Ben knows Ana, {number}.", extraction="model") == "accepted"
     until(served, lambda: not healthy(served))
     recalled = data(served, "recall", query="Where does Ana live?")
-    assert "embed" in json.dumps([[one.get("error"), one["notes"]] for one in recalled["channels"].values()])
+    assert "embed" in json.dumps(
+        [[one.get("error"), one["notes"]] for one in recalled["channels"].values()]
+    )
     assert any(hit["text"] for hit in recalled["channels"]["facts"]["hits"])  # by words
 
     with pytest.raises(Overloaded, match=f"jobs.queue_entity allows {BOUND}"):
@@ -94,7 +101,9 @@ def test_a_model_server_that_is_away_slow_or_talks_nonsense_costs_nothing(served
     shown = served.pps("jobs", "show", "ana", data_of_failed(served))
     assert "could not be taken in" in shown.stdout
     found = data(served, "recall", query="Porto")["channels"]
-    assert any("Porto" in hit["text"] for hit in found["turns" if "turns" in found else "episodes"]["hits"])
+    assert any(
+        "Porto" in hit["text"] for hit in found["turns" if "turns" in found else "episodes"]["hits"]
+    )
 
     model.mode = "good"
     assert served.pps("jobs", "retry", "ana", "--all").stdout.strip() == "1 retried."
@@ -104,5 +113,7 @@ def test_a_model_server_that_is_away_slow_or_talks_nonsense_costs_nothing(served
 
 
 def data_of_failed(served: Served) -> str:
-    (job,) = json.loads(served.pps("jobs", "list", "ana", "--state", "failed", "--json").stdout)["jobs"]
+    (job,) = json.loads(served.pps("jobs", "list", "ana", "--state", "failed", "--json").stdout)[
+        "jobs"
+    ]
     return str(job["turn_id"])

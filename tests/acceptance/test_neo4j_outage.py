@@ -25,7 +25,12 @@ BEFORE, MEANWHILE = 20, 40
 
 def tell(served: Served, number: int) -> None:
     fact = {"subject": f"Person{number % 7}", "relation": "WENT_TO", "object": f"Place{number}"}
-    told = {"content": f"Turn {number}.", "source_ref": f"t{number}", "facts": [fact], "wait": "journal"}
+    told = {
+        "content": f"Turn {number}.",
+        "source_ref": f"t{number}",
+        "facts": [fact],
+        "wait": "journal",
+    }
     assert data(served, "remember", **told)["state"] == "accepted"
 
 
@@ -54,7 +59,9 @@ def telling(served: Served) -> Iterator[list[int]]:
 
 
 @pytest.mark.neo4j
-def test_a_server_that_is_stopped_and_started_again_costs_nothing(tmp_path: Path, neo4j_server: Neo4jServer) -> None:
+def test_a_server_that_is_stopped_and_started_again_costs_nothing(
+    tmp_path: Path, neo4j_server: Neo4jServer
+) -> None:
     server = neo4j_server
     env = {
         "PPS_STORE": "neo4j",

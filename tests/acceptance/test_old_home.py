@@ -53,7 +53,9 @@ async def test_all_that_the_registry_held_is_there(old_settings: Settings, home:
         owner = app.registry.entity_of_token((home / "ana.token").read_text().strip())
         assert owner is not None
         assert owner.name == "ana"
-        assert app.registry.bounds_of_token((home / "ana.token").read_text().strip()) == Bounds(None, "")
+        assert app.registry.bounds_of_token((home / "ana.token").read_text().strip()) == Bounds(
+            None, ""
+        )
         token = app.registry.issue_token("ana", ["core"], "plan")
         assert app.registry.bounds_of_token(token) == Bounds(frozenset(["core"]), "plan")
         (route,) = app.registry.routes.list()
@@ -68,7 +70,13 @@ async def test_an_entity_has_all_that_it_knew(old_settings: Settings) -> None:
     async with App.open(old_settings) as app, app.memory("ana") as memory:
         await memory.settled(60)
         stats = await memory.stats()
-        assert (stats.turns, stats.nodes, stats.facts, stats.episodes, stats.anchors) == (10, 10, 7, 10, 2)
+        assert (stats.turns, stats.nodes, stats.facts, stats.episodes, stats.anchors) == (
+            10,
+            10,
+            7,
+            10,
+            2,
+        )
         assert stats.vector_indexed == {
             "facts": 4, "past_facts": 1, "nodes": 10, "records": 2, "episodes": 10, "windows": 10, "anchors": 2,
         }  # fmt: skip
@@ -78,7 +86,9 @@ async def test_an_entity_has_all_that_it_knew(old_settings: Settings) -> None:
 
 
 async def check_found(memory: Memory) -> None:
-    meant = await memory.recall("who comes to care for plants in the cold season?", channels=("episodes",))
+    meant = await memory.recall(
+        "who comes to care for plants in the cold season?", channels=("episodes",)
+    )
     assert "gardener" in meant["episodes"][0].text
     worded = await memory.recall("Siemens", channels=("facts",))
     assert "Tomas" in worded["facts"][0].text
@@ -92,7 +102,10 @@ async def check_found(memory: Memory) -> None:
 
 async def check_changed(memory: Memory) -> None:
     timeline = await memory.timeline(about="Priya Nair", relation="LIVES_IN")
-    assert [fact.text for fact in timeline.facts] == ["Priya Nair lives in Lowgate.", "Priya Nair lives in Tarn."]
+    assert [fact.text for fact in timeline.facts] == [
+        "Priya Nair lives in Lowgate.",
+        "Priya Nair lives in Tarn.",
+    ]
     assert timeline.facts[0].invalid_at is not None
     versions = await memory.records.history(LIGHT_OUT)
     assert [one.version.number for one in versions] == [3, 2, 1]
@@ -104,7 +117,11 @@ async def check_changed(memory: Memory) -> None:
 async def test_vectors_that_were_in_chromas_files_are_found(old_settings: Settings) -> None:
     async with App.open(old_settings) as app, app.memory("shop") as memory:
         stats = await memory.stats()
-        assert (stats.turns, stats.vector_indexed["episodes"], stats.vector_indexed["windows"]) == (7, 7, 7)
+        assert (stats.turns, stats.vector_indexed["episodes"], stats.vector_indexed["windows"]) == (
+            7,
+            7,
+            7,
+        )
         found = await memory.recall("When is the checkout shut?", channels=("episodes",))
         assert "till closes at six" in found["episodes"][0].text
     data = old_settings.home / "entities" / "shop" / "data"

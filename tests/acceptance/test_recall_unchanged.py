@@ -26,7 +26,15 @@ ASKED = (
     "coffee and tea",
     "咖啡",
 )
-PROFILES = ("default", "ambient", "blended", "hybrid", "semantic", "e1_only", "COMBINED_HYBRID_SEARCH_RRF")
+PROFILES = (
+    "default",
+    "ambient",
+    "blended",
+    "hybrid",
+    "semantic",
+    "e1_only",
+    "COMBINED_HYBRID_SEARCH_RRF",
+)
 Answers = list[tuple[str, str, str, list[tuple[str, str, float]]]]
 
 
@@ -54,14 +62,21 @@ async def fill(memory: Memory, number: int) -> None:
             source_ref=f"{number}-{day}-{words}",
             occurred_at=START,
             nodes=[NodeDraft("Mira", "Person"), NodeDraft("Tomas", "Person")],
-            facts=[*facts, FactDraft("Mira", "DRINKS", "tea", f"Mira drinks tea {number} in the kitchen.")],
+            facts=[
+                *facts,
+                FactDraft("Mira", "DRINKS", "tea", f"Mira drinks tea {number} in the kitchen."),
+            ],
         )
 
 
 @pytest.mark.timeout(1500)
-async def test_recall_is_the_same_result_for_result_beside_many_other_entities(tmp_path: Path) -> None:
+async def test_recall_is_the_same_result_for_result_beside_many_other_entities(
+    tmp_path: Path,
+) -> None:
     settings = Settings(
-        home=tmp_path / "home", embedder=EmbedderSettings(name="hash"), server=ServerSettings(open_entities=4)
+        home=tmp_path / "home",
+        embedder=EmbedderSettings(name="hash"),
+        server=ServerSettings(open_entities=4),
     )
     async with App.open(settings) as app:
         await app.create("mira")

@@ -39,8 +39,12 @@ def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     if request.param == "embedded":
         return Settings(home=request.getfixturevalue("home"))
     server: Neo4jServer = request.getfixturevalue("neo4j_server")
-    where = Neo4jSettings(uri=server.uri, user=server.user, password=server.password, database=server.database)
-    settings = Settings(home=tmp_path_factory.mktemp("neo4j_sample") / "home", store="neo4j", neo4j=where)
+    where = Neo4jSettings(
+        uri=server.uri, user=server.user, password=server.password, database=server.database
+    )
+    settings = Settings(
+        home=tmp_path_factory.mktemp("neo4j_sample") / "home", store="neo4j", neo4j=where
+    )
     asyncio.run(fill(settings, ["mira"]))
     return settings
 
@@ -67,11 +71,15 @@ async def app(home: Path) -> AsyncIterator[App]:
 
 
 def texts(recalled: Recall) -> str:
-    return "\n".join(hit.text for channel in recalled.channels.values() for hit in channel.hits).casefold()
+    return "\n".join(
+        hit.text for channel in recalled.channels.values() for hit in channel.hits
+    ).casefold()
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("name", "case"), CASES, ids=[f"{name}: {case['question'][:50]}" for name, case in CASES])
+@pytest.mark.parametrize(
+    ("name", "case"), CASES, ids=[f"{name}: {case['question'][:50]}" for name, case in CASES]
+)
 async def test_each_question_finds_what_answers_it_and_nothing_of_the_other(
     app: App, name: str, case: dict[str, Any]
 ) -> None:
@@ -79,15 +87,22 @@ async def test_each_question_finds_what_answers_it_and_nothing_of_the_other(
     async with app.memory(name) as memory:
         recalled = await memory.recall(case["question"], as_of=as_of, limit=10)
         turns = {getattr(hit.item, "source_ref", "") for hit in recalled["turns"]}
-        found = await memory.get([hit.id for hit in recalled["episodes"]]) if recalled["episodes"] else []
+        found = (
+            await memory.get([hit.id for hit in recalled["episodes"]])
+            if recalled["episodes"]
+            else []
+        )
     turns |= {getattr(item, "source_ref", "") for item in found}
-    assert [channel.error for channel in recalled.channels.values()] == [""] * len(recalled.channels)
+    assert [channel.error for channel in recalled.channels.values()] == [""] * len(
+        recalled.channels
+    )
     missing = {
         "turns": not case["turns"] or turns & set(case["turns"]),
         "facts": not case["facts"] or {hit.text for hit in recalled["facts"]} & set(case["facts"]),
         "anchors": not case["anchors"]
         or {hit.id.partition("#")[0] for hit in recalled["anchors"]} & set(case["anchors"]),
-        "nodes": not case["nodes"] or {getattr(hit.item, "name", "") for hit in recalled["nodes"]} & set(case["nodes"]),
+        "nodes": not case["nodes"]
+        or {getattr(hit.item, "name", "") for hit in recalled["nodes"]} & set(case["nodes"]),
     }
     assert all(missing.values()), missing
     for word in case["never"]:
@@ -95,7 +110,9 @@ async def test_each_question_finds_what_answers_it_and_nothing_of_the_other(
 
 
 @pytest.mark.timeout(600)
-async def test_the_context_heavy_query_puts_coffee_tea_and_kitchen_into_the_facts(either: Settings) -> None:
+async def test_the_context_heavy_query_puts_coffee_tea_and_kitchen_into_the_facts(
+    either: Settings,
+) -> None:
     async with App.open(either) as app, app.memory("mira") as memory:
         assert (await memory.stats()).store == either.store
         recalled = await memory.recall("kitchen morning Saturday Haven", limit=10)

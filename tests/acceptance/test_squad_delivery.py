@@ -41,7 +41,11 @@ SQUAD = "\n".join(
 
 def subscribers(author: str) -> set[str]:
     """Return who must hear of an Insight of a member."""
-    told = {"m0", "m1"} | ({"m2"} if author == "m4" else set()) | (set(MEMBERS) if author == "m3" else set())
+    told = (
+        {"m0", "m1"}
+        | ({"m2"} if author == "m4" else set())
+        | (set(MEMBERS) if author == "m3" else set())
+    )
     return told - {author}
 
 
@@ -65,7 +69,13 @@ async def test_each_share_reaches_each_subscriber_in_spite_of_kills(tmp_path: Pa
             child.kill()
             child.join()
         async with App.open(settings) as app:
-            await _looked_at(Team(app, app.registry.squads.get("team")), heard, acked, chance, all_=number == KILLS)
+            await _looked_at(
+                Team(app, app.registry.squads.get("team")),
+                heard,
+                acked,
+                chance,
+                all_=number == KILLS,
+            )
     wanted = {(to, copy) for author, copy in _lines(acknowledged) for to in subscribers(author)}
     assert len(_lines(acknowledged)) >= SHARES
     assert wanted - heard == set()
@@ -77,12 +87,21 @@ def _wait(child: BaseProcess, acknowledged: Path, lines: int) -> None:
 
 
 def _lines(path: Path) -> list[tuple[str, str]]:
-    whole = [line for line in path.read_text(encoding="utf-8").splitlines(keepends=True) if line.endswith("\n")]
+    whole = [
+        line
+        for line in path.read_text(encoding="utf-8").splitlines(keepends=True)
+        if line.endswith("\n")
+    ]
     return [(author, copy) for author, copy in (line.split() for line in whole)]
 
 
 async def _looked_at(
-    team: Team, heard: set[tuple[str, str]], acked: set[tuple[str, int]], chance: random.Random, *, all_: bool
+    team: Team,
+    heard: set[tuple[str, str]],
+    acked: set[tuple[str, int]],
+    chance: random.Random,
+    *,
+    all_: bool,
 ) -> None:
     """Let every member look now and after each interval, and acknowledge some; the clock is moved."""
     async with team.app.memory(team.squad.pool, pool=True) as pool:
@@ -103,4 +122,6 @@ async def _looked_at(
                 if len(found) < 200:
                     break
     async with team.app.memory(team.squad.pool, pool=True) as pool:
-        assert len((await pool.records.graph()).records) == count, "a delivery is no record, and makes none"
+        assert len((await pool.records.graph()).records) == count, (
+            "a delivery is no record, and makes none"
+        )

@@ -17,13 +17,17 @@ from tests.integration.interfaces.serving import clean_env, neo4j_env, pps, serv
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("store", ["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
-async def test_six_clients_play_both_worked_flows(store: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+async def test_six_clients_play_both_worked_flows(
+    store: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     more = neo4j_env(request.getfixturevalue("neo4j_server")) if store == "neo4j" else {}
     with serving(tmp_path / "home", **more) as served:
         made = served.link.call("squad_create", "", {"name": "flow", "file": "openclaw"})["data"]
         async with contextlib.AsyncExitStack() as open_:
             clients = {
-                one["id"]: await open_.enter_async_context(served.client(one["token"], "2026-07-28", "core,squad"))
+                one["id"]: await open_.enter_async_context(
+                    served.client(one["token"], "2026-07-28", "core,squad")
+                )
                 for one in made["members"]
             }
             assert len({id(one) for one in clients.values()}) == 6
@@ -43,13 +47,20 @@ async def test_six_clients_play_both_worked_flows(store: str, tmp_path: Path, re
             assert known["edge"]["copy"]["id"] in [one["id"] for one in unseen["found"]]
             assert (await ask("kublai", "squad_ask", {"query": "syntheses"}))["found"] == []
             health = await ask("ogedei", "squad_ask", {"query": "health"})
-            assert [(one["title"], one["details"]["success_rate"]) for one in health["found"]] == [("research", 1.0)]
-            assert (known["pattern"]["id"], known["updated"]["version"] > 1) == (known["updated"]["id"], True)
+            assert [(one["title"], one["details"]["success_rate"]) for one in health["found"]] == [
+                ("research", 1.0)
+            ]
+            assert (known["pattern"]["id"], known["updated"]["version"] > 1) == (
+                known["updated"]["id"],
+                True,
+            )
             assert known["pattern"]["copy"]["id"] == known["updated"]["copy"]["id"]
             trial = known["trial"]["id"]
             for who in ("kublai", "mongke", "jochi"):
                 found = await ask(
-                    who, "memory_query", {"topic": "killed by the kernel on a 512 MB machine", "limit": 50}
+                    who,
+                    "memory_query",
+                    {"topic": "killed by the kernel on a 512 MB machine", "limit": 50},
                 )
                 assert trial not in str(found)
         pool = _relations(served.home)
@@ -61,8 +72,13 @@ async def test_six_clients_play_both_worked_flows(store: str, tmp_path: Path, re
 
 def _relations(home: Path) -> set[str]:
     """Return the types of relations that hold in the pool, read from its journal."""
-    with contextlib.closing(sqlite3.connect(home / "entities" / "flow_pool" / "data" / "memory.db")) as db:
-        return {row[0] for row in db.execute("SELECT DISTINCT type FROM record_relations WHERE ended_at = 0")}
+    with contextlib.closing(
+        sqlite3.connect(home / "entities" / "flow_pool" / "data" / "memory.db")
+    ) as db:
+        return {
+            row[0]
+            for row in db.execute("SELECT DISTINCT type FROM record_relations WHERE ended_at = 0")
+        }
 
 
 def test_the_demo_plays_the_first_flow_offline(tmp_path: Path) -> None:

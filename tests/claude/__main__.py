@@ -36,11 +36,20 @@ _ALLOWED = "--allowedTools=Bash,Agent,mcp__plugin_pps_memory"
 
 def main() -> None:
     """Record what is asked for."""
-    asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    asked = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     asked.add_argument("claude", type=Path, help="the program claude")
     asked.add_argument("--into", type=Path, default=RECORDED, help="where the recordings go")
-    asked.add_argument("--home", type=Path, default=Path("/home/ana"), help="the home folder; made, and removed again")
-    asked.add_argument("--scene", choices=SCENES, action="append", help="only this one; all unless said")
+    asked.add_argument(
+        "--home",
+        type=Path,
+        default=Path("/home/ana"),
+        help="the home folder; made, and removed again",
+    )
+    asked.add_argument(
+        "--scene", choices=SCENES, action="append", help="only this one; all unless said"
+    )
     given = asked.parse_args()
     for scene in given.scene or SCENES:
         if given.home.exists():
@@ -78,7 +87,15 @@ def _play(scene: str, claude: Path, home: Path, notes: Path) -> str:
     held = {"Bake the bread": threading.Event()}
     with talking_model(script(home / "kitchen"), held=held) as model:
         plugin = str(program().parents[1])
-        arguments = ("--settings", str(settings), "--plugin-dir", plugin, "--permission-mode", "acceptEdits", _ALLOWED)
+        arguments = (
+            "--settings",
+            str(settings),
+            "--plugin-dir",
+            plugin,
+            "--permission-mode",
+            "acceptEdits",
+            _ALLOWED,
+        )
         env = {"PPS_HOME": str(home / "pps"), "PPS_EMBEDDER__NAME": "hash", "PPS_SERVER__PORT": "0"}
         client = Claude(claude, home, home / "kitchen", model.url, arguments, env)
         _pps(env, "entity", "create", "kitchen")
@@ -102,10 +119,18 @@ def _settings(notes: Path) -> dict[str, object]:
     hook = [sys.executable, str(Path(__file__).with_name("take.py")), str(notes)]
     return {
         "hooks": {
-            event: [{"hooks": [{"type": "command", "command": shlex.join([*hook, event]), "timeout": 20}]}]
+            event: [
+                {
+                    "hooks": [
+                        {"type": "command", "command": shlex.join([*hook, event]), "timeout": 20}
+                    ]
+                }
+            ]
             for event in EVENTS
         },
-        "pluginConfigs": {"pps@inline": {"options": {"python": sys.executable, "entity": "kitchen"}}},
+        "pluginConfigs": {
+            "pps@inline": {"options": {"python": sys.executable, "entity": "kitchen"}}
+        },
     }
 
 

@@ -87,7 +87,11 @@ class Claude:
     def version(self) -> str:
         """The program's version, such as ``2.1.330``."""
         told = subprocess.run(
-            [self.program, "--version"], env=self.env_of_its_own(), capture_output=True, check=True, timeout=60
+            [self.program, "--version"],
+            env=self.env_of_its_own(),
+            capture_output=True,
+            check=True,
+            timeout=60,
         )
         return told.stdout.decode().split()[0]
 
@@ -111,7 +115,12 @@ class Claude:
         ours, theirs = pty.openpty()
         process = subprocess.Popen(
             self._command(*arguments),
-            env={**self.env_of_its_own(), "TERM": "xterm-256color", "COLUMNS": "120", "LINES": "40"},
+            env={
+                **self.env_of_its_own(),
+                "TERM": "xterm-256color",
+                "COLUMNS": "120",
+                "LINES": "40",
+            },
             cwd=self.project,
             stdin=theirs,
             stdout=theirs,
@@ -132,7 +141,12 @@ class Claude:
 
     def env_of_its_own(self) -> dict[str, str]:
         """The environment that it runs in: nothing of this process's."""
-        kept = {"PATH": str(self._programs), "LANG": "C.UTF-8", "IS_SANDBOX": "1", "HOME": str(self.home)}
+        kept = {
+            "PATH": str(self._programs),
+            "LANG": "C.UTF-8",
+            "IS_SANDBOX": "1",
+            "HOME": str(self.home),
+        }
         model = {"ANTHROPIC_BASE_URL": self.model_url, "ANTHROPIC_API_KEY": _KEY}
         return {**kept, **_QUIET, **model, **self.env}
 
@@ -177,6 +191,8 @@ class Terminal:
         os.close(self._keys)
 
     def _read(self) -> None:
-        with contextlib.suppress(OSError):  # how a terminal without a program on the other side ends
+        with contextlib.suppress(
+            OSError
+        ):  # how a terminal without a program on the other side ends
             while piece := os.read(self._keys, 65_536):
                 self.shown += piece

@@ -61,7 +61,9 @@ class TalkingModel:
         if prompt in self.held:
             self.held[prompt].wait(60)
         steps = self.script.get(prompt, [])
-        content = [dict(block) for block in steps[number]] if number < len(steps) else [says(UNSCRIPTED)]
+        content = (
+            [dict(block) for block in steps[number]] if number < len(steps) else [says(UNSCRIPTED)]
+        )
         with self._lock:
             for block in content:
                 if block["type"] == "tool_use":
@@ -73,7 +75,9 @@ class TalkingModel:
             "role": "assistant",
             "model": body["model"],
             "content": content,
-            "stop_reason": "tool_use" if any(block["type"] == "tool_use" for block in content) else "end_turn",
+            "stop_reason": "tool_use"
+            if any(block["type"] == "tool_use" for block in content)
+            else "end_turn",
             "stop_sequence": None,
             "usage": {"input_tokens": self.tokens.get(prompt, 10), "output_tokens": 20},
         }
@@ -87,7 +91,11 @@ class TalkingModel:
             if message["role"] != "user":
                 continue
             for block in reversed(_blocks(message["content"])):
-                if block.get("type") == "tool_result" and block["tool_use_id"] in self._next and not known:
+                if (
+                    block.get("type") == "tool_result"
+                    and block["tool_use_id"] in self._next
+                    and not known
+                ):
                     return self._next[block["tool_use_id"]]
                 if block.get("type") == "text" and not block["text"].lstrip().startswith(_REMINDER):
                     known = known or self._known(block["text"])
@@ -95,7 +103,9 @@ class TalkingModel:
 
     def _known(self, text: str) -> str:
         return (
-            max(self.script, key=lambda prompt: text.rfind(prompt)) if any(one in text for one in self.script) else ""
+            max(self.script, key=lambda prompt: text.rfind(prompt))
+            if any(one in text for one in self.script)
+            else ""
         )
 
 
@@ -114,7 +124,9 @@ def talking_model(script: Mapping[str, Sequence[Step]], **more: Any) -> Iterator
     httpd = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     httpd.daemon_threads = True
     model.url = f"http://127.0.0.1:{httpd.server_address[1]}"
-    thread = threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, name="talking-model")
+    thread = threading.Thread(
+        target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, name="talking-model"
+    )
     thread.start()
     try:
         yield model

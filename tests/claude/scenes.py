@@ -13,7 +13,9 @@ from tests.claude.model import Step, TalkingModel, says, uses
 RECALL = "mcp__plugin_pps_memory__ambient_recall"
 FULL = 2_000_000
 """Tokens that no window holds: the client compacts by itself."""
-LONG = "\n".join(f"{number}. A cup of flour goes into bowl number {number}." for number in range(1, 61))
+LONG = "\n".join(
+    f"{number}. A cup of flour goes into bowl number {number}." for number in range(1, 61)
+)
 _WAIT_S = 60.0
 _CUSTOM = "Clean the $ARGUMENTS, and say when it is done."
 
@@ -31,7 +33,9 @@ class Stage:
         deadline = time.monotonic() + _WAIT_S
         while self.events().count(event) < times:
             if time.monotonic() > deadline:
-                raise TimeoutError(f"{event} came {self.events().count(event)} times, not {times}: {self.events()}")
+                raise TimeoutError(
+                    f"{event} came {self.events().count(event)} times, not {times}: {self.events()}"
+                )
             time.sleep(0.1)
 
 
@@ -40,9 +44,15 @@ def script(project: Path) -> Mapping[str, Sequence[Step]]:
     notes = str(project / "notes.txt")
     shelf = str(project / "shelf.txt")
     everything: list[Step] = [
-        [says("I look at what is there."), uses("Bash", command="ls -a", description="List the files")],
+        [
+            says("I look at what is there."),
+            uses("Bash", command="ls -a", description="List the files"),
+        ],
         [uses(RECALL, context="the colour of the kitchen")],
-        [says("I write it down."), uses("Write", file_path=notes, content="The kitchen is green.\n")],
+        [
+            says("I write it down."),
+            uses("Write", file_path=notes, content="The kitchen is green.\n"),
+        ],
         [uses("Read", file_path=notes)],
         [uses("Edit", file_path=notes, old_string="green", new_string="blue")],
         [uses("Bash", command="cat nowhere.txt", description="Read a file that is not there")],
@@ -70,14 +80,20 @@ def script(project: Path) -> Mapping[str, Sequence[Step]]:
         "A cup of flour": [[says("That is a lot of flour.")]],
         "Clean the oven": [[says("The oven is clean.")]],
         "Bake the bread": [
-            [says("The oven warms up."), uses("Bash", command="true", description="Wait for the oven")],
+            [
+                says("The oven warms up."),
+                uses("Bash", command="true", description="Wait for the oven"),
+            ],
             [says("The bread is in, with salt.")],
         ],
         "What did we bake?": [[says("Bread.")]],
         "Who are you?": [[says("Your cook.")]],
         "Where were we?": [[says("At the bread.")]],
         "Fill the pantry": [
-            [says("I count the jars."), uses("Bash", command="echo 12 jars", description="Count the jars")],
+            [
+                says("I count the jars."),
+                uses("Bash", command="echo 12 jars", description="Count the jars"),
+            ],
             [says("The pantry is full.")],
         ],
         "Anything else?": [[says("No, all is done.")]],
@@ -139,4 +155,8 @@ def filled(stage: Stage) -> None:
     stage.claude.prints("Anything else?", "--continue")
 
 
-SCENES: Mapping[str, Callable[[Stage], None]] = {"printed": printed, "typed": typed, "filled": filled}
+SCENES: Mapping[str, Callable[[Stage], None]] = {
+    "printed": printed,
+    "typed": typed,
+    "filled": filled,
+}

@@ -12,7 +12,17 @@ from typing import Any
 CUT = "…"
 _OWN = "local-command-stdout|local-command-stderr|local-command-caveat|command-contents|system-reminder|note"
 _TAGS = re.compile(rf"(<({_OWN})>).*?(</\2>)", re.DOTALL)
-_OF_A_LINE = {"type", "subtype", "operation", "parentUuid", "uuid", "timestamp", "sessionId", "isSidechain", "isMeta"}
+_OF_A_LINE = {
+    "type",
+    "subtype",
+    "operation",
+    "parentUuid",
+    "uuid",
+    "timestamp",
+    "sessionId",
+    "isSidechain",
+    "isMeta",
+}
 _OF_ANY_SPEECH = _OF_A_LINE | {
     "agentId",
     "cwd",
@@ -39,7 +49,9 @@ def payload(raw: bytes) -> bytes:
 
 def transcript(text: str) -> str:
     """Return a transcript's lines trimmed; a line without its end stays without."""
-    return "".join(_line(json.loads(line)) for line in text.splitlines(keepends=True) if line.endswith("\n"))
+    return "".join(
+        _line(json.loads(line)) for line in text.splitlines(keepends=True) if line.endswith("\n")
+    )
 
 
 def _line(entry: dict[str, Any]) -> str:
@@ -52,13 +64,19 @@ def _line(entry: dict[str, Any]) -> str:
         entry = {name: value for name, value in entry.items() if name in names}
         if attachment:
             names = _OF_A_QUEUED_PROMPT if attachment["type"] == "queued_command" else {"type"}
-            entry["attachment"] = {name: value for name, value in attachment.items() if name in names}
+            entry["attachment"] = {
+                name: value for name, value in attachment.items() if name in names
+            }
     return json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
 def _message(entry: dict[str, Any]) -> dict[str, Any]:
     message = {name: value for name, value in entry["message"].items() if name in _OF_A_MESSAGE}
-    made_up = bool(entry.get("isMeta") or entry.get("isCompactSummary") or message.get("model") == "<synthetic>")
+    made_up = bool(
+        entry.get("isMeta")
+        or entry.get("isCompactSummary")
+        or message.get("model") == "<synthetic>"
+    )
     content = message["content"]
     if isinstance(content, str):
         return {**message, "content": CUT if made_up else _said(content)}

@@ -31,7 +31,9 @@ async def scene(memory: Memory) -> Memory:
 
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
-def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def either(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
     """A server on each store."""
     where = neo4j_env(request.getfixturevalue("neo4j_server")) if request.param == "neo4j" else {}
     with serving(tmp_path_factory.mktemp("either") / "home", **where) as served:
@@ -40,7 +42,9 @@ def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture
 async def neo4j_pool(neo4j_server: Neo4jServer) -> AsyncIterator[Neo4jPool]:
-    pool = await open_neo4j(neo4j_server.uri, neo4j_server.user, neo4j_server.password, neo4j_server.database)
+    pool = await open_neo4j(
+        neo4j_server.uri, neo4j_server.user, neo4j_server.password, neo4j_server.database
+    )
     yield pool
     await pool.close()
 

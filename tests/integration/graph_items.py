@@ -13,7 +13,9 @@ from pps.graph.graph_store import GraphStore
 
 T0 = datetime(2025, 3, 1, 9, 30, 0, 123456, UTC)
 DAY = timedelta(days=1)
-TEXT = "\x01\x7fZoë 咖啡 ☕️ مرحبا\nnew line\t'quote' \"double\" \\back $group_id {uuid} `tick` 👩‍👩‍👧"
+TEXT = (
+    "\x01\x7fZoë 咖啡 ☕️ مرحبا\nnew line\t'quote' \"double\" \\back $group_id {uuid} `tick` 👩‍👩‍👧"
+)
 
 
 def new_id() -> str:
@@ -24,7 +26,9 @@ def a_node(name: str = "Ana", **fields: object) -> Node:
     return replace(Node(new_id(), name, T0), **fields)  # type: ignore[arg-type]
 
 
-def a_fact(subject: Node | str, other: Node | str, text: str = "Ana knows Ben", **fields: object) -> Fact:
+def a_fact(
+    subject: Node | str, other: Node | str, text: str = "Ana knows Ben", **fields: object
+) -> Fact:
     ends = [end if isinstance(end, str) else end.uuid for end in (subject, other)]
     return replace(Fact(new_id(), ends[0], ends[1], "KNOWS", text, T0), **fields)  # type: ignore[arg-type]
 

@@ -52,7 +52,10 @@ async def write_for_ever(path: Path, group: str, checkpoint_bytes: int) -> None:
     at = datetime.now(UTC)
     while True:
         nodes = [Node(str(uuid.uuid4()), "n" * 200, at) for _ in range(20)]
-        facts = [Fact(str(uuid.uuid4()), nodes[0].uuid, node.uuid, "KNOWS", "f" * 300, at) for node in nodes]
+        facts = [
+            Fact(str(uuid.uuid4()), nodes[0].uuid, node.uuid, "KNOWS", "f" * 300, at)
+            for node in nodes
+        ]
         vectors = {fact.uuid: np.ones(64, dtype=np.float32) for fact in facts}
         await store.save_nodes(nodes, {})
         await store.save_facts(facts, vectors)

@@ -34,7 +34,11 @@ SAID: tuple[tuple[int, str, str, str, tuple[FactDraft, ...], tuple[str, ...]], .
         "s1",
         "Mira",
         "Black coffee, always, while the kitchen is still quiet.",
-        (FactDraft("Mira", "DRINKS", "coffee", "Mira drinks black coffee in the kitchen each morning."),),
+        (
+            FactDraft(
+                "Mira", "DRINKS", "coffee", "Mira drinks black coffee in the kitchen each morning."
+            ),
+        ),
         ("food",),
     ),
     (0, "s1", "Tomas", "I would never get up for that.", (), ()),
@@ -60,7 +64,10 @@ SAID: tuple[tuple[int, str, str, str, tuple[FactDraft, ...], tuple[str, ...]], .
         "s3",
         "Tomas",
         "My bakery opens in Oslo in May.",
-        (FactDraft("Tomas", "OPENS", "bakery", "Tomas opens a bakery in Oslo."), FactDraft("bakery", "IN", "Oslo")),
+        (
+            FactDraft("Tomas", "OPENS", "bakery", "Tomas opens a bakery in Oslo."),
+            FactDraft("bakery", "IN", "Oslo"),
+        ),
         ("work",),
     ),
     (40, "s4", "Mira", "Green tea these days, coffee keeps me awake.", (), ("food",)),
@@ -120,7 +127,9 @@ def ask(memory: Memory, query: str, **request: object) -> Ask:
     return Ask(sources(memory), RecallRequest(query, **request))  # pyright: ignore[reportArgumentType]
 
 
-def engine(memory: Memory, home: Path, tuning: Tuning | None = None, **changed: object) -> RecallEngine:
+def engine(
+    memory: Memory, home: Path, tuning: Tuning | None = None, **changed: object
+) -> RecallEngine:
     """Return an engine on a memory's sources, some of them changed, with the profiles of a data folder."""
     found = sources(memory)
     profiles = Profiles.load(Settings(home=home))

@@ -61,7 +61,13 @@ async def opened(root: Path, group: str) -> Place:
     embedder = Counting()
     journal = await Journal.open(root / "memory.db", group)
     indexes = await EntityIndexes.open(root / "data", group=group, fingerprint=embedder.fingerprint)
-    return Place(root / "anchors", journal, indexes, embedder, Anchors(root / "anchors", indexes, embedder, journal))
+    return Place(
+        root / "anchors",
+        journal,
+        indexes,
+        embedder,
+        Anchors(root / "anchors", indexes, embedder, journal),
+    )
 
 
 async def closed(place: Place) -> None:
@@ -76,9 +82,17 @@ async def place(tmp_path: Path) -> AsyncIterator[Place]:
     await closed(made)
 
 
-async def test_a_saved_anchor_is_a_markdown_file_and_is_found_by_words_and_by_meaning(place: Place) -> None:
-    info = await place.anchors.save("Morning coffee", "Ana grinds the beans at seven.\n", tags=("Kitchen", "#coffee"))
-    assert (info.slug, info.title, info.tags) == ("morning-coffee", "Morning coffee", ("kitchen", "coffee"))
+async def test_a_saved_anchor_is_a_markdown_file_and_is_found_by_words_and_by_meaning(
+    place: Place,
+) -> None:
+    info = await place.anchors.save(
+        "Morning coffee", "Ana grinds the beans at seven.\n", tags=("Kitchen", "#coffee")
+    )
+    assert (info.slug, info.title, info.tags) == (
+        "morning-coffee",
+        "Morning coffee",
+        ("kitchen", "coffee"),
+    )
     text = (place.folder / "morning-coffee.md").read_text()
     assert text == (
         '---\ntitle: "Morning coffee"\ntags: ["kitchen", "coffee"]\n---\n\nAna grinds the beans at seven.\n'
@@ -120,7 +134,9 @@ async def test_a_given_slug_replaces_what_it_holds(place: Place) -> None:
     assert await place.found("orange") == ["drink"]
 
 
-@pytest.mark.parametrize("slug", ["../x", "/etc/passwd", "a/b", ".hidden", "A", "", "a" * 81, "a.md", "x\n"])
+@pytest.mark.parametrize(
+    "slug", ["../x", "/etc/passwd", "a/b", ".hidden", "A", "", "a" * 81, "a.md", "x\n"]
+)
 async def test_a_path_is_never_a_slug(place: Place, slug: str) -> None:
     for call in (
         place.anchors.save("t", "x", slug=slug),
@@ -133,15 +149,20 @@ async def test_a_path_is_never_a_slug(place: Place, slug: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("title", "text"), [("", "x"), ("   ", "x"), ("t" * 201, "x"), ("t", ""), ("t", " \n"), ("t", "x" * 1_000_001)]
+    ("title", "text"),
+    [("", "x"), ("   ", "x"), ("t" * 201, "x"), ("t", ""), ("t", " \n"), ("t", "x" * 1_000_001)],
 )
-async def test_bounds_are_checked_before_anything_is_written(place: Place, title: str, text: str) -> None:
+async def test_bounds_are_checked_before_anything_is_written(
+    place: Place, title: str, text: str
+) -> None:
     with pytest.raises(InvalidRequest):
         await place.anchors.save(title, text)
     assert not place.folder.exists()
 
 
-async def test_an_edit_that_saw_another_text_is_refused_and_keeps_what_only_the_file_says(place: Place) -> None:
+async def test_an_edit_that_saw_another_text_is_refused_and_keeps_what_only_the_file_says(
+    place: Place,
+) -> None:
     await place.anchors.save("Bread", "Rye.", slug="bread")
     path = place.folder / "bread.md"
     path.write_text(path.read_text().replace("---\n\n", "mood: calm\n---\n\n"))
@@ -163,7 +184,11 @@ async def test_a_deleted_anchor_is_gone_from_disk_and_indexes(place: Place) -> N
     assert place.names() == []
     assert await place.found("lapsang") == []
     assert await place.near("lapsang pot") == []
-    left = [path for path in place.folder.parent.rglob("*") if path.is_file() and b"xylophone" in path.read_bytes()]
+    left = [
+        path
+        for path in place.folder.parent.rglob("*")
+        if path.is_file() and b"xylophone" in path.read_bytes()
+    ]
     assert left == []
     with pytest.raises(NotFound):
         await place.anchors.delete("tea")
@@ -252,7 +277,9 @@ async def test_what_is_no_anchor_is_reported_and_left_alone(place: Place, tmp_pa
     assert [info.slug for info in await place.anchors.list()] == ["tea"]
 
 
-async def test_a_link_is_neither_read_nor_deleted_nor_written_through(place: Place, tmp_path: Path) -> None:
+async def test_a_link_is_neither_read_nor_deleted_nor_written_through(
+    place: Place, tmp_path: Path
+) -> None:
     secret = tmp_path / "secret.md"
     secret.write_text("The passphrase is heliotrope.")
     await place.anchors.save("Tea", "Green.")
@@ -267,7 +294,9 @@ async def test_a_link_is_neither_read_nor_deleted_nor_written_through(place: Pla
     assert await text_of(place, "link") == "Mine."
 
 
-async def test_a_title_never_takes_the_place_of_something_that_is_no_anchor(place: Place, tmp_path: Path) -> None:
+async def test_a_title_never_takes_the_place_of_something_that_is_no_anchor(
+    place: Place, tmp_path: Path
+) -> None:
     place.folder.mkdir()
     (place.folder / "link.md").symlink_to(tmp_path / "absent")
     assert (await place.anchors.save("Link", "x")).slug == "link-2"
@@ -299,7 +328,9 @@ async def test_passages_are_those_of_the_vectors(place: Place) -> None:
     assert len(passages) > 2
     assert [passage.part for passage in passages] == list(range(len(passages)))
     assert {passage.title for passage in passages} == {"Boats"}
-    hits = await place.indexes.vector_search("anchors", place.embedder.embed_query(f"Boats\n{passages[2].text}"), 1)
+    hits = await place.indexes.vector_search(
+        "anchors", place.embedder.embed_query(f"Boats\n{passages[2].text}"), 1
+    )
     assert (hits[0].owner, hits[0].part) == ("boats", 2)
 
 
@@ -320,7 +351,9 @@ async def test_a_folder_is_imported_with_the_folders_below_it(place: Place, tmp_
     (notes / "kitchen").mkdir(parents=True)
     (notes / ".git").mkdir()
     (notes / ".git" / "x.md").write_text("no")
-    (notes / "My Tea.md").write_text("---\ntitle: Tea\ntags: [drink]\ndate: 2026-01-31\n---\n\nLapsang.\n")
+    (notes / "My Tea.md").write_text(
+        "---\ntitle: Tea\ntags: [drink]\ndate: 2026-01-31\n---\n\nLapsang.\n"
+    )
     (notes / "kitchen" / "咖啡.md").write_text("# Coffee\n\nBeans.")
     (notes / "kitchen" / "My Tea.MD").write_text("Another one.")
     (notes / "empty.md").write_text("\n")
@@ -338,7 +371,9 @@ async def test_a_folder_is_imported_with_the_folders_below_it(place: Place, tmp_
     assert await place.found("lapsang") == ["my-tea"]
 
 
-async def test_an_import_again_updates_what_it_brought_and_nothing_else(place: Place, tmp_path: Path) -> None:
+async def test_an_import_again_updates_what_it_brought_and_nothing_else(
+    place: Place, tmp_path: Path
+) -> None:
     notes = tmp_path / "notes"
     notes.mkdir()
     (notes / "tea.md").write_text("Green.")

@@ -28,7 +28,9 @@ async def found(app: App, name: str, query: str) -> list[str]:
         return [hit.text for hit in (await memory.recall(query))["episodes"]]
 
 
-async def test_an_index_that_cannot_be_opened_says_what_to_do_and_reindex_does_it(tmp_path: Path) -> None:
+async def test_an_index_that_cannot_be_opened_says_what_to_do_and_reindex_does_it(
+    tmp_path: Path,
+) -> None:
     settings = Settings(home=tmp_path, embedder=EmbedderSettings(name="hash"))
     async with App.open(settings) as app:
         await remembered(app, "ana", "Tea is in the blue tin.")
@@ -43,9 +45,13 @@ async def test_an_index_that_cannot_be_opened_says_what_to_do_and_reindex_does_i
 
 
 async def test_another_model_is_refused_until_everything_is_embedded_anew(tmp_path: Path) -> None:
-    async with App.open(Settings(home=tmp_path, embedder=EmbedderSettings(name="hash", dimension=64))) as app:
+    async with App.open(
+        Settings(home=tmp_path, embedder=EmbedderSettings(name="hash", dimension=64))
+    ) as app:
         await remembered(app, "ana", "Tea is in the blue tin.")
-    async with App.open(Settings(home=tmp_path, embedder=EmbedderSettings(name="hash", dimension=128))) as app:
+    async with App.open(
+        Settings(home=tmp_path, embedder=EmbedderSettings(name="hash", dimension=128))
+    ) as app:
         with pytest.raises(ConfigError, match="pps reembed ana"):
             await found(app, "ana", "tea")
         await app.reembed("ana")
@@ -62,7 +68,9 @@ async def test_an_entity_goes_on_with_the_model_of_its_vectors_and_a_new_one_beg
 ) -> None:
     async with App.open(Settings(home=tmp_path, embedder=EmbedderSettings(name="minilm"))) as app:
         await remembered(app, "ana", "Tea is in the blue tin.")
-    async with App.open(Settings(home=tmp_path, embedder=EmbedderSettings(name="bge-small"))) as app:
+    async with App.open(
+        Settings(home=tmp_path, embedder=EmbedderSettings(name="bge-small"))
+    ) as app:
         await remembered(app, "ben", "Coffee is in the red jar.")
         async with app.memory("ana") as memory:
             await memory.remember("The kettle is broken.")
@@ -70,14 +78,18 @@ async def test_an_entity_goes_on_with_the_model_of_its_vectors_and_a_new_one_beg
             recalled = await memory.recall("Where is the tea kept?")
         assert recalled["episodes"][0].text == "user: Tea is in the blue tin."
         assert recalled["episodes"][0].ranks["dense"] == 1
-        assert (await model_of(app, "ana"), await model_of(app, "ben")) == ("all-MiniLM-L6-v2", "bge-small-en-v1.5")
+        assert (await model_of(app, "ana"), await model_of(app, "ben")) == (
+            "all-MiniLM-L6-v2",
+            "bge-small-en-v1.5",
+        )
         await app.reembed("ana")
         assert await model_of(app, "ana") == "bge-small-en-v1.5"
     gone = replace(BGE_SMALL, weights=replace(BGE_SMALL.weights, package="no_such_package"))
     monkeypatch.setattr("pps.models.bert.BGE_SMALL", gone)
     async with App.open(Settings(home=tmp_path, embedder=EmbedderSettings(name="minilm"))) as app:
         with pytest.raises(
-            ConfigError, match=r"vectors are of bge-small-en-v1.5.*pip install .*or run `pps reembed ana`"
+            ConfigError,
+            match=r"vectors are of bge-small-en-v1.5.*pip install .*or run `pps reembed ana`",
         ):
             await found(app, "ana", "tea")
 
@@ -104,7 +116,9 @@ async def test_a_second_process_is_told_who_holds_the_files(tmp_path: Path) -> N
                 await found(second, "ana", "tea")
 
 
-async def test_what_a_closed_entity_still_had_to_do_is_done_at_the_next_start(tmp_path: Path) -> None:
+async def test_what_a_closed_entity_still_had_to_do_is_done_at_the_next_start(
+    tmp_path: Path,
+) -> None:
     settings = Settings(home=tmp_path, embedder=EmbedderSettings(name="hash"))
     async with App.open(settings) as app:
         await app.create("ana")
@@ -119,7 +133,11 @@ async def test_what_a_closed_entity_still_had_to_do_is_done_at_the_next_start(tm
 
 
 async def test_more_users_than_places_are_served_and_the_set_shrinks_again(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path, embedder=EmbedderSettings(name="hash"), server=ServerSettings(open_entities=2))
+    settings = Settings(
+        home=tmp_path,
+        embedder=EmbedderSettings(name="hash"),
+        server=ServerSettings(open_entities=2),
+    )
     async with App.open(settings) as app:
         names = [f"e{number}" for number in range(5)]
         for name in names:
@@ -135,7 +153,9 @@ async def test_more_users_than_places_are_served_and_the_set_shrinks_again(tmp_p
             assert await found(app, name, "who was here") == [f"user: {name} was here."]
 
 
-async def test_a_deleted_entity_is_gone_and_its_name_begins_anew(app: App, settings: Settings) -> None:
+async def test_a_deleted_entity_is_gone_and_its_name_begins_anew(
+    app: App, settings: Settings
+) -> None:
     await remembered(app, "ana", "A secret.")
     await app.delete("ana")
     with pytest.raises(UnknownEntity):

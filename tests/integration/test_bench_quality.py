@@ -66,9 +66,27 @@ def data(tmp_path: Path) -> Path:
                 "category": 4,
                 "gold_episodes": ["e2"],
             },
-            {"qid": "q2", "group_id": "conv_a", "query": "Who is Oscar?", "category": 1, "gold_episodes": ["e3"]},
-            {"qid": "q3", "group_id": "conv_a", "query": "Unanswered?", "category": 5, "gold_episodes": []},
-            {"qid": "q4", "group_id": "conv_b", "query": "When is it closed?", "category": 4, "gold_episodes": ["e4"]},
+            {
+                "qid": "q2",
+                "group_id": "conv_a",
+                "query": "Who is Oscar?",
+                "category": 1,
+                "gold_episodes": ["e3"],
+            },
+            {
+                "qid": "q3",
+                "group_id": "conv_a",
+                "query": "Unanswered?",
+                "category": 5,
+                "gold_episodes": [],
+            },
+            {
+                "qid": "q4",
+                "group_id": "conv_b",
+                "query": "When is it closed?",
+                "category": 4,
+                "gold_episodes": ["e4"],
+            },
         ],
     )
     return folder
@@ -79,17 +97,46 @@ def with_facts(folder: Path) -> None:
         folder,
         "nodes",
         [
-            {"uuid": "n1", "group_id": "conv_a", "name": "Melanie", "labels": ["Entity", "Person"], "summary": ""},
-            {"uuid": "n2", "group_id": "conv_a", "name": "lake", "labels": ["Entity", "Thing"], "summary": ""},
+            {
+                "uuid": "n1",
+                "group_id": "conv_a",
+                "name": "Melanie",
+                "labels": ["Entity", "Person"],
+                "summary": "",
+            },
+            {
+                "uuid": "n2",
+                "group_id": "conv_a",
+                "name": "lake",
+                "labels": ["Entity", "Thing"],
+                "summary": "",
+            },
         ],
     )
-    fact = {"group_id": "conv_a", "name": "OBSERVED", "source_node_uuid": "n1", "target_node_uuid": "n2"}
+    fact = {
+        "group_id": "conv_a",
+        "name": "OBSERVED",
+        "source_node_uuid": "n1",
+        "target_node_uuid": "n2",
+    }
     rows(
         folder,
         "edges",
         [
-            {**fact, "uuid": "f1", "fact": "Melanie painted a lake.", "episodes": ["e2"], "valid_at": "2023-05-01"},
-            {**fact, "uuid": "f2", "fact": "Melanie swims.", "episodes": [], "valid_at": "2023-05-01"},
+            {
+                **fact,
+                "uuid": "f1",
+                "fact": "Melanie painted a lake.",
+                "episodes": ["e2"],
+                "valid_at": "2023-05-01",
+            },
+            {
+                **fact,
+                "uuid": "f2",
+                "fact": "Melanie swims.",
+                "episodes": [],
+                "valid_at": "2023-05-01",
+            },
         ],
     )
 
@@ -97,7 +144,9 @@ def with_facts(folder: Path) -> None:
 def bench(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "benchmarks", *arguments]
     env = {**os.environ, "PPS_EMBEDDER__NAME": "hash", "PYTHONPATH": str(SCRIPTS), **environment}
-    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=110, check=False)
+    return subprocess.run(
+        command, capture_output=True, text=True, env=env, timeout=110, check=False
+    )
 
 
 def script_beside_a_stand_in_of_setup(folder: Path) -> Path:
@@ -111,11 +160,16 @@ def script_beside_a_stand_in_of_setup(folder: Path) -> Path:
     return Path(shutil.copy(SCRIPTS / "bench", folder / "scripts"))
 
 
-def test_every_figure_is_printed_by_category_and_by_conversation(data: Path, tmp_path: Path) -> None:
+def test_every_figure_is_printed_by_category_and_by_conversation(
+    data: Path, tmp_path: Path
+) -> None:
     with_facts(data)
     answers, out = tmp_path / "answers.jsonl", tmp_path / "out"
     more = ("--against", "all", "--ablation", "--answers", str(answers), "--out", str(out))
-    script, env = script_beside_a_stand_in_of_setup(tmp_path), {**os.environ, "PPS_EMBEDDER__NAME": "hash"}
+    script, env = (
+        script_beside_a_stand_in_of_setup(tmp_path),
+        {**os.environ, "PPS_EMBEDDER__NAME": "hash"},
+    )
     run = subprocess.run(
         [script, "quality", "--data", str(data), *more],
         capture_output=True,
@@ -136,18 +190,33 @@ def test_every_figure_is_printed_by_category_and_by_conversation(data: Path, tmp
     assert found["all"]["R@10"] == 100.0
     assert [one["facts_in_graph"] for one in report["data"]] == [1, 0]
     assert report["data"][0]["nodes_in_graph"] - report["data"][1]["nodes_in_graph"] == 2
-    assert [one["left_out"] for one in report["data"]] == [{"facts that stand on no turn left out": 1}, {}]
-    assert set(report["against"]) == set(report["ratios"]) == {"graphiti", "bm25", "dense", "four-lists"}
+    assert [one["left_out"] for one in report["data"]] == [
+        {"facts that stand on no turn left out": 1},
+        {},
+    ]
+    assert (
+        set(report["against"])
+        == set(report["ratios"])
+        == {"graphiti", "bm25", "dense", "four-lists"}
+    )
     assert report["against"]["graphiti"]["conversations"]["conv_b"]["returned"] == 0
     for one in (found, *report["against"].values()):
         assert 0 < one["latency_ms"]["p50"] <= one["latency_ms"]["p99"]
     assert {"bm25", "dense"} <= {one["left_out"] for one in report["ablation"]}
     lines = [json.loads(line) for line in answers.read_text().splitlines()]
     assert {(line["profile"], line["question"]) for line in lines} == {
-        (name, question) for name in ("default", *report["against"]) for question in ("q1", "q2", "q4")
+        (name, question)
+        for name in ("default", *report["against"])
+        for question in ("q1", "q2", "q4")
     }
-    assert [line["turns"] for line in lines if (line["profile"], line["question"]) == ("graphiti", "q1")] == [["e2"]]
-    assert sorted(file.name for file in out.iterdir()) == ["quality.json", "quality.md", "quality.png"]
+    assert [
+        line["turns"] for line in lines if (line["profile"], line["question"]) == ("graphiti", "q1")
+    ] == [["e2"]]
+    assert sorted(file.name for file in out.iterdir()) == [
+        "quality.json",
+        "quality.md",
+        "quality.png",
+    ]
     assert json.loads((out / "quality.json").read_text()) == report
     assert str(tmp_path) not in (out / "quality.md").read_text()
 
@@ -168,7 +237,10 @@ async def test_nodes_and_what_mentions_them_are_written_where_there_are_no_edges
     with_facts(data)
     (data / "edges.jsonl").unlink()
     pairs = (("e2", "n1"), ("e2", "n2"), ("e3", "n1"))
-    mentions = [{"group_id": "conv_a", "source_node_uuid": turn, "target_node_uuid": one} for turn, one in pairs]
+    mentions = [
+        {"group_id": "conv_a", "source_node_uuid": turn, "target_node_uuid": one}
+        for turn, one in pairs
+    ]
     rows(data, "mentions", mentions)
     conversation = read(data)[0]
     write_profile(app.settings, "near", {"perspectives": {"bm25": 1.0, "near_center": 1.0}})
@@ -182,14 +254,27 @@ async def test_nodes_and_what_mentions_them_are_written_where_there_are_no_edges
             assert written.nodes - (await other.stats()).nodes == 2
         await memory.documents.export(tmp_path / "out.jsonl")
         center = (await memory.recall("Melanie", profile="nodes"))["nodes"][0]
-        near = (await memory.recall("paint sunrise kitten", profile="near", center=center.id))["episodes"]
+        near = (await memory.recall("paint sunrise kitten", profile="near", center=center.id))[
+            "episodes"
+        ]
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert [[one["name"] for one in line.get("nodes", ())] for line in lines] == [[], ["Melanie", "lake"], []]
-    assert {written.ids[hit.id]: "near_center" in hit.ranks for hit in near} == {"e1": False, "e2": True, "e3": True}
+    assert [[one["name"] for one in line.get("nodes", ())] for line in lines] == [
+        [],
+        ["Melanie", "lake"],
+        [],
+    ]
+    assert {written.ids[hit.id]: "near_center" in hit.ranks for hit in near} == {
+        "e1": False,
+        "e2": True,
+        "e3": True,
+    }
 
 
 def test_a_report_says_whose_each_profile_is(data: Path, tmp_path: Path) -> None:
-    home, asked = tmp_path / "home", ("quality", "--data", str(data), "--profile", "ambient", "--profile", "e1_only")
+    home, asked = (
+        tmp_path / "home",
+        ("quality", "--data", str(data), "--profile", "ambient", "--profile", "e1_only"),
+    )
     (home / "profiles").mkdir(parents=True)
     shutil.copy(Path(str(shipped("config/profiles") / "default.toml")), home / "profiles")
 
@@ -205,7 +290,13 @@ def test_a_report_says_whose_each_profile_is(data: Path, tmp_path: Path) -> None
 
 
 async def test_what_cannot_be_asked_or_written_is_told_and_ends_nothing(data: Path) -> None:
-    asked = {"qid": "q9", "group_id": "conv_a", "query": " ", "category": None, "gold_episodes": ["e1"]}
+    asked = {
+        "qid": "q9",
+        "group_id": "conv_a",
+        "query": " ",
+        "category": None,
+        "gold_episodes": ["e1"],
+    }
     with (data / "queries.jsonl").open("a") as file:
         file.write(json.dumps(asked) + "\n")
     odd = {"uuid": "e9", "group_id": "conv_a", "content": "Hello.", "session": "a\0b"}
@@ -213,14 +304,20 @@ async def test_what_cannot_be_asked_or_written_is_told_and_ends_nothing(data: Pa
         file.write(json.dumps(odd) + "\n")
 
     env = {**os.environ, "PPS_EMBEDDER__NAME": "hash"}
-    report = await quality(Wanted(data=str(data), plan=Plan(against=("bm25",))), env, lambda *_: None)
+    report = await quality(
+        Wanted(data=str(data), plan=Plan(against=("bm25",))), env, lambda *_: None
+    )
 
     found = report["profiles"]["default"]
     assert found["failed"] == 1
     assert report["data"][0]["left_out"] == {"turns that the memory refused": 1}
     assert found["conversations"]["conv_a"]["R@10"] > 0
     assert found["first_error"].startswith("q9: invalid_request: query")
-    assert found["categories"]["none"]["R@10"] == report["against"]["bm25"]["categories"]["none"]["R@10"] == 0
+    assert (
+        found["categories"]["none"]["R@10"]
+        == report["against"]["bm25"]["categories"]["none"]["R@10"]
+        == 0
+    )
 
 
 def test_no_data_is_one_clear_line() -> None:

@@ -16,7 +16,9 @@ from tests.tiny_models import TINY, save_cross_encoder
 pytestmark = pytest.mark.torch
 
 
-def test_both_ways_are_timed_and_the_model_is_in_the_one_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_ways_are_timed_and_the_model_is_in_the_one_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scorer = save_cross_encoder(tmp_path / "scorer")
     monkeypatch.setenv("PPS_EMBEDDER__NAME", "hash")
     monkeypatch.setenv("PPS_RERANKER__DEADLINE_MS", "60000")
@@ -24,7 +26,12 @@ def test_both_ways_are_timed_and_the_model_is_in_the_one_alone(tmp_path: Path, m
     ran = CliRunner().invoke(bench, ["rerank", "--facts", "40", "--calls", "3", "--model", scorer])
     assert ran.exit_code == 0, ran.output
     found = json.loads(ran.stdout)
-    assert (found["facts"], found["candidates"], found["limit_ms"], found["fell_back"]) == (40, 30, 60_000, 0)
+    assert (found["facts"], found["candidates"], found["limit_ms"], found["fell_back"]) == (
+        40,
+        30,
+        60_000,
+        0,
+    )
     assert found["model"] == scorer
     for what in ("by_ranks_ms", "cross_encoder_ms", "of_that_the_cross_encoder_ms"):
         assert found[what]["calls"] == 3
@@ -32,7 +39,9 @@ def test_both_ways_are_timed_and_the_model_is_in_the_one_alone(tmp_path: Path, m
     assert found["of_that_the_cross_encoder_ms"]["p50"] < found["cross_encoder_ms"]["p50"]
 
 
-@pytest.mark.parametrize(("wanted", "field"), [(RerankWanted(facts=3), "facts"), (RerankWanted(calls=1), "calls")])
+@pytest.mark.parametrize(
+    ("wanted", "field"), [(RerankWanted(facts=3), "facts"), (RerankWanted(calls=1), "calls")]
+)
 async def test_too_little_to_measure_is_refused_by_name(wanted: RerankWanted, field: str) -> None:
     with pytest.raises(InvalidRequest, match=field):
         await reranking(wanted, {}, lambda *_: None)
@@ -41,11 +50,17 @@ async def test_too_little_to_measure_is_refused_by_name(wanted: RerankWanted, fi
 async def test_a_model_that_cannot_be_loaded_is_said_at_once(tmp_path: Path) -> None:
     env = {"PPS_HOME": str(tmp_path), "PPS_EMBEDDER__NAME": "hash", "HF_HUB_OFFLINE": "1"}
     with pytest.raises(ModelUnavailable, match="did not come up"):
-        await reranking(RerankWanted(facts=8, calls=2, model=str(tmp_path / "nothing")), env, lambda *_: None)
+        await reranking(
+            RerankWanted(facts=8, calls=2, model=str(tmp_path / "nothing")), env, lambda *_: None
+        )
 
 
 async def test_a_model_is_made_where_none_is_named(tmp_path: Path) -> None:
-    env = {"PPS_HOME": str(tmp_path), "PPS_EMBEDDER__NAME": "hash", "PPS_RERANKER__DEADLINE_MS": "60000"}
+    env = {
+        "PPS_HOME": str(tmp_path),
+        "PPS_EMBEDDER__NAME": "hash",
+        "PPS_RERANKER__DEADLINE_MS": "60000",
+    }
     found = await reranking(RerankWanted(facts=8, calls=2, shape=TINY), env, lambda *_: None)
     assert found["model"] == f"random weights: {TINY}"
     assert found["fell_back"] == 0

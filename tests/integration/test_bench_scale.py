@@ -34,16 +34,23 @@ def test_a_world_is_the_same_each_time_and_does_not_depend_on_its_size() -> None
 def test_the_vectors_of_a_world_lie_in_clusters_and_are_the_same_for_the_same_seed() -> None:
     turns = range(0, 288, 12)  # two of each of twelve sessions
     facts = [fact.text for number in turns for fact in World(7).facts(number)]
-    draw, words = np.random.default_rng(7), sorted({word for fact in facts for word in fact.split()})
+    draw, words = (
+        np.random.default_rng(7),
+        sorted({word for fact in facts for word in fact.split()}),
+    )
     embedder = BertEmbedder()
     vectors = embedder.embed_passages(facts)
-    salad = embedder.embed_passages([" ".join(draw.choice(words, len(fact.split()))) for fact in facts])
+    salad = embedder.embed_passages(
+        [" ".join(draw.choice(words, len(fact.split()))) for fact in facts]
+    )
     noise = draw.standard_normal(vectors.shape)
     noise /= np.linalg.norm(noise, axis=1, keepdims=True)
 
     assert _nearest(vectors) > 3 * _nearest(noise)
     assert _nearest(vectors) > _nearest(salad) + 0.05
-    assert np.allclose(embedder.embed_passages([fact.text for fact in World(7).facts(12)]), vectors[4:8], atol=1e-3)
+    assert np.allclose(
+        embedder.embed_passages([fact.text for fact in World(7).facts(12)]), vectors[4:8], atol=1e-3
+    )
     assert not set(facts) & {fact.text for number in turns for fact in World(8).facts(number)}
 
 
@@ -61,7 +68,9 @@ def test_percentiles_are_times_that_were_measured() -> None:
 
 
 @pytest.mark.parametrize("plan", [Plan(only=("speed",)), Plan(sizes=(10,)), Plan(calls=0)])
-def test_an_option_that_means_nothing_is_refused_before_anything_is_made(plan: Plan, tmp_path: Path) -> None:
+def test_an_option_that_means_nothing_is_refused_before_anything_is_made(
+    plan: Plan, tmp_path: Path
+) -> None:
     with pytest.raises(InvalidRequest):
         asyncio.run(scale(plan, "", {"PPS_HOME": str(tmp_path)}, lambda *_: None))
     assert not any(tmp_path.iterdir())
@@ -75,7 +84,9 @@ async def test_ambient_recall_is_timed_as_hooks_ask_it_within_a_session_for_whic
     async with App.open(load(env=env), embedder=bench_embedder(env)) as app:
         await app.create("ana")
         async with app.memory("ana") as memory:
-            await memory.remember_many([(turn, {"facts": World(3).facts(number)}) for number, turn in TURNS])
+            await memory.remember_many(
+                [(turn, {"facts": World(3).facts(number)}) for number, turn in TURNS]
+            )
             assert await memory.settled(60)
         await app.close_all()
         wanted = Asked("ana", seed=3, turns=len(TURNS), calls=2, parts=("latency",))
@@ -83,10 +94,14 @@ async def test_ambient_recall_is_timed_as_hooks_ask_it_within_a_session_for_whic
         async with app.memory("ana") as memory:
             shown = await memory.parts.journal.shown("live", began)
     assert shown
-    assert [found["ambient_recall_by_clients"][clients]["calls"] for clients in ("1", "4", "8")] == [2, 2, 2]
+    assert [
+        found["ambient_recall_by_clients"][clients]["calls"] for clients in ("1", "4", "8")
+    ] == [2, 2, 2]
 
 
-async def test_recall_filters_and_edges_are_measured_on_one_memory_beside_stock_graphiti(tmp_path: Path) -> None:
+async def test_recall_filters_and_edges_are_measured_on_one_memory_beside_stock_graphiti(
+    tmp_path: Path,
+) -> None:
     plan = Plan(sizes=(100,), middle=100, only=("recall", "filters", "edges", "nearest"), calls=2)
     env = {"PPS_HOME": str(tmp_path / "home"), "PPS_EMBEDDER__NAME": "hash"}
     found = await scale(plan, "embedded", env, lambda *_: None)
@@ -106,7 +121,11 @@ async def test_recall_filters_and_edges_are_measured_on_one_memory_beside_stock_
     assert found["nearest"]["vectors"] == 100
     for kind in ("scan", "graph"):
         assert found["nearest"][kind]["query_ms"] > 0
-        assert [found["nearest"][kind][probe] for probe in ("naming", "vague", "near_a_fact")] == [1.0, 1.0, 1.0]
+        assert [found["nearest"][kind][probe] for probe in ("naming", "vague", "near_a_fact")] == [
+            1.0,
+            1.0,
+            1.0,
+        ]
     page = scale_report.markdown(found, "scale")
     assert found["command"] in page
     assert "times faster" in page

@@ -31,7 +31,9 @@ def server() -> Iterator[ModelServer]:
 
 
 @pytest.fixture(params=["model", "rules"])
-async def both(request: pytest.FixtureRequest, settings: Settings, server: ModelServer) -> AsyncIterator[App]:
+async def both(
+    request: pytest.FixtureRequest, settings: Settings, server: ModelServer
+) -> AsyncIterator[App]:
     """Two entities whose texts are read in either way."""
     mode = request.param
     extractor = reading_by(server.base_url) if mode == "model" else ExtractorSettings(mode="rules")
@@ -61,9 +63,13 @@ async def every_fact(memory: Memory) -> list[Fact]:
 async def current(memory: Memory) -> list[str]:
     """Return what holds by the graph, sorted; what a recall finds must be the same."""
     moment = datetime.now(UTC)
-    known = sorted(fact.text.rstrip(".") for fact in await every_fact(memory) if holds(fact, moment))
+    known = sorted(
+        fact.text.rstrip(".") for fact in await every_fact(memory) if holds(fact, moment)
+    )
     recalled = (await memory.recall("Ana Ben lives knows Lisbon Porto", limit=100))["facts"]
-    assert sorted(hit.item.text.rstrip(".") for hit in recalled if isinstance(hit.item, Fact)) == known
+    assert (
+        sorted(hit.item.text.rstrip(".") for hit in recalled if isinstance(hit.item, Fact)) == known
+    )
     return known
 
 
@@ -71,9 +77,14 @@ async def names(memory: Memory) -> list[str]:
     return sorted(node.name for node in await memory.parts.client.scan_nodes("", 100))
 
 
-async def test_an_updated_text_is_read_again_and_what_only_its_old_words_said_holds_no_more(both: App) -> None:
+async def test_an_updated_text_is_read_again_and_what_only_its_old_words_said_holds_no_more(
+    both: App,
+) -> None:
     async with both.memory("ana") as memory, both.memory("ben") as neighbour:
-        mine, theirs = [await one.remember(f"{_LISBON}. {_BEN}.", occurred_at=_WHEN) for one in (memory, neighbour)]
+        mine, theirs = [
+            await one.remember(f"{_LISBON}. {_BEN}.", occurred_at=_WHEN)
+            for one in (memory, neighbour)
+        ]
         untouched = await every_fact(neighbour)
         for version, (text, expected) in enumerate(
             [
@@ -87,7 +98,11 @@ async def test_an_updated_text_is_read_again_and_what_only_its_old_words_said_ho
             receipt = await memory.records.update(mine.turn_id, content=text)
             assert (receipt.state, receipt.version) == ("done", version)
             assert await current(memory) == expected
-        assert sorted({fact.text.rstrip(".") for fact in await every_fact(memory)}) == [_LISBON, _PORTO, _BEN]
+        assert sorted({fact.text.rstrip(".") for fact in await every_fact(memory)}) == [
+            _LISBON,
+            _PORTO,
+            _BEN,
+        ]
         texts = [entry.version.content for entry in await memory.records.history(mine.turn_id)]
         assert texts[0] == f"{_PORTO}."
         assert texts[-1] == f"{_LISBON}. {_BEN}."
@@ -109,25 +124,35 @@ async def test_an_appended_text_is_read_again_and_what_it_said_goes_on(memory: M
 
 async def test_what_another_text_says_too_stays_and_loses_this_support(memory: Memory) -> None:
     first = await memory.remember(f"{_LISBON}.", occurred_at=_WHEN)
-    second = await memory.remember(f"Good morning!\n{_LISBON}.", occurred_at=_WHEN + timedelta(days=1))
-    assert [set(fact.episodes) for fact in await every_fact(memory)] == [{first.turn_id, second.turn_id}]
+    second = await memory.remember(
+        f"Good morning!\n{_LISBON}.", occurred_at=_WHEN + timedelta(days=1)
+    )
+    assert [set(fact.episodes) for fact in await every_fact(memory)] == [
+        {first.turn_id, second.turn_id}
+    ]
     await memory.records.update(first.turn_id, content="Good evening!")
     assert await current(memory) == [_LISBON]
     assert [fact.episodes for fact in await every_fact(memory)] == [(second.turn_id,)]
     await memory.records.update(second.turn_id, content="Good night!")
     assert await current(memory) == []
-    assert await memory.parts.indexes.text_search("episodes", "Lisbon", 10) == [], "no text is found by it any more"
+    assert await memory.parts.indexes.text_search("episodes", "Lisbon", 10) == [], (
+        "no text is found by it any more"
+    )
 
 
 async def test_what_was_taken_back_holds_again_when_another_text_says_it(memory: Memory) -> None:
     first = await memory.remember(f"{_LISBON}.", occurred_at=_WHEN)
     await memory.records.update(first.turn_id, content="Good evening!")
-    second = await memory.remember(f"Good morning!\n{_LISBON}.", occurred_at=_WHEN + timedelta(days=1))
+    second = await memory.remember(
+        f"Good morning!\n{_LISBON}.", occurred_at=_WHEN + timedelta(days=1)
+    )
     assert await current(memory) == [_LISBON]
     assert [fact.episodes for fact in await every_fact(memory)] == [(second.turn_id,)]
 
 
-async def test_forgetting_a_changed_text_takes_along_what_its_old_words_said(memory: Memory) -> None:
+async def test_forgetting_a_changed_text_takes_along_what_its_old_words_said(
+    memory: Memory,
+) -> None:
     told = await memory.remember(f"{_LISBON}. We met near Zanzibar Quay.", occurred_at=_WHEN)
     assert {*await names(memory)} >= {"Ana", "Lisbon"}
     await memory.records.update(told.turn_id, content=f"{_PORTO}.")
@@ -137,7 +162,9 @@ async def test_forgetting_a_changed_text_takes_along_what_its_old_words_said(mem
     assert await names(memory) == ["Ana"], "the entity's own node stays"
 
 
-async def test_a_text_that_stays_the_same_is_not_read_again(thinking: Memory, server: ModelServer) -> None:
+async def test_a_text_that_stays_the_same_is_not_read_again(
+    thinking: Memory, server: ModelServer
+) -> None:
     told = await thinking.remember(f"{_LISBON}.", occurred_at=_WHEN, nodes=[NodeDraft("Ana")])
     before, asked = await every_fact(thinking), len(server.asked)
     assert (await thinking.records.update(told.turn_id, tags=["home"])).version == 2
@@ -152,7 +179,9 @@ async def test_a_text_that_stays_the_same_is_not_read_again(thinking: Memory, se
 async def test_until_the_model_has_read_new_words_added_ones_keep_the_old_facts_and_others_take_them_back(
     thinking: Memory, server: ModelServer
 ) -> None:
-    added, replaced = [(await thinking.remember(f"{text}.", occurred_at=_WHEN)).turn_id for text in (_BEN, _LISBON)]
+    added, replaced = [
+        (await thinking.remember(f"{text}.", occurred_at=_WHEN)).turn_id for text in (_BEN, _LISBON)
+    ]
     asked, server.mode = len(server.asked), "held"
     await thinking.records.append(added, "Ana knows Zoe.", wait="journal")
     await thinking.records.update(replaced, content=f"{_PORTO}.", wait="journal")

@@ -19,19 +19,36 @@ async def test_what_changed_between_two_moments_is_told_once(app: App) -> None:
     async with app.memory("ana") as memory:
         told = [
             FactDraft("Ana", "LIVES_IN", "Lisbon", text="Ana lives in Lisbon.", valid_at=_AT),
-            FactDraft("Ana", "OWNS", "boat", text="Ana owns a boat.", valid_at=_AT, invalid_at=_AT + 9 * _DAY),
+            FactDraft(
+                "Ana",
+                "OWNS",
+                "boat",
+                text="Ana owns a boat.",
+                valid_at=_AT,
+                invalid_at=_AT + 9 * _DAY,
+            ),
         ]
         await memory.remember("Ana lives in Lisbon and owns a boat.", facts=told, occurred_at=_AT)
-        moved = FactDraft("Ana", "LIVES_IN", "Porto", text="Ana lives in Porto.", invalidates=("Ana LIVES_IN",))
+        moved = FactDraft(
+            "Ana", "LIVES_IN", "Porto", text="Ana lives in Porto.", invalidates=("Ana LIVES_IN",)
+        )
         keeps = FactDraft("Ben", "KEEPS", "bees", text="Ben keeps bees.")
         await memory.remember(
-            "Ana has moved to Porto. Ben keeps bees.", facts=[moved, keeps], occurred_at=_AT + 5 * _DAY
+            "Ana has moved to Porto. Ben keeps bees.",
+            facts=[moved, keeps],
+            occurred_at=_AT + 5 * _DAY,
         )
 
-        async def between(since: datetime, until: datetime, about: str = "") -> tuple[list[str], list[str], list[str]]:
+        async def between(
+            since: datetime, until: datetime, about: str = ""
+        ) -> tuple[list[str], list[str], list[str]]:
             found = await memory.graph.changes(since, until, about=about)
             pairs = [f"{old.text} {new.text}" for old, new in found.replaced]
-            return sorted(one.text for one in found.opened), [one.text for one in found.closed], pairs
+            return (
+                sorted(one.text for one in found.opened),
+                [one.text for one in found.closed],
+                pairs,
+            )
 
         both = ["Ana lives in Lisbon.", "Ana owns a boat."]
         replaced = ["Ana lives in Lisbon. Ana lives in Porto."]

@@ -45,8 +45,17 @@ async def test_what_the_answers_say_is_added_up_by_day_model_and_attempt(
             assert (receipt.state, requests > 0) == ("done", True)
             report = await memory.costs.report()
             (day,) = report.days
-            assert (day.day, day.texts, day.requests, day.unmetered) == (now().date(), 1, requests, 0)
-            assert (day.tokens_in, day.tokens_out, day.cost_usd) == (10 * requests, 5 * requests, None)
+            assert (day.day, day.texts, day.requests, day.unmetered) == (
+                now().date(),
+                1,
+                requests,
+                0,
+            )
+            assert (day.tokens_in, day.tokens_out, day.cost_usd) == (
+                10 * requests,
+                5 * requests,
+                None,
+            )
             assert report.tokens_today == 15 * requests
             job = await memory.jobs.status(receipt.turn_id)
             assert sum(one.tokens_in for one in job.tried) == 10 * requests
@@ -57,7 +66,9 @@ async def test_an_answer_that_cannot_be_used_is_paid_for_all_the_same_and_a_know
 ) -> None:
     prices = settings.home / "prices.toml"
     prices.parent.mkdir(mode=0o700)
-    prices.write_text('["some-model"]\ninput_usd_per_million = 100.0\noutput_usd_per_million = 400.0\n')
+    prices.write_text(
+        '["some-model"]\ninput_usd_per_million = 100.0\noutput_usd_per_million = 400.0\n'
+    )
     server.asked.clear()
     server.first = ["malformed"]
     async with App.open(metered(settings, server)) as app:
@@ -76,7 +87,9 @@ async def test_an_answer_that_cannot_be_used_is_paid_for_all_the_same_and_a_know
             report = await memory.costs.report()
             assert learned.basis.startswith("the 5 texts")
             assert 0 <= learned.tokens_in - 100 * report.days[0].tokens_in / 5 < 100
-            assert learned.cost_usd == pytest.approx(learned.tokens_in * 1e-4 + learned.tokens_out * 4e-4)
+            assert learned.cost_usd == pytest.approx(
+                learned.tokens_in * 1e-4 + learned.tokens_out * 4e-4
+            )
             with pytest.raises(InvalidRequest, match="days"):
                 await memory.costs.report(0)
     prices.write_text('["some-model"]\ninput_usd_per_million = -1\noutput_usd_per_million = 1\n')
@@ -97,7 +110,9 @@ async def test_a_spent_budget_pauses_reading_until_the_next_day_and_nothing_else
             second = await memory.remember("Ben knows Ana.", timeout_s=1.0)
             given = await memory.remember("Tea at nine.", extraction="given")
             assert (second.state, given.state, server.asked) == ("accepted", "done", [])
-            assert second.turn_id in {hit.id for hit in (await memory.recall("Ben knows"))["episodes"]}
+            assert second.turn_id in {
+                hit.id for hit in (await memory.recall("Ben knows"))["episodes"]
+            }
             health = await memory.health()
             assert (health.ok, len(health.notes)) == (True, 1)
             assert "budget of 20 tokens is spent" in health.notes[0]
@@ -109,7 +124,10 @@ async def test_a_spent_budget_pauses_reading_until_the_next_day_and_nothing_else
             assert (await memory.costs.estimate(1, 0)).days is not None
     card = settings.home / "entities" / "ana" / "entity.toml"
     card.write_text(card.read_text().replace("# tokens_per_day = 200000", "tokens_per_day = 0"))
-    async with App.open(metered(settings, server, tokens_per_day=20)) as app, app.memory("ana") as memory:
+    async with (
+        App.open(metered(settings, server, tokens_per_day=20)) as app,
+        app.memory("ana") as memory,
+    ):
         assert await memory.settled(20.0), "an entity's own bound comes first; a start looks again"
         assert (await memory.jobs.status(second.turn_id)).state == "done"
 
@@ -136,13 +154,22 @@ async def test_reading_that_paused_goes_on_by_itself_when_the_next_day_begins(
             paused = await memory.remember("Ben knows Ana.", timeout_s=0.5)
             assert moved() < midnight, "too busy a machine: the day went by before the pause"
             job = await memory.jobs.status(paused.turn_id)
-            assert (paused.state, job.state, job.next_at, server.asked) == ("accepted", "queued", midnight, [])
+            assert (paused.state, job.state, job.next_at, server.asked) == (
+                "accepted",
+                "queued",
+                midnight,
+                [],
+            )
             assert (await memory.health()).ok
 
             assert await memory.settled(30.0)
             assert moved() >= midnight
             job = await memory.jobs.status(paused.turn_id)
-            assert (job.state, job.failures, [one.outcome for one in job.tried]) == ("done", 0, ["done", "done"])
+            assert (job.state, job.failures, [one.outcome for one in job.tried]) == (
+                "done",
+                0,
+                ["done", "done"],
+            )
             report = await memory.costs.report()
             assert [(one.day, one.texts) for one in report.days] == [
                 (midnight.date(), 1),
@@ -150,7 +177,9 @@ async def test_reading_that_paused_goes_on_by_itself_when_the_next_day_begins(
             ]
             health = await memory.health()
             assert (health.ok, report.paused_until) == (True, midnight + timedelta(days=1))
-            assert "budget of 20 tokens is spent" in health.notes[0], "today's is spent again, by that one text"
+            assert "budget of 20 tokens is spent" in health.notes[0], (
+                "today's is spent again, by that one text"
+            )
 
 
 @pytest.mark.parametrize(
@@ -166,5 +195,7 @@ async def test_reading_that_paused_goes_on_by_itself_when_the_next_day_begins(
         ({}, "", TokensUsed(1, 1, 0, 0)),
     ],
 )  # fmt: skip
-def test_usage_is_read_in_each_providers_words(answer: dict[str, object], model: str, used: TokensUsed) -> None:
+def test_usage_is_read_in_each_providers_words(
+    answer: dict[str, object], model: str, used: TokensUsed
+) -> None:
     assert read_usage(answer) == (model, used)

@@ -30,14 +30,20 @@ async def found(memory: Memory, query: str) -> list[Turn]:
     """Return the turns that a recall finds, once everything is taken in."""
     assert await memory.settled(60)
     hits = (await memory.recall(query, channels=("episodes",), limit=50))["episodes"]
-    return [one for one in await memory.get([hit.id for hit in hits]) if isinstance(one, Turn)] if hits else []
+    return (
+        [one for one in await memory.get([hit.id for hit in hits]) if isinstance(one, Turn)]
+        if hits
+        else []
+    )
 
 
 async def turns(memory: Memory) -> int:
     return (await memory.stats()).turns
 
 
-async def test_every_format_is_imported_once_and_a_dry_run_stores_nothing(memory: Memory, tmp_path: Path) -> None:
+async def test_every_format_is_imported_once_and_a_dry_run_stores_nothing(
+    memory: Memory, tmp_path: Path
+) -> None:
     folder = tmp_path / "all"
     for name, make in made.MAKE.items():
         make(folder / name)
@@ -68,7 +74,9 @@ async def test_every_format_is_imported_once_and_a_dry_run_stores_nothing(memory
     assert "Ana lives in Lisbon." in [hit.text for hit in facts]
 
 
-async def test_a_message_that_is_refused_is_named_and_its_neighbours_are_stored(memory: Memory, tmp_path: Path) -> None:
+async def test_a_message_that_is_refused_is_named_and_its_neighbours_are_stored(
+    memory: Memory, tmp_path: Path
+) -> None:
     values = [
         {"content": "first"},
         {"content": "x", "tags": ["two words"]},
@@ -87,15 +95,23 @@ async def test_lines_of_two_files_of_one_name_and_a_line_written_anew_are_all_st
 ) -> None:
     folder = tmp_path / "chats"
     for year in ("2025", "2026"):
-        made.lines(folder / year / "talk.jsonl", [{"content": f"First of {year}."}, {"content": f"Last of {year}."}])
+        made.lines(
+            folder / year / "talk.jsonl",
+            [{"content": f"First of {year}."}, {"content": f"Last of {year}."}],
+        )
     done = await memory.documents.import_files(Wanted((folder / "2025", folder / "2026")))
     assert (done.stored, done.duplicates) == (4, 0)
-    made.lines(folder / "2026" / "talk.jsonl", [{"content": "First, put right."}, {"content": "Last of 2026."}])
+    made.lines(
+        folder / "2026" / "talk.jsonl",
+        [{"content": "First, put right."}, {"content": "Last of 2026."}],
+    )
     again = await memory.documents.import_files(Wanted((folder,)))
     assert (again.stored, again.duplicates) == (1, 3)
 
 
-async def test_what_cannot_be_imported_is_said_before_anything_is_stored(memory: Memory, tmp_path: Path) -> None:
+async def test_what_cannot_be_imported_is_said_before_anything_is_stored(
+    memory: Memory, tmp_path: Path
+) -> None:
     (tmp_path / "photo.png").write_bytes(b"\x89PNG")
     (tmp_path / "empty").mkdir()
     with pytest.raises(InvalidRequest, match="holds nothing that can be imported"):
@@ -122,12 +138,16 @@ async def test_an_import_waits_politely_while_too_much_is_in_work(tmp_path: Path
         return len(given)
 
     path = made.lines(tmp_path / "talk.jsonl", [{"content": "one"}, {"content": "two"}])
-    done = await import_files(Wanted((path,)), Into(keep, known), lambda what, *_: told.append(what))
+    done = await import_files(
+        Wanted((path,)), Into(keep, known), lambda what, *_: told.append(what)
+    )
     assert done.stored == 2
     assert sum("waiting" in one for one in told) == 2
 
 
-async def test_the_passages_of_a_folder_are_what_its_files_say(memory: Memory, tmp_path: Path) -> None:
+async def test_the_passages_of_a_folder_are_what_its_files_say(
+    memory: Memory, tmp_path: Path
+) -> None:
     folder = tmp_path / "notes"
     tea = made.note(folder / "deep" / "tea.md", f"# Tea\n\n{TEA}\n\nRosebud is kept in the shed.")
     made.note(folder / "bread.md", "# Bread\n\nFlour and water.")
@@ -151,7 +171,11 @@ async def test_the_passages_of_a_folder_are_what_its_files_say(memory: Memory, t
     grown = await memory.documents.follow(folder)
     assert grown.stored > 1
     told = await found(memory, "Sentence 1 tells of tea")
-    (early,) = [one.chunk for one in told if one.chunk and one.chunk == Chunk("deep/tea.md", 0, one.chunk.parts)]
+    (early,) = [
+        one.chunk
+        for one in told
+        if one.chunk and one.chunk == Chunk("deep/tea.md", 0, one.chunk.parts)
+    ]
     assert early.parts == first.stored - 1 + grown.stored - grown.forgotten
 
     tea.rename(folder / "green.md")
@@ -164,23 +188,35 @@ async def test_the_passages_of_a_folder_are_what_its_files_say(memory: Memory, t
     assert await turns(memory) == 0
 
 
-async def test_what_only_a_deleted_note_supported_goes_with_it(memory: Memory, tmp_path: Path) -> None:
+async def test_what_only_a_deleted_note_supported_goes_with_it(
+    memory: Memory, tmp_path: Path
+) -> None:
     made.note(tmp_path / "notes" / "green-tea.md", made.NOTE)
     made.note(tmp_path / "notes" / "other.md", "# Other\n\nNothing.")
     await memory.documents.follow(tmp_path / "notes")
     await memory.settled(60)
-    assert [hit.text.split(":")[0] for hit in (await memory.recall("Black Tea"))["nodes"]][:1] == ["Black Tea"]
+    assert [hit.text.split(":")[0] for hit in (await memory.recall("Black Tea"))["nodes"]][:1] == [
+        "Black Tea"
+    ]
     (tmp_path / "notes" / "green-tea.md").unlink()
     await memory.documents.follow(tmp_path / "notes")
     assert "Black Tea" not in [hit.text for hit in (await memory.recall("Black Tea"))["nodes"]]
 
 
-async def test_a_link_by_permalink_names_the_note_that_has_it(memory: Memory, tmp_path: Path) -> None:
+async def test_a_link_by_permalink_names_the_note_that_has_it(
+    memory: Memory, tmp_path: Path
+) -> None:
     folder = tmp_path / "notes"
     made.note(folder / "a.md", made.NOTE)
-    made.note(folder / "b.md", "---\ntitle: Cup\npermalink: cup\n---\n# Cup\n\n- holds [[kitchen/green-tea]]\n")
+    made.note(
+        folder / "b.md",
+        "---\ntitle: Cup\npermalink: cup\n---\n# Cup\n\n- holds [[kitchen/green-tea]]\n",
+    )
     await memory.documents.import_files(Wanted((folder,)))
-    nodes = {hit.text.split(":")[0]: hit.id for hit in (await memory.recall("green tea cup", limit=50))["nodes"]}
+    nodes = {
+        hit.text.split(":")[0]: hit.id
+        for hit in (await memory.recall("green tea cup", limit=50))["nodes"]
+    }
     assert "kitchen/green-tea" not in nodes
     (held,) = [fact for fact in (await memory.timeline()).facts if fact.relation == "HOLDS"]
     assert (held.subject, held.object) == (nodes["Cup"], nodes["Green Tea"])
@@ -197,7 +233,9 @@ async def test_a_folder_that_is_away_changes_nothing(memory: Memory, tmp_path: P
     assert (await memory.documents.follow(tmp_path / "notes")).unchanged == 1
 
 
-async def test_notes_that_cannot_be_looked_at_now_are_not_forgotten(memory: Memory, tmp_path: Path) -> None:
+async def test_notes_that_cannot_be_looked_at_now_are_not_forgotten(
+    memory: Memory, tmp_path: Path
+) -> None:
     folder = tmp_path / "notes"
     for name in ("a", "b", "closed/c", "closed/deep/d", "gone/e"):
         made.note(folder / f"{name}.md", f"# {name}\n\nHere.")
@@ -206,7 +244,9 @@ async def test_notes_that_cannot_be_looked_at_now_are_not_forgotten(memory: Memo
     (folder / "b.md").write_text("# b\n\nWritten anew.")
     (folder / "b.md").chmod(0)
     (folder / "closed").chmod(0)
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1, initializer=made.without_rights))
+    asyncio.get_running_loop().set_default_executor(
+        ThreadPoolExecutor(1, initializer=made.without_rights)
+    )
     done = await memory.documents.follow(folder)
     assert (done.away, done.removed, done.forgotten, done.unchanged) == (2, 1, 1, 1)
     assert {one.what: one.why for one in done.skipped} == {
@@ -217,7 +257,13 @@ async def test_notes_that_cannot_be_looked_at_now_are_not_forgotten(memory: Memo
     (folder / "b.md").chmod(0o600)
     (folder / "closed").chmod(0o700)
     again = await memory.documents.follow(folder)
-    assert (again.away, again.changed, again.unchanged, again.added, again.removed) == (0, 1, 3, 0, 0)
+    assert (again.away, again.changed, again.unchanged, again.added, again.removed) == (
+        0,
+        1,
+        3,
+        0,
+        0,
+    )
 
 
 async def test_notes_beyond_the_most_that_are_looked_at_are_not_forgotten(
@@ -237,7 +283,9 @@ async def test_notes_beyond_the_most_that_are_looked_at_are_not_forgotten(
     assert (again.unchanged, again.removed, await turns(memory)) == (2, 1, 2)
 
 
-async def test_what_changed_while_nobody_looked_is_seen_after_a_restart(app: App, tmp_path: Path) -> None:
+async def test_what_changed_while_nobody_looked_is_seen_after_a_restart(
+    app: App, tmp_path: Path
+) -> None:
     await app.create("ana")
     path = made.note(tmp_path / "notes" / "a.md", "# A\n\nBefore.")
     async with app.memory("ana") as memory:
@@ -265,17 +313,33 @@ async def test_a_secret_in_a_file_is_taken_out_and_counted(memory: Memory, tmp_p
     assert token not in turn.content
 
 
-async def test_an_export_read_by_another_entity_is_the_same_memory(app: App, tmp_path: Path) -> None:
+async def test_an_export_read_by_another_entity_is_the_same_memory(
+    app: App, tmp_path: Path
+) -> None:
     await app.create("ana")
     await app.create("bea")
     since, until = datetime(2025, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC)
     async with app.memory("ana") as ana, app.memory("bea") as bea:
-        mira = NodeDraft("Mira", "Person", "A friend 角.", ("M.",), ("friend",), {"age": 41, "likes": ["tea", None]})
+        mira = NodeDraft(
+            "Mira",
+            "Person",
+            "A friend 角.",
+            ("M.",),
+            ("friend",),
+            {"age": 41, "likes": ["tea", None]},
+        )
         lived = FactDraft("Mira", "LIVES_IN", "Tarn", "Mira lives in Tarn.", since, until)
         knows = FactDraft("Mira", "child_of", "Ona", kind="relation")
-        await ana.remember("Mira lives in Tarn.", session="s", actor="Ona", nodes=[mira], facts=[lived, knows])
         await ana.remember(
-            "Yes, in Tarn.", session="s", role="assistant", facts=[lived], tags=["places"], source_ref="r2"
+            "Mira lives in Tarn.", session="s", actor="Ona", nodes=[mira], facts=[lived, knows]
+        )
+        await ana.remember(
+            "Yes, in Tarn.",
+            session="s",
+            role="assistant",
+            facts=[lived],
+            tags=["places"],
+            source_ref="r2",
         )
         made.note(tmp_path / "notes" / "a.md", f"# A\n\n{TEA}")
         await ana.documents.follow(tmp_path / "notes")
@@ -283,7 +347,9 @@ async def test_an_export_read_by_another_entity_is_the_same_memory(app: App, tmp
         done = await bea.documents.import_files(Wanted((tmp_path / "ana.jsonl",)))
         assert (done.turns, done.stored, done.unreadable_count) == (count, count, 0)
         await bea.documents.export(tmp_path / "bea.jsonl")
-        one, other = ((tmp_path / f"{name}.jsonl").read_text().splitlines() for name in ("ana", "bea"))
+        one, other = (
+            (tmp_path / f"{name}.jsonl").read_text().splitlines() for name in ("ana", "bea")
+        )
         assert [json.loads(line) for line in one] == [json.loads(line) for line in other]
         assert (tmp_path / "ana.jsonl").stat().st_mode & 0o077 == 0
         facts = {fact.text: fact for fact in (await bea.timeline()).facts}

@@ -40,7 +40,12 @@ async def test_no_text_of_a_backlog_is_embedded_twice(tmp_path: Path) -> None:
                             "source_ref": str(number),
                             "extraction": "given",
                             "facts": [
-                                FactDraft(f"Person {number % 97}", "KEEPS", f"Thing {number}", text=f"{number}: {part}")
+                                FactDraft(
+                                    f"Person {number % 97}",
+                                    "KEEPS",
+                                    f"Thing {number}",
+                                    text=f"{number}: {part}",
+                                )
                                 for part in ("kept", "seen", "lent")
                             ],
                         },
@@ -54,4 +59,6 @@ async def test_no_text_of_a_backlog_is_embedded_twice(tmp_path: Path) -> None:
     assert (stats.facts, stats.vector_indexed["episodes"]) == (3 * TURNS, TURNS)
     assert "Note 1234 of the year." in found["episodes"][0].text
     assert len(set(model.texts)) >= 4 * TURNS
-    assert len(model.texts) <= 1.01 * len(set(model.texts))  # now and then a name is embedded by two at once
+    assert len(model.texts) <= 1.01 * len(
+        set(model.texts)
+    )  # now and then a name is embedded by two at once

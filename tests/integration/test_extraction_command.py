@@ -36,13 +36,20 @@ class Scripted:
 
     @property
     def asked(self) -> list[str]:
-        return [(self.folder / f"asked-{at}.txt").read_text() for at in range(len(list(self.folder.glob("asked-*"))))]
+        return [
+            (self.folder / f"asked-{at}.txt").read_text()
+            for at in range(len(list(self.folder.glob("asked-*"))))
+        ]
 
     def settings(self, home: Path, **more: Any) -> Settings:
         words = (sys.executable, str(Path(stand_in.__file__)), str(self.folder))
-        extractor = ExtractorSettings(**{"mode": "command", "command": words, "idle_s": 200, **more})
+        extractor = ExtractorSettings(
+            **{"mode": "command", "command": words, "idle_s": 200, **more}
+        )
         jobs = JobsSettings(first_wait_s=0.01, attempts=2)
-        return Settings(home=home, embedder=EmbedderSettings(name="hash"), extractor=extractor, jobs=jobs)
+        return Settings(
+            home=home, embedder=EmbedderSettings(name="hash"), extractor=extractor, jobs=jobs
+        )
 
 
 Opened = Callable[..., AbstractAsyncContextManager[Memory]]
@@ -73,8 +80,20 @@ async def opened(app: App) -> AsyncIterator[Memory]:
         yield memory
 
 
-LIVES = {"subject": "User", "relation": "lives in", "object": "Oslo", "text": "User lives in Oslo.", "said": "in Oslo"}
-MOVED = {"subject": "User", "relation": "LIVES_IN", "object": "Rome", "text": "User lives in Rome.", "said": "to Rome"}
+LIVES = {
+    "subject": "User",
+    "relation": "lives in",
+    "object": "Oslo",
+    "text": "User lives in Oslo.",
+    "said": "in Oslo",
+}
+MOVED = {
+    "subject": "User",
+    "relation": "LIVES_IN",
+    "object": "Rome",
+    "text": "User lives in Rome.",
+    "said": "to Rome",
+}
 
 
 async def facts(memory: Memory) -> dict[str, bool]:
@@ -87,7 +106,10 @@ async def test_turns_are_read_together_and_a_later_group_ends_what_an_earlier_on
 ) -> None:
     command.says([LIVES, {**MOVED, "invalidates": ["F1"]}])
     extractor = command.settings(settings.home).extractor
-    async with App.open(settings.model_copy(update={"extractor": extractor})) as app, opened(app) as memory:
+    async with (
+        App.open(settings.model_copy(update={"extractor": extractor})) as app,
+        opened(app) as memory,
+    ):
         first = await memory.remember("I live in Oslo.", session="one")
         await memory.remember("I keep bees there.", session="one")
         assert (first.state, first.facts, command.asked) == ("done", 0, [])
@@ -104,11 +126,15 @@ async def test_turns_are_read_together_and_a_later_group_ends_what_an_earlier_on
         assert (await memory.ledger()).problems == ()
 
 
-async def test_it_reads_when_the_turns_fill_a_group_or_none_comes_any_more(ana: Opened, command: Scripted) -> None:
+async def test_it_reads_when_the_turns_fill_a_group_or_none_comes_any_more(
+    ana: Opened, command: Scripted
+) -> None:
     command.says([LIVES])
     async with ana(group_tokens=100) as memory:
         for at in range(8):
-            await memory.remember(f"I live in Oslo, and this is the {at}th time that I say so to you.")
+            await memory.remember(
+                f"I live in Oslo, and this is the {at}th time that I say so to you."
+            )
         while not await facts(memory):
             pass
         assert 1 <= len(command.asked) < 8
@@ -119,7 +145,9 @@ async def test_it_reads_when_the_turns_fill_a_group_or_none_comes_any_more(ana: 
             pass
 
 
-async def test_what_the_turns_do_not_say_is_dropped_and_counted(ana: Opened, command: Scripted) -> None:
+async def test_what_the_turns_do_not_say_is_dropped_and_counted(
+    ana: Opened, command: Scripted
+) -> None:
     wrong = [
         {**LIVES, "object": "Paris"},
         {**LIVES, "subject": "She"},
@@ -135,7 +163,9 @@ async def test_what_the_turns_do_not_say_is_dropped_and_counted(ana: Opened, com
         assert await facts(memory) == {"User lives in Oslo.": True}
         job = await memory.jobs.status(receipt.job_id)
         assert (job.nodes, job.facts) == (2, 1)
-        assert "left out 5 facts or nodes that no turn says" in " ".join((await memory.health()).notes)
+        assert "left out 5 facts or nodes that no turn says" in " ".join(
+            (await memory.health()).notes
+        )
 
 
 async def test_a_program_runs_in_an_empty_folder_and_gets_nothing_of_ours_but_the_mark(
@@ -168,7 +198,9 @@ async def test_an_answer_that_is_no_json_is_tried_with_fewer_turns_then_alone_an
         assert [(one.stage, one.code) for one in parked] == [("read", "model_output_invalid")] * 2
         assert "I live in Oslo." in command.asked[0]
         assert "I keep bees." in command.asked[0]
-        assert not any("I live in Oslo." in prompt and "I keep bees." in prompt for prompt in command.asked[1:])
+        assert not any(
+            "I live in Oslo." in prompt and "I keep bees." in prompt for prompt in command.asked[1:]
+        )
         command.says([LIVES])
         await memory.jobs.retry()
         assert await memory.settled()
@@ -212,7 +244,9 @@ async def test_a_defect_in_reading_is_told_by_health_until_it_is_gone(
     async with ana() as memory:
         monkeypatch.setattr(Journal, "named_in", failing)
         await memory.remember("I live in Oslo.")
-        while not any("an unforeseen RuntimeError" in one for one in (await memory.health()).problems):
+        while not any(
+            "an unforeseen RuntimeError" in one for one in (await memory.health()).problems
+        ):
             await memory.settled(0.1)
         monkeypatch.undo()
         assert await memory.settled(60)
@@ -220,7 +254,9 @@ async def test_a_defect_in_reading_is_told_by_health_until_it_is_gone(
         assert list(await facts(memory)) == ["User lives in Oslo."]
 
 
-async def test_a_days_budget_ends_the_reading_until_the_next(ana: Opened, command: Scripted) -> None:
+async def test_a_days_budget_ends_the_reading_until_the_next(
+    ana: Opened, command: Scripted
+) -> None:
     command.says([LIVES])
     async with ana(tokens_per_day=10) as memory:
         await memory.remember("I live in Oslo.")
@@ -234,7 +270,9 @@ async def test_a_days_budget_ends_the_reading_until_the_next(ana: Opened, comman
         assert "budget" in " ".join((await memory.health()).notes)
 
 
-async def test_what_was_there_before_is_read_once_and_what_an_agent_read_is_not(ana: Opened, command: Scripted) -> None:
+async def test_what_was_there_before_is_read_once_and_what_an_agent_read_is_not(
+    ana: Opened, command: Scripted
+) -> None:
     command.says([LIVES])
     async with ana(mode="given") as memory:
         for text in ("I live in Oslo.", "One.", "Two.", "Three."):
@@ -256,14 +294,24 @@ async def test_what_was_there_before_is_read_once_and_what_an_agent_read_is_not(
         assert (done.turns, done.read, done.facts, done.waiting) == (5, 5, 1, 0)
         assert done.tokens > 500
         assert seen
-        assert not any("Ana sails" in prompt or "Not for reading" in prompt for prompt in command.asked)
+        assert not any(
+            "Ana sails" in prompt or "Not for reading" in prompt for prompt in command.asked
+        )
         assert (await memory.jobs.extract()).turns == 0
         assert "User lives in Oslo." in await facts(memory)
         assert (await memory.ledger()).problems == ()
 
 
-async def test_what_rules_found_in_a_turn_stays_when_a_command_reads_it(ana: Opened, command: Scripted) -> None:
-    bees = {"subject": "User", "relation": "KEEPS", "object": "bees", "text": "User keeps bees.", "said": "bees"}
+async def test_what_rules_found_in_a_turn_stays_when_a_command_reads_it(
+    ana: Opened, command: Scripted
+) -> None:
+    bees = {
+        "subject": "User",
+        "relation": "KEEPS",
+        "object": "bees",
+        "text": "User keeps bees.",
+        "said": "bees",
+    }
     command.says([bees])
     async with ana(mode="rules") as memory:
         receipt = await memory.remember("My sister is called Mara. I keep bees.")
@@ -276,7 +324,9 @@ async def test_what_rules_found_in_a_turn_stays_when_a_command_reads_it(ana: Ope
         assert set(found.values()) == {(receipt.turn_id,)}
 
 
-async def test_a_reading_that_is_cut_short_is_done_again_and_nothing_is_doubled(ana: Opened, command: Scripted) -> None:
+async def test_a_reading_that_is_cut_short_is_done_again_and_nothing_is_doubled(
+    ana: Opened, command: Scripted
+) -> None:
     command.says([{"do": "hold"}, LIVES])
     async with ana() as memory:
         await memory.remember("I live in Oslo.")
@@ -302,7 +352,9 @@ async def test_a_text_with_other_words_is_read_again_and_what_the_old_ones_said_
         assert await facts(memory) == {"User lives in Oslo.": False, "User lives in Rome.": True}
 
 
-async def test_a_command_is_set_for_one_entity_and_taken_back(tmp_path: Path, command: Scripted) -> None:
+async def test_a_command_is_set_for_one_entity_and_taken_back(
+    tmp_path: Path, command: Scripted
+) -> None:
     settings = command.settings(tmp_path / "home", mode="given")
     command.says([LIVES])
     words = shlex.join(settings.extractor.command)

@@ -33,7 +33,11 @@ async def told(memory: Memory, *texts: str) -> list[str]:
 
 async def kept(memory: Memory) -> set[tuple[str, str]]:
     """Return item and perspective of every feature."""
-    return set(await memory.parts.journal.select("SELECT item, perspective FROM features WHERE version > 0"))
+    return set(
+        await memory.parts.journal.select(
+            "SELECT item, perspective FROM features WHERE version > 0"
+        )
+    )
 
 
 async def test_each_finds_what_words_miss(memory: Memory) -> None:
@@ -48,8 +52,14 @@ async def test_each_finds_what_words_miss(memory: Memory) -> None:
 
 
 async def test_likeness_is_unknown_where_one_has_no_feature(memory: Memory) -> None:
-    ids = await told(memory, *TEXTS, "The pump broke because of the frost.", "parse_config_file is slow")
-    for name, one, other, neither in (("code", 1, 5, 3), ("cause", 0, 4, 3), ("trigrams", 0, 4, None)):
+    ids = await told(
+        memory, *TEXTS, "The pump broke because of the frost.", "parse_config_file is slow"
+    )
+    for name, one, other, neither in (
+        ("code", 1, 5, 3),
+        ("cause", 0, 4, 3),
+        ("trigrams", 0, 4, None),
+    ):
         alike = PERSPECTIVES[name].alike
         assert alike is not None
         likeness = await alike(sources(memory), ids)
@@ -61,7 +71,9 @@ async def test_likeness_is_unknown_where_one_has_no_feature(memory: Memory) -> N
     assert likeness[0, 0] == pytest.approx(1.0, abs=1e-5)
 
 
-async def test_forgetting_a_turn_takes_its_features_along_and_reindex_makes_the_same(memory: Memory) -> None:
+async def test_forgetting_a_turn_takes_its_features_along_and_reindex_makes_the_same(
+    memory: Memory,
+) -> None:
     ids = await told(memory, *TEXTS)
     before = await kept(memory)
     assert {(ids[0], "cause"), (ids[0], "trigrams"), (ids[1], "code")} <= before

@@ -47,11 +47,19 @@ async def _listen(request: Request) -> Response:
 
 @asynccontextmanager
 async def _served(
-    home: Path, *, auto: bool = False, idle_stop_s: float = 600, busy: Callable[[], Awaitable[bool]] = _quiet
+    home: Path,
+    *,
+    auto: bool = False,
+    idle_stop_s: float = 600,
+    busy: Callable[[], Awaitable[bool]] = _quiet,
 ) -> AsyncIterator[tuple[runfile.RunFile, Activity, asyncio.Task[None]]]:
     activity = Activity()
     app = Starlette(
-        routes=[Route("/", _hello), Route("/slow", _slow, methods=["POST"]), Route("/listen", _listen)],
+        routes=[
+            Route("/", _hello),
+            Route("/slow", _slow, methods=["POST"]),
+            Route("/listen", _listen),
+        ],
         middleware=[Middleware(ActivityMeter, activity=activity)],
     )
     plan = life.Plan(home, runfile.new_secret(), auto, idle_stop_s, busy)
@@ -147,8 +155,13 @@ def test_a_taken_port_gives_way_to_a_free_one_only_where_nobody_chose_it() -> No
 
 
 async def test_a_server_that_cannot_be_found_ends_and_says_why(tmp_path: Path) -> None:
-    plan = life.Plan(tmp_path / "full", runfile.new_secret(), False, 60, _quiet)  # no file can be made there
-    with life.bind("127.0.0.1", 0) as listener, pytest.raises(StoreError, match=r"server\.json: cannot be written"):
+    plan = life.Plan(
+        tmp_path / "full", runfile.new_secret(), False, 60, _quiet
+    )  # no file can be made there
+    with (
+        life.bind("127.0.0.1", 0) as listener,
+        pytest.raises(StoreError, match=r"server\.json: cannot be written"),
+    ):
         await asyncio.wait_for(life.run(Starlette(), listener, Activity(), plan), 20)
 
 

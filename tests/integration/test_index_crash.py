@@ -21,12 +21,22 @@ ROOT = Path(__file__).parents[2]
 
 
 def program(task: str, folder: Path, start: int, in_memory: int) -> list[str]:
-    return [sys.executable, "-m", "tests.index_killed", task, str(folder), str(start), str(in_memory)]
+    return [
+        sys.executable,
+        "-m",
+        "tests.index_killed",
+        task,
+        str(folder),
+        str(start),
+        str(in_memory),
+    ]
 
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("in_memory", [IN_MEMORY, 200])
-def test_what_was_acknowledged_survives_being_killed_at_any_moment(tmp_path: Path, in_memory: int) -> None:
+def test_what_was_acknowledged_survives_being_killed_at_any_moment(
+    tmp_path: Path, in_memory: int
+) -> None:
     acknowledged, chance = 0, random.Random(11)  # noqa: S311 - moments to kill at
     for _ in range(sized(2, 5)):
         writing = program("write", tmp_path, acknowledged, in_memory)
@@ -38,7 +48,9 @@ def test_what_was_acknowledged_survives_being_killed_at_any_moment(tmp_path: Pat
         said = writer.communicate()[0].split()
         acknowledged = int(said[-1]) if said else acknowledged
         checking = program("check", tmp_path, acknowledged, in_memory)
-        checked = subprocess.run(checking, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+        checked = subprocess.run(
+            checking, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120
+        )
         assert checked.returncode == 0, checked.stderr
     assert acknowledged > 0
 
@@ -65,11 +77,15 @@ else:
 
 
 @pytest.mark.parametrize("what", ["put", "delete", "clear"])
-def test_a_kill_between_the_rows_and_chroma_leaves_chroma_no_other_truth(tmp_path: Path, what: str) -> None:
+def test_a_kill_between_the_rows_and_chroma_leaves_chroma_no_other_truth(
+    tmp_path: Path, what: str
+) -> None:
     vectors, (new, *_) = clustered(100, 2)
     closed_with(tmp_path, vectors)
     np.save(tmp_path / "new.npy", new)
-    killed = subprocess.run([sys.executable, "-c", KILLED_AT, str(tmp_path), what], cwd=ROOT, check=False, timeout=120)
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED_AT, str(tmp_path), what], cwd=ROOT, check=False, timeout=120
+    )
     assert killed.returncode == 9
     index = opened(tmp_path, in_memory=0)
     with closing(index):
@@ -82,6 +98,8 @@ def test_a_kill_between_the_rows_and_chroma_leaves_chroma_no_other_truth(tmp_pat
             assert in_chroma(tmp_path) == 0
             index.replace("facts", rows_of(vectors[:80]))
         wait_built(index)
-        owners = [hit.owner for hit in index.query("facts", new if what == "put" else vectors[3], 1)]
+        owners = [
+            hit.owner for hit in index.query("facts", new if what == "put" else vectors[3], 1)
+        ]
         nearest = {"put": ["new"], "clear": ["o3"]}
         assert owners == nearest[what] if what in nearest else "o3" not in owners

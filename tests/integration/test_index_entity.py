@@ -14,14 +14,23 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pps.core.errors import ConfigError, InvalidRequest, IsolationError, StoreConflict, StoreError, StoreUnavailable
+from pps.core.errors import (
+    ConfigError,
+    InvalidRequest,
+    IsolationError,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+)
 from pps.core.footprint import cores
 from pps.index.indexes import EntityIndexes, IndexDoc, index_threads
 from pps.models.protocols import Fingerprint, Matrix
 from tests.index_data import DIMENSION, FINGERPRINT, GROUP, OTHER_GROUP, clustered
 
 
-def doc(owner: str, text: str, vectors: Matrix | None = None, *, collection: str = "episodes") -> IndexDoc:
+def doc(
+    owner: str, text: str, vectors: Matrix | None = None, *, collection: str = "episodes"
+) -> IndexDoc:
     passages = tuple(f"{text} {at}" for at in range(0 if vectors is None else len(vectors)))
     return IndexDoc("episode", owner, collection, text, passages=passages, vectors=vectors)
 
@@ -34,7 +43,9 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 
 @pytest.fixture
 async def indexes(tmp_path: Path, threads: ThreadPoolExecutor) -> AsyncIterator[EntityIndexes]:
-    made = await EntityIndexes.open(tmp_path, group=GROUP, fingerprint=FINGERPRINT, executor=threads)
+    made = await EntityIndexes.open(
+        tmp_path, group=GROUP, fingerprint=FINGERPRINT, executor=threads
+    )
     yield made
     await made.close()
 
@@ -60,7 +71,9 @@ async def test_applying_twice_is_applying_once(indexes: EntityIndexes) -> None:
 
 async def test_what_an_owner_no_longer_has_is_dropped(indexes: EntityIndexes) -> None:
     vectors, _ = clustered(2, 1)
-    await indexes.apply([doc("a", "tea", vectors[:1]), doc("b", "tea", vectors[1:]), doc("c", "tea", vectors)])
+    await indexes.apply(
+        [doc("a", "tea", vectors[:1]), doc("b", "tea", vectors[1:]), doc("c", "tea", vectors)]
+    )
     await indexes.apply([doc("a", "", vectors[:1]), doc("b", "tea")], [("episodes", "c")])
     assert await indexes.owners("episodes") == ({"a"}, {"b"})
 
@@ -68,7 +81,9 @@ async def test_what_an_owner_no_longer_has_is_dropped(indexes: EntityIndexes) ->
 async def test_moving_an_owner_between_collections_leaves_it_in_one(indexes: EntityIndexes) -> None:
     vectors, _ = clustered(1, 1)
     await indexes.apply([doc("f", "lives in Rome", vectors, collection="facts")])
-    await indexes.apply([doc("f", "lives in Rome", vectors, collection="past_facts")], [("facts", "f")])
+    await indexes.apply(
+        [doc("f", "lives in Rome", vectors, collection="past_facts")], [("facts", "f")]
+    )
     assert await indexes.owners("facts") == (set(), set())
     assert await indexes.owners("past_facts") == ({"f"}, {"f"})
 
@@ -88,7 +103,9 @@ async def test_without_a_model_text_is_indexed_and_vectors_find_nothing(tmp_path
 async def test_passages_and_vectors_must_agree(indexes: EntityIndexes) -> None:
     vectors, _ = clustered(2, 1)
     with pytest.raises(InvalidRequest):
-        await indexes.apply([IndexDoc("episode", "a", "episodes", "tea", passages=("one",), vectors=vectors)])
+        await indexes.apply(
+            [IndexDoc("episode", "a", "episodes", "tea", passages=("one",), vectors=vectors)]
+        )
 
 
 async def test_purging_and_clearing(indexes: EntityIndexes) -> None:
@@ -101,14 +118,24 @@ async def test_purging_and_clearing(indexes: EntityIndexes) -> None:
     assert await indexes.owners("episodes") == (set(), set())
 
 
-async def test_two_entities_folders_never_see_each_other(tmp_path: Path, threads: ThreadPoolExecutor) -> None:
+async def test_two_entities_folders_never_see_each_other(
+    tmp_path: Path, threads: ThreadPoolExecutor
+) -> None:
     vectors, _ = clustered(2, 1)
-    ana = await EntityIndexes.open(tmp_path / "ana", group=GROUP, fingerprint=FINGERPRINT, executor=threads)
-    ben = await EntityIndexes.open(tmp_path / "ben", group=OTHER_GROUP, fingerprint=FINGERPRINT, executor=threads)
-    await asyncio.gather(ana.apply([doc("a", "tea", vectors[:1])]), ben.apply([doc("b", "tea", vectors[1:])]))
+    ana = await EntityIndexes.open(
+        tmp_path / "ana", group=GROUP, fingerprint=FINGERPRINT, executor=threads
+    )
+    ben = await EntityIndexes.open(
+        tmp_path / "ben", group=OTHER_GROUP, fingerprint=FINGERPRINT, executor=threads
+    )
+    await asyncio.gather(
+        ana.apply([doc("a", "tea", vectors[:1])]), ben.apply([doc("b", "tea", vectors[1:])])
+    )
     for indexes, owner in ((ana, "a"), (ben, "b")):
         assert [hit.owner for hit in await indexes.text_search("episodes", "tea", 9)] == [owner]
-        assert [hit.owner for hit in await indexes.vector_search("episodes", vectors[0], 9)] == [owner]
+        assert [hit.owner for hit in await indexes.vector_search("episodes", vectors[0], 9)] == [
+            owner
+        ]
     await ana.close()
     await ben.close()
 
@@ -118,7 +145,9 @@ async def test_another_group_or_model_is_refused_and_nothing_stays_open(tmp_path
     with pytest.raises(IsolationError):
         await EntityIndexes.open(tmp_path, group=OTHER_GROUP, fingerprint=FINGERPRINT)
     with pytest.raises(ConfigError, match="pps reembed"):
-        await EntityIndexes.open(tmp_path, group=GROUP, fingerprint=Fingerprint("other", DIMENSION, "mean"))
+        await EntityIndexes.open(
+            tmp_path, group=GROUP, fingerprint=Fingerprint("other", DIMENSION, "mean")
+        )
     again = await EntityIndexes.open(tmp_path, group=GROUP, fingerprint=FINGERPRINT)
     with pytest.raises(StoreConflict):
         await EntityIndexes.open(tmp_path, group=GROUP, fingerprint=FINGERPRINT)
@@ -140,9 +169,13 @@ async def test_an_index_is_started_anew_when_asked(tmp_path: Path) -> None:
     await third.close()
 
 
-async def test_what_an_index_cannot_write_may_be_written_later(tmp_path: Path, threads: ThreadPoolExecutor) -> None:
+async def test_what_an_index_cannot_write_may_be_written_later(
+    tmp_path: Path, threads: ThreadPoolExecutor
+) -> None:
     vectors, _ = clustered(2, 1)
-    made = await EntityIndexes.open(tmp_path, group=GROUP, fingerprint=FINGERPRINT, executor=threads)
+    made = await EntityIndexes.open(
+        tmp_path, group=GROUP, fingerprint=FINGERPRINT, executor=threads
+    )
     await made.apply([doc("a", "tea", vectors[:1])])
     (tmp_path / "text" / "episodes").rename(tmp_path / "away")
     with pytest.raises(StoreUnavailable, match="pps reindex"):
@@ -153,10 +186,16 @@ async def test_what_an_index_cannot_write_may_be_written_later(tmp_path: Path, t
     await made.close()
 
 
-async def test_closing_waits_for_what_runs_and_refuses_what_comes(tmp_path: Path, threads: ThreadPoolExecutor) -> None:
+async def test_closing_waits_for_what_runs_and_refuses_what_comes(
+    tmp_path: Path, threads: ThreadPoolExecutor
+) -> None:
     vectors, _ = clustered(400, 1)
-    made = await EntityIndexes.open(tmp_path, group=GROUP, fingerprint=FINGERPRINT, executor=threads)
-    writing = asyncio.create_task(made.apply([doc(f"o{at}", f"tea {at}", vectors[at : at + 1]) for at in range(400)]))
+    made = await EntityIndexes.open(
+        tmp_path, group=GROUP, fingerprint=FINGERPRINT, executor=threads
+    )
+    writing = asyncio.create_task(
+        made.apply([doc(f"o{at}", f"tea {at}", vectors[at : at + 1]) for at in range(400)])
+    )
     await asyncio.sleep(0.01)
     writing.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -164,21 +203,30 @@ async def test_closing_waits_for_what_runs_and_refuses_what_comes(tmp_path: Path
     await asyncio.gather(made.close(), made.close())
     with pytest.raises(StoreError, match="closed"):
         await made.text_search("episodes", "tea", 1)
-    again = await EntityIndexes.open(tmp_path, group=GROUP, fingerprint=FINGERPRINT, executor=threads)
+    again = await EntityIndexes.open(
+        tmp_path, group=GROUP, fingerprint=FINGERPRINT, executor=threads
+    )
     assert len((await again.owners("episodes"))[1]) in (0, 400)
     await again.close()
 
 
-async def test_many_calls_at_once_on_several_entities(tmp_path: Path, threads: ThreadPoolExecutor) -> None:
+async def test_many_calls_at_once_on_several_entities(
+    tmp_path: Path, threads: ThreadPoolExecutor
+) -> None:
     vectors, _ = clustered(60, 1)
     entities = [
-        await EntityIndexes.open(tmp_path / str(at), group=GROUP, fingerprint=FINGERPRINT, executor=threads)
+        await EntityIndexes.open(
+            tmp_path / str(at), group=GROUP, fingerprint=FINGERPRINT, executor=threads
+        )
         for at in range(3)
     ]
 
     async def busy(indexes: EntityIndexes) -> None:
         await asyncio.gather(
-            *(indexes.apply([doc(f"o{at}", f"tea number{at}", vectors[at : at + 1])]) for at in range(20)),
+            *(
+                indexes.apply([doc(f"o{at}", f"tea number{at}", vectors[at : at + 1])])
+                for at in range(20)
+            ),
             *(indexes.text_search("episodes", "tea", 5) for _ in range(20)),
             *(indexes.vector_search("episodes", vectors[at], 5) for at in range(20)),
         )
@@ -192,7 +240,9 @@ async def test_many_calls_at_once_on_several_entities(tmp_path: Path, threads: T
 
 
 @pytest.mark.timeout(400)
-async def test_two_hundred_openings_keep_threads_and_files_flat(tmp_path: Path, threads: ThreadPoolExecutor) -> None:
+async def test_two_hundred_openings_keep_threads_and_files_flat(
+    tmp_path: Path, threads: ThreadPoolExecutor
+) -> None:
     vectors, _ = clustered(2, 1)
     first: tuple[int, int] | None = None
     for turn in range(200):
@@ -229,14 +279,20 @@ async def test_thirty_two_open_entities_hold_a_bounded_number_of_files(
     process = psutil.Process()
     files, running = process.num_fds(), process.num_threads()
     entities = [
-        await EntityIndexes.open(tmp_path / str(at), group=GROUP, fingerprint=FINGERPRINT, executor=threads)
+        await EntityIndexes.open(
+            tmp_path / str(at), group=GROUP, fingerprint=FINGERPRINT, executor=threads
+        )
         for at in range(32)
     ]
     for indexes in entities:
-        await indexes.apply([doc("a", "tea", vectors), doc("b", "tea", vectors, collection="nodes")])
+        await indexes.apply(
+            [doc("a", "tea", vectors), doc("b", "tea", vectors, collection="nodes")]
+        )
         await indexes.vector_search("episodes", vectors[0], 1)
     assert process.num_fds() - files <= 32 * 25
-    assert process.num_threads() - running <= 32 * (cores() + 8)  # Chroma starts one a core, and three
+    assert process.num_threads() - running <= 32 * (
+        cores() + 8
+    )  # Chroma starts one a core, and three
     for indexes in entities:
         await indexes.close()
     assert (await settled(running + 4, files + 2))[1] <= files + 2
@@ -284,7 +340,9 @@ def test_the_indexes_say_nothing_on_their_own(tmp_path: Path) -> None:
 
 
 def test_a_projects_own_environment_file_does_not_change_the_index(tmp_path: Path) -> None:
-    (tmp_path / ".env").write_text("PERSIST_DIRECTORY=elsewhere\nCHROMA_API_IMPL=chromadb.api.fastapi.FastAPI\n")
+    (tmp_path / ".env").write_text(
+        "PERSIST_DIRECTORY=elsewhere\nCHROMA_API_IMPL=chromadb.api.fastapi.FastAPI\n"
+    )
     ran = run_apart(tmp_path)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
     assert (tmp_path / "data" / "chroma" / "anchors" / "chroma.sqlite3").exists()

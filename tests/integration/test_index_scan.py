@@ -24,7 +24,10 @@ def crowd(request: pytest.FixtureRequest) -> tuple[Matrix, Matrix]:
         axis = np.random.default_rng(5).standard_normal(128)
         axis *= 2 / np.linalg.norm(axis)
         vectors, queries = (both + axis for both in (vectors, queries))
-    return tuple((some / np.linalg.norm(some, axis=1, keepdims=True)).astype(np.float32) for some in (vectors, queries))  # pyright: ignore[reportReturnType]
+    return tuple(
+        (some / np.linalg.norm(some, axis=1, keepdims=True)).astype(np.float32)
+        for some in (vectors, queries)
+    )  # pyright: ignore[reportReturnType]
 
 
 @pytest.fixture(scope="module")
@@ -32,11 +35,15 @@ def scanned(crowd: tuple[Matrix, Matrix]) -> FlatIndex:
     """Each vector, two an owner; put in by the hundred, so that many come after the codes were made."""
     made = FlatIndex(128)
     for at in range(0, ROWS, 100):
-        made.put([(f"o{row // 2}", row % 2) for row in range(at, at + 100)], crowd[0][at : at + 100])
+        made.put(
+            [(f"o{row // 2}", row % 2) for row in range(at, at + 100)], crowd[0][at : at + 100]
+        )
     return made
 
 
-def share_found(scanned: FlatIndex, vectors: Matrix, queries: Matrix, allowed: set[int] | None = None) -> float:
+def share_found(
+    scanned: FlatIndex, vectors: Matrix, queries: Matrix, allowed: set[int] | None = None
+) -> float:
     owners = None if allowed is None else {f"o{owner}" for owner in allowed}
     found = 0
     for probe in queries:
@@ -45,7 +52,9 @@ def share_found(scanned: FlatIndex, vectors: Matrix, queries: Matrix, allowed: s
             cosines[[row for row in range(len(vectors)) if row // 2 not in allowed]] = -2
         best = {(f"o{row // 2}", row % 2) for row in np.argsort(-cosines)[:K].tolist()}
         hits = scanned.nearest(probe, K, owners)
-        assert [cosine for _, cosine in hits] == sorted((cosine for _, cosine in hits), reverse=True)
+        assert [cosine for _, cosine in hits] == sorted(
+            (cosine for _, cosine in hits), reverse=True
+        )
         found += len(best & {key for key, _ in hits})
     return found / (K * len(queries))
 
@@ -55,13 +64,17 @@ def test_what_scoring_all_finds_is_found(scanned: FlatIndex, crowd: tuple[Matrix
 
 
 @pytest.mark.parametrize("share", [0.9, 0.5, 0.1, 0.01, 0.001])
-def test_the_best_of_the_allowed_are_found(scanned: FlatIndex, crowd: tuple[Matrix, Matrix], share: float) -> None:
+def test_the_best_of_the_allowed_are_found(
+    scanned: FlatIndex, crowd: tuple[Matrix, Matrix], share: float
+) -> None:
     owners = ROWS // 2
     chosen = np.random.default_rng(3).choice(owners, int(owners * share), replace=False)
     assert share_found(scanned, *crowd, set(chosen.tolist())) >= 0.97
 
 
-def test_the_best_of_the_allowed_are_found_far_from_the_query(scanned: FlatIndex, crowd: tuple[Matrix, Matrix]) -> None:
+def test_the_best_of_the_allowed_are_found_far_from_the_query(
+    scanned: FlatIndex, crowd: tuple[Matrix, Matrix]
+) -> None:
     vectors, queries = crowd
     far = {int(row) // 2 for row in np.argsort(vectors @ queries[0])[: ROWS // 3]}
     assert share_found(scanned, vectors, queries[:1], far) == 1.0
@@ -69,17 +82,23 @@ def test_the_best_of_the_allowed_are_found_far_from_the_query(scanned: FlatIndex
 
 def test_similarity_is_the_cosine(scanned: FlatIndex, crowd: tuple[Matrix, Matrix]) -> None:
     for (owner, part), cosine in scanned.nearest(7 * crowd[1][0], 50):
-        assert cosine == pytest.approx(float(crowd[0][2 * int(owner[1:]) + part] @ crowd[1][0]), abs=1e-5)
+        assert cosine == pytest.approx(
+            float(crowd[0][2 * int(owner[1:]) + part] @ crowd[1][0]), abs=1e-5
+        )
 
 
 @pytest.mark.parametrize("n", [1, 300, ROWS - 1, ROWS, ROWS + 5])
-def test_a_list_is_as_long_as_asked_or_has_every_row(scanned: FlatIndex, crowd: tuple[Matrix, Matrix], n: int) -> None:
+def test_a_list_is_as_long_as_asked_or_has_every_row(
+    scanned: FlatIndex, crowd: tuple[Matrix, Matrix], n: int
+) -> None:
     assert len({key for key, _ in scanned.nearest(crowd[1][0], n)}) == min(n, ROWS)
     some = {f"o{owner}" for owner in range(6000)}
     assert len({key for key, _ in scanned.nearest(crowd[1][0], n, some)}) == min(n, 12_000)
 
 
-def test_rows_that_went_or_moved_are_not_found_where_they_were(crowd: tuple[Matrix, Matrix]) -> None:
+def test_rows_that_went_or_moved_are_not_found_where_they_were(
+    crowd: tuple[Matrix, Matrix],
+) -> None:
     vectors, _ = crowd
     made = FlatIndex(128, expected=ROWS)
     made.put([(str(row), 0) for row in range(ROWS)], vectors)
@@ -92,7 +111,9 @@ def test_rows_that_went_or_moved_are_not_found_where_they_were(crowd: tuple[Matr
     assert {key for key, _ in made.nearest(vectors[9], 2)} == {("7", 0), ("9", 0)}
 
 
-def test_rows_that_were_loaded_are_found_before_and_after_their_codes_are_made(crowd: tuple[Matrix, Matrix]) -> None:
+def test_rows_that_were_loaded_are_found_before_and_after_their_codes_are_made(
+    crowd: tuple[Matrix, Matrix],
+) -> None:
     vectors, probes = crowd
     keys = [(str(row), 0) for row in range(ROWS)]
     made, put = FlatIndex(128), FlatIndex(128)
@@ -102,9 +123,13 @@ def test_rows_that_were_loaded_are_found_before_and_after_their_codes_are_made(c
     exact = [made.nearest(probe, 10) for probe in probes]
     with ThreadPoolExecutor(3) as workers:
         made.code(workers)
-    assert [made.nearest(probe, 10) for probe in probes] == [put.nearest(probe, 10) for probe in probes]
+    assert [made.nearest(probe, 10) for probe in probes] == [
+        put.nearest(probe, 10) for probe in probes
+    ]
     pairs = zip(exact, (made.nearest(probe, 10) for probe in probes), strict=True)
-    shared = [len({key for key, _ in before} & {key for key, _ in after}) for before, after in pairs]
+    shared = [
+        len({key for key, _ in before} & {key for key, _ in after}) for before, after in pairs
+    ]
     assert sum(shared) / len(shared) > 9.5
     made.put([("new", 0)], vectors[:1])
     assert {key for key, _ in made.nearest(vectors[0], 2)} == {("0", 0), ("new", 0)}

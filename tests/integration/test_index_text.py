@@ -28,10 +28,18 @@ def index(tmp_path: Path) -> Iterator[TextIndex]:
     made.close()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=20), st.text(st.characters()), max_size=8))
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    st.dictionaries(
+        st.text(st.characters(codec="utf-8"), max_size=20), st.text(st.characters()), max_size=8
+    )
+)
 def test_any_text_of_any_owner_is_kept_and_dropped(index: TextIndex, texts: dict[str, str]) -> None:
-    index.replace([TextDoc("anchors", owner, text, title=text[:9]) for owner, text in texts.items()])
+    index.replace(
+        [TextDoc("anchors", owner, text, title=text[:9]) for owner, text in texts.items()]
+    )
     index.commit()
     assert index.owners("anchors") == set(texts)
     index.delete("anchors", texts)
@@ -40,21 +48,32 @@ def test_any_text_of_any_owner_is_kept_and_dropped(index: TextIndex, texts: dict
 
 
 def test_a_word_of_every_text_is_still_found_as_a_name(index: TextIndex) -> None:
-    index.replace([TextDoc("nodes", "will", "", title="Will"), TextDoc("nodes", "the", "will be there for this")])
+    index.replace(
+        [
+            TextDoc("nodes", "will", "", title="Will"),
+            TextDoc("nodes", "the", "will be there for this"),
+        ]
+    )
     index.commit()
     assert owners(index, "will", collection="nodes") == ["will"]
 
 
 def test_a_name_counts_more_than_a_mention(index: TextIndex) -> None:
     index.replace(
-        [TextDoc("nodes", "mention", "met Ana in Paris"), TextDoc("nodes", "name", "met her in Rome", title="Ana")]
+        [
+            TextDoc("nodes", "mention", "met Ana in Paris"),
+            TextDoc("nodes", "name", "met her in Rome", title="Ana"),
+        ]
     )
     index.commit()
     assert owners(index, "Ana", collection="nodes") == ["name", "mention"]
 
 
 def test_scores_are_bm25(tmp_path: Path) -> None:
-    index = filled(tmp_path, {"short": "zebra", "long": "zebra and a great many other striped animals", "no": "cat"})
+    index = filled(
+        tmp_path,
+        {"short": "zebra", "long": "zebra and a great many other striped animals", "no": "cat"},
+    )
     hits = index.search("episodes", "zebra", 5)
     # idf = ln(1 + (3 - 2 + .5) / (2 + .5)); tf part with k1 = 1.2, b = .75 and a mean length of 3 words.
     assert hits[0].owner == "short"
@@ -103,7 +122,9 @@ def test_what_was_not_committed_is_dropped_at_a_close(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("share", [0.9, 0.5, 0.1, 0.02, 0.001])
-def test_lists_are_full_and_exact_at_any_share_of_allowed_owners(tmp_path: Path, share: float) -> None:
+def test_lists_are_full_and_exact_at_any_share_of_allowed_owners(
+    tmp_path: Path, share: float
+) -> None:
     words, chance = [f"w{at}" for at in range(300)], random.Random(5)  # noqa: S311 - a test's data
     weights = [1 / (at + 1) for at in range(300)]
     texts = {f"o{at}": " ".join(chance.choices(words, weights, k=12)) for at in range(4000)}
@@ -121,7 +142,9 @@ def test_lists_are_full_and_exact_at_any_share_of_allowed_owners(tmp_path: Path,
 
 def traces(folder: Path, *secrets: bytes) -> list[Path]:
     return [
-        file for file in folder.rglob("*") if file.is_file() and any(secret in file.read_bytes() for secret in secrets)
+        file
+        for file in folder.rglob("*")
+        if file.is_file() and any(secret in file.read_bytes() for secret in secrets)
     ]
 
 
@@ -148,7 +171,10 @@ def test_purged_text_is_not_on_disk_and_the_rest_is_found(tmp_path: Path) -> Non
 
 
 def test_purging_keeps_scores_titles_and_every_field(index: TextIndex) -> None:
-    docs = [TextDoc("nodes", f"n{at}", f"body{at} 很好的咖啡", title=f"Name{at}", at=at) for at in range(50)]
+    docs = [
+        TextDoc("nodes", f"n{at}", f"body{at} 很好的咖啡", title=f"Name{at}", at=at)
+        for at in range(50)
+    ]
     index.replace([*docs, TextDoc("nodes", "gone", "body1")])
     index.delete("nodes", ["gone"])
     index.commit()
@@ -157,7 +183,9 @@ def test_purging_keeps_scores_titles_and_every_field(index: TextIndex) -> None:
     index.replace([docs[3]])
     index.commit()
     index.purge()
-    assert [index.search("nodes", query, 50) for query in ("Name7", "body9", "咖啡", "好")] == before
+    assert [
+        index.search("nodes", query, 50) for query in ("Name7", "body9", "咖啡", "好")
+    ] == before
 
 
 def test_stemming_follows_the_language(tmp_path: Path) -> None:
@@ -165,7 +193,11 @@ def test_stemming_follows_the_language(tmp_path: Path) -> None:
     assert owners(german, "haus kind") == ["a"]
     german.close()
     plain = filled(tmp_path / "none", {"a": "running the shops"}, language="none")
-    assert (owners(plain, "run"), owners(plain, "the"), owners(plain, "RUNNING")) == ([], ["a"], ["a"])
+    assert (owners(plain, "run"), owners(plain, "the"), owners(plain, "RUNNING")) == (
+        [],
+        ["a"],
+        ["a"],
+    )
     plain.close()
 
 
@@ -207,7 +239,9 @@ def test_a_write_that_failed_is_no_reason_for_the_next_to_fail(tmp_path: Path) -
     index = filled(tmp_path, {"a": "zebra"})
     folder, away = tmp_path / "episodes", tmp_path / "away"
     docs = [TextDoc("episodes", f"b{at}", f"lion {at}") for at in range(200)]
-    index.delete("episodes", ["nobody"])  # there is a writer, and then no file can be made: as good as a full disk
+    index.delete(
+        "episodes", ["nobody"]
+    )  # there is a writer, and then no file can be made: as good as a full disk
     folder.rename(away)
 
     def written() -> None:

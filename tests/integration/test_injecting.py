@@ -22,12 +22,18 @@ ODILE = NodeDraft("Odile", "Person")
 REPO = NodeDraft("BookingRepo", "Module", "reads and writes bookings")
 
 
-async def test_an_injected_pack_has_its_sections_in_order_within_their_maxima_and_trust_on_each_line(app: App) -> None:
+async def test_an_injected_pack_has_its_sections_in_order_within_their_maxima_and_trust_on_each_line(
+    app: App,
+) -> None:
     await app.create("ana")
     async with app.memory("ana") as memory:
         await tell(memory, *BREAD, *BOATS)
-        await memory.remember("The oven log: rye dough at 230 degrees.", role="tool", session="s", extraction="none")
-        await memory.remember("We baked rye on Friday.", role="assistant", kind="summary", session="t")
+        await memory.remember(
+            "The oven log: rye dough at 230 degrees.", role="tool", session="s", extraction="none"
+        )
+        await memory.remember(
+            "We baked rye on Friday.", role="assistant", kind="summary", session="t"
+        )
         await memory.topics.detect()
         pack = await memory.sessions.inject(ASKED, 1_200, "s")
     told = [name for name in SECTIONS if name in pack.sections]
@@ -41,7 +47,9 @@ async def test_an_injected_pack_has_its_sections_in_order_within_their_maxima_an
     assert "explored" not in told
 
 
-async def test_exploring_is_drawn_the_same_under_a_seed_and_never_shows_what_was_shown(app: App) -> None:
+async def test_exploring_is_drawn_the_same_under_a_seed_and_never_shows_what_was_shown(
+    app: App,
+) -> None:
     await app.create("ana")
     async with app.memory("ana") as memory:
         await tell(memory, *BREAD, *BOATS)
@@ -62,7 +70,9 @@ async def test_exploring_is_drawn_the_same_under_a_seed_and_never_shows_what_was
         assert "explored" not in (await memory.sessions.pack(ASKED, "hook")).sections
 
 
-async def test_packs_of_hooks_have_topics_where_that_is_set_and_no_alerts_by_themselves(settings: Settings) -> None:
+async def test_packs_of_hooks_have_topics_where_that_is_set_and_no_alerts_by_themselves(
+    settings: Settings,
+) -> None:
     hooks = settings.hooks.model_copy(update={"topics": True})
     async with App.open(settings.model_copy(update={"hooks": hooks})) as app:
         await app.create("ana")
@@ -82,14 +92,20 @@ async def test_importance_that_is_given_and_being_shown_decide_what_comes_first(
         await memory.ambient_recall("Is rye bread sour?", session="x")
         await memory.parts.journal.given.record("y", "turn", 1, [plain])
         uses = {one.turn: one for one in await memory.parts.journal.topics.uses()}
-        assert (uses[low].importance, uses[high].importance, uses[plain].importance) == (0.1, 0.9, 0.5)
+        assert (uses[low].importance, uses[high].importance, uses[plain].importance) == (
+            0.1,
+            0.9,
+            0.5,
+        )
         assert uses[plain].shown >= 1
         assert uses[high].shown == 0
         with pytest.raises(InvalidRequest, match="must be 0 to 1"):
             await memory.remember("No.", importance=1.5)
 
 
-async def test_a_thing_is_found_by_what_it_is_and_what_is_tied_to_it_two_steps_away(app: App) -> None:
+async def test_a_thing_is_found_by_what_it_is_and_what_is_tied_to_it_two_steps_away(
+    app: App,
+) -> None:
     await app.create("ana")
     async with app.memory("ana") as memory:
         chosen = "Compile-time checks were what won the argument."
@@ -97,14 +113,26 @@ async def test_a_thing_is_found_by_what_it_is_and_what_is_tied_to_it_two_steps_a
         depends = FactDraft("BookingRepo", "DEPENDS_ON", "Diesel", "BookingRepo depends on Diesel.")
         keeps = FactDraft("Odile", "MAINTAINS", "BookingRepo", "Odile maintains BookingRepo.")
         await memory.remember(chosen, nodes=[DIESEL], extraction="given")
-        await memory.remember("Nothing else may import it.", nodes=[REPO, DIESEL], facts=[depends], extraction="given")
+        await memory.remember(
+            "Nothing else may import it.", nodes=[REPO, DIESEL], facts=[depends], extraction="given"
+        )
         await memory.remember(last, nodes=[REPO, ODILE], facts=[keeps], extraction="given")
         await tell(memory, *BREAD, *BOATS)
-        found = await memory.recall("which ORM do we use", profile="multi_space", channels=["episodes", "nodes"])
-        assert chosen in [hit.item.content for hit in found["episodes"][:2] if isinstance(hit.item, Turn)]
+        found = await memory.recall(
+            "which ORM do we use", profile="multi_space", channels=["episodes", "nodes"]
+        )
+        assert chosen in [
+            hit.item.content for hit in found["episodes"][:2] if isinstance(hit.item, Turn)
+        ]
         assert found["nodes"][0].text.startswith("Diesel")
         asked = "who would know about the thing that depends on Diesel"
-        found = await memory.recall(asked, profile="multi_space", channels=["episodes"], breakdown=True)
-        [hit] = [one for one in found["episodes"] if isinstance(one.item, Turn) and one.item.content == last]
+        found = await memory.recall(
+            asked, profile="multi_space", channels=["episodes"], breakdown=True
+        )
+        [hit] = [
+            one
+            for one in found["episodes"]
+            if isinstance(one.item, Turn) and one.item.content == last
+        ]
         assert hit.ranks["near"] > 1
         assert 0 < hit.signals["near"] < 1

@@ -43,7 +43,9 @@ async def test_an_answer_serves_half_a_minute_and_big_ones_are_not_kept(
         assert await allowing.allowed("episode", ItemFilter(tags=("sea",))) is first
         now[0] += 2
         assert await allowing.allowed("episode", ItemFilter(tags=("sea",))) is not first
-        monkeypatch.setattr("pps.journal.filters.allowed_ids", lambda *_, **__: set(map(str, range(KEPT_IDS + 1))))
+        monkeypatch.setattr(
+            "pps.journal.filters.allowed_ids", lambda *_, **__: set(map(str, range(KEPT_IDS + 1)))
+        )
         many = await allowing.allowed("node", ItemFilter(tags=("sea",)))
         assert await allowing.allowed("node", ItemFilter(tags=("sea",))) is not many
     finally:

@@ -45,7 +45,9 @@ path, group = Path(sys.argv[1]), sys.argv[2]
 @pytest.fixture(scope="module")
 def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("cc") is None:
-        pytest.fail("counting fsyncs needs a C compiler: install gcc (Debian, Ubuntu: apt install gcc libc6-dev)")
+        pytest.fail(
+            "counting fsyncs needs a C compiler: install gcc (Debian, Ubuntu: apt install gcc libc6-dev)"
+        )
     library = tmp_path_factory.mktemp("shim") / "journal_disk.so"
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, SHIM, "-ldl"], check=True)
     return library
@@ -92,7 +94,9 @@ asyncio.run(main())
 
 
 @pytest.mark.cc
-def test_writers_that_wait_together_share_an_fsync_and_none_is_answered_before_it(shim: Path, tmp_path: Path) -> None:
+def test_writers_that_wait_together_share_an_fsync_and_none_is_answered_before_it(
+    shim: Path, tmp_path: Path
+) -> None:
     counted = run(
         shim,
         tmp_path / "memory.db",
@@ -177,7 +181,9 @@ asyncio.run(main())
     )
     errors = list(map(str, list(answer["errors"])))  # pyright: ignore[reportArgumentType]
     assert len(errors) == 10
-    assert all(error.startswith("store_unavailable True memory.db: ") and told in error for error in errors)
+    assert all(
+        error.startswith("store_unavailable True memory.db: ") and told in error for error in errors
+    )
     assert answer["kept"] == ["before", *(f"after {number}" for number in range(5))]
     with closing(sqlite3.connect(path)) as connection:
         stored = [text for (text,) in connection.execute("SELECT content FROM turns ORDER BY seq")]
@@ -217,7 +223,9 @@ def test_kill_9_at_random_moments_loses_nothing_and_doubles_nothing(tmp_path: Pa
     moment = random.Random(20260307)  # noqa: S311 - moments of a test
     acknowledged: list[str] = []
     for number in range(KILLS):
-        victim = subprocess.Popen([sys.executable, "-c", VICTIM, path, GROUP, str(number)], stdout=subprocess.PIPE)
+        victim = subprocess.Popen(
+            [sys.executable, "-c", VICTIM, path, GROUP, str(number)], stdout=subprocess.PIPE
+        )
         assert victim.stdout is not None
         first = victim.stdout.readline()
         time.sleep(moment.random() * 0.15)
@@ -238,7 +246,9 @@ def check(path: Path, acknowledged: list[str]) -> None:
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         stored = Counter(name for (name,) in connection.execute("SELECT source_ref FROM turns"))
-        jobs = connection.execute("SELECT count(*) FROM jobs JOIN turns ON turns.uuid = jobs.turn").fetchone()
+        jobs = connection.execute(
+            "SELECT count(*) FROM jobs JOIN turns ON turns.uuid = jobs.turn"
+        ).fetchone()
     assert set(acknowledged) <= stored.keys()
     assert max(stored.values()) == 1
     assert jobs == (len(stored),)

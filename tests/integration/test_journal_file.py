@@ -64,13 +64,22 @@ async def test_the_log_is_private_too(path: Path) -> None:
     async with await Journal.open(path, GROUP) as journal:
         await journal.append(TurnDraft("x"))
         assert {mode(entry) for entry in path.parent.iterdir()} == {0o600}
-        assert {entry.name for entry in path.parent.iterdir()} == {"memory.db", "memory.db-wal", "memory.db-shm"}
+        assert {entry.name for entry in path.parent.iterdir()} == {
+            "memory.db",
+            "memory.db-wal",
+            "memory.db-shm",
+        }
 
 
-async def test_the_connections_are_set_to_lose_nothing_and_to_keep_nothing_deleted(path: Path) -> None:
+async def test_the_connections_are_set_to_lose_nothing_and_to_keep_nothing_deleted(
+    path: Path,
+) -> None:
     db.prepare_file(path, GROUP)
     with closing(db.open_writer(path)) as writer, closing(db.open_reader(path)) as reader:
-        settings = {name: writer.execute(f"PRAGMA {name}").fetchone()[0] for name in ("synchronous", "secure_delete")}
+        settings = {
+            name: writer.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("synchronous", "secure_delete")
+        }
         assert settings == {"synchronous": 2, "secure_delete": 1}
         assert writer.execute("PRAGMA journal_mode").fetchone() == ("wal",)
         assert writer.execute("PRAGMA foreign_keys").fetchone() == (1,)
@@ -125,7 +134,9 @@ async def test_nodes_mirrored_without_their_status_are_read_again(path: Path) ->
         assert [row.change for row in await journal.dirty(10)] == [Change("node", "n")]
 
 
-async def test_nodes_mirrored_without_the_turns_that_speak_of_them_are_read_again(path: Path) -> None:
+async def test_nodes_mirrored_without_the_turns_that_speak_of_them_are_read_again(
+    path: Path,
+) -> None:
     db.prepare_file(path, GROUP, db.MIGRATIONS[:3])
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("INSERT INTO mirror_node VALUES (1, 'n', 'Goal', '', 0, '')")
@@ -136,11 +147,18 @@ async def test_nodes_mirrored_without_the_turns_that_speak_of_them_are_read_agai
 async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
     await filled(path)
     with pytest.raises(StoreError):
-        db.prepare_file(path, GROUP, (*db.MIGRATIONS, ("CREATE TABLE later (x TEXT)", "CREATE TABLE turns (x TEXT)")))
+        db.prepare_file(
+            path,
+            GROUP,
+            (*db.MIGRATIONS, ("CREATE TABLE later (x TEXT)", "CREATE TABLE turns (x TEXT)")),
+        )
     async with await Journal.open(path, GROUP) as journal:
         assert await journal.count_turns() == 3
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'later'").fetchone() is None
+        assert (
+            connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'later'").fetchone()
+            is None
+        )
 
 
 async def test_another_programs_database_is_left_alone(path: Path) -> None:
@@ -150,7 +168,9 @@ async def test_another_programs_database_is_left_alone(path: Path) -> None:
     with pytest.raises(StoreError, match="another program"):
         await Journal.open(path, GROUP)
     with closing(sqlite3.connect(path)) as connection:
-        assert [name for (name,) in connection.execute("SELECT name FROM sqlite_master")] == ["mine"]
+        assert [name for (name,) in connection.execute("SELECT name FROM sqlite_master")] == [
+            "mine"
+        ]
 
 
 async def test_a_file_that_is_no_database_is_told_as_such(path: Path) -> None:
@@ -229,7 +249,9 @@ async def test_the_log_does_not_grow_without_end(path: Path) -> None:
     async with await Journal.open(path, GROUP) as journal:
         for _ in range(30):
             await journal.append_many([(TurnDraft("x" * 500 + os.urandom(8).hex()), JobPayload())])
-            await asyncio.gather(*(journal.append(TurnDraft("y" * 500 + os.urandom(8).hex())) for _ in range(100)))
+            await asyncio.gather(
+                *(journal.append(TurnDraft("y" * 500 + os.urandom(8).hex())) for _ in range(100))
+            )
         await journal.count_turns()
         assert size(path.with_name("memory.db-wal")) < 24_000_000
         assert size(path) > 1_000_000
@@ -253,8 +275,12 @@ async def test_closing_gives_back_every_thread_and_file_descriptor(tmp_path: Pat
     async def use(number: int) -> None:
         async with await Journal.open(tmp_path / f"{number}.db", GROUP) as journal:
             await journal.append(TurnDraft("x"))
-            await journal.mirror_nodes([Node("n", "Priya", (await journal.recent(1))[0].occurred_at)])
-            await asyncio.gather(*(journal.allowed("node", ItemFilter(kinds=("Thing",))) for _ in range(20)))
+            await journal.mirror_nodes(
+                [Node("n", "Priya", (await journal.recent(1))[0].occurred_at)]
+            )
+            await asyncio.gather(
+                *(journal.allowed("node", ItemFilter(kinds=("Thing",))) for _ in range(20))
+            )
 
     await use(0)  # the loop's own pool of threads is there from here on
     await asyncio.gather(*(asyncio.to_thread(threading.active_count) for _ in range(40)))
@@ -284,10 +310,17 @@ async def scattered(path: Path) -> tuple[Journal, set[bytes]]:
     uuids: list[str] = []
     while len(uuids) < 3_000:
         batch = [
-            TurnDraft(f"SECRET{n:06}Z" + "x" * pick.randrange(300), source_ref=f"REF{n:06}Z", actor=f"ACT{n:06}Z")
+            TurnDraft(
+                f"SECRET{n:06}Z" + "x" * pick.randrange(300),
+                source_ref=f"REF{n:06}Z",
+                actor=f"ACT{n:06}Z",
+            )
             for n in range(len(uuids), len(uuids) + pick.randrange(1, 60))
         ]
-        uuids += [one.turn.uuid for one in await journal.append_many([(draft, JobPayload()) for draft in batch])]
+        uuids += [
+            one.turn.uuid
+            for one in await journal.append_many([(draft, JobPayload()) for draft in batch])
+        ]
     order = list(range(len(uuids)))
     pick.shuffle(order)
     for start in range(0, 1_800, 60):
@@ -300,7 +333,9 @@ def leftovers(path: Path, gone: set[bytes]) -> set[bytes]:
     return {number for _, number in re.findall(rb"(SECRET|REF|ACT)(\d{6}Z)", content)} & gone
 
 
-async def test_a_scrub_that_is_due_comes_by_itself(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_scrub_that_is_due_comes_by_itself(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(writer, "SCRUB_IDLE_S", 0.05)
     journal, gone = await scattered(path)
     for _ in range(200):

@@ -73,13 +73,20 @@ async def test_the_jobs_that_come_next_are_told_and_stay_as_they_are(journal: Jo
 
 async def test_the_job_that_makes_the_facts_full_is_the_last_that_is_told(journal: Journal) -> None:
     facts = tuple(FactDraft("a", "R", f"b{number}") for number in range(4))
-    numbers = [(await journal.append(TurnDraft(str(number)), JobPayload((), facts))).job_id for number in range(4)]
-    told = [len(await journal.queue.after("save", numbers[0], 10, most)) for most in (1, 4, 5, 8, 100)]
+    numbers = [
+        (await journal.append(TurnDraft(str(number)), JobPayload((), facts))).job_id
+        for number in range(4)
+    ]
+    told = [
+        len(await journal.queue.after("save", numbers[0], 10, most)) for most in (1, 4, 5, 8, 100)
+    ]
     assert told == [1, 1, 2, 2, 3]
 
 
 async def test_a_job_carries_what_was_given_and_keeps_its_result(journal: Journal) -> None:
-    payload = JobPayload((NodeDraft("Priya", attributes={"age": 34}),), (FactDraft("a", "R", "b"),), "rules")
+    payload = JobPayload(
+        (NodeDraft("Priya", attributes={"age": 34}),), (FactDraft("a", "R", "b"),), "rules"
+    )
     number = (await journal.append(TurnDraft("x"), payload)).job_id
     (job,) = await journal.queue.take("save", 1, now())
     assert job.payload == payload
@@ -95,9 +102,12 @@ async def test_what_was_given_comes_back_however_deep_or_long_ago(journal: Journ
     deep: JSON = []
     for _ in range(62):
         deep = [deep]
-    long_ago = datetime(1880, 1, 1, tzinfo=ZoneInfo("Europe/Berlin"))  # 53 minutes and 28 seconds east
+    long_ago = datetime(
+        1880, 1, 1, tzinfo=ZoneInfo("Europe/Berlin")
+    )  # 53 minutes and 28 seconds east
     given = JobPayload(
-        nodes=(NodeDraft("a", attributes={"x": deep}),), facts=(FactDraft("a", "IS", "b", valid_at=long_ago),)
+        nodes=(NodeDraft("a", attributes={"x": deep}),),
+        facts=(FactDraft("a", "IS", "b", valid_at=long_ago),),
     )
     await journal.append(TurnDraft("x", source_ref="x"), given)
     (job,) = await journal.queue.take("save", 1, now())
@@ -114,7 +124,12 @@ async def test_while_a_failed_job_waits_no_later_one_is_taken(journal: Journal) 
     assert await journal.queue.due_at("save") == moment
     again = await journal.queue.take("save", 10, moment)
     assert [job.id for job in again] == [first, second]
-    assert (again[0].attempts, again[0].failures, again[0].code, again[0].error) == (2, 1, "store_unavailable", "away")
+    assert (again[0].attempts, again[0].failures, again[0].code, again[0].error) == (
+        2,
+        1,
+        "store_unavailable",
+        "away",
+    )
     assert again[0].first_failed_at is not None
 
 
@@ -129,7 +144,9 @@ async def test_a_waiting_job_waits_on_after_a_restart(path: Path, journal: Journ
         assert await reopened.queue.due_at("save") == moment
 
 
-async def test_a_parked_job_blocks_nobody_and_is_listed_retried_and_dropped(journal: Journal) -> None:
+async def test_a_parked_job_blocks_nobody_and_is_listed_retried_and_dropped(
+    journal: Journal,
+) -> None:
     first, second, third = await append(journal, 3)
     await taken(journal, 1)
     await journal.queue.fail(first, "model", "refused", None)
@@ -163,7 +180,12 @@ async def test_every_attempt_is_kept_with_its_error_and_its_cost(journal: Journa
     first, second = await journal.queue.attempts(number)
     assert (first.outcome, first.code, first.error) == ("again", "model_unavailable", "busy")
     assert (first.tokens_in, first.tokens_out, first.cost_usd) == (101, 22, 0.000008)
-    assert (second.outcome, second.tokens_in, second.tokens_out, second.cost_usd) == ("done", 10, 0, 0)
+    assert (second.outcome, second.tokens_in, second.tokens_out, second.cost_usd) == (
+        "done",
+        10,
+        0,
+        0,
+    )
     assert first.began_at <= first.ended_at <= second.began_at
     state = await journal.queue.state(MOMENT)
     assert (state.attempts, state.failed, state.charge) == (2, 1, Charge(111, 22, 8))
@@ -172,7 +194,9 @@ async def test_every_attempt_is_kept_with_its_error_and_its_cost(journal: Journa
     assert (await journal.queue.state(later(60))).attempts == 0
 
 
-async def test_a_saved_job_goes_on_to_be_read_and_later_ones_are_saved_meanwhile(journal: Journal) -> None:
+async def test_a_saved_job_goes_on_to_be_read_and_later_ones_are_saved_meanwhile(
+    journal: Journal,
+) -> None:
     first, second = await append(journal, 2)
     assert await taken(journal, 1) == [first]
     await journal.queue.end([(first, JobResult(nodes=2))], [])
@@ -185,7 +209,9 @@ async def test_a_saved_job_goes_on_to_be_read_and_later_ones_are_saved_meanwhile
     assert (job.stage, job.result) == ("read", JobResult(nodes=2))
 
 
-async def test_what_is_put_off_on_purpose_and_what_waits_behind_it_does_not_count_as_waiting(journal: Journal) -> None:
+async def test_what_is_put_off_on_purpose_and_what_waits_behind_it_does_not_count_as_waiting(
+    journal: Journal,
+) -> None:
     first, second, third = await append(journal, 3)
     assert await taken(journal) == [first, second, third]
     await journal.queue.end([(first, JobResult()), (second, JobResult())], [(third, JobResult())])
@@ -206,7 +232,9 @@ async def test_what_is_put_off_on_purpose_and_what_waits_behind_it_does_not_coun
     assert (await journal.queue.state(MOMENT)).oldest_at == one_more.queued_at
 
 
-async def test_a_job_that_a_crash_left_running_comes_first_again(path: Path, journal: Journal) -> None:
+async def test_a_job_that_a_crash_left_running_comes_first_again(
+    path: Path, journal: Journal
+) -> None:
     first, _ = await append(journal, 2)
     await taken(journal, 1)
     await journal.close()
@@ -225,7 +253,9 @@ async def test_a_batch_that_crashes_cut_short_is_halved_each_time_and_whole_agai
     assert await taken(journal, 32) == numbers[32:]
 
 
-async def test_a_batch_leaves_out_those_that_ended_between_and_what_is_put_back_comes_again(journal: Journal) -> None:
+async def test_a_batch_leaves_out_those_that_ended_between_and_what_is_put_back_comes_again(
+    journal: Journal,
+) -> None:
     numbers = await append(journal, 4)
     await journal.queue.fail(numbers[1], "model", "broken", None)
     await journal.queue.finish([(numbers[2], JobResult())])
@@ -244,7 +274,9 @@ async def test_a_job_whose_turn_was_forgotten_ends_without_an_error(journal: Jou
     assert await journal.queue.attempts(number) == []
 
 
-async def test_a_payload_is_overwritten_only_when_its_job_has_ended(path: Path, journal: Journal) -> None:
+async def test_a_payload_is_overwritten_only_when_its_job_has_ended(
+    path: Path, journal: Journal
+) -> None:
     payload = JobPayload(nodes=(NodeDraft("QUAGGAHEIM"),))
     appended = await journal.append(TurnDraft("x"), payload)
     dropped = partial(drop_given, turn=appended.turn.uuid)
@@ -252,7 +284,9 @@ async def test_a_payload_is_overwritten_only_when_its_job_has_ended(path: Path, 
         await journal.bin.write(dropped)
     await journal.queue.finish([(appended.job_id, JobResult())])
     assert await journal.bin.write(dropped)
-    assert not await journal.bin.write(partial(drop_given, turn="00000000-0000-5000-8000-000000000000"))
+    assert not await journal.bin.write(
+        partial(drop_given, turn="00000000-0000-5000-8000-000000000000")
+    )
     job = await journal.queue.job(appended.job_id)
     assert job is not None
     assert job.payload == JobPayload(extraction="none")
@@ -286,7 +320,9 @@ async def test_what_a_session_was_shown_is_counted_since_a_moment(journal: Journ
     assert await journal.shown("nobody", MOMENT) == {}
 
 
-async def test_what_was_shown_long_ago_is_forgotten(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_shown_long_ago_is_forgotten(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await shown(journal, "s", ["old"], MOMENT)
     later = MOMENT + timedelta(days=usage.KEPT_D, seconds=1)
     await shown(journal, "s", ["new"], later)

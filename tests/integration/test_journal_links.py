@@ -40,8 +40,12 @@ async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
         yield opened
 
 
-async def test_an_outline_of_a_fact_has_its_ends_and_times_in_the_order_asked(journal: Journal) -> None:
-    ended = replace(fact("f1", "a", "b", "e1", "e2"), valid_at=AT, invalid_at=AT + timedelta(days=3))
+async def test_an_outline_of_a_fact_has_its_ends_and_times_in_the_order_asked(
+    journal: Journal,
+) -> None:
+    ended = replace(
+        fact("f1", "a", "b", "e1", "e2"), valid_at=AT, invalid_at=AT + timedelta(days=3)
+    )
     await journal.mirror_nodes([node("a"), node("b"), node("c")])
     await journal.mirror_facts([ended, fact("f2", "b", "c")])
 
@@ -82,12 +86,18 @@ async def test_an_outline_of_a_node_has_its_age_and_tags(journal: Journal) -> No
     assert list(outlines) == [uid("b"), uid("a")]
     assert outlines[uid("b")] == NodeOutline.of(node("b"))
     known = outlines[uid("a")]
-    assert (known.created_at, set(known.tags)) == (AT, {"garden", "food"}) == (AT, set(NodeOutline.of(tagged).tags))
+    assert (
+        (known.created_at, set(known.tags))
+        == (AT, {"garden", "food"})
+        == (AT, set(NodeOutline.of(tagged).tags))
+    )
 
 
 async def test_hops_count_facts_and_relations_in_both_directions(journal: Journal) -> None:
     await journal.mirror_nodes([node(one) for one in "abcde"])
-    await journal.mirror_facts([fact("f1", "a", "b"), fact("f2", "c", "b", kind="relation"), fact("f3", "c", "d")])
+    await journal.mirror_facts(
+        [fact("f1", "a", "b"), fact("f2", "c", "b", kind="relation"), fact("f3", "c", "d")]
+    )
 
     found = await journal.hops([uid("a")], [uid(one) for one in "abcde"], 2, AT)
 
@@ -98,7 +108,10 @@ async def test_hops_are_those_of_the_nearest_start(journal: Journal) -> None:
     await journal.mirror_nodes([node(one) for one in "abcd"])
     await journal.mirror_facts([fact("f1", "a", "b"), fact("f2", "b", "c"), fact("f3", "c", "d")])
 
-    assert await journal.hops([uid("a"), uid("d")], [uid("c"), uid("b")], 4, AT) == {uid("c"): 1, uid("b"): 1}
+    assert await journal.hops([uid("a"), uid("d")], [uid("c"), uid("b")], 4, AT) == {
+        uid("c"): 1,
+        uid("b"): 1,
+    }
     assert await journal.hops([uid("gone")], [uid("a")], 4, AT) == {}
 
 
@@ -125,7 +138,9 @@ async def test_hops_agree_with_a_plain_walk(
         found = await journal.hops([uid(start)], [uid(name) for name in names], 4, AT)
         assert found == {uid(name): hop for name, hop in far.items()}
         reached = await journal.reach(uid(start), 4, AT)
-        assert {one: step.hops for one, step in reached.items()} == {one: hop for one, hop in found.items() if hop}
+        assert {one: step.hops for one, step in reached.items()} == {
+            one: hop for one, hop in found.items() if hop
+        }
         ends = {uid(f"f{at}"): {uid(one), uid(other)} for at, (one, other) in enumerate(pairs)}
         for one, step in reached.items():
             assert ends[step.fact] == {one, step.before}
@@ -140,4 +155,6 @@ async def test_what_has_ended_joins_nothing_any_more(journal: Journal) -> None:
     for at, there in ((AT - day, {uid("b"): 1, uid("c"): 2}), (AT, {})):
         for most in (2, 4):  # two hops away: the last step of a walk, and one before the last
             assert await journal.hops([uid("a")], [uid("b"), uid("c")], most, at) == there
-        assert {one: step.hops for one, step in (await journal.reach(uid("a"), 4, at)).items()} == there
+        assert {
+            one: step.hops for one, step in (await journal.reach(uid("a"), 4, at)).items()
+        } == there

@@ -28,7 +28,9 @@ def uid(name: str) -> str:
     return stable_id(GROUP, "test", name)
 
 
-def node(name: str, *aliases: str, kind: str = "Thing", tags: tuple[str, ...] = (), age_d: int = 0) -> Node:
+def node(
+    name: str, *aliases: str, kind: str = "Thing", tags: tuple[str, ...] = (), age_d: int = 0
+) -> Node:
     created = MOMENT - timedelta(days=age_d)
     return Node(uid(name), name, created, kind=kind, aliases=aliases, tags=tags)
 
@@ -57,14 +59,19 @@ async def named(journal: Journal, text: str, known: list[Node]) -> list[str]:
         ("قالت ليلى إنها قادمة", ["ليلى"]),
         ("ไปร้านกาแฟลูเมนกัน", ["ลูเมน"]),
         ("a 🐱 on the mat", ["🐱"]),
-        ("the restaurant at the end of the universe is a book", ["The Restaurant at the End of the Universe"]),
+        (
+            "the restaurant at the end of the universe is a book",
+            ["The Restaurant at the End of the Universe"],
+        ),
         ("it is what it is", []),
         ("x marks the spot; 喝茶", []),
         ("", []),
         ('"((NOT* AND) -- ; DROP TABLE', []),
     ],
 )
-async def test_names_are_found_in_any_script(journal: Journal, text: str, expected: list[str]) -> None:
+async def test_names_are_found_in_any_script(
+    journal: Journal, text: str, expected: list[str]
+) -> None:
     known = [
         node(name)
         for name in (
@@ -85,7 +92,11 @@ async def test_a_name_that_is_a_stop_word_is_found_where_it_is_meant(journal: Jo
 
 
 async def test_aliases_are_found_too_and_names_win_over_them(journal: Journal) -> None:
-    known = [node("Priya", age_d=1), node("Priyamvada Rao", "Priya", "PR", age_d=9), node("Tarn", age_d=1)]
+    known = [
+        node("Priya", age_d=1),
+        node("Priyamvada Rao", "Priya", "PR", age_d=9),
+        node("Tarn", age_d=1),
+    ]
     known.append(Node(uid("older Tarn"), "Tarn", MOMENT - timedelta(days=30)))
     await journal.mirror_nodes(known)
     found = await journal.resolve(["  PRIYA ", "pr", "tarn", "nobody", ""])
@@ -95,7 +106,9 @@ async def test_aliases_are_found_too_and_names_win_over_them(journal: Journal) -
 
 
 async def test_a_renamed_node_is_no_longer_found_by_its_old_name(journal: Journal) -> None:
-    await journal.mirror_nodes([Node(uid("n"), "Lumen", MOMENT, aliases=("Café Lumen",), tags=("coffee",))])
+    await journal.mirror_nodes(
+        [Node(uid("n"), "Lumen", MOMENT, aliases=("Café Lumen",), tags=("coffee",))]
+    )
     await journal.mirror_nodes([Node(uid("n"), "Umbra", MOMENT, kind="Place")])
     assert await journal.resolve(["lumen", "café lumen", "umbra"]) == {"umbra": uid("n")}
     assert await journal.allowed("node", ItemFilter(tags=("coffee",))) == set()
@@ -117,7 +130,13 @@ async def test_a_dropped_node_and_a_cleared_mirror_are_gone(journal: Journal) ->
     assert await journal.resolve(["Tarn"]) == {}
 
 
-def fact(number: int, *, subject: str = "s", episodes: tuple[str, ...] = (), **fields: datetime | str | None) -> Fact:
+def fact(
+    number: int,
+    *,
+    subject: str = "s",
+    episodes: tuple[str, ...] = (),
+    **fields: datetime | str | None,
+) -> Fact:
     return Fact(
         uid(f"f{number}"),
         uid(subject),
@@ -163,10 +182,16 @@ DAY = timedelta(days=1)
     ],
 )
 async def test_as_of_is_half_open(
-    journal: Journal, start: datetime | None, end: datetime | None, expired: datetime | None, held: bool
+    journal: Journal,
+    start: datetime | None,
+    end: datetime | None,
+    expired: datetime | None,
+    held: bool,
 ) -> None:
     await journal.mirror_facts([fact(1, valid_at=start, invalid_at=end, expired_at=expired)])
-    assert await journal.allowed("fact", ItemFilter(as_of=MOMENT)) == ({uid("f1")} if held else set())
+    assert await journal.allowed("fact", ItemFilter(as_of=MOMENT)) == (
+        {uid("f1")} if held else set()
+    )
 
 
 async def test_facts_that_the_clock_turned_are_told(journal: Journal) -> None:
@@ -202,7 +227,12 @@ class World:
         pick = random.Random(seed)  # noqa: S311 - test data
         self.pick = pick
         self.nodes = [
-            node(f"node {n}", kind=pick.choice("ABC"), tags=tuple(pick.sample(["t1", "t2", "t3"], 1)), age_d=n)
+            node(
+                f"node {n}",
+                kind=pick.choice("ABC"),
+                tags=tuple(pick.sample(["t1", "t2", "t3"], 1)),
+                age_d=n,
+            )
             for n in range(30)
         ]
         self.drafts = [
@@ -267,8 +297,17 @@ class World:
         return {one.uuid for one in self.facts if self._fact_passes(one, wanted)}
 
     def nodes_for(self, wanted: ItemFilter) -> set[str]:
-        ends = {end for one in self.facts if self._said(one, wanted) for end in (one.subject, one.object)}
-        named = [one for one in self.facts if one.relation in wanted.relations and self._holds(one, wanted)]
+        ends = {
+            end
+            for one in self.facts
+            if self._said(one, wanted)
+            for end in (one.subject, one.object)
+        }
+        named = [
+            one
+            for one in self.facts
+            if one.relation in wanted.relations and self._holds(one, wanted)
+        ]
         joined = {end for one in named for end in (one.subject, one.object)}
         tags = {tag.lower() for tag in wanted.tags}
         return {
@@ -283,7 +322,9 @@ class World:
 
     def episodes_for(self, wanted: ItemFilter) -> set[str]:
         tags = {tag.lower() for tag in wanted.tags}
-        supporting = {uuid for one in self.facts if one.relation in wanted.relations for uuid in one.episodes}
+        supporting = {
+            uuid for one in self.facts if one.relation in wanted.relations for uuid in one.episodes
+        }
         return {
             uuid
             for uuid, turn in self.turns.items()
@@ -330,7 +371,9 @@ def came_from(turn: Turn, wanted: ItemFilter) -> bool:
 
 
 def within(moment: datetime, wanted: ItemFilter) -> bool:
-    return (wanted.since is None or moment >= wanted.since) and (wanted.until is None or moment < wanted.until)
+    return (wanted.since is None or moment >= wanted.since) and (
+        wanted.until is None or moment < wanted.until
+    )
 
 
 async def test_filters_agree_with_a_plain_reading_of_their_definition(journal: Journal) -> None:
@@ -340,7 +383,10 @@ async def test_filters_agree_with_a_plain_reading_of_their_definition(journal: J
     for _ in range(300):
         wanted = world.filter()
         assert await journal.allowed("fact", wanted) == world.facts_for(wanted)
-        for kind, expected in (("node", world.nodes_for(wanted)), ("episode", world.episodes_for(wanted))):
+        for kind, expected in (
+            ("node", world.nodes_for(wanted)),
+            ("episode", world.episodes_for(wanted)),
+        ):
             found = await journal.allowed(kind, wanted)  # pyright: ignore[reportArgumentType]
             every = {one.uuid for one in world.nodes} if kind == "node" else set(world.turns)
             assert (every if found is None else found) == expected

@@ -38,8 +38,12 @@ def _group(connection: sqlite3.Connection) -> str:
     return connection.execute("SELECT value FROM meta WHERE key = 'group'").fetchone()[0]
 
 
-@pytest.mark.parametrize(("asked", "at_once"), [(0, True), (1, True), (FEW, True), (FEW + 1, False)])
-async def test_only_a_few_rows_are_looked_up_without_a_thread(readers: Readers, asked: int, at_once: bool) -> None:
+@pytest.mark.parametrize(
+    ("asked", "at_once"), [(0, True), (1, True), (FEW, True), (FEW + 1, False)]
+)
+async def test_only_a_few_rows_are_looked_up_without_a_thread(
+    readers: Readers, asked: int, at_once: bool
+) -> None:
     assert (await readers.look_up(_thread, asked) == threading.current_thread().name) is at_once
 
 
@@ -49,7 +53,9 @@ async def test_a_look_up_cannot_write(readers: Readers) -> None:
     assert await readers.look_up(_group, 1)
 
 
-async def test_a_look_up_is_one_snapshot_and_the_next_sees_what_was_written_since(readers: Readers, path: Path) -> None:
+async def test_a_look_up_is_one_snapshot_and_the_next_sees_what_was_written_since(
+    readers: Readers, path: Path
+) -> None:
     def twice(db: sqlite3.Connection) -> tuple[int, int]:
         first = db.execute("SELECT count(*) FROM meta").fetchone()[0]
         with sqlite3.connect(path) as other:
@@ -59,10 +65,15 @@ async def test_a_look_up_is_one_snapshot_and_the_next_sees_what_was_written_sinc
 
     before, after = await readers.look_up(twice, 1)
     assert before == after
-    assert await readers.look_up(lambda db: db.execute("SELECT count(*) FROM meta").fetchone()[0], 1) == before + 1
+    assert (
+        await readers.look_up(lambda db: db.execute("SELECT count(*) FROM meta").fetchone()[0], 1)
+        == before + 1
+    )
 
 
-async def test_a_locked_file_is_waited_for_without_stopping_the_loop(readers: Readers, path: Path) -> None:
+async def test_a_locked_file_is_waited_for_without_stopping_the_loop(
+    readers: Readers, path: Path
+) -> None:
     other = sqlite3.connect(path)
     other.execute("PRAGMA locking_mode = EXCLUSIVE")
     other.execute("BEGIN EXCLUSIVE")
@@ -84,7 +95,9 @@ async def test_nothing_is_read_of_a_file_that_is_closed_and_nothing_stays_open(p
     assert not [one for one in psutil.Process().open_files() if one.path == str(path)]
 
 
-async def test_a_file_that_is_gone_is_not_made_again_by_reading(readers: Readers, path: Path) -> None:
+async def test_a_file_that_is_gone_is_not_made_again_by_reading(
+    readers: Readers, path: Path
+) -> None:
     await asyncio.to_thread(path.unlink)
     with pytest.raises(StoreUnavailable, match="cannot be opened"):
         await readers.look_up(_group, 1)

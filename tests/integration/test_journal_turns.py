@@ -45,7 +45,12 @@ async def test_a_turn_is_read_back_as_it_was_acknowledged(journal: Journal) -> N
     assert turn == appended.turn
     assert turn.content == "línea uno\nدو 三 🐱\x00"
     assert (turn.role, turn.actor, turn.session, turn.source) == ("assistant", "mira", "s1", "hook")
-    assert (turn.source_ref, turn.kind, turn.tags, turn.occurred_at) == ("m-1", "note", ("kitchen",), MOMENT)
+    assert (turn.source_ref, turn.kind, turn.tags, turn.occurred_at) == (
+        "m-1",
+        "note",
+        ("kitchen",),
+        MOMENT,
+    )
     assert turn.seq == 1
 
 
@@ -53,11 +58,19 @@ async def test_a_refused_turn_changes_nothing(journal: Journal) -> None:
     with pytest.raises(InvalidRequest, match="content"):
         await journal.append(TurnDraft(""))
     with pytest.raises(InvalidRequest, match=r"entries\[1\].*role"):
-        await journal.append_many([(TurnDraft("a"), JobPayload()), (TurnDraft("b", role="x"), JobPayload())])
-    assert (await journal.count_turns(), await journal.unfinished(), await journal.dirty_count()) == (0, 0, 0)
+        await journal.append_many(
+            [(TurnDraft("a"), JobPayload()), (TurnDraft("b", role="x"), JobPayload())]
+        )
+    assert (
+        await journal.count_turns(),
+        await journal.unfinished(),
+        await journal.dirty_count(),
+    ) == (0, 0, 0)
 
 
-@pytest.mark.parametrize(("gap_s", "duplicate"), [(0, True), (30, True), (-30, True), (30.001, False), (-31, False)])
+@pytest.mark.parametrize(
+    ("gap_s", "duplicate"), [(0, True), (30, True), (-30, True), (30.001, False), (-31, False)]
+)
 async def test_equal_words_within_30_s_of_event_time_are_one_turn(
     journal: Journal, gap_s: float, duplicate: bool
 ) -> None:
@@ -74,8 +87,12 @@ async def test_event_time_decides_and_not_the_time_of_receipt(journal: Journal) 
     assert (await journal.append(at(60 * 2 + 10))).turn == appended[2].turn
 
 
-@pytest.mark.parametrize("other", [{"source": "hook"}, {"session": "s2"}, {"role": "assistant"}, {"content": "Yes"}])
-async def test_another_source_session_role_or_text_is_another_turn(journal: Journal, other: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "other", [{"source": "hook"}, {"session": "s2"}, {"role": "assistant"}, {"content": "Yes"}]
+)
+async def test_another_source_session_role_or_text_is_another_turn(
+    journal: Journal, other: dict[str, str]
+) -> None:
     await journal.append(at(0))
     assert not (await journal.append(at(1, **other))).duplicate
 
@@ -106,11 +123,15 @@ async def test_a_duplicate_keeps_the_first_payload(journal: Journal) -> None:
 
 
 async def test_a_batch_is_stored_in_order_with_its_duplicates_told(journal: Journal) -> None:
-    drafts = [at(n, f"line {n % 90}") for n in range(100)]  # the last ten repeat after 90 s, so they are new
+    drafts = [
+        at(n, f"line {n % 90}") for n in range(100)
+    ]  # the last ten repeat after 90 s, so they are new
     drafts += [at(n, f"line {n}") for n in range(10)]
     appended = await journal.append_many([(draft, JobPayload()) for draft in drafts])
     assert [one.duplicate for one in appended] == [False] * 100 + [True] * 10
-    assert [turn.content for turn in await journal.scan(0, 1_000)] == [draft.content for draft in drafts[:100]]
+    assert [turn.content for turn in await journal.scan(0, 1_000)] == [
+        draft.content for draft in drafts[:100]
+    ]
     assert await journal.append_many([]) == []
 
 
@@ -123,7 +144,9 @@ async def test_eight_writers_at_once_lose_and_double_nothing(journal: Journal) -
     assert len({one.turn.uuid for one in appended}) == await journal.count_turns() == 320
     assert sorted(one.turn.seq for one in appended) == list(range(1, 321))
     for number in range(8):
-        said = [turn.content for turn in await journal.scan(0, 1_000) if turn.session == f"s{number}"]
+        said = [
+            turn.content for turn in await journal.scan(0, 1_000) if turn.session == f"s{number}"
+        ]
         assert said == [f"{number}/{n}" for n in range(40)]
 
 
@@ -188,11 +211,19 @@ async def test_an_acknowledged_turn_waits_in_the_outbox(journal: Journal) -> Non
     assert [dirty.change for dirty in await journal.dirty(10)] == [Change("episode", uuid)]
 
 
-async def test_forgotten_turns_leave_no_row_no_job_and_no_byte(tmp_path: Path, journal: Journal) -> None:
+async def test_forgotten_turns_leave_no_row_no_job_and_no_byte(
+    tmp_path: Path, journal: Journal
+) -> None:
     secret, name = "ZEBRACROSSING", "QUAGGAHEIM"
-    payload = JobPayload(nodes=(NodeDraft(name),), facts=(FactDraft(name, "R", "b", text=f"{secret} fact"),))
+    payload = JobPayload(
+        nodes=(NodeDraft(name),), facts=(FactDraft(name, "R", "b", text=f"{secret} fact"),)
+    )
     uuids = [
-        (await journal.append(TurnDraft(f"{secret} {n}" + " filler" * 900, tags=(secret,)), payload)).turn.uuid
+        (
+            await journal.append(
+                TurnDraft(f"{secret} {n}" + " filler" * 900, tags=(secret,)), payload
+            )
+        ).turn.uuid
         for n in range(30)
     ]
     kept = (await journal.append(TurnDraft("KEPTWORD"))).turn.uuid
@@ -220,5 +251,8 @@ async def test_summaries_and_the_span_of_a_memory_are_found(journal: Journal) ->
     for seconds in (0, 60, 120):
         await journal.append(at(seconds, f"summary {seconds}", kind="summary"))
         await journal.append(at(seconds, f"turn {seconds}"))
-    assert [turn.content for turn in await journal.of_kind("summary", 2)] == ["summary 120", "summary 60"]
+    assert [turn.content for turn in await journal.of_kind("summary", 2)] == [
+        "summary 120",
+        "summary 60",
+    ]
     assert await journal.span() == (MOMENT, MOMENT + timedelta(seconds=120))

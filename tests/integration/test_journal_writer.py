@@ -33,7 +33,9 @@ def writer(path: Path) -> Iterator[Writer]:
 
 def keys(path: Path) -> list[str]:
     with closing(sqlite3.connect(path)) as connection:
-        rows = connection.execute("SELECT key FROM meta WHERE key NOT IN ('group', 'layout') ORDER BY key").fetchall()
+        rows = connection.execute(
+            "SELECT key FROM meta WHERE key NOT IN ('group', 'layout') ORDER BY key"
+        ).fetchall()
     return [key for (key,) in rows]
 
 
@@ -42,7 +44,9 @@ def put(connection: sqlite3.Connection, key: str) -> str:
     return key
 
 
-async def test_a_write_that_fails_in_the_middle_leaves_nothing_of_itself(path: Path, writer: Writer) -> None:
+async def test_a_write_that_fails_in_the_middle_leaves_nothing_of_itself(
+    path: Path, writer: Writer
+) -> None:
     def half(connection: sqlite3.Connection) -> None:
         put(connection, "half")
         raise InvalidRequest("x", "no")
@@ -69,7 +73,9 @@ async def test_a_write_that_fails_in_the_middle_leaves_nothing_of_itself(path: P
     assert keys(path) == ["a", "b", "c"]
 
 
-async def test_more_writes_than_a_transaction_holds_are_all_done_in_order(path: Path, writer: Writer) -> None:
+async def test_more_writes_than_a_transaction_holds_are_all_done_in_order(
+    path: Path, writer: Writer
+) -> None:
     count = BATCH_LIMIT * 3 + 7
     tasks = [writer.write(lambda c, n=number: put(c, f"{n:05}")) for number in range(count)]
     assert await asyncio.gather(*tasks) == keys(path) == [f"{number:05}" for number in range(count)]
@@ -78,7 +84,10 @@ async def test_more_writes_than_a_transaction_holds_are_all_done_in_order(path: 
 def test_callers_of_several_event_loops_are_each_answered(path: Path, writer: Writer) -> None:
     async def many(name: int) -> None:
         for number in range(20):
-            assert await writer.write(lambda c, n=number: put(c, f"{name}-{n:02}")) == f"{name}-{number:02}"
+            assert (
+                await writer.write(lambda c, n=number: put(c, f"{name}-{n:02}"))
+                == f"{name}-{number:02}"
+            )
 
     threads = [threading.Thread(target=asyncio.run, args=(many(name),)) for name in range(4)]
     for thread in threads:
@@ -121,7 +130,9 @@ async def test_a_defect_is_in_the_log_and_takes_back_nothing_that_was_acknowledg
             await writer.write(lambda c: put(c, "b"), secure=True)
     told = [record for record in caplog.records if "a defect in the writer" in record.getMessage()]
     assert len(told) == 2
-    assert all("OSError" in record.getMessage() and "in fall" in record.getMessage() for record in told)
+    assert all(
+        "OSError" in record.getMessage() and "in fall" in record.getMessage() for record in told
+    )
     assert said not in caplog.text
     assert await writer.write(lambda c: put(c, "c")) == "c"
     assert keys(path) == ["a", "b", "c", "scrub_due"]

@@ -48,14 +48,19 @@ async def test_a_ledger_that_agrees_has_the_same_ids_everywhere(app: App) -> Non
         assert len(counts) == 9
 
 
-async def test_an_entry_that_an_index_lost_is_named_with_the_command_that_brings_it_back(app: App) -> None:
+async def test_an_entry_that_an_index_lost_is_named_with_the_command_that_brings_it_back(
+    app: App,
+) -> None:
     async with app.memory("ana") as memory:
         _, fact = await told(memory)
         await memory.parts.indexes.apply([], [("facts", fact)])
         await memory.parts.journal.mirror_drop("fact", [fact])
         ledger = await memory.ledger()
         assert len(ledger.problems) == 3
-        assert all("1 missing, 0 too many" in one and "`pps reindex ana` mends it" in one for one in ledger.problems)
+        assert all(
+            "1 missing, 0 too many" in one and "`pps reindex ana` mends it" in one
+            for one in ledger.problems
+        )
         assert fact in ledger.problems[0]
     await app.reindex("ana")
     async with app.memory("ana") as memory:

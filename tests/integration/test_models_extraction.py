@@ -15,7 +15,14 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from pps.core.errors import ConfigError, ModelError, ModelOutputInvalid, ModelUnavailable, NotSet, PPSError
+from pps.core.errors import (
+    ConfigError,
+    ModelError,
+    ModelOutputInvalid,
+    ModelUnavailable,
+    NotSet,
+    PPSError,
+)
 from pps.core.ids import EntityId, new_group
 from pps.core.values import Episode
 from pps.graph.ladybug import open_ladybug
@@ -56,13 +63,22 @@ class Brain:
         episode = Episode(str(uuid4()), "turn", text, when, when)
         await self.client.save_episodes([episode])
         changes = await self.client.extract_episode(episode.uuid)
-        facts = [("fact", "facts", fact.uuid, fact.text) for fact in await self.client.facts(list(changes.facts))]
-        nodes = [("node", "nodes", node.uuid, node.name) for node in await self.client.nodes(list(changes.nodes))]
+        facts = [
+            ("fact", "facts", fact.uuid, fact.text)
+            for fact in await self.client.facts(list(changes.facts))
+        ]
+        nodes = [
+            ("node", "nodes", node.uuid, node.name)
+            for node in await self.client.nodes(list(changes.nodes))
+        ]
         await self.indexes.apply([self._doc(*item) for item in (*facts, *nodes)])
         return changes
 
     async def facts(self) -> dict[str, tuple[datetime | None, datetime | None]]:
-        return {fact.text: (fact.valid_at, fact.invalid_at) for fact in await self.client.scan_facts("", 100)}
+        return {
+            fact.text: (fact.valid_at, fact.invalid_at)
+            for fact in await self.client.scan_facts("", 100)
+        }
 
     async def names(self) -> list[str]:
         return sorted(node.name for node in await self.client.scan_nodes("", 100))
@@ -89,10 +105,14 @@ async def make_brain(tmp_path: Path) -> AsyncIterator[MakeBrain]:
             entity, embedder = EntityId("ana", new_group()), HashEmbedder(64)
             driver = await open_ladybug(tmp_path / "graph.lbug")
             stack.push_async_callback(driver.close)
-            indexes = await EntityIndexes.open(tmp_path, group=entity.group, fingerprint=embedder.fingerprint)
+            indexes = await EntityIndexes.open(
+                tmp_path, group=entity.group, fingerprint=embedder.fingerprint
+            )
             stack.push_async_callback(indexes.close)
             opened = EntityDriver(driver, "embedded", driver.close)
-            client = await IsolatedGraphitiClient.open(entity, opened, indexes, Models(embedder, None, extractor))
+            client = await IsolatedGraphitiClient.open(
+                entity, opened, indexes, Models(embedder, None, extractor)
+            )
             stack.push_async_callback(client.close)
             return Brain(client, indexes, embedder)
 
@@ -126,7 +146,12 @@ async def test_a_text_becomes_nodes_and_facts_on_every_provider(
     assert any("secret-key" in value for value in server.asked[0].headers.values())
     (used,) = brain.client.take_tokens_used().values()
     asked = len(server.asked)
-    assert (used.requests, used.unmetered, used.tokens_in, used.tokens_out) == (asked, 0, 10 * asked, 5 * asked)
+    assert (used.requests, used.unmetered, used.tokens_in, used.tokens_out) == (
+        asked,
+        0,
+        10 * asked,
+        5 * asked,
+    )
     assert brain.client.take_tokens_used() == {}
 
 
@@ -183,7 +208,9 @@ _FAILURES: list[tuple[Mode, type[PPSError], bool]] = [
 
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize(("mode", "error", "retryable"), _FAILURES, ids=[mode for mode, _, _ in _FAILURES])
+@pytest.mark.parametrize(
+    ("mode", "error", "retryable"), _FAILURES, ids=[mode for mode, _, _ in _FAILURES]
+)
 async def test_a_failing_model_is_an_error_of_ours_and_adds_no_facts(
     server: ModelServer,
     make_brain: MakeBrain,
@@ -280,7 +307,11 @@ async def test_no_text_of_the_memory_is_logged_above_debug(
         await brain.read("Ana works at Xylophone.")
     loud = [record.getMessage() for record in kept.records if record.levelno > logging.DEBUG]
     assert kept.records
-    assert not [said for said in loud if "Xylophone" in said or "extracted_ent" in said or "secret-key" in said]
+    assert not [
+        said
+        for said in loud
+        if "Xylophone" in said or "extracted_ent" in said or "secret-key" in said
+    ]
 
 
 async def test_without_a_language_model_it_says_so(make_brain: MakeBrain) -> None:

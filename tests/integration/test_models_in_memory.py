@@ -46,7 +46,9 @@ async def test_a_later_fact_replaces_an_earlier_one(memory: Memory) -> None:
     assert await facts(memory, "Where does Ana live?") == ["Ana lives in Porto"]
 
 
-async def test_a_model_that_fails_and_comes_back_loses_nothing(memory: Memory, server: ModelServer) -> None:
+async def test_a_model_that_fails_and_comes_back_loses_nothing(
+    memory: Memory, server: ModelServer
+) -> None:
     server.first = ["server_error", "server_error", "rate_limited", "rate_limited"]
     receipt = await memory.remember("Ana lives in Lisbon.", occurred_at=_WHEN, wait="journal")
     assert receipt.state == "accepted"

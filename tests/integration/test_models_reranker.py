@@ -51,8 +51,12 @@ def test_odd_texts_are_scored(reranker: MiniLMReranker, text: str) -> None:
     assert reranker.rerank(text, [text, "tea"], deadline_s=PATIENT_S).complete
 
 
-def test_a_deadline_in_the_middle_leaves_the_scores_of_the_first_passages(reranker: MiniLMReranker) -> None:
-    ticks = iter([0.0, 0.0, 0.0, 0.0, *([2 * PATIENT_S] * 100)])  # the call, its turn, two batches, then too late
+def test_a_deadline_in_the_middle_leaves_the_scores_of_the_first_passages(
+    reranker: MiniLMReranker,
+) -> None:
+    ticks = iter(
+        [0.0, 0.0, 0.0, 0.0, *([2 * PATIENT_S] * 100)]
+    )  # the call, its turn, two batches, then too late
     hurried = MiniLMReranker(batch=2, threads=1, clock=lambda: next(ticks))
     result = hurried.rerank(QUERY, PASSAGES * 3, deadline_s=PATIENT_S)
     hurried.close()
@@ -87,7 +91,9 @@ def test_callers_at_once_get_their_own_scores(reranker: MiniLMReranker) -> None:
 def test_another_file_is_refused_by_its_digest(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"something else")
     reranker = MiniLMReranker(tmp_path)
-    with pytest.raises(ConfigError, match=r"ms-marco-MiniLM-L-12-v2 that PPS knows .*reranker\.path"):
+    with pytest.raises(
+        ConfigError, match=r"ms-marco-MiniLM-L-12-v2 that PPS knows .*reranker\.path"
+    ):
         reranker.rerank(QUERY, PASSAGES, deadline_s=PATIENT_S)
     reranker.close()
 

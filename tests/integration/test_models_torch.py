@@ -59,7 +59,9 @@ def stock(folder: str) -> Any:
     return SentenceTransformer(folder)
 
 
-def test_a_folder_says_what_its_vectors_are_before_it_is_loaded(embedder_folder: str, tmp_path: Path) -> None:
+def test_a_folder_says_what_its_vectors_are_before_it_is_loaded(
+    embedder_folder: str, tmp_path: Path
+) -> None:
     folder = tmp_path / "tiny-embedder"
     shutil.copytree(embedder_folder, folder, ignore=shutil.ignore_patterns("*.safetensors"))
     embedder = SentenceTransformerEmbedder(str(folder))
@@ -77,16 +79,22 @@ def test_an_embedder_from_a_folder_keeps_the_order(embedder: SentenceTransformer
     assert embedder.embed_passages([]).shape == (0, 32)
 
 
-def test_the_models_own_prompts_are_used(embedder: SentenceTransformerEmbedder, embedder_folder: str) -> None:
+def test_the_models_own_prompts_are_used(
+    embedder: SentenceTransformerEmbedder, embedder_folder: str
+) -> None:
     text = "Ana drinks tea"
     query = embedder.embed_query(text)
     assert not np.allclose(query, embedder.embed_passages([text])[0], atol=1e-4)
     assert np.allclose(
-        query, stock(embedder_folder).encode([f"query: {text}"], normalize_embeddings=True)[0], atol=1e-5
+        query,
+        stock(embedder_folder).encode([f"query: {text}"], normalize_embeddings=True)[0],
+        atol=1e-5,
     )
 
 
-def test_long_texts_are_split_to_the_models_window(embedder: SentenceTransformerEmbedder, embedder_folder: str) -> None:
+def test_long_texts_are_split_to_the_models_window(
+    embedder: SentenceTransformerEmbedder, embedder_folder: str
+) -> None:
     sentences = [f"On day {number} Ana moved to Lisbon." for number in range(80)]
     passages = embedder.split(" ".join(sentences))
     tokenizer = stock(embedder_folder).tokenizer
@@ -103,7 +111,9 @@ def test_threads_share_an_embedder(embedder_folder: str) -> None:
     def work(at: int) -> None:
         for _ in range(5):
             embedder.split("Ana drinks tea. " * 60)
-            if not np.allclose(embedder.embed_passages([_PASSAGES[at]])[0], expected[at], atol=1e-4):
+            if not np.allclose(
+                embedder.embed_passages([_PASSAGES[at]])[0], expected[at], atol=1e-4
+            ):
                 wrong.append(at)
 
     threads = [threading.Thread(target=work, args=(at,)) for at in range(4)]
@@ -139,7 +149,9 @@ def test_a_reranker_gives_each_passage_the_models_score_in_the_order_given(
 
     result = reranker.rerank("cups in the kitchen", _PASSAGES, deadline_s=120)
     assert result.complete
-    direct = CrossEncoder(scorer).predict([("cups in the kitchen", passage) for passage in _PASSAGES])
+    direct = CrossEncoder(scorer).predict(
+        [("cups in the kitchen", passage) for passage in _PASSAGES]
+    )
     assert np.allclose(result.scores, direct, atol=1e-4)
     assert len(set(result.scores)) > 1
 
@@ -174,7 +186,9 @@ def test_the_first_call_answers_in_time_while_the_model_loads_behind_it(
 
 
 def test_a_deadline_in_the_middle_leaves_the_scores_of_the_first_passages(scorer: str) -> None:
-    ticks = iter([0.0, 0.0, 0.0, 0.0, *([1_000.0] * 100)])  # the call, its turn, two batches, then too late
+    ticks = iter(
+        [0.0, 0.0, 0.0, 0.0, *([1_000.0] * 100)]
+    )  # the call, its turn, two batches, then too late
     reranker = CrossEncoderReranker(scorer, batch=8, clock=lambda: next(ticks))
     result = reranker.rerank("tea", _PASSAGES, deadline_s=120)
     reranker.close()
@@ -203,7 +217,11 @@ def test_callers_at_once_are_served_by_one_worker(
 
     monkeypatch.setattr("sentence_transformers.CrossEncoder", Watched)
     callers = [
-        threading.Thread(target=lambda: results.append(reranker.rerank("tea", _PASSAGES[:9], deadline_s=120).complete))
+        threading.Thread(
+            target=lambda: results.append(
+                reranker.rerank("tea", _PASSAGES[:9], deadline_s=120).complete
+            )
+        )
         for _ in range(4)
     ]
     for caller in callers:
@@ -214,7 +232,9 @@ def test_callers_at_once_are_served_by_one_worker(
     assert len(threads_seen) == 1
 
 
-def test_a_reranker_that_cannot_be_loaded_says_so_for_a_minute_and_is_then_tried_again(tmp_path: Path) -> None:
+def test_a_reranker_that_cannot_be_loaded_says_so_for_a_minute_and_is_then_tried_again(
+    tmp_path: Path,
+) -> None:
     moment = [0.0]
     reranker = CrossEncoderReranker(str(tmp_path / "later"), clock=lambda: moment[0])
     with pytest.raises(ModelUnavailable, match="later"):

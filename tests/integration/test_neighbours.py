@@ -47,7 +47,9 @@ async def windows(memory: Memory, turns: Mapping[str, str], *others: str) -> Win
     for word in (*turns, *others):
         found[word] = {word_of[hit.owner] for hit in await indexes.text_search("windows", word, 20)}
         near = await ask(memory, word).similar("windows", 20)
-        assert {one.id for one in near} == set(turns.values()), word  # of meaning every turn has some
+        assert {one.id for one in near} == set(turns.values()), (
+            word
+        )  # of meaning every turn has some
     vectors = await indexes.vectors("windows", turns.values())
     return Windows(found, {word_of[turn]: vector for turn, vector in vectors.items()})
 
@@ -78,7 +80,11 @@ async def test_a_turn_that_is_said_is_in_its_neighbours_windows(memory: Memory) 
 
         neighbours = set(SAID[max(0, place - 2) : place])
         assert now.found[word] == {word, *neighbours}
-        changed = {one for one, vector in before.items() if not np.allclose(vector, now.vectors[one], atol=1e-5)}
+        changed = {
+            one
+            for one, vector in before.items()
+            if not np.allclose(vector, now.vectors[one], atol=1e-5)
+        }
         assert changed == neighbours
     await assert_as_after_reindex(memory, turns)
 
@@ -90,7 +96,9 @@ async def test_another_session_is_no_neighbour(memory: Memory) -> None:
     await assert_as_after_reindex(memory, turns)
 
 
-async def test_a_forgotten_turn_leaves_its_neighbours_windows_and_those_beyond_come_nearer(memory: Memory) -> None:
+async def test_a_forgotten_turn_leaves_its_neighbours_windows_and_those_beyond_come_nearer(
+    memory: Memory,
+) -> None:
     turns = await talk(memory)
     before = await windows(memory, turns)
     gone = turns.pop("granite")
@@ -99,15 +107,28 @@ async def test_a_forgotten_turn_leaves_its_neighbours_windows_and_those_beyond_c
 
     left = tuple(word for word in SAID if word != "granite")
     now = await windows(memory, turns, "granite")
-    assert now.found == {**{word: around(word, left) for word in left}, ELSEWHERE: {ELSEWHERE}, "granite": set()}
-    changed = {one for one in turns if not np.allclose(before.vectors[one], now.vectors[one], atol=1e-5)}
+    assert now.found == {
+        **{word: around(word, left) for word in left},
+        ELSEWHERE: {ELSEWHERE},
+        "granite": set(),
+    }
+    changed = {
+        one for one in turns if not np.allclose(before.vectors[one], now.vectors[one], atol=1e-5)
+    }
     assert changed == around("granite") - {"granite"}
     await assert_as_after_reindex(memory, turns, "granite")
     recalled = await memory.recall("granite")
-    assert not [hit for channel in recalled.channels.values() for hit in channel.hits if "granite" in hit.text]
+    assert not [
+        hit
+        for channel in recalled.channels.values()
+        for hit in channel.hits
+        if "granite" in hit.text
+    ]
 
 
-async def test_a_forgotten_fact_leaves_the_windows_of_its_turn_and_of_the_neighbours(memory: Memory) -> None:
+async def test_a_forgotten_fact_leaves_the_windows_of_its_turn_and_of_the_neighbours(
+    memory: Memory,
+) -> None:
     turns = {word: await say(memory, word) for word in ("walnut", "lantern")}
     fact = FactDraft("Priya", "KEEPS", "bees", "Priya keeps bees.")
     turns["saffron"] = (await memory.remember("saffron!", session="s", facts=[fact])).turn_id
@@ -121,7 +142,9 @@ async def test_a_forgotten_fact_leaves_the_windows_of_its_turn_and_of_the_neighb
     await assert_as_after_reindex(memory, turns, "bees")
 
 
-async def test_words_that_are_appended_to_or_taken_from_a_turn_change_its_neighbours_windows(memory: Memory) -> None:
+async def test_words_that_are_appended_to_or_taken_from_a_turn_change_its_neighbours_windows(
+    memory: Memory,
+) -> None:
     turns = await talk(memory)
 
     await memory.records.append(turns["granite"], "Also amber.")

@@ -44,9 +44,13 @@ def test_every_label_has_an_index_on_its_group_and_a_unique_uuid() -> None:
     assert {label for kind, label, _ in shapes if kind == "fulltext"} == {*LABELS[:3], "RELATES_TO"}
 
 
-async def test_an_open_pool_has_every_index_in_use(neo4j_pool: Neo4jPool, neo4j_server: Neo4jServer) -> None:
+async def test_an_open_pool_has_every_index_in_use(
+    neo4j_pool: Neo4jPool, neo4j_server: Neo4jServer
+) -> None:
     assert await neo4j_pool.missing() == ()
-    rows = await plainly(neo4j_server, "SHOW INDEXES YIELD state, labelsOrTypes, properties, owningConstraint")
+    rows = await plainly(
+        neo4j_server, "SHOW INDEXES YIELD state, labelsOrTypes, properties, owningConstraint"
+    )
     assert {row["state"] for row in rows} == {"ONLINE"}
     unique = {row["labelsOrTypes"][0] for row in rows if row["owningConstraint"]}
     assert unique == {*LABELS, *TYPES}
@@ -66,7 +70,9 @@ async def test_a_missing_index_is_named_and_made_at_the_next_start(
     await again.close()
 
 
-async def test_the_plain_index_of_stock_graphiti_becomes_a_constraint(neo4j_server: Neo4jServer) -> None:
+async def test_the_plain_index_of_stock_graphiti_becomes_a_constraint(
+    neo4j_server: Neo4jServer,
+) -> None:
     await (await open_on(neo4j_server)).close()
     stock = "CREATE INDEX saga_uuid IF NOT EXISTS FOR (n:Saga) ON (n.uuid)"
     await plainly(neo4j_server, "DROP CONSTRAINT saga_uuid", stock)
@@ -97,7 +103,12 @@ async def test_a_database_where_an_id_exists_twice_is_refused(neo4j_server: Neo4
 
 async def test_processes_that_start_at_once_do_not_collide(neo4j_server: Neo4jServer) -> None:
     await (await open_on(neo4j_server)).close()
-    await plainly(neo4j_server, "DROP CONSTRAINT saga_uuid", "DROP INDEX saga_group_id", "DROP INDEX saga_name")
+    await plainly(
+        neo4j_server,
+        "DROP CONSTRAINT saga_uuid",
+        "DROP INDEX saga_group_id",
+        "DROP INDEX saga_name",
+    )
     pools = await asyncio.gather(*(open_on(neo4j_server) for _ in range(5)))
     assert await pools[0].missing() == ()
     await asyncio.gather(*(pool.close() for pool in pools))
@@ -116,7 +127,9 @@ async def test_an_absent_database_is_a_setting_to_mend(neo4j_server: Neo4jServer
         await open_on(replace(neo4j_server, database="elsewhere"))
 
 
-@pytest.mark.parametrize("uri", ["http://127.0.0.1:7474", "127.0.0.1:7687", "", "file:///etc/passwd"])
+@pytest.mark.parametrize(
+    "uri", ["http://127.0.0.1:7474", "127.0.0.1:7687", "", "file:///etc/passwd"]
+)
 async def test_an_address_of_another_kind_is_a_setting_to_mend(uri: str) -> None:
     with pytest.raises(ConfigError, match="bolt://HOST:PORT"):
         await open_neo4j(uri, "neo4j", "password", "neo4j")
@@ -137,7 +150,9 @@ async def test_statements_make_no_noise(
     with caplog.at_level(logging.INFO):
         pool = await open_on(neo4j_server)
         driver = pool.driver()
-        await driver.execute_query("MATCH (n:NeverSeen {odd: 1}) RETURN n.property, id(n)")  # three notifications
+        await driver.execute_query(
+            "MATCH (n:NeverSeen {odd: 1}) RETURN n.property, id(n)"
+        )  # three notifications
         await driver.build_indices_and_constraints()
         with pytest.raises(StoreError):
             await driver.execute_query("THIS IS NOT CYPHER")
@@ -154,7 +169,9 @@ async def test_a_refusal_quotes_nothing_of_what_was_sent(neo4j_pool: Neo4jPool) 
         await neo4j_pool.driver().execute_query("RETURN $value", value=object())
 
 
-async def test_the_schema_and_other_databases_are_out_of_a_drivers_reach(neo4j_pool: Neo4jPool) -> None:
+async def test_the_schema_and_other_databases_are_out_of_a_drivers_reach(
+    neo4j_pool: Neo4jPool,
+) -> None:
     driver = neo4j_pool.driver()
     with pytest.raises(StoreError):
         driver.delete_all_indexes()
@@ -171,22 +188,30 @@ async def test_an_error_of_the_callers_own_passes_and_rolls_back(neo4j_pool: Neo
 
     async def work() -> None:
         async with driver.transaction() as transaction:
-            await transaction.run("CREATE (:Saga {uuid: $group_id, group_id: $group_id})", group_id=group)
+            await transaction.run(
+                "CREATE (:Saga {uuid: $group_id, group_id: $group_id})", group_id=group
+            )
             raise ValueError("mine")
 
     with pytest.raises(ValueError, match="mine"):
         await work()
-    rows, _, _ = await driver.execute_query("MATCH (n:Saga {group_id: $group_id}) RETURN n.uuid", group_id=group)
+    rows, _, _ = await driver.execute_query(
+        "MATCH (n:Saga {group_id: $group_id}) RETURN n.uuid", group_id=group
+    )
     assert rows == []
 
 
-async def test_a_transaction_that_is_cancelled_leaves_nothing_and_the_pool_goes_on(neo4j_pool: Neo4jPool) -> None:
+async def test_a_transaction_that_is_cancelled_leaves_nothing_and_the_pool_goes_on(
+    neo4j_pool: Neo4jPool,
+) -> None:
     group, driver = new_group(), neo4j_pool.driver()
     inside = asyncio.Event()
 
     async def work() -> None:
         async with driver.transaction() as transaction:
-            await transaction.run("CREATE (:Saga {uuid: $group_id, group_id: $group_id})", group_id=group)
+            await transaction.run(
+                "CREATE (:Saga {uuid: $group_id, group_id: $group_id})", group_id=group
+            )
             inside.set()
             await asyncio.sleep(60)
 
@@ -195,7 +220,9 @@ async def test_a_transaction_that_is_cancelled_leaves_nothing_and_the_pool_goes_
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    rows, _, _ = await driver.execute_query("MATCH (n:Saga {group_id: $group_id}) RETURN n.uuid", group_id=group)
+    rows, _, _ = await driver.execute_query(
+        "MATCH (n:Saga {group_id: $group_id}) RETURN n.uuid", group_id=group
+    )
     assert rows == []
 
 
@@ -203,17 +230,23 @@ async def test_statements_that_lose_a_deadlock_are_tried_again(neo4j_pool: Neo4j
     """Two statements that lock the same nodes in opposite orders, many times over."""
     group, driver = new_group(), neo4j_pool.driver()
     ids = [f"{group}{i}" for i in range(20)]
-    await driver.execute_query("UNWIND $ids AS id CREATE (:Saga {uuid: id, group_id: $group})", ids=ids, group=group)
+    await driver.execute_query(
+        "UNWIND $ids AS id CREATE (:Saga {uuid: id, group_id: $group})", ids=ids, group=group
+    )
     bump = "UNWIND $ids AS id MATCH (n:Saga {uuid: id}) SET n.count = coalesce(n.count, 0) + 1"
 
     async def insist(order: list[str]) -> None:
-        for _ in range(20):  # it gives up after about a second of losing, which says that it may be run again
+        for _ in range(
+            20
+        ):  # it gives up after about a second of losing, which says that it may be run again
             with contextlib.suppress(StoreConflict):
                 await driver.execute_query(bump, ids=order)
                 return
         pytest.fail("lost every time")
 
     await asyncio.gather(*(insist(ids if i % 2 else ids[::-1]) for i in range(16)))
-    rows, _, _ = await driver.execute_query("MATCH (n:Saga {group_id: $group}) RETURN DISTINCT n.count", group=group)
+    rows, _, _ = await driver.execute_query(
+        "MATCH (n:Saga {group_id: $group}) RETURN DISTINCT n.count", group=group
+    )
     assert rows == [{"n.count": 16}]
     await driver.execute_query("MATCH (n:Saga {group_id: $group}) DELETE n", group=group)

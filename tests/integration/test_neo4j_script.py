@@ -46,7 +46,10 @@ def test_help_teaches_every_command() -> None:
 def test_status_and_stop_of_a_folder_without_a_server(tmp_path: Path) -> None:
     status = neo4j_script("status", "--data", str(tmp_path))
     assert status.returncode == 3
-    assert f"not running (folder {tmp_path}); start it: scripts/neo4j start --data {tmp_path}" in status.stdout
+    assert (
+        f"not running (folder {tmp_path}); start it: scripts/neo4j start --data {tmp_path}"
+        in status.stdout
+    )
     stop = neo4j_script("stop", "--data", str(tmp_path))
     assert (stop.returncode, stop.stdout.strip()) == (0, f"neo4j: not running (folder {tmp_path})")
     assert not list(tmp_path.iterdir())
@@ -76,7 +79,9 @@ def test_a_process_that_is_not_the_server_is_left_alone(tmp_path: Path) -> None:
         (("--conf", "/nowhere/neo4j.conf"), "--conf: there is no file /nowhere/neo4j.conf"),
     ],
 )
-def test_a_wrong_option_is_said_in_one_line(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+def test_a_wrong_option_is_said_in_one_line(
+    tmp_path: Path, words: tuple[str, ...], said: str
+) -> None:
     answer = neo4j_script("start", "--data", str(tmp_path), *words)
     assert answer.returncode in (1, 2)
     assert said in answer.stderr.splitlines()[-1]
@@ -120,7 +125,9 @@ def prepare_with(tree: Path, *programs: str) -> str:
 
 
 def test_a_missing_jdk_is_said_in_one_line(tree: Path) -> None:
-    assert "needs a JDK 17 or newer, and there is no java and javac on the PATH" in prepare_with(tree)
+    assert "needs a JDK 17 or newer, and there is no java and javac on the PATH" in prepare_with(
+        tree
+    )
 
 
 def test_a_java_without_its_compiler_is_no_jdk(tree: Path) -> None:
@@ -128,7 +135,9 @@ def test_a_java_without_its_compiler_is_no_jdk(tree: Path) -> None:
 
 
 def test_a_missing_maven_is_said_in_one_line(tree: Path) -> None:
-    assert "needs Maven to fetch Neo4j, and there is no mvn on the PATH" in prepare_with(tree, "java", "javac")
+    assert "needs Maven to fetch Neo4j, and there is no mvn on the PATH" in prepare_with(
+        tree, "java", "javac"
+    )
 
 
 def test_a_running_server_is_told_and_not_started_twice(neo4j_server: Neo4jServer) -> None:
@@ -142,7 +151,9 @@ def test_a_running_server_is_told_and_not_started_twice(neo4j_server: Neo4jServe
     assert "runs already" in again.stdout
     elsewhere = neo4j_script("start", "--port", "7999", *data)
     assert elsewhere.returncode == 1
-    assert f"on port {neo4j_server.port}; stop it first: scripts/neo4j stop --data" in elsewhere.stderr
+    assert (
+        f"on port {neo4j_server.port}; stop it first: scripts/neo4j stop --data" in elsewhere.stderr
+    )
     told = status.stdout + again.stdout + elsewhere.stderr
     assert neo4j_server.password not in told
 
@@ -160,7 +171,9 @@ async def test_a_restart_keeps_the_data_and_an_open_pool_goes_on(
             await store.save_nodes(nodes, {})
         with pytest.raises(StoreUnavailable):
             await neo4j_pool.check()
-        assert caplog.messages == [], "the error says it; the library's log lines would say it again"
+        assert caplog.messages == [], (
+            "the error says it; the library's log lines would say it again"
+        )
     finally:
         start_neo4j(neo4j_server.data, port=neo4j_server.port, password=neo4j_server.password)
     await neo4j_pool.check()
@@ -169,7 +182,9 @@ async def test_a_restart_keeps_the_data_and_an_open_pool_goes_on(
     assert await neo4j_pool.missing() == ()
 
 
-def test_a_server_keeps_its_own_password_private_and_ends_with_its_companion(tmp_path: Path) -> None:
+def test_a_server_keeps_its_own_password_private_and_ends_with_its_companion(
+    tmp_path: Path,
+) -> None:
     data = tmp_path / "neo4j"
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as companion:
         words = ("--data", str(data), "--port", "0", "--with-pid", str(companion.pid))

@@ -64,21 +64,41 @@ def statements() -> Iterator[tuple[str, str]]:
                 yield name, part
     for node in (True, False):
         for dated in (True, False):
-            yield "timeline", cypher.timeline(node=node, dated=dated, conditions=["e.name = $relation"])
+            yield (
+                "timeline",
+                cypher.timeline(node=node, dated=dated, conditions=["e.name = $relation"]),
+            )
 
 
-@pytest.mark.parametrize("statement", [text for _, text in statements()], ids=[name for name, _ in statements()])
-async def test_every_statement_binds_the_group_and_seeks_in_an_index(neo4j_pool: Neo4jPool, statement: str) -> None:
+@pytest.mark.parametrize(
+    "statement", [text for _, text in statements()], ids=[name for name, _ in statements()]
+)
+async def test_every_statement_binds_the_group_and_seeks_in_an_index(
+    neo4j_pool: Neo4jPool, statement: str
+) -> None:
     """A bound on work: no statement looks at other groups' rows on its way to its own."""
     assert "$group_id" in statement
-    assert statement.count("USING INDEX") == statement.count("USING INDEX SEEK"), "a hint that a scan would satisfy"
-    given: dict[str, Any] = {"uuids": ["x"], "rows": [], "limit": 10, "after": "", "last": "", "node": "x"}
+    assert statement.count("USING INDEX") == statement.count("USING INDEX SEEK"), (
+        "a hint that a scan would satisfy"
+    )
+    given: dict[str, Any] = {
+        "uuids": ["x"],
+        "rows": [],
+        "limit": 10,
+        "after": "",
+        "last": "",
+        "node": "x",
+    }
     _, summary, _ = await neo4j_pool.driver().execute_query(
         f"EXPLAIN {statement}", group_id=new_group(), relation="KNOWS", now=T0, **given
     )
     operators = set(_operators(summary.plan))
-    assert not operators & {"AllNodesScan", "NodeByLabelScan", "DirectedAllRelationshipsScan"}, operators
-    assert not any("TypeScan" in operator or "UndirectedAll" in operator for operator in operators), operators
+    assert not operators & {"AllNodesScan", "NodeByLabelScan", "DirectedAllRelationshipsScan"}, (
+        operators
+    )
+    assert not any(
+        "TypeScan" in operator or "UndirectedAll" in operator for operator in operators
+    ), operators
     assert any("IndexSeek" in operator for operator in operators), operators
     assert not any("IndexScan" in operator for operator in operators), operators
 
@@ -90,7 +110,9 @@ def _operators(plan: dict[str, Any]) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("statement", [cypher.SCAN_NODES, cypher.SCAN_EPISODES, cypher.SCAN_FACTS])
-async def test_a_page_stops_at_its_limit_instead_of_sorting_the_rest(neo4j_pool: Neo4jPool, statement: str) -> None:
+async def test_a_page_stops_at_its_limit_instead_of_sorting_the_rest(
+    neo4j_pool: Neo4jPool, statement: str
+) -> None:
     await _reads_in_order(neo4j_pool, statement)
 
 
@@ -129,27 +151,38 @@ async def test_facts_travel_by_columns_and_each_keeps_its_own(neo4j_pool: Neo4jP
         )
         for at in range(1_201)
     ]
-    vectors = {fact.uuid: np.full(3, at, dtype=np.float32) for at, fact in enumerate(facts) if at % 5}
+    vectors = {
+        fact.uuid: np.full(3, at, dtype=np.float32) for at, fact in enumerate(facts) if at % 5
+    }
     await store.save_facts(facts, vectors)
     found = {fact.uuid: fact for fact in await store.facts([fact.uuid for fact in facts])}
     assert found == {fact.uuid: fact for fact in facts}
     kept = await store.fact_vectors([fact.uuid for fact in facts])
-    assert {uuid: vector.tolist() for uuid, vector in kept.items()} == {u: v.tolist() for u, v in vectors.items()}
+    assert {uuid: vector.tolist() for uuid, vector in kept.items()} == {
+        u: v.tolist() for u, v in vectors.items()
+    }
     await store.clear()
 
 
-async def test_an_id_that_would_shift_its_column_is_refused_and_nothing_is_saved(neo4j_pool: Neo4jPool) -> None:
+async def test_an_id_that_would_shift_its_column_is_refused_and_nothing_is_saved(
+    neo4j_pool: Neo4jPool,
+) -> None:
     store = Neo4jStore(neo4j_pool.driver(), new_group())
     sam = Node(new_id(), "Sam", T0)
     await store.save_nodes([sam], {})
-    good, bad = (Fact(uuid, sam.uuid, sam.uuid, "IS", "Sam is Sam", T0) for uuid in (new_id(), f"{new_id()},x"))
+    good, bad = (
+        Fact(uuid, sam.uuid, sam.uuid, "IS", "Sam is Sam", T0)
+        for uuid in (new_id(), f"{new_id()},x")
+    )
     with pytest.raises(InvalidRequest, match="comma"):
         await store.save_facts([good, bad], {})
     assert (await store.counts()).facts == 0
     await store.clear()
 
 
-async def test_of_two_groups_that_save_one_new_id_at_once_exactly_one_has_it(neo4j_pool: Neo4jPool) -> None:
+async def test_of_two_groups_that_save_one_new_id_at_once_exactly_one_has_it(
+    neo4j_pool: Neo4jPool,
+) -> None:
     """Thirty races: without unique ids both would succeed."""
     ours, theirs = (Neo4jStore(neo4j_pool.driver(), new_group()) for _ in range(2))
     for _ in range(30):
@@ -163,14 +196,18 @@ async def test_of_two_groups_that_save_one_new_id_at_once_exactly_one_has_it(neo
     await asyncio.gather(ours.clear(), theirs.clear())
 
 
-async def test_of_two_groups_that_save_one_fact_at_once_exactly_one_has_it(neo4j_pool: Neo4jPool) -> None:
+async def test_of_two_groups_that_save_one_fact_at_once_exactly_one_has_it(
+    neo4j_pool: Neo4jPool,
+) -> None:
     stores = [Neo4jStore(neo4j_pool.driver(), new_group()) for _ in range(2)]
     ends = [[Node(new_id(), "Sam", T0), Node(new_id(), "Tea", T0)] for _ in stores]
     for store, pair in zip(stores, ends, strict=True):
         await store.save_nodes(pair, {})
     for _ in range(10):
         one = new_id()
-        facts = [Fact(one, pair[0].uuid, pair[1].uuid, "LIKES", "Sam likes tea", T0) for pair in ends]
+        facts = [
+            Fact(one, pair[0].uuid, pair[1].uuid, "LIKES", "Sam likes tea", T0) for pair in ends
+        ]
         work = [store.save_facts([fact], {}) for store, fact in zip(stores, facts, strict=True)]
         results = await asyncio.gather(*work, return_exceptions=True)
         assert sorted(type(result) for result in results if result is not None) == [NotFound]
@@ -180,7 +217,9 @@ async def test_of_two_groups_that_save_one_fact_at_once_exactly_one_has_it(neo4j
 
 async def test_writers_that_save_the_same_new_things_at_once_all_succeed(store: Neo4jStore) -> None:
     nodes = [Node(new_id(), f"n{i}", T0) for i in range(30)]
-    facts = [Fact(new_id(), nodes[i].uuid, nodes[i - 1].uuid, "NEXT", f"fact {i}", T0) for i in range(30)]
+    facts = [
+        Fact(new_id(), nodes[i].uuid, nodes[i - 1].uuid, "NEXT", f"fact {i}", T0) for i in range(30)
+    ]
     episodes = [Episode(new_id(), "turn", f"text {i}", T0, T0) for i in range(5)]
     pairs = [(episode.uuid, node.uuid) for episode in episodes for node in nodes]
 
@@ -205,7 +244,9 @@ async def test_vectors_are_kept_to_the_last_bit(store: Neo4jStore) -> None:
     assert np.array_equal(kept, odd)
 
 
-async def test_stock_graphiti_reads_a_graph_that_pps_wrote(stock: Graphiti, store: Neo4jStore, group: str) -> None:
+async def test_stock_graphiti_reads_a_graph_that_pps_wrote(
+    stock: Graphiti, store: Neo4jStore, group: str
+) -> None:
     nodes, facts, episode = await saved_kitchen(store)
     read = await EntityNode.get_by_uuid(stock.driver, nodes[0].uuid)
     assert (read.name, read.group_id, set(read.labels)) == ("Mira", group, {"Entity", "Person"})
@@ -221,20 +262,33 @@ async def test_stock_graphiti_reads_a_graph_that_pps_wrote(stock: Graphiti, stor
     assert (await EpisodicNode.get_by_uuid(stock.driver, episode.uuid)).valid_at == T0
 
 
-async def test_stock_graphiti_searches_a_graph_that_pps_wrote(stock: Graphiti, store: Neo4jStore, group: str) -> None:
+async def test_stock_graphiti_searches_a_graph_that_pps_wrote(
+    stock: Graphiti, store: Neo4jStore, group: str
+) -> None:
     nodes, facts, episode = await saved_kitchen(store)
-    edges = await stock.search_("green tea at dawn", config=EDGE_HYBRID_SEARCH_RRF, group_ids=[group])
+    edges = await stock.search_(
+        "green tea at dawn", config=EDGE_HYBRID_SEARCH_RRF, group_ids=[group]
+    )
     assert edges.edges[0].uuid == facts[0].uuid
-    by_variety = await stock.search_("espresso machine", config=EDGE_HYBRID_SEARCH_MMR, group_ids=[group])
+    by_variety = await stock.search_(
+        "espresso machine", config=EDGE_HYBRID_SEARCH_MMR, group_ids=[group]
+    )
     assert {edge.uuid for edge in by_variety.edges} >= {facts[1].uuid, facts[2].uuid}
-    found = await stock.search_("espresso machine", config=NODE_HYBRID_SEARCH_RRF, group_ids=[group])
+    found = await stock.search_(
+        "espresso machine", config=NODE_HYBRID_SEARCH_RRF, group_ids=[group]
+    )
     assert found.nodes[0].uuid == nodes[1].uuid
     near = await stock.search_(
-        "green tea", config=NODE_HYBRID_SEARCH_NODE_DISTANCE, group_ids=[group], center_node_uuid=nodes[0].uuid
+        "green tea",
+        config=NODE_HYBRID_SEARCH_NODE_DISTANCE,
+        group_ids=[group],
+        center_node_uuid=nodes[0].uuid,
     )
     assert nodes[2].uuid in {node.uuid for node in near.nodes}
     # Its vector search alone, where no word helps: the same sentence is the nearest.
-    again = await stock.search_(episode.content, config=COMBINED_HYBRID_SEARCH_RRF, group_ids=[group])
+    again = await stock.search_(
+        episode.content, config=COMBINED_HYBRID_SEARCH_RRF, group_ids=[group]
+    )
     assert [one.uuid for one in again.episodes] == [episode.uuid]
 
 

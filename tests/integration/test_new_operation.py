@@ -111,7 +111,9 @@ async def test_it_is_a_tool_of_its_toolset_alone(calls: Calls) -> None:
         await calls.answer(Caller(("router",)), "echo", {"word": "Rye"})
 
 
-async def test_over_mcp_a_long_one_tells_how_far_it_is_whoever_asks_to_be_told(app: App, calls: Calls) -> None:
+async def test_over_mcp_a_long_one_tells_how_far_it_is_whoever_asks_to_be_told(
+    app: App, calls: Calls
+) -> None:
     ana = app.registry.get("ana").entity
 
     async def whose(_: str) -> Caller:
@@ -127,12 +129,16 @@ async def test_over_mcp_a_long_one_tells_how_far_it_is_whoever_asks_to_be_told(a
     async with (
         endpoint.running(),
         httpx2.AsyncClient(transport=httpx2.ASGITransport(endpoint), headers=headers) as http,
-        Client(streamable_http_client("http://x/mcp?toolset=all", http_client=http), mode="2026-07-28") as client,
+        Client(
+            streamable_http_client("http://x/mcp?toolset=all", http_client=http), mode="2026-07-28"
+        ) as client,
     ):
         answer = await client.call_tool("count", {"word": "rye"}, progress_callback=tell)
         assert answer.structured_content == {"said": "rye"}
         assert told == [(1, 3, "r"), (2, 3, "y"), (3, 3, "e")]
-        assert (await client.call_tool("count", {"word": "rye"})).structured_content == {"said": "rye"}
+        assert (await client.call_tool("count", {"word": "rye"})).structured_content == {
+            "said": "rye"
+        }
 
 
 async def test_what_is_not_found_is_told_with_the_id_that_was_asked_for(calls: Calls) -> None:

@@ -37,9 +37,17 @@ asyncio.run(main())
 def test_a_whole_run_with_the_real_model_leaves_nothing_but_its_data_folder_and_connects_nowhere(
     tmp_path: Path,
 ) -> None:
-    env = {name: value for name, value in os.environ.items() if "TELEMETRY" not in name and name != "DO_NOT_TRACK"}
+    env = {
+        name: value
+        for name, value in os.environ.items()
+        if "TELEMETRY" not in name and name != "DO_NOT_TRACK"
+    }
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT], env=env | {"HOME": str(tmp_path)}, capture_output=True, text=True, check=False
+        [sys.executable, "-c", SCRIPT],
+        env=env | {"HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["pps"]

@@ -53,7 +53,9 @@ def put(home: Path, text: str) -> None:
     (home / "packs" / "garden.toml").write_text(text)
 
 
-async def test_a_changed_pack_keeps_old_records_and_doctor_names_what_no_longer_fits(tmp_path: Path) -> None:
+async def test_a_changed_pack_keeps_old_records_and_doctor_names_what_no_longer_fits(
+    tmp_path: Path,
+) -> None:
     settings = Settings(home=tmp_path / "home")
     put(settings.home, FIRST)
     async with App.open(settings) as app:
@@ -61,14 +63,18 @@ async def test_a_changed_pack_keeps_old_records_and_doctor_names_what_no_longer_
         async with app.memory("ana") as memory:
             given = [
                 RecordGiven("Plant", "Fern", "Grows by the wall.", fields={"light": "shade"}),
-                RecordGiven("Plant", "Rose", "Grows by the gate.", fields={"light": "sun", "colour": "red"}),
+                RecordGiven(
+                    "Plant", "Rose", "Grows by the gate.", fields={"light": "sun", "colour": "red"}
+                ),
                 RecordGiven("Tool", "Spade", "Digs.", fields={"maker": "Ida"}),
             ]
             fern, rose, spade = [one.record for one in (await memory.records.save(given)).records]
             assert (fern.state, fern.pack, fern.pack_version) == ("seed", "garden", 1)
             found = await memory.recall("wall gate", filters=ItemFilter(layers=("ground",)))
             assert {hit.item.uuid for hit in found["nodes"]} == {fern.id, rose.id}
-            with pytest.raises(InvalidRequest, match=r"filters\.layers: 'vision' is no layer .*; there are ground"):
+            with pytest.raises(
+                InvalidRequest, match=r"filters\.layers: 'vision' is no layer .*; there are ground"
+            ):
                 await memory.recall("wall", filters=ItemFilter(layers=("vision",)))
         answer = await doctor.answer(app, doctor.parse({"entity": "ana"}))
         assert not any("no longer fit" in note for note in answer.data["notes"])
@@ -90,7 +96,11 @@ async def test_a_changed_pack_keeps_old_records_and_doctor_names_what_no_longer_
             assert misfits[spade.id] == "Tool: no kind of this memory's packs any more"
             changed = RecordGiven("Plant", "Rose", fields={"height": 2, "colour": None})
             (saved,) = (await memory.records.save([changed])).records
-            assert (saved.record.id, saved.record.version, saved.record.pack_version) == (rose.id, 2, 2)
+            assert (saved.record.id, saved.record.version, saved.record.pack_version) == (
+                rose.id,
+                2,
+                2,
+            )
             assert set(await memory.records.misfits()) == {fern.id, spade.id}
         answer = await doctor.answer(app, doctor.parse({"entity": "ana"}))
         (note,) = (one for one in answer.data["notes"] if "no longer fit" in one)
@@ -98,14 +108,18 @@ async def test_a_changed_pack_keeps_old_records_and_doctor_names_what_no_longer_
         assert fern.id[:8] in note
     put(settings.home, GROWS_AGAIN)
     async with App.open(settings) as app, app.memory("ana") as memory:
-        assert (await memory.records.misfits())[fern.id] == "Plant: seed is no state of its life cycle"
+        assert (await memory.records.misfits())[
+            fern.id
+        ] == "Plant: seed is no state of its life cycle"
         with pytest.raises(InvalidRequest, match="sown may follow, not 'grown'"):
             await memory.records.move(fern.id, "grown")
         assert (await memory.records.move(fern.id, "sown")).records[0].record.state == "sown"
         assert set(await memory.records.misfits()) == {rose.id}
 
 
-async def test_a_pack_that_cannot_be_read_is_named_when_its_memory_is_opened(tmp_path: Path) -> None:
+async def test_a_pack_that_cannot_be_read_is_named_when_its_memory_is_opened(
+    tmp_path: Path,
+) -> None:
     settings = Settings(home=tmp_path / "home")
     put(settings.home, FIRST)
     async with App.open(settings) as app:
@@ -117,7 +131,8 @@ async def test_a_pack_that_cannot_be_read_is_named_when_its_memory_is_opened(tmp
     put(settings.home, FIRST.replace("[kinds.Tool]", "[kinds.tool]"))
     async with App.open(settings) as app:
         with pytest.raises(
-            ConfigError, match=r"the pack garden: line 14: kinds\.tool: .*`pps pack check .*garden.toml`"
+            ConfigError,
+            match=r"the pack garden: line 14: kinds\.tool: .*`pps pack check .*garden.toml`",
         ):
             async with app.memory("ana"):
                 pass
@@ -125,19 +140,38 @@ async def test_a_pack_that_cannot_be_read_is_named_when_its_memory_is_opened(tmp
             assert "Plant" not in memory.kinds
 
 
-async def test_the_origins_lists_are_short_and_the_vision_is_shown_with_what_it_serves(tmp_path: Path) -> None:
+async def test_the_origins_lists_are_short_and_the_vision_is_shown_with_what_it_serves(
+    tmp_path: Path,
+) -> None:
     async with App.open(Settings(home=tmp_path / "home")) as app:
         await app.create("ana", packs=["constitution"])
         async with app.memory("ana") as memory:
             said: dict[str, JSON] = {"description": "At length.", "metadata": {"a": 1}}
             await memory.records.save(
                 [
-                    RecordGiven("Value", "Honesty", "Say what is so.", fields={**said, "priority": "core"}),
-                    RecordGiven("Core", "Roots", "Where I am from.", fields={**said, "pillar": "Home"}),
+                    RecordGiven(
+                        "Value", "Honesty", "Say what is so.", fields={**said, "priority": "core"}
+                    ),
+                    RecordGiven(
+                        "Core", "Roots", "Where I am from.", fields={**said, "pillar": "Home"}
+                    ),
                     RecordGiven("Season", "Spring", "It grows.", fields={**_SPRING}),
-                    RecordGiven("Goal", "Run", "Far.", fields={"horizon": "year"}, relations=(_SERVES,)),
-                    RecordGiven("Goal", "Walk", "Near.", fields={**said, "horizon": "week"}, status="archived"),
-                    RecordGiven("Goal", "Read", "Much.", fields={**said, "horizon": "month", "target": "12 books"}),
+                    RecordGiven(
+                        "Goal", "Run", "Far.", fields={"horizon": "year"}, relations=(_SERVES,)
+                    ),
+                    RecordGiven(
+                        "Goal",
+                        "Walk",
+                        "Near.",
+                        fields={**said, "horizon": "week"},
+                        status="archived",
+                    ),
+                    RecordGiven(
+                        "Goal",
+                        "Read",
+                        "Much.",
+                        fields={**said, "horizon": "month", "target": "12 books"},
+                    ),
                     RecordGiven("Vision", "A long life", "In health.", fields={"horizon": "10y"}),
                 ]
             )
@@ -153,8 +187,14 @@ async def test_the_origins_lists_are_short_and_the_vision_is_shown_with_what_it_
         ]
         assert [one["title"] for one in vision] == ["A long life", "Read", "Run", "Spring"]
         run = vision[2]
-        assert [(one["relation"], one["title"]) for one in run["parents"]] == [("SERVES", "A long life")]
-        assert vision[1]["fields"] == {"description": "At length.", "horizon": "month", "target": "12 books"}
+        assert [(one["relation"], one["title"]) for one in run["parents"]] == [
+            ("SERVES", "A long life")
+        ]
+        assert vision[1]["fields"] == {
+            "description": "At length.",
+            "horizon": "month",
+            "target": "12 books",
+        }
 
 
 _SPRING: dict[str, JSON] = {"start_date": "2026-03-01", "end_date": "2026-05-31"}

@@ -42,7 +42,9 @@ async def test_a_recall_waits_for_what_was_acknowledged_just_before_it(
     monkeypatch.setattr(pps.memory, "READ_OWN_WRITES_S", 60.0)
     for city in CITIES:
         fact = FactDraft("Priya", "VISITED", city, f"Priya visited {city}.")
-        receipt = await memory.remember(f"I was in {city}.", wait="journal", session="s", facts=[fact])
+        receipt = await memory.remember(
+            f"I was in {city}.", wait="journal", session="s", facts=[fact]
+        )
         assert receipt.state == "accepted"
 
         recalled = await memory.recall(f"Who visited {city}?")
@@ -51,7 +53,9 @@ async def test_a_recall_waits_for_what_was_acknowledged_just_before_it(
         assert f"Priya visited {city}." in [hit.text for hit in recalled["facts"]]
 
 
-async def test_a_recall_waits_a_twentieth_of_a_second_and_then_answers_without(memory: Memory) -> None:
+async def test_a_recall_waits_a_twentieth_of_a_second_and_then_answers_without(
+    memory: Memory,
+) -> None:
     async with memory.parts.worker.held():
         receipt = await memory.remember("Priya moved to Tarn.", wait="journal", session="s")
         started = clock.perf_counter()
@@ -96,8 +100,12 @@ async def test_a_recall_does_not_wait_for_a_model_that_reads_what_can_be_found_a
     reading = Reading()
     monkeypatch.setattr(memory.parts.client, "extract_episode", reading.read)
     monkeypatch.setattr(memory, "parts", replace(memory.parts, extraction="model"))
-    monkeypatch.setattr(pps.memory, "READ_OWN_WRITES_S", 60.0)  # would be waited out, if it waited for the model
-    first = await memory.remember("Priya moved to Tarn.", wait="journal", session="s", extraction="model")
+    monkeypatch.setattr(
+        pps.memory, "READ_OWN_WRITES_S", 60.0
+    )  # would be waited out, if it waited for the model
+    first = await memory.remember(
+        "Priya moved to Tarn.", wait="journal", session="s", extraction="model"
+    )
     async with asyncio.timeout(_STUCK_S):
         await reading.begun.wait()
         recalled = await memory.recall("Where does Priya live?")

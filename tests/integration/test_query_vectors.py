@@ -68,4 +68,6 @@ async def test_what_one_entity_asked_tells_another_nothing(tmp_path: Path) -> No
                 await memory.remember("Tea is in the tin.")
                 await memory.recall("tea")
                 await memory.recall("tea")
-    assert model.queries.count("tea") == 2  # once an entity: none learns from its speed what the other was asked
+    assert (
+        model.queries.count("tea") == 2
+    )  # once an entity: none learns from its speed what the other was asked

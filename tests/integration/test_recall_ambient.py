@@ -52,7 +52,9 @@ async def test_one_pack_has_every_section_and_a_channel_that_fails_is_named_and_
 ) -> None:
     """An anchor, a summary and this session's turns beside what is recalled; then the facts cannot be read."""
     await scene.anchor_save("Roses", "# Roses\n\nMira prunes the roses in March.")
-    await scene.remember("Mira grew roses all year.", kind="summary", role="assistant", session="sum")
+    await scene.remember(
+        "Mira grew roses all year.", kind="summary", role="assistant", session="sum"
+    )
     for number in range(3):
         await scene.remember(f"Roses again, {number}?", session="now", source_ref=str(number))
     await scene.remember("Not of this session: a rose for Ben.", session="else", occurred_at=START)
@@ -60,18 +62,33 @@ async def test_one_pack_has_every_section_and_a_channel_that_fails_is_named_and_
     whole = await scene.ambient_recall("Mira and the roses", **asked)
 
     assert set(whole.sections) == {"nodes", "facts", "episodes", "anchors", "turns", "summaries"}
-    assert (whole.sections["turns"], whole.sections["summaries"], whole.sections["anchors"]) == (3, 1, 1)
-    for text in ("Mira prunes the roses in March.", "Mira grew roses all year.", "Mira grows roses."):
+    assert (whole.sections["turns"], whole.sections["summaries"], whole.sections["anchors"]) == (
+        3,
+        1,
+        1,
+    )
+    for text in (
+        "Mira prunes the roses in March.",
+        "Mira grew roses all year.",
+        "Mira grows roses.",
+    ):
         assert text in whole.text
     turns = _section(whole.text, "Recent turns").splitlines()
-    assert ["0?" in turns[0], "1?" in turns[1], "2?" in turns[2], len(turns)] == [True, True, True, 3]
+    assert ["0?" in turns[0], "1?" in turns[1], "2?" in turns[2], len(turns)] == [
+        True,
+        True,
+        True,
+        3,
+    ]
     assert "Unavailable" not in whole.text
 
     async def away(*_: object, **__: object) -> None:
         raise StoreUnavailable("the graph does not answer; try again")
 
     monkeypatch.setattr(type(scene.parts.client), "facts", away)
-    part = await scene.ambient_recall("Mira and the roses", **{**asked, "session": "else"})  # which was shown nothing
+    part = await scene.ambient_recall(
+        "Mira and the roses", **{**asked, "session": "else"}
+    )  # which was shown nothing
     assert part.recall is not None
     assert part.recall.channels["facts"].error.startswith("store_unavailable: ")
     assert "Unavailable: facts (store_unavailable)." in part.text
@@ -88,7 +105,9 @@ def _section(text: str, heading: str) -> str:
 
 
 async def test_a_packs_budget_holds_and_what_was_left_out_is_listed(scene: Memory) -> None:
-    pack = await scene.ambient_recall("Mira, Tomas, coffee, roses, bakery", limit_per_layer=8, budget_tokens=160)
+    pack = await scene.ambient_recall(
+        "Mira, Tomas, coffee, roses, bakery", limit_per_layer=8, budget_tokens=160
+    )
 
     assert count_tokens(pack.text) <= 160
     assert sum(pack.left_out.values()) > 0
@@ -126,7 +145,9 @@ async def test_a_session_is_not_told_the_same_facts_first_again(scene: Memory) -
     second = await scene.ambient_recall("Mira", session="x", limit_per_layer=1)
     other = await scene.ambient_recall("Mira", session="y", limit_per_layer=1)
 
-    ids = [[hit.id for hit in pack.recall["facts"]] for pack in (first, second, other) if pack.recall]
+    ids = [
+        [hit.id for hit in pack.recall["facts"]] for pack in (first, second, other) if pack.recall
+    ]
     assert ids[0] != ids[1]
     assert ids[0] == ids[2]
 
@@ -150,7 +171,9 @@ async def test_a_start_that_is_asked_for_again_tells_no_turn_again_and_that_of_a
     scene: Memory,
 ) -> None:
     early = START - timedelta(days=1)
-    await scene.remember("A quiet year.", kind="summary", role="assistant", session="sum", occurred_at=early)
+    await scene.remember(
+        "A quiet year.", kind="summary", role="assistant", session="sum", occurred_at=early
+    )
     first = await scene.ambient_recall("", mode="startup", session="s2")
     hooked = await scene.sessions.pack("", "h", mode="startup")
     await noted(scene)
@@ -186,7 +209,9 @@ async def test_startup_leaves_facts_out_that_have_ended(scene: Memory) -> None:
     end = datetime(2026, 2, 1, tzinfo=UTC)
     await scene.remember(
         "He was in Bern for January.",
-        facts=[FactDraft("Tomas", "IN", "Bern", "Tomas is in Bern.", valid_at=START, invalid_at=end)],
+        facts=[
+            FactDraft("Tomas", "IN", "Bern", "Tomas is in Bern.", valid_at=START, invalid_at=end)
+        ],
         occurred_at=START + timedelta(days=50),
     )
     pack = await scene.ambient_recall("", mode="startup", limit_per_layer=10)
@@ -196,13 +221,13 @@ async def test_startup_leaves_facts_out_that_have_ended(scene: Memory) -> None:
 
 
 async def test_a_context_heavy_query_brings_the_kitchen_facts(clever: Memory) -> None:
-    context = (
-        "We are both up early again, the kettle is on, and the house is quiet before work. A hot drink would help."
-    )
+    context = "We are both up early again, the kettle is on, and the house is quiet before work. A hot drink would help."
     recalled = (await clever.ambient_recall(context, limit_per_layer=2)).recall
 
     assert recalled is not None
-    assert "Mira drinks black coffee in the kitchen each morning." in [hit.text for hit in recalled["facts"]]
+    assert "Mira drinks black coffee in the kitchen each morning." in [
+        hit.text for hit in recalled["facts"]
+    ]
 
 
 async def test_a_name_brings_the_person_and_their_facts(clever: Memory) -> None:

@@ -38,7 +38,9 @@ def settings(tmp_path: Path) -> Settings:
 
 
 @contextmanager
-def dropped_in(folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: str) -> Iterator[None]:
+def dropped_in(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: str
+) -> Iterator[None]:
     """Let a module stand among the perspectives while the block runs, found as the shipped ones are at an import."""
     (folder / f"{name}.py").write_text(code.lstrip(), encoding="utf-8")
     shipped = dict(perspectives.PERSPECTIVES)
@@ -74,5 +76,7 @@ async def test_a_file_among_the_perspectives_is_all_that_a_profile_needs_to_rank
     assert found["facts"][-1].text == "Mira grows roses."
     assert [hit.ranks for hit in found["facts"]] == [{"contrary": rank} for rank in range(1, 6)]
     assert dict(perspectives.PERSPECTIVES) == shipped
-    with pytest.raises(ConfigError, match=r"mine\.toml: channels\.facts\..*: no perspective is called contrary"):
+    with pytest.raises(
+        ConfigError, match=r"mine\.toml: channels\.facts\..*: no perspective is called contrary"
+    ):
         Profiles.load(settings)

@@ -31,17 +31,30 @@ FILLED: Sequence[tuple[str, ChannelName]] = (
 def planted(number: int, at: datetime, text: str) -> tuple[str, RememberOptions]:
     fact = FactDraft("Mira", "PLANTED", f"bed {number}", text, valid_at=at)
     ref = f"bed {number}"
-    return text, {"source_ref": ref, "session": ref, "occurred_at": at, "facts": (fact,), "actor": "Mira"}
+    return text, {
+        "source_ref": ref,
+        "session": ref,
+        "occurred_at": at,
+        "facts": (fact,),
+        "actor": "Mira",
+    }
 
 
 async def fill(memory: Memory) -> None:
     """Remember the scene, beds that match the query outside January, up to its edges, and beds in it that hardly do."""
     await play(memory)
-    edges = (SINCE - timedelta(microseconds=1), UNTIL, SINCE.replace(year=2025), UNTIL.replace(year=2027))
+    edges = (
+        SINCE - timedelta(microseconds=1),
+        UNTIL,
+        SINCE.replace(year=2025),
+        UNTIL.replace(year=2027),
+    )
     text = "Among the roses behind the old greenhouse grows bed {}."
     outside = [planted(one, edges[one % len(edges)], text.format(one)) for one in range(OUTSIDE)]
     days = [SINCE + timedelta(days=2.5 * number) for number in range(INSIDE)]
-    inside = [planted(OUTSIDE + number, day, f"Bed {number} has moss.") for number, day in enumerate(days)]
+    inside = [
+        planted(OUTSIDE + number, day, f"Bed {number} has moss.") for number, day in enumerate(days)
+    ]
     await memory.remember_many([*outside, *inside])
     assert await memory.settled()
 

@@ -39,7 +39,9 @@ async def test_channels_stand_apart_and_say_why_each_hit_is_there(scene: Memory)
     assert best.names == ("Mira", "coffee")
     assert best.ranks["bm25"] == 1
     assert {type(hit.item).__name__ for hit in recalled["nodes"]} == {"Node"}
-    assert [hit.score for hit in recalled["facts"]] == sorted((hit.score for hit in recalled["facts"]), reverse=True)
+    assert [hit.score for hit in recalled["facts"]] == sorted(
+        (hit.score for hit in recalled["facts"]), reverse=True
+    )
 
 
 async def test_the_parts_of_the_time_are_told(scene: Memory) -> None:
@@ -49,7 +51,9 @@ async def test_the_parts_of_the_time_are_told(scene: Memory) -> None:
     assert took["total"] >= max(took["embed"], took["retrieve"], took["fetch"]) > 0
 
 
-async def test_no_list_is_longer_than_the_limit_and_each_is_full_when_matches_exist(scene: Memory) -> None:
+async def test_no_list_is_longer_than_the_limit_and_each_is_full_when_matches_exist(
+    scene: Memory,
+) -> None:
     for limit in (1, 3, 5):
         recalled = await scene.recall("Mira and Tomas", limit=limit, channels=("facts", "episodes"))
         assert [len(recalled[name]) for name in ("facts", "episodes")] == [limit, limit]
@@ -72,16 +76,22 @@ async def test_a_query_of_any_length_and_script_is_answered(scene: Memory) -> No
         ("We sat in the kitchen for an hour.", "contextual", ["facts"]),
     ],
 )
-async def test_auto_routes_by_the_kind_of_query(scene: Memory, query: str, profile: str, channels: list[str]) -> None:
+async def test_auto_routes_by_the_kind_of_query(
+    scene: Memory, query: str, profile: str, channels: list[str]
+) -> None:
     recalled = await scene.recall(query, channels="auto")
 
     assert (recalled.profile, list(recalled.channels)) == (profile, channels)
     assert all(recalled.channels[name].hits for name in recalled.channels)
 
 
-async def test_the_bound_of_the_profile_that_a_query_is_routed_to_holds(scene: Memory, tmp_path: Path) -> None:
+async def test_the_bound_of_the_profile_that_a_query_is_routed_to_holds(
+    scene: Memory, tmp_path: Path
+) -> None:
     (tmp_path / "profiles").mkdir()
-    (tmp_path / "profiles" / "contextual.toml").write_text('description = "d"\nextends = "facts"\nmax_limit = 10')
+    (tmp_path / "profiles" / "contextual.toml").write_text(
+        'description = "d"\nextends = "facts"\nmax_limit = 10'
+    )
     request = RecallRequest("We sat in the kitchen for an hour.", limit=11, channels="auto")
     routing = engine(scene, tmp_path)
 
@@ -91,20 +101,30 @@ async def test_the_bound_of_the_profile_that_a_query_is_routed_to_holds(scene: M
 
 
 async def test_only_the_channels_asked_for_are_filled(scene: Memory) -> None:
-    assert list((await scene.recall("Mira", channels=("episodes", "nodes"))).channels) == ["episodes", "nodes"]
+    assert list((await scene.recall("Mira", channels=("episodes", "nodes"))).channels) == [
+        "episodes",
+        "nodes",
+    ]
     with pytest.raises(InvalidRequest, match="fills"):
         await scene.recall("Mira", profile="facts", channels=("nodes",))
     with pytest.raises(InvalidRequest, match="profile"):
         await scene.recall("Mira", profile="nothing")
 
 
-async def test_a_centre_reorders_the_nodes_and_must_be_this_entitys(app: App, scene: Memory) -> None:
+async def test_a_centre_reorders_the_nodes_and_must_be_this_entitys(
+    app: App, scene: Memory
+) -> None:
     ids = {name: await uuid_of(scene, name) for name in ("Tomas", "Mira")}
     nearest = {
-        name: (await scene.recall("roses and the bakery", profile="blended", center=uuid))["nodes"][0]
+        name: (await scene.recall("roses and the bakery", profile="blended", center=uuid))["nodes"][
+            0
+        ]
         for name, uuid in ids.items()
     }
-    assert {name: hit.text.split(":")[0] for name, hit in nearest.items()} == {"Tomas": "bakery", "Mira": "roses"}
+    assert {name: hit.text.split(":")[0] for name, hit in nearest.items()} == {
+        "Tomas": "bakery",
+        "Mira": "roses",
+    }
     await app.create("bo")
     async with app.memory("bo") as other:
         with pytest.raises(NotFound):
@@ -125,7 +145,9 @@ async def test_as_of_is_world_time(scene: Memory) -> None:
     coffee = "Mira drinks black coffee in the kitchen each morning."
     present = facts_of(await scene.recall("What does Mira drink?"))
     before = facts_of(await scene.recall("What does Mira drink?", as_of=START + timedelta(days=10)))
-    earlier = facts_of(await scene.recall("What does Mira drink?", as_of=START - timedelta(days=10)))
+    earlier = facts_of(
+        await scene.recall("What does Mira drink?", as_of=START - timedelta(days=10))
+    )
     assert "Mira drinks green tea." in present
     assert coffee not in present
     assert coffee in before
@@ -135,29 +157,47 @@ async def test_as_of_is_world_time(scene: Memory) -> None:
 
 async def test_filters_apply_before_ranking_and_lists_stay_full(scene: Memory) -> None:
     await remember_facts(
-        scene, [FactDraft("Mira", "LIKES", f"thing {at}", f"Mira likes coffee thing {at}.") for at in range(150)]
+        scene,
+        [
+            FactDraft("Mira", "LIKES", f"thing {at}", f"Mira likes coffee thing {at}.")
+            for at in range(150)
+        ],
     )
     kept = ItemFilter(relations=("GROWS",))
     assert facts_of(await scene.recall("coffee thing", filters=kept)) == ["Mira grows roses."]
 
-    diary = await scene.recall("coffee", filters=ItemFilter(sources=("diary",)), channels=("episodes",))
-    assert [hit.text for hit in diary["episodes"]] == ["Mira: Green tea these days, coffee keeps me awake."]
+    diary = await scene.recall(
+        "coffee", filters=ItemFilter(sources=("diary",)), channels=("episodes",)
+    )
+    assert [hit.text for hit in diary["episodes"]] == [
+        "Mira: Green tea these days, coffee keeps me awake."
+    ]
 
     early = ItemFilter(until=START + timedelta(days=1))
-    turns = (await scene.recall("roses bakery tea coffee", filters=early, channels=("episodes",)))["episodes"]
+    turns = (await scene.recall("roses bakery tea coffee", filters=early, channels=("episodes",)))[
+        "episodes"
+    ]
     assert {hit.item.session for hit in turns} == {"s1"}
 
 
 async def test_one_fact_a_pair_is_shown_and_the_rest_fills_what_stays_empty(scene: Memory) -> None:
     await remember_facts(
-        scene, [FactDraft("Mira", "SAID", "Tomas", f"Mira told Tomas story {at} about bread.") for at in range(8)]
+        scene,
+        [
+            FactDraft("Mira", "SAID", "Tomas", f"Mira told Tomas story {at} about bread.")
+            for at in range(8)
+        ],
     )
-    recalled = await scene.recall("a story about bread", profile="ambient", limit=5, channels=("facts",))
+    recalled = await scene.recall(
+        "a story about bread", profile="ambient", limit=5, channels=("facts",)
+    )
 
     pairs = [frozenset(hit.names or ()) for hit in recalled["facts"]]
     assert len(pairs) == 5
     assert len(set(pairs)) == 5
-    many = await scene.recall("a story about bread", profile="ambient", limit=10, channels=("facts",))
+    many = await scene.recall(
+        "a story about bread", profile="ambient", limit=10, channels=("facts",)
+    )
     assert len(many["facts"]) == 10
 
 
@@ -165,7 +205,11 @@ async def test_what_was_found_is_ordered_whole_before_anything_is_asked_again(
     scene: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await remember_facts(
-        scene, [FactDraft("Mira", "SAID", "Tomas", f"Mira told Tomas a story about bread {at}.") for at in range(26)]
+        scene,
+        [
+            FactDraft("Mira", "SAID", "Tomas", f"Mira told Tomas a story about bread {at}.")
+            for at in range(26)
+        ],
     )
     depths = list[int]()
 
@@ -178,7 +222,9 @@ async def test_what_was_found_is_ordered_whole_before_anything_is_asked_again(
     assert len({frozenset(hit.names or ()) for hit in few["facts"]}) == 3
     assert len(depths) == 1
 
-    many = await scene.recall("a story about bread", profile="ambient", limit=10, channels=("facts",))
+    many = await scene.recall(
+        "a story about bread", profile="ambient", limit=10, channels=("facts",)
+    )
     assert len(many["facts"]) == 10
     assert len(depths) == 3
     assert depths[2] > depths[1]
@@ -189,7 +235,11 @@ async def test_fresh_facts_win_in_ambient_recall_only(scene: Memory, tmp_path: P
         at = now() + timedelta(days=day)
         await scene.remember(
             f"Off to {place}.",
-            facts=[FactDraft("Tomas", "TRAVELS", place, f"Tomas travels to {place} by train.", valid_at=at)],
+            facts=[
+                FactDraft(
+                    "Tomas", "TRAVELS", place, f"Tomas travels to {place} by train.", valid_at=at
+                )
+            ],
             occurred_at=at,
         )
     query = "Tomas travels to Rome or Bern by train"
@@ -206,19 +256,41 @@ async def test_fresh_facts_win_in_ambient_recall_only(scene: Memory, tmp_path: P
 
 async def test_undated_facts_get_the_usual_factor(scene: Memory, tmp_path: Path) -> None:
     ambient = engine(scene, tmp_path)
-    await scene.remember("Undated.", facts=[FactDraft("Tomas", "OWNS", "van", "Tomas owns a van.")], occurred_at=now())
-    hits = (await ambient.recall(RecallRequest("Tomas owns a van", profile="ambient", channels=("facts",))))["facts"]
+    await scene.remember(
+        "Undated.",
+        facts=[FactDraft("Tomas", "OWNS", "van", "Tomas owns a van.")],
+        occurred_at=now(),
+    )
+    hits = (
+        await ambient.recall(
+            RecallRequest("Tomas owns a van", profile="ambient", channels=("facts",))
+        )
+    )["facts"]
 
     assert hits[0].text == "Tomas owns a van."
 
 
-async def test_what_a_session_was_shown_is_damped_for_that_session(scene: Memory, tmp_path: Path) -> None:
+async def test_what_a_session_was_shown_is_damped_for_that_session(
+    scene: Memory, tmp_path: Path
+) -> None:
     tuned = engine(scene, tmp_path, Tuning(novelty_weight=0.9))
-    first = (await tuned.recall(RecallRequest("Mira", profile="ambient", session="x", channels=("facts",))))["facts"]
+    first = (
+        await tuned.recall(
+            RecallRequest("Mira", profile="ambient", session="x", channels=("facts",))
+        )
+    )["facts"]
     await scene.parts.journal.given.record("x", "turn", 1, [first[0].id])
 
-    again = (await tuned.recall(RecallRequest("Mira", profile="ambient", session="x", channels=("facts",))))["facts"]
-    other = (await tuned.recall(RecallRequest("Mira", profile="ambient", session="y", channels=("facts",))))["facts"]
+    again = (
+        await tuned.recall(
+            RecallRequest("Mira", profile="ambient", session="x", channels=("facts",))
+        )
+    )["facts"]
+    other = (
+        await tuned.recall(
+            RecallRequest("Mira", profile="ambient", session="y", channels=("facts",))
+        )
+    )["facts"]
     assert again[-1].id == first[0].id
     assert {hit.id for hit in again} == {hit.id for hit in first}
     assert [hit.id for hit in other] == [hit.id for hit in first]
@@ -226,10 +298,16 @@ async def test_what_a_session_was_shown_is_damped_for_that_session(scene: Memory
 
 async def test_mmr_shows_different_facts_first(scene: Memory) -> None:
     await remember_facts(
-        scene, [FactDraft("Mira", "LIKES", f"jam {at}", f"Mira likes plum jam number {at}.") for at in range(6)]
+        scene,
+        [
+            FactDraft("Mira", "LIKES", f"jam {at}", f"Mira likes plum jam number {at}.")
+            for at in range(6)
+        ],
     )
     plain = facts_of(await scene.recall("Mira likes plum jam and roses", profile="facts", limit=4))
-    spread = facts_of(await scene.recall("Mira likes plum jam and roses", profile="diverse", limit=4))
+    spread = facts_of(
+        await scene.recall("Mira likes plum jam and roses", profile="diverse", limit=4)
+    )
 
     assert sum("jam" in text for text in spread) < sum("jam" in text for text in plain)
 
@@ -275,21 +353,33 @@ async def test_a_fact_that_is_forgotten_stops_raising_its_turn(scene: Memory) ->
     recalled = await scene.recall(query, channels=("episodes", "facts"))
 
     assert fact.text not in facts_of(recalled)
-    assert all("supports" not in hit.ranks for hit in recalled["episodes"] if "coffee" in hit.text.lower())
+    assert all(
+        "supports" not in hit.ranks for hit in recalled["episodes"] if "coffee" in hit.text.lower()
+    )
 
 
-async def test_without_a_centre_the_node_channel_falls_back_to_plain_fusion(scene: Memory, tmp_path: Path) -> None:
-    bare = await engine(scene, tmp_path, self_node=None).recall(RecallRequest("coffee and roses", profile="nodes"))
+async def test_without_a_centre_the_node_channel_falls_back_to_plain_fusion(
+    scene: Memory, tmp_path: Path
+) -> None:
+    bare = await engine(scene, tmp_path, self_node=None).recall(
+        RecallRequest("coffee and roses", profile="nodes")
+    )
     alone = await scene.recall("coffee and roses", profile="nodes")  # the own node knows nobody yet
 
-    order = [[hit.text for hit in recalled["nodes"] if hit.text != "Ana"] for recalled in (bare, alone)]
+    order = [
+        [hit.text for hit in recalled["nodes"] if hit.text != "Ana"] for recalled in (bare, alone)
+    ]
     assert order[0] == order[1]
     assert all("near_center" not in hit.ranks for hit in bare["nodes"])
 
 
 async def test_an_anchor_is_one_hit_with_the_passage_that_matched(scene: Memory) -> None:
-    filler = "\n\n".join(f"Paragraph {at} is about the weather and the road to the sea." for at in range(60))
-    await scene.anchor_save("Kitchen", f"{filler}\n\nThe copper kettle hangs by the window.\n\n{filler}")
+    filler = "\n\n".join(
+        f"Paragraph {at} is about the weather and the road to the sea." for at in range(60)
+    )
+    await scene.anchor_save(
+        "Kitchen", f"{filler}\n\nThe copper kettle hangs by the window.\n\n{filler}"
+    )
     await scene.anchor_save("厨房", "早上在厨房喝咖啡，猫在窗边睡觉。")
 
     hits = (await scene.recall("where does the copper kettle hang?"))["anchors"]

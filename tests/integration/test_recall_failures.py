@@ -55,11 +55,20 @@ class Backwards:
 LATE = "cross_encoder left out: the reranker ran out of its {} ms: the fused order stands"
 
 
-async def test_what_a_reranker_prefers_is_one_more_list_of_the_fusion(scene: Memory, tmp_path: Path) -> None:
+async def test_what_a_reranker_prefers_is_one_more_list_of_the_fusion(
+    scene: Memory, tmp_path: Path
+) -> None:
     plain = await engine(scene, tmp_path).recall(RecallRequest("Mira", profile="facts"))
-    joined = await engine(scene, tmp_path, reranker=Backwards()).recall(RecallRequest("Mira", profile="facts"))
+    joined = await engine(scene, tmp_path, reranker=Backwards()).recall(
+        RecallRequest("Mira", profile="facts")
+    )
 
-    weight = Profiles.load(Settings(home=tmp_path)).get("facts").channels["facts"].perspectives["cross_encoder"]
+    weight = (
+        Profiles.load(Settings(home=tmp_path))
+        .get("facts")
+        .channels["facts"]
+        .perspectives["cross_encoder"]
+    )
     before = {hit.id: hit.score for hit in plain["facts"]}
     ranks = {hit.id: hit.ranks["cross_encoder"] for hit in joined["facts"]}
     assert sorted(ranks.values()) == list(range(1, len(before) + 1))
@@ -75,7 +84,9 @@ async def test_a_reranker_reads_the_best_thirty_and_of_a_long_turn_the_passage_t
 ) -> None:
     filler = "The committee talked about the budget of the coming year. " * 40
     many = [f"Lighthouse {number} is painted white." for number in range(40)]
-    await scene.remember_many([(text, {}) for text in (*many, f"{filler}The lighthouse is red. {filler}")])
+    await scene.remember_many(
+        [(text, {}) for text in (*many, f"{filler}The lighthouse is red. {filler}")]
+    )
     await scene.settled()
     reading = Backwards()
     await engine(scene, tmp_path, reranker=reading).recall(
@@ -88,7 +99,9 @@ async def test_a_reranker_reads_the_best_thirty_and_of_a_long_turn_the_passage_t
     assert len(long) < 500
 
 
-async def test_a_late_reranker_leaves_the_fused_order_and_says_so(scene: Memory, tmp_path: Path) -> None:
+async def test_a_late_reranker_leaves_the_fused_order_and_says_so(
+    scene: Memory, tmp_path: Path
+) -> None:
     plain = await engine(scene, tmp_path).recall(RecallRequest("Mira", profile="facts"))
     slow = engine(scene, tmp_path, Tuning(rerank_deadline_s=0.05), reranker=Backwards(1.0))
     late = await slow.recall(RecallRequest("Mira", profile="facts"))
@@ -100,9 +113,13 @@ async def test_a_late_reranker_leaves_the_fused_order_and_says_so(scene: Memory,
 async def test_past_half_a_second_the_order_is_that_of_reciprocal_ranks_whatever_the_reranker_says(
     scene: Memory, tmp_path: Path
 ) -> None:
-    by_ranks = await engine(scene, tmp_path, reranker=None).recall(RecallRequest("Mira", profile="facts"))
+    by_ranks = await engine(scene, tmp_path, reranker=None).recall(
+        RecallRequest("Mira", profile="facts")
+    )
     for late in (Backwards(0.75), Backwards(0.75, heedless=True)):
-        found = await engine(scene, tmp_path, reranker=late).recall(RecallRequest("Mira", profile="facts"))
+        found = await engine(scene, tmp_path, reranker=late).recall(
+            RecallRequest("Mira", profile="facts")
+        )
 
         assert found["facts"] == by_ranks["facts"]
         assert found.channels["facts"].notes == (LATE.format(500),)
@@ -111,8 +128,12 @@ async def test_past_half_a_second_the_order_is_that_of_reciprocal_ranks_whatever
     assert len(by_ranks["facts"]) > 1
 
 
-async def test_a_broken_embedder_is_named_and_text_still_answers(scene: Memory, tmp_path: Path) -> None:
-    recalled = await engine(scene, tmp_path, embedder=Broken()).recall(RecallRequest("Mira grows roses"))
+async def test_a_broken_embedder_is_named_and_text_still_answers(
+    scene: Memory, tmp_path: Path
+) -> None:
+    recalled = await engine(scene, tmp_path, embedder=Broken()).recall(
+        RecallRequest("Mira grows roses")
+    )
 
     facts = recalled.channels["facts"]
     assert facts.hits[0].text == "Mira grows roses."
@@ -125,8 +146,12 @@ async def test_a_pack_goes_by_words_and_names_while_the_embedder_is_away(
 ) -> None:
     monkeypatch.setattr(Broken, "fingerprint", Fingerprint(model, 256, "mean"))
     broken = engine(scene, tmp_path, embedder=Broken())
-    near = await broken.recall(RecallRequest("When does the bakery of Tomas open?", profile="ambient"))
-    far = await broken.recall(RecallRequest("Why does my regular expression match too much?", profile="ambient"))
+    near = await broken.recall(
+        RecallRequest("When does the bakery of Tomas open?", profile="ambient")
+    )
+    far = await broken.recall(
+        RecallRequest("Why does my regular expression match too much?", profile="ambient")
+    )
 
     assert near.evidence
     shown = {hit.text for hit in near["facts"] if hit.id in near.evidence.shown}
@@ -143,7 +168,9 @@ async def test_what_is_left_when_no_evidence_can_be_had_is_the_answer_itself(
         raise StoreUnavailable("the journal does not answer; try again")
 
     monkeypatch.setattr(type(scene.parts.journal), "count_turns", away)
-    recalled = await engine(scene, tmp_path).recall(RecallRequest("Mira grows roses", profile="ambient"))
+    recalled = await engine(scene, tmp_path).recall(
+        RecallRequest("Mira grows roses", profile="ambient")
+    )
 
     assert recalled.evidence is None
     assert recalled["facts"][0].text == "Mira grows roses."
@@ -152,9 +179,14 @@ async def test_what_is_left_when_no_evidence_can_be_had_is_the_answer_itself(
 async def test_a_channel_in_which_nothing_works_says_why_and_is_not_empty_in_silence(
     scene: Memory, tmp_path: Path
 ) -> None:
-    recalled = await engine(scene, tmp_path, embedder=Broken()).recall(RecallRequest("Mira", profile="e1_only"))
+    recalled = await engine(scene, tmp_path, embedder=Broken()).recall(
+        RecallRequest("Mira", profile="e1_only")
+    )
 
-    assert recalled.channels["facts"].error == "model_unavailable: the embedder does not answer; try again"
+    assert (
+        recalled.channels["facts"].error
+        == "model_unavailable: the embedder does not answer; try again"
+    )
     assert (recalled["facts"], recalled.notes) == ((), ())
 
 
@@ -167,5 +199,7 @@ async def test_without_an_embedder_text_and_graph_answer_and_say_so(tmp_path: Pa
             recalled = await memory.recall("What does Mira drink in the kitchen?")
 
     assert recalled["facts"][0].text == "Mira drinks black coffee in the kitchen each morning."
-    assert all(NO_EMBEDDER in recalled.channels[name].notes for name in ("nodes", "facts", "episodes"))
+    assert all(
+        NO_EMBEDDER in recalled.channels[name].notes for name in ("nodes", "facts", "episodes")
+    )
     assert recalled["episodes"][0].text.startswith("Mira: Black coffee")

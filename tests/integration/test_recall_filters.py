@@ -25,7 +25,16 @@ QUERY = "Mira keeps an old brass lamp, not a jar, in the hall in the last two we
 FINDERS: Mapping[ChannelName, tuple[str, ...]] = {
     "nodes": ("bm25", "dense", "dense_names", "structural", "supports"),
     "facts": ("bm25", "dense", "supports", "when"),
-    "episodes": ("bm25", "bm25_windows", "dense", "dense_windows", "intent", "latest", "supports", "when"),
+    "episodes": (
+        "bm25",
+        "bm25_windows",
+        "dense",
+        "dense_windows",
+        "intent",
+        "latest",
+        "supports",
+        "when",
+    ),
 }
 """Which perspectives bring something of each channel for the query; ``named`` brings what a query names."""
 CUED = ("cause", "code", "expand", "near", "trigrams")
@@ -55,8 +64,12 @@ class Hall:
         }
 
 
-def thing(name: str, kind: str, source: str, at: datetime, text: str) -> tuple[str, RememberOptions]:
-    tag, relation, status = ("common", "KEEPS", "archived") if kind == "Lamp" else ("rare", "SOLD", "active")
+def thing(
+    name: str, kind: str, source: str, at: datetime, text: str
+) -> tuple[str, RememberOptions]:
+    tag, relation, status = (
+        ("common", "KEEPS", "archived") if kind == "Lamp" else ("rare", "SOLD", "active")
+    )
     options: RememberOptions = {
         "source": source,
         "source_ref": name,
@@ -75,12 +88,19 @@ async def hall(app: App) -> AsyncIterator[Hall]:
     await app.create("ana")
     async with app.memory("ana") as memory:
         before = now() - timedelta(days=3)
-        lamps = [(f"old brass lamp {at}", f"Mira keeps old brass lamp {at} in the hall.") for at in range(LAMPS)]
-        await memory.remember_many([thing(name, "Lamp", "chat", before, text) for name, text in lamps])
+        lamps = [
+            (f"old brass lamp {at}", f"Mira keeps old brass lamp {at} in the hall.")
+            for at in range(LAMPS)
+        ]
+        await memory.remember_many(
+            [thing(name, "Lamp", "chat", before, text) for name, text in lamps]
+        )
         assert await memory.settled()
         cut = now()
         jars = [(f"jar {at}", f"Mira sold a jar {at} of plums.") for at in range(JARS)]
-        await memory.remember_many([thing(name, "Goal", "diary", now(), text) for name, text in jars])
+        await memory.remember_many(
+            [thing(name, "Goal", "diary", now(), text) for name, text in jars]
+        )
         assert await memory.settled()
         yield Hall(memory, cut, await uuid_of(memory, "Mira"))
 
@@ -93,13 +113,17 @@ def about(item: object) -> str:
     return next(word for word in ("jar", "lamp") if word in text)
 
 
-async def brought(hall: Hall, name: str, channel: ChannelName, query: str, wanted: ItemFilter) -> list[str]:
+async def brought(
+    hall: Hall, name: str, channel: ChannelName, query: str, wanted: ItemFilter
+) -> list[str]:
     """Return what a perspective's first ``DEPTH`` are about."""
     asked = ask(hall.memory, query, filters=wanted, center=hall.center)
     find = PERSPECTIVES[name].find
     assert find is not None
     entries = await find(asked, channel, DEPTH)
-    return [about(item) for item in (await fetch(asked, channel, [one.id for one in entries])).values()]
+    return [
+        about(item) for item in (await fetch(asked, channel, [one.id for one in entries])).values()
+    ]
 
 
 def is_full(found: list[str], word: str, channel: ChannelName) -> bool:
@@ -108,7 +132,9 @@ def is_full(found: list[str], word: str, channel: ChannelName) -> bool:
     return besides <= 1 and found.count(word) + besides == len(found) == DEPTH
 
 
-async def test_every_perspective_fills_its_list_with_what_each_filter_lets_through(hall: Hall) -> None:
+async def test_every_perspective_fills_its_list_with_what_each_filter_lets_through(
+    hall: Hall,
+) -> None:
     finders = {name for name, one in PERSPECTIVES.items() if one.finds}
     assert {name for names in FINDERS.values() for name in names} | {"named", *CUED} == finders
     for channel, names in FINDERS.items():
@@ -117,7 +143,12 @@ async def test_every_perspective_fills_its_list_with_what_each_filter_lets_throu
             assert (set(anything) == {"jar"}) == (name == "latest"), (channel, name, anything)
             for which, wanted in hall.filters.items():
                 found = await brought(hall, name, channel, QUERY, wanted)
-                assert is_full(found, "lamp" if which == "until" else "jar", channel), (channel, name, which, found)
+                assert is_full(found, "lamp" if which == "until" else "jar", channel), (
+                    channel,
+                    name,
+                    which,
+                    found,
+                )
 
 
 async def test_what_needs_a_cue_brings_only_what_each_filter_lets_through(hall: Hall) -> None:
@@ -133,7 +164,9 @@ async def test_what_needs_a_cue_brings_only_what_each_filter_lets_through(hall: 
     assert {"near", "expand", "trigrams"} <= seen
 
 
-async def test_of_things_called_by_name_those_are_found_that_each_filter_lets_through(hall: Hall) -> None:
+async def test_of_things_called_by_name_those_are_found_that_each_filter_lets_through(
+    hall: Hall,
+) -> None:
     query = "old brass lamp 1, old brass lamp 2, old brass lamp 3, jar 4, jar 5"
     for which, wanted in hall.filters.items():
         found = await brought(hall, "named", "nodes", query, wanted)
@@ -143,25 +176,36 @@ async def test_of_things_called_by_name_those_are_found_that_each_filter_lets_th
 async def test_every_channel_of_a_recall_is_full_under_each_filter(hall: Hall) -> None:
     for profile in ("default", "ambient", "blended", "contextual", "e1_only", "semantic"):
         for which, wanted in hall.filters.items():
-            recalled = await hall.memory.recall(QUERY, profile=profile, limit=DEPTH, filters=wanted, min_similarity=-1)
+            recalled = await hall.memory.recall(
+                QUERY, profile=profile, limit=DEPTH, filters=wanted, min_similarity=-1
+            )
 
             filled = [channel for channel in FINDERS if channel in recalled.channels]
             assert filled
             for channel in filled:
                 found = [about(hit.item) for hit in recalled[channel]]
-                assert is_full(found, "lamp" if which == "until" else "jar", channel), (profile, which, found)
+                assert is_full(found, "lamp" if which == "until" else "jar", channel), (
+                    profile,
+                    which,
+                    found,
+                )
 
 
 def write_profile(app: App, name: str, extends: str, wanted: ItemFilter) -> None:
     """Write a profile of the user's own that lets through what a filter does."""
     folder = app.settings.home / "profiles"
     folder.mkdir(exist_ok=True)
-    lines = (f"{key} = {iso(one) if isinstance(one, datetime) else list(one)}" for key, one in said(wanted).items())
+    lines = (
+        f"{key} = {iso(one) if isinstance(one, datetime) else list(one)}"
+        for key, one in said(wanted).items()
+    )
     text = "\n".join(['description = "d"', f'extends = "{extends}"', "[filters]", *lines])
     (folder / f"{name}.toml").write_text(text)
 
 
-async def test_what_a_profile_lets_through_fills_every_channel_as_the_same_filter_does(app: App, hall: Hall) -> None:
+async def test_what_a_profile_lets_through_fills_every_channel_as_the_same_filter_does(
+    app: App, hall: Hall
+) -> None:
     for which, wanted in hall.filters.items():
         write_profile(app, which, "default", wanted)
         recalled = await hall.memory.recall(QUERY, profile=which, limit=DEPTH)
@@ -169,20 +213,33 @@ async def test_what_a_profile_lets_through_fills_every_channel_as_the_same_filte
 
         for channel in FINDERS:
             found = [about(hit.item) for hit in recalled[channel]]
-            assert is_full(found, "lamp" if which == "until" else "jar", channel), (which, channel, found)
-            assert [hit.id for hit in recalled[channel]] == [hit.id for hit in same[channel]], (which, channel)
+            assert is_full(found, "lamp" if which == "until" else "jar", channel), (
+                which,
+                channel,
+                found,
+            )
+            assert [hit.id for hit in recalled[channel]] == [hit.id for hit in same[channel]], (
+                which,
+                channel,
+            )
         assert recalled["anchors"] == same["anchors"] == ()
 
 
 async def test_a_profiles_filters_and_the_requests_must_both_hold(app: App, hall: Hall) -> None:
-    both = await hall.memory.remember("An old brass jar lamp.", tags=["rare", "common"], source_ref="both")
+    both = await hall.memory.remember(
+        "An old brass jar lamp.", tags=["rare", "common"], source_ref="both"
+    )
     assert await hall.memory.settled()
     write_profile(app, "rare", "default", ItemFilter(tags=("rare",)))
     write_profile(app, "rare-blended", "blended", ItemFilter(tags=("rare",)))
 
     async def found(wanted: ItemFilter, **options: Any) -> dict[ChannelName, list[str]]:
-        recalled = await hall.memory.recall(QUERY, profile="rare", limit=DEPTH, filters=wanted, **options)
-        return {name: [hit.id for hit in channel.hits] for name, channel in recalled.channels.items()}
+        recalled = await hall.memory.recall(
+            QUERY, profile="rare", limit=DEPTH, filters=wanted, **options
+        )
+        return {
+            name: [hit.id for hit in channel.hits] for name, channel in recalled.channels.items()
+        }
 
     common = await found(ItemFilter(tags=("common",)))
     assert common == {"nodes": [], "facts": [], "episodes": [both.turn_id], "anchors": []}
@@ -192,8 +249,12 @@ async def test_a_profiles_filters_and_the_requests_must_both_hold(app: App, hall
     assert (await found(ItemFilter(), as_of=hall.cut))["facts"] == []
     assert len((await found(ItemFilter(kinds=("Goal",))))["facts"]) == DEPTH
 
-    routed = await hall.memory.recall("What did Mira sell?", profile="rare", channels="auto", limit=DEPTH)
+    routed = await hall.memory.recall(
+        "What did Mira sell?", profile="rare", channels="auto", limit=DEPTH
+    )
     assert routed.profile == "facts"
     assert {about(hit.item) for hit in routed["facts"]} == {"jar"}
-    blended = await hall.memory.recall(QUERY, profile="rare-blended", channels=("nodes",), limit=DEPTH)
+    blended = await hall.memory.recall(
+        QUERY, profile="rare-blended", channels=("nodes",), limit=DEPTH
+    )
     assert {hit.signals["tags"] for hit in blended["nodes"]} == {1.0}

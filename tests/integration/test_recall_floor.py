@@ -40,7 +40,9 @@ class Unknown:
         return [text]
 
 
-async def test_a_young_memory_measures_a_model_that_no_table_has_once(scene: Memory, tmp_path: Path) -> None:
+async def test_a_young_memory_measures_a_model_that_no_table_has_once(
+    scene: Memory, tmp_path: Path
+) -> None:
     embedder = Unknown()
     asked = engine(scene, tmp_path, embedder=embedder)
     await asked.recall(RecallRequest("Mira grows roses", profile="ambient"))
@@ -75,7 +77,9 @@ async def test_facts_come_before_nodes_when_there_is_little_room(scene: Memory) 
     assert pack.left_out
 
 
-async def test_the_first_prompt_gets_all_that_is_near_and_later_ones_what_is_near_by_itself(scene: Memory) -> None:
+async def test_the_first_prompt_gets_all_that_is_near_and_later_ones_what_is_near_by_itself(
+    scene: Memory,
+) -> None:
     asked = "Mira and the roses"
     ids = [hit.id for hit in (await scene.recall(asked, profile="ambient"))["facts"]]
 

@@ -28,7 +28,9 @@ QUERIES = ("Who keeps {} now?", "{}", "How should I place {} for Violet?", "{} i
 
 @pytest.fixture
 async def app(tmp_path: Path) -> AsyncIterator[App]:
-    async with App.open(Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"))) as opened:
+    async with App.open(
+        Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"))
+    ) as opened:
         yield opened
 
 
@@ -44,7 +46,9 @@ async def mixed(app: App) -> AsyncIterator[Memory]:
             size = chance.choice((2, 3, 4, 40))
             subject, *_, other = chance.sample(words, 4)
             text = " ".join(chance.choices(words, k=size)) + chance.choice((".", "?", "!"))
-            fact = FactDraft(f"{subject} {number}", "NEAR", other, " ".join(chance.sample(words, size % 7 + 2)))
+            fact = FactDraft(
+                f"{subject} {number}", "NEAR", other, " ".join(chance.sample(words, size % 7 + 2))
+            )
             options = RememberOptions(
                 role=chance.choice(("user", "assistant")),
                 actor=chance.choice(("", "Violet", "Ben")),
@@ -75,14 +79,18 @@ async def test_no_shipped_profile_puts_a_hit_that_every_finding_perspective_rank
     seen = 0
     for _ in range(30):
         asked = " ".join(chance.sample(WORDS.split(), chance.choice((1, 2, 5))))
-        query = chance.choice(("Who keeps {} now?", "{}", "How should I place {} for Violet?", "{} in January")).format(
-            asked
-        )
+        query = chance.choice(
+            ("Who keeps {} now?", "{}", "How should I place {} for Violet?", "{} in January")
+        ).format(asked)
         for name in profiles:
             recalled = await mixed.recall(query, profile=name, limit=50, min_similarity=-1.0)
             for channel in recalled.channels.values():
                 agreed = unanimous(channel.hits)
-                assert agreed in ([], [channel.hits[0].id] if channel.hits else []), (name, channel.name, query)
+                assert agreed in ([], [channel.hits[0].id] if channel.hits else []), (
+                    name,
+                    channel.name,
+                    query,
+                )
                 seen += len(agreed)
     assert seen > 100
 
@@ -109,13 +117,17 @@ async def test_short_notes_among_talk_come_first(tmp_path: Path, profile: str) -
             asked = [one for one in chosen.questions if not one.category.startswith("updated")]
             right = 0
             for question in asked:
-                hit = (await memory.recall(question.text, profile=profile, channels=("episodes",)))["episodes"][0]
+                hit = (await memory.recall(question.text, profile=profile, channels=("episodes",)))[
+                    "episodes"
+                ][0]
                 assert isinstance(hit.item, Turn)
                 right += written.ids[hit.item.uuid] in question.gold
     assert right >= 0.95 * len(asked)
 
 
-async def test_a_question_about_now_gets_the_latest_of_two_open_facts_and_of_two_statements(app: App) -> None:
+async def test_a_question_about_now_gets_the_latest_of_two_open_facts_and_of_two_statements(
+    app: App,
+) -> None:
     await app.create("ben")
     async with app.memory("ben") as memory:
         for day, paint in enumerate(("green", "copper"), start=1):
@@ -126,7 +138,16 @@ async def test_a_question_about_now_gets_the_latest_of_two_open_facts_and_of_two
 
         async def first(query: str) -> list[str]:
             found = await memory.recall(query)
-            return [found[channel][0].text.split("uses ")[1].split()[0] for channel in ("facts", "episodes")]
+            return [
+                found[channel][0].text.split("uses ")[1].split()[0]
+                for channel in ("facts", "episodes")
+            ]
 
-        assert await first("Which paint is it that the painter of the mill uses?") == ["copper", "copper"]
-        assert await first("Is it green paint that the painter of the mill uses?") == ["green", "green"]
+        assert await first("Which paint is it that the painter of the mill uses?") == [
+            "copper",
+            "copper",
+        ]
+        assert await first("Is it green paint that the painter of the mill uses?") == [
+            "green",
+            "green",
+        ]

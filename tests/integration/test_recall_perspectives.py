@@ -28,14 +28,18 @@ async def found(asked: Ask, name: str, channel: ChannelName, depth: int = 10) ->
     return await texts(asked, channel, await find(asked, channel, depth))
 
 
-async def weighed(asked: Ask, name: str, channel: ChannelName, query: str = "") -> list[tuple[str, float]]:
+async def weighed(
+    asked: Ask, name: str, channel: ChannelName, query: str = ""
+) -> list[tuple[str, float]]:
     """Return text and signal of what a weighing perspective says of everything that BM25 finds."""
     weigh, find = PERSPECTIVES[name].weigh, PERSPECTIVES["bm25"].find
     assert weigh is not None
     assert find is not None
     items = await outlined(asked, channel, [one.id for one in await find(asked, channel, 50)])
     opinion = await weigh(asked, channel, items)
-    return list(zip(await texts(asked, channel, opinion), [one.signal for one in opinion], strict=True))
+    return list(
+        zip(await texts(asked, channel, opinion), [one.signal for one in opinion], strict=True)
+    )
 
 
 async def texts(asked: Ask, channel: ChannelName, scored: Sequence[Scored]) -> list[str]:
@@ -70,7 +74,9 @@ async def test_dense_names_ranks_nodes_by_their_names_whatever_a_record_says(sce
     assert await found(ask(scene, "Distance"), "dense_names", "facts") == []
 
 
-async def test_bm25_over_windows_finds_the_answer_to_a_question_that_was_asked(scene: Memory) -> None:
+async def test_bm25_over_windows_finds_the_answer_to_a_question_that_was_asked(
+    scene: Memory,
+) -> None:
     asked = ask(scene, "what does she drink in the morning")
 
     order = await found(asked, "bm25_windows", "episodes")
@@ -88,16 +94,25 @@ async def test_dense_over_windows_ranks_turns_with_their_surroundings(scene: Mem
     assert await found(asked, "dense_windows", "nodes") == []
 
 
-async def test_supports_let_a_fact_vote_for_its_turns_and_nodes_and_a_turn_for_its_facts(scene: Memory) -> None:
+async def test_supports_let_a_fact_vote_for_its_turns_and_nodes_and_a_turn_for_its_facts(
+    scene: Memory,
+) -> None:
     asked = ask(scene, "Mira drinks black coffee in the kitchen each morning.")
 
-    assert (await found(asked, "supports", "episodes"))[0] == "Black coffee, always, while the kitchen is still quiet."
+    assert (await found(asked, "supports", "episodes"))[
+        0
+    ] == "Black coffee, always, while the kitchen is still quiet."
     assert set((await found(asked, "supports", "nodes"))[:2]) == {"Mira", "coffee"}
-    assert "Tomas opens a bakery in Oslo." in await found(ask(scene, "opens in May"), "supports", "facts")
+    assert "Tomas opens a bakery in Oslo." in await found(
+        ask(scene, "opens in May"), "supports", "facts"
+    )
 
 
 async def test_named_finds_the_nodes_that_a_query_calls_by_name_or_alias(scene: Memory) -> None:
-    assert set(await found(ask(scene, "did mirabel call TOMAS?"), "named", "nodes")) == {"Mira", "Tomas"}
+    assert set(await found(ask(scene, "did mirabel call TOMAS?"), "named", "nodes")) == {
+        "Mira",
+        "Tomas",
+    }
     assert await found(ask(scene, "nobody in particular"), "named", "nodes") == []
 
 
@@ -119,7 +134,9 @@ async def test_near_the_centre_is_nearer_first(scene: Memory) -> None:
     assert "Oslo" not in signals
 
 
-async def test_structural_finds_what_is_within_reach_of_the_anchor_nearer_first(scene: Memory) -> None:
+async def test_structural_finds_what_is_within_reach_of_the_anchor_nearer_first(
+    scene: Memory,
+) -> None:
     tomas = await uuid_of(scene, "Tomas")
     find, score = PERSPECTIVES["structural"].find, PERSPECTIVES["structural"].score
     assert find is not None
@@ -129,18 +146,27 @@ async def test_structural_finds_what_is_within_reach_of_the_anchor_nearer_first(
     entries = await find(asked, "nodes", 10)
 
     named = await texts(asked, "nodes", entries)
-    assert named == ["bakery", "Tarn", "Oslo"]  # of the two that are one hop away, what is meant comes first
+    assert named == [
+        "bakery",
+        "Tarn",
+        "Oslo",
+    ]  # of the two that are one hop away, what is meant comes first
     assert [(one.score, one.signal) for one in entries] == [(-1.0, 1.0), (-1.0, 1.0), (-2.0, 0.5)]
     assert await find(asked, "nodes", 1) == entries[:1]
     assert await score(asked, "nodes", {entries[2].id, tomas}) == [entries[2]]
-    assert await find(ask(scene, "the bakery", center=tomas, max_hops=1), "nodes", 10) == entries[:2]
+    assert (
+        await find(ask(scene, "the bakery", center=tomas, max_hops=1), "nodes", 10) == entries[:2]
+    )
     assert (await find(asked, "facts", 10), await score(asked, "facts", {tomas})) == ([], [])
-    assert await found(ask(scene, "the bakery"), "structural", "nodes") == []  # nobody is joined to the own node
+    assert (
+        await found(ask(scene, "the bakery"), "structural", "nodes") == []
+    )  # nobody is joined to the own node
 
 
 def test_each_perspective_has_a_test_of_its_own_here() -> None:
     told = "".join(
-        Path(__file__).with_name(one).read_text("utf-8") for one in (Path(__file__).name, "test_features.py")
+        Path(__file__).with_name(one).read_text("utf-8")
+        for one in (Path(__file__).name, "test_features.py")
     )
     assert [name for name in PERSPECTIVES if told.count(f'"{name}"') == 0] == []
 
@@ -157,19 +183,28 @@ class Longest:
         """It holds nothing."""
 
 
-async def test_a_cross_encoder_orders_what_others_found_and_without_one_nothing_is_said(scene: Memory) -> None:
+async def test_a_cross_encoder_orders_what_others_found_and_without_one_nothing_is_said(
+    scene: Memory,
+) -> None:
     asked = ask(scene, "Mira Tomas")
     assert await weighed(asked, "cross_encoder", "facts") == []
 
     asked = ask(scene, "Mira Tomas")
     asked.sources = replace(asked.sources, reranker=Longest())
     order = await weighed(asked, "cross_encoder", "facts")
-    assert [len(text) for text, _ in order] == sorted((len(text) for text, _ in order), reverse=True)
+    assert [len(text) for text, _ in order] == sorted(
+        (len(text) for text, _ in order), reverse=True
+    )
     assert (order[0][1], order[-1][1]) == (1.0, 0.0)
 
 
 async def test_near_the_named_prefers_facts_that_touch_a_named_node(scene: Memory) -> None:
-    order = [text for text, _ in await weighed(ask(scene, "Tomas and the roses in Oslo"), "near_named", "facts")]
+    order = [
+        text
+        for text, _ in await weighed(
+            ask(scene, "Tomas and the roses in Oslo"), "near_named", "facts"
+        )
+    ]
 
     assert {"Tomas opens a bakery in Oslo.", "Mira grows roses."} <= set(order)
     assert await weighed(ask(scene, "flat sold"), "near_named", "facts") == []
@@ -193,10 +228,21 @@ async def test_recency_takes_a_facts_age_from_its_latest_support(scene: Memory) 
 
 async def test_a_facts_age_counts_supports_that_only_the_graph_knows(scene: Memory) -> None:
     asked = ask(scene, "Mira grows roses")
-    (fact,) = [hit.item for hit in (await scene.recall("Mira grows roses"))["facts"] if hit.text == "Mira grows roses."]
+    (fact,) = [
+        hit.item
+        for hit in (await scene.recall("Mira grows roses"))["facts"]
+        if hit.text == "Mira grows roses."
+    ]
     assert isinstance(fact, Fact)
     told = [
-        Episode(str(uuid4()), "episode", "Roses.", START + timedelta(days=day), START, facts=(fact.uuid,))
+        Episode(
+            str(uuid4()),
+            "episode",
+            "Roses.",
+            START + timedelta(days=day),
+            START,
+            facts=(fact.uuid,),
+        )
         for day in (100, 50)
     ]
     grown = replace(fact, episodes=(*fact.episodes, *(one.uuid for one in told)))
@@ -249,20 +295,31 @@ async def test_when_finds_turns_and_facts_of_the_time_that_is_named(scene: Memor
     june = START + timedelta(days=150)
 
     asked = ask(scene, "What did they say on 8 January?", as_of=june)
-    assert set(await found(asked, "when", "episodes")) == {"The roses came back after the frost.", "Lovely."}
+    assert set(await found(asked, "when", "episodes")) == {
+        "The roses came back after the frost.",
+        "Lovely.",
+    }
     asked = ask(scene, "Did anybody open a shop last winter?", as_of=june)
     assert (await found(asked, "when", "facts"))[0] == "Tomas opens a bakery in Oslo."
-    asked = ask(scene, "What about roses in January?", as_of=june, filters=ItemFilter(sessions=("s3",)))
+    asked = ask(
+        scene, "What about roses in January?", as_of=june, filters=ItemFilter(sessions=("s3",))
+    )
     assert len(await found(asked, "when", "episodes")) == 2
     for query, channel in (("What about the roses?", "episodes"), ("roses in January", "nodes")):
         assert await found(ask(scene, query, as_of=june), "when", channel) == []
 
 
-async def test_a_time_after_all_that_was_said_is_read_against_the_latest_turn(scene: Memory) -> None:
+async def test_a_time_after_all_that_was_said_is_read_against_the_latest_turn(
+    scene: Memory,
+) -> None:
     asked = ask(scene, "What did we say yesterday?")
 
-    assert [span.start for span in await asked.times()] == [(START + timedelta(days=39)).replace(hour=0)]
-    assert await found(asked, "when", "episodes") == ["Green tea these days, coffee keeps me awake."]
+    assert [span.start for span in await asked.times()] == [
+        (START + timedelta(days=39)).replace(hour=0)
+    ]
+    assert await found(asked, "when", "episodes") == [
+        "Green tea these days, coffee keeps me awake."
+    ]
 
 
 @pytest.mark.parametrize("name", [name for name, one in PERSPECTIVES.items() if one.finds])
@@ -285,7 +342,9 @@ def _again(item: object):
     return FactDraft("Mira", item.relation, "roses", item.text, valid_at=item.valid_at)
 
 
-async def test_sequence_puts_the_neighbours_of_the_best_hit_first_and_leaves_other_sessions_out(scene: Memory) -> None:
+async def test_sequence_puts_the_neighbours_of_the_best_hit_first_and_leaves_other_sessions_out(
+    scene: Memory,
+) -> None:
     weigh = PERSPECTIVES["sequence"].weigh
     assert weigh is not None
     asked = ask(scene, "coffee")
@@ -313,7 +372,9 @@ async def test_period_puts_the_same_hour_of_the_week_first(scene: Memory) -> Non
     assert turns[opinion[-1].id].occurred_at.weekday() == (START + timedelta(days=3)).weekday()
 
 
-async def test_near_finds_what_the_graph_ties_to_a_named_thing_one_way_or_both(scene: Memory) -> None:
+async def test_near_finds_what_the_graph_ties_to_a_named_thing_one_way_or_both(
+    scene: Memory,
+) -> None:
     asked = ask(scene, "Mira")
 
     assert set(await found(asked, "near", "nodes")) == {"coffee", "roses"}
@@ -324,7 +385,9 @@ async def test_near_finds_what_the_graph_ties_to_a_named_thing_one_way_or_both(s
     assert await found(ask(scene, "nobody"), "near", "facts") == []
 
 
-async def test_sequence_and_period_order_by_place_in_the_session_and_hour_of_the_week(scene: Memory) -> None:
+async def test_sequence_and_period_order_by_place_in_the_session_and_hour_of_the_week(
+    scene: Memory,
+) -> None:
     asked = ask(scene, "roses garden frost lovely")
 
     turns = await weighed(asked, "sequence", "episodes")
@@ -345,17 +408,26 @@ async def test_intent_moves_meaning_by_a_fifth_at_most(scene: Memory) -> None:
 
 
 async def test_what_only_expansion_finds_comes_last(scene: Memory) -> None:
-    told = await scene.recall("Who grows roses?", channels=["facts"], weights={"expand": 5.0, "bm25": 1.0})
+    told = await scene.recall(
+        "Who grows roses?", channels=["facts"], weights={"expand": 5.0, "bm25": 1.0}
+    )
     plain = await scene.recall("Who grows roses?", channels=["facts"])
 
     assert told["facts"][0].id == plain["facts"][0].id
 
 
-async def test_late_interaction_orders_by_words_where_the_model_has_vectors_of_tokens(scene: Memory) -> None:
-    assert all(0 <= signal <= 1 for _, signal in await weighed(ask(scene, "roses and frost"), "late", "episodes"))
+async def test_late_interaction_orders_by_words_where_the_model_has_vectors_of_tokens(
+    scene: Memory,
+) -> None:
+    assert all(
+        0 <= signal <= 1
+        for _, signal in await weighed(ask(scene, "roses and frost"), "late", "episodes")
+    )
 
 
-async def test_likeness_is_symmetric_and_not_a_number_where_one_has_nothing_to_compare(scene: Memory) -> None:
+async def test_likeness_is_symmetric_and_not_a_number_where_one_has_nothing_to_compare(
+    scene: Memory,
+) -> None:
     sources = ask(scene, "x").sources
     turns = [one.uuid for one in await sources.journal.recent(8)]
     for name, one in PERSPECTIVES.items():

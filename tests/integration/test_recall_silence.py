@@ -26,9 +26,13 @@ async def test_prompts_that_need_nothing_are_given_nothing_or_little(tmp_path: P
     async with App.open(Settings(home=tmp_path)) as app:
         await app.create("jonas")
         async with app.memory("jonas") as memory:
-            await memory.remember_many([(text, {"source_ref": str(at)}) for at, text in enumerate(turns)])
+            await memory.remember_many(
+                [(text, {"source_ref": str(at)}) for at, text in enumerate(turns)]
+            )
             await memory.settled()
-            packs = {one: await memory.sessions.pack(one, f"s{at}") for at, one in enumerate(NEEDLESS)}
+            packs = {
+                one: await memory.sessions.pack(one, f"s{at}") for at, one in enumerate(NEEDLESS)
+            }
             given = {one: pack.tokens for one, pack in packs.items() if pack.sections}
     assert len(given) <= 0.15 * len(NEEDLESS), given
     assert all(tokens < 120 for tokens in given.values()), given

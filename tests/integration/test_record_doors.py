@@ -81,24 +81,48 @@ async def test_no_other_door_moves_a_life_cycle(app: App, tmp_path: Path, pack: 
         assert cycles
         for kind in cycles:
             assert kind.lifecycle
-            saved = (await memory.records.save([_given(kind, f"One {kind.name}")])).records[0].record
+            saved = (
+                (await memory.records.save([_given(kind, f"One {kind.name}")])).records[0].record
+            )
             assert saved.state == kind.lifecycle.start
             other = next(one for one in kind.lifecycle.states if one != saved.state)
             before = await memory.records.graph()
             file = tmp_path / f"{kind.name}.jsonl"
             for title in ("New", saved.title):
                 drafted = {"name": title, "kind": kind.name, "attributes": {"state": other}}
-                file.write_text(json.dumps({"content": f"{title} is {other}.", "nodes": [drafted]}), encoding="utf-8")
+                file.write_text(
+                    json.dumps({"content": f"{title} is {other}.", "nodes": [drafted]}),
+                    encoding="utf-8",
+                )
                 done = await memory.documents.import_files(Wanted([file]))
                 told = " ".join(one.why for one in done.unreadable)
                 assert "use record_save" in told, kind.name
                 with pytest.raises(InvalidRequest, match="use record_save"):
-                    await memory.records.add_events([("A text.", {"title": title, "kind": kind.name})])
+                    await memory.records.add_events(
+                        [("A text.", {"title": title, "kind": kind.name})]
+                    )
             [node] = await memory.parts.client.nodes([saved.id])
-            forged = Node(node.uuid, "Forged", node.created_at, kind.name, "Other.", attributes={"state": other})
+            forged = Node(
+                node.uuid,
+                "Forged",
+                node.created_at,
+                kind.name,
+                "Other.",
+                attributes={"state": other},
+            )
             kept = await _read_by_a_model(memory, forged)
-            assert (kept.name, kept.summary, kept.attributes) == (node.name, node.summary, node.attributes)
-            thing = Node(f"{saved.id[:-4]}0000", "Made up", node.created_at, kind.name, attributes={"state": other})
+            assert (kept.name, kept.summary, kept.attributes) == (
+                node.name,
+                node.summary,
+                node.attributes,
+            )
+            thing = Node(
+                f"{saved.id[:-4]}0000",
+                "Made up",
+                node.created_at,
+                kind.name,
+                attributes={"state": other},
+            )
             assert (await _read_by_a_model(memory, thing)).kind == "Thing"
             assert (await memory.records.graph()).records == before.records
             assert await memory.records.transitions(saved.id) == []
@@ -109,23 +133,35 @@ async def test_a_graph_of_a_project_has_no_node_of_a_packs_kind(app: App) -> Non
     calls, caller = Calls(app), owner(router())
     nodes = [{"title": "Shoes", "content": "Running shoes."}]
     await calls.answer(caller, "create_graph", {"project": "/work/proj", "nodes": nodes})
-    [entity] = [one["name"] for one in (await calls.answer(caller, "entity_list", {})).data["entities"]]
+    [entity] = [
+        one["name"] for one in (await calls.answer(caller, "entity_list", {})).data["entities"]
+    ]
     await app.enable_pack(entity, "constitution")
     async with app.memory(entity) as memory:
         before = (await memory.stats()).turns
         for kind in (one for one in memory.kinds if one.lifecycle or one.name == "Goal"):
-            nodes = [{"title": "Other", "content": "Shoes."}, {"title": "Buy", "content": "A.", "node_type": kind.name}]
+            nodes = [
+                {"title": "Other", "content": "Shoes."},
+                {"title": "Buy", "content": "A.", "node_type": kind.name},
+            ]
             with pytest.raises(
-                InvalidRequest, match=f"{kind.name} is a kind of the pack constitution: use record_save"
+                InvalidRequest,
+                match=f"{kind.name} is a kind of the pack constitution: use record_save",
             ):
-                await calls.answer(caller, "create_graph", {"project": "/work/proj", "nodes": nodes})
+                await calls.answer(
+                    caller, "create_graph", {"project": "/work/proj", "nodes": nodes}
+                )
         assert (await memory.stats()).turns == before
 
 
 async def test_a_merge_into_a_record_is_for_who_may_write_it(app: App) -> None:
     await app.create("ana", packs=["constitution"])
     async with app.memory("ana") as memory:
-        task = (await memory.records.save([RecordGiven("Task", "Buy shoes", "Shoes.")])).records[0].record
+        task = (
+            (await memory.records.save([RecordGiven("Task", "Buy shoes", "Shoes.")]))
+            .records[0]
+            .record
+        )
         said = await memory.remember("Shoes, again.", nodes=[NodeDraft("the shoes")])
         [thing] = (await memory.parts.client.mentioned_nodes([said.turn_id]))[said.turn_id]
         plan = memory.by("plan").records.merging
@@ -158,13 +194,17 @@ async def test_a_layer_without_kinds_is_said_and_a_lone_persons_review_too(app: 
             await memory.records.move(record.id, after)
 
 
-async def test_a_page_of_5000_records_reads_its_own_records_alone(app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_of_5000_records_reads_its_own_records_alone(
+    app: App, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Where, order and cursor: two statements a page, and no more records are read than it shows."""
     await app.create("ana", packs=["constitution"])
     async with app.memory("ana") as memory:
         for at in range(0, 5_000, 200):
             some = [
-                RecordGiven("Task", f"T{number}", "A.", fields={"effort_hours": number % 10}, another=True)
+                RecordGiven(
+                    "Task", f"T{number}", "A.", fields={"effort_hours": number % 10}, another=True
+                )
                 for number in range(at, at + 200)
             ]
             saving = memory.records.saving(*some)
@@ -176,7 +216,9 @@ async def test_a_page_of_5000_records_reads_its_own_records_alone(app: App, monk
             return read_record(row)
 
         monkeypatch.setattr(record_queries, "read_record", counted)
-        query = RecordQuery(where=(Condition("effort_hours", ">=", 5),), order=("-effort_hours", "title"))
+        query = RecordQuery(
+            where=(Condition("effort_hours", ">=", 5),), order=("-effort_hours", "title")
+        )
         wanted = wanted_of(memory.kinds, query)
         seen, cursor, pages = list[str](), "", 0
         while pages == 0 or cursor:

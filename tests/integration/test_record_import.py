@@ -37,7 +37,9 @@ class Importing:
 
     async def titles(self) -> set[str]:
         async with self.app.memory(self.name) as memory:
-            return {one.title for one in (await memory.records.list(RecordQuery(limit=500))).records}
+            return {
+                one.title for one in (await memory.records.list(RecordQuery(limit=500))).records
+            }
 
 
 @pytest.fixture
@@ -47,8 +49,19 @@ async def ana(tmp_path: Path) -> AsyncIterator[Importing]:
         yield Importing(app, "ana", tmp_path)
 
 
-async def test_a_table_of_goals_is_tried_then_kept_and_a_second_time_adds_nothing(ana: Importing) -> None:
-    visions = json.dumps([{"kind": "Vision", "title": "A long life", "summary": "Well", "fields": {"horizon": "10y"}}])
+async def test_a_table_of_goals_is_tried_then_kept_and_a_second_time_adds_nothing(
+    ana: Importing,
+) -> None:
+    visions = json.dumps(
+        [
+            {
+                "kind": "Vision",
+                "title": "A long life",
+                "summary": "Well",
+                "fields": {"horizon": "10y"},
+            }
+        ]
+    )
     assert (await ana.imported("visions.json", visions))["records"]["created"] == 1
     tried = await ana.imported("goals.csv", GOALS, kind="Goal", dry_run=True)
     assert (tried["records"]["created"], tried["records"]["kept"], tried["stored"]) == (2, False, 0)
@@ -58,7 +71,11 @@ async def test_a_table_of_goals_is_tried_then_kept_and_a_second_time_adds_nothin
     async with ana.app.memory(ana.name) as memory:
         page = await memory.records.list(RecordQuery(kinds=("Goal",), order=("title",)))
         run = page.records[1]
-        assert (run.title, run.fields["deadline"], run.tags) == ("Run a marathon", "2027-04-11", ("health", "running"))
+        assert (run.title, run.fields["deadline"], run.tags) == (
+            "Run a marathon",
+            "2027-04-11",
+            ("health", "running"),
+        )
         assert [one.type for one in await memory.records.relations([run.id])] == ["SERVES"]
     again = await ana.imported("goals.csv", GOALS, kind="Goal")
     assert (again["records"]["unchanged"], again["stored"]) == (2, 0)
@@ -66,7 +83,9 @@ async def test_a_table_of_goals_is_tried_then_kept_and_a_second_time_adds_nothin
     assert (changed["records"]["changed"], changed["records"]["unchanged"]) == (1, 1)
 
 
-async def test_each_mistake_is_named_by_row_and_field_and_nothing_is_kept_unless_asked(ana: Importing) -> None:
+async def test_each_mistake_is_named_by_row_and_field_and_nothing_is_kept_unless_asked(
+    ana: Importing,
+) -> None:
     rows = [
         {"kind": "Goal", "title": "Good", "summary": "Fine"},
         {"kind": "Goal", "title": "Bad horizon", "summary": "x", "horizon": "eon"},
@@ -79,7 +98,9 @@ async def test_each_mistake_is_named_by_row_and_field_and_nothing_is_kept_unless
     ]
     found = await ana.imported("mixed.json", json.dumps(rows))
     told = {one["what"]: one["why"] for one in found["records"]["mistakes"]}
-    assert {name.split(":")[0] for name in told} == {f"mixed.json record {number}" for number in range(2, 9)}
+    assert {name.split(":")[0] for name in told} == {
+        f"mixed.json record {number}" for number in range(2, 9)
+    }
     for place, word in (
         ("record 2: Goal.horizon", "year"),
         ("record 3: kind", "'Gaol' is no kind"),
@@ -94,7 +115,9 @@ async def test_each_mistake_is_named_by_row_and_field_and_nothing_is_kept_unless
     assert (kept["stored"], kept["unreadable_count"], await ana.titles()) == (1, 7, {"Good"})
 
 
-async def test_hundreds_go_in_batches_with_relations_among_them_and_cells_are_typed(ana: Importing) -> None:
+async def test_hundreds_go_in_batches_with_relations_among_them_and_cells_are_typed(
+    ana: Importing,
+) -> None:
     lines = ["kind,title,summary,effort_hours,statement,ENFORCED_BY,trigger,response"]
     lines += [f"Principle,P{n},Rule,,Be {n},G{n},," for n in range(105)]
     lines += [f"Guardrail,G{n},Line,,,,t,r" for n in range(105)]

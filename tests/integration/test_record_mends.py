@@ -19,17 +19,28 @@ async def memory(app: App) -> AsyncIterator[Memory]:
         yield memory
 
 
-async def test_a_change_of_cites_is_a_version_and_what_was_forgotten_may_stay(memory: Memory) -> None:
-    first, second = [(await memory.remember(text, extraction="none")).turn_id for text in ("One.", "Two.")]
+async def test_a_change_of_cites_is_a_version_and_what_was_forgotten_may_stay(
+    memory: Memory,
+) -> None:
+    first, second = [
+        (await memory.remember(text, extraction="none")).turn_id for text in ("One.", "Two.")
+    ]
     [task] = (await memory.records.save([RecordGiven("Task", "Buy shoes", "That fit.")])).records
     id_ = task.record.id
-    [saved] = (await memory.records.save([RecordGiven(id=id_, cites=(first,), expected_version=1)])).records
+    [saved] = (
+        await memory.records.save([RecordGiven(id=id_, cites=(first,), expected_version=1)])
+    ).records
     assert (saved.change, saved.record.version) == ("changed", 2)
     with pytest.raises(StoreConflict):
         await memory.records.save([RecordGiven(id=id_, cites=(second,), expected_version=1)])
-    assert [one.number for one in await memory.parts.journal.versions.of(task.record.turn)] == [1, 2]
+    assert [one.number for one in await memory.parts.journal.versions.of(task.record.turn)] == [
+        1,
+        2,
+    ]
     await memory.forget([first], dry_run=False)
-    [again] = (await memory.records.save([RecordGiven(id=id_, cites=(first,), expected_version=2)])).records
+    [again] = (
+        await memory.records.save([RecordGiven(id=id_, cites=(first,), expected_version=2)])
+    ).records
     assert (again.change, again.record.version) == ("unchanged", 2)
     await memory.records.save([RecordGiven(id=id_, cites=(first, second))])
     cites = (await memory.records.cites([id_]))[id_]
@@ -45,8 +56,12 @@ async def test_the_source_of_records_is_theirs_alone(memory: Memory) -> None:
     with pytest.raises(InvalidRequest, match="source"):
         await memory.remember("A text.", source="record", session="r-77", source_ref="r-77")
     with pytest.raises(InvalidRequest, match="source"):
-        await memory.records.add_event("A text.", source="record", session="r-77", source_ref="r-77")
-    [saved] = (await memory.records.save([RecordGiven("Task", "Buy shoes", "That fit.", ref="r-77")])).records
+        await memory.records.add_event(
+            "A text.", source="record", session="r-77", source_ref="r-77"
+        )
+    [saved] = (
+        await memory.records.save([RecordGiven("Task", "Buy shoes", "That fit.", ref="r-77")])
+    ).records
     assert saved.change == "created"
 
 

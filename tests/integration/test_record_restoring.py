@@ -39,7 +39,11 @@ async def _filled(memory: Memory) -> None:
     )
     await memory.remember("Boots are shoes.", nodes=[NodeDraft("Boots", summary="Heavy.")])
     assert await memory.settled()
-    fact = next(one for one in await memory.parts.client.facts_of_episodes([talk.turn_id]) if one.relation != "PLANS")
+    fact = next(
+        one
+        for one in await memory.parts.client.facts_of_episodes([talk.turn_id])
+        if one.relation != "PLANS"
+    )
     task = RecordGiven(
         "Task",
         "Buy shoes",
@@ -49,7 +53,9 @@ async def _filled(memory: Memory) -> None:
         relations=(RelationGiven("SERVES", "Run a marathon"),),
         created_at=datetime(2026, 3, 1, 9, 30, 0, 250_000, UTC),
     )
-    goal = RecordGiven("Goal", "Run a marathon", "Finish.", fields={"deadline": "2027-05-01"}, status="draft")
+    goal = RecordGiven(
+        "Goal", "Run a marathon", "Finish.", fields={"deadline": "2027-05-01"}, status="draft"
+    )
     saved_task, saved_goal, _ = (
         await memory.records.save([task, goal, RecordGiven("Goal", "Be fit", "Each day.")])
     ).records
@@ -60,7 +66,9 @@ async def _filled(memory: Memory) -> None:
     await memory.records.move(saved_task.record.id, "done")
     cites = (talk.turn_id, fact.uuid, saved_goal.record.id, saved_goal.record.turn, joined)
     await memory.records.save([RecordGiven(id=saved_task.record.id, cites=cites)])
-    await memory.records.save([RecordGiven(id=saved_goal.record.id, summary="Finish one.", fields={"horizon": "year"})])
+    await memory.records.save(
+        [RecordGiven(id=saved_goal.record.id, summary="Finish one.", fields={"horizon": "year"})]
+    )
 
 
 async def _seen(memory: Memory) -> dict[str, Any]:
@@ -78,8 +86,12 @@ async def _seen(memory: Memory) -> dict[str, Any]:
         versions = await memory.records.versions(one.id)
         shown[names[one.id]] = {
             "is": _bare(one, names),
-            "cites": sorted((cite.kind, names[cite.id], cite.gone) for cite in every.get(one.id, ())),
-            "moves": [replace(move, record="") for move in await memory.records.transitions(one.id)],
+            "cites": sorted(
+                (cite.kind, names[cite.id], cite.gone) for cite in every.get(one.id, ())
+            ),
+            "moves": [
+                replace(move, record="") for move in await memory.records.transitions(one.id)
+            ],
             "versions": [_bare(version, names) for version in versions],
             "joins": sorted(
                 (
@@ -116,7 +128,9 @@ async def test_an_export_reads_back_the_same_in_a_fresh_memory(
             # What they rest on is not there yet: it is said, and nothing is kept.
             refused = await import_records(other, WantedRecords([file]))
             assert not refused.kept
-            assert all("import the texts of the same file first" in one.why for one in refused.mistakes)
+            assert all(
+                "import the texts of the same file first" in one.why for one in refused.mistakes
+            )
             assert len(refused.mistakes) == 2
             assert (await other.records.list(RecordQuery())).total == 0
         assert (await other.documents.import_files(Wanted([file]))).unreadable == []
@@ -130,7 +144,9 @@ async def test_an_export_reads_back_the_same_in_a_fresh_memory(
         assert await _seen(other) == before
         nodes = [one.name for one in await other.parts.client.scan_nodes("", 500)]
         assert sorted(nodes).count("Run a marathon") == 1, "no plain node beside the record"
-        [goal] = (await other.records.list(RecordQuery(kinds=("Goal",), statuses=("draft",)))).records
+        [goal] = (
+            await other.records.list(RecordQuery(kinds=("Goal",), statuses=("draft",)))
+        ).records
         facts = {one.text for one in await other.parts.client.facts_of_nodes([goal.id], 100)}
         assert len(facts) == 3  # what the text says of it, and two relations
         out = tmp_path / "again.jsonl"
@@ -160,7 +176,8 @@ async def test_what_is_wrong_in_an_export_is_named_and_an_actor_restores_nothing
         found = await import_records(other, WantedRecords([file]))
         told = {one.what: one.why for one in found.mistakes}
         assert [*told] == [
-            f"out.jsonl record {number}: {name}" for number, name in enumerate(("kind", "versions", "record"), 1)
+            f"out.jsonl record {number}: {name}"
+            for number, name in enumerate(("kind", "versions", "record"), 1)
         ]
         assert (found.kept, (await other.records.list(RecordQuery())).total) == (False, 0)
         kept = await import_records(other, WantedRecords([file], skip=True))

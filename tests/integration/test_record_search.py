@@ -26,14 +26,24 @@ from pps.records.records import Join
 from pps.records.saving import RecordGiven, RelationGiven
 
 RECORDS = (
-    ("Goal", "Run the city marathon", "Forty-two kilometres through town before the first frost.", {}),
+    (
+        "Goal",
+        "Run the city marathon",
+        "Forty-two kilometres through town before the first frost.",
+        {},
+    ),
     (
         "Insight",
         "Coffee after four ruins my sleep",
         "Whenever I drink an espresso late, I lie awake.",
         {"confidence": 0.8},
     ),
-    ("Insight", "The choir lifts my mood", "On Thursdays after singing everything weighs less.", {"confidence": 0.6}),
+    (
+        "Insight",
+        "The choir lifts my mood",
+        "On Thursdays after singing everything weighs less.",
+        {"confidence": 0.6},
+    ),
     ("Task", "Buy trail shoes", "The old pair has no profile left.", {}),
     ("Decision", "No screens in the bedroom", "The phone charges in the hall from now on.", {}),
 )
@@ -51,12 +61,17 @@ async def made(home: Path) -> dict[str, str]:
     async with App.open(Settings(home=home)) as app:
         await app.create("ana", packs=("constitution",))
         async with app.memory("ana") as memory:
-            saved = await memory.records.save([RecordGiven(*one, fields=fields) for *one, fields in RECORDS])
+            saved = await memory.records.save(
+                [RecordGiven(*one, fields=fields) for *one, fields in RECORDS]
+            )
             await memory.remember("Espresso is what Ana orders in the harbour café.")
             await memory.records.join(
                 [
                     Join("Buy trail shoes", RelationGiven("SERVES", "Run the city marathon")),
-                    Join("Coffee after four ruins my sleep", RelationGiven("TRIGGERS", "No screens in the bedroom")),
+                    Join(
+                        "Coffee after four ruins my sleep",
+                        RelationGiven("TRIGGERS", "No screens in the bedroom"),
+                    ),
                 ]
             )
             await memory.settled()
@@ -102,7 +117,9 @@ async def test_what_answers_by_meaning_is_found_with_the_models_own_threshold(sc
     assert first.summary == "Whenever I drink an espresso late, I lie awake."
 
 
-async def test_layers_and_types_bound_a_search_and_what_is_no_record_is_not_found(scene: Scene) -> None:
+async def test_layers_and_types_bound_a_search_and_what_is_no_record_is_not_found(
+    scene: Scene,
+) -> None:
     everything = await scene.search("espresso", min_similarity=-1, top_k=50)
     assert {one.id for one in everything.results} == set(scene.ids.values())
     minds = await scene.search("espresso", min_similarity=-1, layers=["mind"])
@@ -123,15 +140,21 @@ async def test_nothing_near_is_nothing_and_its_average_is_null(scene: Scene) -> 
 
 async def test_with_an_anchor_nearness_counts_and_the_way_is_told(scene: Scene) -> None:
     goal = scene.ids["Run the city marathon"]
-    found = await scene.search("new equipment for my feet", anchor_node_id=goal, include_relationships=True)
+    found = await scene.search(
+        "new equipment for my feet", anchor_node_id=goal, include_relationships=True
+    )
     first = found.results[0]
     assert first.title == "Buy trail shoes"
     assert first.structural == 1.0
     assert first.score == pytest.approx(0.6 * 1.0 + 0.4 * first.semantic, abs=1e-3)
-    assert [(step.relation, step.name) for step in first.path or ()] == [("SERVES", "Buy trail shoes")]
+    assert [(step.relation, step.name) for step in first.path or ()] == [
+        ("SERVES", "Buy trail shoes")
+    ]
     assert [one.type for one in first.relationships or ()] == ["SERVES"]
     assert goal not in {one.id for one in found.results}
-    meaning = await scene.search("sleep", anchor_node_id=goal, structural_weight=0, semantic_weight=1)
+    meaning = await scene.search(
+        "sleep", anchor_node_id=goal, structural_weight=0, semantic_weight=1
+    )
     assert meaning.results[0].title == "Coffee after four ruins my sleep"
     with pytest.raises(NotFound):
         await scene.search("sleep", anchor_node_id="00000000-0000-4000-8000-000000000000")
@@ -145,7 +168,9 @@ async def test_a_memory_without_a_pack_says_how_it_gets_one(tmp_path: Path) -> N
                 await memory.finding.search(RecordSearch("tea"))
 
 
-async def test_one_index_is_made_anew_without_the_other(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_index_is_made_anew_without_the_other(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = await scene.memory.finding.index_status()
     assert before.text["nodes"] == before.vectors["nodes"] >= len(RECORDS)
     assert (before.lag, before.vectors_waiting, before.vectors_failed) == (0, 0, 0)
@@ -163,7 +188,9 @@ async def test_one_index_is_made_anew_without_the_other(scene: Scene, monkeypatc
     assert found.results[0].title == "Coffee after four ruins my sleep"
 
 
-async def test_drift_is_a_change_of_the_cosine_above_a_tenth(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_drift_is_a_change_of_the_cosine_above_a_tenth(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert (await scene.memory.finding.drift()).drifted == ()
     assert (await scene.memory.finding.drift()).compared == len(RECORDS)
     assert (await scene.memory.finding.drift(["P1"])).compared == 1
@@ -179,7 +206,10 @@ async def test_a_schedule_looks_weekly_and_monthly_and_doctor_tells(
 ) -> None:
     async with opened(found_home, tmp_path / "off") as scene:
         assert await scene.memory.parts.indexer.drift.step() is None  # off by default
-    async with opened(found_home, tmp_path / "on", "scheduled") as scene, scene.memory.parts.worker.held():
+    async with (
+        opened(found_home, tmp_path / "on", "scheduled") as scene,
+        scene.memory.parts.worker.held(),
+    ):
         memory = scene.memory
         await _looked(memory)
         assert not [one for one in (await memory.health()).notes if "drifted" in one]
@@ -190,8 +220,13 @@ async def test_a_schedule_looks_weekly_and_monthly_and_doctor_tells(
             patch.setattr(drifting, "now", lambda: moment + monthly)
             assert await _looked(memory)
             notes = (await memory.health()).notes
-            assert any("the vectors of 1 records have drifted (such as Run the city marathon)" in one for one in notes)
-            assert any("the vectors of 4 records" in one and "pps drift ana" in one for one in notes)
+            assert any(
+                "the vectors of 1 records have drifted (such as Run the city marathon)" in one
+                for one in notes
+            )
+            assert any(
+                "the vectors of 4 records" in one and "pps drift ana" in one for one in notes
+            )
         monkeypatch.setattr(drifting, "now", lambda: moment + monthly + weekly)
         assert await _looked(memory)
         [note] = [one for one in (await memory.health()).notes if "drifted" in one]

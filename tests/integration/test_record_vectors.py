@@ -24,7 +24,9 @@ PACK = Pack(
     "small",
     1,
     kinds={
-        "Goal": KindSpec("Goal", "small", 1, embed=("title", "summary", "target", "due_date"), priority="P1"),
+        "Goal": KindSpec(
+            "Goal", "small", 1, embed=("title", "summary", "target", "due_date"), priority="P1"
+        ),
         "Note": KindSpec("Note", "small", 1, priority="P4"),
         "Secret": KindSpec("Secret", "small", 1, priority="none"),
     },
@@ -60,7 +62,9 @@ class Scene:
         self.parts.indexer.records.kinds = Kinds([PACK])
 
     async def save(self, kind: str, title: str, summary: str, **fields: Any) -> str:
-        receipt = await self.memory.records.add_event(summary, title=title, source="manual", kind=kind, metadata=fields)
+        receipt = await self.memory.records.add_event(
+            summary, title=title, source="manual", kind=kind, metadata=fields
+        )
         assert receipt.state == "done"
         assert receipt.node_id
         return receipt.node_id
@@ -84,16 +88,27 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
 
 def test_a_record_is_found_by_labelled_lines_of_its_kinds_fields() -> None:
     text = embedding_text(
-        PACK.kinds["Goal"], "Run", "A marathon.", {"target": "4 h", "due_date": "2026-05-01", "owner": "Ana"}
+        PACK.kinds["Goal"],
+        "Run",
+        "A marathon.",
+        {"target": "4 h", "due_date": "2026-05-01", "owner": "Ana"},
     )
     assert text == "Goal: Run\nSummary: A marathon.\nTarget: 4 h\nDue date: 2026-05-01"
-    assert embedding_text(PACK.kinds["Goal"], "Run", "A.", {"target": None}) == "Goal: Run\nSummary: A."
-    assert embedding_text(PACK.kinds["Goal"], "Run", "A.", {"target": ["x", {"y": 2}]}).endswith("Target: x, y 2")
+    assert (
+        embedding_text(PACK.kinds["Goal"], "Run", "A.", {"target": None})
+        == "Goal: Run\nSummary: A."
+    )
+    assert embedding_text(PACK.kinds["Goal"], "Run", "A.", {"target": ["x", {"y": 2}]}).endswith(
+        "Target: x, y 2"
+    )
     assert len(embedding_text(PACK.kinds["Goal"], "Run", "word " * 2_000, {})) == MAX_TEXT
 
 
 async def test_a_goal_is_embedded_at_once_and_a_note_when_the_worker_is_idle(scene: Scene) -> None:
-    goal, note = await scene.save("Goal", "Run", "A marathon."), await scene.save("Note", "Shoes", "They are worn.")
+    goal, note = (
+        await scene.save("Goal", "Run", "A marathon."),
+        await scene.save("Note", "Shoes", "They are worn."),
+    )
     assert set(await scene.vectors(goal)) == {goal}
     await scene.memory.settled()
     assert set(await scene.vectors(goal, note)) == {goal, note}
@@ -118,7 +133,9 @@ async def test_a_change_that_leaves_its_words_as_they_were_costs_no_call(scene: 
     before = list(scene.model.texts)
     await scene.memory.records.update(goal, metadata={"target": "4 h", "owner": "Ben"})
     await scene.memory.settled()
-    assert [one for one in scene.model.texts[len(before) :] if one.startswith("Goal") or one == "Run"] == []
+    assert [
+        one for one in scene.model.texts[len(before) :] if one.startswith("Goal") or one == "Run"
+    ] == []
     assert set(await scene.vectors(goal)) == {goal}
     await scene.memory.records.update(goal, metadata={"target": "3 h", "owner": "Ben"})
     assert scene.model.about("Target: 3 h") == 1
@@ -164,13 +181,18 @@ async def test_one_text_that_no_model_takes_keeps_no_other_from_its_vectors(
         return fine(whole, texts)
 
     monkeypatch.setattr(scene.model, "embed_passages", choosy)
-    good, bad = await scene.save("Note", "Bread", "Rye."), await scene.save("Note", "Unspeakable", "Nothing.")
+    good, bad = (
+        await scene.save("Note", "Bread", "Rye."),
+        await scene.save("Note", "Unspeakable", "Nothing."),
+    )
     await scene.memory.settled()
     assert set(await scene.vectors(good, bad)) == {good}
     assert (await scene.state(bad)).failures == 2
 
 
-async def test_what_waits_for_a_pause_waits_a_minute_at_most(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_waits_for_a_pause_waits_a_minute_at_most(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
     moment: datetime = now()
     note = await scene.save("Note", "Shoes", "They are worn.")
     await scene.memory.settled()

@@ -31,9 +31,14 @@ async def node(memory: Memory, uuid: str) -> Node:
 async def relations(memory: Memory, uuid: str) -> set[tuple[str, str, str]]:
     """Return (subject, relation, object) by name of the relations that hold around a node."""
     facts = await memory.parts.client.facts_of_nodes([uuid], 100)
-    names = {n.uuid: n.name for n in await memory.parts.client.nodes([e for f in facts for e in (f.subject, f.object)])}
+    names = {
+        n.uuid: n.name
+        for n in await memory.parts.client.nodes([e for f in facts for e in (f.subject, f.object)])
+    }
     return {
-        (names[f.subject], f.relation, names[f.object]) for f in facts if f.kind == "relation" and f.invalid_at is None
+        (names[f.subject], f.relation, names[f.object])
+        for f in facts
+        if f.kind == "relation" and f.invalid_at is None
     }
 
 
@@ -48,10 +53,17 @@ async def test_an_event_becomes_a_record_with_its_source_in_the_journal(memory: 
         project_path="/srv/tarn",
     )
     assert (receipt.state, receipt.edges_created, receipt.skipped) == ("done", 0, ())
-    assert receipt.title == "The harbour light is out. We should tell #Maintenance, and #maintenance only."
+    assert (
+        receipt.title
+        == "The harbour light is out. We should tell #Maintenance, and #maintenance only."
+    )
     assert receipt.tags_applied == ("harbour", "maintenance")
     record = await node(memory, receipt.node_id)
-    assert (record.kind, record.summary, record.tags) == ("voice", "The harbour light is out.", receipt.tags_applied)
+    assert (record.kind, record.summary, record.tags) == (
+        "voice",
+        "The harbour light is out.",
+        receipt.tags_applied,
+    )
     assert record.attributes == {
         "place": "pier 3", "project_path": "/srv/tarn", "source": "whisper", "source_ref": "w1",
     }  # fmt: skip
@@ -62,7 +74,9 @@ async def test_an_event_becomes_a_record_with_its_source_in_the_journal(memory: 
     assert (again.state, again.node_id) == ("duplicate", receipt.node_id)
 
 
-async def test_equal_words_within_half_a_minute_are_one_event_unless_their_titles_differ(memory: Memory) -> None:
+async def test_equal_words_within_half_a_minute_are_one_event_unless_their_titles_differ(
+    memory: Memory,
+) -> None:
     first = await memory.records.add_event("same words", title="One", timestamp=START)
     again = await memory.records.add_event("same   words", title="One", timestamp=START)
     other = await memory.records.add_event("same words", title="Two", timestamp=START)
@@ -73,13 +87,21 @@ async def test_equal_words_within_half_a_minute_are_one_event_unless_their_title
 async def test_a_link_finds_its_title_in_any_case_and_one_to_a_later_title_is_made_when_that_appears(
     memory: Memory,
 ) -> None:
-    early = await memory.records.add_event("See [[token  STORAGE]] and [[Auth Flow]].", title="Notes")
+    early = await memory.records.add_event(
+        "See [[token  STORAGE]] and [[Auth Flow]].", title="Notes"
+    )
     assert (early.edges_created, len(early.skipped)) == (0, 2)
     talk = await memory.remember("We spoke of [[Auth flow]] for an hour.")
-    flow = await memory.records.add_event("OAuth with a proof key.", title="Auth Flow", source="mcp")
+    flow = await memory.records.add_event(
+        "OAuth with a proof key.", title="Auth Flow", source="mcp"
+    )
     assert await relations(memory, flow.node_id) == {("Notes", "references", "Auth Flow")}
-    assert talk.turn_id in (await memory.parts.client.episodes_of_nodes([flow.node_id]))[flow.node_id]
-    late = await memory.records.add_event("In the keychain; see [[auth flow]].", title="Token Storage")
+    assert (
+        talk.turn_id in (await memory.parts.client.episodes_of_nodes([flow.node_id]))[flow.node_id]
+    )
+    late = await memory.records.add_event(
+        "In the keychain; see [[auth flow]].", title="Token Storage"
+    )
     assert late.edges_created == 1
     assert await relations(memory, late.node_id) == {
         ("Notes", "references", "Token Storage"),
@@ -92,11 +114,15 @@ async def test_a_link_finds_its_title_in_any_case_and_one_to_a_later_title_is_ma
     assert await relations(memory, waits.node_id) == {("Who", "references", "Sam")}
 
 
-async def test_a_child_points_to_its_parent_by_id_or_title_and_one_that_is_missing_is_reported(memory: Memory) -> None:
+async def test_a_child_points_to_its_parent_by_id_or_title_and_one_that_is_missing_is_reported(
+    memory: Memory,
+) -> None:
     top = await memory.records.add_event("all of it", title="Plan")
     by_id = await memory.records.add_event("one part", title="Part one", parent_node_id=top.node_id)
     by_title = await memory.records.add_event("two part", title="Part two", parent_node_id="PLAN")
-    lost = await memory.records.add_event("three part", title="Part three", parent_node_id="Nowhere")
+    lost = await memory.records.add_event(
+        "three part", title="Part three", parent_node_id="Nowhere"
+    )
     assert [one.edges_created for one in (by_id, by_title, lost)] == [1, 1, 0]
     assert [one.what for one in lost.skipped] == ["parent"]
     assert await relations(memory, top.node_id) == {
@@ -105,7 +131,9 @@ async def test_a_child_points_to_its_parent_by_id_or_title_and_one_that_is_missi
     }
 
 
-async def test_events_of_one_call_are_one_transaction_and_link_to_each_other(memory: Memory) -> None:
+async def test_events_of_one_call_are_one_transaction_and_link_to_each_other(
+    memory: Memory,
+) -> None:
     receipts = await memory.records.add_events(
         [("see [[B]]", {"title": "A"}), ("see [[A]]", {"title": "B", "parent_node_id": "A"})]
     )
@@ -119,7 +147,9 @@ async def test_events_of_one_call_are_one_transaction_and_link_to_each_other(mem
     assert await memory.stats() == before
 
 
-async def test_relations_are_made_by_id_or_name_once_and_what_is_missing_is_skipped(memory: Memory) -> None:
+async def test_relations_are_made_by_id_or_name_once_and_what_is_missing_is_skipped(
+    memory: Memory,
+) -> None:
     a, b = await memory.records.add_events([("a text", {"title": "A"}), ("b text", {"title": "B"})])
     drafts = [
         RelationDraft("a", b.node_id, "depends_on", 0.5),
@@ -135,7 +165,11 @@ async def test_relations_are_made_by_id_or_name_once_and_what_is_missing_is_skip
     assert (again.edges_created, again.ids) == (0, made.ids)
     (fact,) = await memory.get([made.ids[0]])
     assert isinstance(fact, Fact)
-    assert (fact.kind, fact.relation, fact.attributes["created_by"]) == ("relation", "depends_on", "mira")
+    assert (fact.kind, fact.relation, fact.attributes["created_by"]) == (
+        "relation",
+        "depends_on",
+        "mira",
+    )
     with pytest.raises(InvalidRequest, match=r"relations\[0\]\.weight"):
         await memory.records.relate([RelationDraft("A", "B", "extends", 1.5)])
 
@@ -143,7 +177,9 @@ async def test_relations_are_made_by_id_or_name_once_and_what_is_missing_is_skip
 async def test_a_plain_node_becomes_the_record_of_its_title_and_a_second_record_is_one_of_its_own(
     memory: Memory,
 ) -> None:
-    known = await memory.remember("About it.", nodes=[NodeDraft("Tide Table"), NodeDraft("Priya", kind="Person")])
+    known = await memory.remember(
+        "About it.", nodes=[NodeDraft("Tide Table"), NodeDraft("Priya", kind="Person")]
+    )
     assert known.nodes == 2
     first = await memory.records.add_event("High at nine.", title="tide table")
     second = await memory.records.add_event("High at ten.", title="Tide Table")
@@ -172,7 +208,9 @@ async def test_a_broken_bound_names_its_field_and_changes_nothing(
     assert (await memory.stats()).turns == 0
 
 
-async def test_an_entity_may_keep_tags_and_relations_from_being_read_out_of_its_texts(app: App) -> None:
+async def test_an_entity_may_keep_tags_and_relations_from_being_read_out_of_its_texts(
+    app: App,
+) -> None:
     created = await app.create("bo")
     await app.close_all()
     card = created.folder / "entity.toml"
@@ -189,7 +227,9 @@ async def test_an_entity_may_keep_tags_and_relations_from_being_read_out_of_its_
             pass
 
 
-async def test_a_write_that_the_graph_refuses_leaves_nothing_after_the_next_drain(memory: Memory) -> None:
+async def test_a_write_that_the_graph_refuses_leaves_nothing_after_the_next_drain(
+    memory: Memory,
+) -> None:
     parts = memory.parts
     ghost = Node(stable_id(memory.entity.group, "node", "ghost"), "Ghost Ship", START)
 
@@ -198,7 +238,9 @@ async def test_a_write_that_the_graph_refuses_leaves_nothing_after_the_next_drai
         raise StoreUnavailable("the graph is away")
 
     with pytest.raises(StoreUnavailable, match="away"):
-        await parts.indexer.write([Change("node", ghost.uuid)], refused, {ghost.uuid: ghost}, {}, {})
+        await parts.indexer.write(
+            [Change("node", ghost.uuid)], refused, {ghost.uuid: ghost}, {}, {}
+        )
     assert [one.change.id for one in await parts.journal.dirty(10)] == [ghost.uuid]
     await parts.indexer.drain()
     vectors, text = await parts.indexes.owners("nodes")
@@ -213,7 +255,10 @@ async def test_many_notes_are_indexed_page_by_page_and_cleared_only_when_the_gra
     assert await memory.settled()  # from here on only this test drains
     monkeypatch.setattr("pps.ingest.indexer.DRAINED_AT_ONCE", 3)
     parts = memory.parts
-    nodes = {one.uuid: one for one in (Node(str(uuid4()), f"Ship {number}", START) for number in range(8))}
+    nodes = {
+        one.uuid: one
+        for one in (Node(str(uuid4()), f"Ship {number}", START) for number in range(8))
+    }
     apply, before, applied, through = parts.indexes.apply, list[int](), list[int](), asyncio.Event()
 
     async def counted(upserts: Sequence[IndexDoc], deletes: Sequence[tuple[str, str]]) -> None:
@@ -243,7 +288,9 @@ async def test_a_drain_ends_although_there_is_always_something_new(
     assert await memory.settled()  # from here on only this test drains
     parts, apply, pages = memory.parts, memory.parts.indexes.apply, list[int]()
 
-    async def noted_meanwhile(upserts: Sequence[IndexDoc], deletes: Sequence[tuple[str, str]]) -> None:
+    async def noted_meanwhile(
+        upserts: Sequence[IndexDoc], deletes: Sequence[tuple[str, str]]
+    ) -> None:
         await apply(upserts, deletes)
         pages.append(len(deletes))
         await parts.journal.mark_dirty([Change("node", str(uuid4()))])
@@ -256,7 +303,9 @@ async def test_a_drain_ends_although_there_is_always_something_new(
     assert await parts.journal.dirty_count() == 1  # for the next
 
 
-async def test_a_write_that_changes_no_index_entry_is_waited_for_and_its_error_is_raised(memory: Memory) -> None:
+async def test_a_write_that_changes_no_index_entry_is_waited_for_and_its_error_is_raised(
+    memory: Memory,
+) -> None:
     put = list[str]()
 
     async def slowly() -> None:
@@ -282,7 +331,9 @@ async def test_what_is_being_written_is_not_taken_for_gone_by_another_drain(
 
     async def slowly(facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> None:
         drains.append(asyncio.create_task(parts.indexer.drain()))
-        await asyncio.wait(drains, timeout=0.1)  # time enough to find nothing and to take the note away
+        await asyncio.wait(
+            drains, timeout=0.1
+        )  # time enough to find nothing and to take the note away
         await save_facts(facts, vectors)
 
     monkeypatch.setattr(parts.client, "save_facts", slowly)

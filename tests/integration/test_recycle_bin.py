@@ -52,7 +52,9 @@ async def everything(memory: Memory) -> object:
         [await memory.records.transitions(one) for one in ids],
         await memory.records.merging.merges(),
         await memory.anchor_list(),
-        sorted((name, hit.id, hit.text) for name, one in found.channels.items() for hit in one.hits),
+        sorted(
+            (name, hit.id, hit.text) for name, one in found.channels.items() for hit in one.hits
+        ),
     )
 
 
@@ -65,7 +67,11 @@ async def test_what_is_restored_is_what_went_and_no_model_is_asked_for_it(
         before = await everything(ana)
     asked: list[str] = []
     embed = HashEmbedder.embed_passages
-    monkeypatch.setattr(HashEmbedder, "embed_passages", lambda self, texts: asked.extend(texts) or embed(self, texts))
+    monkeypatch.setattr(
+        HashEmbedder,
+        "embed_passages",
+        lambda self, texts: asked.extend(texts) or embed(self, texts),
+    )
     for ids in ([turn], [goal.id, "bread"], [task.turn, turn]):
         async with app.memory("ana") as ana:
             gone = await ana.forget(ids, dry_run=False, soft=True, why="Moot.")
@@ -78,7 +84,11 @@ async def test_what_is_restored_is_what_went_and_no_model_is_asked_for_it(
             assert await ana.settled()
             asked.clear()
             back = await ana.forgetting.restore(gone.restorable_as[:8])
-            assert (back.turns, set(back.facts), set(back.nodes)) == (gone.turns, set(gone.facts), set(gone.nodes))
+            assert (back.turns, set(back.facts), set(back.nodes)) == (
+                gone.turns,
+                set(gone.facts),
+                set(gone.nodes),
+            )
             assert await ana.settled()
             assert asked == []
             assert await everything(ana) == before
@@ -91,12 +101,26 @@ async def test_what_is_restored_is_what_went_and_no_model_is_asked_for_it(
 async def told_of_gold(ana: Memory) -> tuple[str, Record, Record]:
     """Tell of gold and bees and keep a goal, a task and an anchor; return the id of a turn, the goal and the task."""
     bees, gold = FactDraft("Ana", "KEEPS", "Bees"), FactDraft("Ana", "HIDES", "Gold")
-    await ana.remember("Ana keeps bees.", source_ref="1", session="s", facts=[bees], nodes=[NodeDraft("The cellar")])
-    told = await ana.remember("Ana hides gold, and keeps bees.", source_ref="2", session="s", facts=[bees, gold])
-    await ana.remember("It is in the cellar.", source_ref="3", session="s", nodes=[NodeDraft("The cellar")])
+    await ana.remember(
+        "Ana keeps bees.",
+        source_ref="1",
+        session="s",
+        facts=[bees],
+        nodes=[NodeDraft("The cellar")],
+    )
+    told = await ana.remember(
+        "Ana hides gold, and keeps bees.", source_ref="2", session="s", facts=[bees, gold]
+    )
+    await ana.remember(
+        "It is in the cellar.", source_ref="3", session="s", nodes=[NodeDraft("The cellar")]
+    )
     await ana.records.update(told.turn_id, content="Ana hides gold, and keeps bees. #secret")
-    goal = RecordGiven("Goal", "Drink tea", "Less coffee.", fields={"target": "none"}, cites=(told.turn_id,))
-    task = RecordGiven("Task", "Buy tea", "Green.", relations=(RelationGiven("SERVES", "Drink tea"),))
+    goal = RecordGiven(
+        "Goal", "Drink tea", "Less coffee.", fields={"target": "none"}, cites=(told.turn_id,)
+    )
+    task = RecordGiven(
+        "Task", "Buy tea", "Green.", relations=(RelationGiven("SERVES", "Drink tea"),)
+    )
     [kept_goal, kept_task] = [one.record for one in (await ana.records.save([goal, task])).records]
     await ana.records.move(kept_task.id, "in_progress")
     await ana.anchor_save("Bread", "# Bread\n\nFlour and water.", slug="bread")
@@ -112,7 +136,9 @@ async def test_what_was_forgotten_later_and_belongs_to_it_is_restored_first(ana:
     first = await ana.forget([one.turn_id], dry_run=False, soft=True)
     second = await ana.forget([two.turn_id], dry_run=False, soft=True)
     assert (first.facts_kept, second.facts) == ((fact.uuid,), (fact.uuid,))
-    await ana.forgetting.restore(first.restorable_as)  # with the fact and its ends, though they went with the second
+    await ana.forgetting.restore(
+        first.restorable_as
+    )  # with the fact and its ends, though they went with the second
     [back] = (await ana.timeline()).facts
     assert back.episodes == (one.turn_id,)
     await ana.forgetting.restore(second.restorable_as)
@@ -129,7 +155,9 @@ async def test_what_was_forgotten_later_and_belongs_to_it_is_restored_first(ana:
 
 
 async def test_what_came_back_by_itself_stays_and_the_rest_is_restored(ana: Memory) -> None:
-    told = await ana.remember("Ana hides gold.", source_ref="1", facts=[FactDraft("Ana", "HIDES", "Gold")])
+    told = await ana.remember(
+        "Ana hides gold.", source_ref="1", facts=[FactDraft("Ana", "HIDES", "Gold")]
+    )
     gone = await ana.forget([told.turn_id], dry_run=False, soft=True)
     again = await ana.remember("Ana hides silver.", source_ref="1")
     assert again.turn_id == told.turn_id
@@ -152,11 +180,17 @@ async def test_forgetting_for_good_reaches_what_was_softly_forgotten(ana: Memory
     assert (await ana.forgetting.list())[0].turns == 2
     await ana.forget([two.turn_id], dry_run=False)
     assert await gone_from_files(ana, b"Zanzibar two", b"Topaz")
-    [topaz] = [node.uuid for node in await ana.parts.client.scan_nodes("", 100) if node.name == "Cai"]
-    await ana.forget([topaz], dry_run=False)  # a live node that a fact in the bin needs: that fact goes too
+    [topaz] = [
+        node.uuid for node in await ana.parts.client.scan_nodes("", 100) if node.name == "Cai"
+    ]
+    await ana.forget(
+        [topaz], dry_run=False
+    )  # a live node that a fact in the bin needs: that fact goes too
     back = await ana.forgetting.restore(gone.restorable_as)
     assert (back.turns, back.facts) == ((one.turn_id,), ())
-    assert not [node for node in await ana.parts.client.scan_nodes("", 100) if node.name in ("Cai", "Topaz")]
+    assert not [
+        node for node in await ana.parts.client.scan_nodes("", 100) if node.name in ("Cai", "Topaz")
+    ]
     gone = await ana.forget([other.turn_id, one.turn_id], dry_run=False, soft=True)
     await ana.forget([gone.restorable_as[:8]], dry_run=False)
     assert await ana.forgetting.list() == []
@@ -171,7 +205,9 @@ async def test_after_its_time_it_is_erased_for_good_at_work_and_when_a_memory_is
     for module in ("pps.ingest.recycle_bin", "pps.ingest.forget", "pps.ingest.write_path"):
         monkeypatch.setattr(f"{module}.now", lambda: real() + ahead)
     async with app.memory("ana") as memory:
-        gone = await memory.forget([(await memory.remember("Zanzibar.")).turn_id], dry_run=False, soft=True)
+        gone = await memory.forget(
+            [(await memory.remember("Zanzibar.")).turn_id], dry_run=False, soft=True
+        )
         ahead = timedelta(days=30)
         assert await memory.forgetting.list() == []
         with pytest.raises(NotFound):
@@ -179,7 +215,9 @@ async def test_after_its_time_it_is_erased_for_good_at_work_and_when_a_memory_is
         await memory.remember("Something else.")
         assert await memory.settled()
         assert await gone_from_files(memory, b"Zanzibar")
-        await memory.forget([(await memory.remember("Zanzibar again.")).turn_id], dry_run=False, soft=True)
+        await memory.forget(
+            [(await memory.remember("Zanzibar again.")).turn_id], dry_run=False, soft=True
+        )
         assert in_files(memory, b"Zanzibar again")
     await app.archive("ana")  # closes it
     await app.archive("ana", undo=True)
@@ -188,7 +226,9 @@ async def test_after_its_time_it_is_erased_for_good_at_work_and_when_a_memory_is
         assert await gone_from_files(memory, b"Zanzibar")
 
 
-async def test_a_folder_that_is_dropped_takes_its_softly_forgotten_passages_along(ana: Memory, tmp_path: Path) -> None:
+async def test_a_folder_that_is_dropped_takes_its_softly_forgotten_passages_along(
+    ana: Memory, tmp_path: Path
+) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "a.md").write_text("# Zanzibar\n\nCloves.")
@@ -203,14 +243,21 @@ async def test_a_folder_that_is_dropped_takes_its_softly_forgotten_passages_alon
     assert await gone_from_files(ana, b"Cloves")
 
 
-async def test_what_an_actor_may_not_write_it_may_not_restore_or_erase_and_secrets_of_a_reason_go(ana: Memory) -> None:
+async def test_what_an_actor_may_not_write_it_may_not_restore_or_erase_and_secrets_of_a_reason_go(
+    ana: Memory,
+) -> None:
     task = (await ana.records.save([RecordGiven("Task", "Buy tea", "Green.")])).records[0].record
-    gone = await ana.by("execute").forget([task.id], dry_run=False, soft=True, why="password: hunter2hunter2")
+    gone = await ana.by("execute").forget(
+        [task.id], dry_run=False, soft=True, why="password: hunter2hunter2"
+    )
     [held] = await ana.forgetting.list()
     assert held.by == "execute"
     assert "hunter2" not in held.why
     plan = ana.by("plan")
-    for refused in (plan.forgetting.restore(gone.restorable_as), plan.forget([gone.restorable_as], dry_run=False)):
+    for refused in (
+        plan.forgetting.restore(gone.restorable_as),
+        plan.forget([gone.restorable_as], dry_run=False),
+    ):
         with pytest.raises(InvalidRequest, match="'plan' may not write Task"):
             await refused
     await ana.by("execute").forgetting.restore(gone.restorable_as)
@@ -229,4 +276,8 @@ async def gone_from_files(memory: Memory, *words: bytes) -> bool:
 def in_files(memory: Memory, *words: bytes) -> list[str]:
     """Return the files of a memory's journal that hold any of some words."""
     folder = memory.parts.journal.path.parent
-    return [file.name for file in folder.glob("memory.db*") if any(word in file.read_bytes() for word in words)]
+    return [
+        file.name
+        for file in folder.glob("memory.db*")
+        if any(word in file.read_bytes() for word in words)
+    ]

@@ -27,7 +27,14 @@ async def told(memory: Memory, facts: list[FactDraft]) -> None:
 async def test_what_ended_is_left_out_and_stands_at_its_time(app: App) -> None:
     await app.create("ana")
     async with app.memory("ana") as memory:
-        await told(memory, [FactDraft("crane", "STANDS_AT", "quay", "The crane stands at the quay.", valid_at=_MAY)])
+        await told(
+            memory,
+            [
+                FactDraft(
+                    "crane", "STANDS_AT", "quay", "The crane stands at the quay.", valid_at=_MAY
+                )
+            ],
+        )
         later = _MAY + timedelta(days=60)
         moved = "The crane stands at the mill."
         await told(
@@ -45,7 +52,9 @@ async def test_what_ended_is_left_out_and_stands_at_its_time(app: App) -> None:
         )
         now = await memory.recall("crane", include_relationships=True)
         assert joined(now, "crane") == [moved]
-        then = await memory.recall("crane", include_relationships=True, as_of=_MAY + timedelta(days=1))
+        then = await memory.recall(
+            "crane", include_relationships=True, as_of=_MAY + timedelta(days=1)
+        )
         assert joined(then, "crane") == ["The crane stands at the quay."]
         assert [hit.relationships for hit in now["facts"]] == [() for _ in now["facts"]]
 
@@ -54,15 +63,21 @@ async def test_of_many_the_newest_twenty_come(app: App) -> None:
     await app.create("ana")
     async with app.memory("ana") as memory:
         for at in range(MOST_RELATIONSHIPS + 5):
-            await told(memory, [FactDraft("crane", "LIFTS", f"crate {at}", f"The crane lifts crate {at}.")])
+            await told(
+                memory, [FactDraft("crane", "LIFTS", f"crate {at}", f"The crane lifts crate {at}.")]
+            )
         found = joined(await memory.recall("crane", include_relationships=True), "crane")
-        assert found == [f"The crane lifts crate {at}." for at in reversed(range(5, MOST_RELATIONSHIPS + 5))]
+        assert found == [
+            f"The crane lifts crate {at}." for at in reversed(range(5, MOST_RELATIONSHIPS + 5))
+        ]
 
 
 async def test_what_holds_is_found_behind_many_that_ended(app: App) -> None:
     await app.create("ana")
     async with app.memory("ana") as memory:
-        await told(memory, [FactDraft("crane", "STANDS_AT", "quay", "The crane stands at the quay.")])
+        await told(
+            memory, [FactDraft("crane", "STANDS_AT", "quay", "The crane stands at the quay.")]
+        )
         ended = [
             FactDraft(
                 "crane",

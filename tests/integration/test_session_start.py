@@ -44,7 +44,11 @@ async def test_a_year_is_shown_at_the_start_of_a_session(iris: Memory) -> None:
         ("SUPPORTED_BY", "Live by the workshop alone"),
         ("SERVES", "A life of my own making"),
     ]
-    assert {one.kind for one in foundation.items if one.description} == {"Value", "Principle", "Guardrail"}
+    assert {one.kind for one in foundation.items if one.description} == {
+        "Value",
+        "Principle",
+        "Guardrail",
+    }
     assert context.nodes == len(foundation.items) + len(vision.items)
     assert set(context.took_ms) == {"foundation", "vision", "workload", "total"}
     text = context_words(context)
@@ -70,7 +74,9 @@ async def test_a_session_knows_what_it_was_given_by_part(iris: Memory) -> None:
     assert (await iris.layers.usage("s2")).parts == ()
 
 
-async def test_a_start_up_pack_has_what_always_holds_unless_the_session_has_it(iris: Memory) -> None:
+async def test_a_start_up_pack_has_what_always_holds_unless_the_session_has_it(
+    iris: Memory,
+) -> None:
     pack = await iris.ambient_recall("", mode="startup", session="s1")
     assert pack.sections["records"] >= 6
     assert "Health is the ground (Value)" in pack.text
@@ -87,13 +93,20 @@ async def test_the_week_of_the_sample_is_full(iris: Memory) -> None:
     assert (found.hours_available, found.hours_scheduled, found.zone) == (44, 42, "red")
     assert [one.zone for one in found.days] == ["green", "red", "red", "red", "red", "red", "green"]
     assert "Course: a book in a day" in {one.title for one in found.events}
-    assert (await iris.layers.workload(WEEK, WEEK + timedelta(days=7), with_calendar=False)).calendar_hours == 4
+    assert (
+        await iris.layers.workload(WEEK, WEEK + timedelta(days=7), with_calendar=False)
+    ).calendar_hours == 4
 
 
 async def test_a_session_context_holds_its_budgets_at_any_size(app: App) -> None:
     await app.create("ana", packs=["constitution"])
     chance = random.Random(7)  # noqa: S311 - not a secret
-    kinds = [("Value", {"description": "d " * 800}), ("Goal", {"horizon": "year"}), ("Season", None), ("Policy", None)]
+    kinds = [
+        ("Value", {"description": "d " * 800}),
+        ("Goal", {"horizon": "year"}),
+        ("Season", None),
+        ("Policy", None),
+    ]
     async with app.memory("ana") as memory:
         count = 0
         for size in SIZES:
@@ -106,21 +119,30 @@ async def test_a_session_context_holds_its_budgets_at_any_size(app: App) -> None
                         if kind == "Policy"
                         else {"start_date": "2026-01-01", "end_date": "2026-02-01"}
                     )
-                    some.append(RecordGiven(kind, f"{kind} {at}", "w " * chance.randrange(1, 900), fields=fields))
+                    some.append(
+                        RecordGiven(
+                            kind, f"{kind} {at}", "w " * chance.randrange(1, 900), fields=fields
+                        )
+                    )
                 await memory.records.save(some, wait="journal")
                 count += len(some)
             context = await memory.layers.context()
             assert sum(one.nodes for one in context.layers) == size
             assert context.total_tokens <= SESSION_TOKENS
             assert all(one.tokens <= one.budget_tokens for one in context.layers)
-            assert all(one.nodes == len(one.items) + sum(one.left_out_by_kind.values()) for one in context.layers)
+            assert all(
+                one.nodes == len(one.items) + sum(one.left_out_by_kind.values())
+                for one in context.layers
+            )
             answer = await session_context.answer(memory, session_context.parse({}))
             sent = estimate_tokens(json.dumps(answer.data, ensure_ascii=False))
             assert estimate_tokens(answer.text) <= sent <= SESSION_TOKENS
         started = perf_counter()
         for _ in range(5):
             await memory.layers.context()
-        assert (perf_counter() - started) / 5 < 5  # the seed's bound; scripts/bench says how long it takes
+        assert (
+            perf_counter() - started
+        ) / 5 < 5  # the seed's bound; scripts/bench says how long it takes
 
 
 async def test_a_session_shows_nothing_of_another_memory(app: App, iris: Memory) -> None:
@@ -138,19 +160,25 @@ async def test_a_session_shows_nothing_of_another_memory(app: App, iris: Memory)
 
 async def test_days_are_dates_of_the_callers(iris: Memory) -> None:
     operation = workload_assess
-    answer = await operation.answer(iris, operation.parse({"start_date": "2026-03-16", "end_date": "2026-03-17"}))
+    answer = await operation.answer(
+        iris, operation.parse({"start_date": "2026-03-16", "end_date": "2026-03-17"})
+    )
     assert answer.data["start_date"] == "2026-03-16"
     assert "tasks" not in answer.data or answer.data["tasks"] == []
     assert date.fromisoformat(str(answer.data["end_date"])) == WEEK + timedelta(days=1)
 
 
-async def test_one_answer_of_a_list_stays_within_its_budget_and_pages_bring_all(iris: Memory) -> None:
+async def test_one_answer_of_a_list_stays_within_its_budget_and_pages_bring_all(
+    iris: Memory,
+) -> None:
     many = [RecordGiven("Vision", f"Vision {at}", "w " * 600) for at in range(120)]
     await iris.records.save(many, wait="journal")
     seen: list[str] = []
     cursor = ""
     while not seen or cursor:
-        found = await record_list.act(iris, record_list.parse({"limit": 1_000, "kinds": ["Vision"], "cursor": cursor}))
+        found = await record_list.act(
+            iris, record_list.parse({"limit": 1_000, "kinds": ["Vision"], "cursor": cursor})
+        )
         assert found.stats.token_estimate <= QUERY_TOKENS
         seen += [one.id for one in found.items]
         cursor = found.next_cursor

@@ -65,7 +65,9 @@ async def test_the_beginning_of_no_id_is_not_found_and_changes_nothing(scene: Me
 async def test_a_long_hit_is_told_by_what_matched_and_get_has_the_whole(scene: Memory) -> None:
     await scene.remember(LONG, source_ref="long")
     await scene.settled()
-    data = await told(scene, "recall", query="Which colour has the lighthouse?", channels=["episodes"])
+    data = await told(
+        scene, "recall", query="Which colour has the lighthouse?", channels=["episodes"]
+    )
     hit = data["channels"]["episodes"]["hits"][0]
 
     assert "The lighthouse is red." in hit["text"]

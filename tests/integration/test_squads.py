@@ -53,7 +53,9 @@ async def test_the_rules_of_a_squad_follow_its_file(app: App) -> None:
     assert set(again.tokens) == {"ogedei"}
 
 
-async def test_an_entity_is_of_one_squad_and_an_entity_that_was_used_never_becomes_a_pool(app: App) -> None:
+async def test_an_entity_is_of_one_squad_and_an_entity_that_was_used_never_becomes_a_pool(
+    app: App,
+) -> None:
     write_squad(app.settings.home, "trio")
     await app.create("ana")
     await app.create("other_pool")
@@ -72,28 +74,43 @@ async def test_a_squad_that_is_erased_leaves_its_members(app: App) -> None:
     squad = (await founding.found(app, "team", "trio", {})).squad
     await founding.disband(app, squad)
     assert app.registry.squads.list() == []
-    assert [one.entity.name for one in app.registry.list()] == ["team_jochi", "team_kublai", "team_mongke"]
+    assert [one.entity.name for one in app.registry.list()] == [
+        "team_jochi",
+        "team_kublai",
+        "team_mongke",
+    ]
     assert not app.registry.squads.is_member("team_jochi")
 
 
 async def test_a_program_opens_a_member_by_squad_and_alias(app: App) -> None:
     write_squad(app.settings.home, "trio")
     squad = (await founding.found(app, "team", "trio", {})).squad
-    async with desk_of(app, squad.members["kublai"].entity) as desk, desk_of(app, squad.members["jochi"].entity) as two:
+    async with (
+        desk_of(app, squad.members["kublai"].entity) as desk,
+        desk_of(app, squad.members["jochi"].entity) as two,
+    ):
         one, other = AgentMemory(desk), AgentMemory(two)
         await one.add_experience("User requested competitor analysis", type="task_request")
-        await one.store(Knowledge("Rivals are cheap.", "Belief", confidence=0.6, domain="competitive"))
-        await other.store(Knowledge("Rivals are slow.", "Belief", confidence=0.9, domain="competitive"))
+        await one.store(
+            Knowledge("Rivals are cheap.", "Belief", confidence=0.6, domain="competitive")
+        )
+        await other.store(
+            Knowledge("Rivals are slow.", "Belief", confidence=0.9, domain="competitive")
+        )
         found = await one.get_beliefs(domain="competitive")
         assert [belief.summary for belief in found] == ["Rivals are cheap.", "Rivals are slow."]
-        assert [b.summary for b in await one.get_beliefs("competitive", min_confidence=0.7)] == ["Rivals are slow."]
+        assert [b.summary for b in await one.get_beliefs("competitive", min_confidence=0.7)] == [
+            "Rivals are slow."
+        ]
         assert [b.summary for b in await other.get_beliefs("competitive")] == ["Rivals are slow."]
         sheet = await one.reflect()
         assert [e.summary for e in sheet.experiences] == ["User requested competitor analysis"]
         assert [b.summary for b in sheet.beliefs] == ["Rivals are cheap."]
 
 
-async def test_open_member_finds_it_in_a_data_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_open_member_finds_it_in_a_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PPS_EMBEDDER__NAME", "hash")
     write_squad(tmp_path, "trio")
     settings = pps.load().model_copy(update={"home": tmp_path})
@@ -116,7 +133,9 @@ async def test_what_a_program_forgets_of_a_member_is_out_of_the_pool_when_it_clo
     async with pps.App.open(settings) as app:
         squad = (await founding.found(app, "team", "trio", {})).squad
         async with desk_of(app, squad.members["mongke"].entity) as desk:
-            kept = await AgentMemory(desk).store(Knowledge("Tea is green.", "Belief", confidence=0.9))
+            kept = await AgentMemory(desk).store(
+                Knowledge("Tea is green.", "Belief", confidence=0.9)
+            )
             assert kept.copy is not None
     async with pps.open("team_mongke", home=tmp_path) as memory:
         await memory.forget([kept.record.id], dry_run=False)
@@ -124,7 +143,9 @@ async def test_what_a_program_forgets_of_a_member_is_out_of_the_pool_when_it_clo
         assert await other.get_beliefs() == []
 
 
-async def test_openclaws_files_are_taken_in_once_and_stay_ones_own(app: App, tmp_path: Path) -> None:
+async def test_openclaws_files_are_taken_in_once_and_stay_ones_own(
+    app: App, tmp_path: Path
+) -> None:
     write_squad(app.settings.home, "trio")
     squad = (await founding.found(app, "team", "trio", {})).squad
     folder = tmp_path / "openclaw"
@@ -132,7 +153,9 @@ async def test_openclaws_files_are_taken_in_once_and_stay_ones_own(app: App, tmp
     (folder / "MEMORY.md").write_text(
         "# Memory\n\n## People\n- Ana drinks tea.\n- Ben is her\n  brother.\n\nAll is well.\n"
     )
-    (folder / "memory" / "2026-02-03.md").write_text("- Sent the report.\n- [x] Called Ben.\n- Sent the report.\n")
+    (folder / "memory" / "2026-02-03.md").write_text(
+        "- Sent the report.\n- [x] Called Ben.\n- Sent the report.\n"
+    )
     (folder / "HEARTBEAT.md").write_text("- [ ] Look at the inbox\n")
     (folder / "SOUL.md").write_text("# Soul\n\nI am kind.\n")
     (folder / "IDENTITY.md").write_text("I am Kublai, patient and exact.\n")
@@ -149,8 +172,14 @@ async def test_openclaws_files_are_taken_in_once_and_stay_ones_own(app: App, tmp
     [state] = [one for one in records if one.kind == "AgentState"]
     assert (state.summary, state.fields["activity"]) == ("I am Kublai, patient and exact.", "idle")
     beliefs = {one.summary: one.fields["domain"] for one in records if one.kind == "Belief"}
-    assert beliefs == {"Ana drinks tea.": "People", "Ben is her brother.": "People", "All is well.": "People"}
-    assert {one.created_at.date().isoformat() for one in records if one.kind == "Experience"} == {"2026-02-03"}
+    assert beliefs == {
+        "Ana drinks tea.": "People",
+        "Ben is her brother.": "People",
+        "All is well.": "People",
+    }
+    assert {one.created_at.date().isoformat() for one in records if one.kind == "Experience"} == {
+        "2026-02-03"
+    }
     with pytest.raises(InvalidRequest, match=r"no MEMORY\.md"):
         async with desk_of(app, squad.members["jochi"].entity) as desk:
             await take_in(desk, tmp_path)

@@ -25,9 +25,15 @@ async def facts(memory: Memory, as_of: datetime | None = None) -> dict[str, Fact
     return {fact.text: fact for fact in found}
 
 
-async def test_what_people_say_plainly_is_a_fact_by_default_and_what_is_given_stands_alone(memory: Memory) -> None:
-    told = await memory.remember("I live in Tarn. If I lived in Rome, I would sing.", occurred_at=START)
-    given = await memory.remember("I moved to Rome.", facts=[FactDraft("Ben", "LIVES_IN", "Rome")], occurred_at=START)
+async def test_what_people_say_plainly_is_a_fact_by_default_and_what_is_given_stands_alone(
+    memory: Memory,
+) -> None:
+    told = await memory.remember(
+        "I live in Tarn. If I lived in Rome, I would sing.", occurred_at=START
+    )
+    given = await memory.remember(
+        "I moved to Rome.", facts=[FactDraft("Ben", "LIVES_IN", "Rome")], occurred_at=START
+    )
     answer = await memory.remember("I live in Oslo.", role="assistant")
     kept = await memory.remember("I live in Lima.", extraction="given")
     assert [one.facts for one in (told, given, answer, kept)] == [1, 1, 0, 0]
@@ -62,10 +68,17 @@ async def test_who_moved_lives_where_the_latest_text_says(memory: Memory) -> Non
 
 async def test_what_is_said_again_is_one_fact_with_one_support_more(memory: Memory) -> None:
     first = await memory.remember("Priya lives in Tarn.", occurred_at=START)
-    second = await memory.remember("So Priya lives in Tarn now, and she sings.", occurred_at=START + DAY)
-    third = await memory.remember("Yes.", facts=[FactDraft("Priya", "LIVES_IN", "Tarn", text="She is in Tarn.")])
+    second = await memory.remember(
+        "So Priya lives in Tarn now, and she sings.", occurred_at=START + DAY
+    )
+    third = await memory.remember(
+        "Yes.", facts=[FactDraft("Priya", "LIVES_IN", "Tarn", text="She is in Tarn.")]
+    )
     (fact,) = (await facts(memory)).values()
-    assert (fact.text, fact.episodes) == ("Priya lives in Tarn.", (first.turn_id, second.turn_id, third.turn_id))
+    assert (fact.text, fact.episodes) == (
+        "Priya lives in Tarn.",
+        (first.turn_id, second.turn_id, third.turn_id),
+    )
 
 
 async def test_nothing_holds_before_it_was_first_said(memory: Memory) -> None:
@@ -79,7 +92,9 @@ async def test_nothing_holds_before_it_was_first_said(memory: Memory) -> None:
 
 
 @pytest.mark.parametrize("by", ["outbox", "reindex"])
-async def test_facts_that_were_kept_without_a_day_get_the_day_of_their_first_text(memory: Memory, by: str) -> None:
+async def test_facts_that_were_kept_without_a_day_get_the_day_of_their_first_text(
+    memory: Memory, by: str
+) -> None:
     await memory.remember("One.", facts=[LIVES], occurred_at=START)
     (fact,) = (await facts(memory)).values()
     await memory.parts.client.save_facts([replace(fact, valid_at=None)], {})

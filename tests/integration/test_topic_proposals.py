@@ -22,7 +22,9 @@ LONG = (
 FAR = "Quarterly invoices overflow accounting spreadsheets everywhere."
 
 
-async def test_a_turn_about_something_else_raises_alerts_and_a_short_or_near_one_none(app: App) -> None:
+async def test_a_turn_about_something_else_raises_alerts_and_a_short_or_near_one_none(
+    app: App,
+) -> None:
     await app.create("ana")
     async with app.memory("ana") as memory:
         sources = memory.topics.sources
@@ -35,7 +37,9 @@ async def test_a_turn_about_something_else_raises_alerts_and_a_short_or_near_one
         [turn] = await tell(memory, FAR)
         found = await divergence(sources, 2)
         assert {one.space for one in found.alerts} == {"E1", "E6", "E7"}
-        assert {(one.severity, one.turn, one.summary) for one in found.alerts} == {("high", turn, FAR)}
+        assert {(one.severity, one.turn, one.summary) for one in found.alerts} == {
+            ("high", turn, FAR)
+        }
         assert not (await divergence(sources, 2, "another session")).alerts
 
 
@@ -62,7 +66,9 @@ async def test_what_may_say_the_same_is_proposed_and_nothing_changes(app: App) -
         assert await memory.stats() == before
 
 
-async def test_a_pack_tells_its_topics_and_divergence_and_nothing_where_nothing_is_relevant(app: App) -> None:
+async def test_a_pack_tells_its_topics_and_divergence_and_nothing_where_nothing_is_relevant(
+    app: App,
+) -> None:
     await app.create("ana")
     async with app.memory("ana") as memory:
         await tell(memory, *BREAD, *BOATS)
@@ -71,7 +77,10 @@ async def test_a_pack_tells_its_topics_and_divergence_and_nothing_where_nothing_
         assert pack.sections["topics"] == 1
         assert "3 memories, emerging" in pack.text
         assert "keel" not in pack.text
-        assert "topics" not in (await memory.ambient_recall("What about the rye dough in the oven?")).sections
+        assert (
+            "topics"
+            not in (await memory.ambient_recall("What about the rye dough in the oven?")).sections
+        )
         assert not (await memory.sessions.inject("Quarterly invoices overflow.", 1_200)).sections
         small = await memory.sessions.inject("What about the rye dough in the oven?", 100)
         assert small.tokens <= 100

@@ -20,8 +20,16 @@ if TYPE_CHECKING:
     from pps.memory import Memory
     from pps.recall.query import Sources
 
-BREAD = ("Rye dough rests overnight.", "The rye dough went into the oven.", "Oven hot, dough with rye and salt.")
-BOATS = ("The keel of the boat needs paint.", "Paint the keel before the boat sails.", "A boat sails on its keel.")
+BREAD = (
+    "Rye dough rests overnight.",
+    "The rye dough went into the oven.",
+    "Oven hot, dough with rye and salt.",
+)
+BOATS = (
+    "The keel of the boat needs paint.",
+    "Paint the keel before the boat sails.",
+    "A boat sails on its keel.",
+)
 LATER = ("More rye dough for the oven.", "The boat has a new keel.")
 APART = ("Book the dentist.", "Renew the passport.", "Fix the bicycle chain.")
 
@@ -29,7 +37,10 @@ APART = ("Book the dentist.", "Renew the passport.", "Fix the bicycle chain.")
 async def by_words(sources: Sources, ids: Sequence[str]) -> NDArray[np.float32]:
     """Return the share of long words that turns have in common."""
     texts = {one.uuid: one.content for one in await sources.journal.turns(ids)}
-    words = [{word.strip(".,").lower() for word in texts[one].split() if len(word) > 2} - {"the"} for one in ids]
+    words = [
+        {word.strip(".,").lower() for word in texts[one].split() if len(word) > 2} - {"the"}
+        for one in ids
+    ]
     alike = [[len(a & b) / min(len(a), len(b)) for b in words] for a in words]
     return np.array(alike, dtype=np.float32).reshape(len(ids), len(ids))
 
@@ -43,7 +54,18 @@ async def always(sources: Sources, ids: Sequence[str]) -> NDArray[np.float32]:
 @pytest.fixture(autouse=True)
 def spaces_by_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let three semantic spaces go by shared words, and every temporal one say that all is alike."""
-    for name in ("dense", "bm25", "code", "cause", "near", "trigrams", "intent", "named", "late", "expand"):
+    for name in (
+        "dense",
+        "bm25",
+        "code",
+        "cause",
+        "near",
+        "trigrams",
+        "intent",
+        "named",
+        "late",
+        "expand",
+    ):
         alike = by_words if name in ("dense", "bm25", "code") else None
         known = PERSPECTIVES.get(name) or Perspective(name, name)
         monkeypatch.setitem(PERSPECTIVES, name, replace(known, alike=alike))
@@ -62,7 +84,10 @@ async def test_topics_are_found_named_and_keep_their_ids_over_a_days_additions(a
         told: list[str] = []
         found = await memory.topics.detect(lambda what, *_: told.append(what))
         assert told == ["E1", "E6", "E7"]
-        assert {frozenset(one.members) for one in found.topics} == {frozenset(bread), frozenset(boats)}
+        assert {frozenset(one.members) for one in found.topics} == {
+            frozenset(bread),
+            frozenset(boats),
+        }
         names = {one.id: one.name for one in found.topics}
         assert sorted("dough" in name for name in names.values()) == [False, True]
         assert all(one.phase == "emerging" and 0 < one.confidence <= 1 for one in found.topics)

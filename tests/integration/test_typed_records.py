@@ -36,18 +36,32 @@ async def node(memory: Memory, uuid: str) -> Node:
     return found
 
 
-GOAL = RecordGiven("Goal", "Run a marathon", "Finish one before forty.", fields={"deadline": "2027-05-01"})
+GOAL = RecordGiven(
+    "Goal", "Run a marathon", "Finish one before forty.", fields={"deadline": "2027-05-01"}
+)
 TASK = RecordGiven(
-    "Task", "Buy shoes", "Running shoes that fit.", relations=(RelationGiven("SERVES", "Run a marathon"),)
+    "Task",
+    "Buy shoes",
+    "Running shoes that fit.",
+    relations=(RelationGiven("SERVES", "Run a marathon"),),
 )
 
 
 async def test_records_are_saved_with_their_relations_in_one_call(memory: Memory) -> None:
     task, goal = (await memory.records.save([TASK, GOAL])).records
-    assert (goal.change, goal.record.version, goal.record.status, goal.record.state) == ("created", 1, "active", "")
+    assert (goal.change, goal.record.version, goal.record.status, goal.record.state) == (
+        "created",
+        1,
+        "active",
+        "",
+    )
     assert task.record.state == "todo"
     kept = await node(memory, goal.record.id)
-    assert (kept.name, kept.kind, kept.summary) == ("Run a marathon", "Goal", "Finish one before forty.")
+    assert (kept.name, kept.kind, kept.summary) == (
+        "Run a marathon",
+        "Goal",
+        "Finish one before forty.",
+    )
     assert kept.attributes == {"deadline": "2027-05-01", "status": "active", "source": "record"}
     (fact,) = await memory.get([task.relations[0]])
     assert isinstance(fact, Fact)
@@ -60,20 +74,34 @@ async def test_records_are_saved_with_their_relations_in_one_call(memory: Memory
     assert await memory.records.graph() is graph
 
 
-async def test_a_record_is_changed_by_its_title_or_id_and_the_version_decides(memory: Memory) -> None:
+async def test_a_record_is_changed_by_its_title_or_id_and_the_version_decides(
+    memory: Memory,
+) -> None:
     first = (await memory.records.save([GOAL])).records[0].record
-    again = (await memory.records.save([RecordGiven("Goal", "run a  marathon", fields={"horizon": "year"})])).records[0]
+    again = (
+        await memory.records.save(
+            [RecordGiven("Goal", "run a  marathon", fields={"horizon": "year"})]
+        )
+    ).records[0]
     assert (again.change, again.record.id, again.record.version) == ("changed", first.id, 2)
     assert again.record.fields == {"deadline": "2027-05-01", "horizon": "year"}
-    with pytest.raises(StoreConflict, match=r"records\[0\].expected_version: the record is at version 2, not 1"):
+    with pytest.raises(
+        StoreConflict, match=r"records\[0\].expected_version: the record is at version 2, not 1"
+    ):
         await memory.records.save([RecordGiven(id=first.id, summary="Later.", expected_version=1)])
-    gone = await memory.records.save([RecordGiven(id=first.id, fields={"horizon": None}, expected_version=2)])
+    gone = await memory.records.save(
+        [RecordGiven(id=first.id, fields={"horizon": None}, expected_version=2)]
+    )
     assert gone.records[0].record.fields == {"deadline": "2027-05-01"}
     same = await memory.records.save([GOAL])
     assert (same.records[0].change, same.records[0].record.version) == ("unchanged", 3)
     assert (await node(memory, first.id)).attributes.keys() == {"deadline", "status", "source"}
     versions = await memory.records.versions(first.id)
-    assert [(one.version, one.fields.get("horizon")) for one in versions] == [(1, None), (2, "year"), (3, None)]
+    assert [(one.version, one.fields.get("horizon")) for one in versions] == [
+        (1, None),
+        (2, "year"),
+        (3, None),
+    ]
     entry = (await memory.records.history(first.id))[1]
     assert '+horizon: "year"' in entry.diff
 
@@ -83,16 +111,31 @@ async def test_a_record_is_changed_by_its_title_or_id_and_the_version_decides(me
     [
         (RecordGiven("Goal", "A"), r"records\[1\].Goal.summary: is required"),
         (RecordGiven("Gaol", "A", "B"), r"records\[1\].kind: 'Gaol' is no kind"),
-        (RecordGiven("Goal", "A", "B", fields={"deadline": "soon"}), r"records\[1\].Goal.deadline: an ISO 8601 date"),
-        (RecordGiven("Goal", "A", "B", fields={"dead_line": "soon"}), r"records\[1\].Goal.dead_line: no such field"),
+        (
+            RecordGiven("Goal", "A", "B", fields={"deadline": "soon"}),
+            r"records\[1\].Goal.deadline: an ISO 8601 date",
+        ),
+        (
+            RecordGiven("Goal", "A", "B", fields={"dead_line": "soon"}),
+            r"records\[1\].Goal.dead_line: no such field",
+        ),
         (RecordGiven("Goal", "A", "B", status="open"), r"records\[1\].Goal.status: one of"),
-        (RecordGiven("Task", "A", "B", fields={"state": "done"}), r"records\[1\].Task.state: begins as todo; record_m"),
-        (RecordGiven("Goal", "A", "B", cites=(str(uuid4()),)), r"records\[1\].cites\[0\]: is no other"),
+        (
+            RecordGiven("Task", "A", "B", fields={"state": "done"}),
+            r"records\[1\].Task.state: begins as todo; record_m",
+        ),
+        (
+            RecordGiven("Goal", "A", "B", cites=(str(uuid4()),)),
+            r"records\[1\].cites\[0\]: is no other",
+        ),
         (
             RecordGiven("Task", "A", "B", relations=(RelationGiven("SERVES", "Nil"),)),
             r"records\[1\].relations\[0\].tar",
         ),
-        (RecordGiven("Goal", "A", "B", relations=(RelationGiven("SERVES", "Run a marathon"),)), r"does not join Goal"),
+        (
+            RecordGiven("Goal", "A", "B", relations=(RelationGiven("SERVES", "Run a marathon"),)),
+            r"does not join Goal",
+        ),
         (RecordGiven(id=str(uuid4()), summary="C"), r"records\[1\].id not found"),
     ],
 )
@@ -107,23 +150,38 @@ async def test_a_wrong_record_is_named_and_nothing_of_the_call_is_kept(
 
 async def test_a_move_goes_by_the_life_cycle_and_is_kept(memory: Memory) -> None:
     task = (await memory.records.save([GOAL, TASK])).records[1].record
-    with pytest.raises(InvalidRequest, match="Task is todo: in_progress, blocked may follow, not 'done'"):
+    with pytest.raises(
+        InvalidRequest, match="Task is todo: in_progress, blocked may follow, not 'done'"
+    ):
         await memory.records.move(task.id, "done")
-    with pytest.raises(InvalidRequest, match="'plan' may not write Task; it may write strategy, tactics"):
+    with pytest.raises(
+        InvalidRequest, match="'plan' may not write Task; it may write strategy, tactics"
+    ):
         await memory.records.by("plan").move(task.id, "in_progress")
-    moved = await memory.records.by("execute").move(task.id, "in_progress", expected="todo", why="Spring is here.")
+    moved = await memory.records.by("execute").move(
+        task.id, "in_progress", expected="todo", why="Spring is here."
+    )
     assert (moved.records[0].record.state, moved.records[0].record.version) == ("in_progress", 2)
     with pytest.raises(StoreConflict, match="expected: the record is in_progress, not todo"):
         await memory.records.move(task.id, "blocked", expected="todo")
     (move,) = await memory.records.transitions(task.id)
-    assert (move.before, move.after, move.actor, move.why) == ("todo", "in_progress", "execute", "Spring is here.")
+    assert (move.before, move.after, move.actor, move.why) == (
+        "todo",
+        "in_progress",
+        "execute",
+        "Spring is here.",
+    )
     assert (await node(memory, task.id)).attributes["state"] == "in_progress"
-    with pytest.raises(InvalidRequest, match=r"Task\.state: is in_progress; record_move alone changes it"):
+    with pytest.raises(
+        InvalidRequest, match=r"Task\.state: is in_progress; record_move alone changes it"
+    ):
         await memory.records.save([RecordGiven(id=task.id, fields={"state": "done"})])
 
 
 async def test_relations_are_made_checked_and_ended(memory: Memory) -> None:
-    goal, other = (await memory.records.save([GOAL, RecordGiven("Goal", "Be fit", "Every day.")])).records
+    goal, other = (
+        await memory.records.save([GOAL, RecordGiven("Goal", "Be fit", "Every day.")])
+    ).records
     join = Join("run a marathon", RelationGiven("SUPPORTED_BY", other.record.id, {"weight": 0.5}))
     assert (await memory.records.join([join]))[1] == 1
     ids, new = await memory.records.join([join])
@@ -133,7 +191,9 @@ async def test_relations_are_made_checked_and_ended(memory: Memory) -> None:
     assert (fact.attributes["weight"], fact.attributes["created_by"]) == (0.5, "person")
     for wrong in ({"weight": 2}, {}, {"weight": 1, "sure": True}):
         with pytest.raises(InvalidRequest, match=r"relations\[0\]"):
-            await memory.records.join([Join(goal.record.id, RelationGiven("SUPPORTED_BY", "Be fit", wrong))])
+            await memory.records.join(
+                [Join(goal.record.id, RelationGiven("SUPPORTED_BY", "Be fit", wrong))]
+            )
     await memory.records.part(ids)
     assert (await memory.records.graph()).relations == ()
     (fact,) = await memory.get(ids)
@@ -155,24 +215,39 @@ async def test_records_are_listed_by_attributes_fields_and_order(memory: Memory)
         page = await memory.records.list(RecordQuery(**query))  # pyright: ignore[reportArgumentType]
         return [one.title for one in page.records]
 
-    assert await titles(kinds=("Goal",), tags=("even",), order=("-deadline",)) == ["Goal 4", "Goal 2", "Goal 0"]
+    assert await titles(kinds=("Goal",), tags=("even",), order=("-deadline",)) == [
+        "Goal 4",
+        "Goal 2",
+        "Goal 0",
+    ]
     assert await titles(where=(Condition("deadline", ">", "2027-01-05"),), order=("title",)) == [
         "Goal 5", "Run a marathon",
     ]  # fmt: skip
     assert await titles(where=(Condition("target", "contains", "target 3"),)) == ["Goal 3"]
     assert await titles(where=(Condition("deliverables", "contains", "d2"),)) == ["Goal 2"]
-    assert await titles(where=(Condition("deadline", "in", ["2027-01-01", "2027-01-02"]),)) == ["Goal 0", "Goal 1"]
-    assert await titles(kinds=("Goal",), where=(Condition("target", "is_null"),)) == ["Run a marathon"]
+    assert await titles(where=(Condition("deadline", "in", ["2027-01-01", "2027-01-02"]),)) == [
+        "Goal 0",
+        "Goal 1",
+    ]
+    assert await titles(kinds=("Goal",), where=(Condition("target", "is_null"),)) == [
+        "Run a marathon"
+    ]
     assert await titles(where=(Condition("state", "=", "todo"),)) == ["Buy shoes"]
     assert await titles(states=("todo",), statuses=("active",)) == ["Buy shoes"]
     first = await memory.records.list(RecordQuery(kinds=("Goal",), order=("-title",), limit=4))
-    rest = await memory.records.list(RecordQuery(kinds=("Goal",), order=("-title",), limit=4, cursor=first.next_cursor))
+    rest = await memory.records.list(
+        RecordQuery(kinds=("Goal",), order=("-title",), limit=4, cursor=first.next_cursor)
+    )
     assert [one.title for one in (*first.records, *rest.records)] == [
         "Run a marathon",
         *(f"Goal {at}" for at in range(5, -1, -1)),
     ]
     assert (first.total, rest.next_cursor, first.by_kind) == (7, "", {"Goal": 7})
-    for wrong in (Condition("colour", "=", "red"), Condition("deadline", "=", 3), Condition("deliverables", "=", "d1")):
+    for wrong in (
+        Condition("colour", "=", "red"),
+        Condition("deadline", "=", 3),
+        Condition("deliverables", "=", "d1"),
+    ):
         with pytest.raises(InvalidRequest, match=r"where\[0\]"):
             await titles(where=(wrong,))
 
@@ -180,7 +255,9 @@ async def test_records_are_listed_by_attributes_fields_and_order(memory: Memory)
 async def test_a_deleted_record_is_gone_and_who_cites_it_is_marked(memory: Memory) -> None:
     told = await memory.remember("The marathon is in May.")
     goal = (await memory.records.save([GOAL])).records[0].record
-    note = RecordGiven("Task", "Sign up", "In time.", cites=(goal.id, told.turn_id), relations=TASK.relations)
+    note = RecordGiven(
+        "Task", "Sign up", "In time.", cites=(goal.id, told.turn_id), relations=TASK.relations
+    )
     task = (await memory.records.save([note])).records[0]
     dry = await memory.records.delete([goal.id])
     assert dry.dry_run
@@ -189,7 +266,10 @@ async def test_a_deleted_record_is_gone_and_who_cites_it_is_marked(memory: Memor
     assert [one.title for one in (await memory.records.list(RecordQuery())).records] == ["Sign up"]
     assert (await memory.records.graph()).relations == ()
     cites = await memory.records.cites([task.record.id])
-    assert {(one.kind, one.gone) for one in cites[task.record.id]} == {("record", True), ("turn", False)}
+    assert {(one.kind, one.gone) for one in cites[task.record.id]} == {
+        ("record", True),
+        ("turn", False),
+    }
     for absent in (goal.id, task.relations[0]):
         with pytest.raises(NotFound):
             await memory.get([absent])
@@ -203,9 +283,13 @@ async def test_every_other_door_refuses_the_kinds_of_a_pack(memory: Memory) -> N
         for refused in (
             memory.records.add_event("A text.", title="New", kind=kind),
             memory.remember("A text.", nodes=[NodeDraft("New", kind=kind)]),
-            memory.records.update((await memory.records.add_event("Plain.", title="Plain")).node_id, kind=kind),
+            memory.records.update(
+                (await memory.records.add_event("Plain.", title="Plain")).node_id, kind=kind
+            ),
         ):
-            with pytest.raises(InvalidRequest, match=f"{kind} is a kind of the pack constitution: use record_save"):
+            with pytest.raises(
+                InvalidRequest, match=f"{kind} is a kind of the pack constitution: use record_save"
+            ):
                 await refused
     for one in (task.record, goal.record):
         for refused in (
@@ -217,27 +301,41 @@ async def test_every_other_door_refuses_the_kinds_of_a_pack(memory: Memory) -> N
                 await refused
         told = await memory.remember(
             f"{one.kind} is done.",
-            nodes=[NodeDraft(one.title, summary="Done.", tags=("x",), attributes={"state": "done"})],
+            nodes=[
+                NodeDraft(one.title, summary="Done.", tags=("x",), attributes={"state": "done"})
+            ],
         )
         assert [left.what for left in told.skipped] == [one.title]
-        other = await memory.remember(f"About {one.kind}.", nodes=[NodeDraft(f"the {one.title}", summary="Other.")])
+        other = await memory.remember(
+            f"About {one.kind}.", nodes=[NodeDraft(f"the {one.title}", summary="Other.")]
+        )
         thing = (await memory.parts.client.mentioned_nodes([other.turn_id]))[other.turn_id][0]
         with pytest.raises(InvalidRequest, match="a record of its own"):
             await memory.records.merging.merge(thing, one.id, dry_run=False)
         merge = await memory.records.merging.merge(one.id, thing, dry_run=False)
         kept = await node(memory, one.id)
-        assert (kept.name, kept.summary, kept.aliases) == (one.title, one.summary, (f"the {one.title}",))
+        assert (kept.name, kept.summary, kept.aliases) == (
+            one.title,
+            one.summary,
+            (f"the {one.title}",),
+        )
         await memory.records.merging.undo(merge.id)
         related = await memory.records.relate([RelationDraft(one.id, thing, "near")])
         assert "record_relate" in related.skipped[0].why
-    assert await memory.records.graph() == replace(before, stamp=(await memory.records.graph()).stamp)
+    assert await memory.records.graph() == replace(
+        before, stamp=(await memory.records.graph()).stamp
+    )
     reading = await memory.remember("Ana reads.", extraction="none")
     job = await memory.parts.journal.queue.of_turn(reading.turn_id)
     assert job
     found = Reading(nodes=(NodeDraft("Learn Greek", kind="Goal"),))
     assert job.id
-    outcome = plan_given(Batch(memory.entity, job.turn.occurred_at, kinds=memory.kinds), job.turn, found.nodes, ())
-    assert [(left.what, "record_save" in left.why) for left in outcome.skipped] == [("Learn Greek", True)]
+    outcome = plan_given(
+        Batch(memory.entity, job.turn.occurred_at, kinds=memory.kinds), job.turn, found.nodes, ()
+    )
+    assert [(left.what, "record_save" in left.why) for left in outcome.skipped] == [
+        ("Learn Greek", True)
+    ]
 
 
 async def test_what_an_actor_may_not_write_it_may_not_forget(memory: Memory) -> None:
@@ -267,7 +365,9 @@ async def test_a_rebuild_and_a_reindex_bring_all_back(app: App, memory: Memory) 
     await memory.reindex()
     assert (await memory.records.list(listed)).total == 1
     client = memory.parts.client
-    facts = {fact.uuid: fact.attributes for fact in await client.facts_of_nodes([goal.record.id], 100)}
+    facts = {
+        fact.uuid: fact.attributes for fact in await client.facts_of_nodes([goal.record.id], 100)
+    }
     await memory.parts.journal.queue.replay()
     await client.clear()
     memory.parts.worker.notify()
@@ -275,14 +375,20 @@ async def test_a_rebuild_and_a_reindex_bring_all_back(app: App, memory: Memory) 
     after = await memory.records.graph()
     assert (after.records, after.relations) == (before.records, before.relations)
     assert (await node(memory, task.record.id)).attributes["state"] == "in_progress"
-    again = {fact.uuid: fact.attributes for fact in await client.facts_of_nodes([goal.record.id], 100)}
+    again = {
+        fact.uuid: fact.attributes for fact in await client.facts_of_nodes([goal.record.id], 100)
+    }
     assert again == {uuid: one for uuid, one in facts.items() if uuid in again}
     assert task.relations[0] in again
 
 
 async def test_two_actors_change_one_record_at_once_and_no_change_is_lost(memory: Memory) -> None:
     record = (
-        (await memory.records.save([RecordGiven("Note", "Tally", "Who counted.", fields={"content": "0"})]))
+        (
+            await memory.records.save(
+                [RecordGiven("Note", "Tally", "Who counted.", fields={"content": "0"})]
+            )
+        )
         .records[0]
         .record
     )
@@ -293,9 +399,13 @@ async def test_two_actors_change_one_record_at_once_and_no_change_is_lost(memory
         for _ in range(times):
             while True:
                 [now] = await memory.records.get([record.id])
-                given = RecordGiven(id=record.id, fields={"content": str(int(str(now.fields["content"])) + 1)})
+                given = RecordGiven(
+                    id=record.id, fields={"content": str(int(str(now.fields["content"])) + 1)}
+                )
                 try:
-                    await memory.records.save([replace(given, expected_version=now.version)], wait="journal")
+                    await memory.records.save(
+                        [replace(given, expected_version=now.version)], wait="journal"
+                    )
                     break
                 except StoreConflict:
                     lost += 1

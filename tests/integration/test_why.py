@@ -18,7 +18,11 @@ ROSES, TARN = "Mira grows roses.", "Tomas sold his flat in Tarn."
 
 
 async def fact_of(memory: Memory, text: str) -> str:
-    return next(hit.id for hit in (await memory.recall(text, channels=("facts",)))["facts"] if hit.text == text)
+    return next(
+        hit.id
+        for hit in (await memory.recall(text, channels=("facts",)))["facts"]
+        if hit.text == text
+    )
 
 
 async def test_every_candidate_is_told_with_its_ranks_and_its_place(scene: Memory) -> None:
@@ -29,7 +33,10 @@ async def test_every_candidate_is_told_with_its_ranks_and_its_place(scene: Memor
         shown = [one.id for one in channel.candidates if one.place]
         assert shown == [hit.id.split("#")[0] for hit in recalled[name]], name
         for one, hit in zip(channel.candidates, recalled[name], strict=False):
-            assert (one.ranks, one.verdict) == (hit.ranks, f"shown at place {shown.index(one.id) + 1}")
+            assert (one.ranks, one.verdict) == (
+                hit.ranks,
+                f"shown at place {shown.index(one.id) + 1}",
+            )
     facts = why.channels["facts"]
     assert (facts.limit, facts.found, facts.weights["bm25"]) == (2, 5, 1.0)
     cut = [one for one in facts.candidates if one.place is None]
@@ -43,15 +50,23 @@ async def test_every_candidate_is_told_with_its_ranks_and_its_place(scene: Memor
 async def test_what_the_floor_drops_is_told_apart_from_what_a_pack_shows(scene: Memory) -> None:
     asked = "When does the bakery of Tomas open?"
     recalled = await scene.recall(asked, profile="ambient")
-    told = {one.id: one for one in (await scene.why(asked, profile="ambient")).channels["facts"].candidates}
+    told = {
+        one.id: one
+        for one in (await scene.why(asked, profile="ambient")).channels["facts"].candidates
+    }
 
     assert recalled.evidence
     for place, hit in enumerate(recalled["facts"], 1):
         assert told[hit.id].place == place
         dropped = hit.id not in recalled.evidence.shown
-        assert told[hit.id].verdict.startswith(f"at place {place}, but below the floor" if dropped else "shown at")
+        assert told[hit.id].verdict.startswith(
+            f"at place {place}, but below the floor" if dropped else "shown at"
+        )
     assert {one.verdict.split()[0] for one in told.values()} >= {"at", "shown"}
-    assert "at place" in (await scene.why(asked, await fact_of(scene, ROSES), profile="ambient")).expected
+    assert (
+        "at place"
+        in (await scene.why(asked, await fact_of(scene, ROSES), profile="ambient")).expected
+    )
 
 
 async def test_what_stands_before_a_better_score_is_told_why(scene: Memory) -> None:
@@ -59,7 +74,9 @@ async def test_what_stands_before_a_better_score_is_told_why(scene: Memory) -> N
         text = f"My sister Ada lives in the town of {words}"
         await scene.remember(text, actor="Mira", occurred_at=START + timedelta(days=60 + number))
     tea = FactDraft("Mira", "DRINKS", "tea", "Mira drinks tea in the kitchen.")
-    await scene.remember("Tea in the kitchen.", actor="Mira", facts=(tea,))  # just now, the coffee long ago
+    await scene.remember(
+        "Tea in the kitchen.", actor="Mira", facts=(tea,)
+    )  # just now, the coffee long ago
     await scene.settled()
 
     async def first_of(query: str, channel: ChannelName, profile: str) -> Told:
@@ -69,9 +86,13 @@ async def test_what_stands_before_a_better_score_is_told_why(scene: Memory) -> N
         return first
 
     latest = await first_of("Where does Ada live?", "episodes", "default")
-    agreed = await first_of("Mira drinks black coffee in the kitchen each morning.", "facts", "ambient")
+    agreed = await first_of(
+        "Mira drinks black coffee in the kitchen each morning.", "facts", "ambient"
+    )
     assert latest.text.endswith("Bodo.")
-    assert latest.verdict == "shown at place 1, moved up: it is the latest that was said of one thing"
+    assert (
+        latest.verdict == "shown at place 1, moved up: it is the latest that was said of one thing"
+    )
     assert agreed.verdict == "shown at place 1, put first: it is first in every list"
 
 
@@ -84,7 +105,9 @@ async def test_of_the_expected_one_the_first_reason_is_told(scene: Memory) -> No
     assert await expected(roses) == "facts: shown at place 1"
     assert "nothing of this memory has that id" in await expected(str(uuid4()))
     assert "nothing of this memory has that id" in await expected("no-such-anchor")
-    assert "no channel that was asked for holds those: facts" in await expected(mira, channels=("facts",))
+    assert "no channel that was asked for holds those: facts" in await expected(
+        mira, channels=("facts",)
+    )
     late = ItemFilter(since=START + timedelta(days=30), relations=("GROWS",))
     assert "by the filter on since" in await expected(roses, filters=late)
     assert "below 1.0" in await expected(roses, "baker", profile="semantic", min_similarity=1.0)

@@ -84,10 +84,15 @@ def quick_rules(breakers: Breakers | None = None) -> WorkRules:
 
 async def appended(journal: Journal, *contents: str, extraction: str = "given") -> list[int]:
     payload = JobPayload(extraction="model" if extraction == "model" else "given")
-    return [(await journal.append(TurnDraft(text, source_ref=text), payload)).job_id for text in contents]
+    return [
+        (await journal.append(TurnDraft(text, source_ref=text), payload)).job_id
+        for text in contents
+    ]
 
 
-async def worked(journal: Journal, steps: Scripted, *contents: str, extraction: str = "given") -> list[str]:
+async def worked(
+    journal: Journal, steps: Scripted, *contents: str, extraction: str = "given"
+) -> list[str]:
     """Append turns, let the worker do them, and return their jobs' states."""
     worker = Worker(journal, steps, "w", quick_rules())
     numbers = await appended(journal, *contents, extraction=extraction)
@@ -109,11 +114,17 @@ async def test_a_store_that_is_away_is_waited_for_and_no_turn_is_blamed(journal:
     assert await worked(journal, steps, "a", "b") == ["done", "done"]
     assert steps.done == ["a", "b"]
     (first, second) = await journal.queue.list("done")
-    assert [one.outcome for one in await journal.queue.attempts(first.id)] == ["again", "again", "done"]
+    assert [one.outcome for one in await journal.queue.attempts(first.id)] == [
+        "again",
+        "again",
+        "done",
+    ]
     assert [one.outcome for one in await journal.queue.attempts(second.id)] == ["done"]
 
 
-async def test_a_store_that_comes_back_just_after_the_last_attempt_parks_no_turn(journal: Journal) -> None:
+async def test_a_store_that_comes_back_just_after_the_last_attempt_parks_no_turn(
+    journal: Journal,
+) -> None:
     """It answers when it is asked, and the attempt a moment before found it away."""
     steps = Scripted()
     steps.away = QUICK.attempts
@@ -140,14 +151,19 @@ async def test_turns_are_saved_while_the_model_that_reads_them_is_away_and_read_
     journal: Journal,
 ) -> None:
     steps = Scripted()
-    steps.deaf = [ModelUnavailable("busy", provider="extractor", retry_after_s=0.05), ModelUnavailable("busy")]
+    steps.deaf = [
+        ModelUnavailable("busy", provider="extractor", retry_after_s=0.05),
+        ModelUnavailable("busy"),
+    ]
     assert await worked(journal, steps, "a", "b", "c", extraction="model") == ["done"] * 3
     assert steps.done == steps.heard == ["a", "b", "c"]
     job = (await journal.queue.list("done"))[0]
     assert job.result == JobResult(nodes=1, facts=1)
 
 
-async def test_a_provider_that_asks_to_be_left_alone_for_years_is_asked_again_within_the_hour(journal: Journal) -> None:
+async def test_a_provider_that_asks_to_be_left_alone_for_years_is_asked_again_within_the_hour(
+    journal: Journal,
+) -> None:
     await appended(journal, "one")
     (job,) = await journal.queue.take("save", 1, now())
     busy = ModelUnavailable("busy", provider="embedder", retry_after_s=1e15)
@@ -157,7 +173,9 @@ async def test_a_provider_that_asks_to_be_left_alone_for_years_is_asked_again_wi
     assert timedelta(minutes=59) < due_at - now() <= timedelta(hours=1)
 
 
-async def test_nonsense_of_a_model_is_asked_for_again_and_parked_after_the_attempts(journal: Journal) -> None:
+async def test_nonsense_of_a_model_is_asked_for_again_and_parked_after_the_attempts(
+    journal: Journal,
+) -> None:
     steps = Scripted()
     steps.deaf = [ModelOutputInvalid("nonsense")] * 2
     assert await worked(journal, steps, "a", extraction="model") == ["done"]
@@ -166,13 +184,18 @@ async def test_nonsense_of_a_model_is_asked_for_again_and_parked_after_the_attem
     assert steps.heard == ["a", "c"]
 
 
-async def test_nonsense_of_a_model_about_one_text_keeps_nobody_else_from_it(journal: Journal) -> None:
+async def test_nonsense_of_a_model_about_one_text_keeps_nobody_else_from_it(
+    journal: Journal,
+) -> None:
     """It answers; only an outage of it opens the breaker that all share."""
     breakers = Breakers.make(QUICK, 1)
     failing = Failing(journal, "w", quick_rules(breakers))
     await appended(journal, "a", extraction="model")
     (job,) = await journal.queue.take("save", 1, now())
-    for error, is_open in ((ModelUnavailable("away"), True), (ModelOutputInvalid("nonsense"), False)):
+    for error, is_open in (
+        (ModelUnavailable("away"), True),
+        (ModelOutputInvalid("nonsense"), False),
+    ):
         await failing.note(job, error, "extractor")
         assert bool(breakers.open()) == is_open
 
@@ -202,7 +225,9 @@ async def test_a_breaker_is_shared_and_its_closing_wakes_everyone_who_waits(
         await asyncio.sleep(0.05)
         assert other_steps.starts == 0
         breakers.by_provider["store"].succeeded()
-        jobs = await asyncio.wait_for(asyncio.gather(worker.wait_for(number), beside.wait_for(other_number)), 10)
+        jobs = await asyncio.wait_for(
+            asyncio.gather(worker.wait_for(number), beside.wait_for(other_number)), 10
+        )
         assert [job.state for job in jobs] == ["done", "done"]
         assert worker.waits_for == ()
         await worker.stop()
@@ -227,7 +252,9 @@ async def test_a_full_disk_is_named_as_long_as_it_is_full_and_a_folder_that_is_g
 
 async def test_a_wait_outlives_the_process(journal: Journal) -> None:
     patient = WorkRules(
-        RetryPolicy(first_wait_s=3_600, longest_wait_s=3_600), Breakers.make(QUICK, 5), EntityBacklog(Backlog(9), 9)
+        RetryPolicy(first_wait_s=3_600, longest_wait_s=3_600),
+        Breakers.make(QUICK, 5),
+        EntityBacklog(Backlog(9), 9),
     )
     steps = Scripted()
     steps.away = 1
@@ -245,7 +272,9 @@ async def test_a_wait_outlives_the_process(journal: Journal) -> None:
     await again.stop()
 
 
-async def test_turns_that_come_one_by_one_are_acknowledged_before_they_are_worked_on(journal: Journal) -> None:
+async def test_turns_that_come_one_by_one_are_acknowledged_before_they_are_worked_on(
+    journal: Journal,
+) -> None:
     steps = Scripted()
     worker = Worker(journal, steps, "w", quick_rules())
     worker.start()

@@ -8,7 +8,9 @@ from pps.index.text_index import TextDoc, TextIndex
 from tests.index_data import GROUP
 
 
-def filled(path: Path, texts: dict[str, str], collection: str = "episodes", *, language: str = "english") -> TextIndex:
+def filled(
+    path: Path, texts: dict[str, str], collection: str = "episodes", *, language: str = "english"
+) -> TextIndex:
     index = TextIndex.open(path, group=GROUP, language=language)
     index.replace([TextDoc(collection, owner, text) for owner, text in texts.items()])
     index.commit()

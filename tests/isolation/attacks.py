@@ -60,7 +60,10 @@ def owners(folder: Path, entity: str) -> dict[str, list[Arguments]]:
         "squad_show": [{"name": "duo"}],
         "squad_list": [{}],
         "squad_import": [{"name": "duo", "member": "kublai", "path": str(notes)}],
-        "squad_remove": [{"name": "duo", "member": "kublai"}, {"name": "duo", "member": "kublai", "dry_run": False}],
+        "squad_remove": [
+            {"name": "duo", "member": "kublai"},
+            {"name": "duo", "member": "kublai", "dry_run": False},
+        ],
         "squad_add": [{"name": "duo", "member": "kublai", "entity": entity}],
         "squad_delete": [{"name": "duo"}],
         "entity_archive": [named, {**named, "undo": True}],

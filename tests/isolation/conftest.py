@@ -22,12 +22,19 @@ from tests.neo4j_server import Neo4jServer
 
 def on_neo4j(server: Neo4jServer, home: Path) -> Settings:
     """Settings of the one store where all entities live in one database."""
-    at = {"uri": server.uri, "user": server.user, "password": server.password, "database": server.database}
+    at = {
+        "uri": server.uri,
+        "user": server.user,
+        "password": server.password,
+        "database": server.database,
+    }
     return Settings.model_validate({"home": home, "store": "neo4j", "neo4j": at})
 
 
 @pytest.fixture(scope="module", params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
-def module_settings(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def module_settings(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Settings:
     """Settings of each store in turn, for all tests of a file."""
     home = tmp_path_factory.mktemp("isolation") / "home"
     if request.param == "embedded":
@@ -38,7 +45,10 @@ def module_settings(request: pytest.FixtureRequest, tmp_path_factory: pytest.Tem
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def standing_arena(module_settings: Settings) -> AsyncIterator[Arena]:
     """Three entities for all tests of a file: opening them is most of what a test costs."""
-    async with throw_away(module_settings) as (folder, open_driver), Arena.open(folder, open_driver) as opened:
+    async with (
+        throw_away(module_settings) as (folder, open_driver),
+        Arena.open(folder, open_driver) as opened,
+    ):
         yield opened
 
 
@@ -58,7 +68,10 @@ def shared_settings(neo4j_server: Neo4jServer, tmp_path: Path) -> Settings:
 @pytest.fixture
 async def shared_arena(shared_settings: Settings) -> AsyncIterator[Arena]:
     """Three entities in one Neo4j database, made for the test alone."""
-    async with throw_away(shared_settings) as (folder, open_driver), Arena.open(folder, open_driver) as opened:
+    async with (
+        throw_away(shared_settings) as (folder, open_driver),
+        Arena.open(folder, open_driver) as opened,
+    ):
         yield opened
 
 

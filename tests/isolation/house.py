@@ -62,22 +62,31 @@ async def told(memory: Memory, watch: Watch) -> One:
             source_ref=f"m{number}",
             session="morning",
             occurred_at=WHEN,
-            nodes=[NodeDraft("Ana", kind="Person", summary=mark), NodeDraft("Coffee", summary=mark)],
+            nodes=[
+                NodeDraft("Ana", kind="Person", summary=mark),
+                NodeDraft("Coffee", summary=mark),
+            ],
             facts=[FactDraft("Ana", "DRINKS", "Coffee", text="Ana drinks coffee.", valid_at=WHEN)],
         )
     secret = FactDraft("Ana", "KNOWS", mark, text=f"Ana knows {mark}.", valid_at=WHEN)
-    receipt = await memory.remember(f"The word is {mark}.", source_ref="secret", session="morning", facts=[secret])
+    receipt = await memory.remember(
+        f"The word is {mark}.", source_ref="secret", session="morning", facts=[secret]
+    )
     anchor = await memory.anchor_save(f"Kitchen {mark}", f"# Kitchen\n\nCoffee, tea and {mark}.")
     await memory.anchor_save("Kitchen", f"# Kitchen\n\nCoffee and tea. {mark}", slug="kitchen")
     page = await memory.timeline(limit=100)
     fact = next(fact for fact in page.facts if mark in fact.text)
-    watch.own(memory.entity.name, *(one.uuid for one in page.facts), *(one.subject for one in page.facts))
+    watch.own(
+        memory.entity.name, *(one.uuid for one in page.facts), *(one.subject for one in page.facts)
+    )
     watch.own(memory.entity.name, receipt.turn_id, fact.object)
     one = One(memory, mark, receipt.turn_id, fact.uuid, fact.subject, anchor.slug)
     if "Goal" in memory.kinds:
         await _planned(one, watch)
     moot = await memory.remember(f"Moot: {mark} {mark}.", source_ref="moot", session="evening")
-    one.binned = (await memory.forget([moot.turn_id], dry_run=False, soft=True, why=mark)).restorable_as
+    one.binned = (
+        await memory.forget([moot.turn_id], dry_run=False, soft=True, why=mark)
+    ).restorable_as
     watch.own(memory.entity.name, one.binned, moot.turn_id)
     return one
 
@@ -85,8 +94,12 @@ async def told(memory: Memory, watch: Watch) -> One:
 async def _planned(one: One, watch: Watch) -> None:
     """Keep records of a pack's kinds in a memory, whose words only it may show."""
     serves = RelationGiven("SERVES", "Drink less coffee")
-    goal = RecordGiven("Goal", "Drink less coffee", one.mark, fields={"target": one.mark}, cites=(one.fact,))
-    saved = await one.memory.records.save([goal, RecordGiven("Task", "Buy tea", one.mark, relations=(serves,))])
+    goal = RecordGiven(
+        "Goal", "Drink less coffee", one.mark, fields={"target": one.mark}, cites=(one.fact,)
+    )
+    saved = await one.memory.records.save(
+        [goal, RecordGiven("Task", "Buy tea", one.mark, relations=(serves,))]
+    )
     one.record, one.relation = saved.records[0].record.id, saved.records[1].relations[0]
     watch.own(one.memory.entity.name, one.relation, *(r.record.id for r in saved.records))
     watch.own(one.memory.entity.name, *(r.record.turn for r in saved.records))
@@ -105,7 +118,10 @@ async def everything(one: One) -> object:
         await memory.records.graph() if "Goal" in memory.kinds else (),
         await memory.records.cites([one.record]),
         await memory.records.transitions(one.record),
-        [(hit.id, hit.text) for hit in (await memory.recall("coffee kitchen Ana", limit=50))["facts"]],
+        [
+            (hit.id, hit.text)
+            for hit in (await memory.recall("coffee kitchen Ana", limit=50))["facts"]
+        ],
         [(hit.id, hit.text) for hit in (await memory.recall(one.mark, limit=50))["episodes"]],
     )
 

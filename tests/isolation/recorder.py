@@ -20,7 +20,13 @@ from graphiti_core.driver.driver import GraphDriver
 from graphiti_core.driver.graph_operations.graph_operations import GraphOperationsInterface
 from graphiti_core.driver.query_executor import Transaction
 from graphiti_core.driver.search_interface.search_interface import SearchInterface
-from graphiti_core.edges import CommunityEdge, EntityEdge, EpisodicEdge, HasEpisodeEdge, NextEpisodeEdge
+from graphiti_core.edges import (
+    CommunityEdge,
+    EntityEdge,
+    EpisodicEdge,
+    HasEpisodeEdge,
+    NextEpisodeEdge,
+)
 from graphiti_core.nodes import CommunityNode, EntityNode, EpisodeType, EpisodicNode, SagaNode
 from graphiti_core.search import search_utils
 from graphiti_core.search.search_config import SearchConfig
@@ -28,7 +34,11 @@ from graphiti_core.search.search_config_recipes import COMBINED_HYBRID_SEARCH_MM
 from graphiti_core.search.search_filters import SearchFilters
 from graphiti_core.utils import bulk_utils
 from graphiti_core.utils.bulk_utils import RawEpisode
-from graphiti_core.utils.maintenance import community_operations, edge_operations, graph_data_operations
+from graphiti_core.utils.maintenance import (
+    community_operations,
+    edge_operations,
+    graph_data_operations,
+)
 
 from pps.core.ids import new_group, stable_id
 from pps.isolation.graphiti_models import GraphitiEmbedder, GraphitiReranker
@@ -40,8 +50,20 @@ VECTOR = [0.1] * 16
 _PACKAGE = "graphiti_core"
 _MODULES = (search_utils, graph_data_operations, community_operations, edge_operations, bulk_utils)
 _METHODS = (
-    *("add_episode", "add_episode_bulk", "add_triplet", "remove_episode", "get_nodes_and_edges_by_episode"),
-    *("summarize_saga", "build_communities", "retrieve_episodes", "search_", "_saga_get_previous_episode_uuid"),
+    *(
+        "add_episode",
+        "add_episode_bulk",
+        "add_triplet",
+        "remove_episode",
+        "get_nodes_and_edges_by_episode",
+    ),
+    *(
+        "summarize_saga",
+        "build_communities",
+        "retrieve_episodes",
+        "search_",
+        "_saga_get_previous_episode_uuid",
+    ),
     *("_get_or_create_saga", "build_indices_and_constraints"),
 )
 
@@ -68,7 +90,9 @@ class Recording(GraphDriver):
         return kind in ("group", "id")
 
     async def execute_query(self, cypher_query_: str, **kwargs: Any) -> Any:
-        if not self.note("execute_query", {key: value for key, value in kwargs.items() if not key.endswith("_")}):
+        if not self.note(
+            "execute_query", {key: value for key, value in kwargs.items() if not key.endswith("_")}
+        ):
             return [], None, None
         return await self.inner.execute_query(cypher_query_, **kwargs)
 
@@ -98,7 +122,9 @@ class _Ways:
         self.recording, self.inner, self.way = recording, inner, way
 
     async def run(self, query: str, **kwargs: Any) -> Any:
-        return await self.inner.run(query, **kwargs) if self.recording.note(self.way, kwargs) else []
+        return (
+            await self.inner.run(query, **kwargs) if self.recording.note(self.way, kwargs) else []
+        )
 
 
 class _Session(_Ways):
@@ -151,11 +177,17 @@ class Sample:
         def uuid(name: str) -> str:
             return stable_id(group, name)
 
-        self.node = EntityNode(uuid=uuid("a"), name="Ana", group_id=group, name_embedding=VECTOR, labels=["Person"])
-        self.other = EntityNode(uuid=uuid("b"), name="Lisbon", group_id=group, name_embedding=VECTOR)
+        self.node = EntityNode(
+            uuid=uuid("a"), name="Ana", group_id=group, name_embedding=VECTOR, labels=["Person"]
+        )
+        self.other = EntityNode(
+            uuid=uuid("b"), name="Lisbon", group_id=group, name_embedding=VECTOR
+        )
         self.episode = _episode(uuid("e"), group)
         self.later = _episode(uuid("f"), group)
-        self.community = CommunityNode(uuid=uuid("c"), name="Home", group_id=group, name_embedding=VECTOR)
+        self.community = CommunityNode(
+            uuid=uuid("c"), name="Home", group_id=group, name_embedding=VECTOR
+        )
         self.saga = SagaNode(uuid=uuid("s"), name="Days", group_id=group)
         ends = {"group_id": group, "created_at": WHEN}
         self.fact = EntityEdge(
@@ -163,20 +195,35 @@ class Sample:
             fact="Ana lives in Lisbon.", fact_embedding=VECTOR, episodes=[self.episode.uuid], valid_at=WHEN, **ends,
         )  # fmt: skip
         self.mention = EpisodicEdge(
-            uuid=uuid("ea"), source_node_uuid=self.episode.uuid, target_node_uuid=self.node.uuid, **ends
+            uuid=uuid("ea"),
+            source_node_uuid=self.episode.uuid,
+            target_node_uuid=self.node.uuid,
+            **ends,
         )
         self.member = CommunityEdge(
-            uuid=uuid("ca"), source_node_uuid=self.community.uuid, target_node_uuid=self.node.uuid, **ends
+            uuid=uuid("ca"),
+            source_node_uuid=self.community.uuid,
+            target_node_uuid=self.node.uuid,
+            **ends,
         )
         self.has = HasEpisodeEdge(
-            uuid=uuid("se"), source_node_uuid=self.saga.uuid, target_node_uuid=self.episode.uuid, **ends
+            uuid=uuid("se"),
+            source_node_uuid=self.saga.uuid,
+            target_node_uuid=self.episode.uuid,
+            **ends,
         )
         self.next = NextEpisodeEdge(
-            uuid=uuid("ef"), source_node_uuid=self.episode.uuid, target_node_uuid=self.later.uuid, **ends
+            uuid=uuid("ef"),
+            source_node_uuid=self.episode.uuid,
+            target_node_uuid=self.later.uuid,
+            **ends,
         )
         self.embedder = GraphitiEmbedder(HashEmbedder(16))
         self.graphiti = Graphiti(
-            graph_driver=driver, llm_client=llm, embedder=self.embedder, cross_encoder=GraphitiReranker(None, 1.0)
+            graph_driver=driver,
+            llm_client=llm,
+            embedder=self.embedder,
+            cross_encoder=GraphitiReranker(None, 1.0),
         )
         self.driver = driver
 
@@ -232,7 +279,11 @@ def _episode(uuid: str, group: str) -> EpisodicNode:
 
 def _raw(content: str) -> RawEpisode:
     return RawEpisode(
-        name="turn", content=content, source_description="", source=EpisodeType.message, reference_time=WHEN
+        name="turn",
+        content=content,
+        source_description="",
+        source=EpisodeType.message,
+        reference_time=WHEN,
     )
 
 
@@ -242,7 +293,9 @@ def _targets(sample: Sample) -> Iterator[tuple[str, str, Callable[..., Any]]]:
     for module in (nodes, edges):
         for owner, kind in inspect.getmembers(module, inspect.isclass):
             if kind.__module__ == module.__name__ and not inspect.isabstract(kind):
-                found += [(owner, name, getattr(sample.of(owner), name)) for name in _own_methods(kind)]
+                found += [
+                    (owner, name, getattr(sample.of(owner), name)) for name in _own_methods(kind)
+                ]
     for module in _MODULES:
         found += [
             ("function", name, function)
@@ -261,7 +314,8 @@ def _own_methods(kind: type) -> list[str]:
     return [
         name
         for name, member in inspect.getmembers(kind)
-        if not name.startswith("_") and inspect.iscoroutinefunction(getattr(member, "__func__", member))
+        if not name.startswith("_")
+        and inspect.iscoroutinefunction(getattr(member, "__func__", member))
     ]
 
 
@@ -279,7 +333,9 @@ async def record(inner: Any, llm: Any) -> dict[str, Any]:
         for thing in everything if _deletes(name) else ():  # whatever the call before took away
             await _quietly(thing.save, {"driver": driver})
         arguments = sample.arguments(owner)
-        if name == "episode_mentions_reranker":  # a list of ranked lists, under a name that is a list elsewhere
+        if (
+            name == "episode_mentions_reranker"
+        ):  # a list of ranked lists, under a name that is a list elsewhere
             arguments["node_uuids"] = [arguments["node_uuids"]]
         await _quietly(function, arguments)
         if "group_ids" in inspect.signature(function).parameters and name != "build_communities":

@@ -21,9 +21,13 @@ async def renewed(arena: Arena) -> AsyncGenerator[Arena]:
             if being.made != being.planted or await Honest(arena).differences(being):
                 await planted_anew(arena, being)
             counters = IsolationCounters()
-            being.bare = GuardedDriver(being.driver.driver, being.entity, counters, shared=being.shared)
+            being.bare = GuardedDriver(
+                being.driver.driver, being.entity, counters, shared=being.shared
+            )
             models = being.client.inside.models
-            being.client = await ExposedClient.open(being.entity, being.driver, being.indexes, models, arena.counters)
+            being.client = await ExposedClient.open(
+                being.entity, being.driver, being.indexes, models, arena.counters
+            )
             stack.push_async_callback(being.client.close)
         yield arena
 

@@ -32,7 +32,9 @@ def http(served: Served) -> Iterator[httpx.Client]:
 
 
 def token_of(served: Served, actor: str) -> str:
-    return str(served.link.call("token_issue", "", {"name": "ana", "actor": actor})["data"]["token"])
+    return str(
+        served.link.call("token_issue", "", {"name": "ana", "actor": actor})["data"]["token"]
+    )
 
 
 def logged(served: Served, operation: str) -> str:
@@ -51,12 +53,17 @@ def test_a_tokens_actor_is_its_own_whatever_a_call_says(served: Served, http: ht
     plan, person = token_of(served, "plan"), token_of(served, "")
     assert http.post("/v1/stats?actor=discuss", headers=bearer(plan), json={}).status_code == 200
     assert logged(served, "stats") == "plan"
-    assert http.post("/v1/stats", headers=bearer(plan, **{"PPS-Actor": "plan"}), json={}).status_code == 200
+    assert (
+        http.post("/v1/stats", headers=bearer(plan, **{"PPS-Actor": "plan"}), json={}).status_code
+        == 200
+    )
     for token in (plan, person):
         refused = http.post("/v1/stats", headers=bearer(token, **FALSE), json={})
         assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
     for name, attacks in ARGUMENTS.items():
-        answer = http.post(f"/v1/{name}", headers=bearer(plan), json={**attacks[0], "actor": "discuss"})
+        answer = http.post(
+            f"/v1/{name}", headers=bearer(plan), json={**attacks[0], "actor": "discuss"}
+        )
         takes_a_speaker = "actor" in operations_for("entity")[name].input.model_fields
         assert takes_a_speaker or "actor" in answer.json()["detail"] + answer.json()["field"], name
         assert logged(served, name) == "plan", name
@@ -69,15 +76,24 @@ async def test_a_tokens_actor_holds_over_the_protocol_too(served: Served) -> Non
             assert logged(served, "stats") == "plan"
 
 
-def test_only_the_owner_says_who_writes_and_only_a_name_that_can_be_one(served: Served, http: httpx.Client) -> None:
+def test_only_the_owner_says_who_writes_and_only_a_name_that_can_be_one(
+    served: Served, http: httpx.Client
+) -> None:
     assert served.pps("--actor", "discuss", "stats", "ana").returncode == 0
     assert logged(served, "stats") == "discuss"
     wrong = served.pps("--actor", "Not one", "stats", "ana")
     assert (wrong.returncode, "actor: must match" in wrong.stderr) == (2, True)
     for name in ("Plan", "plan:discuss", "a" * 41, "plan.x"):
-        asked = http.post("/v1/stats", headers=bearer(served.run.secret, **{"PPS-Actor": name}), json={})
+        asked = http.post(
+            "/v1/stats", headers=bearer(served.run.secret, **{"PPS-Actor": name}), json={}
+        )
         assert asked.status_code == 400, name
-        assert http.post("/mcp", headers=bearer(f"{served.run.secret}.ana:{name}"), json={}).status_code == 401, name
+        assert (
+            http.post(
+                "/mcp", headers=bearer(f"{served.run.secret}.ana:{name}"), json={}
+            ).status_code
+            == 401
+        ), name
         with pytest.raises(InvalidRequest, match="actor"):
             Registry(served.home).issue_token("ana", (), name)
     assert served.pps("mcp", "--entity", "ana", "--actor", "Not one").returncode == 2

@@ -23,9 +23,14 @@ def backlog(mark: str) -> list[tuple[str, RememberOptions]]:
     """Return turns that are alike in every entity, but for one word."""
     items: list[tuple[str, RememberOptions]] = []
     for number in range(TURNS):
-        fact = FactDraft("Ana", "KEEPS", f"Thing {number % 50}", text=f"Ana keeps thing {number} for {mark}.")
+        fact = FactDraft(
+            "Ana", "KEEPS", f"Thing {number % 50}", text=f"Ana keeps thing {number} for {mark}."
+        )
         items.append(
-            (f"Note {number} for {mark}.", {"source_ref": f"{number}", "extraction": "given", "facts": [fact]})
+            (
+                f"Note {number} for {mark}.",
+                {"source_ref": f"{number}", "extraction": "given", "facts": [fact]},
+            )
         )
     return items
 
@@ -45,7 +50,11 @@ async def test_of_backlogs_at_once_each_ends_whole_and_only_where_it_came_in(app
         await asyncio.gather(*(taken_in(memories[name], mark) for name, mark in marks.items()))
         for name, memory in memories.items():
             stats = await memory.stats()
-            assert (stats.turns, stats.facts, stats.vector_indexed["episodes"]) == (TURNS, TURNS, TURNS)
+            assert (stats.turns, stats.facts, stats.vector_indexed["episodes"]) == (
+                TURNS,
+                TURNS,
+                TURNS,
+            )
             others = [mark for other, mark in marks.items() if other != name]
             for other in others:
                 found = await memory.recall(f"Note 7 for {other}.", limit=50)
@@ -53,7 +62,10 @@ async def test_of_backlogs_at_once_each_ends_whole_and_only_where_it_came_in(app
                 assert marks[name] in shown
                 assert not any(mark in shown.replace(found.query, "") for mark in others)
         kept = [one for one in gc.get_objects() if type(one) is PassageVectors]
-        texts = [repr([list(held) for held in vars(one).values() if isinstance(held, dict)]) for one in kept]
+        texts = [
+            repr([list(held) for held in vars(one).values() if isinstance(held, dict)])
+            for one in kept
+        ]
         held = [{mark for mark in marks.values() if mark in one} for one in texts]
     assert sorted(map(len, (one for one in held if one))) == [1, 1, 1]
     assert set.union(*held) == set(marks.values())

@@ -38,8 +38,18 @@ def digest(folder: Path) -> dict[str, str]:
 
 def write_data(folder: Path) -> None:
     folder.mkdir()
-    turn = {"uuid": "e1", "group_id": "ana", "content": "Ben: The ferry leaves at nine.", "valid_at": "2024-01-01"}
-    asked = {"qid": "q1", "group_id": "ana", "query": "Where is the violet key?", "gold_episodes": ["e1"]}
+    turn = {
+        "uuid": "e1",
+        "group_id": "ana",
+        "content": "Ben: The ferry leaves at nine.",
+        "valid_at": "2024-01-01",
+    }
+    asked = {
+        "qid": "q1",
+        "group_id": "ana",
+        "query": "Where is the violet key?",
+        "gold_episodes": ["e1"],
+    }
     (folder / "episodes.jsonl").write_text(json.dumps(turn) + "\n")
     (folder / "queries.jsonl").write_text(json.dumps({**asked, "category": 1}) + "\n")
 
@@ -52,7 +62,11 @@ async def environment(settings: Settings, tmp_path: Path) -> dict[str, str]:
         async with app.memory("ana") as memory:
             await memory.remember(OWN)
     write_data(tmp_path / "data")
-    env = {"PPS_HOME": str(settings.home), "PPS_EMBEDDER__NAME": "hash", "PPS_STORE": settings.store}
+    env = {
+        "PPS_HOME": str(settings.home),
+        "PPS_EMBEDDER__NAME": "hash",
+        "PPS_STORE": settings.store,
+    }
     env["PPS_BENCH_DATA"] = str(tmp_path / "data")
     if settings.store == "neo4j":
         neo4j = settings.neo4j
@@ -75,7 +89,9 @@ async def test_bench_quality_sees_and_changes_nothing_of_the_memories_that_are_t
 ) -> None:
     before, answers = digest(settings.home), tmp_path / "answers.jsonl"
 
-    found = await quality(Wanted(plan=Plan(against=("graphiti",)), answers=answers), environment, lambda *_: None)
+    found = await quality(
+        Wanted(plan=Plan(against=("graphiti",)), answers=answers), environment, lambda *_: None
+    )
 
     assert found["data"][0]["turns"] == 1
     lines = [json.loads(line) for line in answers.read_text().splitlines()]
@@ -111,7 +127,9 @@ async def test_bench_perspectives_sees_and_changes_nothing_of_the_memories_that_
     assert await still_as_it_was(settings)
 
 
-async def test_bench_scale_sees_and_changes_nothing_of_the_memories_that_are_there(tmp_path: Path) -> None:
+async def test_bench_scale_sees_and_changes_nothing_of_the_memories_that_are_there(
+    tmp_path: Path,
+) -> None:
     home = tmp_path / "home"
     settings = Settings(home=home, embedder=EmbedderSettings(name="hash"))
     async with App.open(settings) as app:
@@ -170,7 +188,9 @@ async def test_bench_rerank_sees_and_changes_nothing_of_the_memories_that_are_th
 ) -> None:
     before = digest(settings.home)
 
-    found = await reranking(RerankWanted(facts=8, calls=2, shape=TINY), {**environment, **PATIENT}, lambda *_: None)
+    found = await reranking(
+        RerankWanted(facts=8, calls=2, shape=TINY), {**environment, **PATIENT}, lambda *_: None
+    )
 
     assert (found["facts"], found["candidates"], found["fell_back"]) == (8, 30, 0)
     assert digest(settings.home) == before

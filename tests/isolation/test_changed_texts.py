@@ -35,13 +35,22 @@ async def everything(memory: Memory, turn: str) -> object:
 @pytest.mark.parametrize("mode", ["model", "rules"])
 async def test_a_changed_text_is_read_among_its_own_alone(settings: Settings, mode: str) -> None:
     with model_server() as server:
-        found = {"mode": mode, "provider": "compatible", "model": "m", "base_url": server.base_url, "timeout_s": 20}
+        found = {
+            "mode": mode,
+            "provider": "compatible",
+            "model": "m",
+            "base_url": server.base_url,
+            "timeout_s": 20,
+        }
         extractor = ExtractorSettings.model_validate(found)
         async with App.open(settings.model_copy(update={"extractor": extractor})) as app:
             for name in NAMES:
                 await app.create(name)
             async with app.memory(NAMES[0]) as one, app.memory(NAMES[1]) as other:
-                mine, theirs = [(await memory.remember(TEXT, occurred_at=WHEN)).turn_id for memory in (one, other)]
+                mine, theirs = [
+                    (await memory.remember(TEXT, occurred_at=WHEN)).turn_id
+                    for memory in (one, other)
+                ]
                 await other.remember("Ana owns Kanarie.", occurred_at=WHEN)
                 before = await everything(other, theirs)
                 server.asked.clear()
@@ -50,9 +59,13 @@ async def test_a_changed_text_is_read_among_its_own_alone(settings: Settings, mo
                 assert (await one.records.append(mine, "Ana likes Coffee.")).state == "done"
                 assert bool(server.asked) == (mode == "model")
                 said = json.dumps([asked.body for asked in server.asked])
-                assert [mark for mark in ("Kanarie", other.entity.group, theirs) if mark in said] == []
+                assert [
+                    mark for mark in ("Kanarie", other.entity.group, theirs) if mark in said
+                ] == []
                 known = {item.uuid for item in await one.parts.client.scan_facts("", 100)}
-                assert known.isdisjoint(fact.uuid for fact in await other.parts.client.scan_facts("", 100))
+                assert known.isdisjoint(
+                    fact.uuid for fact in await other.parts.client.scan_facts("", 100)
+                )
                 with pytest.raises(NotFound):
                     await one.records.update(theirs, content="Mine.")
                 with pytest.raises(NotFound):

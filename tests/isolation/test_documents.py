@@ -22,13 +22,17 @@ MARKS = {"ana": "kanarieana", "bob": "kanariebob"}
 def notes(folder: Path, mark: str) -> Path:
     """Make a folder whose file names are the same for everybody."""
     folder.mkdir(parents=True)
-    (folder / "diary.md").write_text(f"# Diary\n\nThe word of this house is {mark}. Tea is at four.")
+    (folder / "diary.md").write_text(
+        f"# Diary\n\nThe word of this house is {mark}. Tea is at four."
+    )
     (folder / "same.md").write_text("# Same\n\nEverybody has this very note.")
     return folder
 
 
 async def shown(memory: Memory) -> str:
-    found = [await memory.recall(word, limit=50) for word in (*MARKS.values(), "tea diary same note")]
+    found = [
+        await memory.recall(word, limit=50) for word in (*MARKS.values(), "tea diary same note")
+    ]
     return repr(found)
 
 
@@ -45,7 +49,9 @@ async def test_what_one_imports_or_follows_is_in_no_other(app: App, tmp_path: Pa
             assert await memory.settled(60)
         for mine, theirs, memory in (("ana", "bob", ana), ("bob", "ana", bob)):
             assert MARKS[mine] in await shown(memory)
-            assert MARKS[theirs] not in (await shown(memory)).replace(f"query='{MARKS[theirs]}'", "")
+            assert MARKS[theirs] not in (await shown(memory)).replace(
+                f"query='{MARKS[theirs]}'", ""
+            )
         before = (await bob.stats()).turns, await shown(bob)
         assert await ana.documents.drop(folders["bob"]) == 0
         assert await ana.documents.drop(folders["ana"]) == 2
@@ -73,7 +79,9 @@ async def test_a_link_in_a_folder_leads_to_nobody_elses_notes(app: App, tmp_path
         assert MARKS["bob"] not in (await shown(ana)).replace(f"query='{MARKS['bob']}'", "")
 
 
-async def test_no_folder_feeds_two_and_none_of_an_entity_feeds_another(app: App, tmp_path: Path) -> None:
+async def test_no_folder_feeds_two_and_none_of_an_entity_feeds_another(
+    app: App, tmp_path: Path
+) -> None:
     for name in MARKS:
         await app.create(name)
     watched: Watched = app.registry.watched
@@ -82,19 +90,33 @@ async def test_no_folder_feeds_two_and_none_of_an_entity_feeds_another(app: App,
     watched.add(str(theirs), "bob")
     (tmp_path / "alias").symlink_to(theirs, target_is_directory=True)
     home, entities = app.settings.home, app.registry.entities_folder
-    refused = (theirs, theirs / "below", tmp_path, tmp_path / "alias", theirs / ".." / "notes", Path("/"))
+    refused = (
+        theirs,
+        theirs / "below",
+        tmp_path,
+        tmp_path / "alias",
+        theirs / ".." / "notes",
+        Path("/"),
+    )
     inside = (home, entities, entities / "bob", entities / "bob" / "anchors", home.parent)
     for folder in (*refused, *inside):
         with pytest.raises(InvalidRequest):
             watched.add(os.fspath(folder), "ana")
     with pytest.raises(UnknownEntity):
-        watched.add(str(tmp_path / "nobody"), "nobody") if (tmp_path / "nobody").mkdir() is None else None
+        watched.add(str(tmp_path / "nobody"), "nobody") if (
+            tmp_path / "nobody"
+        ).mkdir() is None else None
     with pytest.raises(NotFound):
         watched.remove(str(theirs), "ana")
     assert [(one.path, one.entity.name) for one in watched.list()] == [(str(theirs), "bob")]
     assert watched.list("ana") == []
     async with app.memory("ana") as ana:
-        for path in (entities, entities / "bob", entities / "bob" / "entity.toml", tmp_path / "way"):
+        for path in (
+            entities,
+            entities / "bob",
+            entities / "bob" / "entity.toml",
+            tmp_path / "way",
+        ):
             if path.name == "way":
                 path.symlink_to(entities / "bob", target_is_directory=True)
             with pytest.raises(InvalidRequest, match="another"):
@@ -120,7 +142,9 @@ async def test_what_one_exports_holds_nothing_of_another(app: App, tmp_path: Pat
         await app.create(name)
         async with app.memory(name) as memory:
             fact = FactDraft("Ana", "KNOWS", mark, text=f"Ana knows {mark}.")
-            await memory.remember(f"The word is {mark}.", source_ref="same", session="same", facts=[fact])
+            await memory.remember(
+                f"The word is {mark}.", source_ref="same", session="same", facts=[fact]
+            )
     async with app.memory("ana") as ana, app.memory("bob") as bob:
         assert await ana.documents.export(tmp_path / "ana.jsonl") > 0
         written = (tmp_path / "ana.jsonl").read_text()
@@ -131,18 +155,33 @@ async def test_what_one_exports_holds_nothing_of_another(app: App, tmp_path: Pat
             await ana.documents.export(tmp_path / "ana.jsonl")
         before = await bob.timeline()
         await bob.documents.import_files(Wanted((tmp_path / "ana.jsonl",)))
-        known = {fact.uuid for fact in before.facts} | {fact.uuid for fact in (await ana.timeline()).facts}
-        assert all(fact.uuid not in known or fact in before.facts for fact in (await bob.timeline()).facts)
+        known = {fact.uuid for fact in before.facts} | {
+            fact.uuid for fact in (await ana.timeline()).facts
+        }
+        assert all(
+            fact.uuid not in known or fact in before.facts for fact in (await bob.timeline()).facts
+        )
 
 
-async def test_no_owners_command_reads_from_or_writes_into_the_data_folder(app: App, tmp_path: Path) -> None:
+async def test_no_owners_command_reads_from_or_writes_into_the_data_folder(
+    app: App, tmp_path: Path
+) -> None:
     for name in MARKS:
         await app.create(name)
     home, theirs = app.settings.home, app.registry.get("bob").folder / "anchors"
     (theirs / "secret.md").write_text(f"# Secret\n\n{MARKS['bob']}")
     (tmp_path / "way").symlink_to(theirs, target_is_directory=True)
-    inside = [theirs, theirs / "secret.md", tmp_path / "way", home / "registry.db", theirs / ".." / "anchors", home]
-    attacks = [(task, path) for task in ("import", "watch_add", "anchors_import") for path in inside]
+    inside = [
+        theirs,
+        theirs / "secret.md",
+        tmp_path / "way",
+        home / "registry.db",
+        theirs / ".." / "anchors",
+        home,
+    ]
+    attacks = [
+        (task, path) for task in ("import", "watch_add", "anchors_import") for path in inside
+    ]
     attacks += [("export", path / "new.md") for path in (theirs, tmp_path / "way", home)]
     attacks += [(task, home.parent) for task in ("watch_add", "anchors_import")]  # around it
     for task, path in attacks:

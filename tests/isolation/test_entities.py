@@ -8,7 +8,14 @@ import pytest
 
 from pps.app import App
 from pps.config import Settings
-from pps.core.errors import InvalidRequest, IsolationError, PPSError, StoreConflict, StoreError, UnknownEntity
+from pps.core.errors import (
+    InvalidRequest,
+    IsolationError,
+    PPSError,
+    StoreConflict,
+    StoreError,
+    UnknownEntity,
+)
 from pps.core.ids import EntityId
 from pps.core.values import FactDraft
 from pps.entities import Registry
@@ -73,7 +80,9 @@ async def test_the_data_of_another_behind_an_own_name_does_not_open(app: App) ->
         return  # on a server there is no file of an entity's graph; its journal and indexes are the same
     first, second = await app.create("ana"), await app.create("ben")
     await app.close_all()
-    (second.folder / "data" / "graph.lbug").write_bytes((first.folder / "data" / "graph.lbug").read_bytes())
+    (second.folder / "data" / "graph.lbug").write_bytes(
+        (first.folder / "data" / "graph.lbug").read_bytes()
+    )
     with pytest.raises(IsolationError):
         async with app.memory("ben"):
             pass
@@ -89,7 +98,9 @@ async def test_jobs_that_a_restart_finds_go_on_in_their_own_memory(settings: Set
                 for number in range(5):
                     text = f"Left over {number}. {marks[name]}"
                     facts = [FactDraft("Ana", "LEFT", f"over {number}", text=text)]
-                    await memory.remember(text, wait="journal", source_ref=f"left{number}", facts=facts)
+                    await memory.remember(
+                        text, wait="journal", source_ref=f"left{number}", facts=facts
+                    )
     async with App.open(settings) as app:
         assert set(app.registry.pending_since()) <= set(NAMES)
         assert set(await app.closed_pending()) == set(app.registry.pending_since())
@@ -125,7 +136,9 @@ async def test_archiving_and_deleting_one_leaves_the_others_and_nothing_of_it(ap
     assert await calls.answer(Caller.of_entity("coffee"), "timeline", {"limit": 1000}) == before
     again = await app.create("ana_2")
     assert again.entity.group != entities["ana_2"].group
-    answer = await calls.answer(Caller.of_entity("ana_2"), "recall", {"query": "Ana coffee kitchen"})
+    answer = await calls.answer(
+        Caller.of_entity("ana_2"), "recall", {"query": "Ana coffee kitchen"}
+    )
     assert watch.leaks("nobody", answer) == []
     await app.archive("ana", undo=True)
     found = await calls.answer(Caller.of_entity("ana"), "recall", {"query": "Ana coffee kitchen"})
@@ -133,7 +146,9 @@ async def test_archiving_and_deleting_one_leaves_the_others_and_nothing_of_it(ap
     assert one.memory.entity == entities["coffee"]
 
 
-async def test_a_name_that_was_given_to_a_new_entity_elsewhere_does_not_reach_the_old_one(app: App) -> None:
+async def test_a_name_that_was_given_to_a_new_entity_elsewhere_does_not_reach_the_old_one(
+    app: App,
+) -> None:
     """The registry's entry is kept while nothing is written to it: another process writes, and it is read again."""
     first = (await app.create("ana")).entity
     await asyncio.sleep(0.1)
@@ -144,8 +159,14 @@ async def test_a_name_that_was_given_to_a_new_entity_elsewhere_does_not_reach_th
     elsewhere = Registry(app.registry.entities_folder.parent)
     deleted(elsewhere, "ana")
     elsewhere.create("ana", store=app.settings.store)
-    anew = {file: file.read_bytes() for file in sorted(app.registry.get("ana").folder.rglob("*")) if file.is_file()}
-    refused = pytest.raises(StoreConflict, match=r"deleted and made anew .* restart")  # the old one's are open still
+    anew = {
+        file: file.read_bytes()
+        for file in sorted(app.registry.get("ana").folder.rglob("*"))
+        if file.is_file()
+    }
+    refused = pytest.raises(
+        StoreConflict, match=r"deleted and made anew .* restart"
+    )  # the old one's are open still
     with refused:
         async with app.memory("ana"):
             pass
@@ -162,7 +183,9 @@ async def test_a_name_that_was_given_to_a_new_entity_elsewhere_does_not_reach_th
             pass
 
 
-async def test_a_deletion_that_is_finished_later_takes_nothing_of_another(settings: Settings) -> None:
+async def test_a_deletion_that_is_finished_later_takes_nothing_of_another(
+    settings: Settings,
+) -> None:
     """Begun, and then the process is gone: nobody is let in by the name, and the others stay as they were."""
     watch = Watch()
     async with App.open(settings) as app:
@@ -182,7 +205,9 @@ async def test_a_deletion_that_is_finished_later_takes_nothing_of_another(settin
             app.registry.register("ana_2", store=settings.store)
     async with App.open(settings) as app:
         assert app.registry.deletions.pending() == []
-        app.registry.set_made(gone.entity)  # as a process would that opened it just before: nothing comes of it
+        app.registry.set_made(
+            gone.entity
+        )  # as a process would that opened it just before: nothing comes of it
         assert await app.finish_deletions() == {}
         assert not gone.folder.exists()
         calls = Calls(app)
@@ -190,17 +215,27 @@ async def test_a_deletion_that_is_finished_later_takes_nothing_of_another(settin
         assert (await app.create("ana_2")).entity.group != gone.entity.group
         assert (
             watch.leaks(
-                "nobody", await calls.answer(Caller.of_entity("ana_2"), "recall", {"query": "Ana coffee kitchen"})
+                "nobody",
+                await calls.answer(
+                    Caller.of_entity("ana_2"), "recall", {"query": "Ana coffee kitchen"}
+                ),
             )
             == []
         )
         assert (
-            watch.leaks("ana", await calls.answer(Caller.of_entity("ana"), "recall", {"query": "Ana coffee kitchen"}))
+            watch.leaks(
+                "ana",
+                await calls.answer(
+                    Caller.of_entity("ana"), "recall", {"query": "Ana coffee kitchen"}
+                ),
+            )
             == []
         )
 
 
-async def test_a_folder_that_holds_anothers_data_is_not_removed_with_the_entity_it_was_put_under(app: App) -> None:
+async def test_a_folder_that_holds_anothers_data_is_not_removed_with_the_entity_it_was_put_under(
+    app: App,
+) -> None:
     first, second = await app.create("ana"), await app.create("ben")
     await app.close_all()
     (second.folder / "entity.toml").write_bytes((first.folder / "entity.toml").read_bytes())
@@ -210,29 +245,44 @@ async def test_a_folder_that_holds_anothers_data_is_not_removed_with_the_entity_
     assert (second.folder / "data" / "memory.db").exists()
 
 
-async def test_a_graph_that_is_gone_is_not_made_anew_and_rebuilding_one_leaves_the_others(app: App) -> None:
+async def test_a_graph_that_is_gone_is_not_made_anew_and_rebuilding_one_leaves_the_others(
+    app: App,
+) -> None:
     watch, calls = Watch(), Calls(app)
     for name in NAMES:
         await app.create(name)
         async with app.memory(name) as memory:
             await told(memory, watch)
-    others = [await calls.answer(Caller.of_entity(name), "timeline", {"limit": 1000}) for name in NAMES[1:]]
+    others = [
+        await calls.answer(Caller.of_entity(name), "timeline", {"limit": 1000})
+        for name in NAMES[1:]
+    ]
     await app.close_all()
     await lose_graph(app, "ana")
     with pytest.raises(StoreError, match=r"graph is gone or empty.*pps rebuild ana"):
         async with app.memory("ana"):
             pass
     assert list(await app.unopenable()) == ["ana"]
-    assert [await calls.answer(Caller.of_entity(name), "timeline", {"limit": 1000}) for name in NAMES[1:]] == others
+    assert [
+        await calls.answer(Caller.of_entity(name), "timeline", {"limit": 1000})
+        for name in NAMES[1:]
+    ] == others
     await app.rebuild("ana")
     assert await app.unopenable() == {}
     async with app.memory("ana") as memory:
         assert (await memory.stats()).facts > 0
         assert watch.leaks("ana", await memory.timeline(limit=1000)) == []
     assert (
-        watch.leaks("ana", await calls.answer(Caller.of_entity("ana"), "recall", {"query": "Ana coffee kitchen"})) == []
+        watch.leaks(
+            "ana",
+            await calls.answer(Caller.of_entity("ana"), "recall", {"query": "Ana coffee kitchen"}),
+        )
+        == []
     )
-    assert [await calls.answer(Caller.of_entity(name), "timeline", {"limit": 1000}) for name in NAMES[1:]] == others
+    assert [
+        await calls.answer(Caller.of_entity(name), "timeline", {"limit": 1000})
+        for name in NAMES[1:]
+    ] == others
 
 
 async def test_a_registry_made_anew_gives_no_folder_to_another(settings: Settings) -> None:

@@ -18,8 +18,20 @@ from pps.core.values import FactDraft
 from pps.memory import Memory
 from tests import stand_in
 
-LIVES = {"subject": "Mara", "relation": "LIVES_IN", "object": "Oslo", "text": "Mara lives in Oslo.", "said": "in Oslo"}
-HIDES = {"subject": "Mara", "relation": "HIDES", "object": "gold", "text": "Mara hides gold.", "said": "quartzmine"}
+LIVES = {
+    "subject": "Mara",
+    "relation": "LIVES_IN",
+    "object": "Oslo",
+    "text": "Mara lives in Oslo.",
+    "said": "in Oslo",
+}
+HIDES = {
+    "subject": "Mara",
+    "relation": "HIDES",
+    "object": "gold",
+    "text": "Mara hides gold.",
+    "said": "quartzmine",
+}
 
 
 @pytest.fixture
@@ -33,7 +45,9 @@ def command(tmp_path: Path) -> Path:
 async def app(tmp_path: Path, command: Path) -> AsyncIterator[App]:
     words = (sys.executable, str(Path(stand_in.__file__)), str(command))
     extractor = ExtractorSettings(mode="command", command=words, idle_s=200)
-    settings = Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"), extractor=extractor)
+    settings = Settings(
+        home=tmp_path / "home", embedder=EmbedderSettings(name="hash"), extractor=extractor
+    )
     async with App.open(settings) as app:
         yield app
 
@@ -50,11 +64,17 @@ def asked(command: Path) -> list[str]:
 
 def kept(folder: Path, word: str) -> list[str]:
     """Return the files below a folder that hold a word, but the graph's own: its log keeps what it was told a while."""
-    files = [path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("graph.lbug")]
+    files = [
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and not path.name.startswith("graph.lbug")
+    ]
     return [path.name for path in files if word.encode() in path.read_bytes()]
 
 
-async def test_a_prompt_holds_turns_facts_and_names_of_one_entity_alone(app: App, command: Path) -> None:
+async def test_a_prompt_holds_turns_facts_and_names_of_one_entity_alone(
+    app: App, command: Path
+) -> None:
     (command / "script.json").write_text(json.dumps([LIVES]))
     words: Mapping[str, str] = {"ana": "kanariedach", "tom": "zinnoberrot"}
     for name, mark in words.items():
@@ -77,17 +97,23 @@ async def test_a_prompt_holds_turns_facts_and_names_of_one_entity_alone(app: App
         assert foreign not in prompt
 
 
-async def test_a_command_that_is_set_for_one_reads_nothing_of_another(tmp_path: Path, command: Path) -> None:
+async def test_a_command_that_is_set_for_one_reads_nothing_of_another(
+    tmp_path: Path, command: Path
+) -> None:
     (command / "script.json").write_text(json.dumps([LIVES]))
     given = ExtractorSettings(mode="given")
-    settings = Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"), extractor=given)
+    settings = Settings(
+        home=tmp_path / "home", embedder=EmbedderSettings(name="hash"), extractor=given
+    )
     async with App.open(settings) as app:
         for name, mark in (("ana", "kanariedach"), ("tom", "zinnoberrot")):
             await app.create(name)
             async with app.memory(name) as memory:
                 await memory.remember(f"Mara lives in Oslo, with her {mark}.")
         theirs = (app.registry.get("tom").folder / "entity.toml").read_text()
-        await app.extract_by("ana", shlex.join((sys.executable, str(Path(stand_in.__file__)), str(command))))
+        await app.extract_by(
+            "ana", shlex.join((sys.executable, str(Path(stand_in.__file__)), str(command)))
+        )
         async with app.memory("ana") as memory:
             done = await memory.jobs.extract(dry_run=False, progress=lambda *_: None)
         assert (done.turns, done.read) == (1, 1)

@@ -30,7 +30,9 @@ async def everyone_is_whole(arena: Arena) -> None:
 
 
 @pytest.mark.parametrize("table", [READS, SEARCHES, WRITES], ids=["reads", "searches", "writes"])
-async def test_a_foreign_id_is_nobodys_id_for_every_verb(arena: Arena, table: Sequence[Attack]) -> None:
+async def test_a_foreign_id_is_nobodys_id_for_every_verb(
+    arena: Arena, table: Sequence[Attack]
+) -> None:
     chance = dice(1)
     for attack in table:
         for being in arena.beings:
@@ -41,7 +43,9 @@ async def test_a_foreign_id_is_nobodys_id_for_every_verb(arena: Arena, table: Se
             if attack.alike:
                 assert theirs == await outcome(attack, being, Ids.of_nobody(chance)), attack.name
     await everyone_is_whole(arena)
-    assert arena.counters.total == 0, "the first lock let something by, and the second one caught it"
+    assert arena.counters.total == 0, (
+        "the first lock let something by, and the second one caught it"
+    )
 
 
 async def test_what_is_no_id_is_refused_before_anything_is_asked(arena: Arena) -> None:
@@ -79,15 +83,23 @@ async def test_no_recipe_finds_what_only_another_entity_has(arena: Arena) -> Non
     for being in arena.beings:
         for recipe in RECIPES:
             other = arena.random_of(being, chance)
-            for text in (other.mark, "Ana drinks coffee in the kitchen", queries(being, other, chance)):
+            for text in (
+                other.mark,
+                "Ana drinks coffee in the kitchen",
+                queries(being, other, chance),
+            ):
                 found = await being.client.search(text, recipe=recipe, limit=20)
                 assert arena.watch.leaks(being.name, found) == []
     assert arena.counters.total == 0
 
 
-async def test_same_names_and_facts_in_all_of_them_are_found_by_each_as_its_own(arena: Arena) -> None:
+async def test_same_names_and_facts_in_all_of_them_are_found_by_each_as_its_own(
+    arena: Arena,
+) -> None:
     for being in arena.beings:
-        facts = await being.client.search("Ana drinks coffee in the kitchen.", recipe="EDGE_HYBRID_SEARCH_RRF")
+        facts = await being.client.search(
+            "Ana drinks coffee in the kitchen.", recipe="EDGE_HYBRID_SEARCH_RRF"
+        )
         assert facts.facts[0][0].text == "Ana drinks coffee in the kitchen."
         nodes = await being.client.search("Ana", recipe="NODE_HYBRID_SEARCH_RRF")
         assert nodes.nodes[0][0].name == "Ana"
@@ -110,7 +122,9 @@ async def test_lists_are_full_whatever_the_others_hold(arena: Arena) -> None:
     honest, chance = Honest(arena), dice(5)
     for _ in range(40):
         await honest.add_fact(loud, chance)
-    found = await quiet.client.search("Ana coffee kitchen", recipe="EDGE_HYBRID_SEARCH_RRF", limit=5)
+    found = await quiet.client.search(
+        "Ana coffee kitchen", recipe="EDGE_HYBRID_SEARCH_RRF", limit=5
+    )
     assert len(found.facts) == len(quiet.facts)
 
 
@@ -136,7 +150,9 @@ async def test_a_row_that_was_not_asked_for_is_refused_counted_and_not_shown(
         await being.client.nodes([next(iter(being.nodes))])
     assert arena.counters.by_kind() == {"row": 1}
     assert arena.counters.by_entity() == {being.name: 1}
-    told = [record.getMessage() for record in caplog.records if record.name == "pps.isolation.counters"]
+    told = [
+        record.getMessage() for record in caplog.records if record.name == "pps.isolation.counters"
+    ]
     assert len(told) == 1
     assert being.name in told[0]
     for text in (str(refused.value), told[0]):

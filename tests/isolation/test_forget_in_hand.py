@@ -27,7 +27,10 @@ class Gate:
         write = Pipeline.write
 
         async def held(
-            pipeline: Pipeline, batch: Batch, turns: Sequence[Turn] = (), last_job: int | None = None
+            pipeline: Pipeline,
+            batch: Batch,
+            turns: Sequence[Turn] = (),
+            last_job: int | None = None,
         ) -> None:
             if turns and self.shut:
                 self.reached.set()
@@ -57,7 +60,9 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Gate:
     return Gate(monkeypatch)
 
 
-async def test_a_turn_that_is_forgotten_while_it_is_written_is_gone_everywhere(ana: Memory, gate: Gate) -> None:
+async def test_a_turn_that_is_forgotten_while_it_is_written_is_gone_everywhere(
+    ana: Memory, gate: Gate
+) -> None:
     before = await ana.remember("Ana plays chess.", facts=[FactDraft("Ana", "PLAYS", "Chess")])
     gate.shut = True
     receipt = await ana.remember(
@@ -67,7 +72,9 @@ async def test_a_turn_that_is_forgotten_while_it_is_written_is_gone_everywhere(a
     )
     await gate.reached.wait()
     forgetting = asyncio.create_task(ana.forget([receipt.turn_id], dry_run=False))
-    done, _ = await asyncio.wait([forgetting], timeout=6)  # longer than it waits for what is merely acknowledged
+    done, _ = await asyncio.wait(
+        [forgetting], timeout=6
+    )  # longer than it waits for what is merely acknowledged
     assert not done
     gate.opened.set()
     gone = await forgetting
@@ -79,15 +86,21 @@ async def test_a_turn_that_is_forgotten_while_it_is_written_is_gone_everywhere(a
     (kept,) = (await ana.timeline()).facts
     assert kept.episodes == (before.turn_id,)
     assert not any(
-        "gold" in hit.text.lower() for one in (await ana.recall("gold")).channels.values() for hit in one.hits
+        "gold" in hit.text.lower()
+        for one in (await ana.recall("gold")).channels.values()
+        for hit in one.hits
     )
 
 
-async def test_a_turn_that_waits_behind_the_one_in_hand_is_gone_too(ana: Memory, gate: Gate) -> None:
+async def test_a_turn_that_waits_behind_the_one_in_hand_is_gone_too(
+    ana: Memory, gate: Gate
+) -> None:
     gate.shut = True
     await ana.remember("Ana waters the fern.", wait="journal")
     await gate.reached.wait()
-    receipt = await ana.remember("Ana hides gold.", facts=[FactDraft("Ana", "HIDES", "Gold")], wait="journal")
+    receipt = await ana.remember(
+        "Ana hides gold.", facts=[FactDraft("Ana", "HIDES", "Gold")], wait="journal"
+    )
     forgetting = asyncio.create_task(ana.forget([receipt.turn_id], dry_run=False))
     await asyncio.sleep(0.1)
     gate.opened.set()
@@ -112,7 +125,9 @@ async def test_nothing_is_written_between_a_merges_look_and_its_change(
         if not seen.is_set():
             seen.set()
             gate.shut = True
-            await ana.remember("Tom sails.", facts=[FactDraft("Tom", "SAILS", "Sea")], wait="journal")
+            await ana.remember(
+                "Tom sails.", facts=[FactDraft("Tom", "SAILS", "Sea")], wait="journal"
+            )
             await gate.reached.wait()
             asyncio.get_running_loop().call_later(0.2, gate.opened.set)
         return quiet

@@ -36,7 +36,9 @@ async def take_away_what_was_made(being: Being, ids: Ids) -> None:
         await being.client.delete_episodes([ids.episode])
 
 
-async def test_every_call_of_graphiti_that_reaches_out_is_refused_or_finds_nothing(arena: Arena) -> None:
+async def test_every_call_of_graphiti_that_reaches_out_is_refused_or_finds_nothing(
+    arena: Arena,
+) -> None:
     chance = dice(11)
     for attack in STOCK:
         for _ in arena.beings:
@@ -58,7 +60,9 @@ async def test_every_call_of_graphiti_that_reaches_out_is_refused_or_finds_nothi
         assert await Honest(arena).differences(being) == []
 
 
-async def test_what_graphitis_pipeline_asks_in_place_of_the_database_finds_nothing_of_anothers(arena: Arena) -> None:
+async def test_what_graphitis_pipeline_asks_in_place_of_the_database_finds_nothing_of_anothers(
+    arena: Arena,
+) -> None:
     chance = dice(13)
     for attack in HOOKED:
         for _ in arena.beings:
@@ -71,8 +75,12 @@ async def test_what_graphitis_pipeline_asks_in_place_of_the_database_finds_nothi
     strike = strike_of(arena, chance)
     hooks = strike.being.client.inside.guard
     for reached in (
-        hooks.graph_operations_interface.node_get_by_names(None, strike.guard, ["Ana"], [strike.group]),
-        hooks.search_interface.community_fulltext_search(strike.guard, "Kitchen", [strike.own_group]),
+        hooks.graph_operations_interface.node_get_by_names(
+            None, strike.guard, ["Ana"], [strike.group]
+        ),
+        hooks.search_interface.community_fulltext_search(
+            strike.guard, "Kitchen", [strike.own_group]
+        ),
         hooks.search_interface.node_distance_reranker(strike.guard, [], strike.ids.node),
     ):
         with pytest.raises(IsolationError):
@@ -80,7 +88,9 @@ async def test_what_graphitis_pipeline_asks_in_place_of_the_database_finds_nothi
 
 
 @pytest.mark.parametrize("way", [name for name, _ in WAYS])
-async def test_raw_statements_are_refused_or_find_nothing_by_every_way(arena: Arena, way: str) -> None:
+async def test_raw_statements_are_refused_or_find_nothing_by_every_way(
+    arena: Arena, way: str
+) -> None:
     run, chance = dict(WAYS)[way], dice(12)
     statements = range(len(raw_statements(strike_of(arena, chance))))
     for index in sample(statements, len(statements) // 2, way):
@@ -113,7 +123,9 @@ async def test_a_refusal_inside_a_transaction_rolls_it_back(arena: Arena) -> Non
     assert await Honest(arena).differences(being) == []
 
 
-async def test_only_empty_lists_are_answered_with_nothing_and_do_not_reach_the_store(arena: Arena) -> None:
+async def test_only_empty_lists_are_answered_with_nothing_and_do_not_reach_the_store(
+    arena: Arena,
+) -> None:
     guard = arena.beings[0].bare
     assert await EntityNode.get_by_uuids(guard, []) == []
     everything = "MATCH (n) RETURN n.uuid AS uuid"
@@ -160,7 +172,13 @@ async def test_each_refusal_is_counted_by_kind_and_by_entity(arena: Arena) -> No
 async def test_pps_own_statements_must_bind_the_group(arena: Arena) -> None:
     being, other, _ = arena.beings
     door = being.bare.for_own_statements()
-    for parameters in ({}, {"uuids": [UUID]}, {"group_id": other.entity.group}, {"group_id": None}, {"x": []}):
+    for parameters in (
+        {},
+        {"uuids": [UUID]},
+        {"group_id": other.entity.group},
+        {"group_id": None},
+        {"x": []},
+    ):
         with pytest.raises(IsolationError):
             await door.execute_query("MATCH (n:Entity) RETURN n.uuid AS uuid", **parameters)
         with pytest.raises(IsolationError):

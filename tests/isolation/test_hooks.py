@@ -59,7 +59,9 @@ def everything(session: Session) -> str:
     """Run every event of a session; return all that its agent was given."""
     given = ""
     for event in DEADLINE_S:
-        ended = session.run(event, **({"prompt": "What is the word?"} if event == "UserPromptSubmit" else {}))
+        ended = session.run(
+            event, **({"prompt": "What is the word?"} if event == "UserPromptSubmit" else {})
+        )
         assert (ended.code, ended.err) == (0, b"")
         given += ended.context
     return given
@@ -71,7 +73,12 @@ def is_silent_and_kept_nowhere(street: Street, session: Session) -> None:
 
 
 def test_a_session_in_a_project_is_its_entitys(street: Street) -> None:
-    for folder, name in (("shop", "shop"), ("shop/src/deep", "shop"), ("attic", "attic"), ("shop/inner/x", "inner")):
+    for folder, name in (
+        ("shop", "shop"),
+        ("shop/src/deep", "shop"),
+        ("attic", "attic"),
+        ("shop/inner/x", "inner"),
+    ):
         session = street.session(folder)
         given = everything(session)
         assert [mark for mark in MARKS.values() if mark in given] == [MARKS[name]]
@@ -86,7 +93,10 @@ def test_a_session_in_no_project_is_nobodys(street: Street, folder: str) -> None
 @pytest.mark.parametrize("cwd", ["shop/../attic", "shop//..//attic/", "shop/inner/../../attic"])
 def test_a_way_round_leads_to_where_it_really_leads(street: Street, cwd: str) -> None:
     session = Session(street.served.home, Path("/"), project_dir=f"{street.root}/{cwd}")
-    assert MARKS["attic"] in session.run("UserPromptSubmit", cwd=f"{street.root}/{cwd}", prompt="The word?").context
+    assert (
+        MARKS["attic"]
+        in session.run("UserPromptSubmit", cwd=f"{street.root}/{cwd}", prompt="The word?").context
+    )
     assert street.kept(session) == {"attic"}
 
 
@@ -103,7 +113,9 @@ def test_a_link_leads_to_where_it_really_leads(street: Street) -> None:
 
 
 @pytest.mark.parametrize("project_dir", [None, ""], ids=["with CLAUDE_PROJECT_DIR", "without"])
-def test_a_session_that_goes_into_another_project_is_silent_there(street: Street, project_dir: str | None) -> None:
+def test_a_session_that_goes_into_another_project_is_silent_there(
+    street: Street, project_dir: str | None
+) -> None:
     session = street.session("shop", project_dir=project_dir)
     session.run("UserPromptSubmit", prompt="At home.", prompt_id="1")
     for folder in ("attic", "shop/inner"):
@@ -165,12 +177,18 @@ def test_two_projects_at_once_stay_apart(street: Street) -> None:
     def talk(name: str, session: Session) -> None:
         for number in range(3):
             given[name].append(
-                session.run("UserPromptSubmit", prompt=f"The word {number}?", prompt_id=f"{number}").context
+                session.run(
+                    "UserPromptSubmit", prompt=f"The word {number}?", prompt_id=f"{number}"
+                ).context
             )
             session.says(f"{name} answers {number}.")
             session.run("Stop", last_assistant_message=f"{name} answers {number}.")
 
-    threads = [threading.Thread(target=talk, args=(name, one)) for name in sessions for one in sessions[name]]
+    threads = [
+        threading.Thread(target=talk, args=(name, one))
+        for name in sessions
+        for one in sessions[name]
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -190,7 +208,13 @@ def test_what_waited_in_the_spool_goes_where_it_would_have_gone(street: Street) 
     sessions = {name: street.session(name) for name in ("shop", "attic", "elsewhere")}
     for number, session in enumerate(sessions.values()):
         cwd = str(session.project)
-        event = {"event": "UserPromptSubmit", "session": session.id, "cwd": cwd, "project": cwd, "text": "Waited."}
+        event = {
+            "event": "UserPromptSubmit",
+            "session": session.id,
+            "cwd": cwd,
+            "project": cwd,
+            "text": "Waited.",
+        }
         message = {**event, "id": f"{number:032x}", "at": clock.time()}
         (folder / f"{number:020d}-{number:032x}.json").write_text(json.dumps(message))
     eventually(lambda: not spool.waiting(street.served.home))
@@ -218,7 +242,10 @@ async def test_what_hooks_left_for_a_deleted_entity_is_erased_and_never_of_the_n
         for archived in (False, True):
             await made()
             outer, inner = (app.registry.get(name).entity for name in ("outer", "inner"))
-            whose = [(one.name, app.registry.is_told(one, "", "/work/outer/inner/src")) for one in (outer, inner)]
+            whose = [
+                (one.name, app.registry.is_told(one, "", "/work/outer/inner/src"))
+                for one in (outer, inner)
+            ]
             assert whose == [("outer", False), ("inner", True)]
             kept = left(home, 1, cwd="/work/outer")
             left(home, 2, entity="inner")
@@ -239,7 +266,13 @@ async def test_what_hooks_left_for_a_deleted_entity_is_erased_and_never_of_the_n
 
 def left(home: Path, number: int, **whose: str) -> Path:
     """Leave an event in the spool, as a hook does that finds no server."""
-    said = {"id": f"{number:032x}", "at": clock.time(), "event": "UserPromptSubmit", "session": "s", "text": "Mine."}
+    said = {
+        "id": f"{number:032x}",
+        "at": clock.time(),
+        "event": "UserPromptSubmit",
+        "session": "s",
+        "text": "Mine.",
+    }
     path = spool.spool_folder(home) / f"{number:020d}-{number:032x}.json"
     path.parent.mkdir(mode=0o700, exist_ok=True)
     path.write_text(json.dumps({**said, **whose}))
@@ -257,7 +290,9 @@ def test_the_hooks_commands_see_and_change_no_memory(street: Street, tmp_path: P
         assert ended.returncode == 0, ended.stderr
         said += ended.stdout + ended.stderr
     assert not any(mark in said for mark in MARKS.values())
-    refused = street.served.pps("hooks", "install", "--scope", "project", "--project", str(tmp_path), "-e", "nobody")
+    refused = street.served.pps(
+        "hooks", "install", "--scope", "project", "--project", str(tmp_path), "-e", "nobody"
+    )
     assert refused.returncode == 3
     assert not (tmp_path / ".claude" / "settings.json").exists()
 
@@ -271,4 +306,7 @@ def test_sessions_of_a_memory_are_its_own(street: Street) -> None:
     assert MARKS["attic"] in given
     assert "Mine?" not in given
     kept = turns_of(street.served.home, shop.id)
-    assert [(one["entity"], one["content"]) for one in kept] == [("attic", "The word?"), ("shop", "Mine?")]
+    assert [(one["entity"], one["content"]) for one in kept] == [
+        ("attic", "The word?"),
+        ("shop", "Mine?"),
+    ]

@@ -36,7 +36,12 @@ def public(kind: type) -> set[str]:
 
 
 def routes() -> set[str]:
-    parts = cast("Any", SimpleNamespace(**dict.fromkeys(("app", "activity", "browsers", "calls", "names", "trust"))))
+    parts = cast(
+        "Any",
+        SimpleNamespace(
+            **dict.fromkeys(("app", "activity", "browsers", "calls", "names", "trust"))
+        ),
+    )
     parts.mcp = lambda *_: None
     return {str(getattr(route, "path", route)) for route in Routes(parts).starlette().routes}
 
@@ -76,13 +81,17 @@ def test_the_manifest_has_a_section_for_each_way_in() -> None:
 @pytest.mark.parametrize("section", sorted(THERE))
 def test_everything_public_has_an_isolation_test(section: str) -> None:
     there, listed = THERE[section](), set(MANIFEST[section])
-    assert there - listed == set(), "write an isolation test for these, then list it in manifest.toml"
+    assert there - listed == set(), (
+        "write an isolation test for these, then list it in manifest.toml"
+    )
     assert listed - there == set(), "these are no longer there"
 
 
 def functions(file: Path) -> set[str]:
     tree = ast.parse(file.read_text())
-    return {node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    return {
+        node.name for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+    }
 
 
 @pytest.mark.parametrize("section", sorted(THERE))
@@ -96,4 +105,6 @@ def test_every_listed_test_exists_and_its_file_mentions_what_it_is_for(section: 
             assert function in functions(HERE / file), test
             mentioned += (HERE / file).read_text()
         word = re.split(r"[/{]", name.strip("/"))[0].split()[-1]
-        assert re.search(rf"\b{re.escape(word)}\b", mentioned), f"{section}.{name} is not used by {tests}"
+        assert re.search(rf"\b{re.escape(word)}\b", mentioned), (
+            f"{section}.{name} is not used by {tests}"
+        )

@@ -45,11 +45,17 @@ async def test_every_id_of_another_is_nobodys(house: House) -> None:
             "recall from a fact": lambda: memory.recall("Ana", profile="nodes", center=fact),
             "walk around a node": lambda: memory.graph.around(node, max_hops=8),
             "walk from own to a node": lambda: memory.graph.between(one.node, node, max_hops=8),
-            "recall from the beginning of an id": lambda: memory.recall("Ana", profile="nodes", center=node[:8]),
-            "changes about": lambda: memory.graph.changes(datetime(1900, 1, 1, tzinfo=UTC), now(), about=node),
+            "recall from the beginning of an id": lambda: memory.recall(
+                "Ana", profile="nodes", center=node[:8]
+            ),
+            "changes about": lambda: memory.graph.changes(
+                datetime(1900, 1, 1, tzinfo=UTC), now(), about=node
+            ),
             "walk around the beginning of an id": lambda: memory.graph.around(node[:8], max_hops=8),
             "timeline about the beginning of an id": lambda: memory.timeline(about=node[:8]),
-            "merge by the beginning of an id": lambda: memory.records.merging.merge(one.node, node[:8], dry_run=False),
+            "merge by the beginning of an id": lambda: memory.records.merging.merge(
+                one.node, node[:8], dry_run=False
+            ),
             "append by the beginning of an id": lambda: memory.records.append(turn[:8], "More."),
             "history by the beginning of an id": lambda: memory.records.history(turn[:8]),
             "read an anchor": lambda: memory.anchor_read(slug),
@@ -59,8 +65,16 @@ async def test_every_id_of_another_is_nobodys(house: House) -> None:
     before = await everything(other)
     around = await one.memory.graph.around(one.node, max_hops=8)
     assert house.seen(one, around) == []
-    assert house.seen(one, await one.memory.graph.changes(datetime(1900, 1, 1, tzinfo=UTC), now(), limit=1000)) == []
-    assert house.seen(one, await one.memory.graph.between(one.node, around.nodes[-1].uuid, max_hops=8)) == []
+    assert (
+        house.seen(
+            one, await one.memory.graph.changes(datetime(1900, 1, 1, tzinfo=UTC), now(), limit=1000)
+        )
+        == []
+    )
+    assert (
+        house.seen(one, await one.memory.graph.between(one.node, around.nodes[-1].uuid, max_hops=8))
+        == []
+    )
     theirs = calls(other.turn, other.fact, other.node, other.slug)
     nobodys = calls(nobody, str(uuid.uuid4()), str(uuid.uuid4()), "kitchen-kanarienobody")
     for name, call in theirs.items():
@@ -76,10 +90,15 @@ async def test_a_fact_of_another_cannot_be_ended_or_joined(house: House) -> None
     before = await everything(other)
     await one.memory.remember(
         "Ana moved.",
-        facts=[FactDraft("Ana", "MOVED_TO", "Porto", text="Ana moved to Porto.", invalidates=(other.fact,))],
+        facts=[
+            FactDraft(
+                "Ana", "MOVED_TO", "Porto", text="Ana moved to Porto.", invalidates=(other.fact,)
+            )
+        ],
     )
     await one.memory.remember(
-        "A look-alike.", nodes=[NodeDraft("Other Ana", aliases=(other.node,), attributes={"uuid_of": other.node})]
+        "A look-alike.",
+        nodes=[NodeDraft("Other Ana", aliases=(other.node,), attributes={"uuid_of": other.node})],
     )
     assert await everything(other) == before
     assert house.seen(one, await one.memory.timeline(limit=1000)) == []
@@ -94,9 +113,16 @@ async def test_what_is_said_again_closed_or_dated_stays_with_whoever_says_it(hou
     names = {node.uuid: node.name for node in await other.memory.parts.client.scan_nodes("", 100)}
     same = FactDraft(names[fact.subject], fact.relation, names[fact.object], text="So it is.")
     pair = f"{same.subject} {same.relation}"
-    closing = replace(same, object="Porto", text="", invalidates=(pair, f"{pair} {same.object}", "so it is"))
-    receipts = [await one.memory.remember("Early.", facts=[said], occurred_at=early) for said in (same, closing)]
-    receipts += [await one.memory.remember("I live in Porto. Ana lives in Porto.", occurred_at=early)]
+    closing = replace(
+        same, object="Porto", text="", invalidates=(pair, f"{pair} {same.object}", "so it is")
+    )
+    receipts = [
+        await one.memory.remember("Early.", facts=[said], occurred_at=early)
+        for said in (same, closing)
+    ]
+    receipts += [
+        await one.memory.remember("I live in Porto. Ana lives in Porto.", occurred_at=early)
+    ]
     missing = replace(same, object="Faro", invalidates=("nothing at all",))
     receipts += [await one.memory.remember("Later.", facts=[missing])]
     assert "nearest" in str(receipts[-1].skipped)
@@ -140,7 +166,9 @@ async def test_anchors_of_the_same_name_are_each_ones_own(house: House, tmp_path
 
 async def test_many_at_once_stay_apart(house: House) -> None:
     async def talk(one: One, number: int) -> object:
-        await one.memory.remember(f"Ana drinks coffee, again. {one.mark} {number}", source_ref=f"again{number}")
+        await one.memory.remember(
+            f"Ana drinks coffee, again. {one.mark} {number}", source_ref=f"again{number}"
+        )
         return await one.memory.recall(f"coffee {number}", limit=20)
 
     before = {one.mark: (await one.memory.stats()).turns for one in house.all}
@@ -157,7 +185,9 @@ async def test_many_at_once_stay_apart(house: House) -> None:
 async def test_the_records_of_another_are_nobodys(house: House) -> None:
     one, other, _ = house.all
     nobody = str(uuid.uuid4())
-    theirs = await other.memory.records.add_event(f"The vault is {other.mark}.", title="Vault", source_ref="v1")
+    theirs = await other.memory.records.add_event(
+        f"The vault is {other.mark}.", title="Vault", source_ref="v1"
+    )
     await other.memory.records.update(theirs.node_id, content=f"The vault was {other.mark}.")
     waiting = await other.memory.records.add_event("See [[Larder]].", title="Waits")
     house.watch.own(other.memory.entity.name, theirs.node_id, theirs.turn_id, waiting.node_id)
@@ -172,18 +202,33 @@ async def test_the_records_of_another_are_nobodys(house: House) -> None:
             assert await outcome(call(id)) == await outcome(call(nobody))
     mine = await records.add_events(
         [
-            ("See [[Vault]].", {"title": "Larder", "parent_node_id": theirs.node_id, "source_ref": "v1"}),
+            (
+                "See [[Vault]].",
+                {"title": "Larder", "parent_node_id": theirs.node_id, "source_ref": "v1"},
+            ),
             ("See [[Waits]].", {"title": "Cellar", "parent_node_id": "Vault"}),
         ]
     )
     assert [(one.state, one.edges_created) for one in mine] == [("done", 0), ("done", 0)]
-    ends = [(theirs.node_id, "Larder"), ("Vault", "Larder"), ("Larder", waiting.node_id), (nobody, "Larder")]
-    related = await records.relate([RelationDraft(source, target, "extends") for source, target in ends])
+    ends = [
+        (theirs.node_id, "Larder"),
+        ("Vault", "Larder"),
+        ("Larder", waiting.node_id),
+        (nobody, "Larder"),
+    ]
+    related = await records.relate(
+        [RelationDraft(source, target, "extends") for source, target in ends]
+    )
     assert (related.edges_created, len(related.skipped)) == (0, 4)
-    assert house.seen(one, [mine, related, await records.history(mine[0].node_id)], theirs.node_id) == []
+    assert (
+        house.seen(one, [mine, related, await records.history(mine[0].node_id)], theirs.node_id)
+        == []
+    )
     for profile in ("default", "blended", "semantic"):
         told = await one.memory.recall("What was the vault?", profile=profile, min_similarity=-1.0)
-        assert house.seen(one, [told], theirs.node_id) == [], "what a record says is its own entity's"
+        assert house.seen(one, [told], theirs.node_id) == [], (
+            "what a record says is its own entity's"
+        )
     assert (await everything(other), await other.memory.records.history(theirs.node_id)) == before
     facts = await other.memory.parts.client.facts_of_nodes([waiting.node_id], 10)
     assert facts == [], "a title that appeared elsewhere is not the one that is waited for"
@@ -203,10 +248,13 @@ async def test_of_what_is_anothers_no_reason_is_told_but_that_it_is_not_there(ho
 async def test_the_merges_of_another_are_nobodys(house: House) -> None:
     one, other, _ = house.all
     coffee = {
-        memory: (await memory.parts.journal.resolve(["coffee"]))["coffee"] for memory in (one.memory, other.memory)
+        memory: (await memory.parts.journal.resolve(["coffee"]))["coffee"]
+        for memory in (one.memory, other.memory)
     }
     ana = (await one.memory.parts.journal.resolve(["ana"]))["ana"]
-    theirs = await other.memory.records.merging.merge(other.node, coffee[other.memory], dry_run=False)
+    theirs = await other.memory.records.merging.merge(
+        other.node, coffee[other.memory], dry_run=False
+    )
     before, merging = await everything(other), one.memory.records.merging
     nobody = str(uuid.uuid4())
     for dry_run in (True, False):
@@ -255,7 +303,9 @@ async def test_what_was_given_to_sessions_of_one_is_its_own(house: House) -> Non
 @pytest.mark.beside_the_graph
 async def test_who_another_is_is_in_no_pack_of_ones_own(house: House) -> None:
     one, other, _ = house.all
-    mine, theirs = (each.memory.parts.journal.path.parents[1] / "identity.md" for each in (one, other))
+    mine, theirs = (
+        each.memory.parts.journal.path.parents[1] / "identity.md" for each in (one, other)
+    )
     theirs.write_text(f"I am {other.mark}.")
     assert other.mark in (await other.memory.ambient_recall("", mode="startup")).text
     for lead in (mine.symlink_to, mine.hardlink_to):
@@ -295,14 +345,23 @@ async def test_what_was_said_in_one_and_its_jobs_are_listed_in_no_other(house: H
         assert page.turns
         assert house.seen(one, page) == []
         assert house.seen(one, await ask("turns_list", given)) == []
-        assert house.seen(one, await ask("jobs_list", {"state": "done", **({"limit": 1} if given else {})})) == []
+        assert (
+            house.seen(
+                one, await ask("jobs_list", {"state": "done", **({"limit": 1} if given else {})})
+            )
+            == []
+        )
     theirs = await other.memory.graph.said(limit=1)
     assert house.seen(one, await one.memory.graph.said(cursor=theirs.next_cursor)) == []
     mine = [job.id for job in await one.memory.jobs.list("done")]
-    more = [job.id for job in await other.memory.jobs.list("done") if job.id not in mine] or [999_999]
+    more = [job.id for job in await other.memory.jobs.list("done") if job.id not in mine] or [
+        999_999
+    ]
     with pytest.raises(NotFound):
         await ask("jobs_retry", {"ids": more})
-    assert [*(await ask("jobs_retry", {"ids": mine})).data["retried"]] == mine  # the numbers that both have
+    assert [
+        *(await ask("jobs_retry", {"ids": mine})).data["retried"]
+    ] == mine  # the numbers that both have
     assert await one.memory.settled()
     with pytest.raises(InvalidRequest, match="entity"):
         await ask("jobs_list", {"entity": other.memory.entity.name})
@@ -312,7 +371,9 @@ async def test_what_was_said_in_one_and_its_jobs_are_listed_in_no_other(house: H
 async def test_many_texts_at_once_go_to_their_own_memory(house: House) -> None:
     one, other, _ = house.all
     before = await everything(other)
-    await one.memory.remember_many([(f"Line {n}. {one.mark}", {"source_ref": f"line{n}"}) for n in range(5)])
+    await one.memory.remember_many(
+        [(f"Line {n}. {one.mark}", {"source_ref": f"line{n}"}) for n in range(5)]
+    )
     assert await one.memory.settled()
     assert await everything(other) == before
     assert house.seen(one, await one.memory.recall("Line", limit=50)) == []

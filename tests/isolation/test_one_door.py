@@ -76,9 +76,15 @@ async def test_a_relation_that_is_made_while_its_end_is_forgotten_leaves_nothing
         gone = set[str]()
         for number in range(ROUNDS):
             name = f"Boat {number}"
-            told = await memory.remember(f"{name} lies ashore.", facts=[FactDraft(name, "LIES_AT", "Shore")])
-            boat = next(n.uuid for n in await memory.parts.client.scan_nodes("", 1_000) if n.name == name)
-            await memory.remember(f"A gull sits by the sea, {number}.", nodes=[NodeDraft("Gull")], wait="journal")
+            told = await memory.remember(
+                f"{name} lies ashore.", facts=[FactDraft(name, "LIES_AT", "Shore")]
+            )
+            boat = next(
+                n.uuid for n in await memory.parts.client.scan_nodes("", 1_000) if n.name == name
+            )
+            await memory.remember(
+                f"A gull sits by the sea, {number}.", nodes=[NodeDraft("Gull")], wait="journal"
+            )
             halfway.reached.clear()
             await asyncio.gather(
                 memory.records.relate([RelationDraft(ids["Sea"], boat, "SEEN_FROM")]),
@@ -126,7 +132,9 @@ async def test_every_write_to_a_graph_is_made_by_whoever_holds_the_door(
             await memory.records.update(two.node_id, content="Tom rows.")
             await memory.records.append(two.node_id, "And swims.")
             await memory.records.relate([RelationDraft("Ana", "Trip", "NEAR")])
-            nodes = {node.name: node.uuid for node in await memory.parts.client.scan_nodes("", 1_000)}
+            nodes = {
+                node.name: node.uuid for node in await memory.parts.client.scan_nodes("", 1_000)
+            }
             merged = await memory.records.merging.merge(nodes["Ana"], nodes["Tom"], dry_run=False)
             await memory.records.merging.undo(merged.id)
             await memory.reindex()

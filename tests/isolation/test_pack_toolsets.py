@@ -31,9 +31,16 @@ async def test_a_tool_of_the_pack_of_one_is_unknown_to_another(tmp_path: Path) -
         calls = Calls(app)
         assert "Bed" in await app.kinds_of(ana)
         assert "Bed" not in await app.kinds_of(bob)
-        assert (await calls.answer(Caller.of_entity(ana), "garden_count_v1", {})).data["entity"] == "ana"
+        assert (await calls.answer(Caller.of_entity(ana), "garden_count_v1", {})).data[
+            "entity"
+        ] == "ana"
         assert (await calls.find(Caller.of_entity(ana), "remember")).title == "Remember a text"
-        for caller in (Caller.of_entity(bob), Caller.of_entity(ana, ["core"]), Caller(("router",)), Caller(("owner",))):
+        for caller in (
+            Caller.of_entity(bob),
+            Caller.of_entity(ana, ["core"]),
+            Caller(("router",)),
+            Caller(("owner",)),
+        ):
             assert "garden_count_v1" not in await calls.operations(caller)
             for name in ("garden_count_v1", "garden.count.v1"):
                 with pytest.raises(InvalidRequest, match="none of that name"):

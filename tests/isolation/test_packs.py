@@ -37,8 +37,14 @@ async def test_a_field_that_leads_to_a_foreign_id_leads_nowhere(settings: Settin
             await app.create(name, packs=["squad"])
         async with app.memory("ana") as ana, app.memory("bea") as bea:
             own = bea.kinds.kind("Task").fields.values()
-            filled: dict[str, JSON] = {one.name: (*one.enum, "a text")[0] for one in own if one.required}
-            task = (await bea.records.save([RecordGiven("Task", "Theirs", "Bea's.", fields=filled)])).records[0].record
+            filled: dict[str, JSON] = {
+                one.name: (*one.enum, "a text")[0] for one in own if one.required
+            }
+            task = (
+                (await bea.records.save([RecordGiven("Task", "Theirs", "Bea's.", fields=filled)]))
+                .records[0]
+                .record
+            )
             said = await bea.remember("A thing.", nodes=[NodeDraft("Their thing")])
             [thing] = (await bea.parts.client.mentioned_nodes([said.turn_id]))[said.turn_id]
             refs = [
@@ -53,7 +59,9 @@ async def test_a_field_that_leads_to_a_foreign_id_leads_nowhere(settings: Settin
                 for foreign in (task.id, task.turn, task.title, thing, "Their thing", str(uuid4())):
                     value: JSON = [foreign] if many else foreign
                     with pytest.raises(InvalidRequest) as refused:
-                        await ana.records.save([RecordGiven(kind, "Mine", "A.", fields={field: value})])
+                        await ana.records.save(
+                            [RecordGiven(kind, "Mine", "A.", fields={field: value})]
+                        )
                     told.add(str(refused.value).replace("id or title", "id"))
                 assert len(told) == 1, (kind, field, told)
                 assert field in told.pop()

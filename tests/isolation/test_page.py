@@ -30,13 +30,22 @@ def test_who_has_no_session_gets_the_empty_page_alone(served: Served) -> None:
     with httpx.Client(base_url=served.run.url, trust_env=False) as http:
         assert http.get("/page/ben").headers["location"] == "/page/ben/"
         page, nobodys = http.get("/page/ben/"), http.get("/page/nobody/")
-        assert (page.text, page.status_code) == (nobodys.text, 200)  # whether there is such an entity is not told
+        assert (page.text, page.status_code) == (
+            nobodys.text,
+            200,
+        )  # whether there is such an entity is not told
         for answer in (page, http.get("/page/_/app.js")):
             assert answer.headers["x-frame-options"] == "DENY"
             policy = answer.headers["content-security-policy"]
             assert "frame-ancestors 'none'" in policy
             assert "unsafe" not in policy
-        for path in ("/page/_/../site.py", "/page/_/%2e%2e/site.py", "/page/_//etc/passwd", "/page/Ben/", "/page/_/"):
+        for path in (
+            "/page/_/../site.py",
+            "/page/_/%2e%2e/site.py",
+            "/page/_//etc/passwd",
+            "/page/Ben/",
+            "/page/_/",
+        ):
             assert http.get(path).status_code == 404, path
 
 
@@ -44,7 +53,10 @@ def test_a_link_opens_one_page_once_and_soon(served: Served) -> None:
     link = link_of(served, "ana")
     page = PageClient(served.run.url, "ana")
     assert page.open(link).status_code == 200
-    assert all(part in page.set_cookie for part in ("HttpOnly", "SameSite=strict", "Path=/page/ana/", "Max-Age="))
+    assert all(
+        part in page.set_cookie
+        for part in ("HttpOnly", "SameSite=strict", "Path=/page/ana/", "Max-Age=")
+    )
     assert page.key not in page.set_cookie
     assert page.post("v1/stats", {}).json()["entity"] == "ana"
     assert PageClient(served.run.url, "ana").open(link).status_code == 401
@@ -52,7 +64,9 @@ def test_a_link_opens_one_page_once_and_soon(served: Served) -> None:
     with sqlite3.connect(served.home / "registry.db") as db:
         db.execute("UPDATE token SET created_at = '2026-01-01T00:00:00+00:00' WHERE role = 'link'")
     assert PageClient(served.run.url, "ana").open(late).status_code == 401
-    assert served.pps("open", "ana", "--print").stdout.startswith(f"{served.run.url}/page/ana/#open=")
+    assert served.pps("open", "ana", "--print").stdout.startswith(
+        f"{served.run.url}/page/ana/#open="
+    )
     log = (served.home / "test-server.log").read_text()
     assert not any(secret in log for secret in (link, late, page.key, *page.cookies.values()))
     with sqlite3.connect(served.home / "registry.db") as db:
@@ -63,7 +77,9 @@ def test_a_link_opens_one_page_once_and_soon(served: Served) -> None:
 def test_of_two_that_use_a_link_at_once_one_is_let_in(served: Served) -> None:
     link, seen = link_of(served, "ana"), list[int]()
     runs = [
-        threading.Thread(target=lambda: seen.append(PageClient(served.run.url, "ana").open(link).status_code))
+        threading.Thread(
+            target=lambda: seen.append(PageClient(served.run.url, "ana").open(link).status_code)
+        )
         for _ in range(8)
     ]
     for run in runs:
@@ -75,18 +91,46 @@ def test_of_two_that_use_a_link_at_once_one_is_let_in(served: Served) -> None:
 
 def test_a_link_is_nobodys_on_another_path(served: Served) -> None:
     link = link_of(served, "ana")
-    for wrong in ("", "x", link[:-1], served.run.secret, served.create("ana"), page_of(served, "ana").key):
+    for wrong in (
+        "",
+        "x",
+        link[:-1],
+        served.run.secret,
+        served.create("ana"),
+        page_of(served, "ana").key,
+    ):
         assert PageClient(served.run.url, "ben").open(wrong).status_code == 401
     assert PageClient(served.run.url, "ana").open(link, on="ben").status_code == 401
-    for origin in (None, "null", "http://127.0.0.1:1", served.run.url.replace("127.0.0.1", "localhost")):
-        assert PageClient(served.run.url, "ana").post("session", {"link": link}, Origin=origin).status_code == 403
+    for origin in (
+        None,
+        "null",
+        "http://127.0.0.1:1",
+        served.run.url.replace("127.0.0.1", "localhost"),
+    ):
+        assert (
+            PageClient(served.run.url, "ana")
+            .post("session", {"link": link}, Origin=origin)
+            .status_code
+            == 403
+        )
 
 
 def test_what_a_cookie_allows_needs_its_origin_and_its_key(served: Served) -> None:
     page, other = page_of(served, "ana"), page_of(served, "ana")
     port = served.run.port
-    origins = (None, "null", f"http://127.0.0.1:{port + 1}", f"http://localhost:{port}", f"ftp://127.0.0.1:{port}")
-    for origin in (*origins, "http://127.0.0.1", "http://evil.example", f"http://127.0.0.1:{port}.evil.example"):
+    origins = (
+        None,
+        "null",
+        f"http://127.0.0.1:{port + 1}",
+        f"http://localhost:{port}",
+        f"ftp://127.0.0.1:{port}",
+    )
+    for origin in (
+        *origins,
+        "http://127.0.0.1",
+        "http://evil.example",
+        f"http://127.0.0.1:{port}.evil.example",
+    ):
         assert page.post("v1/stats", {}, Origin=origin).status_code == 403, origin
         # A browser tells no origin of what it reads within one, but always from where it was asked.
         reads = {name: value for name, value in {**page.headers, "Origin": origin}.items() if value}
@@ -104,18 +148,31 @@ def test_what_a_cookie_allows_needs_its_origin_and_its_key(served: Served) -> No
 
 def test_a_session_is_nobodys_on_another_path_and_no_token_anywhere(served: Served) -> None:
     page = page_of(served, "ana")
-    router, operator = served.router("/"), str(served.link.call("operator_issue", "", {})["data"]["token"])
+    router, operator = (
+        served.router("/"),
+        str(served.link.call("operator_issue", "", {})["data"]["token"]),
+    )
     foreign = page.post("v1/recall", {"query": "vault"}, on="ben")
     assert (foreign.status_code, "4711" in foreign.text) == (401, False)
     bare = PageClient(served.run.url, "ben")
-    for token in (router, operator, served.create("ana"), served.create("ben"), f"{served.run.secret}.ben"):
+    for token in (
+        router,
+        operator,
+        served.create("ana"),
+        served.create("ben"),
+        f"{served.run.secret}.ben",
+    ):
         asked = bare.post("v1/recall", {"query": "vault"}, Authorization=f"Bearer {token}")
         assert (asked.status_code, "4711" in asked.text) == (401, False)
-        split = PageClient(served.run.url, "ben", {next(iter(page.cookies)): token[:-20]}, token[-20:])
+        split = PageClient(
+            served.run.url, "ben", {next(iter(page.cookies)): token[:-20]}, token[-20:]
+        )
         assert split.post("v1/recall", {"query": "vault"}).status_code == 401
     session = f"{next(iter(page.cookies.values()))}{page.key}"
     for url in (f"{served.run.url}/v1/stats", f"{served.run.url}/mcp"):
-        answer = httpx.post(url, json={}, headers={"Authorization": f"Bearer {session}"}, trust_env=False)
+        answer = httpx.post(
+            url, json={}, headers={"Authorization": f"Bearer {session}"}, trust_env=False
+        )
         assert answer.status_code == 401
     for name in sorted({one.name for one in OPERATIONS} - set(operations_for("entity"))):
         assert page.post(f"v1/{name}", {"name": "ben", "entity": "ben"}).status_code == 404, name

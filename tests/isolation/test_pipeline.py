@@ -38,7 +38,9 @@ def server(standing_server: ModelServer) -> ModelServer:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def standing_minds(module_settings: Settings, standing_server: ModelServer) -> AsyncIterator[Arena]:
+async def standing_minds(
+    module_settings: Settings, standing_server: ModelServer
+) -> AsyncIterator[Arena]:
     model = ExtractorModel("compatible", model="m", base_url=standing_server.base_url, timeout_s=20)
     async with (
         throw_away(module_settings) as (folder, open_driver),
@@ -65,7 +67,9 @@ async def read(arena: Arena, being: Being, text: str) -> Changes:
     return await being.client.extract_episode(episode.uuid)
 
 
-async def test_the_same_text_told_to_two_becomes_the_knowledge_of_each(thinking: Arena, server: ModelServer) -> None:
+async def test_the_same_text_told_to_two_becomes_the_knowledge_of_each(
+    thinking: Arena, server: ModelServer
+) -> None:
     first, second, third = thinking.beings
     for being in (first, second):
         server.asked.clear()
@@ -79,20 +83,26 @@ async def test_the_same_text_told_to_two_becomes_the_knowledge_of_each(thinking:
         assert names == {"Ana", "Lisbon", "Coffee", "Ben"}
         facts = await being.client.facts(list(changes.facts), strict=True)
         assert {fact.text for fact in facts} >= {"Ben knows Ana"}
-        resolved = {node.uuid for node in await being.client.nodes(list(changes.nodes))} & being.nodes.keys()
+        resolved = {
+            node.uuid for node in await being.client.nodes(list(changes.nodes))
+        } & being.nodes.keys()
         assert resolved, "names that it knew resolve to its own nodes"
         assert thinking.watch.leaks(being.name, [changes, facts]) == []
     assert await Honest(thinking).differences(third) == []
     assert thinking.counters.total == 0
 
 
-async def test_what_a_model_took_is_counted_for_the_entity_that_asked(thinking: Arena, server: ModelServer) -> None:
+async def test_what_a_model_took_is_counted_for_the_entity_that_asked(
+    thinking: Arena, server: ModelServer
+) -> None:
     first, second, _ = thinking.beings
     for being in thinking.beings:
         being.client.take_tokens_used()
     await read(thinking, first, TEXT)
     assert second.client.take_tokens_used() == {}
-    assert sum(one.requests for one in first.client.take_tokens_used().values()) == len(server.asked)
+    assert sum(one.requests for one in first.client.take_tokens_used().values()) == len(
+        server.asked
+    )
 
 
 async def test_what_pps_keeps_on_a_node_survives_graphitis_own_saves(thinking: Arena) -> None:
@@ -103,7 +113,9 @@ async def test_what_pps_keeps_on_a_node_survives_graphitis_own_saves(thinking: A
     assert (after.tags, after.attributes["planted"]) == (ana.tags, being.mark)
 
 
-async def test_the_id_of_a_call_is_checked_before_it_starts(thinking: Arena, server: ModelServer) -> None:
+async def test_the_id_of_a_call_is_checked_before_it_starts(
+    thinking: Arena, server: ModelServer
+) -> None:
     being, other, _ = thinking.beings
     theirs = Ids.of(other, dice(1))
     before = await being.client.counts()
@@ -117,7 +129,9 @@ async def test_the_id_of_a_call_is_checked_before_it_starts(thinking: Arena, ser
     assert thinking.counters.total == 0
 
 
-async def test_a_stored_episode_is_not_its_own_context(thinking: Arena, server: ModelServer) -> None:
+async def test_a_stored_episode_is_not_its_own_context(
+    thinking: Arena, server: ModelServer
+) -> None:
     being = thinking.beings[0]
     episode = thinking.episode(being, f"Ana works at Zanzibar. {being.mark}")
     await being.client.save_episodes([episode])

@@ -69,7 +69,9 @@ async def test_a_journal_of_another_entity_does_not_open(tmp_path: Path) -> None
         await Journal.open(tmp_path / "memory.db", new_group())
 
 
-async def test_no_collection_table_or_file_of_an_entity_lies_in_the_folder_of_another(tmp_path: Path) -> None:
+async def test_no_collection_table_or_file_of_an_entity_lies_in_the_folder_of_another(
+    tmp_path: Path,
+) -> None:
     async with await embedded_arena(tmp_path) as arena:
         first, second = arena.beings
         marks = {being.name: being.mark for being in arena.beings}
@@ -92,7 +94,9 @@ async def test_a_driver_of_another_store_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.neo4j
-async def test_an_old_edge_that_joins_two_groups_keeps_both_entities_shut(shared_arena: Arena) -> None:
+async def test_an_old_edge_that_joins_two_groups_keeps_both_entities_shut(
+    shared_arena: Arena,
+) -> None:
     being, other, third = shared_arena.beings
     edge = EntityEdge(
         uuid=being.mint("edge"),
@@ -112,7 +116,9 @@ async def test_an_old_edge_that_joins_two_groups_keeps_both_entities_shut(shared
 
 
 @pytest.mark.neo4j
-async def test_a_saga_that_was_given_a_foreign_episode_keeps_its_entity_shut(shared_arena: Arena) -> None:
+async def test_a_saga_that_was_given_a_foreign_episode_keeps_its_entity_shut(
+    shared_arena: Arena,
+) -> None:
     being, other, _ = shared_arena.beings
     edge = HasEpisodeEdge(
         uuid=being.mint("edge"),
@@ -132,9 +138,21 @@ async def test_every_label_and_edge_has_an_index_on_the_group(shared_settings: S
     pool = await open_neo4j(at.uri, at.user, at.password.get_secret_value(), at.database)
     try:
         assert await pool.missing() == ()
-        rows, _, _ = await pool.driver().execute_query("SHOW INDEXES YIELD labelsOrTypes, properties, type")
+        rows, _, _ = await pool.driver().execute_query(
+            "SHOW INDEXES YIELD labelsOrTypes, properties, type"
+        )
     finally:
         await pool.close()
-    indexed = {row["labelsOrTypes"][0] for row in rows if row["type"] == "RANGE" and row["properties"] == ["group_id"]}
+    indexed = {
+        row["labelsOrTypes"][0]
+        for row in rows
+        if row["type"] == "RANGE" and row["properties"] == ["group_id"]
+    }
     nodes = {"Entity", "Episodic", "Community", "Saga"}
-    assert indexed >= nodes | {"RELATES_TO", "MENTIONS", "HAS_MEMBER", "HAS_EPISODE", "NEXT_EPISODE"}
+    assert indexed >= nodes | {
+        "RELATES_TO",
+        "MENTIONS",
+        "HAS_MEMBER",
+        "HAS_EPISODE",
+        "NEXT_EPISODE",
+    }

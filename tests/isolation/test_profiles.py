@@ -38,10 +38,14 @@ async def tell(memory: Memory, mark: str, watch: Watch) -> None:
 def write_profile(app: App, name: str, filters: str) -> None:
     folder = app.settings.home / "profiles"
     folder.mkdir(exist_ok=True)
-    (folder / f"{name}.toml").write_text(f'description = "d"\nextends = "default"\n[filters]\n{filters}\n')
+    (folder / f"{name}.toml").write_text(
+        f'description = "d"\nextends = "default"\n[filters]\n{filters}\n'
+    )
 
 
-async def test_what_a_profile_lets_through_is_ones_own_and_what_names_another_finds_nothing(app: App) -> None:
+async def test_what_a_profile_lets_through_is_ones_own_and_what_names_another_finds_nothing(
+    app: App,
+) -> None:
     watch, marks = Watch(), {name: f"{name.replace('_', 'x')}stone" for name in NAMES}
     for name in NAMES:
         await app.create(name)
@@ -55,10 +59,18 @@ async def test_what_a_profile_lets_through_is_ones_own_and_what_names_another_fi
     for name, other in (NAMES, NAMES[::-1]):
         async with app.memory(name) as memory:
             for profile in ("work", "first-day", f"of-{name}", f"of-{other}"):
-                found = await memory.recall(f"Ana kitchen {marks[other]}", profile=profile, limit=50)
-                turns = [hit.item.content for hit in found["episodes"] if isinstance(hit.item, Turn)]
+                found = await memory.recall(
+                    f"Ana kitchen {marks[other]}", profile=profile, limit=50
+                )
+                turns = [
+                    hit.item.content for hit in found["episodes"] if isinstance(hit.item, Turn)
+                ]
                 at = 2 if profile == f"of-{name}" else 0
-                wanted = [] if profile == f"of-{other}" else [f"Ana hides the {marks[name]} {at} in the kitchen."]
+                wanted = (
+                    []
+                    if profile == f"of-{other}"
+                    else [f"Ana hides the {marks[name]} {at} in the kitchen."]
+                )
                 assert turns == wanted, (name, profile)
                 assert len(found["facts"]) == len(wanted)
                 assert watch.leaks(name, replace(found, query=""), frozenset()) == []

@@ -49,11 +49,21 @@ def work(tmp_path: Path) -> Path:
 
 
 SAME = ["", "/", "//", "/.", "/src/..", "/src/../", "/up/proj", "/../alias", "/../alias/src/.."]
-OTHERS = ["2", "/../project2", "/out", "/out/src/..", "/up/project2", "/src/../../project2", "/../outside"]
+OTHERS = [
+    "2",
+    "/../project2",
+    "/out",
+    "/out/src/..",
+    "/up/project2",
+    "/src/../../project2",
+    "/../outside",
+]
 
 
 @pytest.mark.parametrize("tail", SAME)
-def test_every_spelling_of_a_folder_is_the_same_project(registry: Registry, work: Path, tail: str) -> None:
+def test_every_spelling_of_a_folder_is_the_same_project(
+    registry: Registry, work: Path, tail: str
+) -> None:
     made = registry.create_for(f"{work}/proj")
     assert registry.create_for(f"{work}/proj{tail}").entity == made.entity
     assert registry.routes.exactly(f"{work}/proj{tail}") == made.entity
@@ -61,7 +71,9 @@ def test_every_spelling_of_a_folder_is_the_same_project(registry: Registry, work
 
 
 @pytest.mark.parametrize("tail", OTHERS)
-def test_no_spelling_leads_into_the_project_next_door(registry: Registry, work: Path, tail: str) -> None:
+def test_no_spelling_leads_into_the_project_next_door(
+    registry: Registry, work: Path, tail: str
+) -> None:
     made = registry.create_for(f"{work}/proj")
     assert registry.routes.nearest(f"{work}/proj{tail}") is None
     assert registry.routes.exactly(f"{work}/proj{tail}") is None
@@ -74,7 +86,9 @@ def test_letters_of_another_case_are_another_folder(registry: Registry) -> None:
     assert registry.create_for("/w/proj").entity != registry.create_for("/w/PROJ").entity
 
 
-def test_a_link_that_is_turned_elsewhere_takes_no_memory_with_it(registry: Registry, work: Path) -> None:
+def test_a_link_that_is_turned_elsewhere_takes_no_memory_with_it(
+    registry: Registry, work: Path
+) -> None:
     here = registry.create_for(f"{work}/alias").entity
     (work / "alias").unlink()
     (work / "alias").symlink_to("project2")
@@ -82,16 +96,22 @@ def test_a_link_that_is_turned_elsewhere_takes_no_memory_with_it(registry: Regis
     assert registry.route(f"{work}/proj") == here
 
 
-def test_a_folder_that_becomes_a_link_loses_its_memory_rather_than_share_it(registry: Registry, work: Path) -> None:
+def test_a_folder_that_becomes_a_link_loses_its_memory_rather_than_share_it(
+    registry: Registry, work: Path
+) -> None:
     theirs = registry.create_for(f"{work}/project2").entity
     (work / "fresh").mkdir()
     registry.create_for(f"{work}/fresh")
     (work / "fresh").rmdir()
     (work / "fresh").symlink_to("project2")
-    assert registry.route(f"{work}/fresh") == theirs, "the link is the folder it leads to, as for every program"
+    assert registry.route(f"{work}/fresh") == theirs, (
+        "the link is the folder it leads to, as for every program"
+    )
 
 
-def test_a_mapped_folder_is_nobody_elses_and_is_never_taken_over(registry: Registry, work: Path) -> None:
+def test_a_mapped_folder_is_nobody_elses_and_is_never_taken_over(
+    registry: Registry, work: Path
+) -> None:
     registry.create("ana")
     registry.create("ana_2")
     registry.routes.add(f"{work}/proj", "ana")
@@ -104,7 +124,10 @@ def test_a_mapped_folder_is_nobody_elses_and_is_never_taken_over(registry: Regis
 
 
 def test_deleting_an_entity_takes_its_routes_and_only_its(registry: Registry, work: Path) -> None:
-    one, two = registry.create_for(f"{work}/proj").entity, registry.create_for(f"{work}/project2").entity
+    one, two = (
+        registry.create_for(f"{work}/proj").entity,
+        registry.create_for(f"{work}/project2").entity,
+    )
     deleted(registry, one.name)
     assert registry.route(f"{work}/proj") is None
     assert registry.route(f"{work}/project2") == two
@@ -149,7 +172,9 @@ class City:
         page = link.call("timeline", "project2", {"limit": 100})["data"]
         stats = link.call("stats", "project2", {})["data"]
         tasks = link.call("task_list", "", {"project": self.path("/project2")})["data"]
-        return json.dumps([page, stats["nodes"], stats["facts"], stats["turns"], tasks], sort_keys=True)
+        return json.dumps(
+            [page, stats["nodes"], stats["facts"], stats["turns"], tasks], sort_keys=True
+        )
 
 
 @pytest.fixture(scope="module")
@@ -166,17 +191,26 @@ def city(tmp_path_factory: pytest.TempPathFactory) -> Iterator[City]:
 async def _fill(served: Served, work: Path, mine: str, theirs: str) -> tuple[str, str, str]:
     """Make both projects; the one next door has a word, a node and two tasks, one of them claimed."""
     async with served.client(mine, ERAS[-1]) as client:
-        await done(client, "create_graph", project=f"{work}/proj", nodes=[{"title": "Mine", "content": "Own."}])
+        await done(
+            client,
+            "create_graph",
+            project=f"{work}/proj",
+            nodes=[{"title": "Mine", "content": "Own."}],
+        )
     async with served.client(theirs, ERAS[-1]) as client:
         nodes = [
             {"title": "Vault", "content": f"The word is {CANARY}.", "tags": ["vault"]},
             {"title": "B", "content": "b"},
         ]
         edges = [{"from": "Vault", "to": "B", "relation_type": "leads_to"}]
-        made = await done(client, "create_graph", project=f"{work}/project2", nodes=nodes, edges=edges)
+        made = await done(
+            client, "create_graph", project=f"{work}/project2", nodes=nodes, edges=edges
+        )
         for _ in range(2):
             await done(client, "spawn_agent", project=f"{work}/project2", task=f"Say {CANARY}.")
-    claimed = served.link.call("task_claim", "", {"runner": "theirs", "lease_s": 3600})["data"]["claimed"]
+    claimed = served.link.call("task_claim", "", {"runner": "theirs", "lease_s": 3600})["data"][
+        "claimed"
+    ]
     return made["node_ids"][0]["id"], claimed["task"]["id"], claimed["lease"]
 
 
@@ -184,7 +218,10 @@ def calls(project: str) -> list[tuple[str, dict[str, Any]]]:
     """Return every project tool that takes a project, used on one."""
     uuid = str(uuid4())
     return [
-        ("create_graph", {"project": project, "nodes": [{"title": "Vault", "content": "mine now"}]}),
+        (
+            "create_graph",
+            {"project": project, "nodes": [{"title": "Vault", "content": "mine now"}]},
+        ),
         ("search_nodes", {"project": project, "query": "vault word"}),
         ("get_graph", {"project": project, "node_id": uuid, "operation": "subgraph"}),
         ("get", {"project": project, "ids": [uuid]}),
@@ -196,7 +233,9 @@ def calls(project: str) -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-async def test_no_tool_reaches_a_project_outside_the_roots_and_says_so_as_of_one_that_is_not_there(city: City) -> None:
+async def test_no_tool_reaches_a_project_outside_the_roots_and_says_so_as_of_one_that_is_not_there(
+    city: City,
+) -> None:
     before = await asyncio.to_thread(city.theirs)
     tails = [*OTHERS, "/../../..", "/../../../etc", "/../../home/entities/ana"]
     async with city.served.client(city.mine, ERAS[-1]) as client:
@@ -215,7 +254,9 @@ async def test_a_path_that_is_none_is_refused_without_a_word_about_projects(city
     async with city.served.client(city.mine, ERAS[-1]) as client:
         for path in ("proj", "../proj", "~/proj", "", " ", "/a\0b", "/" + "x" * 4096):
             for tool, arguments in calls(path):
-                assert (await refused(client, tool, **arguments)).startswith(("project: ", "project_path: "))
+                assert (await refused(client, tool, **arguments)).startswith(
+                    ("project: ", "project_path: ")
+                )
 
 
 async def test_ids_of_the_project_next_door_are_nobodys(city: City) -> None:
@@ -231,7 +272,10 @@ async def test_ids_of_the_project_next_door_are_nobodys(city: City) -> None:
         ("spawn_agent", {"task": "x", "node_id": "<id>"}),
         ("wait_for_agents", {"task_ids": ["<task>"], "timeout_s": 0}),
         ("create_graph", {"nodes": [{**node, "parent_id": "<id>"}]}),
-        ("create_graph", {"nodes": [node], "edges": [{"from": "N", "to": "<id>", "relation_type": "r"}]}),
+        (
+            "create_graph",
+            {"nodes": [node], "edges": [{"from": "N", "to": "<id>", "relation_type": "r"}]},
+        ),
     ]
     before = await asyncio.to_thread(city.theirs)
     async with city.served.client(city.mine, ERAS[-1]) as client:
@@ -258,15 +302,21 @@ async def test_a_project_path_leads_an_event_of_a_router_to_the_project_that_hol
         made = await done(client, "add_event", project_path=city.path("/proj/src/deep"), **event)
         read = await done(client, "get", project=city.path("/proj"), ids=[made["node_id"]])
         assert read["items"][0]["content"] == event["content"]
-    async with city.served.client(city.entity, ERAS[-1]) as client:  # its own token stays in its own entity
+    async with city.served.client(
+        city.entity, ERAS[-1]
+    ) as client:  # its own token stays in its own entity
         own = await done(client, "add_event", project_path=city.path("/project2"), **event)
-        assert [one["id"] for one in (await done(client, "get", ids=[own["node_id"]]))["items"]] == [own["node_id"]]
+        assert [
+            one["id"] for one in (await done(client, "get", ids=[own["node_id"]]))["items"]
+        ] == [own["node_id"]]
     assert await asyncio.to_thread(city.theirs) == before
 
 
 async def test_a_search_and_a_list_show_only_what_is_inside(city: City) -> None:
     async with city.served.client(city.mine, ERAS[-1]) as client:
-        found = await done(client, "search_nodes", project=city.path("/proj"), query=f"vault {CANARY}", limit=100)
+        found = await done(
+            client, "search_nodes", project=city.path("/proj"), query=f"vault {CANARY}", limit=100
+        )
         assert CANARY not in json.dumps(found)
         vaults = (await done(client, "list_vaults"))["vaults"]
         assert [one["project"] for one in vaults] == [city.path("/proj")]
@@ -283,7 +333,11 @@ async def test_a_runner_gets_no_task_and_ends_none_outside_its_roots(city: City)
         ("task_list", {"project": theirs}, 404),
         *(
             (verb, {"project": project, **held, **more}, 404)
-            for verb, more in (("task_extend", {}), ("task_complete", {"result": "x"}), ("task_fail", {"error": "x"}))
+            for verb, more in (
+                ("task_extend", {}),
+                ("task_complete", {"result": "x"}),
+                ("task_fail", {"error": "x"}),
+            )
             for project in (theirs, mine, f"{mine}/out")
         ),
         ("recall", {"query": "x"}, 404),
@@ -299,7 +353,9 @@ async def test_a_runner_gets_no_task_and_ends_none_outside_its_roots(city: City)
     assert await asyncio.to_thread(city.theirs) == before
 
 
-async def test_a_router_opens_the_project_tools_alone_and_an_entity_none_of_them(city: City) -> None:
+async def test_a_router_opens_the_project_tools_alone_and_an_entity_none_of_them(
+    city: City,
+) -> None:
     async with city.served.client(city.mine, ERAS[-1]) as client:
         assert [tool.name for tool in (await client.list_tools()).tools] == list(TOOLS)
         for verb in (*(set(operations_for("entity")) - {*TOOLS}), *RUNNER):
@@ -309,8 +365,12 @@ async def test_a_router_opens_the_project_tools_alone_and_an_entity_none_of_them
         theirs = {*TOOLS, *RUNNER} - {*operations_for("entity")}
         assert not {tool.name for tool in (await client.list_tools()).tools} & theirs
         for tool, arguments in [*calls(city.path("/project2")), *((name, {}) for name in theirs)]:
-            if tool not in theirs:  # an entity has tools of these names that act on itself: they take no project
-                assert tool == "add_event" or "unknown argument" in await refused(client, tool, **arguments)
+            if (
+                tool not in theirs
+            ):  # an entity has tools of these names that act on itself: they take no project
+                assert tool == "add_event" or "unknown argument" in await refused(
+                    client, tool, **arguments
+                )
                 continue
             with pytest.raises(MCPError, match="no tool of that name"):
                 await client.call_tool(tool, arguments)
@@ -321,7 +381,9 @@ async def test_a_router_opens_the_project_tools_alone_and_an_entity_none_of_them
             (city.entity, ("/v1/task_claim", "/v1/task_list"), 404),
         ):
             for path in paths:
-                answer = await http.post(path, json={"entity": "ana"}, headers={"Authorization": f"Bearer {token}"})
+                answer = await http.post(
+                    path, json={"entity": "ana"}, headers={"Authorization": f"Bearer {token}"}
+                )
                 assert answer.status_code == status, path
 
 
@@ -329,20 +391,42 @@ async def test_an_operator_makes_no_routers_and_learns_no_paths(city: City) -> N
     operator = str(city.served.link.call("operator_issue", "", {})["data"]["token"])
     headers = {"Authorization": f"Bearer {operator}"}
     async with httpx2.AsyncClient(trust_env=False, base_url=city.served.run.url) as http:
-        for action in ("router_create", "router_list", "router_revoke", "route_add", "route_list", "route_find"):
-            answer = await http.post(f"/v1/{action}", json={"roots": ["/"], "path": "/"}, headers=headers)
+        for action in (
+            "router_create",
+            "router_list",
+            "router_revoke",
+            "route_add",
+            "route_list",
+            "route_find",
+        ):
+            answer = await http.post(
+                f"/v1/{action}", json={"roots": ["/"], "path": "/"}, headers=headers
+            )
             assert answer.status_code == 404, action
-        assert (await http.post("/v1/task_claim", json={"runner": "x"}, headers=headers)).status_code == 404
+        assert (
+            await http.post("/v1/task_claim", json={"runner": "x"}, headers=headers)
+        ).status_code == 404
 
 
 async def test_a_session_of_an_entity_is_none_of_a_routers(city: City) -> None:
     url = f"{city.served.run.url}/mcp"
     async with httpx2.AsyncClient(trust_env=False, timeout=20) as http:
-        for owner, other in ((city.entity, city.mine), (city.mine, city.entity), (city.mine, city.reader)):
-            begun = await http.post(url, json=INITIALIZE, headers={**HEADERS, "Authorization": f"Bearer {owner}"})
+        for owner, other in (
+            (city.entity, city.mine),
+            (city.mine, city.entity),
+            (city.mine, city.reader),
+        ):
+            begun = await http.post(
+                url, json=INITIALIZE, headers={**HEADERS, "Authorization": f"Bearer {owner}"}
+            )
             assert begun.status_code == 200
-            stolen = {"Authorization": f"Bearer {other}", "Mcp-Session-Id": begun.headers["Mcp-Session-Id"]}
-            assert (await http.post(url, json=PING, headers={**HEADERS, **stolen})).status_code == 404
+            stolen = {
+                "Authorization": f"Bearer {other}",
+                "Mcp-Session-Id": begun.headers["Mcp-Session-Id"],
+            }
+            assert (
+                await http.post(url, json=PING, headers={**HEADERS, **stolen})
+            ).status_code == 404
 
 
 async def test_a_revoked_router_is_refused_at_once(city: City) -> None:
@@ -364,18 +448,37 @@ async def test_a_bridge_stays_below_the_roots_that_it_was_started_for(city: City
         assert city.served.pps("mcp", *arguments).returncode == 2
 
 
-def test_routers_are_kept_as_digests_and_reach_by_whole_parts(registry: Registry, work: Path) -> None:
-    made = registry.routers.create([f"{work}/alias", f"{work}/proj/"], label="mine", may_create=False)
+def test_routers_are_kept_as_digests_and_reach_by_whole_parts(
+    registry: Registry, work: Path
+) -> None:
+    made = registry.routers.create(
+        [f"{work}/alias", f"{work}/proj/"], label="mine", may_create=False
+    )
     assert made.entry.router.roots == (f"{work}/proj",)
     assert registry.routers.of_token(made.token) == made.entry.router
     assert registry.entity_of_token(made.token) is None
     assert not registry.is_operator(made.token)
-    raw = b"".join(path.read_bytes() for path in registry.entities_folder.parent.glob("registry.db*"))
+    raw = b"".join(
+        path.read_bytes() for path in registry.entities_folder.parent.glob("registry.db*")
+    )
     assert made.token.encode() not in raw
     assert made.token[-40:].encode() not in raw
-    for path in (f"{work}/project2", f"{work}/pro", str(work), "/", f"{work}/PROJ", f"{work}/proj2"):
+    for path in (
+        f"{work}/project2",
+        f"{work}/pro",
+        str(work),
+        "/",
+        f"{work}/PROJ",
+        f"{work}/proj2",
+    ):
         assert not made.entry.router.reaches(path)
-    for wrong in ("", made.token[:-1], made.token + "a", made.token.replace("pps_r_", "pps_e_"), made.entry.router.id):
+    for wrong in (
+        "",
+        made.token[:-1],
+        made.token + "a",
+        made.token.replace("pps_r_", "pps_e_"),
+        made.entry.router.id,
+    ):
         assert registry.routers.of_token(wrong) is None
     assert [one.label for one in registry.routers.list()] == ["mine"]
     for wrong in ("", "nonesuch", "%", made.token, "\ud800"):
@@ -425,10 +528,14 @@ async def test_the_names_that_a_router_sees_tell_of_no_entity_elsewhere(city: Ci
     token = city.served.router(city.path("/proj"))
     async with city.served.client(token, ERAS[-1]) as client:
         await done(client, "create_graph", project=project, nodes=nodes)
-        (seen,) = [v for v in (await done(client, "list_vaults"))["vaults"] if v["project"] == project]
+        (seen,) = [
+            v for v in (await done(client, "list_vaults"))["vaults"] if v["project"] == project
+        ]
         assert seen["name"] == "secret"
         city.served.link.call("entity_archive", "", {"name": "secret_2"})
-        city.served.link.call("entity_archive", "", {"name": "secret_2", "undo": True})["data"]  # closed now
+        city.served.link.call("entity_archive", "", {"name": "secret_2", "undo": True})[
+            "data"
+        ]  # closed now
         with FileLock(city.served.home / "entities" / "secret_2" / "data" / "lock"):
             said = await refused(client, "search_nodes", project=project, query="x")
         assert said.startswith("secret's memory is held"), said

@@ -17,11 +17,17 @@ from tests.sampling import sized
 pytestmark = pytest.mark.timeout(600)
 
 OPERATIONS = sized(300, 600)
-THROUGH_THE_CLIENT = tuple(kind for kind in KINDS if kind not in ("statement", "stock call", "hook"))
-WITH_IDS = tuple(kind for kind in KINDS if kind != "malformed")  # which shapes are ids is the first lock's business
+THROUGH_THE_CLIENT = tuple(
+    kind for kind in KINDS if kind not in ("statement", "stock call", "hook")
+)
+WITH_IDS = tuple(
+    kind for kind in KINDS if kind != "malformed"
+)  # which shapes are ids is the first lock's business
 
 
-async def attacked(settings: Settings, client: type[ExposedClient], kinds: tuple[str, ...]) -> Report:
+async def attacked(
+    settings: Settings, client: type[ExposedClient], kinds: tuple[str, ...]
+) -> Report:
     async with (
         throw_away(settings) as (folder, open_driver),
         Arena.open(folder, open_driver, client=client) as arena,
@@ -32,7 +38,9 @@ async def attacked(settings: Settings, client: type[ExposedClient], kinds: tuple
 async def test_no_attack_gets_through(settings: Settings) -> None:
     told: list[tuple[int, int]] = []
     wanted = 900 if settings.store == "embedded" else sized(300, 900)
-    report = await verify(settings, operations=wanted, seed=20, progress=lambda done, most: told.append((done, most)))
+    report = await verify(
+        settings, operations=wanted, seed=20, progress=lambda done, most: told.append((done, most))
+    )
     assert report.leaks == ()
     assert report.told_apart == ()
     assert report.broken == ()
@@ -44,7 +52,9 @@ async def test_no_attack_gets_through(settings: Settings) -> None:
     assert not list(settings.home.iterdir()), "the throw-away entities are gone"
 
 
-@pytest.mark.parametrize("settings", ["embedded"], indirect=True)  # what is drawn does not depend on the store
+@pytest.mark.parametrize(
+    "settings", ["embedded"], indirect=True
+)  # what is drawn does not depend on the store
 async def test_the_kinds_of_a_run_can_be_repeated(settings: Settings) -> None:
     first = await verify(settings, operations=60, seed=5)
     second = await verify(settings, operations=60, seed=5)
@@ -69,7 +79,9 @@ async def test_nothing_stays_on_a_shared_server(shared_settings: Settings) -> No
 async def test_the_second_lock_alone_lets_nothing_through(shared_settings: Settings) -> None:
     report = await attacked(shared_settings, FirstLockGone, WITH_IDS)
     assert report.leaks == ()
-    assert report.second_lock > OPERATIONS / 12, "the first lock is still there: nothing came as far as the second"
+    assert report.second_lock > OPERATIONS / 12, (
+        "the first lock is still there: nothing came as far as the second"
+    )
 
 
 @pytest.mark.neo4j
@@ -104,7 +116,10 @@ async def test_what_is_made_under_an_id_is_a_leak_unless_its_owner_let_it_go_mea
     shared_settings: Settings, monkeypatch: pytest.MonkeyPatch, deleted: bool
 ) -> None:
     """Seen once in 100,000 operations: the owner deletes a node while another is about to make it."""
-    async with throw_away(shared_settings) as (folder, open_driver), Arena.open(folder, open_driver) as arena:
+    async with (
+        throw_away(shared_settings) as (folder, open_driver),
+        Arena.open(folder, open_driver) as arena,
+    ):
 
         async def late(being: Being, ids: Ids) -> None:
             owner = next(one for one in arena.beings if ids.node in one.nodes)
@@ -112,7 +127,11 @@ async def test_what_is_made_under_an_id_is_a_leak_unless_its_owner_let_it_go_mea
             await owner.client.delete_nodes([node.uuid])
             if deleted:
                 del owner.nodes[node.uuid]
-                touching = [one.uuid for one in owner.facts.values() if node.uuid in (one.subject, one.object)]
+                touching = [
+                    one.uuid
+                    for one in owner.facts.values()
+                    if node.uuid in (one.subject, one.object)
+                ]
                 for fact in touching:
                     del owner.facts[fact]
             await being.client.save_nodes([node], {})

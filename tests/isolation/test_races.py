@@ -22,7 +22,9 @@ pytestmark = [pytest.mark.neo4j, pytest.mark.timeout(300)]
 
 MAKES: dict[str, Callable[[Being, str], Awaitable[None]]] = {
     "node": lambda b, i: b.client.save_nodes([Node(i, b.mark, NOW)], {}),
-    "fact": lambda b, i: b.client.save_facts([Fact(i, *list(b.nodes)[:2], "KNOWS", b.mark, NOW)], {}),
+    "fact": lambda b, i: b.client.save_facts(
+        [Fact(i, *list(b.nodes)[:2], "KNOWS", b.mark, NOW)], {}
+    ),
     "episode": lambda b, i: b.client.save_episodes([Episode(i, "x", b.mark, NOW, NOW)]),
 }
 READS: dict[str, Callable[[Being, str], Awaitable[list[Any]]]] = {
@@ -33,19 +35,28 @@ READS: dict[str, Callable[[Being, str], Awaitable[list[Any]]]] = {
 
 
 @pytest.mark.parametrize("kind", sorted(MAKES))
-async def test_of_two_entities_that_make_one_id_at_once_one_wins(shared_arena: Arena, kind: str) -> None:
+async def test_of_two_entities_that_make_one_id_at_once_one_wins(
+    shared_arena: Arena, kind: str
+) -> None:
     first, second, _ = shared_arena.beings
     for _ in range(15):
         one = str(uuid.uuid4())
-        made = await asyncio.gather(*(MAKES[kind](being, one) for being in (first, second)), return_exceptions=True)
+        made = await asyncio.gather(
+            *(MAKES[kind](being, one) for being in (first, second)), return_exceptions=True
+        )
         assert sorted(type(result) for result in made if result is not None) == [NotFound]
         winner, loser = (first, second) if made[0] is None else (second, first)
         assert len(await READS[kind](winner, one)) == 1
         assert await READS[kind](loser, one) == []
-        assert shared_arena.watch.leaks(winner.name, await READS[kind](winner, one), frozenset([one])) == []
+        assert (
+            shared_arena.watch.leaks(winner.name, await READS[kind](winner, one), frozenset([one]))
+            == []
+        )
 
 
-async def test_one_that_deletes_beside_one_that_writes_touches_nothing_of_it(shared_arena: Arena) -> None:
+async def test_one_that_deletes_beside_one_that_writes_touches_nothing_of_it(
+    shared_arena: Arena,
+) -> None:
     first, second, third = shared_arena.beings
     honest = Honest(shared_arena)
 

@@ -20,7 +20,9 @@ pytestmark = pytest.mark.timeout(300)
 
 
 async def test_no_way_to_recall_shows_anything_of_another(house: House) -> None:
-    profiles = sorted(path.name.removesuffix(".toml") for path in shipped("config/profiles").iterdir())
+    profiles = sorted(
+        path.name.removesuffix(".toml") for path in shipped("config/profiles").iterdir()
+    )
     assert len(profiles) > 5
     store = (await house.all[0].memory.stats()).store
     for one in house.all:
@@ -32,13 +34,19 @@ async def test_no_way_to_recall_shows_anything_of_another(house: House) -> None:
                 other.memory.entity.group,
             )
             names = f"{one.memory.entity.name} {other.memory.entity.name} {store}"
-            for profile in sample(profiles, len(profiles) // 2, names):  # of nine pairs, so each is among them
+            for profile in sample(
+                profiles, len(profiles) // 2, names
+            ):  # of nine pairs, so each is among them
                 for query in queries:
                     recalled = await one.memory.recall(query, profile=profile, limit=50)
-                    assert [channel.error for channel in recalled.channels.values() if channel.error] == []
+                    assert [
+                        channel.error for channel in recalled.channels.values() if channel.error
+                    ] == []
                     assert house.seen(one, replace(recalled, query="")) == [], profile
             for mode in ("turn", "startup"):
-                pack = await one.memory.ambient_recall("" if mode == "startup" else other.mark, mode=mode)  # type: ignore[arg-type]
+                pack = await one.memory.ambient_recall(
+                    "" if mode == "startup" else other.mark, mode=mode
+                )  # type: ignore[arg-type]
                 recall = replace(pack.recall, query="") if pack.recall else None
                 body = pack.text.replace(other.mark, "") if other is one else pack.text
                 assert house.seen(one, replace(pack, text=body, recall=recall)) == []
@@ -69,16 +77,27 @@ async def test_filters_of_another_find_nothing(house: House) -> None:
 
 
 async def test_a_status_and_what_joins_a_node_are_ones_own_alone(house: House) -> None:
-    own = dict(zip((one.mark for one in house.all), ("draft", "archived", "deprecated"), strict=False))
+    own = dict(
+        zip((one.mark for one in house.all), ("draft", "archived", "deprecated"), strict=False)
+    )
     for one in house.all:
         joined = FactDraft("Quiet garden", "SERVES", "Ana", f"The garden of {one.mark} serves Ana.")
         await one.memory.records.save(
-            [RecordGiven("Goal", "Quiet garden", f"By {one.mark}.", status=own[one.mark], ref="garden")]
+            [
+                RecordGiven(
+                    "Goal", "Quiet garden", f"By {one.mark}.", status=own[one.mark], ref="garden"
+                )
+            ]
         )
         await one.memory.remember(f"A goal of {one.mark}.", source_ref="goal", facts=[joined])
     for one in house.all:
-        for wanted in (ItemFilter(layers=("vision",)), *(ItemFilter(statuses=(status,)) for status in own.values())):
-            recalled = await one.memory.recall("Quiet garden", filters=wanted, include_relationships=True)
+        for wanted in (
+            ItemFilter(layers=("vision",)),
+            *(ItemFilter(statuses=(status,)) for status in own.values()),
+        ):
+            recalled = await one.memory.recall(
+                "Quiet garden", filters=wanted, include_relationships=True
+            )
             assert house.seen(one, recalled) == []
             names = [hit.text for hit in recalled["nodes"] if hit.relationships]
             is_theirs = wanted.statuses not in ((), (own[one.mark],))
@@ -86,16 +105,22 @@ async def test_a_status_and_what_joins_a_node_are_ones_own_alone(house: House) -
 
 
 @pytest.mark.beside_the_graph
-async def test_one_secret_has_another_marker_for_each_and_that_of_another_leads_nowhere(house: House) -> None:
+async def test_one_secret_has_another_marker_for_each_and_that_of_another_leads_nowhere(
+    house: House,
+) -> None:
     token, _ = SECRETS["GitHub Token"]
     kept: dict[str, str] = {}
     for one in house.all:
-        receipt = await one.memory.remember("The gate is shut.", session=f"chat {token}", source_ref=token)
+        receipt = await one.memory.remember(
+            "The gate is shut.", session=f"chat {token}", source_ref=token
+        )
         (turn,) = await one.memory.get([receipt.turn_id])
         assert isinstance(turn, Turn)
         assert turn.session == f"chat {turn.source_ref}"
         kept[one.mark] = turn.session
-    assert len({session.partition("GitHub Token ")[2] for session in kept.values()}) == len(house.all)
+    assert len({session.partition("GitHub Token ")[2] for session in kept.values()}) == len(
+        house.all
+    )
     for one, other in itertools.permutations(house.all, 2):
         recalled = await one.memory.recall("gate", filters=ItemFilter(sessions=(kept[other.mark],)))
         assert [hit for channel in recalled.channels.values() for hit in channel.hits] == []

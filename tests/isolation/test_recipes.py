@@ -45,7 +45,10 @@ async def grown(arena: Arena) -> None:
     being = arena.beings[0]
     ana = named(being, "Ana")
     nodes = [
-        replace(ana, uuid=being.mint("node"), name=f"Station {i}", kind="Place" if i % 2 else "Thing") for i in range(6)
+        replace(
+            ana, uuid=being.mint("node"), name=f"Station {i}", kind="Place" if i % 2 else "Thing"
+        )
+        for i in range(6)
     ]
     chain = [ana, *nodes]
     facts = [
@@ -95,7 +98,9 @@ async def test_all_recipes_of_graphiti_are_there_by_name() -> None:
 async def test_each_recipe_fills_its_own_channels_and_no_other(being: Being) -> None:
     center = named(being, "Ana").uuid
     for recipe in RECIPES:
-        found = await being.client.search("Ana drinks coffee in the kitchen", recipe=recipe, limit=4, center=center)
+        found = await being.client.search(
+            "Ana drinks coffee in the kitchen", recipe=recipe, limit=4, center=center
+        )
         head = recipe.split("_")[0]
         channels = {
             "nodes": found.nodes,
@@ -132,13 +137,17 @@ async def test_a_large_search_beside_a_small_one_keeps_its_size(being: Being) ->
     assert sizes[0] >= 5
 
 
-async def test_a_list_is_full_when_the_entity_has_enough_that_passes_the_filter(being: Being) -> None:
+async def test_a_list_is_full_when_the_entity_has_enough_that_passes_the_filter(
+    being: Being,
+) -> None:
     filters = GraphFilters(relations=("JOINS",))
     found = await being.client.search("tram", recipe=RRF, limit=2, filters=filters)
     assert len(found.facts) == 2
     assert {fact.relation for fact, _ in found.facts} == {"JOINS"}
     for recipe in ("EDGE_HYBRID_SEARCH_MMR", "EDGE_HYBRID_SEARCH_CROSS_ENCODER"):
-        assert len((await being.client.search("tram station", recipe=recipe, limit=5)).facts) == 5, recipe
+        assert (
+            len((await being.client.search("tram station", recipe=recipe, limit=5)).facts) == 5
+        ), recipe
 
 
 async def test_node_distance_orders_by_hops_and_scores_each_id(being: Being) -> None:
@@ -151,7 +160,9 @@ async def test_node_distance_orders_by_hops_and_scores_each_id(being: Being) -> 
     assert stations[:4] == ["Station 0", "Station 1", "Station 2", "Station 3"]
     assert [scores[f"Station {i}"] for i in range(5)] == [1 / 2, 1 / 3, 1 / 4, 1 / 5, 0.0]
     facts = (
-        await being.client.search("tram stops", recipe="EDGE_HYBRID_SEARCH_NODE_DISTANCE", limit=10, center=ana.uuid)
+        await being.client.search(
+            "tram stops", recipe="EDGE_HYBRID_SEARCH_NODE_DISTANCE", limit=10, center=ana.uuid
+        )
     ).facts
     near = {fact.text: score for fact, score in facts if "tram" in fact.text}
     assert near["The tram stops at station 1."] == 1 / 2
@@ -160,15 +171,21 @@ async def test_node_distance_orders_by_hops_and_scores_each_id(being: Being) -> 
 
 
 async def test_episode_mentions_orders_by_supporting_episodes(being: Being) -> None:
-    found = await being.client.search("tram stops at station", recipe="EDGE_HYBRID_SEARCH_EPISODE_MENTIONS", limit=6)
-    assert [score for _, score in found.facts] == sorted((float(len(f.episodes)) for f, _ in found.facts), reverse=True)
+    found = await being.client.search(
+        "tram stops at station", recipe="EDGE_HYBRID_SEARCH_EPISODE_MENTIONS", limit=6
+    )
+    assert [score for _, score in found.facts] == sorted(
+        (float(len(f.episodes)) for f, _ in found.facts), reverse=True
+    )
     nodes = await being.client.search("Ana", recipe="NODE_HYBRID_SEARCH_EPISODE_MENTIONS", limit=6)
     assert (nodes.nodes[0][0].name, nodes.nodes[0][1]) == ("Ana", 2.0)
 
 
 async def test_without_a_centre_it_falls_back_to_fusion_and_says_so(being: Being) -> None:
     for head, plain in (("NODE", "NODE_HYBRID_SEARCH_RRF"), ("EDGE", RRF)):
-        found = await being.client.search("Ana coffee", recipe=f"{head}_HYBRID_SEARCH_NODE_DISTANCE")
+        found = await being.client.search(
+            "Ana coffee", recipe=f"{head}_HYBRID_SEARCH_NODE_DISTANCE"
+        )
         assert found.notes == (NO_CENTRE,)
         assert (found.nodes, found.facts) == (
             (await being.client.search("Ana coffee", recipe=plain)).nodes,
@@ -191,9 +208,13 @@ async def test_without_a_reranker_or_in_time_it_falls_back_and_says_so(being: Be
 async def test_the_cross_encoder_recipe_orders_by_the_real_model(being: Being) -> None:
     reranker = MiniLMReranker()
     with_models(being, reranker=reranker, rerank_deadline_s=120.0)
-    found = await being.client.search("Where is station 3?", recipe="EDGE_HYBRID_SEARCH_CROSS_ENCODER", limit=10)
+    found = await being.client.search(
+        "Where is station 3?", recipe="EDGE_HYBRID_SEARCH_CROSS_ENCODER", limit=10
+    )
     with_models(being, rerank_deadline_s=0.0)
-    late = await being.client.search("Where is station 3?", recipe="COMBINED_HYBRID_SEARCH_CROSS_ENCODER", limit=10)
+    late = await being.client.search(
+        "Where is station 3?", recipe="COMBINED_HYBRID_SEARCH_CROSS_ENCODER", limit=10
+    )
     await asyncio.to_thread(reranker.close)
     assert found.notes == ()
     assert texts(found.facts)[0] == "The tram stops at station 3."
@@ -215,7 +236,9 @@ async def test_equal_texts_stay_apart_in_the_cross_encoder_recipe(being: Being) 
     from pps.index.indexes import IndexDoc
 
     await being.indexes.apply([IndexDoc("fact", twin.uuid, "facts", twin.text)])
-    found = await being.client.search("coffee kitchen", recipe="EDGE_HYBRID_SEARCH_CROSS_ENCODER", limit=10)
+    found = await being.client.search(
+        "coffee kitchen", recipe="EDGE_HYBRID_SEARCH_CROSS_ENCODER", limit=10
+    )
     assert {fact.uuid, twin.uuid} <= {one.uuid for one, _ in found.facts}
 
 
@@ -223,20 +246,28 @@ async def test_breadth_first_search_brings_what_the_words_do_not(being: Being) -
     search = being.client.inside.guard.search_interface
     own, start = [being.entity.group], named(being, "Station 4").uuid
     found = await search.edge_bfs_search(None, [start], 3, SearchFilters(), own, 20)
-    assert {"The tram stops at station 4.", "The tram stops at station 5."} <= {edge.fact for edge in found}
+    assert {"The tram stops at station 4.", "The tram stops at station 5."} <= {
+        edge.fact for edge in found
+    }
     episode = next(iter(being.episodes))
     found = await search.edge_bfs_search(None, [episode], 3, SearchFilters(), own, 20)
-    assert "Ana lives in Lisbon." in {edge.fact for edge in found}, "an episode leads to what it mentions"
+    assert "Ana lives in Lisbon." in {edge.fact for edge in found}, (
+        "an episode leads to what it mentions"
+    )
 
 
 async def test_graphitis_own_pipeline_searches_by_ids_in_all_facts(being: Being) -> None:
     search = being.client.inside.guard.search_interface
 
     async def found(**ids: list[str]) -> set[str]:
-        edges = await search.edge_fulltext_search(None, "tram stops at", SearchFilters(**ids), [being.entity.group], 20)
+        edges = await search.edge_fulltext_search(
+            None, "tram stops at", SearchFilters(**ids), [being.entity.group], 20
+        )
         return {edge.fact[-2] for edge in edges if "tram" in edge.fact}
 
-    tram = sorted((fact for fact in being.facts.values() if "tram" in fact.text), key=lambda fact: fact.text)
+    tram = sorted(
+        (fact for fact in being.facts.values() if "tram" in fact.text), key=lambda fact: fact.text
+    )
     assert await found() == {"0", "1", "2", "3", "4", "5"}, "one that has ended too"
     assert await found(edge_uuids=[tram[2].uuid]) == {"2"}
     ends = [tram[3].object, tram[3].subject]
@@ -245,12 +276,16 @@ async def test_graphitis_own_pipeline_searches_by_ids_in_all_facts(being: Being)
 
 async def test_as_of_brings_what_held_then_and_by_default_what_holds_now(being: Being) -> None:
     async def found(**options: Any) -> set[str]:
-        hits = (await being.client.search("tram stops at station", recipe=RRF, limit=20, **options)).facts
+        hits = (
+            await being.client.search("tram stops at station", recipe=RRF, limit=20, **options)
+        ).facts
         return {text[-2] for text in texts(hits) if "tram" in text}
 
     assert await found() == {"1", "2", "3", "4", "5"}, "the first has ended"
     assert await found(as_of=BEGAN + timedelta(days=2)) == {"0", "1", "2"}
-    assert await found(as_of=BEGAN + timedelta(days=30)) == {"1", "2", "3", "4", "5"}, "an end is not part of it"
+    assert await found(as_of=BEGAN + timedelta(days=30)) == {"1", "2", "3", "4", "5"}, (
+        "an end is not part of it"
+    )
     assert await found(as_of=BEGAN - timedelta(days=1)) == set()
     with pytest.raises(InvalidRequest):
         await found(as_of=datetime(2025, 1, 1))  # noqa: DTZ001 - that is what is refused
@@ -259,7 +294,9 @@ async def test_as_of_brings_what_held_then_and_by_default_what_holds_now(being: 
 async def test_every_filter_is_honoured(being: Being) -> None:
     async def found(**parts: Any) -> set[str]:
         filters, at = GraphFilters(**parts), BEGAN + timedelta(days=10)
-        hits = await being.client.search("tram stops at station", recipe=RRF, limit=20, filters=filters, as_of=at)
+        hits = await being.client.search(
+            "tram stops at station", recipe=RRF, limit=20, filters=filters, as_of=at
+        )
         return {fact.text[-2] for fact, _ in hits.facts if "tram" in fact.text}
 
     assert await found(relations=("LEADS_TO",)) == {"1", "3", "5"}
@@ -282,10 +319,21 @@ async def test_bounds_are_kept_and_named(being: Being) -> None:
         {"query": "x", "recipe": RRF, "limit": 0},
         {"query": "x", "recipe": RRF, "limit": 1_001},
         {"query": "x", "recipe": RRF, "limit": True},
-        {"query": "x", "recipe": RRF, "filters": GraphFilters(kinds=("Place) DETACH DELETE n //",))},
+        {
+            "query": "x",
+            "recipe": RRF,
+            "filters": GraphFilters(kinds=("Place) DETACH DELETE n //",)),
+        },
         {"query": "x", "recipe": RRF, "filters": GraphFilters(valid=(datetime(2025, 1, 1), None))},  # noqa: DTZ001
     ):
         with pytest.raises(InvalidRequest):
             await search(**wrong)  # type: ignore[arg-type]
-    for text in ("x" * 8_000, "🦆" * 100, '"-+AND (OR) ~*?:\\/', "咖啡", "word " * 1_500, "\n\n\t\x00a"):
+    for text in (
+        "x" * 8_000,
+        "🦆" * 100,
+        '"-+AND (OR) ~*?:\\/',
+        "咖啡",
+        "word " * 1_500,
+        "\n\n\t\x00a",
+    ):
         await search(text, recipe="COMBINED_HYBRID_SEARCH_RRF")

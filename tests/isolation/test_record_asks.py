@@ -45,7 +45,9 @@ def saved(mark: str) -> list[RecordGiven]:
             fields={"due_date": "2026-03-03", "priority": "p1", "effort_hours": 4},
             relations=(RelationGiven("SERVES", f"Thesis {mark}"),),
         ),
-        RecordGiven("Decision", f"Desk {mark}", "Rent a desk by the river.", fields={"roi": {"total": 0.7}}),
+        RecordGiven(
+            "Decision", f"Desk {mark}", "Rent a desk by the river.", fields={"roi": {"total": 0.7}}
+        ),
     ]
 
 
@@ -60,7 +62,9 @@ async def two(module_settings: Settings) -> AsyncIterator[Two]:
         async with app.memory("ana") as ana, app.memory("ben") as ben:
             for memory, mark in ((ana, "of Ana"), (ben, "of Ben")):
                 await memory.records.save(saved(mark))
-                fact = FactDraft("Ana", "LIVES_IN", f"Lisbon {mark}", text=f"She lives in Lisbon {mark}.")
+                fact = FactDraft(
+                    "Ana", "LIVES_IN", f"Lisbon {mark}", text=f"She lives in Lisbon {mark}."
+                )
                 await memory.remember(f"She lives in Lisbon {mark}.", facts=[fact])
             yield Two(app, ana, ben)
 
@@ -86,7 +90,9 @@ async def test_every_operation_answers_from_its_own_records_alone(two: Two) -> N
     assert between["ranked"][0]["id"] == own["Thesis"]
     parts = await ask("graph_rank", algorithm="communities")
     assert sorted(part["size"] for part in parts["communities"]) == [1, 4]
-    path = await ask("graph_rank", algorithm="shortest_path", source=own["Chapter"], target="learning of ana")
+    path = await ask(
+        "graph_rank", algorithm="shortest_path", source=own["Chapter"], target="learning of ana"
+    )
     assert [(one["relation"], one["id"]) for one in path["path"]] == [
         ("SERVES", own["Thesis"]),
         ("ALIGNS_WITH", own["Learning"]),
@@ -148,12 +154,16 @@ async def test_a_write_is_seen_by_the_next_ranking_and_query(two: Two) -> None:
     await ana.records.save([RecordGiven("Task", "Figures", "Draw them.", relations=(serves,))])
     after = await ana.asks.rank(RankRequest("pagerank"))
     assert (after.records, after.relations) == (before.records + 1, before.relations + 1)
-    assert [one.title for one in (await ana.asks.ask("why", {"id": "Figures"})).found] == ["Learning of Ana"]
+    assert [one.title for one in (await ana.asks.ask("why", {"id": "Figures"})).found] == [
+        "Learning of Ana"
+    ]
 
 
 async def test_evolution_reads_the_versions_that_were_kept(two: Two) -> None:
     ana = two.ana
-    await ana.records.by("discuss").save([RecordGiven("Goal", "Thesis of Ana", fields={"deadline": "2026-06-30"})])
+    await ana.records.by("discuss").save(
+        [RecordGiven("Goal", "Thesis of Ana", fields={"deadline": "2026-06-30"})]
+    )
     asked = await ana.asks.ask("evolution", {"id": "Thesis of Ana"})
     assert asked.total == 2
     assert "by discuss: deadline none → 2026-06-30" in asked.found[1].said
@@ -161,7 +171,9 @@ async def test_evolution_reads_the_versions_that_were_kept(two: Two) -> None:
 
 async def test_an_entity_without_the_kinds_is_told_so(two: Two) -> None:
     async with two.app.memory("plain") as memory:
-        with pytest.raises(InvalidRequest, match="'goal_ladder' is about Goal; no pack of this memory has them"):
+        with pytest.raises(
+            InvalidRequest, match="'goal_ladder' is about Goal; no pack of this memory has them"
+        ):
             await memory.asks.ask("goal_ladder", {"id": "x"})
         assert (await memory.asks.page("", 10)).records == ()
 

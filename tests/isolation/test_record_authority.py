@@ -20,8 +20,12 @@ async def test_an_actor_ends_no_relation_that_it_may_not_write(settings: Setting
     async with App.open(settings) as app:
         await app.create("ana", packs=["constitution"])
         async with app.memory("ana") as ana:
-            goal = RecordGiven("Goal", "Run a marathon", "Before forty.", fields={"deadline": "2027-05-01"})
-            records = (await ana.records.save([goal, RecordGiven("Task", "Buy shoes", "That fit.")])).records
+            goal = RecordGiven(
+                "Goal", "Run a marathon", "Before forty.", fields={"deadline": "2027-05-01"}
+            )
+            records = (
+                await ana.records.save([goal, RecordGiven("Task", "Buy shoes", "That fit.")])
+            ).records
             run, shoes = (one.record.id for one in records)
             said = await ana.remember("A shop.", nodes=[NodeDraft("The shop")])
             [shop] = (await ana.parts.client.mentioned_nodes([said.turn_id]))[said.turn_id]
@@ -44,7 +48,9 @@ async def test_an_actor_merges_nothing_into_what_it_may_not_write(settings: Sett
         await app.create("ana", packs=["constitution"])
         async with app.memory("ana") as ana:
             [goal] = (
-                await ana.records.save([RecordGiven("Goal", "Run", "Far.", fields={"deadline": "2027-05-01"})])
+                await ana.records.save(
+                    [RecordGiven("Goal", "Run", "Far.", fields={"deadline": "2027-05-01"})]
+                )
             ).records
             said = await ana.remember("A run.", nodes=[NodeDraft("A run")])
             [thing] = (await ana.parts.client.mentioned_nodes([said.turn_id]))[said.turn_id]
@@ -52,7 +58,9 @@ async def test_an_actor_merges_nothing_into_what_it_may_not_write(settings: Sett
             for dry_run in (True, False):
                 with pytest.raises(InvalidRequest, match="'stranger' may not write Goal"):
                     await merging.merge(goal.record.id, thing, dry_run=dry_run)
-            done = await ana.by("discuss").records.merging.merge(goal.record.id, thing, dry_run=False)
+            done = await ana.by("discuss").records.merging.merge(
+                goal.record.id, thing, dry_run=False
+            )
             with pytest.raises(InvalidRequest, match="'stranger' may not write Goal"):
                 await merging.undo(done.id)
             await ana.by("discuss").records.merging.undo(done.id)

@@ -37,7 +37,9 @@ def check(part: str, found: dict[str, Any]) -> None:
         if isinstance(value, list):
             new = [one for one in value if one not in known]
             gone = [one for one in known if one not in value]
-            assert (new, gone) == ([], []), f"{part}.{name}: Graphiti sends something else than it did"
+            assert (new, gone) == ([], []), (
+                f"{part}.{name}: Graphiti sends something else than it did"
+            )
         assert value == known, f"{part}.{name}: Graphiti is not what it was"
 
 
@@ -53,7 +55,9 @@ def readable(stored: dict[str, dict[str, Any]]) -> str:
                 else json.dumps(value, indent=3)
                 if not isinstance(value, dict)
                 else "{\n"
-                + ",\n".join(f"   {json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(value.items()))
+                + ",\n".join(
+                    f"   {json.dumps(k)}: {json.dumps(v)}" for k, v in sorted(value.items())
+                )
                 + "\n  }"
             )
             for name, value in sorted(content.items())
@@ -113,7 +117,17 @@ def test_every_way_that_a_driver_has_to_a_statement_is_guarded() -> None:
 
     ours = vars(GuardedDriver).keys()
     public = {name for name in vars(GraphDriver) if not name.startswith("_")}
-    plain = {"provider", "fulltext_syntax", "default_group_id", "search_interface", "graph_operations_interface"}
+    plain = {
+        "provider",
+        "fulltext_syntax",
+        "default_group_id",
+        "search_interface",
+        "graph_operations_interface",
+    }
     tables = {name for name in public if name.endswith("_ops")}
-    assert all(getattr(GraphDriver, name).fget(None) is None for name in tables), "none of them is handed out"
-    assert public - plain - tables - ours == {"build_fulltext_query"}, "a way that nobody thought of"
+    assert all(getattr(GraphDriver, name).fget(None) is None for name in tables), (
+        "none of them is handed out"
+    )
+    assert public - plain - tables - ours == {"build_fulltext_query"}, (
+        "a way that nobody thought of"
+    )

@@ -28,7 +28,9 @@ def test_behind_the_last_row_of_a_graph_are_zeros(tmp_path: Path, count: int) ->
     for collection in ("facts", "nodes"):
         index.replace(collection, rows)
         wait_built(index, collection)
-        theirs = ["the words of another entity " * 20 for _ in range(500)]  # and memory that is free again
+        theirs = [
+            "the words of another entity " * 20 for _ in range(500)
+        ]  # and memory that is free again
         del theirs
         index.delete(collection, [rows[0].owner])
         assert not b"".join(rest for _, rest in rooms(tmp_path)).strip(b"\0")
@@ -37,7 +39,9 @@ def test_behind_the_last_row_of_a_graph_are_zeros(tmp_path: Path, count: int) ->
     assert not b"".join(rest for _, rest in rooms(tmp_path)).strip(b"\0")
 
 
-def test_what_a_crash_left_behind_the_last_row_is_gone_when_the_index_is_open_again(tmp_path: Path) -> None:
+def test_what_a_crash_left_behind_the_last_row_is_gone_when_the_index_is_open_again(
+    tmp_path: Path,
+) -> None:
     vectors, queries = clustered(40, 1)
     closed_with(tmp_path, vectors)
     with sqlite3.connect(tmp_path / "vectors.db") as db:

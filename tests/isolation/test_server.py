@@ -39,7 +39,9 @@ class Pair:
             ("get", {"ids": [one.turn, one.fact, one.node]}),
             ("anchor_list", {}),
         ]
-        said = json.dumps([link.call(verb, name, arguments)["data"] for verb, arguments in calls], sort_keys=True)
+        said = json.dumps(
+            [link.call(verb, name, arguments)["data"] for verb, arguments in calls], sort_keys=True
+        )
         assert MARKS[name] in said
         return said
 
@@ -53,8 +55,12 @@ def tell(served: Served, name: str) -> One:
     ]
     nodes = [{"name": "Ana", "kind": "Person", "summary": mark}]
     text = f"Ana came into the kitchen. The word is {mark}."
-    receipt = link.call("remember", name, {"content": text, "facts": facts, "nodes": nodes, "wait": "done"})["data"]
-    slug = link.call("anchor_save", name, {"title": f"Kitchen {mark}", "text": f"# Kitchen\n\n{mark}"})["data"]["slug"]
+    receipt = link.call(
+        "remember", name, {"content": text, "facts": facts, "nodes": nodes, "wait": "done"}
+    )["data"]
+    slug = link.call(
+        "anchor_save", name, {"title": f"Kitchen {mark}", "text": f"# Kitchen\n\n{mark}"}
+    )["data"]["slug"]
     page = link.call("timeline", name, {"limit": 100})["data"]["facts"]
     fact = next(one for one in page if mark in one["text"])
     item = link.call("get", name, {"ids": [fact["id"]]})["data"]["items"][0]
@@ -85,9 +91,14 @@ async def test_two_clients_at_once_stay_apart(pair: Pair) -> None:
         async with pair.served.client(pair.tokens[name], ERAS[-1]) as client:
             for number in range(12):
                 await client.call_tool(
-                    "remember", {"content": f"Again {number}. {MARKS[name]}", "source_ref": f"{number}"}
+                    "remember",
+                    {"content": f"Again {number}. {MARKS[name]}", "source_ref": f"{number}"},
                 )
-                said.append((await client.call_tool("recall", {"query": "again Ana coffee"})).model_dump_json())
+                said.append(
+                    (
+                        await client.call_tool("recall", {"query": "again Ana coffee"})
+                    ).model_dump_json()
+                )
         return said
 
     for name, said in zip((A, B), await asyncio.gather(talk(A), talk(B)), strict=True):
@@ -98,7 +109,10 @@ async def test_two_clients_at_once_stay_apart(pair: Pair) -> None:
 def test_an_operators_token_reads_no_memory(pair: Pair) -> None:
     operator = str(pair.served.link.call("operator_issue", "", {})["data"]["token"])
     with httpx.Client(base_url=pair.served.run.url, trust_env=False) as http:
-        headers = {"Authorization": f"Bearer {operator}", "Accept": "application/json, text/event-stream"}
+        headers = {
+            "Authorization": f"Bearer {operator}",
+            "Accept": "application/json, text/event-stream",
+        }
         for path in ("/v1/timeline", "/mcp"):
             answer = http.post(path, headers=headers, json={})
             assert answer.status_code == (404 if path == "/v1/timeline" else 401)
@@ -125,16 +139,28 @@ def test_the_last_proof_says_numbers_alone_and_the_same_to_all(pair: Pair) -> No
     pair.served.pps("verify-isolation", "--operations", "40")
     said = [pair.served.link.call("last_proof", name, {})["data"]["proof"] for name in (A, B)]
     assert said[0] == said[1]
-    assert (said[0]["operations"], said[0]["ok"], said[0]["leaks"], said[0]["store"]) == (40, True, 0, "embedded")
+    assert (said[0]["operations"], said[0]["ok"], said[0]["leaks"], said[0]["store"]) == (
+        40,
+        True,
+        0,
+        "embedded",
+    )
     kept = pair.served.home / "proof.json"
-    assert {type(value) for value in json.loads(kept.read_text()).values()} <= {str, int, float, bool}
+    assert {type(value) for value in json.loads(kept.read_text()).values()} <= {
+        str,
+        int,
+        float,
+        bool,
+    }
     kept.write_text("{")
     assert pair.served.link.call("last_proof", A, {})["data"] == {}
 
 
 def test_deleting_one_leaves_the_other(pair: Pair) -> None:
     pair.served.create("gone")
-    tell_gone = pair.served.link.call("remember", "gone", {"content": f"Gone soon. {MARKS[A][::-1]}"})
+    tell_gone = pair.served.link.call(
+        "remember", "gone", {"content": f"Gone soon. {MARKS[A][::-1]}"}
+    )
     assert tell_gone["data"]["turn_id"]
     before = pair.dump(B)
     assert pair.served.pps("entity", "archive", "gone").returncode == 0

@@ -36,7 +36,9 @@ def filled(value: Any, ids: dict[str, str]) -> Any:
     return value.format(**ids) if isinstance(value, str) else value
 
 
-async def test_no_operation_that_reads_shows_what_is_softly_forgotten(settings: Settings, tmp_path: Path) -> None:
+async def test_no_operation_that_reads_shows_what_is_softly_forgotten(
+    settings: Settings, tmp_path: Path
+) -> None:
     """Whatever the table holds is asked: with a word of it, with every id of it, and for everything there is."""
     async with App.open(settings) as app:
         await app.create("ana", packs=["constitution"])
@@ -51,13 +53,21 @@ async def test_no_operation_that_reads_shows_what_is_softly_forgotten(settings: 
                     asked = filled(arguments, ids)
                     answer = str(await outcome(calls.answer(Caller.of_entity("ana"), name, asked)))
                     assert HIDDEN not in answer, (name, asked)
-                    assert not [one for one in ids.values() if one in answer and one not in str(asked)], (name, asked)
+                    assert not [
+                        one for one in ids.values() if one in answer and one not in str(asked)
+                    ], (name, asked)
         async with app.memory("ana") as memory:
             for profile in ("default", "ambient", "hybrid", "semantic", "facts", "nodes"):
                 found = await memory.recall(f"{WORD} bird seed", profile=profile, limit=10)
                 assert HIDDEN not in str(found), profile
-            assert HIDDEN not in (await memory.ambient_recall(f"{WORD} bird seed", mode="startup")).text
-            for read in (memory.get([ids["turn"]]), memory.forget([ids["turn"]], soft=True, dry_run=False)):
+            assert (
+                HIDDEN
+                not in (await memory.ambient_recall(f"{WORD} bird seed", mode="startup")).text
+            )
+            for read in (
+                memory.get([ids["turn"]]),
+                memory.forget([ids["turn"]], soft=True, dry_run=False),
+            ):
                 with pytest.raises(NotFound):
                     await read
             await memory.documents.export(tmp_path / "out.jsonl")
@@ -72,10 +82,18 @@ async def told(memory: Memory) -> tuple[dict[str, str], list[str]]:
     both = f"{WORD} {HIDDEN}"
     bird = FactDraft("Ana", "KEEPS", f"Bird {both}", text=f"Ana keeps a {both}.")
     node = NodeDraft(f"Bird {both}", kind="Bird", summary=both)
-    one = await memory.remember(f"The {both} sings. #{HIDDEN}", session="s", nodes=[node], facts=[bird])
-    await memory.remember("Ana drinks coffee.", session="s", facts=[FactDraft("Ana", "DRINKS", "Coffee")])
-    goal = RecordGiven("Goal", f"Teach the {both}", both, fields={"target": both, "deadline": "2027-01-01"})
-    task = RecordGiven("Task", f"Buy seed for {both}", both, relations=(RelationGiven("SERVES", goal.title),))
+    one = await memory.remember(
+        f"The {both} sings. #{HIDDEN}", session="s", nodes=[node], facts=[bird]
+    )
+    await memory.remember(
+        "Ana drinks coffee.", session="s", facts=[FactDraft("Ana", "DRINKS", "Coffee")]
+    )
+    goal = RecordGiven(
+        "Goal", f"Teach the {both}", both, fields={"target": both, "deadline": "2027-01-01"}
+    )
+    task = RecordGiven(
+        "Task", f"Buy seed for {both}", both, relations=(RelationGiven("SERVES", goal.title),)
+    )
     saved = (await memory.records.save([goal, task])).records
     await memory.records.update(one.turn_id, content=f"The {both} sings loud. #{HIDDEN}")
     note = await memory.records.add_event(f"Heard {both}.", title=f"Note {both}")
@@ -83,7 +101,13 @@ async def told(memory: Memory) -> tuple[dict[str, str], list[str]]:
     await memory.settled()
     fact = next(found for found in (await memory.timeline(limit=100)).facts if HIDDEN in found.text)
     goal_id, task_id = (found.record.id for found in saved)
-    ids = {"mark": WORD, "turn": one.turn_id, "fact": fact.uuid, "node": fact.object, "slug": anchor.slug}
+    ids = {
+        "mark": WORD,
+        "turn": one.turn_id,
+        "fact": fact.uuid,
+        "node": fact.object,
+        "slug": anchor.slug,
+    }
     ids |= {"record": goal_id, "relation": saved[1].relations[0]}
     return ids, [one.turn_id, note.turn_id, goal_id, task_id, anchor.slug]
 

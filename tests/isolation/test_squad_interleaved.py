@@ -28,10 +28,14 @@ class Words:
     revoked: dict[str, tuple[str, str]] = field(default_factory=dict[str, tuple[str, str]])
 
     def forbidden(self, member: str) -> set[str]:
-        return {word for word, (whose, _) in (self.private | self.revoked).items() if whose != member}
+        return {
+            word for word, (whose, _) in (self.private | self.revoked).items() if whose != member
+        }
 
 
-SIX = TRIO + "".join(f'\n[members.{name}]\nrole = "maker"\n' for name in ("chagatai", "temujin", "ogedei"))
+SIX = TRIO + "".join(
+    f'\n[members.{name}]\nrole = "maker"\n' for name in ("chagatai", "temujin", "ogedei")
+)
 
 
 READS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -60,25 +64,34 @@ async def interleaved(team: Team, steps: int) -> list[str]:
         name, given = _asked(chance, words, member, number)
         answer = await outcome(team.ask(member, name, **given))
         said = str(answer)
-        leaks += [f"{number} {member} {name}: {word}" for word in words.forbidden(member) if word in said]
+        leaks += [
+            f"{number} {member} {name}: {word}" for word in words.forbidden(member) if word in said
+        ]
         _noted(words, member, name, given, answer)
     async with team.app.memory(team.squad.pool, pool=True) as pool:
         held = repr((await pool.records.graph(), await pool.recall("kanarie", limit=100)))
     return leaks + [f"pool: {word}" for word in (*words.private, *words.revoked) if word in held]
 
 
-def _asked(chance: random.Random, words: Words, member: str, number: int) -> tuple[str, dict[str, Any]]:
+def _asked(
+    chance: random.Random, words: Words, member: str, number: int
+) -> tuple[str, dict[str, Any]]:
     word = f"kanarie{number:06d}x"
     every = [*words.private, *words.shared, *words.revoked] or ["nothing"]
     mine = [id_ for whose, id_ in words.shared.values() if whose == member]
-    ids = [id_ for _, id_ in (words.private | words.shared).values()] or ["00000000-0000-5000-8000-000000000000"]
+    ids = [id_ for _, id_ in (words.private | words.shared).values()] or [
+        "00000000-0000-5000-8000-000000000000"
+    ]
     belief = {"type": "Belief", "content": f"Of {word} and tea.", "confidence": 0.9}
     own = [id_ for whose, id_ in (words.private | words.shared).values() if whose == member]
     match chance.choices(range(6), (4, 4, 2, 3, 3, 6))[0]:
         case 0:
             return "memory_store", {**belief, "private": True}
         case 1:
-            return "memory_store", {**belief, "cites": chance.sample(ids, min(len(ids), chance.randint(0, 1)))}
+            return "memory_store", {
+                **belief,
+                "cites": chance.sample(ids, min(len(ids), chance.randint(0, 1))),
+            }
         case 2 if mine:
             return "memory_revoke", {"ids": [chance.choice(mine)], "dry_run": False}
         case 3:
@@ -86,7 +99,11 @@ def _asked(chance: random.Random, words: Words, member: str, number: int) -> tup
         case 4:
             asked = chance.choice(chance.choice((own or ids, ids)))
             return chance.choice(
-                (("memory_share", {"id": asked}), ("get", {"ids": [asked]}), ("record_get", {"ids": [asked]}))
+                (
+                    ("memory_share", {"id": asked}),
+                    ("get", {"ids": [asked]}),
+                    ("record_get", {"ids": [asked]}),
+                )
             )
         case _:
             return chance.choice(READS)
@@ -95,9 +112,14 @@ def _asked(chance: random.Random, words: Words, member: str, number: int) -> tup
 def _noted(words: Words, member: str, name: str, given: dict[str, Any], answer: object) -> None:
     if not isinstance(answer, dict):
         return
-    word = next((one for one in str(given.get("content", "")).split() if one.startswith("kanarie")), "")
+    word = next(
+        (one for one in str(given.get("content", "")).split() if one.startswith("kanarie")), ""
+    )
     if name == "memory_store":
-        (words.private if given.get("private") else words.shared)[word] = (member, str(answer["id"]))
+        (words.private if given.get("private") else words.shared)[word] = (
+            member,
+            str(answer["id"]),
+        )
     elif name == "memory_revoke":
         gone = set(given["ids"])
         for one in [one for one, (_, id_) in words.shared.items() if id_ in gone]:

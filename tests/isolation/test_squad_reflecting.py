@@ -23,20 +23,28 @@ def server() -> Iterator[ModelServer]:
 
 @pytest.fixture
 async def team(settings: Settings, server: ModelServer) -> AsyncIterator[Team]:
-    async with App.open(settings.model_copy(update={"extractor": reading_by(server.base_url)})) as app:
+    async with App.open(
+        settings.model_copy(update={"extractor": reading_by(server.base_url)})
+    ) as app:
         yield await team_of_three(app)
 
 
 def asked(server: ModelServer) -> str:
     """Return what reflecting asked, as text; reading by the model asks too."""
-    return "".join(said for one in server.asked if "You reflect on" in (said := json.dumps(one.body)))
+    return "".join(
+        said for one in server.asked if "You reflect on" in (said := json.dumps(one.body))
+    )
 
 
-async def test_a_model_is_shown_one_members_own_and_what_it_writes_stays_there(team: Team, server: ModelServer) -> None:
+async def test_a_model_is_shown_one_members_own_and_what_it_writes_stays_there(
+    team: Team, server: ModelServer
+) -> None:
     await team.store("jochi", "Kanarie17 is what jochi saw.")
     await team.store("mongke", "Kanarie18 filled the queue.", private=True)
     await team.store("mongke", "Kanarie19 filled the queue.")
-    sheet, _ = await asyncio.gather(team.ask("mongke", "memory_reflect"), team.ask("kublai", "memory_reflect"))
+    sheet, _ = await asyncio.gather(
+        team.ask("mongke", "memory_reflect"), team.ask("kublai", "memory_reflect")
+    )
     assert "Kanarie17" not in asked(server)
     assert all(word in asked(server) for word in ("Kanarie18", "Kanarie19"))
     [belief] = sheet["kept"]
@@ -47,7 +55,9 @@ async def test_a_model_is_shown_one_members_own_and_what_it_writes_stays_there(t
     async with team.app.memory(team.squad.members["mongke"].entity) as memory:
         assert sum(one.tokens_in for one in (await memory.costs.report()).days) > 0
     async with team.app.memory(team.squad.members["kublai"].entity) as memory:
-        assert (await memory.costs.report()).days == (), "there was nothing to reflect on: the model was not asked"
+        assert (await memory.costs.report()).days == (), (
+            "there was nothing to reflect on: the model was not asked"
+        )
 
 
 async def test_a_belief_cites_what_was_shown_supersedes_and_counts_roots(team: Team) -> None:
@@ -58,9 +68,17 @@ async def test_a_belief_cites_what_was_shown_supersedes_and_counts_roots(team: T
     assert one["id"] not in two["near"], "what it takes the place of is not named as near"
     async with team.app.memory(team.squad.members["mongke"].entity) as memory:
         records = (await memory.records.graph()).records
-        assert (records[one["id"]].state, records[one["id"]].summary) == ("superseded", "Queues fill, as 1 cases show.")
-        assert (records[two["id"]].state, records[two["id"]].fields["source_type"]) == ("active", "reflection")
-        assert first["id"] in {each.id for each in (await memory.records.cites([two["id"]]))[two["id"]]}
+        assert (records[one["id"]].state, records[one["id"]].summary) == (
+            "superseded",
+            "Queues fill, as 1 cases show.",
+        )
+        assert (records[two["id"]].state, records[two["id"]].fields["source_type"]) == (
+            "active",
+            "reflection",
+        )
+        assert first["id"] in {
+            each.id for each in (await memory.records.cites([two["id"]]))[two["id"]]
+        }
     copy = await team.ask("mongke", "memory_share", id=two["id"])
     assert copy["roots"] == 1, "both experiences have their author as the one root"
 
@@ -70,7 +88,9 @@ async def test_what_cites_what_was_not_shown_is_refused_whole(team: Team) -> Non
     with pytest.raises(ModelOutputInvalid, match="was not shown"):
         await team.ask("mongke", "memory_reflect")
     async with team.app.memory(team.squad.members["mongke"].entity) as memory:
-        assert {one.kind for one in (await memory.records.graph()).records.values()} & {"Belief"} == set()
+        assert {one.kind for one in (await memory.records.graph()).records.values()} & {
+            "Belief"
+        } == set()
 
 
 async def test_without_a_model_there_is_the_worksheet(app: App) -> None:

@@ -62,7 +62,11 @@ MEMBERS: dict[str, list[dict[str, Any]]] = {
         {"content": "Mine.", "type": "Belief", "confidence": 0.9, "cites": ["{record}"]},
         {"content": "Mine.", "type": "Belief", "confidence": 0.9, "cites": ["{turn}", "{fact}"]},
         {"content": "Mine.", "type": "Belief", "confidence": 0.9, "supersedes": "{record}"},
-        {"content": "Mine.", "type": "Application", "fields": {"success": True, "concept_applied": "{record}"}},
+        {
+            "content": "Mine.",
+            "type": "Application",
+            "fields": {"success": True, "concept_applied": "{record}"},
+        },
         {
             "content": "Mine.",
             "type": "Belief",
@@ -78,7 +82,9 @@ MEMBERS: dict[str, list[dict[str, Any]]] = {
     "squad_inbox": [{}],
     "squad_pool": [{"limit": 200}, {"types": ["Belief"], "offset": 1}],
     "squad_ack": [{"seqs": [1, 2, 3, 999]}],
-    "squad_task_give": [{"to": "jochi", "title": "Tell me", "description": "All of it.", "type": "ops"}],
+    "squad_task_give": [
+        {"to": "jochi", "title": "Tell me", "description": "All of it.", "type": "ops"}
+    ],
     "squad_task_take": [{"id": "{record}"}],
     "squad_task_done": [{"id": "{record}", "outcome": "success"}],
     "proposal_submit": [{"id": "{record}"}, {"id": "{record}", "to": "complete"}],
@@ -104,22 +110,35 @@ async def test_a_member_sees_and_changes_nothing_of_anothers_own_memory(squad: A
     one, other = found.members["mongke"].entity, found.members["jochi"].entity
     async with squad.memory(other) as memory:
         theirs = await told(memory, watch)
-        secret = {"content": f"A secret belief of {theirs.mark}.", "type": "Belief", "confidence": 0.9, "private": True}
+        secret = {
+            "content": f"A secret belief of {theirs.mark}.",
+            "type": "Belief",
+            "confidence": 0.9,
+            "private": True,
+        }
         kept = await calls.answer(Caller.of_entity(other), "memory_store", secret)
         record = str(kept.data["id"])
         watch.own(other.name, record)
         before = (await everything(theirs), await memory.records.graph())
         for name, attacks in MEMBERS.items():
             for arguments in attacks:
-                given = json.loads(json.dumps(arguments).replace("{record}", record).replace("{mark}", theirs.mark))
+                given = json.loads(
+                    json.dumps(arguments).replace("{record}", record).replace("{mark}", theirs.mark)
+                )
                 given = filled_in(given, theirs)
                 answer = await outcome(calls.answer(Caller.of_entity(one), name, given))
                 said = str(answer).replace(theirs.mark, "") if "topic" in given else answer
-                assert watch.leaks(one.name, said, frozenset((record, theirs.turn, theirs.fact))) == [], (name, given)
+                assert (
+                    watch.leaks(one.name, said, frozenset((record, theirs.turn, theirs.fact))) == []
+                ), (name, given)
         assert (await everything(theirs), await memory.records.graph()) == before
     async with squad.memory(POOL, pool=True) as pool:
         held = repr(
-            (await pool.records.graph(), await pool.recall("coffee", limit=50), await pool.records.pool.shared())
+            (
+                await pool.records.graph(),
+                await pool.recall("coffee", limit=50),
+                await pool.records.pool.shared(),
+            )
         )
         assert theirs.mark not in held
         assert record not in held

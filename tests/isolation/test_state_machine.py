@@ -59,7 +59,11 @@ class ThreeEntities(RuleBasedStateMachine):
         found = self.run(operation(self.being(who), dice(seed)))
         assert self.arena.watch.leaks(self.being(who).name, found) == []
 
-    @rule(who=WHO, seed=SEED, which=strategies.integers(0, len(READS) + len(SEARCHES) + len(WRITES) - 1))
+    @rule(
+        who=WHO,
+        seed=SEED,
+        which=strategies.integers(0, len(READS) + len(SEARCHES) + len(WRITES) - 1),
+    )
     def reach_for_anothers(self, who: int, seed: int, which: int) -> None:
         assert self.arena is not None
         chance, being = dice(seed), self.being(who)
@@ -72,14 +76,20 @@ class ThreeEntities(RuleBasedStateMachine):
             seen = error
         assert self.arena.watch.leaks(being.name, seen, ids.all()) == [], attack.name
 
-    @rule(seeds=strategies.tuples(SEED, SEED, SEED), which=strategies.tuples(*([strategies.integers(0, 10)] * 3)))
+    @rule(
+        seeds=strategies.tuples(SEED, SEED, SEED),
+        which=strategies.tuples(*([strategies.integers(0, 10)] * 3)),
+    )
     def work_at_once(self, seeds: tuple[int, ...], which: tuple[int, ...]) -> None:
         assert self.arena is not None
         operations = Honest(self.arena).operations()
 
         async def all_at_once() -> list[Any]:
             return await asyncio.gather(
-                *(operations[which[who] % len(operations)](self.being(who), dice(seeds[who])) for who in range(3))
+                *(
+                    operations[which[who] % len(operations)](self.being(who), dice(seeds[who]))
+                    for who in range(3)
+                )
             )
 
         for who, found in enumerate(self.run(all_at_once())):

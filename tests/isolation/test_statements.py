@@ -47,7 +47,9 @@ def statements() -> Iterator[tuple[str, str]]:
 PARTS = {"_PAIR"}
 
 
-@pytest.mark.parametrize(("name", "text"), [pytest.param(name, text, id=name) for name, text in statements()])
+@pytest.mark.parametrize(
+    ("name", "text"), [pytest.param(name, text, id=name) for name, text in statements()]
+)
 def test_every_statement_of_ppss_own_binds_the_group(name: str, text: str) -> None:
     assert "$group_id" in text or name.rpartition(".")[2].partition("[")[0] in PARTS
 
@@ -64,7 +66,9 @@ def callers() -> dict[str, set[str]]:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call):
                 called = node.func
-                spelled = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+                spelled = (
+                    called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+                )
                 place = file.relative_to(SOURCE if file.is_relative_to(SOURCE) else SCRIPTS)
                 found[spelled].add(place.as_posix())
     return found
@@ -77,7 +81,11 @@ def calls(name: str) -> set[str]:
 def test_few_hands_hold_a_driver_below_the_guard() -> None:
     assert calls("for_own_statements") == {"isolation/client.py"}
     assert calls("GuardedDriver") == {"isolation/client.py", "proof/arena.py"}
-    openers = {"app/opening.py", "app/shared.py", "proof/verify.py"}  # they open and close, and hand it to a client
+    openers = {
+        "app/opening.py",
+        "app/shared.py",
+        "proof/verify.py",
+    }  # they open and close, and hand it to a client
     stock = {"benchmarks/stock.py"}  # for the throw-away rows of a benchmark, see the next test
     for opens in ("open_ladybug", "open_neo4j"):
         assert calls(opens) <= openers | stock | {"benchmarks/against.py"}
@@ -95,17 +103,23 @@ def test_only_a_benchmark_asks_graphiti_without_a_guard() -> None:
     }
     assert holders == {f"scripts/benchmarks/{name}.py" for name in ("stock", "against", "writing")}
     assert not [
-        file for file in SOURCE.rglob("*.py") if re.search(r"^\s*(from|import) benchmarks", file.read_text(), re.M)
+        file
+        for file in SOURCE.rglob("*.py")
+        if re.search(r"^\s*(from|import) benchmarks", file.read_text(), re.M)
     ]
 
 
 def test_nobody_outside_the_boundary_reaches_into_the_client() -> None:
-    outside = [file for file in SOURCE.rglob("*.py") if "isolation" not in file.relative_to(SOURCE).parts]
+    outside = [
+        file for file in SOURCE.rglob("*.py") if "isolation" not in file.relative_to(SOURCE).parts
+    ]
     for file in outside:
         assert "client._inside" not in file.read_text(), file
         assert "_GuardedDriver__" not in file.read_text(), file
     exposing = re.compile(r"\bInside\b(?! [`a-z])|\(IsolatedGraphitiClient\)|ExposedClient")
-    assert [file for file in outside if exposing.search(file.read_text())] == [SOURCE / "proof" / "arena.py"]
+    assert [file for file in outside if exposing.search(file.read_text())] == [
+        SOURCE / "proof" / "arena.py"
+    ]
 
 
 def test_the_public_clients_constructor_and_open_take_no_switch_for_a_lock() -> None:

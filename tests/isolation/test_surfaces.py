@@ -31,21 +31,39 @@ INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    },
 }
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 
 TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
-    "why": [{"query": "vault 4711 canary", "expect": "<fact>"}, {"query": "vault", "expect": "<turn>"}],
+    "why": [
+        {"query": "vault 4711 canary", "expect": "<fact>"},
+        {"query": "vault", "expect": "<turn>"},
+    ],
     "ambient_recall": [{"context": "vault 4711 canary"}, {"context": "", "mode": "startup"}],
     "recall": [
         {"query": "vault 4711 canary", "limit": 100},
         {"query": "vault", "center": "<node>"},
-        {"query": "vault", "session": "theirs", "filters": {"sessions": ["theirs"], "tags": ["vault"]}},
-        {"query": "vault", "channels": ["nodes", "facts", "episodes", "anchors"], "as_of": "2026-06-01"},
+        {
+            "query": "vault",
+            "session": "theirs",
+            "filters": {"sessions": ["theirs"], "tags": ["vault"]},
+        },
+        {
+            "query": "vault",
+            "channels": ["nodes", "facts", "episodes", "anchors"],
+            "as_of": "2026-06-01",
+        },
     ],
     "remember": [
-        {"content": "x", "facts": [{"subject": "x", "relation": "R", "object": "y", "invalidates": ["<fact>"]}]},
+        {
+            "content": "x",
+            "facts": [{"subject": "x", "relation": "R", "object": "y", "invalidates": ["<fact>"]}],
+        },
         {"content": "y", "session": "theirs", "source_ref": "theirs-1"},
     ],
     "timeline": [{}, {"about": "<node>"}, {"about": "vault"}, {"cursor": "<fact>"}],
@@ -59,11 +77,23 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "forgotten": [{}],
     "restore_forgotten": [{"id": "<turn>"}, {"id": "<node>"}],
     "forget_concept": [{"node_id": "<node>"}, {"node_id": "<node>", "soft_delete": False}],
-    "search_graph": [{"query": "vault 4711 canary", "strategy": one} for one in ("e1_only", "multi_space", "pipeline")]
-    + [{"query": "vault 4711 canary", "weights": {"E5": 3, "E7": 3, "E9": 3, "E8": 3, "E12": 3, "E13": 3}}],
+    "search_graph": [
+        {"query": "vault 4711 canary", "strategy": one}
+        for one in ("e1_only", "multi_space", "pipeline")
+    ]
+    + [
+        {
+            "query": "vault 4711 canary",
+            "weights": {"E5": 3, "E7": 3, "E9": 3, "E8": 3, "E12": 3, "E13": 3},
+        }
+    ],
     "search_by_intent": [{"query": "vault 4711 canary"}],
-    "search_causes": [{"query": "vault 4711 canary", "direction": one} for one in ("cause", "effect")],
-    "search_connections": [{"query": "vault", "direction": one} for one in ("source", "target", "both")],
+    "search_causes": [
+        {"query": "vault 4711 canary", "direction": one} for one in ("cause", "effect")
+    ],
+    "search_connections": [
+        {"query": "vault", "direction": one} for one in ("source", "target", "both")
+    ],
     "store_memory": [{"content": "Mine, see vault.", "rationale": "Mine."}],
     "get_topic_portfolio": [{"format": "verbose"}],
     "get_topic_stability": [{"hours": 168}],
@@ -71,13 +101,24 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "get_perspectives": [{}],
     "calibrate_perspectives": [{"reset": True}],
     "get_divergence_alerts": [{"session": "theirs", "lookback_hours": 48}],
-    "trigger_consolidation": [{"min_similarity": 0.0}, {"strategy": "semantic", "min_similarity": 0.0}],
+    "trigger_consolidation": [
+        {"min_similarity": 0.0},
+        {"strategy": "semantic", "min_similarity": 0.0},
+    ],
     "trigger_dream": [{"max_duration_secs": 10}],
     "inject_context": [{"query": "vault 4711 canary", "session": "theirs"}],
     "merge_concepts": [
-        {"source_ids": ["<node>", "<fact>"], "target_name": "vault", "rationale": "x", "dry_run": False}
+        {
+            "source_ids": ["<node>", "<fact>"],
+            "target_name": "vault",
+            "rationale": "x",
+            "dry_run": False,
+        }
     ],
-    "anchor_save": [{"title": "mine", "text": "mine", "slug": "<slug>"}, {"title": "x", "text": "x", "slug": "../x"}],
+    "anchor_save": [
+        {"title": "mine", "text": "mine", "slug": "<slug>"},
+        {"title": "x", "text": "x", "slug": "../x"},
+    ],
     "anchor_search": [{"query": "vault 4711 canary"}],
     "anchor_list": [{}],
     "anchor_delete": [{"slug": "nonesuch"}, {"slug": "../theirs/anchors/<slug>"}],
@@ -98,7 +139,10 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "record_unrelate": [{"ids": ["<fact>"]}],
     "costs": [{}],
     "injected": [{"days": 30}],
-    "graph_rank": [{"algorithm": "pagerank"}, {"algorithm": "shortest_path", "source": "<node>", "target": "<node>"}],
+    "graph_rank": [
+        {"algorithm": "pagerank"},
+        {"algorithm": "shortest_path", "source": "<node>", "target": "<node>"},
+    ],
     "record_ask": [{"query": "expand", "parameters": {"id": "<node>"}}],
     "graph_all": [{}],
     "graph_around": [{}, {"as_of": "2026-06-01"}, {"node": "<node>", "max_hops": 4, "limit": 999}],
@@ -109,11 +153,17 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "session_context": [{}, {"session": "theirs"}],
     "workload_assess": [{"include_task_details": True}],
     "context_usage": [{"session": "theirs"}],
-    "record_search": [{"query": "vault 4711 canary"}, {"query": "vault", "anchor_node_id": "<node>"}],
+    "record_search": [
+        {"query": "vault 4711 canary"},
+        {"query": "vault", "anchor_node_id": "<node>"},
+    ],
     "drift": [{}],
     "index_status": [{}],
     "find_duplicates": [{}],
-    "merge_nodes": [{"keep": "<node>", "drop": "<fact>", "dry_run": False}, {"keep": "<node>", "drop": "<turn>"}],
+    "merge_nodes": [
+        {"keep": "<node>", "drop": "<fact>", "dry_run": False},
+        {"keep": "<node>", "drop": "<turn>"},
+    ],
     "undo_merge": [{"id": "<turn>"}],
     "schema_inventory": [{}],
     "job_status": [{"id": "<turn>"}],
@@ -272,7 +322,9 @@ class Neighbours:
         data = self.served.link.call("stats", "theirs", {})["data"]
         held = cast("dict[str, Any]", data)
         assert (held["turns"], held["facts"], held["anchors"]) == (1, 1, 1)
-        found = self.served.link.call("get", "theirs", {"ids": [self.known["turn"], self.known["fact"]]})
+        found = self.served.link.call(
+            "get", "theirs", {"ids": [self.known["turn"], self.known["fact"]]}
+        )
         assert CANARY in str(found["text"])
 
 
@@ -285,12 +337,23 @@ def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neighbours]
             "session": "theirs",
             "source_ref": "theirs-1",
             "nodes": [{"name": "vault"}],
-            "facts": [{"subject": "vault", "relation": "OPENS_WITH", "object": CANARY, "valid_at": "2026-01-01"}],
+            "facts": [
+                {
+                    "subject": "vault",
+                    "relation": "OPENS_WITH",
+                    "object": CANARY,
+                    "valid_at": "2026-01-01",
+                }
+            ],
         }
         link = served.link
         turn = cast("Any", link.call("remember", "theirs", given)["data"])["turn_id"]
-        link.call("anchor_save", "theirs", {"title": "Secret", "text": CANARY, "slug": "theirs-secret"})
-        channels = cast("Any", link.call("recall", "theirs", {"query": "vault"})["data"])["channels"]
+        link.call(
+            "anchor_save", "theirs", {"title": "Secret", "text": CANARY, "slug": "theirs-secret"}
+        )
+        channels = cast("Any", link.call("recall", "theirs", {"query": "vault"})["data"])[
+            "channels"
+        ]
         node, fact = (channels[name]["hits"][0]["id"] for name in ("nodes", "facts"))
         known = {"turn": turn, "node": node, "fact": fact, "slug": "theirs-secret"}
         yield Neighbours(served, mine, theirs, known)
@@ -298,7 +361,11 @@ def neighbours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neighbours]
 
 def _commands(command: Any, prefix: str = "") -> Iterator[str]:
     for name, below in getattr(command, "commands", {}).items():
-        yield from _commands(below, f"{prefix}{name} ") if hasattr(below, "commands") else (f"{prefix}{name}",)
+        yield from (
+            _commands(below, f"{prefix}{name} ")
+            if hasattr(below, "commands")
+            else (f"{prefix}{name}",)
+        )
 
 
 def test_every_tool_route_and_command_has_its_attack() -> None:
@@ -311,7 +378,9 @@ def test_every_tool_route_and_command_has_its_attack() -> None:
 
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("tool", TOOL_ATTACKS)
-async def test_no_tool_shows_or_changes_what_is_theirs(neighbours: Neighbours, era: str, tool: str) -> None:
+async def test_no_tool_shows_or_changes_what_is_theirs(
+    neighbours: Neighbours, era: str, tool: str
+) -> None:
     async with neighbours.served.client(neighbours.mine, era) as client:
         for attack in TOOL_ATTACKS[tool]:
             theirs = await client.call_tool(tool, neighbours.filled(attack))
@@ -328,15 +397,22 @@ async def test_no_tool_shows_or_changes_what_is_theirs(neighbours: Neighbours, e
 @pytest.mark.parametrize("command", COMMAND_ATTACKS)
 def test_no_command_shows_or_changes_what_is_theirs(neighbours: Neighbours, command: str) -> None:
     served = neighbours.served
-    (served.home / "talk.jsonl").write_text('{"content": "hello", "session": "theirs", "source_ref": "theirs-1"}\n')
-    arguments = [str(one).replace("<home>", str(served.home)) for one in neighbours.filled(COMMAND_ATTACKS[command])]
+    (served.home / "talk.jsonl").write_text(
+        '{"content": "hello", "session": "theirs", "source_ref": "theirs-1"}\n'
+    )
+    arguments = [
+        str(one).replace("<home>", str(served.home))
+        for one in neighbours.filled(COMMAND_ATTACKS[command])
+    ]
     ended = served.pps(*command.split(), *arguments)
     assert CANARY not in ended.stdout + ended.stderr
     assert "Traceback" not in ended.stderr
     neighbours.untouched()
 
 
-def test_an_export_to_stdout_is_ones_own_alone_and_leaves_no_file(neighbours: Neighbours, tmp_path: Path) -> None:
+def test_an_export_to_stdout_is_ones_own_alone_and_leaves_no_file(
+    neighbours: Neighbours, tmp_path: Path
+) -> None:
     served = neighbours.served
     served.pps("remember", "mine", "The kettle is red.")
     ended = pps({**served.env, "TMPDIR": str(tmp_path)}, "export", "mine", "-")
@@ -349,19 +425,31 @@ def test_an_export_to_stdout_is_ones_own_alone_and_leaves_no_file(neighbours: Ne
 
 
 @pytest.mark.parametrize("path", ROUTE_ATTACKS)
-async def test_no_route_answers_for_them_to_who_may_not_ask(neighbours: Neighbours, path: str) -> None:
+async def test_no_route_answers_for_them_to_who_may_not_ask(
+    neighbours: Neighbours, path: str
+) -> None:
     method, body = ROUTE_ATTACKS[path]
     for name, value in PARAMETERS.items():
         path = path.replace(name, value)
     secret = neighbours.served.run.secret
-    wrong = [None, "nonsense", neighbours.mine[:-1] + "?", f"{secret}x.theirs", f"{secret[:-1]}.theirs"]
+    wrong = [
+        None,
+        "nonsense",
+        neighbours.mine[:-1] + "?",
+        f"{secret}x.theirs",
+        f"{secret[:-1]}.theirs",
+    ]
     if path not in ("/mcp", "/v1/recall", "/openapi.json"):
         wrong += [neighbours.mine, neighbours.theirs]
     async with httpx2.AsyncClient(trust_env=False) as http:
         for token in wrong:
             headers = {**HEADERS, "Authorization": f"Bearer {token}"} if token else dict(HEADERS)
-            answer = await http.request(method, f"{neighbours.served.run.url}{path}", json=body, headers=headers)
-            opened = path.startswith(("/health", "/owner/proof/")) or (path == "/openapi.json" and not token)
+            answer = await http.request(
+                method, f"{neighbours.served.run.url}{path}", json=body, headers=headers
+            )
+            opened = path.startswith(("/health", "/owner/proof/")) or (
+                path == "/openapi.json" and not token
+            )
             refused = 403 if path.startswith("/page/") else 401
             assert answer.status_code == (200 if opened else OPEN.get(path, refused))
             assert secret[6:] not in answer.text
@@ -392,7 +480,9 @@ async def _begin(http: httpx2.AsyncClient, url: str, token: str) -> dict[str, st
 
 
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE"])
-async def test_the_token_of_b_on_the_session_of_a_finds_no_session(neighbours: Neighbours, method: str) -> None:
+async def test_the_token_of_b_on_the_session_of_a_finds_no_session(
+    neighbours: Neighbours, method: str
+) -> None:
     url = f"{neighbours.served.run.url}/mcp"
     asked = PING if method == "POST" else None
     async with httpx2.AsyncClient(trust_env=False, timeout=20) as http:
@@ -408,7 +498,9 @@ async def test_the_token_of_b_on_the_session_of_a_finds_no_session(neighbours: N
         assert (await http.post(url, headers=theirs, json=PING)).status_code == 200
 
 
-async def test_a_bridge_reaches_the_entity_it_was_started_for_and_no_other(neighbours: Neighbours) -> None:
+async def test_a_bridge_reaches_the_entity_it_was_started_for_and_no_other(
+    neighbours: Neighbours,
+) -> None:
     async with neighbours.served.stdio("mine", "2026-07-28") as client:
         assert (await done(client, "stats"))["entity"] == "mine"
         refused = await client.call_tool("recall", {"query": "vault", "entity": "theirs"})
@@ -418,7 +510,9 @@ async def test_a_bridge_reaches_the_entity_it_was_started_for_and_no_other(neigh
         assert CANARY not in json.dumps(found.model_dump(mode="json"))
 
 
-@pytest.mark.parametrize("name", ["", "MINE", "mine.theirs", "../theirs", "mine theirs", "theirs\n", "*"])
+@pytest.mark.parametrize(
+    "name", ["", "MINE", "mine.theirs", "../theirs", "mine theirs", "theirs\n", "*"]
+)
 def test_a_bridge_for_what_is_no_name_is_refused(neighbours: Neighbours, name: str) -> None:
     ended: subprocess.CompletedProcess[str] = neighbours.served.pps("mcp", "--entity", name)
     assert ended.returncode == 2

@@ -36,7 +36,9 @@ async def test_topics_of_one_entity_hold_and_change_nothing_of_anothers(app: App
         assert not {one.id for one in found.topics} & {one.id for one in before.topics}
         await ana.topics.detect(force=True)
         after = await ben.topics.portfolio()
-        assert [(one.id, one.members) for one in after.topics] == [(one.id, one.members) for one in before.topics]
+        assert [(one.id, one.members) for one in after.topics] == [
+            (one.id, one.members) for one in before.topics
+        ]
 
 
 async def test_what_one_entity_measured_holds_for_it_alone(app: App) -> None:
@@ -45,12 +47,18 @@ async def test_what_one_entity_measured_holds_for_it_alone(app: App) -> None:
     async with app.memory("ana") as ana, app.memory("ben") as ben:
         for memory, texts in ((ana, BREAD), (ben, BOATS)):
             for session in ("s", "t"):
-                drafts = [(f"{text} {n}", RememberOptions(session=session)) for n in range(7) for text in texts]
+                drafts = [
+                    (f"{text} {n}", RememberOptions(session=session))
+                    for n in range(7)
+                    for text in texts
+                ]
                 await memory.remember_many(drafts)
             await memory.settled()
         shipped = await calibration.states(ben.topics.sources)
         measured = await calibration.calibrate(ana.topics.sources)
-        assert {one.measured for one in measured.perspectives if one.name in ("dense", "bm25")} == {"here"}
+        assert {one.measured for one in measured.perspectives if one.name in ("dense", "bm25")} == {
+            "here"
+        }
         assert await calibration.states(ben.topics.sources) == shipped
         theirs = await calibration.calibrate(ben.topics.sources)
         await calibration.uncalibrate(ana.topics.sources)
@@ -75,14 +83,18 @@ async def test_alerts_dreams_and_proposals_of_one_entity_know_nothing_of_another
         assert not [one for one in theirs if one in str(told)]
 
 
-async def test_what_one_entitys_packs_explore_and_what_it_knows_by_kind_is_never_anothers(app: App) -> None:
+async def test_what_one_entitys_packs_explore_and_what_it_knows_by_kind_is_never_anothers(
+    app: App,
+) -> None:
     for name in ("ana", "ben"):
         await app.create(name)
     async with app.memory("ana") as ana, app.memory("ben") as ben:
         await tell(ana, *BREAD)
         theirs = await tell(ben, *(f"{one} kanarie" for one in (*BREAD, *BOATS)))
         secret = "Kanarienvogel was what we chose."
-        await ben.remember(secret, nodes=[NodeDraft("Kanarienvogel", "ORM", "kanarie")], importance=1.0)
+        await ben.remember(
+            secret, nodes=[NodeDraft("Kanarienvogel", "ORM", "kanarie")], importance=1.0
+        )
         for memory in (ana, ben):
             await memory.topics.detect()
         for seed in range(5):
@@ -91,7 +103,12 @@ async def test_what_one_entitys_packs_explore_and_what_it_knows_by_kind_is_never
             assert "kanarie" not in pack.text.lower()
             assert not {*theirs} & {*pack.shown}
         assert await ana.parts.journal.of_kinds_in("which ORM do we use", 8) == []
-        assert await ana.parts.journal.mentioning(await ben.parts.journal.of_kinds_in("which ORM", 8), 50) == {}
+        assert (
+            await ana.parts.journal.mentioning(
+                await ben.parts.journal.of_kinds_in("which ORM", 8), 50
+            )
+            == {}
+        )
         found = await ana.recall("which ORM do we use", profile="multi_space")
         assert "kanarie" not in str(found).lower()
         features = await ana.parts.journal.select("SELECT item FROM features")

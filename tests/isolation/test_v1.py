@@ -44,23 +44,33 @@ def test_no_operation_is_without_an_attack(tmp_path: Path) -> None:
     assert unattacked(OPERATIONS, tmp_path) == set(), "write an isolation test for these"
 
 
-def test_a_token_asks_for_its_own_entity_and_its_own_operations_alone(pair: Pair, http: httpx.Client) -> None:
+def test_a_token_asks_for_its_own_entity_and_its_own_operations_alone(
+    pair: Pair, http: httpx.Client
+) -> None:
     before = pair.dump(B)
     operator = str(pair.served.link.call("operator_issue", "", {})["data"]["token"])
     router = pair.served.router("/work/nowhere")
-    others = {one.name for one in OPERATIONS if one.audience != "entity"} - set(operations_for("entity"))
+    others = {one.name for one in OPERATIONS if one.audience != "entity"} - set(
+        operations_for("entity")
+    )
     for name in (B, "nobody", "ana_", "%61na_2"):
         answer = http.post("/v1/timeline", headers=bearer(pair.tokens[A], name), json={})
         assert (answer.status_code, MARKS[B] in answer.text) == (403, False), name
     assert MARKS[A] in http.post("/v1/timeline", headers=bearer(pair.tokens[A], A), json={}).text
     for name in sorted(others):
-        assert http.post(f"/v1/{name}", headers=bearer(pair.tokens[A]), json={"entity": B}).status_code == 404, name
+        assert (
+            http.post(f"/v1/{name}", headers=bearer(pair.tokens[A]), json={"entity": B}).status_code
+            == 404
+        ), name
     for token in (operator, router):
         for name in sorted(set(operations_for("entity")) - set(operations_for("router"))):
             assert http.post(f"/v1/{name}", headers=bearer(token), json={}).status_code == 404, name
         assert http.post("/v1/timeline", headers=bearer(token, B), json={}).status_code == 403
     for name in sorted(operations_for("owner")):
-        assert http.post(f"/v1/{name}", headers=bearer(operator), json={"entity": B}).status_code == 404, name
+        assert (
+            http.post(f"/v1/{name}", headers=bearer(operator), json={"entity": B}).status_code
+            == 404
+        ), name
     for token in ("x", "nonsense", pair.served.run.secret[:-1], f"{pair.served.run.secret}.{B}"):
         for path in ("/v1/timeline", "/v1/entity_list", "/v1/nonesuch"):
             assert http.post(path, headers=bearer(token, B), json={}).status_code == 401, path
@@ -73,7 +83,10 @@ def test_an_argument_that_names_another_is_no_argument(pair: Pair, http: httpx.C
     for named in ({"entity": B}, {"name": B}, {"group_id": B}, {"PPS-Entity": B}, {"project": B}):
         answer = http.post("/v1/timeline", headers=bearer(pair.tokens[A]), json=named)
         assert (answer.status_code, answer.json()["field"]) == (400, next(iter(named)))
-    assert MARKS[B] not in http.post(f"/v1/timeline?entity={B}", headers=bearer(pair.tokens[A]), json={}).text
+    assert (
+        MARKS[B]
+        not in http.post(f"/v1/timeline?entity={B}", headers=bearer(pair.tokens[A]), json={}).text
+    )
 
 
 async def test_a_token_opens_no_toolset_beyond_its_list_over_either_protocol(pair: Pair) -> None:
@@ -84,28 +97,48 @@ async def test_a_token_opens_no_toolset_beyond_its_list_over_either_protocol(pai
     assert kept.bounds_of_token(token[:-1] + "?").toolsets == set()
     entity = operations_for("entity")
     opened = {name for name, one in entity.items() if one.toolset in given["toolsets"]}
-    async with httpx.AsyncClient(base_url=pair.served.run.url, trust_env=False, headers=bearer(token)) as http:
+    async with httpx.AsyncClient(
+        base_url=pair.served.run.url, trust_env=False, headers=bearer(token)
+    ) as http:
         for name in set(entity) - opened:
-            assert (await http.post(f"/v1/{name}", json={})).json()["code"] == "unknown_operation", name
+            assert (await http.post(f"/v1/{name}", json={})).json()[
+                "code"
+            ] == "unknown_operation", name
         assert (await http.post("/v1/anchor_list", json={})).status_code == 200
     for era in ERAS:
-        for asked, offered in (("all", opened), ("records,upkeep", set()), ("anchors,records", {"anchor_list"})):
+        for asked, offered in (
+            ("all", opened),
+            ("records,upkeep", set()),
+            ("anchors,records", {"anchor_list"}),
+        ):
             async with pair.served.client(token, era, asked) as client:
                 tools = {one.name for one in (await client.list_tools()).tools}
-                assert tools == offered if asked != "anchors,records" else offered <= tools <= opened
+                assert (
+                    tools == offered if asked != "anchors,records" else offered <= tools <= opened
+                )
                 for name in set(entity) - opened:
                     with pytest.raises(MCPError, match="no tool of that name"):
                         await client.call_tool(name, {})
 
 
-async def test_a_session_of_one_token_gives_another_of_the_entity_no_more_than_its_own_list(pair: Pair) -> None:
-    begin = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
-    narrow = str(pair.served.link.call("token_issue", "", {"name": A, "toolsets": ["core"]})["data"]["token"])
+async def test_a_session_of_one_token_gives_another_of_the_entity_no_more_than_its_own_list(
+    pair: Pair,
+) -> None:
+    begin = {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    narrow = str(
+        pair.served.link.call("token_issue", "", {"name": A, "toolsets": ["core"]})["data"]["token"]
+    )
     kinds = {"Accept": "application/json, text/event-stream"}
     url = f"{pair.served.run.url}/mcp?toolset=all"
     async with httpx.AsyncClient(trust_env=False, timeout=20) as http:
 
-        async def asked(token: str, method: str, params: dict[str, Any], **more: str) -> httpx.Response:
+        async def asked(
+            token: str, method: str, params: dict[str, Any], **more: str
+        ) -> httpx.Response:
             said = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
             return await http.post(url, json=said, headers={**kinds, **bearer(token), **more})
 
@@ -120,7 +153,9 @@ async def test_a_session_of_one_token_gives_another_of_the_entity_no_more_than_i
         assert '"job_status"' not in less.text
 
 
-def test_whatever_the_owner_asks_about_one_leaves_the_other_as_it_was(pair: Pair, tmp_path: Path) -> None:
+def test_whatever_the_owner_asks_about_one_leaves_the_other_as_it_was(
+    pair: Pair, tmp_path: Path
+) -> None:
     before = pair.dump(B)
     write_squad(pair.served.home, "duo")
     for name, attacks in owners(tmp_path, A).items():
@@ -134,11 +169,18 @@ def test_whatever_the_owner_asks_about_one_leaves_the_other_as_it_was(pair: Pair
             assert pair.dump(B) == before, name
 
 
-def test_the_owners_secret_is_nothing_to_whoever_comes_through_a_proxy(pair: Pair, http: httpx.Client) -> None:
+def test_the_owners_secret_is_nothing_to_whoever_comes_through_a_proxy(
+    pair: Pair, http: httpx.Client
+) -> None:
     owner = bearer(pair.served.run.secret)
     assert http.post("/v1/entity_list", headers=owner, json={}).status_code == 200
     for name in ("X-Forwarded-For", "Forwarded"):
-        assert http.post("/v1/entity_list", headers={**owner, name: "for=8.8.8.8"}, json={}).status_code == 401
+        assert (
+            http.post(
+                "/v1/entity_list", headers={**owner, name: "for=8.8.8.8"}, json={}
+            ).status_code
+            == 401
+        )
 
 
 def test_a_router_learns_no_path_of_the_data_folder_and_nothing_of_what_lies_outside_its_roots(
@@ -164,11 +206,15 @@ def test_a_router_learns_no_path_of_the_data_folder_and_nothing_of_what_lies_out
         assert str(pair.served.home) not in answer.text, name
         assert routed.name not in answer.text, name
     for path in (circle, tmp_path / "none", tmp_path / ("a" * 300), work / ("a" * 300)):
-        answer = http.post("/v1/search_nodes", headers=headers, json={"project": str(path), "query": "x"})
+        answer = http.post(
+            "/v1/search_nodes", headers=headers, json={"project": str(path), "query": "x"}
+        )
         assert (answer.status_code, answer.json()["detail"]) == (404, "project not found"), path
 
 
-async def test_a_toolset_that_there_is_not_is_said_and_one_that_nobody_asked_for_is_named(pair: Pair) -> None:
+async def test_a_toolset_that_there_is_not_is_said_and_one_that_nobody_asked_for_is_named(
+    pair: Pair,
+) -> None:
     whole = str(pair.served.link.call("token_issue", "", {"name": A})["data"]["token"])
     for era in ERAS:
         async with pair.served.client(whole, era, "core, anchors") as client:
@@ -178,9 +224,13 @@ async def test_a_toolset_that_there_is_not_is_said_and_one_that_nobody_asked_for
         async with pair.served.client(whole, era, "anchor") as client:
             with pytest.raises(MCPError, match="'anchor' is none of anchors, core"):
                 await client.list_tools()
-    narrow = str(pair.served.link.call("token_issue", "", {"name": A, "toolsets": ["core"]})["data"]["token"])
+    narrow = str(
+        pair.served.link.call("token_issue", "", {"name": A, "toolsets": ["core"]})["data"]["token"]
+    )
     async with pair.served.client(narrow, ERAS[-1]) as client:
-        with pytest.raises(MCPError, match="there is no tool of that name; there are ambient_recall"):
+        with pytest.raises(
+            MCPError, match="there is no tool of that name; there are ambient_recall"
+        ):
             await client.call_tool("stats", {})
 
 

@@ -41,7 +41,9 @@ UUID = "6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11"
         {"group_id": GROUP, "table": np.array([OTHER], dtype=object)},
     ],
 )
-def test_a_parameter_that_names_another_group_or_no_id_is_refused(parameters: dict[str, Any]) -> None:
+def test_a_parameter_that_names_another_group_or_no_id_is_refused(
+    parameters: dict[str, Any],
+) -> None:
     with pytest.raises(Refused):
         names_of(GROUP, parameters)
 
@@ -79,9 +81,22 @@ def test_a_parameter_nested_without_end_is_refused() -> None:
         ({"edge_data": {"group_id": GROUP, "source_uuid": UUID}}, {UUID}),
         ({"entity_edges": [{"group_id": GROUP, "episodes": [UUID]}]}, {UUID}),
         ({"group_id": GROUP, "entity_edges": [UUID]}, {UUID}),
-        ({"group_id": GROUP, "content": UUID, "name": UUID, "fact": UUID, "summary": UUID, "query": UUID}, set()),
+        (
+            {
+                "group_id": GROUP,
+                "content": UUID,
+                "name": UUID,
+                "fact": UUID,
+                "summary": UUID,
+                "query": UUID,
+            },
+            set(),
+        ),
         ({"group_id": GROUP, "entity_data": {"group_id": GROUP, "favourite": UUID}}, set()),
-        ({"group_id": GROUP, "search_vector": [0.1, 0.2], "limit": 3, "at": datetime.now(UTC)}, set()),
+        (
+            {"group_id": GROUP, "search_vector": [0.1, 0.2], "limit": 3, "at": datetime.now(UTC)},
+            set(),
+        ),
         ({"group_id": GROUP, "search_vector": np.zeros(3, dtype=np.float32)}, set()),
     ],
 )
@@ -110,7 +125,10 @@ def test_a_row_of_another_group_is_refused(row: dict[str, Any]) -> None:
 
 
 def test_a_row_of_ones_own_passes_whatever_its_content_says() -> None:
-    check_rows(GROUP, [{"group_id": GROUP, "content": OTHER, "name": OTHER, "attributes": {"favourite": OTHER}}])
+    check_rows(
+        GROUP,
+        [{"group_id": GROUP, "content": OTHER, "name": OTHER, "attributes": {"favourite": OTHER}}],
+    )
 
 
 def test_a_refusal_that_a_library_swallows_still_fails_the_call() -> None:
@@ -159,7 +177,9 @@ def test_ids_are_found_in_rows_that_do_not_say_whose_they_are(row: Any, ids: set
 
 
 def test_of_ppss_own_statements_only_the_groups_are_looked_at() -> None:
-    named = names_of(GROUP, {"group_id": GROUP, "uuids": [UUID, "x"], "rows": [{"vector": [0.1] * 8}]}, own=True)
+    named = names_of(
+        GROUP, {"group_id": GROUP, "uuids": [UUID, "x"], "rows": [{"vector": [0.1] * 8}]}, own=True
+    )
     assert (named.bound, named.ids) == (True, set())
     with pytest.raises(Refused):
         names_of(GROUP, {"group_id": GROUP, "rows": [{"group_id": OTHER}]}, own=True)

@@ -26,14 +26,21 @@ def pair(tmp_path: Path) -> Iterator[tuple[VectorIndex, VectorIndex]]:
     ben.close()
 
 
-def test_building_one_entitys_vectors_moves_no_others(pair: tuple[VectorIndex, VectorIndex], tmp_path: Path) -> None:
+def test_building_one_entitys_vectors_moves_no_others(
+    pair: tuple[VectorIndex, VectorIndex], tmp_path: Path
+) -> None:
     ana, ben = pair
     vectors, _ = clustered(600, 1)
     ana.replace("facts", rows_of(vectors[:300]))
     ben.replace("facts", rows_of(vectors[300:], start=300))
     wait_built(ana)
     assert (ana.is_built("facts"), ben.is_built("facts")) == (True, False)
-    for at in (0, 299, 300, 599):  # each is nearest to itself; the other entity's vectors are not there at all
+    for at in (
+        0,
+        299,
+        300,
+        599,
+    ):  # each is nearest to itself; the other entity's vectors are not there at all
         mine, theirs = (ana, ben) if at < 300 else (ben, ana)
         assert mine.query("facts", vectors[at], 1)[0].owner == f"o{at}"
         assert f"o{at}" not in {hit.owner for hit in theirs.query("facts", vectors[at], 300)}
@@ -60,14 +67,18 @@ def test_a_deleted_vector_is_in_no_file_wherever_it_was(tmp_path: Path, when: st
     again = opened(tmp_path, in_memory=0)
     assert again.owners("facts") == {f"o{at}" for at in range(2000)} - {f"o{at}" for at in gone}
     wait_built(again)
-    assert not {f"o{at}" for at in gone} & {hit.owner for hit in again.query("facts", vectors[0], 2000)}
+    assert not {f"o{at}" for at in gone} & {
+        hit.owner for hit in again.query("facts", vectors[0], 2000)
+    }
     again.close()
     raw = b"".join(file.read_bytes() for file in tmp_path.glob("vectors.db*"))
     assert not any(vectors[at].tobytes() in raw for at in gone)
     assert vectors[1].tobytes() in raw
 
 
-def test_a_replaced_vector_is_never_found_again_by_its_older_one(pair: tuple[VectorIndex, VectorIndex]) -> None:
+def test_a_replaced_vector_is_never_found_again_by_its_older_one(
+    pair: tuple[VectorIndex, VectorIndex],
+) -> None:
     index, _ = pair
     vectors, _ = clustered(140, 1)
     index.replace("facts", rows_of(vectors))
@@ -80,7 +91,9 @@ def test_a_replaced_vector_is_never_found_again_by_its_older_one(pair: tuple[Vec
 
 
 async def test_a_memory_that_outgrows_its_bound_moves_only_its_own_vectors(tmp_path: Path) -> None:
-    settings = Settings(home=tmp_path, embedder=EmbedderSettings(name="hash"), vectors=VectorSettings(in_memory=200))
+    settings = Settings(
+        home=tmp_path, embedder=EmbedderSettings(name="hash"), vectors=VectorSettings(in_memory=200)
+    )
     async with App.open(settings) as app:
         for name in ("ana", "ben"):
             await app.create(name)
@@ -93,7 +106,9 @@ async def test_a_memory_that_outgrows_its_bound_moves_only_its_own_vectors(tmp_p
                     await asyncio.sleep(0.05)
             assert inside(tmp_path, "ben") == 0
             assert "heron 17." in (await ana.recall("heron 17"))["episodes"][0].text
-            assert not any("heron" in hit.text for hit in (await ben.recall("heron 17"))["episodes"])
+            assert not any(
+                "heron" in hit.text for hit in (await ben.recall("heron 17"))["episodes"]
+            )
 
 
 def inside(home: Path, entity: str) -> int:

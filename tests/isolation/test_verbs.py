@@ -25,7 +25,9 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "remember": [
         {
             "content": "A look.",
-            "facts": [{"subject": "Ana", "relation": "IS", "object": "x", "invalidates": ["{fact}"]}],
+            "facts": [
+                {"subject": "Ana", "relation": "IS", "object": "x", "invalidates": ["{fact}"]}
+            ],
         },
     ],
     "timeline": [{"about": "{node}"}, {"about": "Ana"}, {"cursor": ":{fact}"}],
@@ -54,11 +56,19 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "get_perspectives": [{}],
     "calibrate_perspectives": [{"reset": True}],
     "get_divergence_alerts": [{}, {"session": "s", "lookback_hours": 48}],
-    "trigger_consolidation": [{"min_similarity": 0.0}, {"strategy": "temporal", "min_similarity": 0.0}],
+    "trigger_consolidation": [
+        {"min_similarity": 0.0},
+        {"strategy": "temporal", "min_similarity": 0.0},
+    ],
     "trigger_dream": [{}, {"dry_run": True}],
     "inject_context": [{"query": "{mark}", "session": "s"}],
     "merge_concepts": [
-        {"source_ids": ["{node}", "{fact}"], "target_name": "Ana", "rationale": "One.", "dry_run": False}
+        {
+            "source_ids": ["{node}", "{fact}"],
+            "target_name": "Ana",
+            "rationale": "One.",
+            "dry_run": False,
+        }
     ],
     "anchor_save": [{"title": "Kitchen", "text": "Mine.", "slug": "mine"}],
     "anchor_search": [{"query": "{mark}"}, {"query": "coffee"}],
@@ -72,16 +82,38 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "drift": [{}, {"priorities": ["P2"]}],
     "health": [{}],
     "add_event": [
-        {"content": "Mine, see [[{node}]] and [[Kitchen]].", "parent_node_id": "{node}", "source_ref": "secret"},
+        {
+            "content": "Mine, see [[{node}]] and [[Kitchen]].",
+            "parent_node_id": "{node}",
+            "source_ref": "secret",
+        },
         {"content": "Mine too.", "title": "Coffee", "parent_node_id": "Ana"},
     ],
-    "update": [{"id": "{turn}", "content": "Mine."}, {"id": "{node}", "title": "Mine"}, {"id": "{fact}", "tags": []}],
+    "update": [
+        {"id": "{turn}", "content": "Mine."},
+        {"id": "{node}", "title": "Mine"},
+        {"id": "{fact}", "tags": []},
+    ],
     "append": [{"id": "{turn}", "content": "Mine."}, {"id": "{node}", "content": "Mine."}],
     "history": [{"id": "{turn}", "with_content": True}, {"id": "{node}"}],
     "record_save": [
         {"records": [{"id": "{record}", "summary": "Mine."}]},
-        {"records": [{"kind": "Goal", "title": "Mine", "summary": "Mine.", "cites": [cited]} for cited in ["{fact}"]]},
-        {"records": [{"kind": "Goal", "title": "Mine", "summary": "Mine.", "cites": ["{record}", "{turn}"]}]},
+        {
+            "records": [
+                {"kind": "Goal", "title": "Mine", "summary": "Mine.", "cites": [cited]}
+                for cited in ["{fact}"]
+            ]
+        },
+        {
+            "records": [
+                {
+                    "kind": "Goal",
+                    "title": "Mine",
+                    "summary": "Mine.",
+                    "cites": ["{record}", "{turn}"],
+                }
+            ]
+        },
         {
             "records": [
                 {
@@ -92,14 +124,26 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
                 }
             ]
         },
-        {"records": [{"kind": "Note", "title": "{record}", "summary": "Mine.", "fields": {"actor": "{record}"}}]},
+        {
+            "records": [
+                {
+                    "kind": "Note",
+                    "title": "{record}",
+                    "summary": "Mine.",
+                    "fields": {"actor": "{record}"},
+                }
+            ]
+        },
     ],
     "record_get": [{"ids": ["{record}"]}, {"ids": ["{node}", "{turn}"]}],
     "record_list": [
         {"include_relationships": True},
         {"where": [{"field": "title", "op": "=", "value": "{record}"}], "cursor": "1:{record}"},
     ],
-    "record_move": [{"id": "{record}", "to": "done"}, {"id": "{record}", "to": "done", "expected": "{record}"}],
+    "record_move": [
+        {"id": "{record}", "to": "done"},
+        {"id": "{record}", "to": "done", "expected": "{record}"},
+    ],
     "record_delete": [{"ids": ["{record}"], "dry_run": False}, {"ids": ["{node}", "{turn}"]}],
     "record_relate": [
         {"source": "{record}", "type": "SERVES", "target": "Drink less coffee"},
@@ -109,12 +153,18 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "costs": [{}, {"days": 3660}],
     "injected": [{}, {"days": 30}],
     "session_context": [{}, {"session": "morning"}],
-    "workload_assess": [{"include_task_details": True}, {"start_date": "2026-03-01", "end_date": "2026-04-01"}],
+    "workload_assess": [
+        {"include_task_details": True},
+        {"start_date": "2026-03-01", "end_date": "2026-04-01"},
+    ],
     "context_usage": [{"session": "morning"}, {"session": "{turn}"}],
     "find_duplicates": [{}],
     "schema_inventory": [{}],
     "graph_around": [{}, {"as_of": "2030-01-01"}, {"node": "{node}", "max_hops": 4}],
-    "changes": [{"since": "2000-01-01", "until": "2100-01-01", **about} for about in ({}, {"about": "{node}"})],
+    "changes": [
+        {"since": "2000-01-01", "until": "2100-01-01", **about}
+        for about in ({}, {"about": "{node}"})
+    ],
     "graph_rank": [
         {"algorithm": "pagerank"},
         {"algorithm": "communities"},
@@ -139,7 +189,12 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "job_status": [{"id": "{turn}"}, {"id": "1"}, {"id": "999999"}],
     "ingestion_stats": [{}],
     "last_proof": [{}],
-    "turns_list": [{}, {"session": "morning"}, {"session": "{turn}"}, {"cursor": "1772872200000000.{turn}"}],
+    "turns_list": [
+        {},
+        {"session": "morning"},
+        {"session": "{turn}"},
+        {"cursor": "1772872200000000.{turn}"},
+    ],
     "jobs_list": [{}, {"state": "done"}],
     "jobs_retry": [{"ids": [1, 2, 3, 4, 5, 6, 7, 8, 9]}, {"all": True}],
     "extract": [{}, {"dry_run": True}],
@@ -152,7 +207,12 @@ def filled(value: Any, other: One) -> Any:
     if isinstance(value, list):
         return [filled(item, other) for item in value]
     if isinstance(value, str):
-        named = {"record": other.record, "relation": other.relation, "node": other.node, "slug": other.slug}
+        named = {
+            "record": other.record,
+            "relation": other.relation,
+            "node": other.node,
+            "slug": other.slug,
+        }
         named["binned"] = other.binned
         return value.format(mark=other.mark, turn=other.turn, fact=other.fact, **named)
     return value
@@ -162,7 +222,9 @@ async def test_every_verb_of_every_surface_is_attacked_here() -> None:
     assert set(ARGUMENTS) == set(operations_for("entity"))
 
 
-async def test_a_verb_with_everything_of_another_shows_and_changes_nothing_of_it(house: House) -> None:
+async def test_a_verb_with_everything_of_another_shows_and_changes_nothing_of_it(
+    house: House,
+) -> None:
     one, other, _ = house.all
     before = await everything(other)
     for verb, attacks in ARGUMENTS.items():
@@ -172,7 +234,14 @@ async def test_a_verb_with_everything_of_another_shows_and_changes_nothing_of_it
                 answer = await outcome(house.calls.answer(Caller.of_entity(owner), verb, given))
                 asked = "query" in arguments or "context" in arguments
                 said = str(answer).replace(other.mark, "") if asked else answer
-                known = other.binned, other.turn, other.fact, other.node, other.record, other.relation
+                known = (
+                    other.binned,
+                    other.turn,
+                    other.fact,
+                    other.node,
+                    other.record,
+                    other.relation,
+                )
                 assert house.seen(one, said, *known) == [], (verb, arguments)
         assert await everything(other) == before, verb
 
@@ -180,7 +249,15 @@ async def test_a_verb_with_everything_of_another_shows_and_changes_nothing_of_it
 async def test_no_verb_takes_an_entity_or_a_group() -> None:
     for verb in operations_for("entity").values():
         fields = set(verb.input.model_fields)
-        assert not fields & {"entity", "group", "group_id", "group_ids", "name", "vault", "project"}, verb.name
+        assert not fields & {
+            "entity",
+            "group",
+            "group_id",
+            "group_ids",
+            "name",
+            "vault",
+            "project",
+        }, verb.name
 
 
 @pytest.mark.beside_the_graph

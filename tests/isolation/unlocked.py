@@ -12,7 +12,15 @@ from graphiti_core.search.search_utils import get_mentioned_nodes
 
 from pps.core import values
 from pps.core.time import now
-from pps.graph.mapping import ATTRIBUTE, episode_of, fact_of, fact_pps, node_labels, node_of, node_pps
+from pps.graph.mapping import (
+    ATTRIBUTE,
+    episode_of,
+    fact_of,
+    fact_pps,
+    node_labels,
+    node_of,
+    node_pps,
+)
 from pps.graph.store_neo4j import Neo4jStore
 from pps.isolation import client as client_module
 from pps.isolation.binding import FirstLock, Inside
@@ -35,14 +43,19 @@ class StockStore(Neo4jStore):
         return [node_of({**node.model_dump(), "attributes": node.attributes}) for node in found]
 
     async def facts(self, uuids: Sequence[str]) -> list[values.Fact]:
-        return [fact_of(edge.model_dump()) for edge in await EntityEdge.get_by_uuids(self._driver, list(uuids))]
+        return [
+            fact_of(edge.model_dump())
+            for edge in await EntityEdge.get_by_uuids(self._driver, list(uuids))
+        ]
 
     async def episodes(self, uuids: Sequence[str]) -> list[values.Episode]:
         found = await EpisodicNode.get_by_uuids(self._driver, list(uuids))
         return [episode_of({**one.model_dump(), "source": one.source.value}) for one in found]
 
     async def facts_of_nodes(self, uuids: Sequence[str], limit: int) -> list[values.Fact]:
-        found = [edge for uuid in uuids for edge in await EntityEdge.get_by_node_uuid(self._driver, uuid)]
+        found = [
+            edge for uuid in uuids for edge in await EntityEdge.get_by_node_uuid(self._driver, uuid)
+        ]
         return [fact_of(edge.model_dump()) for edge in found][:limit]
 
     async def mentioned_nodes(self, episodes: Sequence[str]) -> dict[str, list[str]]:
@@ -107,7 +120,10 @@ class StockStore(Neo4jStore):
     async def save_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
         for episode, node in pairs:
             await EpisodicEdge(
-                group_id=self.group, source_node_uuid=episode, target_node_uuid=node, created_at=now()
+                group_id=self.group,
+                source_node_uuid=episode,
+                target_node_uuid=node,
+                created_at=now(),
             ).save(self._driver)
 
     async def delete_nodes(self, uuids: Sequence[str]) -> int:
@@ -168,7 +184,9 @@ class FirstLockGone(ExposedClient):
         own = guard.for_own_statements()
         store, objects = StockStore(guard, own, group), StockObjects(guard, own, group)
         guard.graph_operations_interface = None
-        guard.search_interface = GroupSearch(inside.entity, store, objects, inside.indexes, inside.counters)
+        guard.search_interface = GroupSearch(
+            inside.entity, store, objects, inside.indexes, inside.counters
+        )
         lock = _NoLock(inside.entity, guard, inside.counters)
         super().__init__(replace(inside, lock=lock, store=store, objects=objects))
 

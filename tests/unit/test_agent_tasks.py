@@ -28,12 +28,22 @@ def test_a_task_is_queued_claimed_and_done(tasks: Tasks) -> None:
     assert (made.state, made.attempts, made.lease) == ("queued", 0, "")
     claimed = tasks.claim("r1", 60, at=after(1))
     assert claimed is not None
-    assert (claimed.id, claimed.state, claimed.runner, claimed.attempts) == (made.id, "claimed", "r1", 1)
+    assert (claimed.id, claimed.state, claimed.runner, claimed.attempts) == (
+        made.id,
+        "claimed",
+        "r1",
+        1,
+    )
     assert claimed.lease_until == after(61)
     assert tasks.claim("r2", 60, at=after(2)) is None
     assert tasks.extend(made.id, claimed.lease, 60, "half", at=after(30)).lease_until == after(90)
     done = tasks.complete(made.id, claimed.lease, "All quiet.", at=after(80))
-    assert (done.state, done.result, done.note, done.lease_until) == ("done", "All quiet.", "half", None)
+    assert (done.state, done.result, done.note, done.lease_until) == (
+        "done",
+        "All quiet.",
+        "half",
+        None,
+    )
     assert tasks.claim("r2", 60, at=after(1000)) is None
 
 
@@ -88,7 +98,9 @@ def test_the_oldest_is_claimed_first_and_a_runner_may_take_one_kind_only(tasks: 
     third = tasks.add(TaskDraft("3"), at=after(2))
     assert tasks.waits_since(at=after(3)) == AT
     assert tasks.waits_since("reader", at=after(3)) == after(1)
-    taken = [tasks.claim("r", 60, agent, at=after(3)) for agent in ("reader", "reader", "reader", "")]
+    taken = [
+        tasks.claim("r", 60, agent, at=after(3)) for agent in ("reader", "reader", "reader", "")
+    ]
     assert [one.id if one else None for one in taken] == [second.id, third.id, None, first.id]
     assert tasks.waits_since(at=after(3)) is None
 
@@ -120,7 +132,9 @@ def test_too_many_that_wait_are_refused(tasks: Tasks, monkeypatch: pytest.Monkey
     with pytest.raises(Overloaded, match="wait already"):
         tasks.add(TaskDraft("3"), at=AT)
     assert tasks.claim("r", 10, at=AT) is not None
-    assert tasks.add(TaskDraft("3"), at=after(11)).state == "queued", "one of the two has failed by then"
+    assert tasks.add(TaskDraft("3"), at=after(11)).state == "queued", (
+        "one of the two has failed by then"
+    )
 
 
 def test_eight_runners_at_once_share_forty_tasks_without_one_twice(tasks: Tasks) -> None:

@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pps.core.errors import InvalidRequest
-from pps.ingest.anchor_files import SLUG, AnchorText, check_slug, compose, free_slug, parse, slug_of, tidy
+from pps.ingest.anchor_files import (
+    SLUG,
+    AnchorText,
+    check_slug,
+    compose,
+    free_slug,
+    parse,
+    slug_of,
+    tidy,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +47,9 @@ def test_every_title_has_a_valid_slug_and_always_the_same(title: str) -> None:
     assert slug_of(title) == slug_of(title)
 
 
-@pytest.mark.parametrize("slug", ["", "-a", "A", "a b", "a/b", "..", "a.md", "a" * 81, "a\n", "ä", "a\0"])
+@pytest.mark.parametrize(
+    "slug", ["", "-a", "A", "a b", "a/b", "..", "a.md", "a" * 81, "a\n", "ä", "a\0"]
+)
 def test_anything_but_a_slug_is_refused(slug: str) -> None:
     with pytest.raises(InvalidRequest):
         check_slug(slug)
@@ -52,7 +63,9 @@ def test_a_taken_slug_gets_the_first_free_number() -> None:
 
 def test_a_longest_slug_still_has_room_for_its_number() -> None:
     base = slug_of("word " * 100)
-    assert SLUG.fullmatch(free_slug(base, {base} | {f"{base}-{number}" for number in range(2, 2000)}))
+    assert SLUG.fullmatch(
+        free_slug(base, {base} | {f"{base}-{number}" for number in range(2, 2000)})
+    )
 
 
 _LINE = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=60)
@@ -67,7 +80,9 @@ def test_what_is_composed_is_parsed_back(title: str, body: str, tags: list[str])
     import unicodedata
 
     title = unicodedata.normalize("NFC", title)
-    anchor = AnchorText(" ".join(title.split()), body, tuple(tags), "notes/a b.md", ("date: 2026-01-31",))
+    anchor = AnchorText(
+        " ".join(title.split()), body, tuple(tags), "notes/a b.md", ("date: 2026-01-31",)
+    )
     assert parse(compose(anchor), "x") == anchor
 
 
@@ -84,7 +99,9 @@ def test_a_file_without_a_heading_is_titled_by_its_slug() -> None:
 def test_the_front_matter_of_note_programs_is_read_and_the_rest_of_it_kept() -> None:
     text = "---\ntitle: 'Tea: green'\ntags:\n  - Kitchen\n  - \"#tea\"\naliases: [x]\ndate: 2026-01-31\n---\nPour.\n"
     found = parse(text, "tea")
-    assert found == AnchorText("Tea: green", "Pour.", ("kitchen", "tea"), "", ("aliases: [x]", "date: 2026-01-31"))
+    assert found == AnchorText(
+        "Tea: green", "Pour.", ("kitchen", "tea"), "", ("aliases: [x]", "date: 2026-01-31")
+    )
     assert parse(compose(found), "tea") == found
 
 

@@ -16,7 +16,13 @@ _P = {"p50": 1.5, "p95": 20.25, "p99": 30.0}
 _COMMON: dict[str, Any] = {
     "command": "scripts/bench this",
     "version": "1.2.3",
-    "machine": {"cores": 2, "memory_gib": 8.0, "processor": "a chip", "python": "3.12.1", "load_1_min": 0.25},
+    "machine": {
+        "cores": 2,
+        "memory_gib": 8.0,
+        "processor": "a chip",
+        "python": "3.12.1",
+        "load_1_min": 0.25,
+    },
     "facts": 4000,
 }
 REPORTS: list[tuple[Times, dict[str, Any]]] = [
@@ -67,13 +73,23 @@ SAID = {
 
 
 @pytest.mark.parametrize(("times", "own"), REPORTS, ids=[own["title"] for _, own in REPORTS])
-def test_a_report_of_times_is_kept_as_json_page_and_plot(tmp_path: Path, times: Times, own: dict[str, Any]) -> None:
+def test_a_report_of_times_is_kept_as_json_page_and_plot(
+    tmp_path: Path, times: Times, own: dict[str, Any]
+) -> None:
     report = {**_COMMON, **own}
     files = times.save(report, tmp_path / "new" / "folder", "it")
     assert [file.name for file in files] == ["it.json", "it.md", "it.png"]
     assert json.loads(files[0].read_text("utf-8")) == report
     page = files[1].read_text("utf-8")
-    for told in (own["title"], "scripts/bench this", "2 cores (a chip)", "![", "(it.png)", SAID[own["title"]], "20.25"):
+    for told in (
+        own["title"],
+        "scripts/bench this",
+        "2 cores (a chip)",
+        "![",
+        "(it.png)",
+        SAID[own["title"]],
+        "20.25",
+    ):
         assert told in page
     assert files[2].read_bytes().startswith(b"\x89PNG")
     shown = times.text(report)

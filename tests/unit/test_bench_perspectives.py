@@ -12,7 +12,12 @@ from benchmarks.scores import Answer
 
 def test_the_coding_project_has_what_the_page_says() -> None:
     (memory,) = read_causes()
-    assert (len(memory.turns), len(topics()), len(memory.questions), memory.notes) == (300, 12, 144, {})
+    assert (len(memory.turns), len(topics()), len(memory.questions), memory.notes) == (
+        300,
+        12,
+        144,
+        {},
+    )
     kinds = Counter(one.category for one in memory.questions)
     assert kinds.keys() == {"meaning", "cause", "code", "term", "named", "intent", "connection"}
     assert min(kinds.values()) >= 12
@@ -46,8 +51,15 @@ def answers(rank: int) -> list[Answer]:
 
 def test_a_perspective_pays_where_the_profile_loses_without_it_or_gains_with_it() -> None:
     data: dict[str, Any] = {"profiles": {"default": perspectives.row(answers(2))}, "variants": []}
-    for way, name, rank in (("without", "bm25", 4), ("with", "late", 1), ("with", "code", 2), ("without", "dense", 1)):
-        data["variants"].append({"way": way, "perspective": name, **perspectives.row(answers(rank))})
+    for way, name, rank in (
+        ("without", "bm25", 4),
+        ("with", "late", 1),
+        ("with", "code", 2),
+        ("without", "dense", 1),
+    ):
+        data["variants"].append(
+            {"way": way, "perspective": name, **perspectives.row(answers(rank))}
+        )
     report = {"profile": "default", "data": {"causes": data}}
     assert [perspectives.pays(report, name) for name in ("bm25", "late", "code", "dense")] == [
         ["causes"],
@@ -55,5 +67,10 @@ def test_a_perspective_pays_where_the_profile_loses_without_it_or_gains_with_it(
         [],
         [],
     ]
-    assert perspectives.gains(report, "causes", "bm25") == {"way": "without", "R@10": 0.0, "MRR@10": 25.0, "p50_ms": 0}
+    assert perspectives.gains(report, "causes", "bm25") == {
+        "way": "without",
+        "R@10": 0.0,
+        "MRR@10": 25.0,
+        "p50_ms": 0,
+    }
     assert perspectives.gains(report, "causes", "near") is None

@@ -21,19 +21,27 @@ def write(folder: Path, **files: list[dict[str, Any]]) -> Path:
 
 
 def test_a_bare_episode_and_a_bare_query_are_enough(tmp_path: Path) -> None:
-    folder = write(tmp_path, episodes=[{"uuid": "a", "content": "Tea at four."}], queries=[{"query": "When is tea?"}])
+    folder = write(
+        tmp_path,
+        episodes=[{"uuid": "a", "content": "Tea at four."}],
+        queries=[{"query": "When is tea?"}],
+    )
 
     (found,) = read(folder)
 
     assert found.turns["a"].content == "Tea at four."
     assert found.turns["a"].at is None
-    assert [(one.text, one.category, one.gold) for one in found.questions] == [("When is tea?", "none", frozenset())]
+    assert [(one.text, one.category, one.gold) for one in found.questions] == [
+        ("When is tea?", "none", frozenset())
+    ]
     assert found.scored() == []
 
 
 def test_gold_may_be_given_by_the_turns_own_names(tmp_path: Path) -> None:
     turns = [{"uuid": "a", "group_id": "g", "content": "x", "dia_id": "D1:1"}]
-    asked = [{"qid": "q", "group_id": "g", "query": "?", "category": 2, "gold_dia_ids": ["D1:1", "D9:9"]}]
+    asked = [
+        {"qid": "q", "group_id": "g", "query": "?", "category": 2, "gold_dia_ids": ["D1:1", "D9:9"]}
+    ]
 
     (found,) = read(write(tmp_path, episodes=turns, queries=asked))
 
@@ -41,7 +49,9 @@ def test_gold_may_be_given_by_the_turns_own_names(tmp_path: Path) -> None:
     assert found.notes == {"gold turns that the data lack": 1}
 
 
-def test_texts_beyond_the_bounds_are_cut_and_blank_ones_left_out_and_both_are_counted(tmp_path: Path) -> None:
+def test_texts_beyond_the_bounds_are_cut_and_blank_ones_left_out_and_both_are_counted(
+    tmp_path: Path,
+) -> None:
     turns = [
         {"uuid": "long", "content": "x" * (MAX_CONTENT + 5)},
         {"uuid": "blank", "content": " \n"},
@@ -71,13 +81,28 @@ def test_documents_have_no_speaker_and_no_neighbours(tmp_path: Path) -> None:
 def test_odd_facts_keep_within_what_may_be_remembered(tmp_path: Path) -> None:
     edge = {"source_node_uuid": "n1", "target_node_uuid": "gone", "episodes": ["a"]}
     edges = [
-        {**edge, "name": "is-in / of", "fact": "f", "valid_at": "2024-02-01", "invalid_at": "2024-01-01T00:00:00"},
+        {
+            **edge,
+            "name": "is-in / of",
+            "fact": "f",
+            "valid_at": "2024-02-01",
+            "invalid_at": "2024-01-01T00:00:00",
+        },
         {**edge, "name": "???", "fact": None, "episodes": ["a", "a", "absent"]},
         {**edge, "name": "LOST", "episodes": []},
     ]
-    nodes = [{"uuid": "n1", "name": "  " + "n" * 900, "labels": ["Entity", "Odd kind!"], "summary": "s" * 9000}]
+    nodes = [
+        {
+            "uuid": "n1",
+            "name": "  " + "n" * 900,
+            "labels": ["Entity", "Odd kind!"],
+            "summary": "s" * 9000,
+        }
+    ]
 
-    folder = write(tmp_path, episodes=[{"uuid": "a", "content": "x"}], queries=[], nodes=nodes, edges=edges)
+    folder = write(
+        tmp_path, episodes=[{"uuid": "a", "content": "x"}], queries=[], nodes=nodes, edges=edges
+    )
     (found,) = read(folder)
 
     turn = found.turns["a"]
@@ -89,18 +114,29 @@ def test_odd_facts_keep_within_what_may_be_remembered(tmp_path: Path) -> None:
 
 def test_more_facts_than_a_call_may_carry_are_left_out_and_counted(tmp_path: Path) -> None:
     edges = [
-        {"name": "R", "fact": f"fact {n}", "source_node_uuid": "s", "target_node_uuid": "t", "episodes": ["a"]}
+        {
+            "name": "R",
+            "fact": f"fact {n}",
+            "source_node_uuid": "s",
+            "target_node_uuid": "t",
+            "episodes": ["a"],
+        }
         for n in range(503)
     ]
 
-    (found,) = read(write(tmp_path, episodes=[{"uuid": "a", "content": "x"}], queries=[], edges=edges))
+    (found,) = read(
+        write(tmp_path, episodes=[{"uuid": "a", "content": "x"}], queries=[], edges=edges)
+    )
 
     assert len(found.turns["a"].facts) == 500
     assert found.notes == {"facts beyond what one turn may carry left out": 3}
 
 
 def test_questions_of_a_group_without_turns_are_kept(tmp_path: Path) -> None:
-    turns = [{"uuid": "a", "group_id": "one", "content": "x"}, {"uuid": "b", "group_id": "two", "content": "y"}]
+    turns = [
+        {"uuid": "a", "group_id": "one", "content": "x"},
+        {"uuid": "b", "group_id": "two", "content": "y"},
+    ]
     asked = [{"qid": "q", "group_id": "three", "query": "?", "gold_episodes": ["a"]}]
 
     found = read(write(tmp_path, episodes=turns, queries=asked))
@@ -118,11 +154,16 @@ def test_questions_of_a_group_without_turns_are_kept(tmp_path: Path) -> None:
         ("{", r"episodes\.jsonl:1 is not JSON"),
         ("[]", r"episodes\.jsonl:1 is not a JSON object"),
         ('{"content": "x"}', r"episodes\.jsonl:1 has no 'uuid'"),
-        ('{"uuid": "a", "content": "x", "valid_at": "noon"}', r"episodes\.jsonl:1: 'valid_at' is not an ISO 8601"),
+        (
+            '{"uuid": "a", "content": "x", "valid_at": "noon"}',
+            r"episodes\.jsonl:1: 'valid_at' is not an ISO 8601",
+        ),
         ("\n\n", r"episodes\.jsonl is empty"),
     ],
 )
-def test_a_line_that_cannot_be_understood_is_refused_by_its_place(tmp_path: Path, episodes: str, says: str) -> None:
+def test_a_line_that_cannot_be_understood_is_refused_by_its_place(
+    tmp_path: Path, episodes: str, says: str
+) -> None:
     folder = write(tmp_path, queries=[])
     (folder / "episodes.jsonl").write_text(episodes)
 
@@ -130,7 +171,9 @@ def test_a_line_that_cannot_be_understood_is_refused_by_its_place(tmp_path: Path
         read(folder)
 
 
-def test_a_file_is_read_as_musique_and_passages_that_questions_share_are_kept_once(tmp_path: Path) -> None:
+def test_a_file_is_read_as_musique_and_passages_that_questions_share_are_kept_once(
+    tmp_path: Path,
+) -> None:
     shared = {"title": "Aro", "paragraph_text": "A river.", "is_supporting": True}
     other = {"title": "Bel", "paragraph_text": "A town.", "is_supporting": False}
     file = tmp_path / "musique.json"
@@ -138,19 +181,28 @@ def test_a_file_is_read_as_musique_and_passages_that_questions_share_are_kept_on
         json.dumps(
             [
                 {"id": "2hop__1_2", "question": "Which river?", "paragraphs": [shared, other]},
-                {"id": "3hop1__3", "question": "Which town?", "paragraphs": [{**other, "is_supporting": True}, shared]},
+                {
+                    "id": "3hop1__3",
+                    "question": "Which town?",
+                    "paragraphs": [{**other, "is_supporting": True}, shared],
+                },
             ]
         )
     )
 
     (found,) = read(file)
 
-    assert sorted(turn.content for turn in found.turns.values()) == ["Aro: A river.", "Bel: A town."]
+    assert sorted(turn.content for turn in found.turns.values()) == [
+        "Aro: A river.",
+        "Bel: A town.",
+    ]
     assert [(one.category, len(one.gold)) for one in found.questions] == [("2hop", 1), ("3hop1", 2)]
     assert len({turn.session for turn in found.turns.values()}) == 2
 
 
-@pytest.mark.parametrize(("content", "says"), [("nonsense", "not a JSON file"), ('[{"qa": []}]', "no 'paragraphs'")])
+@pytest.mark.parametrize(
+    ("content", "says"), [("nonsense", "not a JSON file"), ('[{"qa": []}]', "no 'paragraphs'")]
+)
 def test_a_file_of_another_kind_is_refused(tmp_path: Path, content: str, says: str) -> None:
     (tmp_path / "data.json").write_text(content)
 
@@ -165,17 +217,31 @@ def test_where_the_data_are_is_given_or_in_the_environment_or_asked_for() -> Non
         data_path(None, {})
 
 
-def test_a_node_lies_on_the_turns_that_mention_it_and_what_lies_on_none_is_counted(tmp_path: Path) -> None:
+def test_a_node_lies_on_the_turns_that_mention_it_and_what_lies_on_none_is_counted(
+    tmp_path: Path,
+) -> None:
     turns = [{"uuid": one, "group_id": "g", "content": "x"} for one in ("a", "b")]
-    nodes = [{"uuid": one, "group_id": "g", "name": one.upper(), "labels": ["Entity", "Person"]} for one in "mno"]
+    nodes = [
+        {"uuid": one, "group_id": "g", "name": one.upper(), "labels": ["Entity", "Person"]}
+        for one in "mno"
+    ]
     mentions = [
         {"group_id": "g", "source_node_uuid": turn, "target_node_uuid": one}
-        for turn, one in (("a", "m"), ("a", "m"), ("b", "m"), ("b", "n"), ("b", "gone"), ("gone", "m"))
+        for turn, one in (
+            ("a", "m"),
+            ("a", "m"),
+            ("b", "m"),
+            ("b", "n"),
+            ("b", "gone"),
+            ("gone", "m"),
+        )
     ]
 
     (found,) = read(write(tmp_path, episodes=turns, queries=[], nodes=nodes, mentions=mentions))
 
-    assert {turn.id: [one.name for one in turn.nodes.values()] for turn in found.turns.values()} == {
+    assert {
+        turn.id: [one.name for one in turn.nodes.values()] for turn in found.turns.values()
+    } == {
         "a": ["M"],
         "b": ["M", "N"],
     }
@@ -188,11 +254,18 @@ def test_a_node_lies_on_the_turns_that_mention_it_and_what_lies_on_none_is_count
 
 def test_facts_come_before_mentions_where_a_turn_cannot_carry_all_nodes(tmp_path: Path) -> None:
     nodes = [{"uuid": f"n{number}", "name": f"node {number}"} for number in range(203)]
-    edge = {"source_node_uuid": "n201", "target_node_uuid": "n202", "fact": "201 is 202", "episodes": ["a"]}
+    edge = {
+        "source_node_uuid": "n201",
+        "target_node_uuid": "n202",
+        "fact": "201 is 202",
+        "episodes": ["a"],
+    }
     mentions = [{"source_node_uuid": "a", "target_node_uuid": one["uuid"]} for one in nodes]
     episodes = [{"uuid": "a", "content": "x"}]
 
-    folder = write(tmp_path, episodes=episodes, queries=[], nodes=nodes, edges=[edge], mentions=mentions)
+    folder = write(
+        tmp_path, episodes=episodes, queries=[], nodes=nodes, edges=[edge], mentions=mentions
+    )
     (found,) = read(folder)
 
     turn = found.turns["a"]

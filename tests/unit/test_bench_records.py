@@ -28,10 +28,14 @@ def test_any_number_of_records_is_told_and_no_title_comes_twice_in_a_kind() -> N
     assert len(some) == 1_500
     assert len({(one.kind, one.title) for one in some}) == 1_500
     assert sum(len(one.relations) for one in some) == 4_500
-    assert len({one.kind for one in some if one.kind in records_data.FOUNDATION}) == len(records_data.FOUNDATION)
+    assert len({one.kind for one in some if one.kind in records_data.FOUNDATION}) == len(
+        records_data.FOUNDATION
+    )
 
 
-def test_what_a_threshold_shows_is_right_or_wrong_and_precision_is_of_the_first_that_could_be_right() -> None:
+def test_what_a_threshold_shows_is_right_or_wrong_and_precision_is_of_the_first_that_could_be_right() -> (
+    None
+):
     asked = [
         Asked("a", (("x", 0.6), ("y", 0.5), ("z", 0.2)), frozenset("xz")),
         Asked("b", (("z", 0.3),), frozenset("x")),

@@ -54,7 +54,10 @@ def test_only_recall_at_20_looks_at_the_longer_list() -> None:
 def test_a_report_of_no_question_has_no_figures_and_does_not_fail() -> None:
     found = summary([])
 
-    assert found["all"] == {"questions": 0, **dict.fromkeys(("R@5", "R@10", "R@20", "MRR@10", "nDCG@10", "returned"))}
+    assert found["all"] == {
+        "questions": 0,
+        **dict.fromkeys(("R@5", "R@10", "R@20", "MRR@10", "nDCG@10", "returned")),
+    }
     assert ratios(mean([]), mean([]))["R@10"] is None
 
 
@@ -87,7 +90,9 @@ def test_each_plain_ranking_is_timed_by_itself_with_the_embedding_that_it_needs(
 
     found = PlainRankings(conversation, embedder).rank("When does the ferry leave?", 5)
 
-    assert {name: one.turns[0] for name, one in found.items()} == dict.fromkeys(PlainRankings.NAMES, "ferry")
+    assert {name: one.turns[0] for name, one in found.items()} == dict.fromkeys(
+        PlainRankings.NAMES, "ferry"
+    )
     assert embedder.asked == 2
     assert found["bm25"].took_ms < found["dense"].took_ms
     assert min(found["dense"].took_ms, found["four-lists"].took_ms) >= Slow.TAKES_S * 1000
@@ -102,7 +107,11 @@ def test_words_that_nothing_shares_find_nothing() -> None:
 
 
 def test_a_written_profile_reads_as_what_it_was_written_from() -> None:
-    shipped = {"perspectives": {"bm25": 1.0, "dense": 0.5}, "k": 7.0, "substance": {"floor": 0.3, "words": 9.0}}
+    shipped = {
+        "perspectives": {"bm25": 1.0, "dense": 0.5},
+        "k": 7.0,
+        "substance": {"floor": 0.3, "words": 9.0},
+    }
 
     found = Profiles({"own": profile_toml('a "quoted" name', shipped)}).get("own")
 
@@ -112,7 +121,9 @@ def test_a_written_profile_reads_as_what_it_was_written_from() -> None:
 
 
 def test_a_written_profile_lets_through_what_it_was_written_from() -> None:
-    wanted = ItemFilter(tags=("a'b",), roles=("user",), since=datetime(2026, 1, 1, 8, 30, tzinfo=UTC))
+    wanted = ItemFilter(
+        tags=("a'b",), roles=("user",), since=datetime(2026, 1, 1, 8, 30, tzinfo=UTC)
+    )
 
     text = profile_toml("d", {"perspectives": {"bm25": 1.0}}, "facts", wanted)
 

@@ -53,7 +53,11 @@ def test_made_up_events_and_questions_depend_on_the_seed_alone() -> None:
 def test_an_event_holds_for_its_day() -> None:
     event = Event("Ana", "MEET", "Bo", FIRST)
 
-    for moment, held in ((FIRST, True), (FIRST + DAY - timedelta.resolution, True), (FIRST + DAY, False)):
+    for moment, held in (
+        (FIRST, True),
+        (FIRST + DAY - timedelta.resolution, True),
+        (FIRST + DAY, False),
+    ):
         assert Question(as_of=moment).holds(event) is held
     assert Question(after=FIRST, before=FIRST + DAY, about="Bo", relation="MEET").holds(event)
     assert not Question(before=FIRST).holds(event)

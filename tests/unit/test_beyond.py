@@ -59,5 +59,9 @@ async def test_days_at_the_ends_of_all_time_are_refused(tmp_path: Path, start: d
     [("=", 2**70), ("<", -(2**70)), ("=", 10**400), ("in", [1, 2**63]), ("contains", 2**70)],
 )
 def test_a_number_beyond_64_bits_is_refused(op: Compare, value: JSON) -> None:
-    with pytest.raises(InvalidRequest, match=r"where\[0\]\.value: must be a whole number of 64 bits"):
-        wanted_of(KINDS, RecordQuery(kinds=("Task",), where=(Condition("effort_hours", op, value),)))
+    with pytest.raises(
+        InvalidRequest, match=r"where\[0\]\.value: must be a whole number of 64 bits"
+    ):
+        wanted_of(
+            KINDS, RecordQuery(kinds=("Task",), where=(Condition("effort_hours", op, value),))
+        )

@@ -36,10 +36,20 @@ def hook() -> ModuleType:
 
 def test_the_program_imports_the_standard_library_only_and_little_of_it() -> None:
     tree = ast.parse(program().read_text())
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names = {
+        alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
     modules = {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert names == {"fcntl", "json", "os", "signal", "socket", "stat", "sys", "time", "sqlite3"}
-    assert modules == {"__future__", "_blake2", "hashlib", "typing"}  # the second where the first is not there
+    assert modules == {
+        "__future__",
+        "_blake2",
+        "hashlib",
+        "typing",
+    }  # the second where the first is not there
     loaded = subprocess.run(
         [sys.executable, "-I", "-S", "-X", "importtime", program(), "Stop"],
         input=b"",
@@ -47,7 +57,9 @@ def test_the_program_imports_the_standard_library_only_and_little_of_it() -> Non
         check=True,
         timeout=30,
     ).stderr.decode()
-    assert not re.search(r"\| +(typing|pathlib|sqlite3|urllib|http|email|argparse|subprocess|site)\b", loaded)
+    assert not re.search(
+        r"\| +(typing|pathlib|sqlite3|urllib|http|email|argparse|subprocess|site)\b", loaded
+    )
 
 
 def test_the_program_finds_the_data_folder_where_pps_puts_it(
@@ -74,12 +86,20 @@ def test_each_event_has_the_deadline_that_the_settings_give_it(hook: ModuleType)
 
 
 def test_each_event_has_the_seconds_that_were_promised(hook: ModuleType) -> None:
-    assert hook.DEADLINES_S == {**DEADLINE_S, "SessionEnd": 30.0}  # its detached part, that sends what is left
+    assert hook.DEADLINES_S == {
+        **DEADLINE_S,
+        "SessionEnd": 30.0,
+    }  # its detached part, that sends what is left
 
 
-def test_the_program_refuses_by_itself_what_the_server_would_refuse_and_nothing_else(hook: ModuleType) -> None:
+def test_the_program_refuses_by_itself_what_the_server_would_refuse_and_nothing_else(
+    hook: ModuleType,
+) -> None:
     least = {"id": "0" * 32, "at": 0.0, "event": "Stop", "session": "s"}
-    bounded = {name for name, one in SessionEvent.model_fields.items() if one.annotation is str} - {"id", "text"}
+    bounded = {name for name, one in SessionEvent.model_fields.items() if one.annotation is str} - {
+        "id",
+        "text",
+    }
     assert set(hook.MOST) == bounded
     for name, most in hook.MOST.items():
         for told, read in ((hook.check, ValueError), (read_event, InvalidRequest)):
@@ -106,8 +126,12 @@ def test_the_plugins_parts_name_each_other() -> None:
     manifest = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
     catalog = json.loads((PLUGIN / ".claude-plugin" / "marketplace.json").read_text())
     assert manifest["version"] == __version__
-    assert [(one["name"], one["source"]) for one in catalog["plugins"]] == [(manifest["name"], "./")]
-    used = set(re.findall(r"\$\{user_config\.(\w+)\}", (PLUGIN / "hooks" / "hooks.json").read_text()))
+    assert [(one["name"], one["source"]) for one in catalog["plugins"]] == [
+        (manifest["name"], "./")
+    ]
+    used = set(
+        re.findall(r"\$\{user_config\.(\w+)\}", (PLUGIN / "hooks" / "hooks.json").read_text())
+    )
     used |= set(re.findall(r"\$\{user_config\.(\w+)\}", (PLUGIN / ".mcp.json").read_text()))
     assert used == set(manifest["userConfig"])
 

@@ -58,7 +58,9 @@ def test_a_file_that_was_not_there_is_made_and_goes_again(tmp_path: Path) -> Non
     assert not uninstall(path)
 
 
-def test_a_second_time_changes_nothing_and_another_entity_replaces_the_first(tmp_path: Path) -> None:
+def test_a_second_time_changes_nothing_and_another_entity_replaces_the_first(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "settings.json"
     path.write_bytes(FILES["tabs"])
     assert install(path, "ana", "/data/pps home")
@@ -111,7 +113,9 @@ def test_a_link_keeps_leading_to_the_file(tmp_path: Path) -> None:
         ('{"hooks": {"Stop": ["x"]}}', "hooks.Stop: must be a list"),
     ],
 )
-def test_a_file_that_is_broken_is_refused_and_left_alone(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_broken_is_refused_and_left_alone(
+    tmp_path: Path, text: str, said: str
+) -> None:
     path = tmp_path / "settings.json"
     path.write_text(text)
     for act in (lambda: install(path, "", ""), lambda: uninstall(path), lambda: look(path)):

@@ -29,7 +29,9 @@ class Tea(Input):
 
     leaf: str = Field(description="Which leaf.", json_schema_extra=argument(stdin=True))
     cups: int = Field(default=2, ge=1, le=9, description="How many.")
-    at: datetime | None = Field(default=None, description="When. ISO 8601; a date alone is 00:00 UTC.")
+    at: datetime | None = Field(
+        default=None, description="When. ISO 8601; a date alone is 00:00 UTC."
+    )
     tags: tuple[str, ...] = Field(default=(), json_schema_extra=option("--tag"))
     dry_run: bool = Field(default=True, json_schema_extra=option("--yes", inverts=True))
     facts: tuple[str, ...] = Field(default=(), json_schema_extra=json_file("--given"))
@@ -44,7 +46,11 @@ class Cup:
 
 
 @CORE.operation(
-    "Brew tea", lambda cup: cup.said, ERASES, command="kitchen brew", examples=("pps kitchen brew ana oolong",)
+    "Brew tea",
+    lambda cup: cup.said,
+    ERASES,
+    command="kitchen brew",
+    examples=("pps kitchen brew ana oolong",),
 )
 async def brew(memory: Memory, given: Tea) -> Cup:
     """Use it when somebody is thirsty; 'cups' says how many. A dry run unless dry_run=false."""
@@ -54,9 +60,13 @@ async def brew(memory: Memory, given: Tea) -> Cup:
 class Asked:
     """A server that keeps what it was asked, and answers or raises what it is told to."""
 
-    answer: Answer | PPSError = Answer({"said": "Would brew."}, "Would brew; call again with dry_run=false to do it.")
+    answer: Answer | PPSError = Answer(
+        {"said": "Would brew."}, "Would brew; call again with dry_run=false to do it."
+    )
 
-    def call(self, operation: str, entity: str, arguments: Mapping[str, Any], **_: object) -> dict[str, Any]:
+    def call(
+        self, operation: str, entity: str, arguments: Mapping[str, Any], **_: object
+    ) -> dict[str, Any]:
         self.asked = (operation, dict(arguments), entity)
         if isinstance(self.answer, PPSError):
             raise self.answer
@@ -75,15 +85,20 @@ def ran(*arguments: str, given: str = "") -> Result:
 
 
 def test_the_kept_table_is_what_the_operations_say() -> None:
-    assert described.FILE.read_text(encoding="utf-8") == described.written(described.described(OPERATIONS)), (
-        "run scripts/docs"
-    )
+    assert described.FILE.read_text(encoding="utf-8") == described.written(
+        described.described(OPERATIONS)
+    ), "run scripts/docs"
     assert commands.known() == described.described(OPERATIONS)
 
 
 def test_a_new_operation_is_a_command_with_help_examples_and_json(server: Asked) -> None:
     said = ran("kitchen", "brew", "--help").output
-    for words in ("Usage: pps kitchen brew [OPTIONS] NAME LEAF", "Brew tea.", "--cups says how many", "--json"):
+    for words in (
+        "Usage: pps kitchen brew [OPTIONS] NAME LEAF",
+        "Brew tea.",
+        "--cups says how many",
+        "--json",
+    ):
         assert words in " ".join(said.split()), said
     assert "  pps kitchen brew ana oolong" in said
     assert "kitchen" in ran("--help").output
@@ -97,10 +112,25 @@ def test_what_is_typed_is_sent_and_what_is_left_out_is_not(server: Asked, tmp_pa
     assert server.asked == ("brew", {"leaf": "oolong", "source": "cli"}, "ana")
     given = tmp_path / "given.json"
     given.write_text('{"facts": ["hot"]}')
-    more = ("--cups", "3", "--at", "2026-03-07T08:30", "--tag", "a", "--tag", "b", "--yes", "--given", str(given))
+    more = (
+        "--cups",
+        "3",
+        "--at",
+        "2026-03-07T08:30",
+        "--tag",
+        "a",
+        "--tag",
+        "b",
+        "--yes",
+        "--given",
+        str(given),
+    )
     assert ran("kitchen", "brew", "ana", "-", *more, given="sencha").exit_code == 0
     sent = server.asked[1]
-    assert datetime.fromisoformat(sent.pop("at")) == datetime.fromisoformat("2026-03-07T08:30").astimezone()
+    assert (
+        datetime.fromisoformat(sent.pop("at"))
+        == datetime.fromisoformat("2026-03-07T08:30").astimezone()
+    )
     assert sent == {
         "leaf": "sencha", "cups": 3, "tags": ["a", "b"], "dry_run": False, "facts": ["hot"], "source": "cli"
     }  # fmt: skip
@@ -112,7 +142,10 @@ def test_what_is_typed_is_sent_and_what_is_left_out_is_not(server: Asked, tmp_pa
 def test_an_error_names_what_was_typed_and_what_to_do(server: Asked) -> None:
     for error, words in (
         (InvalidRequest("leaf", "must not be empty"), "LEAF 'oolong': must not be empty"),
-        (InvalidRequest("tags.1", "is too long; cups: is too many"), "--tag 'b': is too long; --cups 3: is too many"),
+        (
+            InvalidRequest("tags.1", "is too long; cups: is too many"),
+            "--tag 'b': is too long; --cups 3: is too many",
+        ),
         (InvalidRequest("other", "is odd"), "other: is odd"),
     ):
         server.answer = error
@@ -144,11 +177,23 @@ def test_a_recall_shows_five_a_channel_each_text_once_with_speaker_source_and_lo
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     turns = [
-        hit(text=f"Line {n}.", role="user", actor="Ana", source="cli", occurred_at="2026-03-07T08:30:00Z")
+        hit(
+            text=f"Line {n}.",
+            role="user",
+            actor="Ana",
+            source="cli",
+            occurred_at="2026-03-07T08:30:00Z",
+        )
         for n in range(7)
     ]
     facts = [hit(text="Ana likes rye.", relation="LIKES", valid_at="2026-03-01T00:00:00Z")]
-    found = {"channels": {"facts": {"hits": facts}, "episodes": {"hits": turns}, "turns": {"hits": turns[:3]}}}
+    found = {
+        "channels": {
+            "facts": {"hits": facts},
+            "episodes": {"hits": turns},
+            "turns": {"hits": turns[:3]},
+        }
+    }
     shown = click.unstyle(wording.recall(found, None))
     when = datetime.fromisoformat("2026-03-07T08:30:00Z").astimezone()
     assert "  1. Ana likes rye. (since 2026-03-01) [1b4e28ba]" in shown

@@ -42,7 +42,8 @@ def test_the_shipped_file_says_every_default_as_it_is(tmp_path: Path) -> None:
 def test_the_shipped_file_names_every_setting() -> None:
     text = shipped("config/pps.toml").read_text(encoding="utf-8")
     uncommented = "\n".join(
-        line.removeprefix("# ") if line.startswith("# ") and " = " in line else line for line in text.splitlines()
+        line.removeprefix("# ") if line.startswith("# ") and " = " in line else line
+        for line in text.splitlines()
     )
     kept = "\n".join(line for line in uncommented.splitlines() if not line.startswith("#"))
     tree = tomllib.loads(kept)
@@ -58,7 +59,9 @@ def test_the_environment_wins_over_the_file_and_the_file_over_defaults(tmp_path:
 
 
 def test_an_unknown_key_is_named_with_the_nearest_known_one(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"unknown setting 'embedder\.nme', did you mean 'embedder\.name'"):
+    with pytest.raises(
+        ConfigError, match=r"unknown setting 'embedder\.nme', did you mean 'embedder\.name'"
+    ):
         _load(tmp_path, "[embedder]\nnme = 'e5'\n")
     with pytest.raises(ConfigError, match="unknown setting 'embeder'"):
         load(env={"PPS_HOME": str(tmp_path / "other"), "PPS_EMBEDER__NAME": "e5"})
@@ -83,7 +86,13 @@ def test_a_named_file_must_exist(tmp_path: Path) -> None:
 
 
 def test_neo4j_names_of_the_ecosystem_are_understood(tmp_path: Path) -> None:
-    settings = _load(tmp_path, NEO4J_URI="bolt://db:7687", NEO4J_USERNAME="u", NEO4J_PASSWORD="p", NEO4J_DATABASE="d")
+    settings = _load(
+        tmp_path,
+        NEO4J_URI="bolt://db:7687",
+        NEO4J_USERNAME="u",
+        NEO4J_PASSWORD="p",
+        NEO4J_DATABASE="d",
+    )
     assert settings.neo4j.uri == "bolt://db:7687"
     assert settings.neo4j.user == "u"
     assert settings.neo4j.password.get_secret_value() == "p"
@@ -95,19 +104,35 @@ def test_own_names_win_over_the_ecosystems(tmp_path: Path) -> None:
     assert settings.neo4j.uri == "bolt://b"
 
 
-def test_an_openai_key_goes_to_openai_and_to_no_server_that_only_the_settings_name(tmp_path: Path) -> None:
+def test_an_openai_key_goes_to_openai_and_to_no_server_that_only_the_settings_name(
+    tmp_path: Path,
+) -> None:
     own = _load(tmp_path, PPS_EMBEDDER__NAME="openai", OPENAI_API_KEY="sk-1")
     assert own.embedder.api_key is not None
     assert own.extractor.api_key is not None
-    named = {"PPS_EMBEDDER__NAME": "openai", "PPS_EMBEDDER__BASE_URL": "http://else/v1", "OPENAI_API_KEY": "sk-1"}
+    named = {
+        "PPS_EMBEDDER__NAME": "openai",
+        "PPS_EMBEDDER__BASE_URL": "http://else/v1",
+        "OPENAI_API_KEY": "sk-1",
+    }
     assert _load(tmp_path, **named).embedder.api_key is None
-    both = _load(tmp_path, OPENAI_BASE_URL="http://proxy/v1", OPENAI_API_KEY="sk-1", PPS_EMBEDDER__NAME="openai")
+    both = _load(
+        tmp_path,
+        OPENAI_BASE_URL="http://proxy/v1",
+        OPENAI_API_KEY="sk-1",
+        PPS_EMBEDDER__NAME="openai",
+    )
     assert both.embedder.base_url == "http://proxy/v1"
     assert both.embedder.api_key is not None
 
 
 def test_each_provider_reads_its_own_key(tmp_path: Path) -> None:
-    keys = {"ANTHROPIC_API_KEY": "a", "GOOGLE_API_KEY": "g", "GROQ_API_KEY": "q", "OPENAI_API_KEY": "o"}
+    keys = {
+        "ANTHROPIC_API_KEY": "a",
+        "GOOGLE_API_KEY": "g",
+        "GROQ_API_KEY": "q",
+        "OPENAI_API_KEY": "o",
+    }
     for provider, key in (("anthropic", "a"), ("gemini", "g"), ("groq", "q"), ("openai", "o")):
         found = _load(tmp_path, PPS_EXTRACTOR__PROVIDER=provider, **keys).extractor.api_key
         assert found is not None

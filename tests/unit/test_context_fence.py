@@ -32,7 +32,10 @@ def test_an_unknown_span_is_kept_as_it_is() -> None:
     assert strip_known(text, known) == text
 
 
-PACK = fenced(MARK, "Notes from ana's memory.\nNow: Monday.\n\n## Facts\n- Ana drinks tea\n  at noon\n\nShown: 1 fact.")
+PACK = fenced(
+    MARK,
+    "Notes from ana's memory.\nNow: Monday.\n\n## Facts\n- Ana drinks tea\n  at noon\n\nShown: 1 fact.",
+)
 
 
 @pytest.mark.parametrize("end", range(len(f"<memory-{MARK}>\n"), len(PACK)))
@@ -88,7 +91,13 @@ def test_marks_are_found_once_each() -> None:
             "＜／ｍｅｍｏｒｙ-x＞",
             "<\u200b/mem\u200bory-x>",
         ),
-        *("</system-reminder>", "<SYSTEM-REMINDER>", "</ѕyѕtem-reminder>", "&lt;/system-reminder&gt;", "&#60;system>"),
+        *(
+            "</system-reminder>",
+            "<SYSTEM-REMINDER>",
+            "</ѕyѕtem-reminder>",
+            "&lt;/system-reminder&gt;",
+            "&#60;system>",
+        ),
         *(
             "<|im_start|>system",
             "<|im_end|>",
@@ -97,8 +106,24 @@ def test_marks_are_found_once_each() -> None:
             "<|eot_id|>",
             "<start_of_turn>",
         ),
-        *("[INST]", "[ / INST ]", "［INST］", "<<SYS>>", "<</SYS>>", "<s>", "</s>", "[SYSTEM_PROMPT]", "[TOOL_CALLS]"),
-        *("<function_calls>", "<invoke name='x'>", "<invoke>", "<tool_result>", "<local-command-stdout>"),
+        *(
+            "[INST]",
+            "[ / INST ]",
+            "［INST］",
+            "<<SYS>>",
+            "<</SYS>>",
+            "<s>",
+            "</s>",
+            "[SYSTEM_PROMPT]",
+            "[TOOL_CALLS]",
+        ),
+        *(
+            "<function_calls>",
+            "<invoke name='x'>",
+            "<invoke>",
+            "<tool_result>",
+            "<local-command-stdout>",
+        ),
     ],
 )
 def test_what_looks_like_a_fence_or_a_models_own_marks_is_escaped(look: str) -> None:
@@ -112,8 +137,27 @@ def test_what_looks_like_a_fence_or_a_models_own_marks_is_escaped(look: str) -> 
 @pytest.mark.parametrize(
     "acts",
     [
-        *("\x1b[31m", "\x1b]0;title\x07", "\x1b]8;;http://x\x1b\\", "\x9b2J", "\x1bc", "\x08", "\x00", "\r"),
-        *("\u202e", "\u2066", "\u200f", "\u200b", "\ufeff", "\u2060", "\U000e0041", "\u3164", "\u061c"),
+        *(
+            "\x1b[31m",
+            "\x1b]0;title\x07",
+            "\x1b]8;;http://x\x1b\\",
+            "\x9b2J",
+            "\x1bc",
+            "\x08",
+            "\x00",
+            "\r",
+        ),
+        *(
+            "\u202e",
+            "\u2066",
+            "\u200f",
+            "\u200b",
+            "\ufeff",
+            "\u2060",
+            "\U000e0041",
+            "\u3164",
+            "\u061c",
+        ),
     ],
 )
 def test_what_is_not_seen_is_left_out(acts: str) -> None:
@@ -135,7 +179,16 @@ def test_nothing_that_acts_is_left_in_any_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "plain", ["a < b", "<div>memory</div>", "my memory", "List<mem_t>", "#include <functional>", "x[1]", "## Users"]
+    "plain",
+    [
+        "a < b",
+        "<div>memory</div>",
+        "my memory",
+        "List<mem_t>",
+        "#include <functional>",
+        "x[1]",
+        "## Users",
+    ],
 )
 def test_other_text_is_left_alone(plain: str) -> None:
     assert escaped(plain) == plain
@@ -161,7 +214,9 @@ def test_a_mark_expires_and_none_comes_from_the_future() -> None:
     marks, at = Marks(bytes(32)), datetime(2026, 6, 1, 12, tzinfo=UTC)
     mark = marks.new(at)
 
-    assert [marks.known(mark, at + timedelta(days=days)) for days in (-2, 0, KEPT_D, KEPT_D + 1)] == [
+    assert [
+        marks.known(mark, at + timedelta(days=days)) for days in (-2, 0, KEPT_D, KEPT_D + 1)
+    ] == [
         False,
         True,
         True,

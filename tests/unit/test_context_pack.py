@@ -39,12 +39,19 @@ def anchor(text: str) -> Hit:
 
 
 def recall(**channels: tuple[Hit, ...]) -> Recall:
-    return Recall("q", "ambient", {name: Channel(name, hits) for name, hits in channels.items()}, {"total": 12.3})
+    return Recall(
+        "q",
+        "ambient",
+        {name: Channel(name, hits) for name, hits in channels.items()},
+        {"total": 12.3},
+    )
 
 
 def pack_of(budget: int = 2000, **options: object):
     recalled = options.pop("recall", None) or recall(
-        nodes=(node("Ana", "drinks tea"),), facts=(fact("Ana drinks tea", valid_at=AT),), episodes=(said("hello"),)
+        nodes=(node("Ana", "drinks tea"),),
+        facts=(fact("Ana drinks tea", valid_at=AT),),
+        episodes=(said("hello"),),
     )
     return build_pack(PackRequest("ana", recalled, budget, MARK, clock=AT, **options))
 
@@ -73,7 +80,12 @@ def test_the_text_never_exceeds_its_budget(budget, facts, turns, nodes, anchors)
     assert count_tokens(pack.text) <= budget or pack.text == ""
     assert pack.tokens == (count_tokens(pack.text) if pack.text else 0)
     for name in SECTIONS:
-        given_lines = {"turns": turns, "episodes": turns, "summaries": turns[:2], "facts": facts}.get(name)
+        given_lines = {
+            "turns": turns,
+            "episodes": turns,
+            "summaries": turns[:2],
+            "facts": facts,
+        }.get(name)
         if given_lines is not None:
             # Of lines that say the same one is enough.
             assert pack.sections.get(name, 0) + pack.left_out.get(name, 0) <= len(given_lines)
@@ -105,7 +117,9 @@ def test_the_clock_the_manifest_and_the_latency_are_stated() -> None:
 
 
 def test_a_fact_says_since_when_and_until_when_it_held() -> None:
-    ended = fact("Ana lives in Rome", "f2", valid_at=AT, invalid_at=datetime(2026, 5, 1, tzinfo=UTC))
+    ended = fact(
+        "Ana lives in Rome", "f2", valid_at=AT, invalid_at=datetime(2026, 5, 1, tzinfo=UTC)
+    )
     text = pack_of(recall=recall(facts=(fact("Ana drinks tea", valid_at=AT), ended))).text
 
     assert "- Ana drinks tea (since 2026-03-01)" in text
@@ -148,16 +162,23 @@ def test_a_failed_channel_is_named_and_empties_nothing_else() -> None:
 
 
 def test_a_recent_turn_is_not_shown_twice() -> None:
-    pack = pack_of(recall=recall(episodes=(said("hello there", "t9"),)), recent=(turn("hello there", "t9"),))
+    pack = pack_of(
+        recall=recall(episodes=(said("hello there", "t9"),)), recent=(turn("hello there", "t9"),)
+    )
 
     assert pack.text.count("hello there") == 1
 
 
 def test_no_text_is_there_twice() -> None:
     """A turn that a fact quotes, one that stands in two sections, and one that is a fact and a word more."""
-    said_so = (said("Ana drinks tea.", "e1"), said("Ben is late", "e2"), said("Well, Ana drinks tea", "e3"))
+    said_so = (
+        said("Ana drinks tea.", "e1"),
+        said("Ben is late", "e2"),
+        said("Well, Ana drinks tea", "e3"),
+    )
     pack = pack_of(
-        recall=recall(facts=(fact("Ana drinks tea"),), episodes=said_so), recent=(turn("Ben is late!", "t9"),)
+        recall=recall(facts=(fact("Ana drinks tea"),), episodes=said_so),
+        recent=(turn("Ben is late!", "t9"),),
     )
 
     assert pack.text.count("Ana drinks tea") == 1
@@ -168,7 +189,11 @@ def test_no_text_is_there_twice() -> None:
 
 def test_a_line_has_date_speaker_and_a_short_id() -> None:
     uuid = "1b4e28ba-2fa1-5d2b-883f-0016d3cca427"
-    pack = pack_of(recall=recall(facts=(fact("Ana drinks tea", uuid, valid_at=AT),), episodes=(said("Hi all", uuid),)))
+    pack = pack_of(
+        recall=recall(
+            facts=(fact("Ana drinks tea", uuid, valid_at=AT),), episodes=(said("Hi all", uuid),)
+        )
+    )
 
     assert "- Ana drinks tea (since 2026-03-01) [1b4e28ba]" in pack.text
     assert "- 2026-03-01 Ana: Hi all [1b4e28ba]" in pack.text
@@ -232,8 +257,14 @@ def test_a_long_line_is_cut_and_says_so() -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(chars=st.integers(0, 3_000), facts=st.lists(words, max_size=12), turns=st.lists(words, max_size=12))
-def test_a_budget_in_characters_holds_as_javascript_counts_them(chars: int, facts: list[str], turns: list[str]) -> None:
+@given(
+    chars=st.integers(0, 3_000),
+    facts=st.lists(words, max_size=12),
+    turns=st.lists(words, max_size=12),
+)
+def test_a_budget_in_characters_holds_as_javascript_counts_them(
+    chars: int, facts: list[str], turns: list[str]
+) -> None:
     found = recall(facts=tuple(fact(text, f"f{at}") for at, text in enumerate(facts)))
     pack = pack_of(100_000, recall=found, recent=[turn(text) for text in turns], budget_chars=chars)
 

@@ -38,7 +38,12 @@ def test_the_readme_names_every_command_and_every_tool() -> None:
 
 
 def test_the_tree_of_the_architecture_is_the_package() -> None:
-    tree = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").split("```\npps/\n")[1].split("```")[0]
+    tree = (
+        (ROOT / "docs" / "architecture.md")
+        .read_text(encoding="utf-8")
+        .split("```\npps/\n")[1]
+        .split("```")[0]
+    )
     rooms = {one.name for one in (ROOT / "pps").iterdir() if not one.name.startswith("_")}
     assert {line.split()[0].rstrip("/") for line in tree.splitlines()} == rooms
 
@@ -53,7 +58,11 @@ def test_every_link_and_script_in_the_documents_leads_somewhere() -> None:
 
 
 def test_each_documented_benchmark_is_a_command_with_those_options() -> None:
-    lines = re.findall(r"^(?:PPS_SET=\w+ )?scripts/bench ([^#\n]+)", (RESULTS / "README.md").read_text("utf-8"), re.M)
+    lines = re.findall(
+        r"^(?:PPS_SET=\w+ )?scripts/bench ([^#\n]+)",
+        (RESULTS / "README.md").read_text("utf-8"),
+        re.M,
+    )
     commands = cast("Any", typer.main.get_command(benchmarks)).commands
     for line in lines:
         name, *arguments = line.split()
@@ -62,16 +71,26 @@ def test_each_documented_benchmark_is_a_command_with_those_options() -> None:
 
 
 def test_no_document_or_code_names_a_path_of_somebodys_machine() -> None:
-    for path in (*sorted(ROOT.glob("pps/**/*.py")), *sorted(Path(ROOT / "docs").rglob("*.md")), ROOT / "README.md"):
+    for path in (
+        *sorted(ROOT.glob("pps/**/*.py")),
+        *sorted(Path(ROOT / "docs").rglob("*.md")),
+        ROOT / "README.md",
+    ):
         assert not re.search(r"/(?:home|Users)/\w+/", path.read_text(encoding="utf-8")), path
 
 
 def test_every_figure_of_the_documents_is_that_of_a_benchmarks_file() -> None:
-    marked = [document for document in DOCUMENTS if "<!-- figures: " in document.read_text(encoding="utf-8")]
+    marked = [
+        document
+        for document in DOCUMENTS
+        if "<!-- figures: " in document.read_text(encoding="utf-8")
+    ]
     assert marked, "no document shows a figure"
     for document in marked:
         text = document.read_text(encoding="utf-8")
-        assert filled(text) == text, f"{document.name} shows other figures than docs/benchmarks: run scripts/docs"
+        assert filled(text) == text, (
+            f"{document.name} shows other figures than docs/benchmarks: run scripts/docs"
+        )
 
 
 def test_each_quality_page_is_what_its_json_says() -> None:
@@ -94,7 +113,9 @@ def test_each_quality_page_is_what_its_json_says() -> None:
         ("perspectives", perspectives.page),
     ],
 )
-def test_each_page_is_what_its_json_says(name: str, page: Callable[[Mapping[str, Any], str], str]) -> None:
+def test_each_page_is_what_its_json_says(
+    name: str, page: Callable[[Mapping[str, Any], str], str]
+) -> None:
     report = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
     assert (RESULTS / f"{name}.md").read_text(encoding="utf-8") == page(report, name)
     assert (RESULTS / f"{name}.png").stat().st_size > 10_000

@@ -54,7 +54,23 @@ def test_create_finishes_a_folder_that_was_cut_off(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "ANA", "Ana", "1a", "_a", "a-b", "a b", "a/b", "..", "a" * 41, "ána", "a\n", ".trash", "_template"]
+    "name",
+    [
+        "",
+        "ANA",
+        "Ana",
+        "1a",
+        "_a",
+        "a-b",
+        "a b",
+        "a/b",
+        "..",
+        "a" * 41,
+        "ána",
+        "a\n",
+        ".trash",
+        "_template",
+    ],
 )
 def test_a_bad_name_is_refused_and_makes_nothing(registry: Registry, name: str) -> None:
     with pytest.raises(InvalidRequest):
@@ -116,7 +132,16 @@ def test_wrong_tokens_speak_for_nobody(registry: Registry) -> None:
     token = registry.create("ana").token
     assert token is not None
     last = "a" if token[-1] != "a" else "b"
-    for wrong in ("", "x", token[:-1], token[:-1] + last, token + "a", token.upper(), mint("entity").text, " " + token):
+    for wrong in (
+        "",
+        "x",
+        token[:-1],
+        token[:-1] + last,
+        token + "a",
+        token.upper(),
+        mint("entity").text,
+        " " + token,
+    ):
         assert registry.entity_of_token(wrong) is None
 
 
@@ -139,7 +164,9 @@ def test_no_token_is_kept_as_text(registry: Registry) -> None:
     token = registry.create("ana").token
     operator = registry.operator_token()
     assert token is not None
-    raw = b"".join(path.read_bytes() for path in registry.entities_folder.parent.glob("registry.db*"))
+    raw = b"".join(
+        path.read_bytes() for path in registry.entities_folder.parent.glob("registry.db*")
+    )
     for secret in (token, operator):
         assert secret.encode() not in raw
         assert secret[-40:].encode() not in raw
@@ -167,7 +194,9 @@ def test_pending_entities_are_kept_until_done(registry: Registry) -> None:
     registry.set_pending(made.entity, False)
     assert registry.pending_since() == {}
     with pytest.raises(UnknownEntity):
-        registry.set_pending(EntityId("ana", "ent_" + "a" * 26), True)  # one that had the name before
+        registry.set_pending(
+            EntityId("ana", "ent_" + "a" * 26), True
+        )  # one that had the name before
     assert registry.pending_since() == {}
 
 
@@ -197,7 +226,10 @@ def test_twenty_creators_at_once_make_one_entity(registry: Registry) -> None:
 def test_files_are_private(registry: Registry) -> None:
     made = registry.create("ana")
     home = registry.entities_folder.parent
-    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (home, made.folder, made.folder / "data")}
+    modes = {
+        path: stat.S_IMODE(path.stat().st_mode)
+        for path in (home, made.folder, made.folder / "data")
+    }
     assert set(modes.values()) == {0o700}
     for path in (home / "registry.db", made.folder / "entity.toml", made.folder / "identity.md"):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -206,7 +238,9 @@ def test_files_are_private(registry: Registry) -> None:
 def test_a_broken_registry_is_said_and_not_replaced(tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
-    (home / "registry.db").write_bytes(b"not a database at all, but long enough to be read as one" * 20)
+    (home / "registry.db").write_bytes(
+        b"not a database at all, but long enough to be read as one" * 20
+    )
     with pytest.raises(StoreError, match=r"registry\.db"):
         Registry(home)
 
@@ -214,7 +248,9 @@ def test_a_broken_registry_is_said_and_not_replaced(tmp_path: Path) -> None:
 def test_what_was_read_is_known_until_anything_is_written(registry: Registry) -> None:
     made = registry.create("ana")
     registry.get("ana")
-    assert registry.seen("ana") is None  # a change in the same tick of the file's time would not show
+    assert (
+        registry.seen("ana") is None
+    )  # a change in the same tick of the file's time would not show
     time.sleep(0.1)
     assert registry.get("ana") == registry.seen("ana")
     other = Registry(registry.entities_folder.parent)  # as another process would
@@ -229,7 +265,9 @@ def test_what_was_read_is_known_until_anything_is_written(registry: Registry) ->
     assert registry.seen("bob") is None
 
 
-def test_an_older_registry_is_brought_up_to_now_once_and_a_newer_one_is_refused(registry: Registry) -> None:
+def test_an_older_registry_is_brought_up_to_now_once_and_a_newer_one_is_refused(
+    registry: Registry,
+) -> None:
     token, file = registry.create("ana").token, registry.entities_folder.parent / "registry.db"
     assert token is not None
     with closing(sqlite3.connect(file)) as db:

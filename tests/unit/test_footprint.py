@@ -103,7 +103,9 @@ except SystemExit:
 
 
 def _said(program: str, *arguments: str) -> str:
-    ended = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=True
+    )
     return ended.stdout.strip()
 
 
@@ -141,7 +143,9 @@ def test_a_product_is_worked_out_by_the_thread_that_asks() -> None:
     assert int(_said(SUMS, "all")) >= 1
 
 
-def test_the_program_asks_for_that_unless_the_environment_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_program_asks_for_that_unless_the_environment_says_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
     assert _said(PROGRAM).splitlines()[-1] == "1 False"
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")

@@ -18,7 +18,9 @@ from pps.interfaces.http.problems import Refused
 from pps.interfaces.http.trusted_hosts import HostGuard, Names
 from pps.server.runfile import new_secret
 
-NAMES = Names("127.0.0.1", ("memory.example.org", "lan.example:8377"), ("https://memory.example.org",))
+NAMES = Names(
+    "127.0.0.1", ("memory.example.org", "lan.example:8377"), ("https://memory.example.org",)
+)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,9 @@ def test_other_names_are_refused(host: str) -> None:
     assert not NAMES.is_host(host)
 
 
-@pytest.mark.parametrize("origin", ["http://localhost:3000", "http://127.0.0.1", "https://memory.example.org"])
+@pytest.mark.parametrize(
+    "origin", ["http://localhost:3000", "http://127.0.0.1", "https://memory.example.org"]
+)
 def test_our_own_pages_may_ask(origin: str) -> None:
     assert NAMES.is_origin(origin)
 
@@ -99,15 +103,21 @@ def _client(peer: str = "127.0.0.1") -> httpx.AsyncClient:
         routes=[Route("/anything", ok), WebSocketRoute("/live", socket)],
         middleware=[Middleware(HostGuard, names=NAMES)],
     )
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app, client=(peer, 1)), base_url="http://localhost")
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(app, client=(peer, 1)), base_url="http://localhost"
+    )
 
 
 async def test_every_route_checks_host_and_origin() -> None:
     async with _client() as client:
         for path in ("/anything", "/nothing"):
             assert (await client.get(path, headers={"Host": "evil.example"})).status_code == 421
-            assert (await client.get(path, headers={"Origin": "https://evil.example"})).status_code == 403
-        assert (await client.get("/anything", headers={"Origin": "http://localhost:5"})).text == "ok"
+            assert (
+                await client.get(path, headers={"Origin": "https://evil.example"})
+            ).status_code == 403
+        assert (
+            await client.get("/anything", headers={"Origin": "http://localhost:5"})
+        ).text == "ok"
         assert (await client.get("/nothing")).status_code == 404
 
 
@@ -134,7 +144,9 @@ async def test_the_owners_secret_is_refused_from_another_machine() -> None:
     headers = {"Authorization": f"Bearer {new_secret()}"}
     async with _client("192.168.1.9") as stranger:
         assert (await stranger.get("/anything", headers=headers)).status_code == 401
-        assert (await stranger.get("/anything", headers={"Authorization": "Bearer pps_e_x"})).status_code == 200
+        assert (
+            await stranger.get("/anything", headers={"Authorization": "Bearer pps_e_x"})
+        ).status_code == 200
     for peer in ("127.0.0.1", "::1", "::ffff:127.0.0.1"):
         async with _client(peer) as owner:
             assert (await owner.get("/anything", headers=headers)).status_code == 200
@@ -157,7 +169,16 @@ async def test_trust_knows_entity_operator_and_owner_apart(tmp_path: Path) -> No
         caller = await trust.caller(token)
         assert caller is not None
         assert caller.entity == made.entity
-    for wrong in (secret, f"{secret}.bob", f"{secret}.ANA", f"{secret}.", f"{new_secret()}.ana", operator, "", "x"):
+    for wrong in (
+        secret,
+        f"{secret}.bob",
+        f"{secret}.ANA",
+        f"{secret}.",
+        f"{new_secret()}.ana",
+        operator,
+        "",
+        "x",
+    ):
         assert await trust.caller(wrong) is None
 
     assert trust.is_owner(_asking(secret))
@@ -189,7 +210,12 @@ async def test_trust_knows_routers_by_token_and_the_owner_by_roots(tmp_path: Pat
     assert everywhere is not None
     assert everywhere.roots == ("/",)
 
-    for wrong in (f"{secret}./work,relative", f"{secret}./%00", f"{new_secret()}./work", f"{secret}.,/work"):
+    for wrong in (
+        f"{secret}./work,relative",
+        f"{secret}./%00",
+        f"{new_secret()}./work",
+        f"{secret}.,/work",
+    ):
         assert await trust.caller(wrong) is None
     for others in (registry.create("ana").token or "", registry.operator_token()):
         assert (await trust.caller_of(_asking(others))).router is None
@@ -203,6 +229,8 @@ async def test_trust_knows_routers_by_token_and_the_owner_by_roots(tmp_path: Pat
 
 def test_only_a_bearer_token_is_one() -> None:
     for header in (b"", b"Basic abc", b"Bearer", b"token abc"):
-        connection = HTTPConnection({"type": "http", "headers": [(b"authorization", header)], "client": None})
+        connection = HTTPConnection(
+            {"type": "http", "headers": [(b"authorization", header)], "client": None}
+        )
         assert bearer(connection) == ""
     assert bearer(_asking("abc")) == "abc"

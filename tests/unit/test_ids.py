@@ -19,7 +19,9 @@ _ID = "1b4e28ba-2fa1-5d2b-883f-0016d3cca427"
 @given(st.lists(st.text(), max_size=5))
 def test_a_stable_id_is_the_uuid5_of_its_parts_with_their_lengths(parts: list[str]) -> None:
     joined = "".join(f"{len(part)}:{part}" for part in (_GROUP, *parts))
-    assert stable_id(_GROUP, *parts) == str(uuid.uuid5(uuid.UUID("6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11"), joined))
+    assert stable_id(_GROUP, *parts) == str(
+        uuid.uuid5(uuid.UUID("6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11"), joined)
+    )
 
 
 def test_parts_are_told_apart_and_so_are_groups() -> None:
@@ -27,7 +29,11 @@ def test_parts_are_told_apart_and_so_are_groups() -> None:
     assert stable_id(_GROUP, "a") != stable_id(new_group(), "a")
 
 
-@given(st.lists(st.one_of(st.uuids().map(str), st.text(max_size=3), st.integers(), st.none(), st.binary())))
+@given(
+    st.lists(
+        st.one_of(st.uuids().map(str), st.text(max_size=3), st.integers(), st.none(), st.binary())
+    )
+)
 def test_many_are_ids_when_each_is(values: list[object]) -> None:
     assert are_uuids(values) == all(map(is_uuid, values))
 

@@ -31,7 +31,9 @@ from pps.index.terms import halves, owner_of, split
         ("हिन्दी עברית русский", "हिन्दी עברית русский", ()),
     ],
 )
-def test_scripts_without_spaces_are_told_from_words(text: str, words: str, runs: tuple[str, ...]) -> None:
+def test_scripts_without_spaces_are_told_from_words(
+    text: str, words: str, runs: tuple[str, ...]
+) -> None:
     cut = split(text)
     assert (cut.words, cut.runs) == (words, runs)
 
@@ -63,7 +65,9 @@ def test_words_are_runs_of_letters_marks_and_numbers_of_any_script(text: str) ->
     by_space = TextAnalyzerBuilder(Tokenizer.whitespace()).build()
     cut = split(text)
     assert by_space.analyze(cut.words) == by_class.analyze(cut.words)
-    meant = {one for one in unicodedata.normalize("NFKC", text) if unicodedata.category(one)[0] in "LMN"}
+    meant = {
+        one for one in unicodedata.normalize("NFKC", text) if unicodedata.category(one)[0] in "LMN"
+    }
     assert meant <= set("".join((cut.words, *cut.runs)))
 
 
@@ -88,7 +92,8 @@ def test_an_owner_that_is_a_uuid_is_two_numbers_and_back(owner: uuid.UUID) -> No
 
 
 @pytest.mark.parametrize(
-    "owner", ["", "kitchen", "1B4E28BA-2FA1-5D2B-883F-0016D3CCA427", "1b4e28ba2fa15d2b883f0016d3cca427"]
+    "owner",
+    ["", "kitchen", "1B4E28BA-2FA1-5D2B-883F-0016D3CCA427", "1b4e28ba2fa15d2b883f0016d3cca427"],
 )
 def test_an_owner_that_is_no_uuid_has_no_halves(owner: str) -> None:
     assert halves(owner) is None

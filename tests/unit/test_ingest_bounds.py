@@ -36,7 +36,11 @@ def nested(levels: int) -> JSON:
         ("tags", "x", {"tags": ["two words"]}),
         ("nodes[0].name", "x", {"nodes": [NodeDraft(" ")]}),
         ("nodes[1].kind", "x", {"nodes": [NodeDraft("a"), NodeDraft("b", kind="Bad kind")]}),
-        ("nodes[0].attributes.group_id", "x", {"nodes": [NodeDraft("a", attributes={"group_id": "other"})]}),
+        (
+            "nodes[0].attributes.group_id",
+            "x",
+            {"nodes": [NodeDraft("a", attributes={"group_id": "other"})]},
+        ),
         ("nodes[0].attributes._x", "x", {"nodes": [NodeDraft("a", attributes={"_x": 1})]}),
         ("nodes[0].attributes", "x", {"nodes": [NodeDraft("a", attributes={"x": float("nan")})]}),
         ("nodes[0].attributes", "x", {"nodes": [NodeDraft("a", attributes={"x": nested(64)})]}),
@@ -45,7 +49,11 @@ def nested(levels: int) -> JSON:
         (
             "facts[0].invalid_at",
             "x",
-            {"facts": [FactDraft("a", "IS", "c", valid_at=WHEN, invalid_at=WHEN.replace(year=2025))]},
+            {
+                "facts": [
+                    FactDraft("a", "IS", "c", valid_at=WHEN, invalid_at=WHEN.replace(year=2025))
+                ]
+            },
         ),
         ("facts", "x", {"facts": [FactDraft("a", "IS", "c")] * 501}),
     ],

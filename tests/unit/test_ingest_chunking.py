@@ -14,7 +14,9 @@ from pps.ingest.chunking import OVERLAP, WORDS, passages
 from pps.ingest.importing.markdown import Note, note_turns, session_of
 
 SENTENCES = " ".join(f"Sentence {number} tells of tea and of cups." for number in range(150))
-ANY_TEXT = st.text(st.sampled_from("ab é語ไ.!?。\n #-\t`*1"), max_size=3_000) | st.text(max_size=500)
+ANY_TEXT = st.text(st.sampled_from("ab é語ไ.!?。\n #-\t`*1"), max_size=3_000) | st.text(
+    max_size=500
+)
 
 
 def words(text: str) -> list[str]:
@@ -28,7 +30,11 @@ def test_a_passage_has_at_most_200_words_and_repeats_whole_sentences_of_at_most_
         assert WORDS - 8 <= len(words(before)) <= WORDS
         assert before.endswith(".")
         assert after.startswith("Sentence ")
-        shared = next(size for size in range(len(words(after)), -1, -1) if words(before)[-size:] == words(after)[:size])
+        shared = next(
+            size
+            for size in range(len(words(after)), -1, -1)
+            if words(before)[-size:] == words(after)[:size]
+        )
         assert OVERLAP - 8 < shared <= OVERLAP
 
 
@@ -44,7 +50,9 @@ def test_a_script_without_spaces_is_cut_after_its_sentences() -> None:
 
 
 def test_headings_in_force_go_with_a_passage_and_code_has_none() -> None:
-    text = "# Tea\n\n## Green\n\n```\n# no heading\n```\n" + SENTENCES + "\n\n## Black\n\n" + SENTENCES
+    text = (
+        "# Tea\n\n## Green\n\n```\n# no heading\n```\n" + SENTENCES + "\n\n## Black\n\n" + SENTENCES
+    )
     found = passages(text)
     assert found[0].headings == ()
     assert found[1].headings == ("Tea", "Green")
@@ -77,17 +85,27 @@ def test_a_passage_says_which_part_of_which_file_it_is_and_keeps_title_tags_and_
         chunk = options.get("chunk")
         assert chunk is not None
         assert (chunk.path, chunk.part, chunk.parts) == ("a/tea.md", part, len(turns))
-        assert (options.get("tags"), str(options.get("occurred_at"))[:10]) == (("green", "black"), "2025-05-05")
+        assert (options.get("tags"), str(options.get("occurred_at"))[:10]) == (
+            ("green", "black"),
+            "2025-05-05",
+        )
         assert content.startswith("All of tea › How\n\n" if part else "All of tea\n\n")
         assert options.get("session") == session_of(Path("/notes"), "a/tea.md")
 
 
 def test_only_passages_that_changed_have_another_reference() -> None:
-    before = [options.get("source_ref") for _, options in note_turns(note(SENTENCES), with_graph=False)]
+    before = [
+        options.get("source_ref") for _, options in note_turns(note(SENTENCES), with_graph=False)
+    ]
     changed = SENTENCES.replace("Sentence 149 tells", "Sentence 149 sings")
-    after = [options.get("source_ref") for _, options in note_turns(note(changed), with_graph=False)]
+    after = [
+        options.get("source_ref") for _, options in note_turns(note(changed), with_graph=False)
+    ]
     assert before[:-1] == after[:-1]
     assert before[-1] != after[-1]
-    twice = [options.get("source_ref") for _, options in note_turns(note("Tea. " * 900), with_graph=False)]
+    twice = [
+        options.get("source_ref")
+        for _, options in note_turns(note("Tea. " * 900), with_graph=False)
+    ]
     assert len(set(twice)) == len(twice)
     assert re.fullmatch(r"[0-9a-f]{32}-2", str(twice[1]))

@@ -14,13 +14,23 @@ from pps.ingest.extraction import Findings, Known, understand
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)
 
 
-def read(texts: list[str], facts: list[dict[str, Any]], nodes: Any = (), known: Known | None = None) -> list[Findings]:
+def read(
+    texts: list[str], facts: list[dict[str, Any]], nodes: Any = (), known: Known | None = None
+) -> list[Findings]:
     turns = [Turn(f"turn-{at}", at, "user", text, "s", AT, AT) for at, text in enumerate(texts)]
     return understand(json.dumps({"nodes": list(nodes), "facts": facts}), turns, known or Known())
 
 
-def fact(subject: str, relation: str, object_: str, text: str | None, *turns: int) -> dict[str, Any]:
-    return {"subject": subject, "relation": relation, "object": object_, "text": text, "turns": list(turns)}
+def fact(
+    subject: str, relation: str, object_: str, text: str | None, *turns: int
+) -> dict[str, Any]:
+    return {
+        "subject": subject,
+        "relation": relation,
+        "object": object_,
+        "text": text,
+        "turns": list(turns),
+    }
 
 
 def ends(found: Findings) -> list[tuple[str, str, str]]:
@@ -33,7 +43,9 @@ TURNS = ["Hi, I'm Jonas Weber.", "I live in Gdansk."]
 
 def test_who_speaks_is_one_node_by_the_name_that_a_turn_of_the_group_gives() -> None:
     first, second = read(TURNS, [LIVES])
-    assert [(node.name, node.aliases) for node in first.nodes] == [("User", ("Jonas Weber", "Jonas"))]
+    assert [(node.name, node.aliases) for node in first.nodes] == [
+        ("User", ("Jonas Weber", "Jonas"))
+    ]
     assert ends(second) == [("User", "Gdansk", "User lives in Gdansk.")]
 
 
@@ -43,15 +55,21 @@ def test_who_speaks_is_one_node_by_the_names_that_an_answer_or_the_graph_has() -
     for node in (user, jonas):
         [found] = read(["I live in Gdansk."], [{**LIVES, "turns": [1]}], [node])
         assert ends(found) == [("User", "Gdansk", "User lives in Gdansk.")]
-        assert [(one.name, one.aliases) for one in found.nodes] == [("User", ())]  # the turn does not say the name
+        assert [(one.name, one.aliases) for one in found.nodes] == [
+            ("User", ())
+        ]  # the turn does not say the name
     known = Known([Node("node", "User", AT, aliases=("Jonas",))])
-    assert ends(read(["I live in Gdansk."], [{**LIVES, "turns": [1]}], known=known)[0])[0][0] == "User"
+    assert (
+        ends(read(["I live in Gdansk."], [{**LIVES, "turns": [1]}], known=known)[0])[0][0] == "User"
+    )
 
 
 def test_a_namesake_of_who_speaks_stays_somebody_else() -> None:
     other = {"name": "Jonas", "kind": "Person"}
     says = fact("Jonas", "SAILS", "Vela", "Jonas sails the Vela.", 2)
-    first, second = read(["Hi, I'm Jonas Weber.", "My uncle Jonas sails the Vela."], [says], [other])
+    first, second = read(
+        ["Hi, I'm Jonas Weber.", "My uncle Jonas sails the Vela."], [says], [other]
+    )
     assert [node.aliases for node in first.nodes if node.name == "User"] == [("Jonas Weber",)]
     assert ends(second) == [("Jonas", "Vela", "Jonas sails the Vela.")]
 
@@ -73,8 +91,12 @@ def test_null_is_as_good_as_nothing() -> None:
     assert len(found.facts) == 1
 
 
-@pytest.mark.parametrize("one", [[fact("She", "LIVES_IN", "Porto", "", 1)], [fact("Ana", "LIVES_IN", "Rome", "", 1)]])
-def test_what_is_dropped_is_counted_with_its_reason_and_none_of_its_words(one: list[dict[str, Any]]) -> None:
+@pytest.mark.parametrize(
+    "one", [[fact("She", "LIVES_IN", "Porto", "", 1)], [fact("Ana", "LIVES_IN", "Rome", "", 1)]]
+)
+def test_what_is_dropped_is_counted_with_its_reason_and_none_of_its_words(
+    one: list[dict[str, Any]],
+) -> None:
     [found] = read(["Ana moved to Porto."], one)
     assert (found.facts, len(found.dropped)) == ([], 1)
     assert not {"Ana", "Porto", "Rome"} & set(found.dropped[0].split())
@@ -84,4 +106,6 @@ def test_the_entity_s_own_node_is_no_namesake_and_a_first_word_of_a_known_name_i
     own = Node("self", "Jonas", AT, kind="Self", aliases=("jonas",))
     user = Node("node", "User", AT, aliases=("Jonas Weber",))
     for known in (Known([own]), Known([own, user])):
-        assert ends(read(TURNS, [LIVES], known=known)[1]) == [("User", "Gdansk", "User lives in Gdansk.")]
+        assert ends(read(TURNS, [LIVES], known=known)[1]) == [
+            ("User", "Gdansk", "User lives in Gdansk.")
+        ]

@@ -15,14 +15,20 @@ from pps.ingest.importing.formats import read_lines
 
 def write(folder: Path, *lines: object) -> Path:
     path = folder / "talk.jsonl"
-    path.write_text("\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines), encoding="utf-8")
+    path.write_text(
+        "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines),
+        encoding="utf-8",
+    )
     return path
 
 
 def test_lines_become_what_remember_takes(tmp_path: Path) -> None:
     fact = {"subject": "Mira", "relation": "LIVES_IN", "object": "Tarn", "valid_at": "2026-01-05"}
     path = write(
-        tmp_path, {"content": "hi", "session": "s1", "facts": [fact]}, "", {"content": "yo", "source_ref": "r2"}
+        tmp_path,
+        {"content": "hi", "session": "s1", "facts": [fact]},
+        "",
+        {"content": "yo", "source_ref": "r2"},
     )
     (first, one), (second, two) = read_lines(path)
     assert (first, second) == ("hi", "yo")

@@ -18,7 +18,9 @@ from pps.ingest.transcripts import digest
 from tests import importing_files as made
 
 
-def read(path: Path, wanted: str | None = None) -> tuple[list[Item], dict[str, int], list[Unreadable]]:
+def read(
+    path: Path, wanted: str | None = None
+) -> tuple[list[Item], dict[str, int], list[Unreadable]]:
     """Return what an import would store, what it would pass over, and what it could not read."""
     found: list[Read] = []
     for source in find([path]):
@@ -51,12 +53,17 @@ def test_a_format_is_known_by_its_content_and_every_message_has_a_reference_of_i
     items, _, _ = read(tmp_path)
     assert items
     assert all(refs(items))
-    keys = [(one.options.get("source"), one.options.get("session"), one.options.get("source_ref")) for one in items]
+    keys = [
+        (one.options.get("source"), one.options.get("session"), one.options.get("source_ref"))
+        for one in items
+    ]
     assert len(set(keys)) == len(keys)
     assert read(tmp_path) == read(tmp_path)
 
 
-def test_a_transcript_keeps_what_was_said_and_done_under_the_references_of_the_hooks(tmp_path: Path) -> None:
+def test_a_transcript_keeps_what_was_said_and_done_under_the_references_of_the_hooks(
+    tmp_path: Path,
+) -> None:
     items, passed, unreadable = read(made.MAKE["claude-code"](tmp_path))
     assert said(items) == [
         ("user", "Please add a price list."),
@@ -68,13 +75,19 @@ def test_a_transcript_keeps_what_was_said_and_done_under_the_references_of_the_h
     ]
     assert refs(items)[1:4] == ["u-5", "tool:t-1", "u-8"]
     assert {one.options.get("source") for one in items} == {SOURCE}
-    assert {one.options.get("session") for one in items} == {made.SESSION, f"{made.SESSION}/agent-a1"}
+    assert {one.options.get("session") for one in items} == {
+        made.SESSION,
+        f"{made.SESSION}/agent-a1",
+    }
     assert "project-tea-shop" in items[0].options.get("tags", ())
     assert items[-1].options.get("kind") == "summary"
     assert [one.where for one in unreadable] == [f"{made.SESSION}.jsonl:10"]
     assert passed["results of tools"] == 1
     assert passed["thoughts of the model"] == 1
-    assert sum(count for why, count in passed.items() if why.startswith("Claude Code's own lines")) == 5
+    assert (
+        sum(count for why, count in passed.items() if why.startswith("Claude Code's own lines"))
+        == 5
+    )
     prompt = made.entry("user", "u-1", "Say it.", promptId="p-7")
     items, _, _ = read(made.lines(tmp_path / "one.jsonl", [prompt]))
     assert refs(items) == [f"prompt:p-7:{digest('Say it.')}"]
@@ -82,8 +95,15 @@ def test_a_transcript_keeps_what_was_said_and_done_under_the_references_of_the_h
 
 def test_of_a_claude_code_prompt_only_what_a_person_typed_is_read(tmp_path: Path) -> None:
     reminder = "<system-reminder>\nYou work in a worktree.\n</system-reminder>"
-    written = [f"{reminder}\n\nSay it.", reminder, '<agent-message from="reviewer">Three findings.</agent-message>']
-    prompts = [made.entry("user", f"u-{number}", text, promptId="p-7") for number, text in enumerate(written)]
+    written = [
+        f"{reminder}\n\nSay it.",
+        reminder,
+        '<agent-message from="reviewer">Three findings.</agent-message>',
+    ]
+    prompts = [
+        made.entry("user", f"u-{number}", text, promptId="p-7")
+        for number, text in enumerate(written)
+    ]
     items, passed, _ = read(made.lines(tmp_path / "one.jsonl", prompts))
     assert said(items) == [("user", "Say it.")]
     assert refs(items) == [f"prompt:p-7:{digest('Say it.')}"]
@@ -110,7 +130,10 @@ def test_a_claude_export_keeps_attached_texts_and_names_an_unknown_sender(tmp_pa
     assert said(items) == [
         ("system", "Bread"),
         ("system", "How bread is baked."),
-        ("user", "How hot must the oven be?\n\n[attached oven.txt]\nOven: 250 degrees.\n\n[file oven.png]"),
+        (
+            "user",
+            "How hot must the oven be?\n\n[attached oven.txt]\nOven: 250 degrees.\n\n[file oven.png]",
+        ),
         ("assistant", "As hot as it gets."),
         ("tool", "web_search: oven heat"),
     ]
@@ -126,13 +149,21 @@ def test_memories_of_mem0_become_turns_and_its_relations_facts(tmp_path: Path) -
     assert len(unreadable) == 1
     backup = {"memories.json": json.dumps(made.OPENMEMORY), "memories.jsonl.gz": "x"}
     items, passed, _ = read(made.packed(tmp_path / "backup.zip", backup))
-    assert [(one.content, one.options.get("tags")) for one in items] == [("Has been to Porto", ("travel",))]
+    assert [(one.content, one.options.get("tags")) for one in items] == [
+        ("Has been to Porto", ("travel",))
+    ]
     assert passed == {"memories that were deleted in mem0": 1, "unknown": 1}
 
 
-def test_a_graphiti_graph_comes_with_its_episodes_and_none_of_its_ids_or_groups(tmp_path: Path) -> None:
+def test_a_graphiti_graph_comes_with_its_episodes_and_none_of_its_ids_or_groups(
+    tmp_path: Path,
+) -> None:
     items, _, unreadable = read(made.MAKE["graphiti"](tmp_path))
-    assert [one.content for one in items] == ["Ana: I live in Lisbon.", "Ana was born in Lisbon.", "Alone: No edge."]
+    assert [one.content for one in items] == [
+        "Ana: I live in Lisbon.",
+        "Ana was born in Lisbon.",
+        "Alone: No edge.",
+    ]
     nodes = {one.name: one for item in items for one in item.options.get("nodes", ())}
     assert (nodes["Ana"].kind, nodes["Ana"].summary, dict(nodes["Ana"].attributes)) == (
         "Person",
@@ -187,13 +218,20 @@ def test_of_a_list_that_ends_in_the_middle_what_came_before_is_read(tmp_path: Pa
 
 def test_a_list_far_larger_than_its_elements_is_read_in_pieces(tmp_path: Path) -> None:
     path = tmp_path / "conversations.json"
-    one = {"title": "é" * 300, "mapping": {"a": made.node("a", None, made.said("n", "user", "語" * 2_000))}}
-    path.write_text(json.dumps([{**one, "id": f"c-{number}"} for number in range(600)], ensure_ascii=False))
+    one = {
+        "title": "é" * 300,
+        "mapping": {"a": made.node("a", None, made.said("n", "user", "語" * 2_000))},
+    }
+    path.write_text(
+        json.dumps([{**one, "id": f"c-{number}"} for number in range(600)], ensure_ascii=False)
+    )
     items, _, unreadable = read(path)
     assert (len(items), unreadable) == (1_200, [])
 
 
-def test_a_message_longer_than_a_turn_becomes_several_and_nothing_of_it_is_lost(tmp_path: Path) -> None:
+def test_a_message_longer_than_a_turn_becomes_several_and_nothing_of_it_is_lost(
+    tmp_path: Path,
+) -> None:
     words = " ".join(f"word{number}" for number in range(20_000))
     items, _, _ = read(made.lines(tmp_path / "x.jsonl", [made.entry("user", "u-1", words)]))
     assert len(items) == 4

@@ -17,7 +17,9 @@ from pps.ingest.transcripts import digest
 from tests import importing_files as made
 from tests.integration.hooks.acting import RECORDED
 
-PASTED_NOTICE = '\n\n<pasted_content id="a">\n<bash-stdout>ok</bash-stdout>\n</pasted_content id="a">\n'
+PASTED_NOTICE = (
+    '\n\n<pasted_content id="a">\n<bash-stdout>ok</bash-stdout>\n</pasted_content id="a">\n'
+)
 
 
 def items(path: Path) -> list[Item]:
@@ -36,9 +38,12 @@ def chatgpt(path: Path, **more: Any) -> Path:
 
 
 @pytest.mark.parametrize("with_times", [True, False])
-def test_a_tree_that_names_no_current_node_is_read_to_its_end(tmp_path: Path, with_times: bool) -> None:
+def test_a_tree_that_names_no_current_node_is_read_to_its_end(
+    tmp_path: Path, with_times: bool
+) -> None:
     timed = [
-        made.said(f"m{number}", "user", f"Word {number}.", create_time=1_700_000_000 + number) for number in (1, 2)
+        made.said(f"m{number}", "user", f"Word {number}.", create_time=1_700_000_000 + number)
+        for number in (1, 2)
     ]
     untimed = [{**one, "create_time": None} for one in timed]
     first, second = timed if with_times else untimed
@@ -53,7 +58,9 @@ def test_a_tree_that_names_no_current_node_is_read_to_its_end(tmp_path: Path, wi
     assert said(path) == [("user", "Word 1."), ("user", "Word 2."), ("assistant", "An answer.")]
 
 
-def test_of_chatgpt_files_are_named_canvases_kept_and_marks_of_pages_left_out(tmp_path: Path) -> None:
+def test_of_chatgpt_files_are_named_canvases_kept_and_marks_of_pages_left_out(
+    tmp_path: Path,
+) -> None:
     files = {"attachments": [{"id": "f", "name": "rent.pdf"}, {"name": None}]}
     written = json.dumps({"name": "letter", "type": "document", "content": "Dear landlord"})
     answer = "It is due\ue200cite\ue202turn0search1\ue201 in May【4:1†source】."
@@ -82,7 +89,9 @@ def test_of_chatgpt_files_are_named_canvases_kept_and_marks_of_pages_left_out(tm
 def test_of_claude_artifacts_projects_and_memories_are_kept(tmp_path: Path) -> None:
     written = {"command": "create", "id": "x", "title": "Letter", "content": "Dear landlord"}
     changed = {"command": "update", "id": "x", "old_str": "Dear", "new_str": "Good"}
-    blocks = [{"type": "tool_use", "name": "artifacts", "input": given} for given in (written, changed)]
+    blocks = [
+        {"type": "tool_use", "name": "artifacts", "input": given} for given in (written, changed)
+    ]
     messages = [
         {
             "uuid": "1",
@@ -90,9 +99,16 @@ def test_of_claude_artifacts_projects_and_memories_are_kept(tmp_path: Path) -> N
             "text": "",
             "attachments": [{"file_name": "", "extracted_content": "Pasted."}],
         },
-        {"uuid": "2", "sender": "assistant", "text": "", "content": [*blocks, {"type": "text", "text": "Here."}]},
+        {
+            "uuid": "2",
+            "sender": "assistant",
+            "text": "",
+            "content": [*blocks, {"type": "text", "text": "Here."}],
+        },
     ]
-    talk = made.document(tmp_path / "conversations.json", [{"uuid": "k", "chat_messages": messages}])
+    talk = made.document(
+        tmp_path / "conversations.json", [{"uuid": "k", "chat_messages": messages}]
+    )
     assert said(talk) == [
         ("user", "[attached]\nPasted."),
         ("assistant", "Here."),
@@ -100,13 +116,25 @@ def test_of_claude_artifacts_projects_and_memories_are_kept(tmp_path: Path) -> N
         ("tool", "artifacts: update"),
     ]
     document = {"uuid": "d", "filename": "rules.md", "content": "No smoking."}
-    project = {"uuid": "p", "name": "Flat", "description": "", "prompt_template": "Be brief.", "docs": [document]}
+    project = {
+        "uuid": "p",
+        "name": "Flat",
+        "description": "",
+        "prompt_template": "Be brief.",
+        "docs": [document],
+    }
     rules = [("system", "Flat\n\nBe brief."), ("system", "[rules.md]\nNo smoking.")]
     assert said(made.document(tmp_path / "projects.json", [project])) == rules
     assert said(made.document(tmp_path / "p.json", project)) == rules
-    memory = {"conversations_memory": "Rents a flat.", "project_memories": {"p": "In Lisbon."}, "account_uuid": "a"}
+    memory = {
+        "conversations_memory": "Rents a flat.",
+        "project_memories": {"p": "In Lisbon."},
+        "account_uuid": "a",
+    }
     found = items(made.document(tmp_path / "memories.json", [memory]))
-    assert [(one.content, one.options.get("session"), one.options.get("kind")) for one in found] == [
+    assert [
+        (one.content, one.options.get("session"), one.options.get("kind")) for one in found
+    ] == [
         ("Rents a flat.", "memories", "memory"),
         ("In Lisbon.", "p", "memory"),
     ]
@@ -116,19 +144,22 @@ def prompts(tmp_path: Path, *entries: Any) -> list[tuple[str, str]]:
     return said(made.lines(tmp_path / "t.jsonl", list(entries)))
 
 
-def test_of_a_prompt_the_words_are_kept_and_not_what_the_client_laid_beside_them(tmp_path: Path) -> None:
+def test_of_a_prompt_the_words_are_kept_and_not_what_the_client_laid_beside_them(
+    tmp_path: Path,
+) -> None:
     opened = "<ide_opened_file>The user opened a.py.</ide_opened_file>"
     reminder = "<system-reminder>\nBe good.\n</system-reminder>"
-    command = (
-        "<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>{}</command-args>"
-    )
+    command = "<command-message>fix</command-message>\n<command-name>/fix</command-name>\n<command-args>{}</command-args>"
     given: list[tuple[Any, str]] = [
         (f"{opened}Mend it.", "Mend it."),
         ([{"type": "text", "text": opened}, {"type": "text", "text": "Mend it."}], "Mend it."),
         (f"Mend it.\n{reminder}", "Mend it."),
         (f"{opened}\n{reminder}", ""),
         ("What is <ide_selection> for?", "What is <ide_selection> for?"),
-        ('\n\n<pasted_content id="26e8">\nMend it.\n\nNow.\n</pasted_content id="26e8">\n', "Mend it.\n\nNow."),
+        (
+            '\n\n<pasted_content id="26e8">\nMend it.\n\nNow.\n</pasted_content id="26e8">\n',
+            "Mend it.\n\nNow.",
+        ),
         ('Do <pasted_content id="a">\n1\n</pasted_content id="a"> not 2.', "Do 1 not 2."),
         (
             'Why <pasted_content id="a">\n</pasted_content id="b">?',
@@ -140,27 +171,56 @@ def test_of_a_prompt_the_words_are_kept_and_not_what_the_client_laid_beside_them
         ("Explain <command-name>x</command-name> <command-args>y</command-args>.",) * 2,
         ([{"type": "text", "text": "[Request interrupted by user for tool use]"}], ""),
     ]
-    entries = [made.entry("user", f"u-{number}", content) for number, (content, _) in enumerate(given)]
+    entries = [
+        made.entry("user", f"u-{number}", content) for number, (content, _) in enumerate(given)
+    ]
     assert prompts(tmp_path, *entries) == [("user", words) for _, words in given if words]
 
 
 def test_a_prompt_is_known_as_the_hook_knew_it_whatever_lay_beside_it(tmp_path: Path) -> None:
-    told = {"id": "0" * 32, "at": 1.0, "event": "UserPromptSubmit", "session": made.SESSION, "text": "Mend it."}
+    told = {
+        "id": "0" * 32,
+        "at": 1.0,
+        "event": "UserPromptSubmit",
+        "session": made.SESSION,
+        "text": "Mend it.",
+    }
     ((_, hooked),) = said_in(read_event({**told, "prompt": "p-1"}))
-    content = [{"type": "text", "text": "<ide_selection>x</ide_selection>"}, {"type": "text", "text": "Mend it."}]
-    (found,) = items(made.lines(tmp_path / "t.jsonl", [made.entry("user", "u", content, promptId="p-1")]))
-    assert found.options.get("source_ref") == hooked.get("source_ref") == f"prompt:p-1:{digest('Mend it.')}"
+    content = [
+        {"type": "text", "text": "<ide_selection>x</ide_selection>"},
+        {"type": "text", "text": "Mend it."},
+    ]
+    (found,) = items(
+        made.lines(tmp_path / "t.jsonl", [made.entry("user", "u", content, promptId="p-1")])
+    )
+    assert (
+        found.options.get("source_ref")
+        == hooked.get("source_ref")
+        == f"prompt:p-1:{digest('Mend it.')}"
+    )
     assert found.options.get("session") == hooked.get("session")
 
 
 def test_a_long_prompt_is_known_as_the_hook_knew_it_piece_by_piece(tmp_path: Path) -> None:
     text = "".join(f"line {number}\n" for number in range(12_000))
-    told = {"id": "0" * 32, "at": 1.0, "event": "UserPromptSubmit", "session": made.SESSION, "prompt": "p-1"}
-    hooked = [(content, options.get("source_ref")) for content, options in said_in(read_event({**told, "text": text}))]
+    told = {
+        "id": "0" * 32,
+        "at": 1.0,
+        "event": "UserPromptSubmit",
+        "session": made.SESSION,
+        "prompt": "p-1",
+    }
+    hooked = [
+        (content, options.get("source_ref"))
+        for content, options in said_in(read_event({**told, "text": text}))
+    ]
     found = items(made.lines(tmp_path / "t.jsonl", [made.entry("user", "u", text, promptId="p-1")]))
     assert len(hooked) == 3
     assert [one.options.get("source_ref") for one in found] == [ref for _, ref in hooked]
-    assert "".join(content for content, _ in hooked).strip() == "".join(one.content for one in found).strip()
+    assert (
+        "".join(content for content, _ in hooked).strip()
+        == "".join(one.content for one in found).strip()
+    )
 
 
 def test_what_was_typed_while_the_model_worked_is_kept_and_notices_are_not(tmp_path: Path) -> None:
@@ -175,7 +235,9 @@ def test_what_was_typed_while_the_model_worked_is_kept_and_notices_are_not(tmp_p
         made.entry("user", "u-1", "Build it."),
         queued("u-2", "And test it.", commandMode="prompt", origin={"kind": "human"}),
         queued("u-3", [{"type": "image"}, {"type": "text", "text": "Like this."}]),
-        queued("u-4", "<task-notification>done</task-notification>", commandMode="task-notification"),
+        queued(
+            "u-4", "<task-notification>done</task-notification>", commandMode="task-notification"
+        ),
         queued("u-5", "A peer says so.", origin={"kind": "peer"}),
         {**queued("u-6", ""), "attachment": {"type": "file", "content": "x"}},
     ) == [("user", "Build it."), ("user", "And test it."), ("user", "Like this.")]
@@ -192,8 +254,15 @@ def test_a_notice_that_a_person_pasted_is_what_they_said_and_one_of_the_client_i
 def test_a_recorded_prompt_is_known_by_what_the_hook_kept_of_it(tmp_path: Path, scene: str) -> None:
     """Several lines, a paste, a command, and one that was typed while the model worked."""
     payload = json.loads((RECORDED / f"{scene}-UserPromptSubmit.json").read_bytes())
-    told = {"id": "0" * 32, "at": 1.0, "event": "UserPromptSubmit", "session": payload["session_id"]}
-    ((content, hooked),) = said_in(read_event({**told, "text": payload["prompt"], "prompt": payload["prompt_id"]}))
+    told = {
+        "id": "0" * 32,
+        "at": 1.0,
+        "event": "UserPromptSubmit",
+        "session": payload["session_id"],
+    }
+    ((content, hooked),) = said_in(
+        read_event({**told, "text": payload["prompt"], "prompt": payload["prompt_id"]})
+    )
     lines = [path.read_text() for path in sorted((RECORDED / scene).parent.glob("*.jsonl"))]
     (tmp_path / "t.jsonl").write_text("".join(lines))
     found = {item.options.get("source_ref"): item.content for item in items(tmp_path / "t.jsonl")}
@@ -206,7 +275,11 @@ def test_what_was_copied_into_a_fork_is_of_the_session_that_it_was_said_in(tmp_p
         made.entry("assistant", "u-2", [{"type": "text", "text": "Done."}]),
     ]
     copied = [
-        {**one, "sessionId": "fork", "forkedFrom": {"sessionId": made.SESSION, "messageUuid": one["uuid"]}}
+        {
+            **one,
+            "sessionId": "fork",
+            "forkedFrom": {"sessionId": made.SESSION, "messageUuid": one["uuid"]},
+        }
         for one in first
     ]
     new = {**made.entry("user", "u-3", "Try another way."), "sessionId": "fork"}

@@ -28,7 +28,9 @@ def items(path: Path) -> list[Item]:
 
 
 @pytest.mark.parametrize("where", ["given", "below"])
-def test_a_zip_file_whose_end_is_missing_is_named_with_what_to_do(tmp_path: Path, where: str) -> None:
+def test_a_zip_file_whose_end_is_missing_is_named_with_what_to_do(
+    tmp_path: Path, where: str
+) -> None:
     path = made.packed(tmp_path / "export.zip", {"conversations.json": "[]"})
     path.write_bytes(path.read_bytes()[:-8])
     (found,) = find([path if where == "given" else tmp_path])
@@ -38,7 +40,10 @@ def test_a_zip_file_whose_end_is_missing_is_named_with_what_to_do(tmp_path: Path
 
 
 def test_a_zip_file_is_opened_once_for_all_that_it_holds(tmp_path: Path) -> None:
-    path = made.packed(tmp_path / "notes.zip", {f"{number}.md": f"# Note\n\nNumber {number}." for number in range(9)})
+    path = made.packed(
+        tmp_path / "notes.zip",
+        {f"{number}.md": f"# Note\n\nNumber {number}." for number in range(9)},
+    )
     other = made.packed(tmp_path / "other.zip", {"a.md": "# Other\n\nNote."})
     found = sources(path)
     archives = found[0].archives
@@ -84,7 +89,9 @@ def test_a_loop_of_links_and_a_pipe_are_passed_over(tmp_path: Path) -> None:
     ]
 
 
-def test_files_that_may_be_listed_and_not_read_are_named_and_the_rest_is_found(tmp_path: Path) -> None:
+def test_files_that_may_be_listed_and_not_read_are_named_and_the_rest_is_found(
+    tmp_path: Path,
+) -> None:
     made.note(tmp_path / "a.md", "# A\n\nHere.")
     made.note(tmp_path / "listed" / "b.md", "# B\n\nThere.")
     made.packed(tmp_path / "c.zip", {"c.md": "# C"}).chmod(0)
@@ -112,7 +119,9 @@ def test_a_json_file_that_was_named_and_is_broken_is_said_to_be(tmp_path: Path) 
 def test_a_note_that_went_away_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match=r"a\.md: cannot be read \(No such file or directory\)"):
         Source("a.md", tmp_path / "a.md", tmp_path, 1).modified_at()
-    assert Source("a.md", tmp_path / "x.zip", tmp_path, 1, packed_at=datetime(2026, 1, 1, tzinfo=UTC)).modified_at()
+    assert Source(
+        "a.md", tmp_path / "x.zip", tmp_path, 1, packed_at=datetime(2026, 1, 1, tzinfo=UTC)
+    ).modified_at()
     with pytest.raises(FileNotFoundError):
         Archives().of(tmp_path / "absent.zip")
 

@@ -131,7 +131,9 @@ def test_a_full_queue_refuses_before_anything_and_takes_again_when_there_is_room
     with pytest.raises(Overloaded, match=r"3 turns of this memory .* jobs.queue_entity allows 4"):
         one.reserve(2)
     other.reserve(2)
-    with pytest.raises(Overloaded, match=r"5 turns of all memories .* jobs.queue_total allows 5") as refused:
+    with pytest.raises(
+        Overloaded, match=r"5 turns of all memories .* jobs.queue_total allows 5"
+    ) as refused:
         other.reserve(1)
     assert refused.value.retryable
     assert refused.value.retry_after_s > 0
@@ -147,7 +149,11 @@ def test_a_full_queue_refuses_before_anything_and_takes_again_when_there_is_room
 
 def test_places_are_bounded_and_who_comes_anew_lets_those_who_wait_go_first() -> None:
     places, told = Places(2), list[str]()
-    assert [places.claim(who, lambda who=who: told.append(who)) for who in "abc"] == [True, True, False]
+    assert [places.claim(who, lambda who=who: told.append(who)) for who in "abc"] == [
+        True,
+        True,
+        False,
+    ]
     assert [places.waits(who) for who in "abc"] == [False, False, True]
     places.release("a")
     assert told == ["c"]
@@ -181,7 +187,11 @@ def test_turns_flow_while_single_ones_come_and_few_wait(monkeypatch: pytest.Monk
 
 
 def test_a_queue_stalls_only_when_nothing_ends() -> None:
-    long_ago, lately, start = NOW - timedelta(hours=2), NOW - timedelta(seconds=3), NOW - timedelta(hours=5)
+    long_ago, lately, start = (
+        NOW - timedelta(hours=2),
+        NOW - timedelta(seconds=3),
+        NOW - timedelta(hours=5),
+    )
     assert stalled_s(QUEUE, start, NOW) == 0
     assert stalled_s(replace(QUEUE, oldest_at=long_ago), start, NOW) == 7200
     assert stalled_s(replace(QUEUE, oldest_at=long_ago, moved_at=lately), start, NOW) == 3
@@ -194,16 +204,30 @@ def test_a_queue_stalls_only_when_nothing_ends() -> None:
     [
         (STATS, (), ""),
         (replace(STATS, queued=9_000, oldest_s=3_599, stalled_s=299), (), ""),
-        (replace(STATS, queued=7, stalled_s=300), (), "nothing of 7 waiting turns has been taken in for 300 s"),
-        (replace(STATS, queued=8, running=1, oldest_s=3_600), (), "the oldest of 9 waiting turns came 3,600 s ago"),
+        (
+            replace(STATS, queued=7, stalled_s=300),
+            (),
+            "nothing of 7 waiting turns has been taken in for 300 s",
+        ),
+        (
+            replace(STATS, queued=8, running=1, oldest_s=3_600),
+            (),
+            "the oldest of 9 waiting turns came 3,600 s ago",
+        ),
         (replace(STATS, attempts=99, failures=99, tried=9, failing=9), (), ""),
         (replace(STATS, tried=20, failing=9), (), ""),
-        (replace(STATS, tried=20, failing=10), (), "10 of 20 turns that were tried in the last 600 s failed"),
+        (
+            replace(STATS, tried=20, failing=10),
+            (),
+            "10 of 20 turns that were tried in the last 600 s failed",
+        ),
         (replace(STATS, failed=2), (), "`pps jobs retry ana --all` tries again"),
         (STATS, ("the store failed, away",), "ingestion waits: the store failed, away"),
     ],
 )
-def test_health_says_what_is_wrong_and_what_to_do(stats: IngestionStats, trouble: tuple[str, ...], said: str) -> None:
+def test_health_says_what_is_wrong_and_what_to_do(
+    stats: IngestionStats, trouble: tuple[str, ...], said: str
+) -> None:
     found = problems("ana", stats, JobsSettings(), trouble)
     assert len(found) == bool(said)
     assert said in "".join(found)

@@ -21,7 +21,9 @@ START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 
 _SCRIPTS = st.one_of(
     st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"]), min_size=1, max_size=12),
-    st.sampled_from(["咖啡", "Café", "CAFE\u0301", "кофе", "قهوة", "coffee", "COFFEE", "ß", "SS", "İ", "👩‍🍳"]),
+    st.sampled_from(
+        ["咖啡", "Café", "CAFE\u0301", "кофе", "قهوة", "coffee", "COFFEE", "ß", "SS", "İ", "👩‍🍳"]
+    ),
 )
 titles = _SCRIPTS.map(lambda text: " ".join(text.split())).filter(lambda text: bool(fold(text)))
 
@@ -36,7 +38,9 @@ class Told:
 
 
 stories = st.lists(
-    st.builds(Told, titles, st.lists(titles, max_size=4).map(tuple), titles | st.just("")), min_size=1, max_size=5
+    st.builds(Told, titles, st.lists(titles, max_size=4).map(tuple), titles | st.just("")),
+    min_size=1,
+    max_size=5,
 )
 
 
@@ -63,15 +67,25 @@ def tell(made: Batch, story: list[Told]) -> list[TurnOutcome]:
     return outcomes
 
 
-State = tuple[dict[str, Node], dict[str, Fact], dict[tuple[str, str], None], dict[str, str], set[str]]
+State = tuple[
+    dict[str, Node], dict[str, Fact], dict[tuple[str, str], None], dict[str, str], set[str]
+]
 
 
 def state(made: Batch) -> State:
-    return dict(made.known), dict(made.facts), dict(made.mentions), dict(made.records), set(made.record_nodes)
+    return (
+        dict(made.known),
+        dict(made.facts),
+        dict(made.mentions),
+        dict(made.records),
+        set(made.record_nodes),
+    )
 
 
 @given(stories, st.lists(titles, max_size=4))
-def test_records_planned_again_change_nothing_once_every_title_is_there(story: list[Told], names: list[str]) -> None:
+def test_records_planned_again_change_nothing_once_every_title_is_there(
+    story: list[Told], names: list[str]
+) -> None:
     made = batch(names=names)
     tell(made, story)
     tell(made, story)  # a link to a later title is made when it is there
@@ -83,7 +97,9 @@ def test_records_planned_again_change_nothing_once_every_title_is_there(story: l
 
 
 @given(stories, st.lists(titles, max_size=4))
-def test_a_record_keeps_its_title_its_fields_and_one_node_in_any_script(story: list[Told], names: list[str]) -> None:
+def test_a_record_keeps_its_title_its_fields_and_one_node_in_any_script(
+    story: list[Told], names: list[str]
+) -> None:
     made = batch(names=names)
     outcomes = tell(made, story)
     assert len(set(made.records.values())) == len(story), "two records are never one node"
@@ -103,7 +119,9 @@ def test_each_link_is_a_relation_to_the_node_of_its_title_or_is_said_to_wait(
     known = dict(made.names)
     outcome = tell_last(made, story)
     last = story[-1]
-    relations = {(fact.subject, fact.object) for fact in made.facts.values() if fact.relation == REFERENCES}
+    relations = {
+        (fact.subject, fact.object) for fact in made.facts.values() if fact.relation == REFERENCES
+    }
     own = fold(last.title)
     for link in last.links:
         target = known.get(fold(link)) or (outcome.record if fold(link) == own else None)
@@ -117,7 +135,9 @@ def test_each_link_is_a_relation_to_the_node_of_its_title_or_is_said_to_wait(
 def tell_last(made: Batch, story: list[Told]) -> TurnOutcome:
     """Plan the last record of a story, the others being there; return what it brought."""
     outcome, one = TurnOutcome(), story[-1]
-    plan_record(made, turn(len(story)), RecordDraft(one.title, "Note", one.parent, {}), one.links, outcome)
+    plan_record(
+        made, turn(len(story)), RecordDraft(one.title, "Note", one.parent, {}), one.links, outcome
+    )
     return outcome
 
 

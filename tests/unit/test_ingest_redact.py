@@ -71,7 +71,9 @@ def test_a_key_that_begins_as_its_vendors_do_goes_whole(key: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "secret"), GIVEN)
-def test_a_secret_goes_however_it_is_handed_over_and_twice_is_as_once(text: str, secret: str) -> None:
+def test_a_secret_goes_however_it_is_handed_over_and_twice_is_as_once(
+    text: str, secret: str
+) -> None:
     found = redact(text)
     assert secret not in found.text
     assert not any(part in found.text for part in re.findall(r"[A-Za-z0-9&]{7,}", secret))
@@ -90,7 +92,8 @@ def test_a_private_key_that_was_cut_off_or_escaped_goes_too() -> None:
     assert redact(f"key: {PUTTY_KEY}\nend").text == "key: [redacted: Private Key]\nend"
     escaped = PRIVATE_KEY.replace("\n", "\\n")
     assert (
-        redact(f'{{"private_key": "{escaped}", "x": 1}}').text == '{"private_key": "[redacted: Private Key]", "x": 1}'
+        redact(f'{{"private_key": "{escaped}", "x": 1}}').text
+        == '{"private_key": "[redacted: Private Key]", "x": 1}'
     )
 
 
@@ -101,7 +104,11 @@ def test_several_secrets_are_counted_one_by_one() -> None:
     assert all(secret not in found.text for _, secret in SECRETS.values())
 
 
-@given(st.lists(st.sampled_from([text for text, _ in SECRETS.values()]) | st.text(max_size=40), max_size=6))
+@given(
+    st.lists(
+        st.sampled_from([text for text, _ in SECRETS.values()]) | st.text(max_size=40), max_size=6
+    )
+)
 def test_redacting_twice_changes_nothing_more(parts: list[str]) -> None:
     once = redact(" ".join(parts))
     assert redact(once.text) == type(once)(once.text, 0)
@@ -133,7 +140,9 @@ def test_nodes_facts_attributes_and_tags_lose_theirs_also_where_only_a_name_tell
             )
         ]
     )
-    (fact,) = redactor.facts([FactDraft("Ana", "HAS", text, text=f"Ana has {text}", invalidates=(text,))])
+    (fact,) = redactor.facts(
+        [FactDraft("Ana", "HAS", text, text=f"Ana has {text}", invalidates=(text,))]
+    )
     assert secret not in repr((node, fact))
     assert node.tags == ("tea",)
     assert node.attributes["api_key"] == "[redacted: API Key]"
@@ -220,7 +229,9 @@ PIECES = st.sampled_from([*SHORT, *VENDORS[:8]]) | st.text(max_size=9)
 
 
 @given(st.lists(PIECES, max_size=6), st.lists(PIECES, max_size=6))
-def test_identifiers_stay_as_many_as_they_were_and_cleaned_twice_are_as_once(one: list[str], two: list[str]) -> None:
+def test_identifiers_stay_as_many_as_they_were_and_cleaned_twice_are_as_once(
+    one: list[str], two: list[str]
+) -> None:
     first, second = " ".join(one), " ".join(two)
     assert (known(first) == known(second)) == (first == second)
     assert known(known(first)) == known(first)
@@ -228,7 +239,9 @@ def test_identifiers_stay_as_many_as_they_were_and_cleaned_twice_are_as_once(one
 
 
 @given(st.text(max_size=90), st.lists(PIECES, min_size=3, max_size=3))
-def test_a_text_and_its_identifiers_are_cleaned_together_as_they_are_alone(text: str, names: list[str]) -> None:
+def test_a_text_and_its_identifiers_are_cleaned_together_as_they_are_alone(
+    text: str, names: list[str]
+) -> None:
     redactor = KeyedRedactor(b"of one entity", on=True)
     assert redactor.known_text(text, *names) == (redact(text).text, *map(known, names))
     off = KeyedRedactor(b"of one entity", on=False)
@@ -236,7 +249,9 @@ def test_a_text_and_its_identifiers_are_cleaned_together_as_they_are_alone(text:
     assert (tuple(map(off.identifier, names)), off.count) == (tuple(names), 0)
 
 
-@pytest.mark.parametrize("name", ["prompt:1f0c:9b74c98736", "note:0a1b2c3d4e5f:a/b.md", "créé à 10:30", "", "x" * 500])
+@pytest.mark.parametrize(
+    "name", ["prompt:1f0c:9b74c98736", "note:0a1b2c3d4e5f:a/b.md", "créé à 10:30", "", "x" * 500]
+)
 def test_an_identifier_without_a_secret_is_kept_letter_for_letter(name: str) -> None:
     assert known(name) == name
 
@@ -244,13 +259,20 @@ def test_an_identifier_without_a_secret_is_kept_letter_for_letter(name: str) -> 
 def test_a_kind_or_a_relation_that_holds_a_secret_is_refused_by_its_place() -> None:
     token, _ = SECRETS["GitHub Token"]
     redactor = Redactor(on=True)
-    with pytest.raises(InvalidRequest, match=r"^nodes\[1\]\.kind: holds what looks like a secret") as refused:
+    with pytest.raises(
+        InvalidRequest, match=r"^nodes\[1\]\.kind: holds what looks like a secret"
+    ) as refused:
         redactor.nodes([NodeDraft("Ana"), NodeDraft("Ben", kind=token)])
     assert token not in str(refused.value)
-    with pytest.raises(InvalidRequest, match=r"^facts\[2\]\.relation: holds what looks like a secret"):
+    with pytest.raises(
+        InvalidRequest, match=r"^facts\[2\]\.relation: holds what looks like a secret"
+    ):
         redactor.facts([*[FactDraft("Ana", "HAS", "tea")] * 2, FactDraft("Ana", token, "tea")])
     off = Redactor(on=False)
-    assert off.nodes([NodeDraft("Ben", kind=token)])[0].kind == off.facts([FactDraft("A", token, "B")])[0].relation
+    assert (
+        off.nodes([NodeDraft("Ben", kind=token)])[0].kind
+        == off.facts([FactDraft("A", token, "B")])[0].relation
+    )
 
 
 def test_a_long_text_is_cut_beside_its_secrets_and_nothing_of_it_is_lost() -> None:
@@ -274,11 +296,14 @@ def test_what_is_clipped_ends_before_a_secret_that_the_bound_would_cut() -> None
 def test_no_passage_of_a_document_ends_within_a_secret() -> None:
     for before in range(0, 220, 7):
         text = f"{'word ' * before}. The key:\n\n{PRIVATE_KEY}\n\nAfter it. {'More words. ' * 60}"
-        assert not any("b1C2d3" in redact(one.text).text for one in passages(text, words=30, overlap=8))
+        assert not any(
+            "b1C2d3" in redact(one.text).text for one in passages(text, words=30, overlap=8)
+        )
 
 
 @pytest.mark.parametrize(
-    "found", ["a_word_that_a_rule_of_gitleaks_knows: adafruit_key = 'ab12cd34ef56ab78cd90ef12ab34cd56'"]
+    "found",
+    ["a_word_that_a_rule_of_gitleaks_knows: adafruit_key = 'ab12cd34ef56ab78cd90ef12ab34cd56'"],
 )
 def test_a_rule_of_gitleaks_finds_what_ours_do_not_know_and_names_it(found: str) -> None:
     assert redact(found).text.endswith("adafruit_key = '[redacted: Adafruit Api Key]'")

@@ -21,7 +21,9 @@ SENTENCES = Path(__file__).parent.parent / "rule_sentences"
 
 
 def said(text: str, actor: str = "Mira", role: str = "user", chunk: Chunk | None = None) -> Turn:
-    return Turn("00000000-0000-5000-8000-000000000000", 1, role, text, "s", AT, AT, actor=actor, chunk=chunk)
+    return Turn(
+        "00000000-0000-5000-8000-000000000000", 1, role, text, "s", AT, AT, actor=actor, chunk=chunk
+    )
 
 
 def triple(fact: FactDraft) -> tuple[str, ...]:
@@ -33,17 +35,26 @@ def labelled(half: str) -> Iterator[tuple[str, set[tuple[str, ...]]]]:
     for line in (SENTENCES / f"{half}.txt").read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             sentence, _, facts = line.partition(" =>")
-            yield sentence.strip(), {tuple(map(fold, one.split("|"))) for one in facts.split(" ; ") if one.strip()}
+            yield (
+                sentence.strip(),
+                {tuple(map(fold, one.split("|"))) for one in facts.split(" ; ") if one.strip()},
+            )
 
 
-@pytest.mark.parametrize(("half", "least_precision", "least_recall"), [("build", 0.98, 0.9), ("judge", 0.92, 0.35)])
+@pytest.mark.parametrize(
+    ("half", "least_precision", "least_recall"), [("build", 0.98, 0.9), ("judge", 0.92, 0.35)]
+)
 def test_rules_are_right_or_silent_on_labelled_sentences(
     half: str, least_precision: float, least_recall: float
 ) -> None:
     right = wrong = missed = 0
     for sentence, stated in labelled(half):
         found = {tuple(map(fold, triple(fact))) for fact in extract(said(sentence, actor="")).facts}
-        right, wrong, missed = right + len(found & stated), wrong + len(found - stated), missed + len(stated - found)
+        right, wrong, missed = (
+            right + len(found & stated),
+            wrong + len(found - stated),
+            missed + len(stated - found),
+        )
     assert right / (right + wrong) >= least_precision, (right, wrong, missed)
     assert right / (right + missed) >= least_recall, (right, wrong, missed)
 
@@ -66,7 +77,9 @@ def test_the_labelled_halves_share_no_sentence_and_about_half_of_them_state_noth
         ("I love coffee in the morning", ("Mira", "LIKES", "coffee")),
     ],
 )
-def test_a_plain_sentence_gives_one_fact_whose_text_is_the_sentence(text: str, expected: tuple[str, str, str]) -> None:
+def test_a_plain_sentence_gives_one_fact_whose_text_is_the_sentence(
+    text: str, expected: tuple[str, str, str]
+) -> None:
     (fact,) = extract(said(text)).facts
     assert triple(fact) == expected
     assert fact.text == text
@@ -80,7 +93,9 @@ def test_a_plain_sentence_gives_one_fact_whose_text_is_the_sentence(text: str, e
         "I live in Berlin until I moved to Rome last year",
     ],
 )
-def test_reported_and_conditional_orders_and_what_held_until_something_give_no_fact(text: str) -> None:
+def test_reported_and_conditional_orders_and_what_held_until_something_give_no_fact(
+    text: str,
+) -> None:
     assert extract(said(text)).facts == ()
 
 
@@ -88,7 +103,10 @@ def test_reported_and_conditional_orders_and_what_held_until_something_give_no_f
     ("text", "expected"),
     [
         ("We will use Postgres, not MySQL, for the ledger.", ("Mira", "USES", "Postgres")),
-        ("We agreed at the office to use Kotlin instead of Java for the app.", ("Mira", "USES", "Kotlin")),
+        (
+            "We agreed at the office to use Kotlin instead of Java for the app.",
+            ("Mira", "USES", "Kotlin"),
+        ),
         ("Our landlord is Mr. Novak, he never writes.", ("Mr. Novak", "LANDLORD_OF", "Mira")),
         ("The dentist is Dr. Amani, her rooms are upstairs.", ("Dr. Amani", "DENTIST_OF", "Mira")),
         ("I met Hela, my old friend.", ("Hela", "FRIEND_OF", "Mira")),
@@ -101,16 +119,22 @@ def test_reported_and_conditional_orders_and_what_held_until_something_give_no_f
         ("I'm allergic to latex, so please never buy it.", ("Mira", "ALLERGIC_TO", "latex")),
     ],
 )
-def test_plain_statements_about_people_and_things_of_one_s_own(text: str, expected: tuple[str, str, str]) -> None:
+def test_plain_statements_about_people_and_things_of_one_s_own(
+    text: str, expected: tuple[str, str, str]
+) -> None:
     assert [triple(fact) for fact in extract(said(text)).facts] == [expected]
 
 
-@pytest.mark.parametrize("text", ["The problem is 3 things.", "This is called luck.", "My sister is called away."])
+@pytest.mark.parametrize(
+    "text", ["The problem is 3 things.", "This is called luck.", "My sister is called away."]
+)
 def test_what_is_no_name_number_or_place_of_a_thing_gives_no_fact(text: str) -> None:
     assert extract(said(text)).facts == ()
 
 
-@pytest.mark.parametrize("text", ["It is a mess.", "They live in fear", "Does Priya live in Tarn?", "", "   "])
+@pytest.mark.parametrize(
+    "text", ["It is a mess.", "They live in fear", "Does Priya live in Tarn?", "", "   "]
+)
 def test_what_names_nobody_gives_no_fact(text: str) -> None:
     assert extract(said(text)).facts == ()
 
@@ -140,7 +164,10 @@ def test_a_plan_without_a_day_to_come_gives_no_fact(text: str) -> None:
 
 def test_i_is_the_user_where_nobody_is_named_and_a_name_that_is_told_is_an_alias() -> None:
     found = extract(said("Hi! My name is Nadia. I live in Tarn.", actor=""))
-    assert [triple(fact) for fact in found.facts] == [("User", "NAMED", "Nadia"), ("User", "LIVES_IN", "Tarn")]
+    assert [triple(fact) for fact in found.facts] == [
+        ("User", "NAMED", "Nadia"),
+        ("User", "LIVES_IN", "Tarn"),
+    ]
     nodes = {node.name: node for node in found.nodes}
     assert (nodes["User"].kind, nodes["User"].aliases) == ("Person", ("Nadia",))
     assert nodes["Tarn"].kind == "Place"
@@ -152,12 +179,18 @@ def test_only_what_people_say_is_read(role: str) -> None:
 
 
 def test_the_i_of_a_document_is_nobody() -> None:
-    found = extract(said("I live in Tarn. Always wear gloves. Priya lives in Tarn.", chunk=Chunk("a.md", 0, 1)))
+    found = extract(
+        said("I live in Tarn. Always wear gloves. Priya lives in Tarn.", chunk=Chunk("a.md", 0, 1))
+    )
     assert [triple(fact) for fact in found.facts] == [("Priya", "LIVES_IN", "Tarn")]
 
 
-def test_a_new_home_or_a_new_employer_closes_the_old_one_and_what_is_rejected_is_used_no_more() -> None:
-    facts = extract(said("I live in Tarn. I work at Siemens. I like tea. We use Rust, not Go.")).facts
+def test_a_new_home_or_a_new_employer_closes_the_old_one_and_what_is_rejected_is_used_no_more() -> (
+    None
+):
+    facts = extract(
+        said("I live in Tarn. I work at Siemens. I like tea. We use Rust, not Go.")
+    ).facts
     assert {fact.relation: fact.invalidates for fact in facts} == {
         "LIVES_IN": ("Mira LIVES_IN",),
         "WORKS_AT": ("Mira WORKS_AT",),
@@ -177,7 +210,10 @@ def test_links_keep_their_title_and_drop_their_label() -> None:
 
 
 def test_a_long_text_gives_a_bounded_number_of_facts() -> None:
-    text = " ".join(f"I moved to Oslo{chr(97 + n % 26)}{chr(97 + n // 26)} on May {n % 28 + 1}." for n in range(600))
+    text = " ".join(
+        f"I moved to Oslo{chr(97 + n % 26)}{chr(97 + n // 26)} on May {n % 28 + 1}."
+        for n in range(600)
+    )
     assert 0 < len(extract(said(text)).facts) <= 64
 
 

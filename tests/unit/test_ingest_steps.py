@@ -43,7 +43,13 @@ def test_the_hash_alone_folds_white_space(words: list[str], gap: str) -> None:
 
 @pytest.mark.parametrize(
     ("source", "kind"),
-    [("whisper", "voice"), ("screenpipe", "ambient"), ("mcp", "agent"), ("editor", "manual"), ("telegram", "manual")],
+    [
+        ("whisper", "voice"),
+        ("screenpipe", "ambient"),
+        ("mcp", "agent"),
+        ("editor", "manual"),
+        ("telegram", "manual"),
+    ],
 )
 def test_a_source_gives_the_kind_and_an_explicit_one_wins(source: str, kind: str) -> None:
     assert classify(source) == kind
@@ -56,7 +62,10 @@ def test_a_source_gives_the_kind_and_an_explicit_one_wins(source: str, kind: str
     [
         ("#Tea and #tea, #naïve-1 #a_b", ("tea", "naïve-1", "a_b")),
         ("#1st #_x # #-y C#sharp a/#b &#38; ##c", ()),
-        ("#हिन्दी #தமிழ் #ไทย #中文 #عربى #ελληνικά", ("हिन्दी", "தமிழ்", "ไทย", "中文", "عربى", "ελληνικά")),
+        (
+            "#हिन्दी #தமிழ் #ไทย #中文 #عربى #ελληνικά",
+            ("हिन्दी", "தமிழ்", "ไทย", "中文", "عربى", "ελληνικά"),
+        ),
         ("`#code` ```\n#block\n``` # Heading", ()),
         ("(#in) [#too], #end.", ("in", "too", "end")),
         ("#" + "x" * 65 + " #" + "y" * 64, ("y" * 64,)),
@@ -67,7 +76,9 @@ def test_tags_of_any_script_are_found_lower_case_and_once(text: str, tags: tuple
 
 
 @given(TEXT)
-def test_what_is_found_as_a_tag_is_one_that_may_be_given_and_finding_it_again_changes_nothing(text: str) -> None:
+def test_what_is_found_as_a_tag_is_one_that_may_be_given_and_finding_it_again_changes_nothing(
+    text: str,
+) -> None:
     found = tags_in(text)
     assert len(set(found)) == len(found)
     assert all(map(is_tag, found))
@@ -83,15 +94,22 @@ def test_tags_are_merged_once_each_given_ones_first_and_as_many_as_there_is_room
     text = " ".join(f"#{tag}" for tag in found)
     every = tuple(dict.fromkeys(given_tags + tags_in(text)))
     assert Automatic().tags_of(given_tags, text) == every[:MAX_TAGS]
-    assert Automatic(tags=False).tags_of(given_tags, text) == tuple(dict.fromkeys(given_tags))[:MAX_TAGS]
+    assert (
+        Automatic(tags=False).tags_of(given_tags, text)
+        == tuple(dict.fromkeys(given_tags))[:MAX_TAGS]
+    )
 
 
 @given(st.lists(WORDS, max_size=6))
 def test_links_are_found_in_order_once_in_any_case(titles: list[str]) -> None:
-    titles = [one for one in titles if fold(one.upper()) == fold(one)]  # the dotless i has another capital
+    titles = [
+        one for one in titles if fold(one.upper()) == fold(one)
+    ]  # the dotless i has another capital
     text = " and ".join(f"[[{title}]] [[ {title.upper()} |shown]]" for title in titles)
     found = links_in(text)
-    assert [fold(one) for one in found] == list(dict.fromkeys(fold(one) for one in titles if fold(one)))
+    assert [fold(one) for one in found] == list(
+        dict.fromkeys(fold(one) for one in titles if fold(one))
+    )
     assert links_in(" ".join(f"[[{one}]]" for one in found)) == found
 
 
@@ -113,7 +131,9 @@ def test_links_in_code_and_blank_ones_are_none() -> None:
         ("x" * 199 + ". y", "x" * 199 + "."),
     ],
 )
-def test_the_summary_is_the_first_sentence_or_its_first_200_characters(text: str, summary: str) -> None:
+def test_the_summary_is_the_first_sentence_or_its_first_200_characters(
+    text: str, summary: str
+) -> None:
     assert summary_of(text) == summary
 
 

@@ -13,7 +13,9 @@ from pps.ingest.support import said_by, take_back, taken_back
 
 _NOW = datetime(2026, 5, 1, tzinfo=UTC)
 _DAY = timedelta(days=1)
-_FACT = Fact("f", "ana", "lisbon", "LIVES_IN", "Ana lives in Lisbon", _NOW - 9 * _DAY, episodes=("one",))
+_FACT = Fact(
+    "f", "ana", "lisbon", "LIVES_IN", "Ana lives in Lisbon", _NOW - 9 * _DAY, episodes=("one",)
+)
 
 
 @pytest.mark.parametrize("until", [None, _NOW + _DAY])
@@ -24,7 +26,9 @@ def test_a_fact_that_one_text_said_is_taken_back_and_keeps_the_text(until: datet
     assert not holds(after, _NOW)
     assert take_back(after, "one", _NOW + _DAY) == after, "once"
     assert said_by(after, "one") == _FACT
-    assert said_by(replace(after, episodes=("one", "two")), "two") == replace(_FACT, episodes=("two",))
+    assert said_by(replace(after, episodes=("one", "two")), "two") == replace(
+        _FACT, episodes=("two",)
+    )
 
 
 def test_a_fact_that_others_say_too_loses_the_text_alone() -> None:

@@ -16,7 +16,14 @@ from pps.journal.db import MIGRATIONS
 from pps.journal.entries import Change, DirtyChange
 
 _NODE = Node("11111111-1111-5111-8111-111111111111", "Ana", now())
-_FACT = Fact("22222222-2222-5222-8222-222222222222", _NODE.uuid, _NODE.uuid, "KNOWS", "Ana knows herself.", now())
+_FACT = Fact(
+    "22222222-2222-5222-8222-222222222222",
+    _NODE.uuid,
+    _NODE.uuid,
+    "KNOWS",
+    "Ana knows herself.",
+    now(),
+)
 _CHANGES = [Change("node", _NODE.uuid), Change("fact", _FACT.uuid)]
 
 
@@ -37,21 +44,27 @@ def test_what_only_the_write_marked_is_passed_on(connection: sqlite3.Connection)
     assert (list(held.nodes), list(held.facts)) == ([_NODE.uuid], [_FACT.uuid])
 
 
-def test_what_somebody_marked_again_is_read_where_it_is_true(connection: sqlite3.Connection) -> None:
+def test_what_somebody_marked_again_is_read_where_it_is_true(
+    connection: sqlite3.Connection,
+) -> None:
     rows = turns.mark_dirty(connection, _CHANGES)
     turns.mark_dirty(connection, _CHANGES[1:])
     held = _held(connection, rows)
     assert (list(held.nodes), list(held.facts)) == ([_NODE.uuid], [])
 
 
-def test_what_was_marked_before_the_write_is_not_taken_for_its_own(connection: sqlite3.Connection) -> None:
+def test_what_was_marked_before_the_write_is_not_taken_for_its_own(
+    connection: sqlite3.Connection,
+) -> None:
     turns.mark_dirty(connection, [Change("episode", "another")])
     rows = turns.mark_dirty(connection, [])
     assert not rows
     assert not Written(rows, {_NODE.uuid: _NODE}).of([DirtyChange(1, _CHANGES[0])]).nodes
 
 
-def test_a_number_is_never_given_twice_even_after_all_was_cleared(connection: sqlite3.Connection) -> None:
+def test_a_number_is_never_given_twice_even_after_all_was_cleared(
+    connection: sqlite3.Connection,
+) -> None:
     first = turns.mark_dirty(connection, _CHANGES)
     turns.clear_dirty(connection, list(first))
     assert turns.mark_dirty(connection, _CHANGES).start == first.stop

@@ -9,7 +9,13 @@ from typing import Any
 import httpx
 import pytest
 
-from pps.core.errors import ConfigError, InvalidRequest, ModelOutputInvalid, ModelUnavailable, StoreUnavailable
+from pps.core.errors import (
+    ConfigError,
+    InvalidRequest,
+    ModelOutputInvalid,
+    ModelUnavailable,
+    StoreUnavailable,
+)
 from pps.isolation.graphiti_models import model_error
 from pps.isolation.graphiti_objects import LOOKUPS
 from pps.isolation.graphiti_search import GraphFilters, edge_matches, raw_cosine, within
@@ -54,10 +60,20 @@ def test_a_plan_is_a_copy_that_can_be_spoiled() -> None:
 
 def test_a_plan_says_what_is_left_to_do() -> None:
     assert plan("EDGE_HYBRID_SEARCH_NODE_DISTANCE", limit=3, means=ALL).rerank is Rerank.DISTANCE
-    assert plan("NODE_HYBRID_SEARCH_CROSS_ENCODER", limit=3, means=ALL).rerank is Rerank.CROSS_ENCODER
+    assert (
+        plan("NODE_HYBRID_SEARCH_CROSS_ENCODER", limit=3, means=ALL).rerank is Rerank.CROSS_ENCODER
+    )
     assert plan("NODE_HYBRID_SEARCH_CROSS_ENCODER", limit=3, means=ALL).config.limit == 6
-    without = plan("NODE_HYBRID_SEARCH_NODE_DISTANCE", limit=3, means=Means(centre=False, vectors=True, reranker=True))
-    assert (without.rerank, without.notes, without.config.limit) == (Rerank.NOTHING, (NO_CENTRE,), 3)
+    without = plan(
+        "NODE_HYBRID_SEARCH_NODE_DISTANCE",
+        limit=3,
+        means=Means(centre=False, vectors=True, reranker=True),
+    )
+    assert (without.rerank, without.notes, without.config.limit) == (
+        Rerank.NOTHING,
+        (NO_CENTRE,),
+        3,
+    )
     with pytest.raises(InvalidRequest):
         plan("NOTHING", limit=3, means=ALL)
 
@@ -73,7 +89,9 @@ def test_a_scope_takes_what_holds_then_and_lies_in_its_span() -> None:
         assert not edge_matches(edge(expired_at=DAY)), "given up without an end, it never held"
         assert edge_matches(edge(expired_at=DAY, invalid_at=DAY + timedelta(days=1)))
         assert not edge_matches(edge(invalid_at=DAY))
-        assert edge_matches(edge(valid_at=DAY.replace(tzinfo=None))), "a store may give it without a zone"
+        assert edge_matches(edge(valid_at=DAY.replace(tzinfo=None))), (
+            "a store may give it without a zone"
+        )
         assert not edge_matches(link)
     with within(DAY, GraphFilters(valid=(DAY - timedelta(days=1), DAY))):
         assert not edge_matches(edge()), "an unknown date lies in no span"
@@ -105,7 +123,9 @@ class _Status(Exception):
         (RuntimeError("secret text"), ModelOutputInvalid),
     ],
 )
-def test_what_providers_raise_becomes_ours_even_wrapped_and_quotes_nothing(error: Exception, ours: type) -> None:
+def test_what_providers_raise_becomes_ours_even_wrapped_and_quotes_nothing(
+    error: Exception, ours: type
+) -> None:
     wrapped = Exception("wrapped: secret text")
     wrapped.__cause__ = error
     for one in (error, wrapped):

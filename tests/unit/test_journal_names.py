@@ -43,7 +43,9 @@ def test_units_are_never_blank(text: str) -> None:
     assert all(unit.strip() for unit in units(text))
 
 
-@pytest.mark.parametrize("name", ["a", "X", "茶", "7", "+", "the", "It", "The Who", "de la", "Will", ""])
+@pytest.mark.parametrize(
+    "name", ["a", "X", "茶", "7", "+", "the", "It", "The Who", "de la", "Will", ""]
+)
 def test_one_character_and_stop_words_alone_are_plain(name: str) -> None:
     assert is_plain(units(name))
 

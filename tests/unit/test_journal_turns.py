@@ -53,7 +53,9 @@ MOMENT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
         ("occurred_at", TurnDraft("x", occurred_at=datetime(2026, 3, 7))),  # noqa: DTZ001
     ],
 )
-def test_a_draft_beyond_a_bound_is_refused_by_the_name_of_its_field(field: str, draft: TurnDraft) -> None:
+def test_a_draft_beyond_a_bound_is_refused_by_the_name_of_its_field(
+    field: str, draft: TurnDraft
+) -> None:
     with pytest.raises(InvalidRequest, match=f"^{field}: ") as refusal:
         prepare(GROUP, draft)
     assert refusal.value.field == field
@@ -109,7 +111,10 @@ def test_the_hash_sees_words_and_not_white_space() -> None:
 
 
 def test_tags_are_folded_and_said_once() -> None:
-    assert prepare(GROUP, TurnDraft("x", tags=("Kitchen", "kitchen ", " ", "茶"))).draft.tags == ("kitchen", "茶")
+    assert prepare(GROUP, TurnDraft("x", tags=("Kitchen", "kitchen ", " ", "茶"))).draft.tags == (
+        "kitchen",
+        "茶",
+    )
 
 
 def test_an_event_time_is_kept_to_the_microsecond_whatever_its_zone() -> None:
@@ -132,24 +137,44 @@ def test_an_event_time_is_kept_to_the_microsecond_whatever_its_zone() -> None:
         ("nodes[0].summary", JobPayload(nodes=(NodeDraft("n", summary="s" * 4001),))),
         ("nodes[0].aliases", JobPayload(nodes=(NodeDraft("n", aliases=("",)),))),
         ("nodes[0].aliases", JobPayload(nodes=(NodeDraft("n", aliases=("a",) * 21),))),
-        ("nodes[0].attributes.group_id", JobPayload(nodes=(NodeDraft("n", attributes={"group_id": "x"}),))),
+        (
+            "nodes[0].attributes.group_id",
+            JobPayload(nodes=(NodeDraft("n", attributes={"group_id": "x"}),)),
+        ),
         ("nodes[0].attributes._x", JobPayload(nodes=(NodeDraft("n", attributes={"_x": 1}),))),
-        ("nodes[0].attributes", JobPayload(nodes=(NodeDraft("n", attributes={"x": float("nan")}),))),
+        (
+            "nodes[0].attributes",
+            JobPayload(nodes=(NodeDraft("n", attributes={"x": float("nan")}),)),
+        ),
         ("nodes[0].attributes", JobPayload(nodes=(NodeDraft("n", attributes={"x": "\ud800"}),))),
         ("facts[0].subject", JobPayload(facts=(FactDraft("", "R", "b"),))),
         ("facts[0].object", JobPayload(facts=(FactDraft("a", "R", "\udc00"),))),
         ("facts[0].relation", JobPayload(facts=(FactDraft("a", "R" * 65, "b"),))),
         ("facts[0].text", JobPayload(facts=(FactDraft("a", "R", "b", text="t" * 4001),))),
-        ("facts[0].invalidates", JobPayload(facts=(FactDraft("a", "R", "b", invalidates=("x",) * 51),))),
+        (
+            "facts[0].invalidates",
+            JobPayload(facts=(FactDraft("a", "R", "b", invalidates=("x",) * 51),)),
+        ),
         ("facts[0].kind", JobPayload(facts=(FactDraft("a", "R", "b", kind="x"),))),  # pyright: ignore[reportArgumentType]
-        ("facts[0].valid_at", JobPayload(facts=(FactDraft("a", "R", "b", valid_at=datetime(2026, 1, 1)),))),  # noqa: DTZ001
+        (
+            "facts[0].valid_at",
+            JobPayload(facts=(FactDraft("a", "R", "b", valid_at=datetime(2026, 1, 1)),)),  # noqa: DTZ001
+        ),
         (
             "facts[0].invalid_at",
-            JobPayload(facts=(FactDraft("a", "R", "b", valid_at=MOMENT, invalid_at=MOMENT - timedelta(days=1)),)),
+            JobPayload(
+                facts=(
+                    FactDraft(
+                        "a", "R", "b", valid_at=MOMENT, invalid_at=MOMENT - timedelta(days=1)
+                    ),
+                )
+            ),
         ),
     ],
 )
-def test_a_payload_beyond_a_bound_is_refused_before_anything_is_acknowledged(field: str, payload: JobPayload) -> None:
+def test_a_payload_beyond_a_bound_is_refused_before_anything_is_acknowledged(
+    field: str, payload: JobPayload
+) -> None:
     with pytest.raises(InvalidRequest) as refusal:
         prepare_payload(payload)
     assert refusal.value.field == field
@@ -158,10 +183,19 @@ def test_a_payload_beyond_a_bound_is_refused_before_anything_is_acknowledged(fie
 def test_a_payload_comes_back_as_it_was_given() -> None:
     payload = JobPayload(
         nodes=(
-            NodeDraft("Café Lumen", "Place", "corner 角", ("Lumen",), ("coffee",), {"seats": 12, "open": [1, None]}),
+            NodeDraft(
+                "Café Lumen",
+                "Place",
+                "corner 角",
+                ("Lumen",),
+                ("coffee",),
+                {"seats": 12, "open": [1, None]},
+            ),
         ),
         facts=(
-            FactDraft("Priya", "RUNS", "Café Lumen", "Priya runs it.", MOMENT, None, ("Omar runs it.",)),
+            FactDraft(
+                "Priya", "RUNS", "Café Lumen", "Priya runs it.", MOMENT, None, ("Omar runs it.",)
+            ),
             FactDraft("a", "child_of", "b", invalid_at=MOMENT, kind="relation"),
         ),
         extraction="rules",

@@ -17,5 +17,8 @@ def test_a_layer_given_twice_counts_once() -> None:
 
 
 def test_a_layer_that_there_is_not_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(InvalidRequest, match=r"filters\.layers: 'cellar' is no layer .* foundation, vision, .*, mind"):
+    with pytest.raises(
+        InvalidRequest,
+        match=r"filters\.layers: 'cellar' is no layer .* foundation, vision, .*, mind",
+    ):
         KINDS.of_layers(["vision", "cellar"], "filters.layers")

@@ -22,7 +22,13 @@ from tests.proving import Proving, stranger
 
 
 def _run(port: int = 1, **changes: object) -> RunFile:
-    values = {"pid": os.getpid(), "host": "127.0.0.1", "port": port, "version": "0.1.0", "auto": True}
+    values = {
+        "pid": os.getpid(),
+        "host": "127.0.0.1",
+        "port": port,
+        "version": "0.1.0",
+        "auto": True,
+    }
     return RunFile(**{**values, "secret": runfile.new_secret(), **changes})
 
 
@@ -31,7 +37,10 @@ def test_a_lock_is_held_once_and_names_its_holder(tmp_path: Path) -> None:
     assert not is_held(path)
     with FileLock(path, what="pps serve"):
         assert is_held(path)
-        with pytest.raises(StoreConflict, match=rf"pps serve \(process {os.getpid()}\)"), FileLock(path, what="me"):
+        with (
+            pytest.raises(StoreConflict, match=rf"pps serve \(process {os.getpid()}\)"),
+            FileLock(path, what="me"),
+        ):
             pass
     with FileLock(path, what="me"):
         pass
@@ -43,7 +52,9 @@ def test_a_lock_dies_with_its_process(tmp_path: Path) -> None:
         "import sys,time;from pathlib import Path;from pps.core.file_lock import FileLock\n"
         "with FileLock(Path(sys.argv[1]), what='other'):\n print('held',flush=True);time.sleep(60)"
     )
-    with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) as other:
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True
+    ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         assert is_held(path)
@@ -94,7 +105,9 @@ def test_nobody_at_the_address_is_a_server_away(tmp_path: Path) -> None:
 
 
 def test_errors_keep_their_class_on_the_way() -> None:
-    invalid = error_from({"code": "invalid_request", "detail": "limit: too large", "field": "limit"})
+    invalid = error_from(
+        {"code": "invalid_request", "detail": "limit: too large", "field": "limit"}
+    )
     assert isinstance(invalid, InvalidRequest)
     assert (str(invalid), invalid.field) == ("limit: too large", "limit")
     away = error_from({"code": "store_unavailable", "detail": "x"})
@@ -137,7 +150,9 @@ def scripted() -> Iterator[Link]:
 
 def test_work_yields_reports_and_returns_the_result(scripted: Link) -> None:
     lines = [{"what": "facts", "done": 1, "total": 2}, {"result": {"facts": 2}, "text": "2"}]
-    _Scripted.answers = {"/v1/reindex": (200, b"".join(json.dumps(line).encode() + b"\n" for line in lines))}
+    _Scripted.answers = {
+        "/v1/reindex": (200, b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    }
     work = scripted.follow("reindex", "", {"entity": "ana"})
     assert next(work) == lines[0]
     with pytest.raises(StopIteration) as ended:
@@ -165,14 +180,19 @@ def test_an_answer_that_is_not_ours_is_an_error(scripted: Link, body: bytes) -> 
         scripted.call("stats", "ana", {})
 
 
-def test_what_has_the_port_of_a_server_that_was_killed_is_not_asked(scripted: Link, tmp_path: Path) -> None:
+def test_what_has_the_port_of_a_server_that_was_killed_is_not_asked(
+    scripted: Link, tmp_path: Path
+) -> None:
     runfile.write(tmp_path, scripted.run)
     _Scripted.asked.clear()
     with pytest.raises(StoreUnavailable, match="no server is running"):
         connect(tmp_path, start=False)
     assert stop(tmp_path) is None
     assert _Scripted.asked == []
-    with FileLock(runfile.lock_file(tmp_path), what="pps serve"), pytest.raises(StoreError, match="not an answer"):
+    with (
+        FileLock(runfile.lock_file(tmp_path), what="pps serve"),
+        pytest.raises(StoreError, match="not an answer"),
+    ):
         connect(tmp_path, start=False)
     assert _Scripted.asked == ["/owner/status"]
 
@@ -181,9 +201,12 @@ STRANGE = b"HTTP/1.1 200 OK\r\nContent-Length: 64\r\n\r\n" + b"0" * 64
 
 
 @pytest.mark.parametrize(
-    "answer", [STRANGE, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n" + b"x" * 99, b"x" * 9_000]
+    "answer",
+    [STRANGE, b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n" + b"x" * 99, b"x" * 9_000],
 )
-def test_nothing_is_told_to_who_does_not_prove_that_it_wrote_the_run_file(tmp_path: Path, answer: bytes) -> None:
+def test_nothing_is_told_to_who_does_not_prove_that_it_wrote_the_run_file(
+    tmp_path: Path, answer: bytes
+) -> None:
     """A new server holds the lock, and has not written its own run file yet; the old one's port is a stranger's."""
     with stranger(answer) as seen, FileLock(runfile.lock_file(tmp_path), what="pps serve"):
         run = _run(seen.port)
@@ -197,7 +220,9 @@ def test_nothing_is_told_to_who_does_not_prove_that_it_wrote_the_run_file(tmp_pa
         assert word.encode() not in seen.told
 
 
-def test_a_stranger_that_sends_a_byte_now_and_then_holds_nobody_for_longer_than_the_call_may_take() -> None:
+def test_a_stranger_that_sends_a_byte_now_and_then_holds_nobody_for_longer_than_the_call_may_take() -> (
+    None
+):
     with (
         stranger(b"x", every_s=0.05) as seen,
         closing(ProvedConnection(_run(seen.port), 0.3)) as connection,
@@ -211,7 +236,10 @@ def test_a_proof_is_of_one_nonce_one_port_and_one_process() -> None:
     nonce, _ = runfile.question(run)
     good = runfile.proof(run.secret, nonce, 5, run.pid)
     runfile.check(run, nonce, b"HTTP/1.1 200 OK\r\n\r\n" + good.encode())
-    others = (runfile.proof(run.secret, nonce, 6, run.pid), runfile.proof(run.secret, nonce, 5, run.pid + 1))
+    others = (
+        runfile.proof(run.secret, nonce, 6, run.pid),
+        runfile.proof(run.secret, nonce, 5, run.pid + 1),
+    )
     for other in (
         *others,
         runfile.proof(runfile.new_secret(), nonce, 5, run.pid),

@@ -57,7 +57,10 @@ async def test_an_unforeseen_error_tells_nothing_to_the_client_nor_to_the_log(
 
 async def test_our_own_errors_are_told_in_their_words(era: str) -> None:
     async with _client(StoreUnavailable("the graph is away"), era) as client:
-        assert _said(await client.call_tool("stats", {})) == "the graph is away (store_unavailable, try again later)"
+        assert (
+            _said(await client.call_tool("stats", {}))
+            == "the graph is away (store_unavailable, try again later)"
+        )
         with pytest.raises(MCPError, match="the graph is away"):
             await client.list_tools()
     async with _client(NotFound(), era) as client:
@@ -71,7 +74,9 @@ async def test_a_protocol_error_stays_one(era: str) -> None:
     assert caught.value.code == types.INVALID_PARAMS
 
 
-def test_all_of_an_error_is_logged_at_debug_only(era: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_all_of_an_error_is_logged_at_debug_only(
+    era: str, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.DEBUG)
     try:
         raise RuntimeError(SECRET)

@@ -66,7 +66,9 @@ def test_a_kept_vector_cannot_be_changed() -> None:
 
 def test_passages_pass_through() -> None:
     embedder = CachedEmbedder(HashEmbedder(16))
-    assert np.array_equal(embedder.embed_passages(["a", "b"]), HashEmbedder(16).embed_passages(["a", "b"]))
+    assert np.array_equal(
+        embedder.embed_passages(["a", "b"]), HashEmbedder(16).embed_passages(["a", "b"])
+    )
     assert embedder.split("a b") == ["a b"]
     assert embedder.fingerprint == HashEmbedder(16).fingerprint
 

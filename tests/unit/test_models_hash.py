@@ -16,7 +16,11 @@ def test_the_same_text_has_the_same_vector_in_every_process() -> None:
     code = "from pps.models.hash import HashEmbedder; print(HashEmbedder(16).embed_query('Ana 咖啡').tolist())"
     runs = {
         subprocess.run(
-            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         for seed in ("0", "1")
     }

@@ -22,8 +22,12 @@ class Client:
 
     def __init__(self, server: ModelServer, **settings: Any) -> None:
         self.waits: list[float] = []
-        given = EmbeddingServer(base_url=server.base_url, model="m", dimension=16, api_key="key", batch=4)
-        self.embedder = OpenAICompatibleEmbedder(replace(given, **settings), sleep=self.waits.append)
+        given = EmbeddingServer(
+            base_url=server.base_url, model="m", dimension=16, api_key="key", batch=4
+        )
+        self.embedder = OpenAICompatibleEmbedder(
+            replace(given, **settings), sleep=self.waits.append
+        )
 
 
 @pytest.fixture
@@ -39,7 +43,9 @@ def client(server: ModelServer) -> Iterator[Client]:
     made.embedder.close()
 
 
-def test_vectors_come_back_in_the_order_of_the_texts_over_several_batches(client: Client, server: ModelServer) -> None:
+def test_vectors_come_back_in_the_order_of_the_texts_over_several_batches(
+    client: Client, server: ModelServer
+) -> None:
     rows = client.embedder.embed_passages(_TEXTS)
     assert np.allclose(rows, HashEmbedder(16).embed_passages(_TEXTS), atol=1e-6)
     assert [len(asked.body["input"]) for asked in server.asked] == [4, 4, 2]
@@ -86,7 +92,9 @@ def test_a_passing_trouble_is_waited_out(client: Client, server: ModelServer, mo
 
 
 @pytest.mark.parametrize("mode", ["rate_limited", "server_error", "closed"])
-def test_a_lasting_trouble_is_unavailable_after_four_attempts(client: Client, server: ModelServer, mode: Mode) -> None:
+def test_a_lasting_trouble_is_unavailable_after_four_attempts(
+    client: Client, server: ModelServer, mode: Mode
+) -> None:
     server.mode = mode
     with pytest.raises(ModelUnavailable, match="4 times") as raised:
         client.embedder.embed_query("tea")
@@ -97,9 +105,17 @@ def test_a_lasting_trouble_is_unavailable_after_four_attempts(client: Client, se
 
 @pytest.mark.parametrize(
     ("asked", "waited"),
-    [("3600", 8.0), ("-5", 0.0), ("soon", 0.5), ("nan", 0.5), ("Wed, 21 Oct 2026 07:28:00 GMT", 0.5)],
+    [
+        ("3600", 8.0),
+        ("-5", 0.0),
+        ("soon", 0.5),
+        ("nan", 0.5),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", 0.5),
+    ],
 )
-def test_no_server_can_make_it_wait_for_long(client: Client, server: ModelServer, asked: str, waited: float) -> None:
+def test_no_server_can_make_it_wait_for_long(
+    client: Client, server: ModelServer, asked: str, waited: float
+) -> None:
     server.first = ["rate_limited"]
     server.retry_after = asked
     client.embedder.embed_query("tea")
@@ -116,7 +132,8 @@ def test_a_slow_server_is_given_up_after_the_timeout(server: ModelServer) -> Non
 
 def test_a_server_that_is_not_there_is_unavailable() -> None:
     embedder = OpenAICompatibleEmbedder(
-        EmbeddingServer(base_url="http://127.0.0.1:9/v1", model="m", dimension=8), sleep=lambda _: None
+        EmbeddingServer(base_url="http://127.0.0.1:9/v1", model="m", dimension=8),
+        sleep=lambda _: None,
     )
     with pytest.raises(ModelUnavailable, match="ConnectError"):
         embedder.embed_query("tea")
@@ -154,7 +171,9 @@ def test_an_answer_without_a_list_is_invalid(server: ModelServer) -> None:
     client.embedder.close()
 
 
-def test_a_long_text_is_asked_for_in_passages_and_averaged(client: Client, server: ModelServer) -> None:
+def test_a_long_text_is_asked_for_in_passages_and_averaged(
+    client: Client, server: ModelServer
+) -> None:
     text = "Ana drinks tea in the kitchen at seven. " * 100
     vector = client.embedder.embed_query(text)
     sent = [part for asked in server.asked for part in asked.body["input"]]
@@ -164,7 +183,9 @@ def test_a_long_text_is_asked_for_in_passages_and_averaged(client: Client, serve
 
 
 def test_the_key_is_not_in_what_the_settings_show() -> None:
-    assert "sk-1" not in repr(EmbeddingServer(base_url="http://x/v1", model="m", dimension=8, api_key="sk-1"))
+    assert "sk-1" not in repr(
+        EmbeddingServer(base_url="http://x/v1", model="m", dimension=8, api_key="sk-1")
+    )
 
 
 def test_it_works_again_after_close(client: Client) -> None:

@@ -77,7 +77,9 @@ def test_a_word_piece_has_a_byte_or_more(text: str) -> None:
 
 
 @given(text=_TEXT, limit=st.integers(8, 60), overlap=st.integers(0, 20))
-def test_every_word_is_in_a_passage_and_no_passage_is_too_long(text: str, limit: int, overlap: int) -> None:
+def test_every_word_is_in_a_passage_and_no_passage_is_too_long(
+    text: str, limit: int, overlap: int
+) -> None:
     parts = split_to_window(text, pieces, limit, overlap=overlap)
     assert all(part in text and pieces(part) <= limit for part in parts)
     if overlap == 0:
@@ -85,11 +87,18 @@ def test_every_word_is_in_a_passage_and_no_passage_is_too_long(text: str, limit:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.sampled_from(["ab", "cd.", "ef gh", "ij!\n", "kl"]), min_size=1, max_size=200), st.integers(0, 6))
+@given(
+    st.lists(st.sampled_from(["ab", "cd.", "ef gh", "ij!\n", "kl"]), min_size=1, max_size=200),
+    st.integers(0, 6),
+)
 def test_an_overlap_repeats_and_never_skips(parts: list[str], overlap: int) -> None:
     number = itertools.count()
     text = re.sub(r"[a-z]+", lambda word: f"{word[0]}{next(number)}", " ".join(parts))
-    seen = [word for passage in split_to_window(text, words, 12, overlap=overlap) for word in passage.split()]
+    seen = [
+        word
+        for passage in split_to_window(text, words, 12, overlap=overlap)
+        for word in passage.split()
+    ]
     assert list(dict.fromkeys(seen)) == text.split()
 
 
@@ -106,7 +115,9 @@ def test_rows_get_length_one_and_zeros_stay() -> None:
 
 def test_a_long_text_is_the_weighted_mean_of_its_passages() -> None:
     def embed(texts: list[str]) -> np.ndarray:
-        return np.array([[1.0, 0.0] if text.startswith("a") else [0.0, 1.0] for text in texts], dtype=np.float32)
+        return np.array(
+            [[1.0, 0.0] if text.startswith("a") else [0.0, 1.0] for text in texts], dtype=np.float32
+        )
 
     rows = embed_whole(["aaa", "a|bbb", ""], lambda text: text.split("|") if text else [], embed)
     assert np.allclose(rows[0], [1, 0])

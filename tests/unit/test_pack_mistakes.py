@@ -24,11 +24,15 @@ def test_a_pack_is_not_called_as_a_toolset(name: str) -> None:
 
 
 def test_a_tool_calls_what_entities_have() -> None:
-    text = 'name = "garden"\nversion = 1\n[kinds.Plant]\n[tools."a.b"]\noperation = "entity_delete"\n'
+    text = (
+        'name = "garden"\nversion = 1\n[kinds.Plant]\n[tools."a.b"]\noperation = "entity_delete"\n'
+    )
     assert [str(one) for one in read_for_entities(text, "garden", own=True)[1]] == [
         "line 5: tools.a.b.operation: 'entity_delete' is no operation of entities"
     ]
-    assert read_for_entities(text.replace("entity_delete", "record_list"), "garden", own=True)[1] == ()
+    assert (
+        read_for_entities(text.replace("entity_delete", "record_list"), "garden", own=True)[1] == ()
+    )
 
 
 def test_a_tool_takes_no_name_that_is_made_of_another_packs_kinds() -> None:

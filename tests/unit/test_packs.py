@@ -92,7 +92,9 @@ WRONG: dict[str, tuple[JSON, ...]] = {
 def _table() -> dict[str, tuple[str, set[str], set[str]]]:
     found: dict[str, tuple[str, set[str], set[str]]] = {}
     for layer, text in FIELDS.items():
-        for kind, must, may in re.findall(r"(\w+): ([\w -]+?) \| ([\w -]+?)(?=\s+\w+:|\s*$)", " ".join(text.split())):
+        for kind, must, may in re.findall(
+            r"(\w+): ([\w -]+?) \| ([\w -]+?)(?=\s+\w+:|\s*$)", " ".join(text.split())
+        ):
             found[kind] = (layer, set(must.split()) - {"-"}, set(may.split()) - {"-"})
     return found
 
@@ -114,11 +116,15 @@ def test_the_constitution_has_seven_layers_with_their_loads_and_budgets() -> Non
         ("mind", "on_demand", 0),
     ]
     assert sum(one.budget_tokens for one in PACK.layers) + 2_000 <= 25_000
-    assert {kind: spec.layer for kind, spec in PACK.kinds.items()} == {kind: one[0] for kind, one in _table().items()}
+    assert {kind: spec.layer for kind, spec in PACK.kinds.items()} == {
+        kind: one[0] for kind, one in _table().items()
+    }
 
 
 @pytest.mark.parametrize(("kind", "row"), _table().items(), ids=list(_table()))
-def test_a_kind_takes_its_fields_and_refuses_all_else(kind: str, row: tuple[str, set[str], set[str]]) -> None:
+def test_a_kind_takes_its_fields_and_refuses_all_else(
+    kind: str, row: tuple[str, set[str], set[str]]
+) -> None:
     _, must, may = row
     spec = PACK.kinds[kind]
     assert {name for name, one in spec.fields.items() if one.required} == must
@@ -148,7 +154,11 @@ def _beyond(spec: FieldSpec) -> list[JSON]:
 
 
 def test_every_value_of_an_enum_is_taken() -> None:
-    said = {one.split()[0]: one.split()[1:] for line in ENUMS.strip().splitlines() for one in line.split(";")}
+    said = {
+        one.split()[0]: one.split()[1:]
+        for line in ENUMS.strip().splitlines()
+        for one in line.split(";")
+    }
     found = {
         f"{kind.name}.{name}": list(spec.enum)
         for kind in PACK.kinds.values()
@@ -184,8 +194,13 @@ def test_what_every_record_has_is_bounded(field: str, wrong: JSON, said: str) ->
 
 
 def test_names_in_camel_case_and_times_in_any_zone_are_kept_in_one_form() -> None:
-    kept = MODELS.check("Milestone", {**BARE, "successCriteria": "Done", "completedAt": "2026-03-01T10:00:00+01:00"})
-    assert (kept["success_criteria"], kept["completed_at"]) == ("Done", "2026-03-01T09:00:00.000000Z")
+    kept = MODELS.check(
+        "Milestone", {**BARE, "successCriteria": "Done", "completedAt": "2026-03-01T10:00:00+01:00"}
+    )
+    assert (kept["success_criteria"], kept["completed_at"]) == (
+        "Done",
+        "2026-03-01T09:00:00.000000Z",
+    )
     with pytest.raises(InvalidRequest, match="given twice"):
         MODELS.check("Task", {**BARE, "dueDate": "2026-03-01", "due_date": "2026-03-01"})
     with pytest.raises(InvalidRequest, match="did you mean 'due_date'"):
@@ -231,7 +246,11 @@ def test_how_soon_each_kind_is_embedded() -> None:
     by: dict[str, set[str]] = {}
     for kind in PACK.kinds.values():
         by.setdefault(kind.priority, set()).add(kind.name)
-    assert by["P0"] == {"Value", "Principle", "Guardrail"} == {one.name for one in PACK.kinds.values() if one.describe}
+    assert (
+        by["P0"]
+        == {"Value", "Principle", "Guardrail"}
+        == {one.name for one in PACK.kinds.values() if one.describe}
+    )
     assert by["P1"] == {"Vision", "Goal", "Strategy", "Objective"}
     assert {"Decision", "Insight", "Pattern"} <= by["P2"]
     assert {"Task", "Action", "Initiative", "Risk"} <= by["P3"]
@@ -342,7 +361,10 @@ def test_a_file_with_20_mistakes_is_told_all_20_with_their_lines() -> None:
         ("kinds.Tree.fields.wood.enum", "fields.wood"),
         ("kinds.Tree.fields.notes.enum", "fields.notes"),
         ("relations.STANDS_IN.0.pairs", '    ["Tree", "Bad"]'),
-        ("relations.STANDS_IN.1.pairs", next(one for one in lines[::-1] if one == "[[relations.STANDS_IN]]")),
+        (
+            "relations.STANDS_IN.1.pairs",
+            next(one for one in lines[::-1] if one == "[[relations.STANDS_IN]]"),
+        ),
         ("relations.STANDS_IN.1.fields.since.requird", "fields.since"),
         ("authority.gardener.write", "write ="),
         ("tools.garden list", '[tools."garden list"]'),
@@ -361,17 +383,23 @@ def test_the_mistakes_of_a_kind_hide_none_of_its_others() -> None:
     assert [one.line for one in read_pack(text)[1]] == [4, 5, 6]
 
 
-@pytest.mark.parametrize("text", ["name = ", 'name = "a"\nversion = 1\n[kinds]\n[kinds]\n', "a = 1\n\n\nb"])
+@pytest.mark.parametrize(
+    "text", ["name = ", 'name = "a"\nversion = 1\n[kinds]\n[kinds]\n', "a = 1\n\n\nb"]
+)
 def test_what_is_no_toml_is_told_with_its_line(text: str) -> None:
     pack, (mistake,) = read_pack(text)
     assert pack is None
-    assert mistake.line == (1, 4, 4)[len(text.splitlines()) // 2 if len(text.splitlines()) < 4 else 1]
+    assert (
+        mistake.line == (1, 4, 4)[len(text.splitlines()) // 2 if len(text.splitlines()) < 4 else 1]
+    )
     assert "not valid TOML" in mistake.problem
 
 
 def test_the_documented_pack_is_right() -> None:
     (text,) = re.findall(
-        r"```toml\n(name = \"garden\"\n.*?)```", (ROOT / "docs" / "records.md").read_text("utf-8"), re.S
+        r"```toml\n(name = \"garden\"\n.*?)```",
+        (ROOT / "docs" / "records.md").read_text("utf-8"),
+        re.S,
     )
     pack, mistakes = read_pack(text, "garden", known_operations())
     assert mistakes == ()
@@ -401,7 +429,9 @@ def test_own_packs_lie_beside_the_settings_and_take_no_shipped_name(tmp_path: Pa
     with pytest.raises(ConfigError, match=r"there are constitution, .*garden, weeds; take it out"):
         load_packs(tmp_path, ["gone"])
     (tmp_path / "packs" / "garden.toml").write_text('name = "garden"\nversion = 2\n[kinds.plant]\n')
-    with pytest.raises(ConfigError, match=r"the pack garden: line 3: kinds\.plant: .* lists every mistake"):
+    with pytest.raises(
+        ConfigError, match=r"the pack garden: line 3: kinds\.plant: .* lists every mistake"
+    ):
         load_packs(tmp_path, ["garden"])
     (tmp_path / "packs" / "events.toml").write_text('name = "events"\nversion = 1\n[kinds.X]\n')
     with pytest.raises(ConfigError, match="name of a shipped pack"):

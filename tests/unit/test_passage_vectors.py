@@ -91,7 +91,9 @@ async def test_so_many_are_kept_and_no_more() -> None:
     assert model.sizes == [20_000 - 16_384, 10]
 
 
-async def test_texts_are_embedded_while_something_else_is_done_and_are_there_when_they_are_asked_for() -> None:
+async def test_texts_are_embedded_while_something_else_is_done_and_are_there_when_they_are_asked_for() -> (
+    None
+):
     done = threading.Event()
 
     class Telling(Counting):
@@ -134,7 +136,9 @@ class Slow(Counting):
         return super().embed_passages(texts)
 
 
-async def test_what_is_not_begun_in_time_is_left_and_what_is_begun_is_waited_for_by_who_asks() -> None:
+async def test_what_is_not_begun_in_time_is_left_and_what_is_begun_is_waited_for_by_who_asks() -> (
+    None
+):
     model = Slow()
     vectors = PassageVectors(model)
 
@@ -162,7 +166,9 @@ async def test_what_two_ask_for_at_once_is_embedded_once() -> None:
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-async def test_what_another_failed_to_embed_is_tried_again_and_what_another_left_is_taken(cancelled: bool) -> None:
+async def test_what_another_failed_to_embed_is_tried_again_and_what_another_left_is_taken(
+    cancelled: bool,
+) -> None:
     model = Slow(failures=0 if cancelled else 1)
     vectors = PassageVectors(model)
     first = asyncio.create_task(vectors.of(["one", "two"]))
@@ -201,7 +207,9 @@ async def test_a_model_that_hangs_holds_nobody_up(failing: bool) -> None:
     go_on.set()
 
 
-@pytest.mark.parametrize("error", [ModelUnavailable("the model is away"), ValueError("a text that nobody can read")])
+@pytest.mark.parametrize(
+    "error", [ModelUnavailable("the model is away"), ValueError("a text that nobody can read")]
+)
 async def test_an_error_ahead_is_logged_and_met_by_whoever_asks(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -18,7 +18,9 @@ def turn(text: str, *, role: str = "user", actor: str = "") -> Turn:
     return Turn("t", 1, role, text, "s", AT, AT, actor)
 
 
-def factor(text: str, query: str, *, role: str = "user", actor: str = "", **settings: float) -> float:
+def factor(
+    text: str, query: str, *, role: str = "user", actor: str = "", **settings: float
+) -> float:
     profile = ChannelProfile.model_validate({"perspectives": {"bm25": 1.0}, **settings})
     return of_turns(query, {"t": turn(text, role=role, actor=actor)}, profile)["t"]
 
@@ -48,14 +50,24 @@ def test_substance_grows_from_the_floor_with_what_is_stated() -> None:
 def test_what_no_user_said_counts_less_and_who_is_named_counts_more() -> None:
     assert factor("Roses like lime.", "roses", role="assistant", assistant=0.5) == 0.5
     assert factor("Roses like lime.", "roses", assistant=0.5) == 1.0
-    assert factor("I like roses.", "What does Mira’s garden have?", actor="Mira Vale", speaker=1.2) == 1.2
-    assert factor("I like roses.", "What does the gardener like?", actor="The Gardener", speaker=1.2) == 1.0
+    assert (
+        factor("I like roses.", "What does Mira’s garden have?", actor="Mira Vale", speaker=1.2)
+        == 1.2
+    )
+    assert (
+        factor("I like roses.", "What does the gardener like?", actor="The Gardener", speaker=1.2)
+        == 1.0
+    )
     assert factor("I like roses.", "What does anybody like?", speaker=1.2) == 1.0
 
 
-@pytest.mark.parametrize("query", ["How should I date it?", "Can you help me with the letter?", "Write the letter."])
+@pytest.mark.parametrize(
+    "query", ["How should I date it?", "Can you help me with the letter?", "Write the letter."]
+)
 def test_a_standing_instruction_counts_more_where_it_is_asked_how_to_act(query: str) -> None:
-    assert factor("Ana: Please always write the day first.", query, actor="Ana", standing=1.5) == 1.5
+    assert (
+        factor("Ana: Please always write the day first.", query, actor="Ana", standing=1.5) == 1.5
+    )
     assert factor("Fine. Never sign for me alone.", query, standing=1.5) == 1.5
     assert factor("I always wanted a dog. Never mind.", query, standing=1.5) == 1.0
     assert factor("Always write the day first.", "What did Ana write?", standing=1.5) == 1.0
@@ -67,7 +79,9 @@ def test_a_short_text_needs_no_passage() -> None:
 
 def test_a_long_text_shows_the_passage_that_matches() -> None:
     text = (
-        "Filler sentence about nothing at all. " * 60 + "The kettle is copper. " + "More of the same filler here. " * 60
+        "Filler sentence about nothing at all. " * 60
+        + "The kettle is copper. "
+        + "More of the same filler here. " * 60
     )
     passage = passage_of("Is the kettle copper?", text)
 
@@ -76,6 +90,9 @@ def test_a_long_text_shows_the_passage_that_matches() -> None:
 
 
 def test_the_best_passage_is_found_without_spaces_between_words() -> None:
-    passages = [AnchorPassage("a", at, "", text, AT) for at, text in enumerate(["昨天下雨了", "早上在厨房喝咖啡"])]
+    passages = [
+        AnchorPassage("a", at, "", text, AT)
+        for at, text in enumerate(["昨天下雨了", "早上在厨房喝咖啡"])
+    ]
 
     assert most_like("喝咖啡", passages).part == 1

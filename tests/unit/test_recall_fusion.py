@@ -41,7 +41,9 @@ def test_equal_values_of_a_list_share_the_mean_of_their_ranks_whatever_their_ord
         assert scores == pytest.approx({"x": 1 / 6, "y": 1 / 7.5, "z": 1 / 7.5, "v": 1 / 9})
 
 
-@given(st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8), min_size=1, max_size=4))
+@given(
+    st.lists(st.lists(st.sampled_from("abcdefgh"), unique=True, max_size=8), min_size=1, max_size=4)
+)
 def test_fusion_keeps_every_id_once_and_none_else(lists: list[list[str]]) -> None:
     named = {str(at): entries(*ids) for at, ids in enumerate(lists)}
     scores = fused(named, dict.fromkeys(named, 1.0), k=5)
@@ -51,7 +53,11 @@ def test_fusion_keeps_every_id_once_and_none_else(lists: list[list[str]]) -> Non
 
 
 def test_a_sum_weighs_signals_and_renormalises_over_those_that_apply() -> None:
-    lists = {"dense": [Scored("x", 0.9, 0.9)], "bm25": [Scored("x", 12.0, 0.5), Scored("y", 12.0, 1.0)], "tags": []}
+    lists = {
+        "dense": [Scored("x", 0.9, 0.9)],
+        "bm25": [Scored("x", 12.0, 0.5), Scored("y", 12.0, 1.0)],
+        "tags": [],
+    }
     scores = summed(lists, {"dense": 0.4, "bm25": 0.3, "tags": 0.3})
 
     assert scores == pytest.approx({"x": (0.4 * 0.9 + 0.3 * 0.5) / 0.7, "y": 0.3 / 0.7})
@@ -66,19 +72,24 @@ def test_a_sum_of_signals_stays_in_the_unit_interval() -> None:
 SIGNALS = st.dictionaries(st.sampled_from("uvwxyz"), st.floats(0, 1), max_size=6)
 
 
-@given(st.lists(st.tuples(SIGNALS, st.floats(0.01, 100)), min_size=1, max_size=5), st.floats(0.01, 100))
+@given(
+    st.lists(st.tuples(SIGNALS, st.floats(0.01, 100)), min_size=1, max_size=5), st.floats(0.01, 100)
+)
 def test_a_weighted_sum_is_a_mean_that_only_the_relation_of_weights_decides(
     parts: list[tuple[dict[str, float], float]], factor: float
 ) -> None:
     lists = {
-        str(at): [Scored(one, signal, signal) for one, signal in part.items()] for at, (part, _) in enumerate(parts)
+        str(at): [Scored(one, signal, signal) for one, signal in part.items()]
+        for at, (part, _) in enumerate(parts)
     }
     weights = {str(at): weight for at, (_, weight) in enumerate(parts)}
     scores = summed(lists, weights)
 
     assert set(scores) == {one for part, _ in parts for one in part}
     assert all(0 <= score <= 1 + 1e-9 for score in scores.values())
-    assert summed(lists, {name: weight * factor for name, weight in weights.items()}) == pytest.approx(scores)
+    assert summed(
+        lists, {name: weight * factor for name, weight in weights.items()}
+    ) == pytest.approx(scores)
     assert summed({**lists, "silent": []}, {**weights, "silent": 5.0}) == scores
 
 
@@ -108,7 +119,10 @@ def test_an_ordered_list_drops_repeats_and_stops_at_its_depth() -> None:
 
 
 def test_what_every_list_that_says_something_ranks_first_is_unanimous() -> None:
-    one, other = ([Scored(name, -float(rank), 0.0) for rank, name in enumerate(names)] for names in ("abc", "ac"))
+    one, other = (
+        [Scored(name, -float(rank), 0.0) for rank, name in enumerate(names)]
+        for names in ("abc", "ac")
+    )
     tied = [Scored("a", 1.0, 0.0), Scored("c", 1.0, 0.0), Scored("b", 0.5, 0.0)]
 
     assert unanimous([one, other, [], tied], "abc") == {"a"}

@@ -15,7 +15,9 @@ THURSDAY = datetime(2023, 6, 15, 12, tzinfo=UTC)
 
 
 def test_during_is_a_filter_from_its_beginning_to_its_end() -> None:
-    request = make_request("roses", {"during": "last spring", "as_of": THURSDAY, "filters": ItemFilter(tags=("t",))})
+    request = make_request(
+        "roses", {"during": "last spring", "as_of": THURSDAY, "filters": ItemFilter(tags=("t",))}
+    )
 
     assert request.filters == ItemFilter(
         tags=("t",), since=datetime(2023, 3, 1, tzinfo=UTC), until=datetime(2023, 6, 1, tzinfo=UTC)

@@ -20,7 +20,10 @@ def unit(*values: float) -> np.ndarray:
 
 
 def test_a_pair_is_unordered_and_its_best_fact_stays() -> None:
-    items = {str(at): FactOutline(one, other) for at, (one, other) in enumerate(("ab", "ba", "ac", "ab"), 1)}
+    items = {
+        str(at): FactOutline(one, other)
+        for at, (one, other) in enumerate(("ab", "ba", "ac", "ab"), 1)
+    }
 
     assert one_of_each_pair(["1", "2", "3", "4"], items) == (["1", "3"], ["2", "4"])
 
@@ -35,31 +38,50 @@ def test_what_is_said_again_or_asked_again_is_passed_over() -> None:
     said = ["What is  the word?", "The word is lantern.", "Yes.", "the WORD is lantern.", "Yes."]
     items = {str(at): Episode(str(at), "turn", text, AT, AT) for at, text in enumerate(said)}
 
-    assert one_of_each_text(list(items), items, "what is the word?") == (["1", "2"], ["0", "3", "4"])
-    assert one_of_each_text(list(items), items, "the word is lantern.") == (["0", "1", "2"], ["3", "4"])
+    assert one_of_each_text(list(items), items, "what is the word?") == (
+        ["1", "2"],
+        ["0", "3", "4"],
+    )
+    assert one_of_each_text(list(items), items, "the word is lantern.") == (
+        ["0", "1", "2"],
+        ["3", "4"],
+    )
 
 
 def test_mmr_takes_the_different_one_before_the_repeat() -> None:
     vectors = {"best": unit(1, 0.02, 0), "twin": unit(1, 0, 0), "other": unit(0.7, 0, 0.7)}
 
-    assert diverse(["best", "twin", "other"], unit(1, 0, 0.4), vectors, balance=0.5, limit=2) == ["twin", "other"]
+    assert diverse(["best", "twin", "other"], unit(1, 0, 0.4), vectors, balance=0.5, limit=2) == [
+        "twin",
+        "other",
+    ]
 
 
 def test_mmr_at_one_half_takes_what_differs_and_a_little_above_it_what_is_nearer() -> None:
     vectors = {"best": unit(1, 0.1, 0), "near": unit(1, 0.2, 0), "apart": unit(0.5, 0, 0.866)}
 
-    orders = {at: diverse(list(vectors), unit(1, 0, 0), vectors, balance=at, limit=3) for at in (0.5, 0.6)}
+    orders = {
+        at: diverse(list(vectors), unit(1, 0, 0), vectors, balance=at, limit=3) for at in (0.5, 0.6)
+    }
     assert orders == {0.5: ["best", "apart", "near"], 0.6: ["best", "near", "apart"]}
 
 
 def test_mmr_with_all_weight_on_relevance_is_the_order_of_similarity() -> None:
     vectors = {"far": unit(0, 1), "near": unit(1, 0), "middle": unit(1, 1)}
 
-    assert diverse(["far", "near", "middle"], unit(1, 0), vectors, balance=1.0, limit=3) == ["near", "middle", "far"]
+    assert diverse(["far", "near", "middle"], unit(1, 0), vectors, balance=1.0, limit=3) == [
+        "near",
+        "middle",
+        "far",
+    ]
 
 
 def test_mmr_appends_what_has_no_vector() -> None:
-    assert diverse(["x", "y", "z"], unit(1, 0), {"z": unit(1, 0)}, balance=0.5, limit=3) == ["z", "x", "y"]
+    assert diverse(["x", "y", "z"], unit(1, 0), {"z": unit(1, 0)}, balance=0.5, limit=3) == [
+        "z",
+        "x",
+        "y",
+    ]
     assert diverse(["x", "y"], unit(1, 0), {}, balance=0.5, limit=1) == ["x"]
 
 
@@ -69,16 +91,26 @@ def said(words: str, day: int, actor: str = "") -> Turn:
 
 def latest(query: str, *items: Turn | Fact, times: dict[str, datetime] | None = None) -> list[str]:
     found = {one.uuid: one for one in items}
-    known = {one.uuid: one.occurred_at for one in items if isinstance(one, Turn)} if times is None else times
+    known = (
+        {one.uuid: one.occurred_at for one in items if isinstance(one, Turn)}
+        if times is None
+        else times
+    )
     return latest_first(list(found), found, known, grams(query))
 
 
 def test_the_latest_of_several_statements_takes_the_place_of_the_first() -> None:
-    old, tea, new = said("I work as a florist.", 1), said("I drink tea.", 2), said("I work as a bus driver now.", 3)
+    old, tea, new = (
+        said("I work as a florist.", 1),
+        said("I drink tea.", 2),
+        said("I work as a bus driver now.", 3),
+    )
 
     assert latest("work living", old, tea, new) == [new.uuid, old.uuid, tea.uuid]
     assert latest("work living", new, old, tea) == [new.uuid, old.uuid, tea.uuid]
-    assert latest("florist work", old, tea, new) == [old.uuid, tea.uuid, new.uuid], "it was asked for itself"
+    assert latest("florist work", old, tea, new) == [old.uuid, tea.uuid, new.uuid], (
+        "it was asked for itself"
+    )
     assert latest("work", old, tea, new, times={}) == [old.uuid, tea.uuid, new.uuid]
 
 
@@ -86,13 +118,20 @@ def test_others_words_and_little_in_common_are_no_later_statement() -> None:
     mine = said("I work as a florist.", 1, "Ana")
 
     assert latest("work", mine, said("I work as a driver.", 2, "Ben"))[0] == mine.uuid
-    assert latest("work", mine, said("Work was dull and long on this grey day.", 2, "Ana"))[0] == mine.uuid
+    assert (
+        latest("work", mine, said("Work was dull and long on this grey day.", 2, "Ana"))[0]
+        == mine.uuid
+    )
 
 
 def test_facts_of_one_subject_and_relation_state_one_thing() -> None:
     facts = [
         Fact(one, subject, place, "LIVES_IN", f"{subject} lives in {place}.", AT)
-        for one, subject, place in (("1", "Nora", "Bergen"), ("2", "Ola", "Oslo"), ("3", "Nora", "Malaga"))
+        for one, subject, place in (
+            ("1", "Nora", "Bergen"),
+            ("2", "Ola", "Oslo"),
+            ("3", "Nora", "Malaga"),
+        )
     ]
     times = {one.uuid: AT + timedelta(days=at) for at, one in enumerate(facts)}
 

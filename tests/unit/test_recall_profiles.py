@@ -28,7 +28,17 @@ def shipped(tmp_path: Path) -> Profiles:
 def test_every_promised_profile_is_shipped(shipped: Profiles) -> None:
     names = {profile.name for profile in shipped.all()}
 
-    assert names >= {"default", "ambient", "facts", "nodes", "episodes", "semantic", "hybrid", "blended", "e1_only"}
+    assert names >= {
+        "default",
+        "ambient",
+        "facts",
+        "nodes",
+        "episodes",
+        "semantic",
+        "hybrid",
+        "blended",
+        "e1_only",
+    }
     assert names >= set(RECIPES)
 
 
@@ -47,25 +57,44 @@ def test_hybrid_and_semantic_have_their_weights_and_thresholds(shipped: Profiles
 
     assert (hybrid.perspectives, hybrid.min_similarity) == ({"structural": 0.6, "dense": 0.4}, 0.65)
     assert {channel.min_similarity for channel in semantic.channels.values()} == {0.7}
-    assert [shipped.get(name).max_limit for name in ("semantic", "hybrid", "default", "facts")] == [50, 50, 100, 100]
-
-
-def test_the_defaults_of_the_acceptance_table_are_those_of_the_settings_and_profiles(shipped: Profiles) -> None:
-    tuning = shipped.tuning
-    assert (tuning.freshness_half_life_d, tuning.freshness_weight, tuning.rerank_deadline_s) == (14.0, 0.3, 0.5)
-    assert shipped.get("diverse").channels["facts"].mmr == 0.5
-    assert [profile.name for profile in shipped.all() if any(one.pairs for one in profile.channels.values())] == [
-        "ambient"
+    assert [shipped.get(name).max_limit for name in ("semantic", "hybrid", "default", "facts")] == [
+        50,
+        50,
+        100,
+        100,
     ]
+
+
+def test_the_defaults_of_the_acceptance_table_are_those_of_the_settings_and_profiles(
+    shipped: Profiles,
+) -> None:
+    tuning = shipped.tuning
+    assert (tuning.freshness_half_life_d, tuning.freshness_weight, tuning.rerank_deadline_s) == (
+        14.0,
+        0.3,
+        0.5,
+    )
+    assert shipped.get("diverse").channels["facts"].mmr == 0.5
+    assert [
+        profile.name
+        for profile in shipped.all()
+        if any(one.pairs for one in profile.channels.values())
+    ] == ["ambient"]
     request = make_request("q", {})
     assert (request.limit, request.max_hops, request.min_similarity) == (10, 2, None)
 
 
 def test_a_requests_weights_stand_in_place_of_the_profiles(shipped: Profiles) -> None:
     channels = shipped.get("blended").channels
-    wanted = tuned(channels, RecallRequest("q", weights={"dense": 0.0, "tags": 2.0}, min_similarity=0.5))
+    wanted = tuned(
+        channels, RecallRequest("q", weights={"dense": 0.0, "tags": 2.0}, min_similarity=0.5)
+    )
 
-    assert wanted["nodes"].perspectives == {**channels["nodes"].perspectives, "dense": 0.0, "tags": 2.0}
+    assert wanted["nodes"].perspectives == {
+        **channels["nodes"].perspectives,
+        "dense": 0.0,
+        "tags": 2.0,
+    }
     assert wanted["nodes"].min_similarity == 0.5
     assert tuned(channels, RecallRequest("q")) == channels
     for weights in ({"magic": 1.0}, {"dense": 0.0, "bm25": 0.0}):
@@ -87,7 +116,9 @@ def test_a_profile_takes_the_channels_of_the_one_it_extends(shipped: Profiles) -
     assert shipped.get("ambient").channels["facts"].freshness
 
 
-def test_a_file_that_names_the_channel_of_communities_still_opens(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_names_the_channel_of_communities_still_opens(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     old = 'description = "d"\n[limits]\ncommunities = 3\n[channels.communities.perspectives]\nbm25 = 1.0\n'
     profiles = Profiles({"p": f"{old}[channels.facts.perspectives]\ndense = 1.0\n", "only": old})
     assert list(profiles.get("p").channels) == ["facts"]
@@ -100,7 +131,12 @@ def test_a_profile_takes_the_bound_of_the_one_it_extends_unless_it_says_another(
     same, own = ('description = "d"\nextends = "p"\n' + more for more in ("", "max_limit = 30"))
     profiles = Profiles({"p": "max_limit = 20\n" + FACTS, "same": same, "own": own, "free": FACTS})
 
-    assert [profiles.get(name).max_limit for name in ("p", "same", "own", "free")] == [20, 20, 30, 100]
+    assert [profiles.get(name).max_limit for name in ("p", "same", "own", "free")] == [
+        20,
+        20,
+        30,
+        100,
+    ]
 
 
 def test_a_users_profile_is_added_and_wins(tmp_path: Path) -> None:
@@ -168,9 +204,18 @@ def test_an_unknown_profile_is_refused_with_the_names(shipped: Profiles) -> None
         (FACTS + f"[filters]\nkinds = {['k'] * 51}", r"filters\.kinds: .* 50"),
         (FACTS + '[filters]\nsources = [""]', r"filters\.sources\.0: .* 1"),
         (FACTS + '[filters]\nroles = ["king"]', r"filters\.roles\.0: .*'user'"),
-        (FACTS + "[filters]\nsince = 2026-01-01T08:00:00", r"filters\.since: must be a date, or a time with its zone"),
-        (FACTS + "[filters]\nuntil = 3", r"filters\.until: must be a date, or a time with its zone"),
-        (FACTS + "[filters]\nsince = 2026-01-02\nuntil = 2026-01-02", r"filters\.until: must be after since"),
+        (
+            FACTS + "[filters]\nsince = 2026-01-01T08:00:00",
+            r"filters\.since: must be a date, or a time with its zone",
+        ),
+        (
+            FACTS + "[filters]\nuntil = 3",
+            r"filters\.until: must be a date, or a time with its zone",
+        ),
+        (
+            FACTS + "[filters]\nsince = 2026-01-02\nuntil = 2026-01-02",
+            r"filters\.until: must be after since",
+        ),
         (FACTS + "[filters]\nas_of = 2026-01-02", r"filters\.as_of: "),
         ('description = "d"', "no channel"),
         ('description = "d"\nextends = "gone"', "gone"),
@@ -191,7 +236,9 @@ def test_what_a_profile_lets_through_is_read_inherited_field_by_field_and_told()
 
     since, until = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC)
     assert profiles.get("plain").filters == profiles.get(RECIPES[0]).filters == ItemFilter()
-    assert profiles.get("january").filters == ItemFilter(tags=("work", "home"), since=since, until=until)
+    assert profiles.get("january").filters == ItemFilter(
+        tags=("work", "home"), since=since, until=until
+    )
     assert profiles.get("child").filters == ItemFilter(roles=("user",), since=since, until=until)
     assert in_words(profiles.get("plain").filters) == ""
     assert in_words(profiles.get("child").filters) == (
@@ -208,7 +255,9 @@ def test_a_bound_that_only_a_child_breaks_is_told_with_the_childs_file(tmp_path:
     )
     with pytest.raises(ConfigError) as caught:
         Profiles.load(Settings(home=tmp_path))
-    assert caught.value.message.startswith(f"{folder / 'child.toml'}: filters.until: must be after since")
+    assert caught.value.message.startswith(
+        f"{folder / 'child.toml'}: filters.until: must be after since"
+    )
     assert "\n" not in caught.value.message
 
 
@@ -226,9 +275,15 @@ def test_a_mistake_in_a_users_file_is_told_with_the_file(tmp_path: Path) -> None
 def test_a_profile_says_where_it_is_from(tmp_path: Path) -> None:
     (tmp_path / "profiles").mkdir()
     (tmp_path / "profiles" / "mine.toml").write_text(FACTS)
-    origins = {profile.name: profile.origin for profile in Profiles.load(Settings(home=tmp_path)).all()}
+    origins = {
+        profile.name: profile.origin for profile in Profiles.load(Settings(home=tmp_path)).all()
+    }
 
-    assert (origins["mine"], origins["default"], origins[RECIPES[0]]) == ("yours", "shipped", "graphiti")
+    assert (origins["mine"], origins["default"], origins[RECIPES[0]]) == (
+        "yours",
+        "shipped",
+        "graphiti",
+    )
 
     (tmp_path / "profiles" / "default.toml").write_text(FACTS)
     profiles = Profiles.load(Settings(home=tmp_path))

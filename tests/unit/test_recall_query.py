@@ -21,7 +21,9 @@ def test_a_condensed_query_is_within_its_bound(text: str) -> None:
 
 def test_a_long_paste_keeps_its_question_and_both_ends() -> None:
     paste = "\n".join(f"line {number} of a log file that nobody reads." for number in range(400))
-    query = condensed(f"The build fails since Monday.\n{paste}\nWhy did we pin the compiler?\n{paste}\nPlease help.")
+    query = condensed(
+        f"The build fails since Monday.\n{paste}\nWhy did we pin the compiler?\n{paste}\nPlease help."
+    )
 
     assert "The build fails since Monday." in query
     assert "Why did we pin the compiler?" in query
@@ -39,7 +41,8 @@ def test_a_question_is_known_in_any_script(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", ["When did Ana move to Rome?", "what did we decide", "Who drinks tea?", "list the pets"]
+    "query",
+    ["When did Ana move to Rome?", "what did we decide", "Who drinks tea?", "list the pets"],
 )
 def test_a_question_is_factual(query: str) -> None:
     assert kind_of(query, ["Ana", "Rome"]) == "factual"
@@ -47,13 +50,22 @@ def test_a_question_is_factual(query: str) -> None:
 
 @pytest.mark.parametrize(
     "query",
-    ["Ana", "who is Ana?", "tell me about Ana Lima", "What do you know about ana's", "tell me about ana’s", "Anas"],
+    [
+        "Ana",
+        "who is Ana?",
+        "tell me about Ana Lima",
+        "What do you know about ana's",
+        "tell me about ana’s",
+        "Anas",
+    ],
 )
 def test_a_name_and_little_else_is_navigational(query: str) -> None:
     assert kind_of(query, ["Ana Lima", "Ana"]) == "navigational"
 
 
-@pytest.mark.parametrize("query", ["We sat in the kitchen and Ana made coffee.", "refactoring the parser today"])
+@pytest.mark.parametrize(
+    "query", ["We sat in the kitchen and Ana made coffee.", "refactoring the parser today"]
+)
 def test_a_text_that_tells_is_contextual(query: str) -> None:
     assert kind_of(query, ["Ana"]) == "contextual"
 
@@ -92,7 +104,11 @@ def test_something_of_every_query_is_left(query: str) -> None:
 
 
 def test_a_question_is_about_now_unless_it_names_another_time() -> None:
-    for query in ("What does he do for a living?", "Where's the car parked?", "Which floor is the office on?"):
+    for query in (
+        "What does he do for a living?",
+        "Where's the car parked?",
+        "Which floor is the office on?",
+    ):
         assert asks_now(query)
     for query in (
         "What did he do?",

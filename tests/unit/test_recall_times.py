@@ -132,7 +132,10 @@ def test_words_without_a_time_are_not_looked_at_twice() -> None:
 
 
 def test_of_phrases_over_each_other_the_longest_counts() -> None:
-    assert [one.text for one in phrases("Where were we in May 2023 and last week?")] == ["may 2023", "last week"]
+    assert [one.text for one in phrases("Where were we in May 2023 and last week?")] == [
+        "may 2023",
+        "last week",
+    ]
 
 
 def test_one_span_is_read_and_two_are_not_one() -> None:
@@ -144,7 +147,10 @@ def test_one_span_is_read_and_two_are_not_one() -> None:
     assert read_time("whenever", THURSDAY) is None
 
 
-@given(st.one_of(st.text(max_size=300), st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)), MOMENTS)
+@given(
+    st.one_of(st.text(max_size=300), st.lists(st.sampled_from(WORDS), max_size=8).map(" ".join)),
+    MOMENTS,
+)
 def test_any_text_is_read_without_an_error(text: str, reference: datetime) -> None:
     spans = read_times(text, reference)
 
@@ -164,7 +170,9 @@ def test_a_moment_lies_in_its_own_unit(moment: datetime, grain: Grain) -> None:
 
 
 @given(MOMENTS, MOMENTS)
-def test_nearness_is_one_inside_falls_over_the_margin_and_is_nothing_beyond(one: datetime, other: datetime) -> None:
+def test_nearness_is_one_inside_falls_over_the_margin_and_is_nothing_beyond(
+    one: datetime, other: datetime
+) -> None:
     span = Span(min(one, other), max(one, other) + timedelta(days=1), "stretch")
     assert span.start is not None
     assert span.end is not None

@@ -26,7 +26,8 @@ START, END = datetime(2026, 3, 23, tzinfo=BERLIN), datetime(2026, 3, 30, tzinfo=
 
 def ics(*events: str, head: str = "") -> str:
     blocks = "".join(
-        f"BEGIN:VEVENT\nUID:{at}\nDTSTAMP:20260101T000000Z\n{one}\nEND:VEVENT\n" for at, one in enumerate(events)
+        f"BEGIN:VEVENT\nUID:{at}\nDTSTAMP:20260101T000000Z\n{one}\nEND:VEVENT\n"
+        for at, one in enumerate(events)
     )
     return f"BEGIN:VCALENDAR\nVERSION:2.0\nPRODID:-//t//t\n{head}{blocks}END:VCALENDAR\n"
 
@@ -37,7 +38,10 @@ def read(*events: str, head: str = "") -> Agenda:
 
 def times(agenda: Agenda) -> list[str]:
     assert agenda.problems == ()
-    return [f"{one.start.astimezone(UTC):%d %H:%M}-{one.end.astimezone(UTC):%d %H:%M}" for one in agenda.events]
+    return [
+        f"{one.start.astimezone(UTC):%d %H:%M}-{one.end.astimezone(UTC):%d %H:%M}"
+        for one in agenda.events
+    ]
 
 
 @pytest.mark.parametrize(
@@ -94,7 +98,9 @@ def test_a_zone_that_the_file_makes_is_used() -> None:
     )
     event = "DTSTART;TZID=Ours:20260324T090000\nDURATION:PT1H"
     assert times(read(event, head=zone)) == ["24 04:00-24 05:00"]
-    broken = read("DTSTART:20260324T090000Z\nDURATION:PT1H", event, head=zone.replace("+0500", "east"))
+    broken = read(
+        "DTSTART:20260324T090000Z\nDURATION:PT1H", event, head=zone.replace("+0500", "east")
+    )
     assert len(broken.events) == 1  # what needs no such zone is read
     assert broken.problems[0].startswith("a.ics:18: ")
 
@@ -111,7 +117,10 @@ def test_the_calendars_own_zone_is_that_of_times_without_one() -> None:
         ("DTSTART:yesterday", "Expected value to match"),
         ("DTSTART;TZID=Mars/Base:20260324T090000\nRRULE:FREQ=DAILY", "timezone"),
         ("DTSTART:20260324T090000Z\nRRULE:FREQ=SOMETIMES", ""),
-        ("DTSTART:20260324T090000Z\nDURATION:PT1H\nRRULE:FREQ=SECONDLY", "more often than every hour"),
+        (
+            "DTSTART:20260324T090000Z\nDURATION:PT1H\nRRULE:FREQ=SECONDLY",
+            "more often than every hour",
+        ),
         ("DTSTART:19700101T090000Z\nDURATION:PT1H\nRRULE:FREQ=HOURLY", "more than 20,000 times"),
         ("DTSTART:20260324T090000Z\nDTEND:20260324T100000", "timezone"),
     ],
@@ -164,7 +173,10 @@ async def test_files_are_read_together_and_one_that_is_not_there_is_said(tmp_pat
     )
     agenda = await agenda_of(tmp_path, files=["a.ics", "b.ics", "gone.ics"])
     assert [one.start.day for one in agenda.events] == [24, 25]
-    assert agenda.problems == ("b.ics:7: is not UTF-8", "gone.ics: cannot be read (No such file or directory)")
+    assert agenda.problems == (
+        "b.ics:7: is not UTF-8",
+        "gone.ics: cannot be read (No such file or directory)",
+    )
 
 
 async def test_a_changed_file_is_read_anew(tmp_path: Path) -> None:
@@ -194,12 +206,16 @@ async def test_a_calendar_that_is_never_read_to_its_end_is_named_in_time(
     started = time.perf_counter()
     for _ in range(5):  # only the first time it is tried
         agenda = await calendars.agenda(START, END)
-        assert agenda.problems == ("bomb.ics: takes longer than 15 s to read, its events are not counted",)
+        assert agenda.problems == (
+            "bomb.ics: takes longer than 15 s to read, its events are not counted",
+        )
     assert time.perf_counter() - started < 12
 
 
 @contextmanager
-def served(status: int = 200, body: str = "", location: str = "") -> Generator[tuple[str, list[str]]]:
+def served(
+    status: int = 200, body: str = "", location: str = ""
+) -> Generator[tuple[str, list[str]]]:
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
@@ -228,7 +244,9 @@ EVENT = ics("DTSTART:20260325T090000Z\nDURATION:PT1H")
 
 async def test_an_address_is_fetched_once_and_kept(tmp_path: Path) -> None:
     with served(body=EVENT) as (url, asked):
-        calendars = Calendars(CalendarSettings.model_validate({"urls": [url]}), tmp_path, lambda _: True)
+        calendars = Calendars(
+            CalendarSettings.model_validate({"urls": [url]}), tmp_path, lambda _: True
+        )
         for _ in range(3):
             assert times(await calendars.agenda(START, END)) == ["25 09:00-25 10:00"]
         assert asked == ["/cal?key=secret"]
@@ -236,7 +254,11 @@ async def test_an_address_is_fetched_once_and_kept(tmp_path: Path) -> None:
 
 async def test_an_address_of_this_machine_is_not_asked(tmp_path: Path) -> None:
     with served(body=EVENT) as (url, asked):
-        for one in (url, url.replace("127.0.0.1", "localhost"), url.replace("127.0.0.1", "[::ffff:127.0.0.1]")):
+        for one in (
+            url,
+            url.replace("127.0.0.1", "localhost"),
+            url.replace("127.0.0.1", "[::ffff:127.0.0.1]"),
+        ):
             calendars = Calendars(CalendarSettings.model_validate({"urls": [one]}), tmp_path)
             agenda = await calendars.agenda(START, END)
             assert agenda.events == ()
@@ -272,7 +294,9 @@ async def test_an_address_that_cannot_be_had_is_said(
     monkeypatch.setattr(calendar, "MOST_BYTES", 1_000)
     with served(**answer) as (url, _):  # type: ignore[arg-type] - a status is a number
         agenda = await agenda_of(tmp_path, urls=[url])
-    assert agenda.problems == (f"urls[0]: could not be fetched ({why}), its events are not counted",)
+    assert agenda.problems == (
+        f"urls[0]: could not be fetched ({why}), its events are not counted",
+    )
     assert "secret" not in str(agenda)
 
 
@@ -286,7 +310,9 @@ async def test_what_was_fetched_last_stands_in_and_that_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with served(body=EVENT) as (url, _):
-        calendars = Calendars(CalendarSettings.model_validate({"urls": [url]}), tmp_path, lambda _: True)
+        calendars = Calendars(
+            CalendarSettings.model_validate({"urls": [url]}), tmp_path, lambda _: True
+        )
         assert len((await calendars.agenda(START, END)).events) == 1
     monkeypatch.setattr(calendar, "REFRESH_S", -1.0)
     for _ in range(2):  # the second time it is left alone
@@ -299,5 +325,13 @@ async def test_what_was_fetched_last_stands_in_and_that_is_said(
 def test_hours_are_of_each_day_of_the_week() -> None:
     week = CalendarSettings.model_validate({"hours": [8, 8, 8, 8, 6, 0, 0]})
     hours = Calendars(week, Path()).hours_of
-    assert [hours(date(2026, 3, 23) + timedelta(days=at)) for at in range(7)] == [8, 8, 8, 8, 6, 0, 0]
+    assert [hours(date(2026, 3, 23) + timedelta(days=at)) for at in range(7)] == [
+        8,
+        8,
+        8,
+        8,
+        6,
+        0,
+        0,
+    ]
     assert Calendars(CalendarSettings(), Path()).hours_of(date(2026, 3, 28)) == 10

@@ -53,7 +53,10 @@ def test_a_folders_name_becomes_a_legal_one(path: str, name: str) -> None:
     assert check_name(name_of(path)) == name
 
 
-@given(st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"])), st.integers(2, 10**6))
+@given(
+    st.text(st.characters(exclude_characters="/\0", exclude_categories=["Cs"])),
+    st.integers(2, 10**6),
+)
 def test_any_folder_has_a_legal_name_with_or_without_a_number(base: str, number: int) -> None:
     name = check_name(name_of(f"/work/{base}"))
     assert check_name(numbered(name, number)).endswith(f"_{number}")
@@ -68,7 +71,12 @@ def test_ancestors_are_nearest_first() -> None:
     "path", ["", "work/shop", "./shop", "~/shop", "C:\\shop", "/a\0b", "/" + "x" * 4096, "/\ud800"]
 )
 def test_what_is_no_absolute_path_is_refused(registry: Registry, path: str) -> None:
-    for ask in (registry.route, registry.create_for, registry.routes.exactly, registry.routes.remove):
+    for ask in (
+        registry.route,
+        registry.create_for,
+        registry.routes.exactly,
+        registry.routes.remove,
+    ):
         with pytest.raises(InvalidRequest):
             ask(path)
     assert registry.list() == []
@@ -78,7 +86,15 @@ def test_dots_slashes_and_links_change_nothing(tmp_path: Path) -> None:
     (tmp_path / "real" / "sub").mkdir(parents=True)
     (tmp_path / "link").symlink_to("real")
     real = str(tmp_path / "real")
-    for path in ("/real/", "//real", "/real/.", "/real/sub/..", "/link", "/link/sub/..", "/real/absent/.."):
+    for path in (
+        "/real/",
+        "//real",
+        "/real/.",
+        "/real/sub/..",
+        "/link",
+        "/link/sub/..",
+        "/real/absent/..",
+    ):
         assert real_path(f"{tmp_path}{path}") == real
     assert real_path(f"/{tmp_path}/real") == real
     assert real_path("///") == "/"
@@ -124,7 +140,9 @@ def test_the_longest_mapped_folder_wins(registry: Registry) -> None:
     assert registry.route("/") is None
     assert registry.routes.exactly("/work/a") is None
     registry.archive("inner")
-    assert registry.route("/work/a/b/c") is None, "what is at rest does not pass its folder on to another"
+    assert registry.route("/work/a/b/c") is None, (
+        "what is at rest does not pass its folder on to another"
+    )
     deleted(registry, "inner")
     assert registry.route("/work/a/b/c") == outer
 
@@ -173,5 +191,8 @@ def test_twenty_agents_at_once_make_one_entity(registry: Registry) -> None:
     assert len({one.entity.group for one in made}) == 1
     assert sum(one.is_new for one in made) == 1
     with ThreadPoolExecutor(20) as pool:
-        names = {one.entity.name for one in pool.map(lambda n: registry.create_for(f"/w{n}/shop"), range(20))}
+        names = {
+            one.entity.name
+            for one in pool.map(lambda n: registry.create_for(f"/w{n}/shop"), range(20))
+        }
     assert names == {f"shop_{number}" for number in range(2, 22)}

@@ -128,7 +128,10 @@ def test_nothing_that_one_says_is_said_by_the_other() -> None:
 
 @pytest.mark.parametrize("shared", sorted(SHARED))
 def test_what_is_shared_by_name_is_contradicted_by_facts(shared: str) -> None:
-    about = [{fact["text"] for fact in facts(name) if shared in (fact["subject"], fact["object"])} for name in ENTITIES]
+    about = [
+        {fact["text"] for fact in facts(name) if shared in (fact["subject"], fact["object"])}
+        for name in ENTITIES
+    ]
     assert all(about)
     assert not about[0] & about[1]
 
@@ -179,7 +182,10 @@ def test_questions_name_what_is_there(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "other"), [("mira", "theo"), ("theo", "mira")])
 def test_what_must_never_be_recalled_is_known_to_the_other_alone(name: str, other: str) -> None:
-    everything = {one: json.dumps(rows(one), ensure_ascii=False) + "".join(anchors(one).values()) for one in ENTITIES}
+    everything = {
+        one: json.dumps(rows(one), ensure_ascii=False) + "".join(anchors(one).values())
+        for one in ENTITIES
+    }
     for question in questions(name):
         assert question["never"]
         for word in question["never"]:
@@ -199,7 +205,9 @@ def test_an_expected_fact_holds_at_the_moment_asked(name: str) -> None:
 
 
 def year() -> dict[str, list[Row]]:
-    return json.loads(shipped("config/sample/iris").joinpath("records.json").read_text(encoding="utf-8"))
+    return json.loads(
+        shipped("config/sample/iris").joinpath("records.json").read_text(encoding="utf-8")
+    )
 
 
 def test_a_year_of_records_is_what_the_pack_allows() -> None:
@@ -209,7 +217,9 @@ def test_a_year_of_records_is_what_the_pack_allows() -> None:
     assert len(of) == len(year()["records"]) >= 60
     assert {kinds.by_name[kind].layer for kind in of.values()} == set(kinds.layers)
     for one in year()["records"]:
-        models.check(one["kind"], {"title": one["title"], "summary": one["summary"], **one.get("fields", {})})
+        models.check(
+            one["kind"], {"title": one["title"], "summary": one["summary"], **one.get("fields", {})}
+        )
         for relation in one.get("relations", []):
             properties = relation.get("properties", {})
             models.check_relation(relation["type"], one["kind"], of[relation["target"]], properties)
@@ -221,14 +231,27 @@ def test_the_year_has_what_the_questions_of_a_year_need() -> None:
     decisions = [one for one in records if one["kind"] == "Decision"]
     assert len(decisions) >= 5
     assert all("roi" in one["fields"] for one in decisions)
-    assert sum(one["fields"].get("completion_status") == "abandoned" for one in records if one["kind"] == "Goal") >= 2
+    assert (
+        sum(
+            one["fields"].get("completion_status") == "abandoned"
+            for one in records
+            if one["kind"] == "Goal"
+        )
+        >= 2
+    )
     assert sum(one["kind"] == "Observation" for one in records) >= 15
 
 
 def test_the_week_of_the_calendar_holds_what_it_shows() -> None:
     zone = ZoneInfo("Europe/Oslo")
     text = shipped("config/sample/iris").joinpath("week.ics").read_text(encoding="utf-8")
-    agenda = read_ics(text, "week.ics", datetime(2026, 3, 16, tzinfo=zone), datetime(2026, 3, 23, tzinfo=zone), zone)
+    agenda = read_ics(
+        text,
+        "week.ics",
+        datetime(2026, 3, 16, tzinfo=zone),
+        datetime(2026, 3, 23, tzinfo=zone),
+        zone,
+    )
     assert agenda.problems == ()
     assert [one.title for one in agenda.events] == [
         "Swim", "Evening at the archive", "Swim", "Visit of the librarian of Haven", "Swim", "Archive, moved to Friday",

@@ -14,7 +14,11 @@ from pps.index.signs import asked, causal_pairs, hashed, identifiers, letters, n
         ("The cellar flooded because the pump broke.", "the pump broke", "The cellar flooded"),
         ("After the pump broke, the cellar flooded.", "the pump broke", "the cellar flooded"),
         ("The frost led to burst pipes.", "The frost", "burst pipes"),
-        ("The outage was caused by an expired certificate.", "an expired certificate", "The outage was"),
+        (
+            "The outage was caused by an expired certificate.",
+            "an expired certificate",
+            "The outage was",
+        ),
         ("The key was gone. Therefore we slept outside.", "The key was gone", "we slept outside"),
         (
             "Der Keller stand unter Wasser, weil die Pumpe ausfiel.",
@@ -44,7 +48,9 @@ def test_a_question_asks_for_one_end_of_a_cause_or_for_none() -> None:
 
 
 def test_identifiers_are_whole_and_in_their_parts() -> None:
-    assert {"parseconfigfile", "parse", "config", "file"} <= identifiers("call parseConfigFile first")
+    assert {"parseconfigfile", "parse", "config", "file"} <= identifiers(
+        "call parseConfigFile first"
+    )
     assert {"max_retry_count", "maxretrycount", "retry"} <= identifiers("set max_retry_count")
     assert {"src/app/http_server.py", "server"} <= identifiers("see src/app/http_server.py")
     assert {"numpy", "load"} <= identifiers("import numpy\nload(path)")
@@ -53,7 +59,8 @@ def test_identifiers_are_whole_and_in_their_parts() -> None:
 
 def test_letters_are_near_in_spite_of_misspellings_and_hashes_are_the_same_in_any_order() -> None:
     right, wrong, other = (
-        np.unpackbits(np.frombuffer(letters(text), dtype=np.uint8)) for text in ("Kubernetes", "Kubernets", "gardening")
+        np.unpackbits(np.frombuffer(letters(text), dtype=np.uint8))
+        for text in ("Kubernetes", "Kubernets", "gardening")
     )
     assert (right & wrong).sum() > 3 * (right & other).sum() + 3
     assert hashed(["a", "b"]) == hashed(["b", "a"])

@@ -57,7 +57,9 @@ def test_a_mistake_says_what_is_wrong(before: str, after: str, said: str) -> Non
 
 def test_a_gate_that_needs_a_reviewer_has_one() -> None:
     text = load_squad(NOBODYS, "openclaw").text
-    text = text.replace('gate = "confidence"', 'gate = "approve"').replace('reviewers = ["kublai"]', "reviewers = []")
+    text = text.replace('gate = "confidence"', 'gate = "approve"').replace(
+        'reviewers = ["kublai"]', "reviewers = []"
+    )
     assert "needs reviewers" in str(read_squad(text)[1][0])
 
 

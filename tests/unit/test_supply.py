@@ -11,9 +11,14 @@ ROOT = Path(__file__).parents[2]
 def test_every_install_of_the_set_up_checks_hashes_or_fetches_nothing() -> None:
     installs = re.findall(r"^.*pip install.*$", (ROOT / "scripts/setup").read_text(), re.MULTILINE)
     assert len(installs) >= 3
-    assert all("--require-hashes" in one or "--no-deps --no-build-isolation --editable" in one for one in installs)
+    assert all(
+        "--require-hashes" in one or "--no-deps --no-build-isolation --editable" in one
+        for one in installs
+    )
     for listed in (ROOT / "config/requirements").glob("*.txt"):
-        packages = re.findall(r"^[A-Za-z0-9].*(?:\n[ ]+--hash=.*)+|^[A-Za-z0-9].*", listed.read_text(), re.MULTILINE)
+        packages = re.findall(
+            r"^[A-Za-z0-9].*(?:\n[ ]+--hash=.*)+|^[A-Za-z0-9].*", listed.read_text(), re.MULTILINE
+        )
         assert packages
         assert all("==" in one and "--hash=sha256:" in one for one in packages), listed.name
 

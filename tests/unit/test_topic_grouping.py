@@ -47,7 +47,10 @@ def test_a_topic_needs_three_members_and_enough_spaces() -> None:
 
 def test_ids_stay_with_the_most_of_their_members_and_no_two_have_one() -> None:
     old = {"a": {"1", "2", "3", "4"}, "b": {"5", "6", "7"}}
-    assert kept_ids([{"5", "6", "8"}, {"1", "2", "3", "9"}, {"x", "y", "z"}], old) == {0: "b", 1: "a"}
+    assert kept_ids([{"5", "6", "8"}, {"1", "2", "3", "9"}, {"x", "y", "z"}], old) == {
+        0: "b",
+        1: "a",
+    }
     assert kept_ids([{"1", "2"}, {"3", "4"}], {"a": {"1", "2", "3", "4"}}) == {0: "a"}
 
 

@@ -21,7 +21,13 @@ AT = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 def line(number: int, text: str, **fields: Any) -> bytes:
     said = {"role": "assistant", "id": f"m{number}", "content": [{"type": "text", "text": text}]}
     at = (AT + timedelta(seconds=number)).isoformat()
-    entry = {"type": "assistant", "uuid": f"u{number}", "timestamp": at, "sessionId": "s", "message": said}
+    entry = {
+        "type": "assistant",
+        "uuid": f"u{number}",
+        "timestamp": at,
+        "sessionId": "s",
+        "message": said,
+    }
     return json.dumps({**entry, **fields}).encode() + b"\n"
 
 
@@ -45,13 +51,17 @@ def test_however_a_file_grows_each_answer_comes_once(
         path.write_bytes(whole[:end])
         new, cursor = read_new(reading(path), load(cursor.dump()))
         found += [one.ref for one in new]
-    assert found == [f"u{number}" for number, text in enumerate(texts) if text.replace("\0", "").strip()]
+    assert found == [
+        f"u{number}" for number, text in enumerate(texts) if text.replace("\0", "").strip()
+    ]
     assert cursor.offset == len(whole)
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.binary(max_size=400))
-def test_any_bytes_are_read_without_an_error(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
+def test_any_bytes_are_read_without_an_error(
+    tmp_path_factory: pytest.TempPathFactory, raw: bytes
+) -> None:
     path = tmp_path_factory.mktemp("any") / "s.jsonl"
     path.write_bytes(raw)
     assert read_new(reading(path), Cursor(0, "", AT))[0] == []
@@ -63,14 +73,24 @@ def test_lines_of_one_message_are_one_answer(tmp_path: Path) -> None:
     two = line(1, "Second half.", uuid="u1b")
     path.write_bytes(one + two + line(2, "Another."))
     new, _ = read_new(reading(path), Cursor(0, "", AT))
-    assert [(one.ref, one.text) for one in new] == [("u1", "First half.\n\nSecond half."), ("u2", "Another.")]
+    assert [(one.ref, one.text) for one in new] == [
+        ("u1", "First half.\n\nSecond half."),
+        ("u2", "Another."),
+    ]
 
 
 def test_without_a_cursor_only_the_answers_to_the_last_prompt_are_new(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    prompt = json.dumps({"type": "user", "sessionId": "s", "message": {"role": "user", "content": "Now?"}}).encode()
-    result = {"type": "user", "message": {"role": "user", "content": [{"type": "tool_result", "content": "x"}]}}
-    path.write_bytes(line(1, "Old.") + prompt + b"\n" + line(2, "New.") + json.dumps(result).encode() + b"\n")
+    prompt = json.dumps(
+        {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "Now?"}}
+    ).encode()
+    result = {
+        "type": "user",
+        "message": {"role": "user", "content": [{"type": "tool_result", "content": "x"}]},
+    }
+    path.write_bytes(
+        line(1, "Old.") + prompt + b"\n" + line(2, "New.") + json.dumps(result).encode() + b"\n"
+    )
     new, cursor = read_new(reading(path), None)
     assert [one.text for one in new] == ["New."]
     path.write_bytes(b"{}\n" + path.read_bytes())
@@ -98,17 +118,25 @@ def test_an_answer_stored_ahead_of_its_line_is_known_by_its_words(tmp_path: Path
     assert read_new(reading(path), replace(moved, offset=0, tail="")) == ([], moved)
 
 
-def test_only_this_session_in_its_own_folders_is_taken_and_no_further_than_asked(tmp_path: Path) -> None:
+def test_only_this_session_in_its_own_folders_is_taken_and_no_further_than_asked(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "s.jsonl"
     mine, other = line(1, "Mine.", cwd="/mine"), line(2, "Elsewhere.", cwd="/theirs")
-    path.write_bytes(mine + other + line(3, "Another session.", sessionId="t") + line(4, "Later.", cwd="/mine"))
+    path.write_bytes(
+        mine + other + line(3, "Another session.", sessionId="t") + line(4, "Later.", cwd="/mine")
+    )
     upto = len(mine + other) + 10
-    new, cursor = read_new(reading(path, upto=upto, is_ours=lambda cwd: cwd == "/mine"), Cursor(0, "", AT))
+    new, cursor = read_new(
+        reading(path, upto=upto, is_ours=lambda cwd: cwd == "/mine"), Cursor(0, "", AT)
+    )
     assert [one.text for one in new] == ["Mine."]
     assert cursor.offset == len(mine + other)
 
 
-@pytest.mark.parametrize("path", ["", "relative.jsonl", "/etc/passwd", "/x\0.jsonl", "~user/x.jsonl"])
+@pytest.mark.parametrize(
+    "path", ["", "relative.jsonl", "/etc/passwd", "/x\0.jsonl", "~user/x.jsonl"]
+)
 def test_what_cannot_be_a_transcript_is_refused(path: str) -> None:
     with pytest.raises(InvalidRequest):
         read_new(Reading(path, "s", AT), None)

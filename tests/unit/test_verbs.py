@@ -40,11 +40,21 @@ from pps.topics.proposals import Dream, Pair, Proposals
 OPERATIONS = operations_for("entity", "router", "runner")
 AT = datetime(2026, 1, 5, 8, 30, tzinfo=UTC)
 ID = "1b4e28ba-2fa1-5d2b-883f-0016d3cca427"
-NODE = Node(ID, "Mira", AT, kind="Person", summary="Bakes.", aliases=("M",), attributes={"age": 41, "likes": ["rye"]})
+NODE = Node(
+    ID,
+    "Mira",
+    AT,
+    kind="Person",
+    summary="Bakes.",
+    aliases=("M",),
+    attributes={"age": 41, "likes": ["rye"]},
+)
 FACT = Fact(ID, ID, ID, "BAKES", "Mira bakes\nrye bread.", AT, valid_at=AT, invalid_at=AT)
 TURN = Turn(ID, 1, "user", "Rye it is.", "s1", AT, AT, actor="Mira")
 EPISODE = Episode(ID, "talk", "Rye it is.", AT, AT)
-STATE = PerspectiveState("E1", "dense", "what means the same", "semantic", 1.0, 1.0, 0.7, 0.3, 0.0, "here", 2)
+STATE = PerspectiveState(
+    "E1", "dense", "what means the same", "semantic", 1.0, 1.0, 0.7, 0.3, 0.0, "here", 2
+)
 STATES = PerspectiveStates("all-MiniLM-L6-v2", (STATE,), 40)
 TOPIC = Topic(ID, "rye", ("rye", "oven"), ("Mira",), 3, 0.5, "stable", 30.0, (ID,), 0.0)
 PAIR = Pair(ID, ID, "E1", 0.95, ("Rye it is.", "It is rye."))
@@ -55,7 +65,9 @@ RECALL = Recall(
     {
         "nodes": Channel("nodes", (Hit(ID, 0.5, "Mira: Bakes.", NODE),)),
         "facts": Channel(
-            "facts", (Hit(ID, 0.25, FACT.text, FACT, ranks={"dense": 1}, names=("Mira", "rye")),), notes=("slow",)
+            "facts",
+            (Hit(ID, 0.25, FACT.text, FACT, ranks={"dense": 1}, names=("Mira", "rye")),),
+            notes=("slow",),
         ),
         "turns": Channel("turns", (Hit(ID, 0.1, TURN.content, TURN),)),
         "episodes": Channel("episodes", (Hit(ID, 0.1, EPISODE.content, EPISODE),)),
@@ -74,7 +86,9 @@ def _data(verb: AnyOperation, value: object) -> dict[str, Any]:
 
 SAMPLES: dict[str, object] = {
     "recall": outputs.recall_view(RECALL),
-    "ambient_recall": outputs.pack_view(Pack("text", 3, "estimate", {"nodes": 1}, {"facts": 2}, "m", RECALL, 1.234)),
+    "ambient_recall": outputs.pack_view(
+        Pack("text", 3, "estimate", {"nodes": 1}, {"facts": 2}, "m", RECALL, 1.234)
+    ),
     "remember": Receipt(ID, 7, "done", 1, 2, 3, ("a",), (Skipped("a fact", "its node is gone"),)),
     "timeline": outputs.timeline_view(TimelinePage((FACT,), {ID: "Mira"}, "next")),
     "get": tuple(outputs.item_view(item) for item in (NODE, FACT, TURN, EPISODE)),
@@ -94,16 +108,27 @@ SAMPLES: dict[str, object] = {
     "get_divergence_alerts": Divergence((Alert("E1", "high", 0.05, 0.3, ID, "Rye it is."),), 4, 1),
     "trigger_consolidation": Proposals((PAIR,), 2, more=True),
     "trigger_dream": Dream(2, (PAIR,), (PAIR,), 1),
-    "inject_context": outputs.pack_view(Pack("text", 3, "estimate", {"topics": 1}, {}, "m", RECALL, 1.234)),
+    "inject_context": outputs.pack_view(
+        Pack("text", 3, "estimate", {"topics": 1}, {}, "m", RECALL, 1.234)
+    ),
     "merge_concepts": (MergePlan("", ID, ID, "Sam", "Person", ("Samuel",), (), 2, 1, True),),
     "forget_concept": Forgotten(False, (ID,), restorable_as=ID, restorable_until=AT),
     "anchor_search": (outputs.hit_view(Hit("bread#0", 0.5, "Flour.", PASSAGE)),),
     "anchor_list": (),
     "anchor_delete": outputs.AnchorDeleted("bread"),
     "stats": Stats("mira", "embedded", 1, 2, 3, 4, 6, 7, 8, {"facts": 1}, {"facts": 1}, "{}"),
-    "add_event": EventReceipt(ID, "Rye", 1, ("bread",), 1.5, (Skipped("[[Oven]]", "not yet"),), ID, 7, "done", 2),
-    "history": outputs.HistoryView(ID, (outputs.VersionView(2, "modified", AT, ("a",), "Rye", "Mira", "-a\n+b", "b"),)),
-    "costs": CostReport((CostDay(AT.date(), "m", 1, 2, 1, 3, 4, 0.5), CostDay(AT.date(), "", 1, 2, 0, 3, 4)), 7, 5, AT),
+    "add_event": EventReceipt(
+        ID, "Rye", 1, ("bread",), 1.5, (Skipped("[[Oven]]", "not yet"),), ID, 7, "done", 2
+    ),
+    "history": outputs.HistoryView(
+        ID, (outputs.VersionView(2, "modified", AT, ("a",), "Rye", "Mira", "-a\n+b", "b"),)
+    ),
+    "costs": CostReport(
+        (CostDay(AT.date(), "m", 1, 2, 1, 3, 4, 0.5), CostDay(AT.date(), "", 1, 2, 0, 3, 4)),
+        7,
+        5,
+        AT,
+    ),
     "injected": Injected(7, 1, 4, 3, 210, (SessionInjected("s", 4, 3, 210, AT),), 0.75, 210.0),
     "find_duplicates": outputs.Duplicates(
         (Duplicate(ID, "Sam", "Person", ID, "sam", "Thing", "the same name"),),
@@ -148,13 +173,21 @@ def test_what_does_not_apply_is_left_out() -> None:
     assert "valid_at" not in node
     assert fact["valid_at"] == "2026-01-05T08:30:00Z"
     assert fact["between"] == ["Mira", "rye"]
-    assert data["channels"]["anchors"] == {"hits": [], "error": "the index cannot be read", "notes": []}
+    assert data["channels"]["anchors"] == {
+        "hits": [],
+        "error": "the index cannot be read",
+        "notes": [],
+    }
     assert data["took_ms"] == {"total": 3.14}
 
 
 def test_each_list_says_how_much_it_holds_and_one_that_failed_does_not() -> None:
     channels = _data(OPERATIONS["recall"], SAMPLES["recall"])["channels"]
-    assert channels["facts"]["stats"] == {"total_results": 1, "avg_score": 0.25, "token_estimate": 6}
+    assert channels["facts"]["stats"] == {
+        "total_results": 1,
+        "avg_score": 0.25,
+        "token_estimate": 6,
+    }
     assert "stats" not in channels["anchors"]
     empty = outputs.recall_view(Recall("x", "default", {"facts": Channel("facts")}))
     assert _data(OPERATIONS["recall"], empty)["channels"]["facts"]["stats"] == {
@@ -165,8 +198,12 @@ def test_each_list_says_how_much_it_holds_and_one_that_failed_does_not() -> None
 
 
 def test_the_mean_score_is_read_where_scores_are_sums_of_signals() -> None:
-    hits = tuple(Hit(ID, score, "Mira: Bakes.", NODE, signals={"dense": score}) for score in (0.9, 0.8))
-    text = render.recall(outputs.recall_view(Recall("rye", "semantic", {"nodes": Channel("nodes", hits)})))
+    hits = tuple(
+        Hit(ID, score, "Mira: Bakes.", NODE, signals={"dense": score}) for score in (0.9, 0.8)
+    )
+    text = render.recall(
+        outputs.recall_view(Recall("rye", "semantic", {"nodes": Channel("nodes", hits)}))
+    )
     assert text.splitlines()[0] == "nodes (2 results, average score 0.850, about 7 tokens):"
 
 
@@ -187,7 +224,12 @@ def test_a_long_text_is_cut_on_its_line() -> None:
 
 @pytest.mark.parametrize(
     ("state", "words"),
-    [("done", "Remembered."), ("accepted", "Safe on disk"), ("duplicate", "Known already"), ("failed", "journal")],
+    [
+        ("done", "Remembered."),
+        ("accepted", "Safe on disk"),
+        ("duplicate", "Known already"),
+        ("failed", "journal"),
+    ],
 )
 def test_a_receipt_says_what_became_of_the_text(state: Any, words: str) -> None:
     assert words in render.receipt(Receipt(ID, 1, state))
@@ -198,9 +240,9 @@ def test_what_would_be_forgotten_is_told_apart_from_what_was() -> None:
     assert render.gone(Forgotten(False, turns=(ID,), facts_kept=(ID,))) == (
         "Erased 1 turn for good. 1 fact kept: others support them."
     )
-    assert render.gone(Forgotten(False, turns=(ID,), restorable_as=ID, restorable_until=AT)).startswith(
-        "Forgot 1 turn."
-    )
+    assert render.gone(
+        Forgotten(False, turns=(ID,), restorable_as=ID, restorable_until=AT)
+    ).startswith("Forgot 1 turn.")
 
 
 @pytest.mark.parametrize("verb", OPERATIONS.values(), ids=list(OPERATIONS))
@@ -214,10 +256,18 @@ def test_schemas_are_valid_and_describe_what_they_take(verb: AnyOperation) -> No
 
 
 def test_a_null_for_what_may_be_left_out_counts_as_left_out() -> None:
-    given = OPERATIONS["recall"].parse({"query": "x", "limit": None, "filters": None, "as_of": None})
+    given = OPERATIONS["recall"].parse(
+        {"query": "x", "limit": None, "filters": None, "as_of": None}
+    )
     assert given.limit == 10
     fact = {"subject": "a", "relation": "R", "object": "b", "valid_at": None, "invalidates": None}
-    assert OPERATIONS["remember"].parse({"content": "x", "facts": [fact], "tags": None}).facts[0].invalidates == ()
+    assert (
+        OPERATIONS["remember"]
+        .parse({"content": "x", "facts": [fact], "tags": None})
+        .facts[0]
+        .invalidates
+        == ()
+    )
     with pytest.raises(InvalidRequest, match="query"):
         OPERATIONS["recall"].parse({"query": None})
     with pytest.raises(InvalidRequest, match="unknown argument"):
@@ -230,7 +280,13 @@ def test_lists_and_times_are_taken_as_json_has_them() -> None:
             "content": "x",
             "occurred_at": "2026-01-05",
             "tags": ["a"],
-            "nodes": [{"name": "Mira", "aliases": ["M"], "attributes": {"age": 41, "likes": ["rye", None]}}],
+            "nodes": [
+                {
+                    "name": "Mira",
+                    "aliases": ["M"],
+                    "attributes": {"age": 41, "likes": ["rye", None]},
+                }
+            ],
         }
     )
     assert given.occurred_at == datetime(2026, 1, 5, tzinfo=UTC)
@@ -275,7 +331,9 @@ def test_arguments_nested_without_end_are_refused() -> None:
         ("list_vaults", set[str](), {}),
     ],
 )
-def test_a_tool_needs_what_was_promised_and_no_more(verb: str, needed: set[str], defaults: dict[str, Any]) -> None:
+def test_a_tool_needs_what_was_promised_and_no_more(
+    verb: str, needed: set[str], defaults: dict[str, Any]
+) -> None:
     schema: dict[str, Any] = OPERATIONS[verb].input_schema()
     assert set(schema.get("required", [])) == needed
     assert {name: schema["properties"][name].get("default") for name in defaults} == defaults
@@ -294,12 +352,16 @@ def test_a_tool_needs_what_was_promised_and_no_more(verb: str, needed: set[str],
         ),
     ],
 )
-def test_a_refusal_names_the_field_and_what_it_takes(verb: str, arguments: dict[str, Any], said: str) -> None:
+def test_a_refusal_names_the_field_and_what_it_takes(
+    verb: str, arguments: dict[str, Any], said: str
+) -> None:
     with pytest.raises(InvalidRequest) as refused:
         OPERATIONS[verb].parse(arguments)
     assert refused.value.message == said
 
 
 def test_a_search_takes_the_names_that_a_list_has_for_the_same() -> None:
-    found = operations_for("entity")["record_search"].parse({"query": "x", "kinds": ["Goal"], "limit": 3})
+    found = operations_for("entity")["record_search"].parse(
+        {"query": "x", "kinds": ["Goal"], "limit": 3}
+    )
     assert (found.types, found.top_k) == (("Goal",), 3)

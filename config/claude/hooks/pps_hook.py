@@ -55,11 +55,23 @@ MOST_OUT = 1024 * 1024
 MOST_PROOF = 4_096
 MOST_SPOOLED = 10_000
 MOST_SPOOLED_BYTES = 64 * 1024 * 1024
-TOOL_FIELDS = ("description", "command", "file_path", "notebook_path", "url", "query", "pattern", "path", "prompt")
+TOOL_FIELDS = (
+    "description",
+    "command",
+    "file_path",
+    "notebook_path",
+    "url",
+    "query",
+    "pattern",
+    "path",
+    "prompt",
+)
 TOOL_CHARS = 4_000
 MOST_NAME, MOST_PATH = 200, 4_096
 MOST = {
-    **dict.fromkeys(("session", "entity", "agent", "agent_type", "prompt", "tool", "ref"), MOST_NAME),
+    **dict.fromkeys(
+        ("session", "entity", "agent", "agent_type", "prompt", "tool", "ref"), MOST_NAME
+    ),
     **dict.fromkeys(("project", "cwd", "transcript"), MOST_PATH),
 }
 """Most characters of these fields that a server takes."""
@@ -162,7 +174,9 @@ def _message(event: str, entity: str, given: dict[str, Any]) -> dict[str, object
     elif event == "Stop":
         message.update(text=text("last_assistant_message"))
     elif event == "PostToolUse":
-        message.update(tool=text("tool_name"), ref=text("tool_use_id"), input=_picked(given.get("tool_input")))
+        message.update(
+            tool=text("tool_name"), ref=text("tool_use_id"), input=_picked(given.get("tool_input"))
+        )
     message["size"] = _size(str(message["transcript"]))
     check(message)
     return message
@@ -243,7 +257,9 @@ def _prove(link: socket.socket, run: dict[str, object], host: str, until: float)
     """Return when who listens knows the secret of the run file; to anybody else nothing is told."""
     nonce = os.urandom(16).hex()
     place = f"[{host}]" if ":" in host else host
-    link.sendall(f"GET /owner/proof/{nonce} HTTP/1.1\r\nHost: {place}:{run['port']}\r\n\r\n".encode())
+    link.sendall(
+        f"GET /owner/proof/{nonce} HTTP/1.1\r\nHost: {place}:{run['port']}\r\n\r\n".encode()
+    )
     reply = b""
     while len(reply) <= MOST_PROOF and len(reply.partition(b"\r\n\r\n")[2]) < 64:
         link.settimeout(_left(until))
@@ -273,7 +289,9 @@ def _run_file(home: str) -> dict[str, object]:
     if not {"host", "port", "secret", "pid"} <= run.keys():
         raise Away
     if not _is_held(os.path.join(home, "server.lock")):
-        raise FileNotFoundError("the server that wrote server.json was killed, and its port may be a stranger's now")
+        raise FileNotFoundError(
+            "the server that wrote server.json was killed, and its port may be a stranger's now"
+        )
     return run
 
 
@@ -299,11 +317,17 @@ def _is_known(home: str, message: dict[str, object]) -> bool:
     place = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     with sqlite3.connect(f"file:{place}?mode=ro", uri=True, timeout=0.1) as db:
         if message["entity"]:
-            row = db.execute("SELECT 1 FROM entity WHERE name = ? AND archived = 0", (message["entity"],))
+            row = db.execute(
+                "SELECT 1 FROM entity WHERE name = ? AND archived = 0", (message["entity"],)
+            )
             return row.fetchone() is not None
         roots = [root for (root,) in db.execute("SELECT path FROM route")]
     places = [os.path.realpath(str(message[name])) for name in ("project", "cwd") if message[name]]
-    return any(place == root or place.startswith(root.rstrip("/") + "/") for place in places for root in roots)
+    return any(
+        place == root or place.startswith(root.rstrip("/") + "/")
+        for place in places
+        for root in roots
+    )
 
 
 def _spool(home: str, message: dict[str, object]) -> None:

@@ -86,14 +86,20 @@ class Session:
         queued = entry.entry("attachment")
         self._prompted = entry.text("promptId") or self._prompted
         if kind == "summary":
-            self._summaries.append((entry, where))  # they stand at the head, before any time is known
+            self._summaries.append(
+                (entry, where)
+            )  # they stand at the head, before any time is known
         elif _is_typed(queued):  # while the model was at work: no other line has it
             # The hooks know it by the prompt that was being answered; its own line does not say which.
             asked = Entry({"promptId": self._prompted, **entry.fields})
             yield from self._prompt(asked, Entry({"content": queued.get("prompt")}), where)
         elif kind not in _SPOKEN:
             yield Passed(f"Claude Code's own lines ({label(kind, 'without a type')})")
-        elif entry.get("isMeta") or entry.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
+        elif (
+            entry.get("isMeta")
+            or entry.get("isApiErrorMessage")
+            or message.get("model") == "<synthetic>"
+        ):
             yield Passed("Claude Code's own lines (notes and errors of the client)")
         elif entry.get("isCompactSummary"):
             yield Passed("Claude Code's own lines (the conversation retold when it was compacted)")
@@ -115,7 +121,10 @@ class Session:
 
     def _prompt(self, entry: Entry, message: Entry, where: str) -> Iterator[Read]:
         blocks = message.entries("content")
-        texts = [message.text("content"), *(one.text("text") for one in blocks if one.get("type") == "text")]
+        texts = [
+            message.text("content"),
+            *(one.text("text") for one in blocks if one.get("type") == "text"),
+        ]
         written = joined(texts)
         if any(one.get("type") == "tool_result" for one in blocks):
             yield Passed("results of tools")
@@ -132,7 +141,9 @@ class Session:
 
     def _answered(self, entry: Entry, message: Entry, where: str) -> Iterator[Read]:
         content = message.get("content")
-        blocks = message.entries("content") or [Entry({"type": "text", "text": message.text("content")})]
+        blocks = message.entries("content") or [
+            Entry({"type": "text", "text": message.text("content")})
+        ]
         named = message.text("id")
         ref = _uuid(entry) or f"answer:{digest(str(content))}"
         if self._answer is None or not named or self._answer.message != named:
@@ -141,7 +152,9 @@ class Session:
         for block in blocks:
             kind = block.get("type")
             if kind == "text" and block.text("text").strip():
-                if not self._answer.texts:  # the reference is that of the first line that says something
+                if (
+                    not self._answer.texts
+                ):  # the reference is that of the first line that says something
                     self._answer.options = self._given(entry, "assistant", ref)
                 self._answer.texts.append(block.text("text").replace("\0", "").strip())
             elif kind == "tool_use" and is_own_tool(block.text("name")):
@@ -154,7 +167,9 @@ class Session:
     def _tool(self, entry: Entry, block: Entry, where: str) -> Iterator[Read]:
         name, used = block.text("name") or "tool", block.text("id")
         line = tool_line(name, block.entry("input").texts())
-        options = self._given(entry, "tool", f"tool:{used or digest(line + str(entry.get('uuid')))}")
+        options = self._given(
+            entry, "tool", f"tool:{used or digest(line + str(entry.get('uuid')))}"
+        )
         # The hooks know a subagent's tools by the session that started it.
         yield from pieces(line, {**options, "session": _id(entry, self._name)}, where)
 

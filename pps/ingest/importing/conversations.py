@@ -42,9 +42,18 @@ def read_chatgpt(source: Source) -> Iterator[Read]:
 def _tree(found: Entry, where: str) -> Iterator[Read]:
     nodes = {name: Entry.of(node) for name, node in found.entry("mapping").fields.items()}
     at = found.moment("create_time")
-    common: RememberOptions = {"source": "chatgpt", "session": short(found.text("conversation_id", "id") or where)}
+    common: RememberOptions = {
+        "source": "chatgpt",
+        "session": short(found.text("conversation_id", "id") or where),
+    }
     if title := found.text("title"):
-        told: RememberOptions = {**common, "role": "system", "kind": "title", "source_ref": "title", "occurred_at": at}
+        told: RememberOptions = {
+            **common,
+            "role": "system",
+            "kind": "title",
+            "source_ref": "title",
+            "occurred_at": at,
+        }
         yield from pieces(title, told, where)
     path = _path(nodes, found.text("current_node"))
     spoken = sum(bool(node.get("message")) for node in nodes.values())
@@ -55,7 +64,9 @@ def _tree(found: Entry, where: str) -> Iterator[Read]:
         at = message.moment("create_time") or at
         if message:
             ref = short(message.text("id") or name)
-            yield from _said({**common, "occurred_at": at, "source_ref": ref}, message, f"{where} {name}")
+            yield from _said(
+                {**common, "occurred_at": at, "source_ref": ref}, message, f"{where} {name}"
+            )
 
 
 def _path(nodes: Mapping[str, Entry], current: str) -> list[str]:
@@ -80,7 +91,9 @@ def _end(nodes: Mapping[str, Entry]) -> str:
     seen: set[str] = set()
     while current in nodes and current not in seen:
         seen.add(current)
-        children = [name for one in nodes[current].values("children") if (name := string(one)) in nodes]
+        children = [
+            name for one in nodes[current].values("children") if (name := string(one)) in nodes
+        ]
         current = children[-1] if children else current
     return current
 
@@ -104,7 +117,9 @@ def _said(common: RememberOptions, message: Entry, where: str) -> Iterator[Read]
         yield from pieces(said, {**common, "role": "tool"}, where)
     else:
         files = [one.text("name") for one in metadata.entries("attachments")]
-        said = joined([_CITED.sub("", _words(content)), *(f"[file {name}]" for name in files if name)])
+        said = joined(
+            [_CITED.sub("", _words(content)), *(f"[file {name}]" for name in files if name)]
+        )
         yield from pieces(said, {**common, "role": role}, where)
 
 
@@ -129,7 +144,10 @@ def _words(content: Entry) -> str:
 def is_of_claude(entry: Entry) -> bool:
     return (
         isinstance(entry.get("chat_messages"), list)
-        or (isinstance(entry.get("docs"), list) and (entry.has("prompt_template") or entry.has("is_private")))
+        or (
+            isinstance(entry.get("docs"), list)
+            and (entry.has("prompt_template") or entry.has("is_private"))
+        )
         or isinstance(entry.get("conversations_memory"), str)
         or isinstance(entry.get("project_memories"), dict)
     )
@@ -152,13 +170,17 @@ def read_claude(source: Source) -> Iterator[Read]:
 
 def _project(found: Entry, where: str) -> Iterator[Read]:
     at, session = found.moment("created_at"), short(found.text("uuid") or where)
-    common = RememberOptions(source="claude", session=session, role="system", kind="note", occurred_at=at)
+    common = RememberOptions(
+        source="claude", session=session, role="system", kind="note", occurred_at=at
+    )
     text = joined(found.text(name) for name in ("name", "description", "prompt_template"))
     yield from pieces(text, {**common, "source_ref": f"project:{content_hash(text)[:32]}"}, where)
     for number, document in enumerate(found.entries("docs")):
         ref = f"document:{short(document.text('uuid') or str(number), 100)}"
         text = _titled(document.text("filename") or "document", document.text("content"))
-        given = common | RememberOptions(source_ref=ref, occurred_at=document.moment("created_at") or at)
+        given = common | RememberOptions(
+            source_ref=ref, occurred_at=document.moment("created_at") or at
+        )
         yield from pieces(text, given, f"{where} document {number}")
 
 
@@ -167,16 +189,24 @@ def _memories(found: Entry, where: str) -> Iterator[Read]:
     for session, value in (("memories", found.get("conversations_memory")), *projects.items()):
         text = string(value)
         ref = f"memory:{content_hash(text)[:32]}"  # it is written anew now and then: other words are another turn
-        options = RememberOptions(source="claude", role="system", kind="memory", source_ref=ref, session=short(session))
+        options = RememberOptions(
+            source="claude", role="system", kind="memory", source_ref=ref, session=short(session)
+        )
         yield from pieces(text, options, where)
 
 
 def _conversation(found: Entry, where: str) -> Iterator[Read]:
     at = found.moment("created_at")
-    common: RememberOptions = {"source": "claude", "session": short(found.text("uuid") or where), "occurred_at": at}
+    common: RememberOptions = {
+        "source": "claude",
+        "session": short(found.text("uuid") or where),
+        "occurred_at": at,
+    }
     for name, kind in (("name", "title"), ("summary", "summary")):
         if text := found.text(name):
-            yield from pieces(text, {**common, "role": "system", "kind": kind, "source_ref": kind}, where)
+            yield from pieces(
+                text, {**common, "role": "system", "kind": kind, "source_ref": kind}, where
+            )
     for number, entry in enumerate(found.entries("chat_messages")):
         here = f"{where} message {number}"
         role = _ROLES.get(entry.text("sender"))
@@ -185,7 +215,9 @@ def _conversation(found: Entry, where: str) -> Iterator[Read]:
             continue
         at = entry.moment("created_at") or at
         ref = short(entry.text("uuid") or str(number), 180)
-        yield from _message(entry, {**common, "role": role, "source_ref": ref, "occurred_at": at}, here)
+        yield from _message(
+            entry, {**common, "role": role, "source_ref": ref, "occurred_at": at}, here
+        )
 
 
 def _message(entry: Entry, options: RememberOptions, where: str) -> Iterator[Read]:
@@ -200,10 +232,15 @@ def _message(entry: Entry, options: RememberOptions, where: str) -> Iterator[Rea
     yield from pieces(joined(texts), options, where)
     for number, block in enumerate(blocks):
         if block.get("type") == "tool_use":
-            used: RememberOptions = {**options, "source_ref": f"{options.get('source_ref', '')}:{number}"}
+            used: RememberOptions = {
+                **options,
+                "source_ref": f"{options.get('source_ref', '')}:{number}",
+            }
             given = block.entry("input")
             if block.get("name") == "artifacts" and given.text("content").strip():
-                yield from pieces(_titled(given.text("title") or "artifact", given.text("content")), used, where)
+                yield from pieces(
+                    _titled(given.text("title") or "artifact", given.text("content")), used, where
+                )
             else:
                 line = tool_line(block.text("name") or "tool", given.texts())
                 yield from pieces(line, {**used, "role": "tool"}, where)

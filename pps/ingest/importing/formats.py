@@ -48,7 +48,9 @@ class TurnLine(BaseModel):
     chunk: tuple[str, int, int] | None = None
 
     def options(self) -> RememberOptions:
-        found = RememberOptions(role=self.role, actor=self.actor, source=self.source, kind=self.kind, tags=self.tags)
+        found = RememberOptions(
+            role=self.role, actor=self.actor, source=self.source, kind=self.kind, tags=self.tags
+        )
         found["nodes"] = [node.draft() for node in self.nodes]
         found["facts"] = [fact.draft() for fact in self.facts]
         if self.session:
@@ -72,7 +74,9 @@ def _read_turns(source: Source) -> Iterator[Read]:
             continue
         raw, where = raw_line
         if raw.startswith(b'{"record":'):
-            yield Passed("records of packs' kinds: --format records imports them from the same file")
+            yield Passed(
+                "records of packs' kinds: --format records imports them from the same file"
+            )
             continue
         try:
             line = TurnLine.model_validate_json(raw.removeprefix(b"\xef\xbb\xbf"))
@@ -113,7 +117,9 @@ FORMATS: Mapping[str, Format] = {
         Format("claude", "Claude's data export", conversations.read_claude, (".json",)),
         Format("mem0", "mem0's memories", memories.read_mem0, (".json", *LINES)),
         Format("graphiti", "a Graphiti graph as JSON", memories.read_graphiti, (".json",)),
-        Format("basic-memory", "basic-memory's notes", markdown.read_basic_memory, markdown.SUFFIXES),
+        Format(
+            "basic-memory", "basic-memory's notes", markdown.read_basic_memory, markdown.SUFFIXES
+        ),
         Format("markdown", "Markdown files", markdown.read, markdown.SUFFIXES),
     )
 }
@@ -148,7 +154,11 @@ def format_of(source: Source) -> Format | None:
     first = next(objects(source), None)
     if isinstance(first, Unreadable) and source.given:
         raise StoreError(f"{source.name}: {first.why}")
-    return _named(first.entry, _OF_OBJECT if head == "[" else _OF_DOCUMENT) if isinstance(first, Found) else None
+    return (
+        _named(first.entry, _OF_OBJECT if head == "[" else _OF_DOCUMENT)
+        if isinstance(first, Found)
+        else None
+    )
 
 
 def _named(entry: Entry, tests: tuple[tuple[Callable[[Entry], bool], str], ...]) -> Format | None:

@@ -97,5 +97,8 @@ def kind(text: str, otherwise: str) -> str:
 
 def tags(texts: Iterable[str]) -> tuple[str, ...]:
     """Return texts as tags (a letter, then letters, digits, ``_`` or ``-``), once each; what cannot be one is left."""
-    found = (_NOT_TAG.sub("-", text.strip().removeprefix("#").lower()).strip("-_0123456789") for text in texts)
+    found = (
+        _NOT_TAG.sub("-", text.strip().removeprefix("#").lower()).strip("-_0123456789")
+        for text in texts
+    )
     return tuple(dict.fromkeys(one[: whole(one, 64)] for one in found if one[:1].isalpha()))[:50]

@@ -81,7 +81,9 @@ def text_of(source: Source) -> str | Unreadable:
 
 def session_of(folder: Path, path: str) -> str:
     """Return the session of a file's passages: of its folder and path, so that no two files share one."""
-    digest = hashlib.sha256(str(folder.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    digest = hashlib.sha256(str(folder.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[
+        :12
+    ]
     return short(f"note:{digest}:{path}")
 
 
@@ -89,7 +91,9 @@ def is_basic_memory(text: str) -> bool:
     """Tell whether a file is a note of basic-memory: a permalink, and observations or relations in its lines."""
     parsed = parse(text, "note")
     has_link = any(line.startswith("permalink:") for line in parsed.others)
-    return has_link and any(_observed(line) or _RELATION.fullmatch(line) for line in parsed.body.splitlines())
+    return has_link and any(
+        _observed(line) or _RELATION.fullmatch(line) for line in parsed.body.splitlines()
+    )
 
 
 def note_turns(note: Note, *, with_graph: bool) -> Iterator[tuple[str, RememberOptions]]:
@@ -107,12 +111,23 @@ def note_turns(note: Note, *, with_graph: bool) -> Iterator[tuple[str, RememberO
     met: dict[str, int] = {}
     for part, passage in enumerate(found):
         content = _titled(parsed.title, passage)
-        given: RememberOptions = {"nodes": [drawn.node], "facts": drawn.relations} if drawn and part == 0 else {}
-        ref = _reference([content, *known, iso(written) if written else "", *(_said(drawn) if given and drawn else ())])
+        given: RememberOptions = (
+            {"nodes": [drawn.node], "facts": drawn.relations} if drawn and part == 0 else {}
+        )
+        ref = _reference(
+            [
+                content,
+                *known,
+                iso(written) if written else "",
+                *(_said(drawn) if given and drawn else ()),
+            ]
+        )
         met[ref] = met.get(ref, 0) + 1
         ref = f"{ref}-{met[ref]}" if met[ref] > 1 else ref
         chunk = Chunk(short(note.path, 1_000), part, len(found))
-        given = given | RememberOptions(source=SOURCE, source_ref=ref, session=session, kind=KIND, chunk=chunk)
+        given = given | RememberOptions(
+            source=SOURCE, source_ref=ref, session=session, kind=KIND, chunk=chunk
+        )
         yield content, {**given, "tags": known, "occurred_at": written or note.modified_at}
 
 
@@ -167,11 +182,19 @@ def _drawn(parsed: AnchorText) -> _Drawn:
         for name, target, context in _related(line):
             text = f"{title} {name or 'links to'} {target}" + (f" ({context})" if context else "")
             relation = label(name or "links_to", "RELATES_TO").upper()
-            draft = FactDraft(title, relation, short(target, bounds.MAX_NAME), text=short(text, 4_000), kind="relation")
+            draft = FactDraft(
+                title,
+                relation,
+                short(target, bounds.MAX_NAME),
+                text=short(text, 4_000),
+                kind="relation",
+            )
             relations.setdefault((relation, target), draft)
     attributes = {"permalink": fields.get("permalink", ""), "observations": _fitting(observations)}
     # Its links name a note by its title or by its permalink.
-    aliases = (short(permalink, bounds.MAX_NAME),) if (permalink := fields.get("permalink", "")) else ()
+    aliases = (
+        (short(permalink, bounds.MAX_NAME),) if (permalink := fields.get("permalink", "")) else ()
+    )
     node_kind = kind(found[:1].upper() + found[1:], "Note")
     node = NodeDraft(title, node_kind, "", aliases, tags([*parsed.tags, *marks]), attributes)
     return _Drawn(node, list(relations.values())[: bounds.MAX_NODES - 1])

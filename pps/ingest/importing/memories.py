@@ -11,7 +11,17 @@ from pps.core.errors import InvalidRequest
 from pps.core.text import content_hash, fold
 from pps.core.values import JSON, RESERVED_KINDS, FactDraft, NodeDraft
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.importing.items import Item, Passed, Read, Unreadable, kind, label, pieces, short, tags
+from pps.ingest.importing.items import (
+    Item,
+    Passed,
+    Read,
+    Unreadable,
+    kind,
+    label,
+    pieces,
+    short,
+    tags,
+)
 from pps.ingest.importing.source_files import Source
 from pps.ingest.importing.streams import objects
 from pps.ingest.lenient_json import Entry, moment, string
@@ -27,7 +37,9 @@ _RESERVED = ("name_embedding", "uuid", "group_id", "labels", "pps")
 def is_memory(entry: Entry) -> bool:
     if entry.has("memory", "id"):
         return isinstance(entry.get("memory"), str)
-    return entry.has("id", "content", "created_at") and any(map(entry.has, ("state", "categories", "app_id")))
+    return entry.has("id", "content", "created_at") and any(
+        map(entry.has, ("state", "categories", "app_id"))
+    )
 
 
 def is_mem0(entry: Entry) -> bool:
@@ -61,12 +73,20 @@ def _memory(found: Entry, where: str, categories: Mapping[str, JSON]) -> Iterato
     if not text:
         yield Unreadable(where, f"has no text: none of {', '.join(_TEXTS)}")
         return
-    named = [*found.values("categories"), *(categories.get(string(one)) for one in found.values("category_ids"))]
+    named = [
+        *found.values("categories"),
+        *(categories.get(string(one)) for one in found.values("category_ids")),
+    ]
     # A memory that mem0 rewrote keeps its id there; here its new words are a turn of their own.
     ref = short(f"{found.text('id') or 'memory'}:{content_hash(text)[:12]}")
-    session, actor = short(found.text("run_id", "user_id") or "mem0"), short(found.text("agent_id", "actor_id"))
+    session, actor = (
+        short(found.text("run_id", "user_id") or "mem0"),
+        short(found.text("agent_id", "actor_id")),
+    )
     marks, at = tags(map(string, named)), found.moment("updated_at", "created_at")
-    common = RememberOptions(source="mem0", kind="memory", source_ref=ref, session=session, actor=actor)
+    common = RememberOptions(
+        source="mem0", kind="memory", source_ref=ref, session=session, actor=actor
+    )
     yield from pieces(text, {**common, "tags": marks, "occurred_at": at}, where)
 
 
@@ -79,7 +99,9 @@ def _relation(found: Entry, where: str) -> Iterator[Read]:
     text = f"{subject} {relation.replace('_', ' ')} {target}"
     name = label(relation, "RELATES_TO").upper()
     fact = FactDraft(short(subject, 500), name, short(target, 500), text=text[: whole(text, 4_000)])
-    common = RememberOptions(source="mem0", session="mem0", kind="memory", extraction="given", facts=[fact])
+    common = RememberOptions(
+        source="mem0", session="mem0", kind="memory", extraction="given", facts=[fact]
+    )
     yield Item(text, {**common, "source_ref": f"relation:{content_hash(text)[:32]}"}, where)
 
 
@@ -144,10 +166,17 @@ class _Graph:
         for number, found in enumerate(listed):
             ends = (found.text("source_node_uuid"), found.text("target_node_uuid"))
             if not all(end in self.nodes for end in ends):
-                yield Unreadable(f"{self.file} edge {number}", "joins a node that is not in the file")
+                yield Unreadable(
+                    f"{self.file} edge {number}", "joins a node that is not in the file"
+                )
                 continue
             uuid = found.text("uuid") or f"edge-{number}"
-            edge = _Edge(_fact(found, *(self.nodes[end].name for end in ends)), ends, uuid, found.get("created_at"))
+            edge = _Edge(
+                _fact(found, *(self.nodes[end].name for end in ends)),
+                ends,
+                uuid,
+                found.get("created_at"),
+            )
             self.waiting[uuid] = edge
             for episode in found.values("episodes"):
                 self.by_episode[string(episode)].append(edge)
@@ -159,7 +188,10 @@ class _Graph:
             if not (uuid and content.strip()):
                 yield Unreadable(where, "has no uuid and content")
                 continue
-            session, at = short(found.text("source_description") or "graphiti"), found.moment("valid_at", "created_at")
+            session, at = (
+                short(found.text("source_description") or "graphiti"),
+                found.moment("valid_at", "created_at"),
+            )
             options = RememberOptions(source="graphiti", session=session, occurred_at=at)
             options["source_ref"] = f"episode:{short(uuid, 100)}"
             yield from self._told(content, options, self.by_episode.get(uuid, []), where)
@@ -172,11 +204,15 @@ class _Graph:
             yield from self._told(edge.draft.text, told, [edge], f"{self.file} edge {uuid}")
         for uuid in self.alone:
             node, ref, at = self.nodes[uuid], f"node:{short(uuid, 100)}", moment(self.made[uuid])
-            told = common | RememberOptions(source_ref=ref, kind="node", nodes=[node], occurred_at=at)
+            told = common | RememberOptions(
+                source_ref=ref, kind="node", nodes=[node], occurred_at=at
+            )
             text = f"{node.name}: {node.summary}" if node.summary else node.name
             yield from pieces(text, told, f"{self.file} node {uuid}")
 
-    def _told(self, content: str, options: RememberOptions, edges: list[_Edge], where: str) -> Iterator[Read]:
+    def _told(
+        self, content: str, options: RememberOptions, edges: list[_Edge], where: str
+    ) -> Iterator[Read]:
         """Yield a turn with its facts; more of them than one turn may have follow in turns of their own."""
         taken = edges[: bounds.MAX_NODES // 2]
         ends = dict.fromkeys(end for edge in taken for end in edge.ends if end in self.alone)
@@ -185,13 +221,19 @@ class _Graph:
         for end in ends:
             self.alone.pop(end)
         nodes, facts = [self.nodes[end] for end in ends], [edge.draft for edge in taken]
-        yield from pieces(content, options | RememberOptions(nodes=nodes, facts=facts, extraction="given"), where)
+        yield from pieces(
+            content, options | RememberOptions(nodes=nodes, facts=facts, extraction="given"), where
+        )
 
 
 def _node(found: Entry, name: str) -> NodeDraft:
     kinds = [string(one) for one in found.values("labels") if one not in RESERVED_KINDS]
     given = found.entry("attributes").fields
-    attributes = {key: value for key, value in given.items() if key not in _RESERVED and not key.startswith("_")}
+    attributes = {
+        key: value
+        for key, value in given.items()
+        if key not in _RESERVED and not key.startswith("_")
+    }
     draft = NodeDraft(
         short(name, bounds.MAX_NAME),
         kind(next(iter(kinds), "Thing"), "Thing"),
@@ -211,4 +253,11 @@ def _fact(found: Entry, subject: str, target: str) -> FactDraft:
         until = since
     relation = label(found.text("name"), "RELATES_TO")
     text = found.text("fact").strip() or f"{subject} {relation.replace('_', ' ').lower()} {target}"
-    return FactDraft(subject, relation, target, text=short(text, bounds.MAX_TEXT), valid_at=since, invalid_at=until)
+    return FactDraft(
+        subject,
+        relation,
+        target,
+        text=short(text, bounds.MAX_TEXT),
+        valid_at=since,
+        invalid_at=until,
+    )

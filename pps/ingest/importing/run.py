@@ -111,7 +111,9 @@ async def import_files(wanted: Wanted, into: Into, progress: Progress | None = N
                 one.archives.stopped = True
         raise
     if not run.report.files and not run.report.unreadable:
-        raise InvalidRequest("path", f"holds nothing that can be imported; formats are {', '.join(FORMATS)}")
+        raise InvalidRequest(
+            "path", f"holds nothing that can be imported; formats are {', '.join(FORMATS)}"
+        )
     return run.report
 
 
@@ -146,7 +148,9 @@ class _Run:
         if self.report.dry_run:
             self.report.stored += len(batch) - await self.into.known(given)
         else:
-            receipts = await keep_each(self._kept, given, lambda at, why: self._refused(batch[at], why))
+            receipts = await keep_each(
+                self._kept, given, lambda at, why: self._refused(batch[at], why)
+            )
             self.report.stored += sum(receipt.state != "duplicate" for receipt in receipts)
             self.report.redacted += sum(receipt.redacted for receipt in receipts)
         self.report.duplicates = self.report.turns - self.report.stored
@@ -194,7 +198,9 @@ async def keep_each(keep: Keep, given: Given, refused: Callable[[int, str], None
     return receipts
 
 
-async def kept_patiently(keep: Keep, given: Given, told: Callable[[], None] | None = None) -> list[Receipt]:
+async def kept_patiently(
+    keep: Keep, given: Given, told: Callable[[], None] | None = None
+) -> list[Receipt]:
     """Store messages; while too much waits to be taken in, wait too and say so."""
     while True:
         try:
@@ -246,6 +252,8 @@ def _read(source: Source, wanted: Format | None, run: _Run) -> Iterator[Read]:
                 return
             yield read
     elif source.given:
-        yield Unreadable(source.name, "is in no format that is known by its content; --format says which it is")
+        yield Unreadable(
+            source.name, "is in no format that is known by its content; --format says which it is"
+        )
     else:
         yield Passed("files of no known format")

@@ -105,11 +105,20 @@ class Source:
             else:
                 with _plain_file(self.path, os.O_NOFOLLOW) as file:
                     yield _Counted(file, self)
-        except (OSError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, EOFError) as error:
+        except (
+            OSError,
+            zipfile.BadZipFile,
+            zlib.error,
+            lzma.LZMAError,
+            NotImplementedError,
+            EOFError,
+        ) as error:
             raise StoreError(f"{self.name}: cannot be read ({_reason(error)})") from None
 
 
-def find(paths: Sequence[Path], avoid: Path | None = None) -> Iterator[Source | Passed | Unreadable]:
+def find(
+    paths: Sequence[Path], avoid: Path | None = None
+) -> Iterator[Source | Passed | Unreadable]:
     """Yield the files at and below the paths, in order of their names; what is no file is said.
 
     Of the folder ``avoid`` nothing is read, by whatever way it is reached; InvalidRequest when a path lies in it.
@@ -118,7 +127,9 @@ def find(paths: Sequence[Path], avoid: Path | None = None) -> Iterator[Source | 
     archives = Archives()
     for path in paths:
         if kept_out and path.resolve().is_relative_to(kept_out):
-            raise InvalidRequest("path", f"{path} belongs to an entity; what one entity has does not feed another")
+            raise InvalidRequest(
+                "path", f"{path} belongs to an entity; what one entity has does not feed another"
+            )
         if path.is_dir():
             yield from _below(path, kept_out, archives)
         elif _is_zip(path):
@@ -127,14 +138,18 @@ def find(paths: Sequence[Path], avoid: Path | None = None) -> Iterator[Source | 
             yield _plain(path.resolve(), path.name, path.parent, archives, given=True)
 
 
-def _below(folder: Path, kept_out: Path | None, archives: Archives) -> Iterator[Source | Passed | Unreadable]:
+def _below(
+    folder: Path, kept_out: Path | None, archives: Archives
+) -> Iterator[Source | Passed | Unreadable]:
     closed: list[OSError] = []
     for here, folders, files in os.walk(folder, onerror=closed.append, followlinks=False):
         if kept_out and Path(here).resolve() == kept_out:
             folders.clear()
             yield Passed("folders of entities")
             continue
-        for name in [one for one in folders if one.startswith(".") or (Path(here) / one).is_symlink()]:
+        for name in [
+            one for one in folders if one.startswith(".") or (Path(here) / one).is_symlink()
+        ]:
             folders.remove(name)
             yield Passed("hidden or linked folders")
         folders.sort()
@@ -166,22 +181,30 @@ def _is_zip(path: Path) -> bool:
     return False
 
 
-def _plain(path: Path, name: str, root: Path, archives: Archives, *, given: bool = False) -> Source | Unreadable:
+def _plain(
+    path: Path, name: str, root: Path, archives: Archives, *, given: bool = False
+) -> Source | Unreadable:
     try:
         status = path.stat()
     except OSError as error:
         return Unreadable(name, f"cannot be read ({_reason(error)})")
     if not stat.S_ISREG(status.st_mode):
-        return Unreadable(name, "is no plain file but a pipe, a device or a socket; copy what it gives to a file")
+        return Unreadable(
+            name, "is no plain file but a pipe, a device or a socket; copy what it gives to a file"
+        )
     return Source(name, path, root, status.st_size, given, archives=archives)
 
 
-def _packed(path: Path, name: str, root: Path, archives: Archives) -> Iterator[Source | Passed | Unreadable]:
+def _packed(
+    path: Path, name: str, root: Path, archives: Archives
+) -> Iterator[Source | Passed | Unreadable]:
     try:
         members = sorted(archives.of(path).infolist(), key=lambda one: one.filename)
     except (zipfile.BadZipFile, OSError) as error:
         broken = "is no zip file, or the end of it is missing: download or copy it again"
-        yield Unreadable(name, f"cannot be read ({_reason(error)})" if isinstance(error, OSError) else broken)
+        yield Unreadable(
+            name, f"cannot be read ({_reason(error)})" if isinstance(error, OSError) else broken
+        )
         return
     if len(members) > MAX_MEMBERS:
         yield Unreadable(name, f"holds over {MAX_MEMBERS:,} files; unpack it and import the folder")
@@ -204,7 +227,9 @@ def _packed(path: Path, name: str, root: Path, archives: Archives) -> Iterator[S
             yield Unreadable(here, "is encrypted; unpack the zip file and import the folder")
         else:
             at, size = _dated(member), member.file_size
-            yield Source(here, path, root, size, member=member.filename, packed_at=at, archives=archives)
+            yield Source(
+                here, path, root, size, member=member.filename, packed_at=at, archives=archives
+            )
 
 
 def _dated(member: zipfile.ZipInfo) -> datetime | None:
@@ -244,9 +269,13 @@ class _Counted:
         if self._source.archives.stopped:
             raise StoreError(f"{self._source.name}: the import was ended")
         if self._source.position > MAX_FILE:
-            raise StoreError(f"{self._source.name}: is over {MAX_FILE // 1024**3} GiB; divide it and import the parts")
+            raise StoreError(
+                f"{self._source.name}: is over {MAX_FILE // 1024**3} GiB; divide it and import the parts"
+            )
         return data
 
 
 def _reason(error: BaseException) -> str:
-    return (error.strerror if isinstance(error, OSError) and error.strerror else str(error)) or type(error).__name__
+    return (
+        error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    ) or type(error).__name__

@@ -74,14 +74,19 @@ def _elements(source: Source) -> Iterator[Found | Unreadable]:
                 number += 1
                 yield _object(found.value(), f"{source.name}[{number - 1}]")
         except _BrokenError as error:
-            yield Unreadable(f"{source.name}[{max(0, number - 1)}]", f"{error}; what follows it was not read")
+            yield Unreadable(
+                f"{source.name}[{max(0, number - 1)}]", f"{error}; what follows it was not read"
+            )
 
 
 def _document(source: Source) -> Found | Unreadable:
     with source.opened() as file:
         raw = b"" if source.size > MAX_DOCUMENT else file.read(MAX_DOCUMENT + 1)
     if max(source.size, len(raw)) > MAX_DOCUMENT:
-        return Unreadable(source.name, f"is over {MAX_DOCUMENT // 1024**2} MiB and no list; convert it to JSON lines")
+        return Unreadable(
+            source.name,
+            f"is over {MAX_DOCUMENT // 1024**2} MiB and no list; convert it to JSON lines",
+        )
     return _loaded(raw, source.name)
 
 

@@ -45,7 +45,9 @@ def do(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> None
         _estimated(command, arguments)
     answer = _asked(command, arguments, typed)
     data: Data = answer["data"]
-    text = _SHOWN[command.operation](output.safe(data), typed) if command.operation in _SHOWN else None
+    text = (
+        _SHOWN[command.operation](output.safe(data), typed) if command.operation in _SHOWN else None
+    )
     if (around := _AROUND.get(command.operation)) is not None:
         data, answer["text"] = around(data, answer["text"])
     if typed["as_json"]:
@@ -61,15 +63,21 @@ def do(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> None
 def _asked(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> Data:
     link, entity = output.server(), typed.get("whose", "")
     if command.is_long:
-        return output.finished(link.follow(command.operation, entity, arguments), quiet=typed["as_json"])
-    return link.call(command.operation, entity, arguments, timeout_s=600 if command.confirms else 60)
+        return output.finished(
+            link.follow(command.operation, entity, arguments), quiet=typed["as_json"]
+        )
+    return link.call(
+        command.operation, entity, arguments, timeout_s=600 if command.confirms else 60
+    )
 
 
 def _for_people(command: Command, text: str) -> str:
     """Return an answer's text without what is said to a model that calls."""
     for one in command.parameters:
         if one.inverts:
-            text = text.replace(f"call again with {one.field}=false to do it", f"add {one.label} to do it")
+            text = text.replace(
+                f"call again with {one.field}=false to do it", f"add {one.label} to do it"
+            )
     return text
 
 
@@ -89,7 +97,9 @@ def _estimated(command: Command, arguments: Arguments) -> None:
 
     if load().extractor.mode == "model":
         counted = _asked(command, {**arguments, "dry_run": True}, {"as_json": False})
-        said = [line for line in counted["text"].splitlines() if "language model would take" in line]
+        said = [
+            line for line in counted["text"].splitlines() if "language model would take" in line
+        ]
         output.say("\n".join(said), err=True)
 
 
@@ -133,7 +143,9 @@ def _configs(label: str, whose: list[str], made: Data) -> dict[str, JSON]:
     url = f"{made.get('url') or 'http://127.0.0.1:<port>'}/mcp"
     bearer = f"Bearer {made.get('token') or '<token>'}"
     http: JSON = {"type": "http", "url": url, "headers": {"Authorization": bearer}}
-    env = [word for name, value in stdio.get("env", {}).items() for word in ("-e", f"{name}={value}")]
+    env = [
+        word for name, value in stdio.get("env", {}).items() for word in ("-e", f"{name}={value}")
+    ]
     add = ["claude", "mcp", "add"]
     return {
         "claude_code": shlex.join([*add, label, *env, "--", command, *stdio["args"]]),
@@ -153,7 +165,9 @@ def _program() -> list[str]:
 
 def _pasted(configs: Mapping[str, JSON]) -> str:
     def indented(value: JSON) -> str:
-        return "\n".join(f"  {line}" for line in json.dumps(value, indent=2, ensure_ascii=False).splitlines())
+        return "\n".join(
+            f"  {line}" for line in json.dumps(value, indent=2, ensure_ascii=False).splitlines()
+        )
 
     return "\n".join(
         (

@@ -43,7 +43,11 @@ class Installed:
     @property
     def entity(self) -> str:
         """The entity that was named at the installation; empty when the project's folder decides."""
-        named = [after for name, after in zip(self.command, self.command[1:], strict=False) if name == "--entity"]
+        named = [
+            after
+            for name, after in zip(self.command, self.command[1:], strict=False)
+            if name == "--entity"
+        ]
         return named[0] if named else ""
 
     @property
@@ -65,7 +69,10 @@ def program() -> Path:
 def settings_file(scope: str, project: Path) -> Path:
     """Return the settings file of a scope: ``user``, ``project`` or ``local`` (the project's, not shared)."""
     if scope == "user":
-        return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude").expanduser() / "settings.json"
+        return (
+            Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude").expanduser()
+            / "settings.json"
+        )
     return project / ".claude" / ("settings.json" if scope == "project" else "settings.local.json")
 
 
@@ -79,7 +86,11 @@ def install(path: Path, entity: str, home: str) -> bool:
     wanted = _without_ours(path, settings)
     groups = _groups(path, wanted)
     for event, (matcher, timeout_s) in EVENTS.items():
-        hook: _Object = {"type": "command", "command": _command(event, entity, home), "timeout": timeout_s}
+        hook: _Object = {
+            "type": "command",
+            "command": _command(event, entity, home),
+            "timeout": timeout_s,
+        }
         group: _Object = {"matcher": matcher} if matcher else {}
         groups[event] = [*groups.get(event, []), {**group, "hooks": [hook]}]
     merged: _Object = {**wanted, "hooks": cast("JSON", groups)}
@@ -117,7 +128,9 @@ def look(path: Path) -> Installed:
     """Return what a settings file has of ours; raises as ``install``."""
     settings = _parsed(path, _read(path))
     found = [(event, words) for event, _, hook in _hooks(path, settings) if (words := _ours(hook))]
-    return Installed(tuple(dict.fromkeys(event for event, _ in found)), found[0][1] if found else ())
+    return Installed(
+        tuple(dict.fromkeys(event for event, _ in found)), found[0][1] if found else ()
+    )
 
 
 def _command(event: str, entity: str, home: str) -> str:
@@ -134,7 +147,9 @@ def _ours(hook: _Object) -> tuple[str, ...]:
         words = shlex.split(command) if isinstance(command, str) else []
     except ValueError:
         return ()
-    words += [one for one in arguments if isinstance(one, str)] if isinstance(arguments, list) else []
+    words += (
+        [one for one in arguments if isinstance(one, str)] if isinstance(arguments, list) else []
+    )
     return tuple(words) if any(Path(word).name == PROGRAM for word in words) else ()
 
 
@@ -166,18 +181,25 @@ def _without_ours(path: Path, settings: _Object) -> _Object:
             elif others:
                 kept.setdefault(event, []).append({**group, "hooks": others})
     rest = {name: value for name, value in settings.items() if name != "hooks"}
-    return {name: cast("JSON", kept) if name == "hooks" else rest[name] for name in settings if kept or name != "hooks"}
+    return {
+        name: cast("JSON", kept) if name == "hooks" else rest[name]
+        for name in settings
+        if kept or name != "hooks"
+    }
 
 
 def _groups(path: Path, settings: _Object) -> dict[str, list[_Object]]:
     hooks = settings.get("hooks", {})
     if not isinstance(hooks, dict):
-        raise InvalidRequest("hooks", f"must be a JSON object in {path}; mend it, nothing was changed")
+        raise InvalidRequest(
+            "hooks", f"must be a JSON object in {path}; mend it, nothing was changed"
+        )
     found: dict[str, list[_Object]] = {}
     for event, groups in hooks.items():
         if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
             raise InvalidRequest(
-                f"hooks.{event}", f"must be a list of JSON objects in {path}; mend it, nothing was changed"
+                f"hooks.{event}",
+                f"must be a list of JSON objects in {path}; mend it, nothing was changed",
             )
         found[event] = [group for group in groups if isinstance(group, dict)]
     return found
@@ -207,7 +229,11 @@ def _same(path: Path, raw: bytes, settings: _Object) -> bool:
 def _bare(settings: _Object) -> _Object:
     """Return settings without hooks that are there but empty."""
     hooks = settings.get("hooks")
-    full = {event: groups for event, groups in hooks.items() if groups} if isinstance(hooks, dict) else hooks
+    full = (
+        {event: groups for event, groups in hooks.items() if groups}
+        if isinstance(hooks, dict)
+        else hooks
+    )
     return {**settings, "hooks": full or None}
 
 
@@ -250,4 +276,6 @@ def _write(path: Path, body: bytes) -> None:
 
 
 def _refused(path: Path, what: str, error: OSError) -> StoreError:
-    return StoreError(f"{path} cannot be {what} ({error.strerror}): check its permissions and those of its folder")
+    return StoreError(
+        f"{path} cannot be {what} ({error.strerror}): check its permissions and those of its folder"
+    )

@@ -125,7 +125,9 @@ class EntityName(click.ParamType[str]):
 
     name = "name"
 
-    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
         folders = (home_folder() / "entities").glob(f"{incomplete}*/entity.toml")
         return [CompletionItem(path.parent.name) for path in sorted(folders)]
 
@@ -136,7 +138,10 @@ Do: TypeAlias = "Callable[[Command, dict[str, JSON], Mapping[str, Any]], None]"
 
 def known() -> tuple[Command, ...]:
     """Return the commands of the table that is kept as a file."""
-    rows = cast("list[dict[str, Any]]", json.loads(Path(__file__).with_name("commands.json").read_text("utf-8")))
+    rows = cast(
+        "list[dict[str, Any]]",
+        json.loads(Path(__file__).with_name("commands.json").read_text("utf-8")),
+    )
     found: list[Command] = []
     for row in rows:
         row["parameters"] = tuple(Parameter(**_frozen(one)) for one in row.get("parameters", ()))
@@ -145,7 +150,10 @@ def known() -> tuple[Command, ...]:
 
 
 def _frozen(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: tuple(cast("list[Any]", one)) if isinstance(one, list) else one for name, one in row.items()}
+    return {
+        name: tuple(cast("list[Any]", one)) if isinstance(one, list) else one
+        for name, one in row.items()
+    }
 
 
 def add(root: click.Group, commands: Iterable[Command], do: Do) -> None:
@@ -170,13 +178,24 @@ def group(root: click.Group, words: Iterable[str]) -> click.Group:
 
 def _made(name: str, variants: list[Command], do: Do) -> click.Command:
     first = variants[0]
-    switches = {switch: one.title for one in variants for switch in one.switches if one.switches == frozenset([switch])}
-    optional = any(not (one.of_entity or any(p.required for p in one.parameters)) for one in variants)
+    switches = {
+        switch: one.title
+        for one in variants
+        for switch in one.switches
+        if one.switches == frozenset([switch])
+    }
+    optional = any(
+        not (one.of_entity or any(p.required for p in one.parameters)) for one in variants
+    )
     parameters: dict[str, click.Parameter] = {}
     if first.of_entity:
-        parameters["NAME"] = click.Argument(["whose"], help="The entity's name.", type=EntityName(), metavar="NAME")
+        parameters["NAME"] = click.Argument(
+            ["whose"], help="The entity's name.", type=EntityName(), metavar="NAME"
+        )
     for one in (parameter for variant in variants for parameter in variant.parameters):
-        parameters.setdefault(one.flag or one.field, _parameter(one, required=one.required and not optional))
+        parameters.setdefault(
+            one.flag or one.field, _parameter(one, required=one.required and not optional)
+        )
     for switch, title in switches.items():
         parameters[switch] = click.Option([switch], is_flag=True, help=f"{title} instead.")
     if any(one.confirms for one in variants):
@@ -205,7 +224,9 @@ def _check(chosen: Command, variants: list[Command], typed: Mapping[str, Any]) -
         if one.field not in fields and typed[one.typed_as]:
             raise InvalidRequest(one.label, f"is not taken with {' and '.join(chosen.switches)}")
         if one.field in fields and one.required and not typed[one.typed_as] and len(variants) > 1:
-            others = [f", or {' '.join(other.switches)}" for other in variants if not other.parameters][:1]
+            others = [
+                f", or {' '.join(other.switches)}" for other in variants if not other.parameters
+            ][:1]
             raise InvalidRequest(one.label, f"give it{''.join(others)}")
 
 
@@ -215,7 +236,9 @@ def _parameter(one: Parameter, *, required: bool) -> click.Parameter:
         metavar = f"{one.label}…" if one.many else one.label
         metavar = metavar if required else f"[{metavar}]"
         many = -1 if one.many else 1
-        return click.Argument([one.field], help=about, type=_type(one), required=required, nargs=many, metavar=metavar)
+        return click.Argument(
+            [one.field], help=about, type=_type(one), required=required, nargs=many, metavar=metavar
+        )
     if one.type == "bool" or one.sets:
         return click.Option([one.flag, one.field], is_flag=True, default=None, help=about)
     usual = one.default if one.default is not None else one.shown
@@ -236,7 +259,8 @@ def _type(one: Parameter) -> click.ParamType[Any] | None:
         return EntityName()
     if one.type == "int":
         return click.IntRange(
-            None if one.least is None else int(one.least), None if one.most is None else int(one.most)
+            None if one.least is None else int(one.least),
+            None if one.most is None else int(one.most),
         )
     return click.FloatRange(one.least, one.most) if one.type == "float" else None
 
@@ -246,7 +270,9 @@ def _carry_out(command: Command, typed: dict[str, Any], do: Do) -> None:
     for one in command.parameters:
         arguments.update(_sent(one, typed))
     if command.confirms and not typed.get("yes"):
-        output.confirm(f"{command.title}: {' '.join(str(v) for v in arguments.values())}? It cannot be undone.")
+        output.confirm(
+            f"{command.title}: {' '.join(str(v) for v in arguments.values())}? It cannot be undone."
+        )
     try:
         do(command, arguments, typed)
     except PPSError as error:
@@ -259,7 +285,10 @@ def _sent(one: Parameter, typed: Mapping[str, Any]) -> Iterator[tuple[str, JSON]
     value = typed.get(one.typed_as)
     if value in (None, ()) or (value == "" and one.kind != "argument"):
         if one.default is not None:
-            yield one.field, one.default if not (one.stdin and one.default == "-") else sys.stdin.read()
+            yield (
+                one.field,
+                one.default if not (one.stdin and one.default == "-") else sys.stdin.read(),
+            )
     elif one.kind == "file":
         content = output.json_object(one.flag, value)
         if one.field in content:
@@ -271,7 +300,10 @@ def _sent(one: Parameter, typed: Mapping[str, Any]) -> Iterator[tuple[str, JSON]
     elif one.type == "bool":
         yield one.field, (not value if one.inverts else value)
     elif one.by_commas:
-        yield one.field, value if value in one.words else [part.strip() for part in value.split(",")]
+        yield (
+            one.field,
+            value if value in one.words else [part.strip() for part in value.split(",")],
+        )
     elif one.many:
         yield one.field, [_text(one, part) for part in value]
     else:
@@ -290,7 +322,11 @@ def _zoned(label: str, value: str) -> str:
     """Return a time with its zone, the local one where it names none; a date alone stays one."""
     try:
         moment = datetime.fromisoformat(value)
-        zoned = value if len(value) <= len("2026-03-07") or moment.tzinfo else moment.astimezone().isoformat()
+        zoned = (
+            value
+            if len(value) <= len("2026-03-07") or moment.tzinfo
+            else moment.astimezone().isoformat()
+        )
     except (ValueError, OverflowError):
         remedy = "is not a time; give such as 2026-03-07, 2026-03-07T08:30 or 2026-03-07T08:30:00Z"
         raise InvalidRequest(f"{label} {value!r}", remedy) from None

@@ -67,7 +67,9 @@ async def demonstrate(settings: Settings, console: Console) -> None:
         year = await _year(app)
     console.print(table)
     for name, recalled in asked:
-        console.print(f"\n[bold]{name}[/bold] is asked: “{recalled.query}”  ({recalled.took_ms['total']:.0f} ms)")
+        console.print(
+            f"\n[bold]{name}[/bold] is asked: “{recalled.query}”  ({recalled.took_ms['total']:.0f} ms)"
+        )
         for channel in recalled.channels.values():
             _show_channel(console, channel)
     console.print(f"\n{_apart(asked)}", style="bold")
@@ -79,7 +81,11 @@ async def demonstrate(settings: Settings, console: Console) -> None:
 def _next() -> str:
     """Return what to type next, in the data folder that this process was given."""
     beside = Path(sys.executable).with_name("pps")
-    own = "pps" if shutil.which("pps") else os.path.relpath(beside if beside.exists() else sys.argv[0])
+    own = (
+        "pps"
+        if shutil.which("pps")
+        else os.path.relpath(beside if beside.exists() else sys.argv[0])
+    )
     home = os.environ.get("PPS_HOME")
     return _NEXT.format(pps=f"PPS_HOME={shlex.quote(home)} {own}" if home else own, own=own)
 
@@ -90,7 +96,9 @@ def _apart(asked: list[tuple[str, Recall]]) -> str:
     mine, theirs = _ids(one), _ids(other)
     both = mine & theirs
     if both:
-        return f"LEAK: {len(both)} results came back to both {first} and {second}. Please report this."
+        return (
+            f"LEAK: {len(both)} results came back to both {first} and {second}. Please report this."
+        )
     return f"{len(mine)} results for {first}, {len(theirs)} for {second}; none of one came back to the other."
 
 
@@ -117,7 +125,12 @@ async def _ingested(app: App, name: str, console: Console) -> tuple[Stats, float
         with as_file(shipped("config/sample")) as sample:
             lines = list(read_lines(sample / name / "turns.jsonl"))
             batches = [lines[at : at + _BATCH] for at in range(0, len(lines), _BATCH)]
-            columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+            columns = (
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeElapsedColumn(),
+            )
             with Progress(*columns, console=console, transient=not console.is_terminal) as bar:
                 for batch in bar.track(batches, description=f"remembering {name}"):
                     await memory.remember_many(batch)
@@ -150,7 +163,9 @@ def _record(one: dict[str, Any]) -> RecordGiven:
 def _own_calendar(folder: Path, text: str) -> None:
     (folder / "calendar.ics").write_text(text, encoding="utf-8")
     with (folder / "entity.toml").open("a", encoding="utf-8") as own:
-        own.write('\n[calendar]\nfiles = ["calendar.ics"]\nhours = [8, 8, 8, 8, 8, 4, 0]\ntime_zone = "Europe/Oslo"\n')
+        own.write(
+            '\n[calendar]\nfiles = ["calendar.ics"]\nhours = [8, 8, 8, 8, 8, 4, 0]\ntime_zone = "Europe/Oslo"\n'
+        )
 
 
 async def _year(app: App) -> list[str]:
@@ -159,7 +174,9 @@ async def _year(app: App) -> list[str]:
     async with app.memory(YEAR) as memory:
         context = await memory.layers.context()
         week = await memory.layers.workload(WEEK, WEEK + timedelta(days=7))
-        why = await record_ask.answer(memory, record_ask.parse({"query": "why", "parameters": {"id": TASK}}))
+        why = await record_ask.answer(
+            memory, record_ask.parse({"query": "why", "parameters": {"id": TASK}})
+        )
     shown = context_words(context).splitlines()
     return [
         f"\n{YEAR} begins a session with {context.nodes} records, {context.total_tokens:,} of at most "

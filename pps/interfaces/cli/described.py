@@ -19,10 +19,20 @@ if TYPE_CHECKING:
     from pps.operations.table import AnyOperation
 
 FILE = Path(__file__).with_name("commands.json")
-_LABELS = {"entity": "NAME", "content": "TEXT", "task_id": "TASK", "ids": "ID", "paths": "PATH", "roots": "ROOT"}
+_LABELS = {
+    "entity": "NAME",
+    "content": "TEXT",
+    "task_id": "TASK",
+    "ids": "ID",
+    "paths": "PATH",
+    "roots": "ROOT",
+}
 _TOOL = re.compile(r"'?\b([a-z]+(?:_[a-z]+)+)\b'?(?!=)")
 _OWNERS = ("owner", "operator")
-_UTC, _LOCAL = "a date alone is 00:00 UTC.", "your local time where it names no zone, a date alone is 00:00 UTC."
+_UTC, _LOCAL = (
+    "a date alone is 00:00 UTC.",
+    "your local time where it names no zone, a date alone is 00:00 UTC.",
+)
 
 
 def described(operations: Iterable[AnyOperation]) -> tuple[Command, ...]:
@@ -57,7 +67,11 @@ def _command(one: AnyOperation) -> Command:
         for name, about in schema.get("properties", {}).items()
         if marks[name].get("kind") != "none"
     ]
-    unoffered = {name: mark for name, mark in marks.items() if mark.get("kind") == "none" and "default" in mark}
+    unoffered = {
+        name: mark
+        for name, mark in marks.items()
+        if mark.get("kind") == "none" and "default" in mark
+    }
     shows_first = any(parameter.inverts for parameter in found)
     return Command(
         one.name,
@@ -73,7 +87,9 @@ def _command(one: AnyOperation) -> Command:
     )
 
 
-def _parameter(name: str, about: Mapping[str, Any], mark: Mapping[str, Any], required: bool) -> Parameter:
+def _parameter(
+    name: str, about: Mapping[str, Any], mark: Mapping[str, Any], required: bool
+) -> Parameter:
     variants = [one for one in about.get("anyOf", (about,)) if one.get("type") != "null"]
     many = next((one for one in variants if one.get("type") == "array"), None)
     value = many["items"] if many else variants[0]
@@ -136,5 +152,7 @@ def _bare(value: Command | Parameter) -> dict[str, Any]:
         found = getattr(value, one.name)
         usual = one.default_factory() if one.default_factory is not MISSING else one.default
         if found != usual:
-            kept[one.name] = [_bare(below) for below in found] if one.name == "parameters" else found
+            kept[one.name] = (
+                [_bare(below) for below in found] if one.name == "parameters" else found
+            )
     return kept

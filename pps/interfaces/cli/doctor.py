@@ -41,7 +41,11 @@ def findings(home: Path, only: str, *, offline: bool) -> Iterator[Finding]:
     from pps.config import load
 
     version = ".".join(str(part) for part in sys.version_info[:3])
-    yield Finding("python", sys.version_info[:2] in ((3, 11), (3, 12), (3, 13)), f"{version} ({sys.executable})")
+    yield Finding(
+        "python",
+        sys.version_info[:2] in ((3, 11), (3, 12), (3, 13)),
+        f"{version} ({sys.executable})",
+    )
     try:
         settings = load()
     except PPSError as error:
@@ -61,11 +65,21 @@ def _folder(home: Path) -> Finding:
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        return Finding("data folder", False, f"{home} cannot be made ({error.strerror}); set PPS_HOME to another")
+        return Finding(
+            "data folder",
+            False,
+            f"{home} cannot be made ({error.strerror}); set PPS_HOME to another",
+        )
     private = home.stat().st_mode & 0o077 == 0
     writable = os.access(home, os.W_OK | os.X_OK)
-    detail = str(home) if writable else f"{home} cannot be written; make it yours to write, or set PPS_HOME to another"
-    return Finding("data folder", writable, detail + ("" if private else " (others may read it: chmod 700)"))
+    detail = (
+        str(home)
+        if writable
+        else f"{home} cannot be written; make it yours to write, or set PPS_HOME to another"
+    )
+    return Finding(
+        "data folder", writable, detail + ("" if private else " (others may read it: chmod 700)")
+    )
 
 
 def _registry(home: Path) -> Finding:
@@ -87,15 +101,23 @@ def _hooks_spool(home: Path) -> Finding:
             f"{folder / 'dropped'}"
         )
     if state.bad:
-        said.append(f"{state.bad} events could not be taken in; look at {folder}/*.bad, then remove them")
+        said.append(
+            f"{state.bad} events could not be taken in; look at {folder}/*.bad, then remove them"
+        )
     return Finding("hooks' spool", not (state.dropped or state.bad), "; ".join(said))
 
 
 def _online(home: Path, only: str) -> Iterator[Finding]:
     try:
         link = connect(home)
-        yield Finding("server", True, f"{link.run.url}, version {link.run.version}, process {link.run.pid}")
-        names = [only] if only else [one["name"] for one in link.call("entity_list", "", {})["data"]["entities"]]
+        yield Finding(
+            "server", True, f"{link.run.url}, version {link.run.version}, process {link.run.pid}"
+        )
+        names = (
+            [only]
+            if only
+            else [one["name"] for one in link.call("entity_list", "", {})["data"]["entities"]]
+        )
     except PPSError as error:
         yield Finding("server", False, error.message)
         return

@@ -27,7 +27,10 @@ _scope = click.option(
     help="user: all your projects; project: this one, shared; local: this one, yours.",
 )
 _project = click.option(
-    "--project", type=Path, default=Path(), help="The project's folder, for the scopes project and local."
+    "--project",
+    type=Path,
+    default=Path(),
+    help="The project's folder, for the scopes project and local.",
 )
 
 
@@ -64,37 +67,55 @@ def install(scope: str, entity: str, project: Path, extract: str, *, as_json: bo
     if extract:
         _let_read(entity, extract)
     if entity and server().call("entity_show", "", {"name": entity})["data"]["archived"]:
-        raise InvalidRequest("--entity", f"{entity!r} is archived; `pps entity archive {entity} --undo` brings it back")
+        raise InvalidRequest(
+            "--entity",
+            f"{entity!r} is archived; `pps entity archive {entity} --undo` brings it back",
+        )
     if scope != "user" and not project.is_dir():
         raise InvalidRequest("--project", f"there is no folder at {project}")
     path = claude_settings.settings_file(scope, project.absolute())
     home = str(home_folder()) if os.environ.get("PPS_HOME") else ""
     changed = claude_settings.install(path, entity, home)
     if as_json:
-        shown = {"settings": str(path), "changed": changed, "entity": entity, "events": list(claude_settings.EVENTS)}
+        shown = {
+            "settings": str(path),
+            "changed": changed,
+            "entity": entity,
+            "events": list(claude_settings.EVENTS),
+        }
         show_json({**shown, "extract": extract, "found": list(_found())})
         return
     click.echo(f"{path} {'has the hooks now' if changed else 'had these hooks already'}.")
     if entity:
         click.echo(f"From the next session on Claude Code remembers as {entity}.")
     else:
-        click.echo("Map each project that is to be remembered: pps route add FOLDER NAME. Others are left alone.")
+        click.echo(
+            "Map each project that is to be remembered: pps route add FOLDER NAME. Others are left alone."
+        )
     click.echo(_facts(entity, extract))
 
 
 def _let_read(entity: str, extract: str) -> None:
     if not entity:
-        raise InvalidRequest("--extract", "needs --entity: it is set for one; for all: extractor.mode in pps.toml")
+        raise InvalidRequest(
+            "--extract", "needs --entity: it is set for one; for all: extractor.mode in pps.toml"
+        )
     program = shlex.split(extract)[0]
     if extract != "none" and shutil.which(program) is None:
         raise InvalidRequest("--extract", f"no program {program!r} is found on PATH")
-    server().call("entity_extract", "", {"name": entity, "command": "" if extract == "none" else extract})
+    server().call(
+        "entity_extract", "", {"name": entity, "command": "" if extract == "none" else extract}
+    )
 
 
 def _facts(entity: str, extract: str) -> str:
     """Return how the memory gets its facts, or how it could: nothing is turned on unasked."""
     if extract:
-        return "Facts are found by no command any more." if extract == "none" else f"Facts are found by {extract!r}."
+        return (
+            "Facts are found by no command any more."
+            if extract == "none"
+            else f"Facts are found by {extract!r}."
+        )
     if not (found := _found()):
         return "Facts come from the agent that remembers; docs/ingestion.md says how else."
     line = f"pps hooks install --entity {entity or 'NAME'} --extract {found[0]}"
@@ -103,7 +124,11 @@ def _facts(entity: str, extract: str) -> str:
         return said
     asked: dict[str, JSON] = {"since": _week_ago(), "dry_run": True}
     tokens = finished(server().follow("extract", entity, asked), quiet=True)["data"]["tokens"]
-    return f"{said} A day of your last week would take about {tokens // 7:,} tokens." if tokens else said
+    return (
+        f"{said} A day of your last week would take about {tokens // 7:,} tokens."
+        if tokens
+        else said
+    )
 
 
 def _found() -> tuple[str, ...]:
@@ -157,7 +182,9 @@ def status(project: Path, *, as_json: bool) -> None:
     for one in scopes:
         click.echo(f"{one['scope']:<8} {one['state']:<14} {one['settings']}")
     click.echo(f"server   {'running' if running else 'away: a session that begins starts it'}")
-    click.echo(f"spool    {state.waiting} waiting, {state.bad} could not be read, {state.dropped} found no room")
+    click.echo(
+        f"spool    {state.waiting} waiting, {state.bad} could not be read, {state.dropped} found no room"
+    )
 
 
 def _installed(scope: str, project: Path) -> dict[str, JSON]:
@@ -167,10 +194,21 @@ def _installed(scope: str, project: Path) -> dict[str, JSON]:
     try:
         found = claude_settings.look(path)
     except InvalidRequest as error:
-        return {"scope": scope, "settings": str(path), "state": "unreadable", "problem": error.message}
+        return {
+            "scope": scope,
+            "settings": str(path),
+            "state": "unreadable",
+            "problem": error.message,
+        }
     complete = set(found.events) == set(claude_settings.EVENTS)
     state = (
-        "broken" if found.missing else "installed" if complete else "incomplete" if found.events else "not installed"
+        "broken"
+        if found.missing
+        else "installed"
+        if complete
+        else "incomplete"
+        if found.events
+        else "not installed"
     )
     return {
         "scope": scope,

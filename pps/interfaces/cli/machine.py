@@ -56,7 +56,10 @@ def init(*, as_json: bool) -> None:
     is_new = not file.exists()
     if is_new:
         file.touch(mode=0o600)
-        file.write_text(_SETTING.sub("# ", shipped("config/pps.toml").read_text(encoding="utf-8")), encoding="utf-8")
+        file.write_text(
+            _SETTING.sub("# ", shipped("config/pps.toml").read_text(encoding="utf-8")),
+            encoding="utf-8",
+        )
     load()
     if as_json:
         show_json({"home": str(home), "settings": str(file), "is_new": is_new})
@@ -67,7 +70,9 @@ def init(*, as_json: bool) -> None:
 
 @click.command(cls=Taught, examples=("pps serve", "pps serve --port 9000", "pps serve --stop"))
 @click.option("--host", default="", help="The setting's if not given (127.0.0.1).")
-@click.option("--port", type=click.IntRange(0, 65535), help="The setting's if not given; 0 takes any.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="The setting's if not given; 0 takes any."
+)
 @click.option("--stop", is_flag=True, help="End the running server instead.")
 @click.option("--auto", is_flag=True, hidden=True)
 @click.pass_obj
@@ -89,7 +94,9 @@ def serve(runners: Runners, *, host: str, port: int | None, stop: bool, auto: bo
     from pps.interfaces import logs
 
     settings = load()
-    given = {name: value for name, value in (("host", host), ("port", port)) if value not in ("", None)}
+    given = {
+        name: value for name, value in (("host", host), ("port", port)) if value not in ("", None)
+    }
     settings = settings.model_copy(update={"server": settings.server.model_copy(update=given)})
     logs.set_up(settings.log_level)
     running = None if auto else find(home)
@@ -109,7 +116,9 @@ def serve(runners: Runners, *, host: str, port: int | None, stop: bool, auto: bo
     examples=("pps open ana", "pps open ana --print", "pps open ana --close"),
 )
 @click.option("--print", "only_print", is_flag=True, help="Print the link, and open no browser.")
-@click.option("--close", is_flag=True, help="End every session of its page instead, in all browsers.")
+@click.option(
+    "--close", is_flag=True, help="End every session of its page instead, in all browsers."
+)
 def open_page(name: str, *, only_print: bool, close: bool, as_json: bool) -> None:
     """Open an entity's page in the browser: what it remembers, why, and how to correct it.
 
@@ -129,7 +138,9 @@ def open_page(name: str, *, only_print: bool, close: bool, as_json: bool) -> Non
 
 def _has_browser() -> bool:
     """Tell whether there is a screen: a browser of the terminal would take it over."""
-    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    return sys.platform in ("darwin", "win32") or bool(
+        os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    )
 
 
 @click.command(
@@ -140,7 +151,13 @@ def _has_browser() -> bool:
         "claude mcp add pps-projects -- pps mcp --router",
     ),
 )
-@click.option("--entity", "-e", type=EntityName(), default="", help="Whose memory; nothing else can be reached.")
+@click.option(
+    "--entity",
+    "-e",
+    type=EntityName(),
+    default="",
+    help="Whose memory; nothing else can be reached.",
+)
 @click.option("--router", is_flag=True, help="The project tools instead, for any project.")
 @click.option("--root", multiple=True, help="With --router: only projects at or below this folder.")
 @click.option(
@@ -148,9 +165,13 @@ def _has_browser() -> bool:
     default="",
     help="With --entity: core, anchors, records, upkeep, perspectives (commas between) or all; core if not given.",
 )
-@click.option("--actor", default="", help="With --entity: who writes, such as plan; the person if not given.")
+@click.option(
+    "--actor", default="", help="With --entity: who writes, such as plan; the person if not given."
+)
 @click.pass_obj
-def mcp(runners: Runners, *, entity: str, router: bool, root: tuple[str, ...], toolset: str, actor: str) -> None:
+def mcp(
+    runners: Runners, *, entity: str, router: bool, root: tuple[str, ...], toolset: str, actor: str
+) -> None:
     """Serve one entity's tools, or those of projects, on stdin and stdout, for an MCP client to start.
 
     Starts the server when it is away. `pps entity show NAME` prints the client's configuration.
@@ -158,8 +179,12 @@ def mcp(runners: Runners, *, entity: str, router: bool, root: tuple[str, ...], t
     from pps.interfaces import logs
 
     if router == bool(entity) or (root and not router):
-        raise InvalidRequest("--entity", "give an entity's name, or --router (and --root with it, if you want)")
-    if INSIDE in os.environ:  # a command that reads turns has no use for the memory, and must not feed it
+        raise InvalidRequest(
+            "--entity", "give an entity's name, or --router (and --root with it, if you want)"
+        )
+    if (
+        INSIDE in os.environ
+    ):  # a command that reads turns has no use for the memory, and must not feed it
         return
     logs.set_up("warning")
     if router:
@@ -200,7 +225,10 @@ def doctor(name: str, *, offline: bool, as_json: bool) -> None:
 
 
 @click.command(
-    params=[click.Argument(["what"], type=click.Choice(["sample", "squad"]), default="sample"), AS_JSON],
+    params=[
+        click.Argument(["what"], type=click.Choice(["sample", "squad"]), default="sample"),
+        AS_JSON,
+    ],
     cls=Taught,
     examples=("PPS_HOME=/tmp/pps-demo pps demo", "PPS_HOME=/tmp/pps-squad pps demo squad"),
 )
@@ -228,11 +256,23 @@ def demo(*, what: str, as_json: bool) -> None:
         asyncio.run(demonstrate(load(), Console()))
 
 
-@click.command("verify-isolation", params=[AS_JSON], cls=Taught, examples=("pps verify-isolation --operations 10000",))
-@click.option("--operations", type=click.IntRange(1), default=2000, help="How many adversarial operations to try.")
+@click.command(
+    "verify-isolation",
+    params=[AS_JSON],
+    cls=Taught,
+    examples=("pps verify-isolation --operations 10000",),
+)
+@click.option(
+    "--operations",
+    type=click.IntRange(1),
+    default=2000,
+    help="How many adversarial operations to try.",
+)
 def verify_isolation(*, operations: int, as_json: bool) -> None:
     """Attack the boundary between throw-away entities of this installation. Exit code 1 on any leak."""
-    answer = finished(server().follow("verify_isolation", "", {"operations": operations}), quiet=as_json)
+    answer = finished(
+        server().follow("verify_isolation", "", {"operations": operations}), quiet=as_json
+    )
     if as_json:
         show_json(answer["data"])
     else:
@@ -295,7 +335,9 @@ def with_registry(rebuild: click.Command) -> None:
 
     rebuild.callback = callback
     rebuild.params[0].required = False
-    rebuild.params.append(click.Option(["--registry"], is_flag=True, help="The list of entities, from their folders."))
+    rebuild.params.append(
+        click.Option(["--registry"], is_flag=True, help="The list of entities, from their folders.")
+    )
 
 
 def _registered(*, as_json: bool) -> None:
@@ -310,7 +352,9 @@ def _registered(*, as_json: bool) -> None:
         show_json(list(names))
         return
     click.echo(f"{', '.join(names) or 'No entities'}: registered again ({len(names)}).")
-    click.echo("Not back: tokens (`pps entity token NAME`), routes, watched folders, and which ones were archived.")
+    click.echo(
+        "Not back: tokens (`pps entity token NAME`), routes, watched folders, and which ones were archived."
+    )
 
 
 BY_HAND = (init, serve, open_page, mcp, doctor, demo, verify_isolation, profiles)

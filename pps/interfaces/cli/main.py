@@ -34,7 +34,9 @@ def build(table: Iterable[commands.Command] | None = None) -> click.Group:
     root = commands.Ordered("pps", help=_HELP, no_args_is_help=True)
     click.version_option(__version__, message="pps %(version)s")(root)
     actor = "Who writes, where it is not the person: packs of kinds say what an actor may write."
-    root.params.append(click.Option(["--actor"], default="", expose_value=False, callback=acting, help=actor))
+    root.params.append(
+        click.Option(["--actor"], default="", expose_value=False, callback=acting, help=actor)
+    )
     for one in machine.BY_HAND[:1]:
         root.add_command(one)
     commands.add(root, commands.known() if table is None else table, asking.do)

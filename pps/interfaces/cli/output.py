@@ -36,7 +36,10 @@ def server() -> Link:
     found = find(home)
     if found is None and sys.stderr.isatty():
         click.echo("(starting the server …)", err=True)
-    link, actor = found or connect(home), click.get_current_context().find_root().meta.get(_ACTOR, "")
+    link, actor = (
+        found or connect(home),
+        click.get_current_context().find_root().meta.get(_ACTOR, ""),
+    )
     return Link(link.run, actor) if actor else link
 
 
@@ -62,7 +65,9 @@ def safe(value: Any) -> Any:
     if isinstance(value, list):
         return [safe(one) for one in cast("list[Any]", value)]
     return (
-        {name: safe(one) for name, one in cast("dict[str, Any]", value).items()} if isinstance(value, dict) else value
+        {name: safe(one) for name, one in cast("dict[str, Any]", value).items()}
+        if isinstance(value, dict)
+        else value
     )
 
 
@@ -87,7 +92,9 @@ def json_text(label: str, text: str) -> JSON:
 def json_object(label: str, file: str) -> dict[str, JSON]:
     """Return the JSON object that a file holds; ``-`` is stdin."""
     try:
-        value: JSON = json.loads(sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8"))
+        value: JSON = json.loads(
+            sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+        )
     except OSError as error:
         raise errors.InvalidRequest(label, f"{file} cannot be read ({error.strerror})") from None
     except ValueError:
@@ -97,7 +104,9 @@ def json_object(label: str, file: str) -> dict[str, JSON]:
     return value
 
 
-def finished(reports: Generator[dict[str, JSON], None, dict[str, Any]], *, quiet: bool) -> dict[str, Any]:
+def finished(
+    reports: Generator[dict[str, JSON], None, dict[str, Any]], *, quiet: bool
+) -> dict[str, Any]:
     """Return what long work comes to, with a bar on a terminal until then."""
     if quiet or not sys.stderr.isatty():
         while True:
@@ -108,7 +117,12 @@ def finished(reports: Generator[dict[str, JSON], None, dict[str, Any]], *, quiet
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         shown = bar.add_task("starting", total=None)
         while True:
@@ -136,7 +150,15 @@ def told(error: errors.PPSError) -> int:
     """Print an error in one line (and as JSON on stdout where JSON was asked for); return the exit code."""
     if "--json" in sys.argv:
         with contextlib.suppress(OSError):  # it may be stdout that failed; stderr is told
-            show_json({"error": {"code": error.code, "message": error.message, "retryable": error.retryable}})
+            show_json(
+                {
+                    "error": {
+                        "code": error.code,
+                        "message": error.message,
+                        "retryable": error.retryable,
+                    }
+                }
+            )
     say(f"pps: {' '.join(error.message.split())}", err=True)
     if isinstance(error, errors.InvalidRequest | errors.ConfigError):
         return EXIT_INVALID

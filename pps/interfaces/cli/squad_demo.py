@@ -30,13 +30,17 @@ async def demonstrate_squad(settings: Settings, *, quiet: bool) -> dict[str, JSO
     steps: list[JSON] = []
     async with App.open(settings) as app:
         if any(one.name == SQUAD for one in app.registry.squads.list()):
-            raise InvalidRequest("squad", f"{SQUAD!r} is there already: `pps squad delete {SQUAD}`, or set PPS_HOME")
+            raise InvalidRequest(
+                "squad", f"{SQUAD!r} is there already: `pps squad delete {SQUAD}`, or set PPS_HOME"
+            )
         squad = (await founding.found(app, SQUAD, "openclaw", {})).squad
         titles = {one: rules.title for one, rules in founding.rules_of(squad).members.items()}
         calls = Calls(app)
 
         async def ask(who: str, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
-            return (await calls.answer(Caller.of_entity(squad.members[who].entity), tool, dict(given))).data
+            return (
+                await calls.answer(Caller.of_entity(squad.members[who].entity), tool, dict(given))
+            ).data
 
         known: dict[str, Mapping[str, Any]] = {}
         async for one in play(flow("first"), ask, known):
@@ -49,13 +53,21 @@ async def demonstrate_squad(settings: Settings, *, quiet: bool) -> dict[str, JSO
     shared = len(pool["pool"])
     took_s = round(time.perf_counter() - started, 1)
     if not quiet:
-        say(f"\n{len(steps)} steps of six agents, {took_s} s; the pool has {shared} records for all of them.{_NEXT}")
+        say(
+            f"\n{len(steps)} steps of six agents, {took_s} s; the pool has {shared} records for all of them.{_NEXT}"
+        )
     return {"squad": SQUAD, "steps": steps, "shared": shared, "took_s": took_s}
 
 
 def _row(one: Played) -> JSON:
     step, missing = one.step, [*one.missing]
-    return {"who": step.who, "does": step.does, "tool": step.tool, "missing": missing, "saw": _lines(one)}
+    return {
+        "who": step.who,
+        "does": step.does,
+        "tool": step.tool,
+        "missing": missing,
+        "saw": _lines(one),
+    }
 
 
 def _lines(one: Played) -> list[JSON]:
@@ -63,9 +75,15 @@ def _lines(one: Played) -> list[JSON]:
     answer = one.answer
     if copy := answer.get("copy"):
         told = f"; told at once or in batches: {', '.join(copy['told'])}" if copy["told"] else ""
-        return [f"{answer['title']}: shared, confidence {copy['confidence']:.2f}, {copy['roots']} root(s){told}"]
+        return [
+            f"{answer['title']}: shared, confidence {copy['confidence']:.2f}, {copy['roots']} root(s){told}"
+        ]
     if "state" in answer and "title" in answer:
         return [f"{answer['title']}: {answer['state']}"]
     found = [row["record"] for row in answer.get("deliveries", ())] + [*answer.get("pool", ())]
     lines: list[JSON] = [f"{row['title']} (of {row['shared_by']})" for row in found]
-    return lines + [f"{row['what']}: {row['text']}" for row in answer.get("items", ()) if row["what"] == "synthesis"]
+    return lines + [
+        f"{row['what']}: {row['text']}"
+        for row in answer.get("items", ())
+        if row["what"] == "synthesis"
+    ]

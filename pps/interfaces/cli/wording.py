@@ -54,7 +54,9 @@ def of_error(error: PPSError, parameters: Iterable[Parameter], given: Mapping[st
     return _FIELD.sub(typed, error.message)
 
 
-def _missed(what: str, rest: str, known: Mapping[str, Parameter], given: Mapping[str, JSON]) -> list[str]:
+def _missed(
+    what: str, rest: str, known: Mapping[str, Parameter], given: Mapping[str, JSON]
+) -> list[str]:
     """Return what was typed that is not there: by its field, by a name within JSON, or by the values that are told."""
     if what in known and given.get(what):
         return [_quoted(known[what].label, given[what])]
@@ -64,10 +66,14 @@ def _missed(what: str, rest: str, known: Mapping[str, Parameter], given: Mapping
             return [_quoted(f"{one.label} {what}", within[what])]
     values = _VALUE.findall(rest)
     asked = [one for one in known.values() if one.label != "NAME"]
-    typed = [(one, value) for one in asked for value in _each(given.get(one.field)) if value in values]
+    typed = [
+        (one, value) for one in asked for value in _each(given.get(one.field)) if value in values
+    ]
     if typed:
         return [_quoted(one.label, value) for one, value in typed]
-    places = [one for one in asked if one.kind == "argument" and not one.stdin and given.get(one.field)]
+    places = [
+        one for one in asked if one.kind == "argument" and not one.stdin and given.get(one.field)
+    ]
     return [_quoted(one.label, given[one.field]) for one in places]
 
 
@@ -78,7 +84,9 @@ def _each(value: JSON) -> list[JSON]:
 def _quoted(label: str, value: object) -> str:
     if isinstance(value, list):
         return " or ".join(_quoted(label, one) for one in value[:3])  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON
-    is_short = isinstance(value, (str, int)) and not isinstance(value, bool) and len(str(value)) <= _QUOTED
+    is_short = (
+        isinstance(value, (str, int)) and not isinstance(value, bool) and len(str(value)) <= _QUOTED
+    )
     return f"{label} {value!r}" if is_short else label
 
 
@@ -112,7 +120,11 @@ def recall(found: Mapping[str, Any], limit: int | None) -> str:
             lines.append(click.style(name, bold=True))
         lines += [f"  {number}. {_hit(hit)}" for number, hit in enumerate(fresh[:most], 1)]
         if len(fresh) > most:
-            lines.append(click.style(f"  … {len(fresh) - most} more: --limit {len(channel['hits'])}", dim=True))
+            lines.append(
+                click.style(
+                    f"  … {len(fresh) - most} more: --limit {len(channel['hits'])}", dim=True
+                )
+            )
         lines += [f"  note: {note}" for note in channel.get("notes", ())]
     lines += [f"note: {note}" for note in found.get("notes", ()) if lines]
     return "\n".join(lines) or "Nothing found."
@@ -138,7 +150,10 @@ def _hit(hit: Mapping[str, Any]) -> str:
 
 def timeline(found: Mapping[str, Any]) -> str:
     """Return one line a fact, and how to go on."""
-    lines = [f"{_line(one['text'])} ({span(one)}) {_id(one)}".replace(" ()", "") for one in found["facts"]]
+    lines = [
+        f"{_line(one['text'])} ({span(one)}) {_id(one)}".replace(" ()", "")
+        for one in found["facts"]
+    ]
     more = [f"More: --cursor {found['next_cursor']}"] if found.get("next_cursor") else []
     return "\n".join([*(lines or ["No facts."]), *more])
 

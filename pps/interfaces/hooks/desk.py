@@ -102,10 +102,16 @@ class Desk:
         if event.text.lstrip().startswith(MARK):
             raise InvalidRequest("text", "is a prompt that has turns read; it is nobody's memory")
         owner = await asyncio.to_thread(self._owner, event)
-        if late and event.at < (await asyncio.to_thread(self._app.registry.by_group, owner.group)).created_at:
+        if (
+            late
+            and event.at
+            < (await asyncio.to_thread(self._app.registry.by_group, owner.group)).created_at
+        ):
             raise UnknownEntity("it was told before the entity was made: to one that was deleted")
         if event.event == "PreToolUse":
-            answer: dict[str, JSON] = {"context": self._last.unseen(owner, event.session, event.agent)}
+            answer: dict[str, JSON] = {
+                "context": self._last.unseen(owner, event.session, event.agent)
+            }
         elif late or event.event not in ("SessionStart", "UserPromptSubmit"):
             await self._keep(owner, event, late=late)
             answer = {}
@@ -138,7 +144,10 @@ class Desk:
                 raise
             kept = False
         in_time = making is not None and making.done() and clock.perf_counter() < until
-        return {"context": self._last.unseen(owner, event.session, event.agent) if in_time else "", "kept": kept}
+        return {
+            "context": self._last.unseen(owner, event.session, event.agent) if in_time else "",
+            "kept": kept,
+        }
 
     def _pack_later(self, owner: EntityId, event: SessionEvent) -> asyncio.Task[str] | None:
         if event.event == "UserPromptSubmit" and not said_in(event):

@@ -64,7 +64,9 @@ class Trust:
         if named and not (isinstance(found.entity, EntityId) and found.entity.name == named):
             raise Forbidden("this token does not speak for that entity")
         if actor and actor != found.actor:
-            raise Forbidden("this token does not speak for that actor; who writes goes by the token alone")
+            raise Forbidden(
+                "this token does not speak for that actor; who writes goes by the token alone"
+            )
         return found
 
     def is_owner(self, connection: HTTPConnection) -> bool:
@@ -94,7 +96,9 @@ class Trust:
         return hmac.compare_digest(text.encode(), self._secret)
 
     def _of_token(self, token: str) -> Caller | None:
-        bounds = self._registry.bounds_of_token(token)  # before: a token that is revoked between opens nothing
+        bounds = self._registry.bounds_of_token(
+            token
+        )  # before: a token that is revoked between opens nothing
         if entity := self._registry.entity_of_token(token):
             return Caller.of_entity(entity, bounds.toolsets, bounds.actor)
         if router := self._registry.routers.of_token(token):
@@ -107,7 +111,9 @@ class Trust:
                 return Caller.of_router(owner_router([unquote(root) for root in whose.split(",")]))
             name, _, actor = whose.partition(":")
             entry = self._registry.get(check_name(name))
-            return None if entry.archived else Caller.of_entity(entry.entity, actor=check_actor(actor))
+            return (
+                None if entry.archived else Caller.of_entity(entry.entity, actor=check_actor(actor))
+            )
         except (UnknownEntity, InvalidRequest):
             return None
 
@@ -121,7 +127,11 @@ def bearer(connection: HTTPConnection) -> str:
 def is_local(connection: HTTPConnection) -> bool:
     """Tell whether a request comes from this machine."""
     through_a_proxy = any(name in connection.headers for name in ("forwarded", "x-forwarded-for"))
-    return connection.client is not None and is_loopback(connection.client.host) and not through_a_proxy
+    return (
+        connection.client is not None
+        and is_loopback(connection.client.host)
+        and not through_a_proxy
+    )
 
 
 def is_loopback(host: str) -> bool:

@@ -56,7 +56,9 @@ class Condition:
         """Return what is wrong now; an entity that cannot take in what it is told is a problem."""
         lost = await self._app.unopenable()
         all_lost = bool(lost) and len(lost) == len(await asyncio.to_thread(self._app.registry.list))
-        waiting = {name: text for name, text in self.resuming.in_the_way.items() if name not in lost}
+        waiting = {
+            name: text for name, text in self.resuming.in_the_way.items() if name not in lost
+        }
         found = [Problem(name, text, not name) for name, text in waiting.items()]
         found += await self._stalled()
         found += [Problem(name, text, all_lost) for name, text in lost.items()]
@@ -79,7 +81,10 @@ class Condition:
             for name, since in (await self._app.closed_pending()).items()
         }
         return [
-            Problem(name, f"its unfinished jobs wait for {wait_s:,.0f} s while it is closed; `pps jobs list {name}`")
+            Problem(
+                name,
+                f"its unfinished jobs wait for {wait_s:,.0f} s while it is closed; `pps jobs list {name}`",
+            )
             for name, wait_s in waits.items()
             if wait_s >= limit_s and name not in self.resuming.in_the_way
         ]
@@ -104,12 +109,24 @@ class Condition:
         by_entity = Counter(f'entity="{one.entity}"' for one in problems if one.entity)
         lines = [
             *_gauge("pps_info", "The running version.", {f'version="{__version__}"': 1}),
-            *_gauge("pps_uptime_seconds", "Seconds since the start.", {"": round(self._activity.uptime_s, 3)}),
+            *_gauge(
+                "pps_uptime_seconds",
+                "Seconds since the start.",
+                {"": round(self._activity.uptime_s, 3)},
+            ),
             *_gauge("pps_requests_in_flight", "Requests in hand.", {"": self._activity.in_flight}),
-            *_gauge("pps_entities", "Entities registered.", _by_state(entry.archived for entry in entries)),
+            *_gauge(
+                "pps_entities",
+                "Entities registered.",
+                _by_state(entry.archived for entry in entries),
+            ),
             *_gauge("pps_open_entities", "Entities open.", {"": len(self._app.open_names())}),
-            *_gauge("pps_pending_entities", "Closed entities with unfinished jobs.", {"": len(pending)}),
-            *_gauge("pps_problems", "Problems, of entities and of the server.", {"": len(problems)}),
+            *_gauge(
+                "pps_pending_entities", "Closed entities with unfinished jobs.", {"": len(pending)}
+            ),
+            *_gauge(
+                "pps_problems", "Problems, of entities and of the server.", {"": len(problems)}
+            ),
             *_gauge("pps_entity_problems", "Problems of an entity that has some.", by_entity),
             *self._call_lines(),
             *await self._backlog_lines(),
@@ -119,7 +136,8 @@ class Condition:
 
     def _call_lines(self) -> list[str]:
         keys = {
-            f'operation="{name}",outcome="{outcome}"': tally for (name, outcome), tally in self._calls.tallies.items()
+            f'operation="{name}",outcome="{outcome}"': tally
+            for (name, outcome), tally in self._calls.tallies.items()
         }
         times = {key: tally.times for key, tally in keys.items()}
         seconds = {key: round(tally.seconds, 6) for key, tally in keys.items()}
@@ -131,12 +149,18 @@ class Condition:
     async def _backlog_lines(self) -> list[str]:
         jobs = lag = 0
         for name in self._app.open_names():
-            with contextlib.suppress(PPSError):  # it counts among the problems; the other numbers are told
+            with contextlib.suppress(
+                PPSError
+            ):  # it counts among the problems; the other numbers are told
                 async with self._app.memory(name, pool=True) as memory:
                     stats = await memory.stats()
                 jobs, lag = jobs + stats.unfinished_jobs, lag + stats.index_lag
         return [
-            *_gauge("pps_unfinished_jobs", "Acknowledged turns not yet in graph and indexes.", {"": jobs}),
+            *_gauge(
+                "pps_unfinished_jobs",
+                "Acknowledged turns not yet in graph and indexes.",
+                {"": jobs},
+            ),
             *_gauge("pps_index_lag", "Index entries to be made anew.", {"": lag}),
         ]
 
@@ -152,14 +176,25 @@ def _gauge(name: str, help_text: str, values: Mapping[str, float]) -> list[str]:
 
 def _metric(kind: str, name: str, help_text: str, values: Mapping[str, float]) -> list[str]:
     lines = [f"# HELP {name} {help_text}", f"# TYPE {name} {kind}"]
-    return lines + [f"{name}{{{labels}}} {value}" if labels else f"{name} {value}" for labels, value in values.items()]
+    return lines + [
+        f"{name}{{{labels}}} {value}" if labels else f"{name} {value}"
+        for labels, value in values.items()
+    ]
 
 
 def _process_lines() -> list[str]:
-    pages = int(Path("/proc/self/statm").read_text().split()[1]) if Path("/proc/self/statm").exists() else 0
+    pages = (
+        int(Path("/proc/self/statm").read_text().split()[1])
+        if Path("/proc/self/statm").exists()
+        else 0
+    )
     files = len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else 0
     return [
-        *_gauge("process_resident_memory_bytes", "Resident memory.", {"": pages * os.sysconf("SC_PAGE_SIZE")}),
+        *_gauge(
+            "process_resident_memory_bytes",
+            "Resident memory.",
+            {"": pages * os.sysconf("SC_PAGE_SIZE")},
+        ),
         *_gauge("process_open_fds", "Open file descriptors.", {"": files}),
         *_gauge("process_threads", "Python threads.", {"": threading.active_count()}),
     ]

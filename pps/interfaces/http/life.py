@@ -70,7 +70,9 @@ def bind(host: str, port: int, *, or_free: bool = False) -> socket.socket:
                     "end that program, or choose another port (`pps serve --port N`; 0 takes any)"
                 ) from None
             if error.errno != errno.EADDRINUSE or chosen == 0:
-                raise ConfigError(f"server.host, server.port: cannot listen there ({error.strerror})") from None
+                raise ConfigError(
+                    f"server.host, server.port: cannot listen there ({error.strerror})"
+                ) from None
             _log.warning("port %s is taken; a free one is used", port)
         else:
             return listener
@@ -100,7 +102,9 @@ async def run(app: ASGIApp, listener: socket.socket, activity: Activity, plan: P
     said = RunFile(os.getpid(), host, port, __version__, plan.auto, plan.secret)
     with _signals(activity):
         watch = asyncio.create_task(_watch(server, said, activity, plan))
-        watch.add_done_callback(lambda _: server.let_go(activity))  # however it ends: nobody else would end the server
+        watch.add_done_callback(
+            lambda _: server.let_go(activity)
+        )  # however it ends: nobody else would end the server
         try:
             await server.serve(sockets=[listener])
         finally:
@@ -128,7 +132,9 @@ async def _watch(server: uvicorn.Server, said: RunFile, activity: Activity, plan
     while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
         await asyncio.sleep(_PAUSE_S)
     runfile.write(plan.home, said)
-    _log.info("serving at http://%s:%d", f"[{said.host}]" if ":" in said.host else said.host, said.port)
+    _log.info(
+        "serving at http://%s:%d", f"[{said.host}]" if ":" in said.host else said.host, said.port
+    )
     if not is_loopback(said.host):
         _log.warning(
             "%s is reached from other machines: tokens travel in plain text, so put a proxy with TLS before it; "

@@ -108,7 +108,11 @@ class Answered:
 def no_route(_: Request, error: Exception) -> Response:
     """Return that there is nothing at an address, or nothing by this method."""
     status = error.status_code if isinstance(error, HTTPException) else 500
-    code, detail = ("not_found", "there is nothing here") if status == 404 else ("no_method", "not by this method")
+    code, detail = (
+        ("not_found", "there is nothing here")
+        if status == 404
+        else ("no_method", "not by this method")
+    )
     headers = error.headers if isinstance(error, HTTPException) else None
     return JSONResponse(details(status, code, detail), status, headers, "application/problem+json")
 
@@ -134,7 +138,9 @@ def problem(error: BaseException, what: str) -> dict[str, JSON]:
     return details(status, error.code, error.message, error)
 
 
-def details(status: int, code: str, detail: str, error: errors.PPSError | None = None) -> dict[str, JSON]:
+def details(
+    status: int, code: str, detail: str, error: errors.PPSError | None = None
+) -> dict[str, JSON]:
     """Return problem details; of an invalid request with the argument's name."""
     said: dict[str, JSON] = {
         "type": "about:blank",

@@ -127,13 +127,16 @@ class Routes:
         details = [{"entity": one.entity, "problem": one.text} for one in problems]
         said = "degraded" if problems and not failing else said
         return JSONResponse(
-            {"status": said, "problems": details, **await self._parts.condition.status()}, status_code=status
+            {"status": said, "problems": details, **await self._parts.condition.status()},
+            status_code=status,
         )
 
     async def _metrics(self, request: Request) -> Response:
         if not await self._parts.trust.is_operator(request):
             raise Refused("an operator's token is needed; `pps entity token --operator` makes one")
-        return PlainTextResponse(await self._parts.condition.metrics(), media_type="text/plain; version=0.0.4")
+        return PlainTextResponse(
+            await self._parts.condition.metrics(), media_type="text/plain; version=0.0.4"
+        )
 
     async def _proof(self, request: Request) -> Response:
         return PlainTextResponse(self._parts.trust.proof(request, request.path_params["nonce"]))

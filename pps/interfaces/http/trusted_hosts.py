@@ -44,7 +44,9 @@ class Names:
             parts = urlsplit(value.lower())
         except ValueError:
             return False
-        return bool(parts.scheme and parts.netloc) and _allowed(f"{parts.scheme}://{parts.netloc}", self.origins)
+        return bool(parts.scheme and parts.netloc) and _allowed(
+            f"{parts.scheme}://{parts.netloc}", self.origins
+        )
 
 
 class HostGuard:
@@ -82,7 +84,9 @@ async def _refuse(status: int, why: str, scope: Scope, receive: Receive, send: S
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008, "reason": why})
         return
-    answer = JSONResponse(details(status, "refused", why), status, media_type="application/problem+json")
+    answer = JSONResponse(
+        details(status, "refused", why), status, media_type="application/problem+json"
+    )
     await answer(scope, receive, send)
 
 
@@ -91,6 +95,9 @@ def _allowed(value: str, patterns: Sequence[str]) -> bool:
         name, _, port = pattern.lower().rpartition(":")
         if port != "*" and value == pattern.lower():
             return True
-        if port == "*" and (value == name or (value.startswith(f"{name}:") and _PORT.fullmatch(value, len(name) + 1))):
+        if port == "*" and (
+            value == name
+            or (value.startswith(f"{name}:") and _PORT.fullmatch(value, len(name) + 1))
+        ):
             return True
     return False

@@ -51,14 +51,20 @@ class V1:
         if LINES in wanted:
             return StreamingResponse(self._lines(caller, found, arguments), media_type=LINES)
         answer = await self._calls.answer(caller, found.name, arguments)
-        return PlainTextResponse(answer.text) if wanted.startswith("text/plain") else JSONResponse(answer.data)
+        return (
+            PlainTextResponse(answer.text)
+            if wanted.startswith("text/plain")
+            else JSONResponse(answer.data)
+        )
 
     async def openapi(self, request: Request) -> Response:
         """Return the document of what a token may ask; without one that of an entity's operations."""
         caller = await self._door.caller_of(request) if bearer(request) else Caller(("entity",))
         return JSONResponse(document((await self._calls.operations(caller)).values()))
 
-    async def _lines(self, caller: Caller, found: AnyOperation, arguments: Mapping[str, JSON]) -> AsyncGenerator[bytes]:
+    async def _lines(
+        self, caller: Caller, found: AnyOperation, arguments: Mapping[str, JSON]
+    ) -> AsyncGenerator[bytes]:
         try:
             if not found.long:
                 yield _ended(await self._calls.answer(caller, found.name, arguments))

@@ -28,7 +28,13 @@ from pps.core.errors import InvalidRequest, PPSError, StoreUnavailable, UnknownE
 from pps.core.file_lock import is_held
 from pps.core.ids import check_actor, check_name
 from pps.entities.routing import owner
-from pps.interfaces.mcp.protocol import DEFAULT, INSTRUCTIONS, PROJECT_INSTRUCTIONS, Context, make_server
+from pps.interfaces.mcp.protocol import (
+    DEFAULT,
+    INSTRUCTIONS,
+    PROJECT_INSTRUCTIONS,
+    Context,
+    make_server,
+)
 from pps.server import Link, RunFile, connect, runfile
 
 _log = logging.getLogger(__name__)
@@ -61,7 +67,9 @@ async def serve_projects(home: Path, roots: Sequence[str]) -> None:
     Raises:
         InvalidRequest: A root is not an absolute path, or there are too many.
     """
-    await _serve(home, ",".join(quote(root) for root in owner(roots).roots), PROJECT_INSTRUCTIONS, "")
+    await _serve(
+        home, ",".join(quote(root) for root in owner(roots).roots), PROJECT_INSTRUCTIONS, ""
+    )
 
 
 async def _serve(
@@ -72,7 +80,10 @@ async def _serve(
     if "squad" in asked or (of_packs and (toolset == "all" or of_packs & asked)):
         tools = {}  # whose packs and squad they are the server knows
     timeout = httpx2.Timeout(10.0, read=_CALL_S)
-    async with httpx2.AsyncClient(timeout=timeout, trust_env=False) as http, stdio_server() as (source, sink):
+    async with (
+        httpx2.AsyncClient(timeout=timeout, trust_env=False) as http,
+        stdio_server() as (source, sink),
+    ):
         bridge = _Bridge(home, whose, toolset, tools, http)
         server = make_server(bridge.list_tools, bridge.call_tool, instructions)
         warming = asyncio.create_task(bridge.warm())
@@ -86,7 +97,12 @@ class _Bridge:
     """Forwards what a client asks to the server, for the entity or the roots that this bridge was started for."""
 
     def __init__(
-        self, home: Path, whose: str, toolset: str, tools: dict[str, types.Tool], http: httpx2.AsyncClient
+        self,
+        home: Path,
+        whose: str,
+        toolset: str,
+        tools: dict[str, types.Tool],
+        http: httpx2.AsyncClient,
     ) -> None:
         self._home = home
         self._whose = whose
@@ -103,7 +119,9 @@ class _Bridge:
         except PPSError as error:
             _log.warning("%s", error.message)
 
-    async def list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(
+        self, _: Context, __: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
         """Return the tools: the table's at once, while the server may still be starting; a pack's, as it says them."""
 
         async def ask(client: Client) -> types.ListToolsResult:
@@ -113,7 +131,9 @@ class _Bridge:
             self._tools = {one.name: one for one in (await self._forward(ask)).tools}
         return types.ListToolsResult(tools=list(self._tools.values()))
 
-    async def call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         """Let the server do it; progress and cancelling are passed on."""
 
         async def report(progress: float, total: float | None, message: str | None) -> None:
@@ -173,7 +193,9 @@ class _Bridge:
             return
         name = self._whose.partition(":")[0]
         if Link(run).call("entity_show", "", {"name": name})["data"]["archived"]:
-            raise UnknownEntity(f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back")
+            raise UnknownEntity(
+                f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back"
+            )
 
     async def _watched(self, request: httpx2.Request) -> None:
         request.extensions["trace"] = self._traced
@@ -185,7 +207,9 @@ class _Bridge:
         run, stream, reply = self._asking, info["return_value"], b""
         nonce, asked = runfile.question(run)
         try:
-            async with asyncio.timeout(_PROOF_S):  # all in all: a stranger may send a byte now and then
+            async with asyncio.timeout(
+                _PROOF_S
+            ):  # all in all: a stranger may send a byte now and then
                 await stream.write(asked)
                 while not runfile.is_whole(reply) and (piece := await stream.read(4_096)):
                     reply += piece
@@ -213,10 +237,14 @@ class _Lost(StoreUnavailable):
     """The server went away in the middle of a call: it may or may not have been done."""
 
     def __init__(self) -> None:
-        super().__init__("the server went away in the middle of the call; look whether it was done, then call again")
+        super().__init__(
+            "the server went away in the middle of the call; look whether it was done, then call again"
+        )
 
 
-def built(audience: str, toolset: str, of_packs: frozenset[str] = frozenset()) -> dict[str, types.Tool]:
+def built(
+    audience: str, toolset: str, of_packs: frozenset[str] = frozenset()
+) -> dict[str, types.Tool]:
     """Return the tools of some toolsets as the package has them: to import the table takes longer than a client waits.
 
     Those of packs, which are none of the package's, are passed over.
@@ -224,17 +252,31 @@ def built(audience: str, toolset: str, of_packs: frozenset[str] = frozenset()) -
     Raises:
         InvalidRequest: There is no such toolset.
     """
-    table: dict[str, list[dict[str, Any]]] = json.loads(Path(__file__).with_name("tools.json").read_text())[audience]
-    wanted = [one for one in table if one != "squad"] if toolset == "all" else (toolset or DEFAULT[audience]).split(",")
+    table: dict[str, list[dict[str, Any]]] = json.loads(
+        Path(__file__).with_name("tools.json").read_text()
+    )[audience]
+    wanted = (
+        [one for one in table if one != "squad"]
+        if toolset == "all"
+        else (toolset or DEFAULT[audience]).split(",")
+    )
     if unknown := [one for one in wanted if one not in table and one not in of_packs]:
-        raise InvalidRequest("--toolset", f"{unknown[0]!r} is none of {', '.join([*table, *sorted(of_packs)])}, all")
-    return {str(one["name"]): types.Tool.model_validate(one) for name in wanted for one in table.get(name, ())}
+        raise InvalidRequest(
+            "--toolset", f"{unknown[0]!r} is none of {', '.join([*table, *sorted(of_packs)])}, all"
+        )
+    return {
+        str(one["name"]): types.Tool.model_validate(one)
+        for name in wanted
+        for one in table.get(name, ())
+    }
 
 
 def _of_packs(home: Path, entity: str) -> frozenset[str]:
     """Return the toolsets of an entity's packs, as its card names these; what is wrong with it the server says."""
     try:
-        card = tomllib.loads((home / "entities" / entity / "entity.toml").read_text(encoding="utf-8"))
+        card = tomllib.loads(
+            (home / "entities" / entity / "entity.toml").read_text(encoding="utf-8")
+        )
     except (OSError, ValueError):
         return frozenset()
     return frozenset(f"{name}{rest}" for name in card.get("packs", ()) for rest in ("", "-typed"))

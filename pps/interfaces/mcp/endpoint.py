@@ -8,7 +8,11 @@ from dataclasses import replace
 from typing import TypeAlias, cast
 
 import mcp_types as types
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, BearerAuthBackend, RequireAuthMiddleware
+from mcp.server.auth.middleware.bearer_auth import (
+    AuthenticatedUser,
+    BearerAuthBackend,
+    RequireAuthMiddleware,
+)
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
@@ -20,7 +24,13 @@ from starlette.types import Receive, Scope, Send
 from pps.core.errors import InvalidRequest, IsolationError
 from pps.core.ids import EntityId
 from pps.core.values import JSON
-from pps.interfaces.mcp.protocol import DEFAULT, INSTRUCTIONS, PROJECT_INSTRUCTIONS, Context, make_server
+from pps.interfaces.mcp.protocol import (
+    DEFAULT,
+    INSTRUCTIONS,
+    PROJECT_INSTRUCTIONS,
+    Context,
+    make_server,
+)
 from pps.interfaces.mcp.sessions import BoundedSessions
 from pps.interfaces.mcp.tools import tool
 from pps.operations.calls import Caller, Calls
@@ -53,7 +63,9 @@ class Endpoint:
             hosts: What a request's Host may be (``name:*`` for any port).
             origins: The same for its Origin.
         """
-        security = TransportSecuritySettings(allowed_hosts=list(hosts), allowed_origins=list(origins))
+        security = TransportSecuritySettings(
+            allowed_hosts=list(hosts), allowed_origins=list(origins)
+        )
         self._entities = _Desk(calls, "entity", INSTRUCTIONS, security)
         self._routers = _Desk(calls, "router", PROJECT_INSTRUCTIONS, security)
         guarded = RequireAuthMiddleware(self._served, [_SCOPE])
@@ -80,7 +92,11 @@ class _Desk:
     """The tools of one audience, with sessions of their own: no token of the other finds one of them."""
 
     def __init__(
-        self, calls: Calls, audience: Audience, instructions: str, security: TransportSecuritySettings
+        self,
+        calls: Calls,
+        audience: Audience,
+        instructions: str,
+        security: TransportSecuritySettings,
     ) -> None:
         self._calls = calls
         self._audience: Audience = audience
@@ -89,22 +105,30 @@ class _Desk:
         self.sessions = StreamableHTTPSessionManager(server, security_settings=security)
         self.bounded = BoundedSessions(StreamableHTTPASGIApp(self.sessions), calls.most_sessions)
 
-    async def _list_tools(self, context: Context, _: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def _list_tools(
+        self, context: Context, _: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
         offered = await self._calls.operations(await self._asking(context))
         return types.ListToolsResult(tools=[tool(one) for one in offered.values()])
 
-    async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def _call_tool(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         caller = await self._asking(context)
         try:
             found = await self._calls.find(caller, params.name)
         except InvalidRequest:
-            raise MCPError(types.INVALID_PARAMS, await self._none(context, caller, params.name)) from None
+            raise MCPError(
+                types.INVALID_PARAMS, await self._none(context, caller, params.name)
+            ) from None
         arguments = cast("dict[str, JSON]", params.arguments or {})
         if found.long and context.meta and "progress_token" in context.meta:
             answer = await self._reported(context, caller, params.name, arguments)
         else:
             answer = await self._calls.answer(caller, params.name, arguments)
-        return types.CallToolResult(content=[types.TextContent(text=answer.text)], structured_content=answer.data)
+        return types.CallToolResult(
+            content=[types.TextContent(text=answer.text)], structured_content=answer.data
+        )
 
     async def _none(self, context: Context, asking: Caller, name: str) -> str:
         """Say that there is no such tool; of one in a toolset that the token opens and nobody asked for, how to ask."""
@@ -115,7 +139,9 @@ class _Desk:
             return f"there is no tool of that name among those asked for; {more} (or pps mcp --toolset)"
         return f"there is no tool of that name; there are {', '.join(await self._calls.operations(asking))}"
 
-    async def _reported(self, context: Context, caller: Caller, name: str, arguments: dict[str, JSON]) -> Answer:
+    async def _reported(
+        self, context: Context, caller: Caller, name: str, arguments: dict[str, JSON]
+    ) -> Answer:
         async with contextlib.aclosing(self._calls.reported(caller, name, arguments)) as steps:
             async for step in steps:
                 if isinstance(step, Answer):
@@ -128,7 +154,11 @@ class _Desk:
         caller = replace(_caller(context.request), audiences=(self._audience,))
         chosen = context.request.query_params.get("toolset", "") if context.request else ""
         usual = DEFAULT[self._audience]
-        there = await self._calls.toolsets(replace(caller, toolsets=None)) if chosen else frozenset([usual])
+        there = (
+            await self._calls.toolsets(replace(caller, toolsets=None))
+            if chosen
+            else frozenset([usual])
+        )
         toolsets = chosen_of(chosen or usual, there, caller.toolsets, is_said=bool(chosen))
         return replace(caller, toolsets=toolsets)
 
@@ -144,10 +174,14 @@ class _Verifier:
         caller = await self._whose(token)
         if caller is None:
             return None
-        return AccessToken(token=token, client_id=_owner(caller), scopes=[_SCOPE], claims={_CALLER: caller})
+        return AccessToken(
+            token=token, client_id=_owner(caller), scopes=[_SCOPE], claims={_CALLER: caller}
+        )
 
 
-def chosen_of(asked: str, there: Set[str], allowed: Set[str] | None, *, is_said: bool) -> frozenset[str] | None:
+def chosen_of(
+    asked: str, there: Set[str], allowed: Set[str] | None, *, is_said: bool
+) -> frozenset[str] | None:
     """Return the toolsets that a client gets; None for all.
 
     Args:
@@ -161,7 +195,9 @@ def chosen_of(asked: str, there: Set[str], allowed: Set[str] | None, *, is_said:
     """
     wanted = frozenset(name.strip() for name in asked.split(","))
     if strange := wanted - there - {"all"}:
-        raise InvalidRequest("toolset", f"{min(strange)!r} is none of {', '.join(sorted(there))}, all")
+        raise InvalidRequest(
+            "toolset", f"{min(strange)!r} is none of {', '.join(sorted(there))}, all"
+        )
     if "all" in wanted:
         return None if allowed is None else frozenset(allowed)
     if allowed is None:

@@ -20,8 +20,12 @@ from pps.core.log_context import unforeseen
 _log = logging.getLogger(__name__)
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
-ListTools: TypeAlias = Callable[[Context, types.PaginatedRequestParams | None], Awaitable[types.ListToolsResult]]
-CallTool: TypeAlias = Callable[[Context, types.CallToolRequestParams], Awaitable[types.CallToolResult]]
+ListTools: TypeAlias = Callable[
+    [Context, types.PaginatedRequestParams | None], Awaitable[types.ListToolsResult]
+]
+CallTool: TypeAlias = Callable[
+    [Context, types.CallToolRequestParams], Awaitable[types.CallToolResult]
+]
 
 INSTRUCTIONS = (
     "A private, lasting memory that belongs to you alone. When a conversation begins, call ambient_recall with mode "
@@ -38,7 +42,9 @@ DEFAULT = {"entity": "core", "router": "projects"}
 _LIST_FRESH_MS = 300_000
 
 
-def make_server(list_tools: ListTools, call_tool: CallTool, instructions: str = INSTRUCTIONS) -> Server[Any]:
+def make_server(
+    list_tools: ListTools, call_tool: CallTool, instructions: str = INSTRUCTIONS
+) -> Server[Any]:
     """Return the low-level server of a transport.
 
     Whatever goes wrong in ``call_tool`` becomes a result that says so: PPS's own errors in their
@@ -92,4 +98,6 @@ async def _guard(ctx: Context, call_next: CallNext) -> HandlerResult:
         raise MCPError(types.INVALID_PARAMS, f"malformed parameters of {ctx.method}") from None
     except Exception as error:  # noqa: BLE001 - the surface's outermost call
         unforeseen(_log, f"method {ctx.method!r} failed", error)
-        raise MCPError(types.INTERNAL_ERROR, "something went wrong inside PPS; its log has the details") from None
+        raise MCPError(
+            types.INTERNAL_ERROR, "something went wrong inside PPS; its log has the details"
+        ) from None

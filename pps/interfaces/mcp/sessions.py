@@ -26,7 +26,11 @@ class BoundedSessions:
         session = Headers(scope=scope).get(_ID)
 
         async def watched(message: Message) -> None:
-            starts = session is None and message["type"] == "http.response.start" and message["status"] < 400
+            starts = (
+                session is None
+                and message["type"] == "http.response.start"
+                and message["status"] < 400
+            )
             if starts and (begun := Headers(raw=message["headers"]).get(_ID)):
                 held[begun] = 0
                 await self._make_room(held, scope)
@@ -47,8 +51,14 @@ class BoundedSessions:
         while len(held) > self._most:
             ended = next((one for one, in_hand in held.items() if not in_hand), next(iter(held)))
             del held[ended]
-            headers = [(name, value) for name, value in scope["headers"] if name in (b"host", b"origin")]
-            asked = {**scope, "method": "DELETE", "headers": [*headers, (_ID.encode(), ended.encode())]}
+            headers = [
+                (name, value) for name, value in scope["headers"] if name in (b"host", b"origin")
+            ]
+            asked = {
+                **scope,
+                "method": "DELETE",
+                "headers": [*headers, (_ID.encode(), ended.encode())],
+            }
             await self._app(asked, _nothing, _unheard)
 
 

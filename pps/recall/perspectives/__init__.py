@@ -65,7 +65,9 @@ def finds(
 
     def mark(find: Find) -> Find:
         name = find.__name__
-        PERSPECTIVES[name] = Perspective(name, _about(find), find, score=score, alike=alike, recall_only=recall_only)
+        PERSPECTIVES[name] = Perspective(
+            name, _about(find), find, score=score, alike=alike, recall_only=recall_only
+        )
         return find
 
     return mark

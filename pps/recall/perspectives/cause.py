@@ -48,7 +48,9 @@ async def cause(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
         return []
     if await ask.sources.journal.features.failed("cause", 1):
         ask.lacking.add("cause: some causes are not embedded yet; they are, once the model answers")
-    ids, pairs, begins = await ask.sources.journal.features.every("cause", kind, _owned, embedder.fingerprint.dimension)
+    ids, pairs, begins = await ask.sources.journal.features.every(
+        "cause", kind, _owned, embedder.fingerprint.dimension
+    )
     if not ids:
         return []
     wanted, said = question
@@ -73,4 +75,8 @@ def _owned(kept: Mapping[str, bytes], width: int) -> tuple[list[str], Matrix, ND
 def _pairs(blob: bytes, width: int) -> Matrix:
     """Return the vectors of causes and effects, shape (pairs, 2, width); none where they are another model's."""
     ends = np.frombuffer(blob, dtype=np.float16).astype(np.float32)
-    return ends.reshape(-1, 2, width) if len(ends) % (2 * width) == 0 else np.zeros((0, 2, width), dtype=np.float32)
+    return (
+        ends.reshape(-1, 2, width)
+        if len(ends) % (2 * width) == 0
+        else np.zeros((0, 2, width), dtype=np.float32)
+    )

@@ -48,7 +48,10 @@ async def code(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     if not held.ids or not len(asked):
         return []
     scores = np.zeros(len(held.ids), dtype=np.float32)
-    first, last = np.searchsorted(held.terms, asked, "left"), np.searchsorted(held.terms, asked, "right")
+    first, last = (
+        np.searchsorted(held.terms, asked, "left"),
+        np.searchsorted(held.terms, asked, "right"),
+    )
     rarity = np.log1p(len(held.ids) / np.maximum(last - first, 1))
     for begin, end, rare in zip(first, last, rarity / rarity.sum(), strict=True):
         scores[held.owners[begin:end]] += rare  # an item has a term once

@@ -31,10 +31,20 @@ async def expand(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     matched = best_of([await ask.matches(one, ask.words, _READ) for one in collections], _READ)
     similar = best_of([await ask.similar(one, _READ) for one in collections], _READ)
     near = await fetch(ask, channel, [one.id for one in (*matched, *similar)])
-    counts = Counter(word for item in near.values() for word in grams(text_of(item)) - words - IDLE if len(word) > 2)
-    added = sorted((word for word in counts if counts[word] > 1), key=lambda word: (-counts[word], -len(word), word))
+    counts = Counter(
+        word
+        for item in near.values()
+        for word in grams(text_of(item)) - words - IDLE
+        if len(word) > 2
+    )
+    added = sorted(
+        (word for word in counts if counts[word] > 1),
+        key=lambda word: (-counts[word], -len(word), word),
+    )
     if isinstance(embedder := ask.sources.embedder, TokenEmbedder):
-        like = await ask.once("like words", lambda: asyncio.to_thread(embedder.like_words, sorted(words - IDLE)))
+        like = await ask.once(
+            "like words", lambda: asyncio.to_thread(embedder.like_words, sorted(words - IDLE))
+        )
         added = [*added[:_ADDED], *like[:_ADDED]]
     if not added:
         return []

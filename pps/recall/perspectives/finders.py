@@ -37,27 +37,39 @@ async def bm25(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     Only words that a query is about are asked for: "where" of "Where is the key?" says nothing of a key. Windows keep
     them, since the turn before an answer is often the same question.
     """
-    return textual(best_of([await ask.matches(one, ask.words, depth) for one in ask.collections(channel)], depth))
+    return textual(
+        best_of(
+            [await ask.matches(one, ask.words, depth) for one in ask.collections(channel)], depth
+        )
+    )
 
 
 @finds()
 async def bm25_windows(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     """BM25 over windows: words that the query shares with a turn, its neighbours and their facts."""
-    return textual(await ask.matches("windows", ask.text, depth)) if channel in ("episodes", "turns") else []
+    return (
+        textual(await ask.matches("windows", ask.text, depth))
+        if channel in ("episodes", "turns")
+        else []
+    )
 
 
 async def _dense_score(ask: Ask, channel: ChannelName, ids: AbstractSet[str]) -> list[Scored]:
     if channel == "nodes":
         found = await ask.similar_among("records", ids), await ask.similar_among("nodes", ids)
         return await _nodes(ask, *found, len(ids))
-    return best_of([await ask.similar_among(one, ids) for one in ask.collections(channel)], len(ids))
+    return best_of(
+        [await ask.similar_among(one, ids) for one in ask.collections(channel)], len(ids)
+    )
 
 
 @finds(score=_dense_score, alike=by_meaning)
 async def dense(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     """Dense: nearness of the query's vector to the item's own vector (raw cosine); a record's is of what it says."""
     if channel == "nodes":
-        return await _nodes(ask, await ask.similar("records", depth), await ask.similar("nodes", depth), depth)
+        return await _nodes(
+            ask, await ask.similar("records", depth), await ask.similar("nodes", depth), depth
+        )
     return best_of([await ask.similar(one, depth) for one in ask.collections(channel)], depth)
 
 
@@ -120,7 +132,11 @@ async def named(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
         return []
     facts = await ask.sources.client.facts_of_nodes(named, depth)
     wanted = set(named)
-    ends = {fact.uuid: len(wanted & {fact.subject, fact.object}) for fact in facts if fact.kind == "fact"}
+    ends = {
+        fact.uuid: len(wanted & {fact.subject, fact.object})
+        for fact in facts
+        if fact.kind == "fact"
+    }
     return in_order(await ask.permitted("fact", sorted(ends, key=lambda one: -ends[one])), depth)
 
 
@@ -128,7 +144,9 @@ async def _structural_score(ask: Ask, channel: ChannelName, ids: AbstractSet[str
     if channel != "nodes":
         return []
     reached = await ask.reach()
-    return [Scored(one, -float(step.hops), 1 / step.hops) for one, step in reached.items() if one in ids]
+    return [
+        Scored(one, -float(step.hops), 1 / step.hops) for one, step in reached.items() if one in ids
+    ]
 
 
 @finds(score=_structural_score)
@@ -162,7 +180,9 @@ async def supports(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     Return what the best facts (or, for facts, the best turns) vote for, in their order.
     """
     if channel == "facts":
-        return in_order(await _facts_of(ask, await _best(ask, ("windows",), ask.text, depth), depth), depth)
+        return in_order(
+            await _facts_of(ask, await _best(ask, ("windows",), ask.text, depth), depth), depth
+        )
     if channel not in ("episodes", "turns", "nodes"):
         return []
     links = await ask.once(("best facts' links", depth), lambda: _links(ask, depth))
@@ -179,7 +199,11 @@ async def _facts_of(ask: Ask, turns: Sequence[str], depth: int) -> list[str]:
     for at in range(0, len(turns), _TURNS_AT_ONCE):
         some = turns[at : at + _TURNS_AT_ONCE]
         facts = await ask.sources.journal.facts_supported_by(some)
-        found.update(dict.fromkeys(await ask.permitted("fact", [one for turn in some for one in facts.get(turn, ())])))
+        found.update(
+            dict.fromkeys(
+                await ask.permitted("fact", [one for turn in some for one in facts.get(turn, ())])
+            )
+        )
         if len(found) >= depth:
             break
     return list(found)
@@ -188,7 +212,11 @@ async def _facts_of(ask: Ask, turns: Sequence[str], depth: int) -> list[str]:
 async def _links(ask: Ask, depth: int) -> dict[str, FactOutline]:
     """Return what the best facts join, in their order; nodes and episodes both ask."""
     best = await _best(ask, ask.collections("facts"), ask.words, depth)
-    return {one: item for one, item in (await outlined(ask, "facts", best)).items() if isinstance(item, FactOutline)}
+    return {
+        one: item
+        for one, item in (await outlined(ask, "facts", best)).items()
+        if isinstance(item, FactOutline)
+    }
 
 
 async def _best(ask: Ask, collections: Sequence[str], words: str, depth: int) -> list[str]:
@@ -212,11 +240,16 @@ async def when(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     if not near:
         return []
     collection, wanted = _DATED[channel], set(near)
-    scores = {one: score * near[one] for one, score in (await _best_among(ask, collection, wanted, depth)).items()}
+    scores = {
+        one: score * near[one]
+        for one, score in (await _best_among(ask, collection, wanted, depth)).items()
+    }
     return in_order(sorted(scores, key=lambda one: -scores[one]) or list(near), depth)
 
 
-async def _best_among(ask: Ask, collection: str, ids: AbstractSet[str], depth: int) -> dict[str, float]:
+async def _best_among(
+    ask: Ask, collection: str, ids: AbstractSet[str], depth: int
+) -> dict[str, float]:
     """Return the ids that text and vectors together rank best among some, with their fused scores, best first."""
     lists = {
         "text": await ask.matches_among(collection, ask.text, ids, depth),

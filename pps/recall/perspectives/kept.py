@@ -11,17 +11,26 @@ from pps.models.protocols import Vector
 from pps.recall.perspectives import Likeness
 from pps.recall.query import Ask, Scored
 
-KINDS: Mapping[ChannelName, ItemKind] = {"nodes": "node", "facts": "fact", "episodes": "episode", "turns": "episode"}
+KINDS: Mapping[ChannelName, ItemKind] = {
+    "nodes": "node",
+    "facts": "fact",
+    "episodes": "episode",
+    "turns": "episode",
+}
 
 
-async def hits(ask: Ask, kind: ItemKind, ids: Sequence[str], scores: Vector, depth: int) -> list[Scored]:
+async def hits(
+    ask: Ask, kind: ItemKind, ids: Sequence[str], scores: Vector, depth: int
+) -> list[Scored]:
     """Return those with a score above 0 that the filters let through, best first, at most ``depth``.
 
     ``scores`` has one for each of the ids; equal ones come in order of their ids.
     """
     above: list[int] = np.flatnonzero(scores > 0).tolist()
     allowed = await ask.allowed(kind)
-    places = np.array(above if allowed is None else [at for at in above if ids[at] in allowed], dtype=np.intp)
+    places = np.array(
+        above if allowed is None else [at for at in above if ids[at] in allowed], dtype=np.intp
+    )
     if len(places) > depth:
         places = places[scores[places] >= np.partition(scores[places], -depth)[-depth]]
     best: list[int] = places.tolist()

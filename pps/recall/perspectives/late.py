@@ -45,4 +45,7 @@ async def late(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]) -
         one: float((asked @ tokens.T).max(axis=1).mean()) if len(asked) and len(tokens) else 0.0
         for one, tokens in zip(texts, said, strict=False)
     }
-    return [Scored(one, scores[one], max(0.0, scores[one])) for one in sorted(scores, key=lambda one: -scores[one])]
+    return [
+        Scored(one, scores[one], max(0.0, scores[one]))
+        for one in sorted(scores, key=lambda one: -scores[one])
+    ]

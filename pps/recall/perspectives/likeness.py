@@ -35,7 +35,9 @@ async def by_words(sources: Sources, ids: Sequence[str]) -> Likeness:
     counts = Counter(chain.from_iterable(words.values()))
     rarest = {
         one: frozenset(
-            sorted((word for word in some if counts[word] > 1), key=lambda word: (counts[word], word))[:_TERMS]
+            sorted(
+                (word for word in some if counts[word] > 1), key=lambda word: (counts[word], word)
+            )[:_TERMS]
         )
         for one, some in words.items()
     }
@@ -59,7 +61,10 @@ async def by_neighbours(sources: Sources, ids: Sequence[str]) -> Likeness:
         for one, other in ((fact.subject, fact.object), (fact.object, fact.subject)):
             if one in beside:
                 beside[one].add(other)
-    return jaccard({one: {other for node in nodes for other in beside[node]} for one, nodes in named.items()}, ids)
+    return jaccard(
+        {one: {other for node in nodes for other in beside[node]} for one, nodes in named.items()},
+        ids,
+    )
 
 
 def cosines(vectors: Mapping[str, Vector], ids: Sequence[str]) -> Likeness:
@@ -73,15 +78,22 @@ def cosines(vectors: Mapping[str, Vector], ids: Sequence[str]) -> Likeness:
 
 
 def jaccard(
-    sets: Mapping[str, AbstractSet[str]], ids: Sequence[str], weights: Mapping[str, float] | None = None
+    sets: Mapping[str, AbstractSet[str]],
+    ids: Sequence[str],
+    weights: Mapping[str, float] | None = None,
 ) -> Likeness:
     """Return the (weighted) Jaccard likeness of sets by id, shape (n, n); NaN where one has none or an empty one."""
     known = [at for at, one in enumerate(ids) if sets.get(one)]
-    terms = {term: column for column, term in enumerate(sorted({term for at in known for term in sets[ids[at]]}))}
+    terms = {
+        term: column
+        for column, term in enumerate(sorted({term for at in known for term in sets[ids[at]]}))
+    }
     rows = np.zeros((len(known), len(terms)), dtype=np.float32)
     for row, at in enumerate(known):
         rows[row, [terms[term] for term in sets[ids[at]]]] = 1.0
-    weighed = rows * np.array([1.0 if weights is None else weights[term] for term in terms], dtype=np.float32)
+    weighed = rows * np.array(
+        [1.0 if weights is None else weights[term] for term in terms], dtype=np.float32
+    )
     both, own = weighed @ rows.T, weighed.sum(axis=1)
     found = np.full((len(ids), len(ids)), np.nan, dtype=np.float32)
     if known:

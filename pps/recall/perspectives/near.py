@@ -30,13 +30,19 @@ async def near(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
         return []
     there, words = set(named), ask.text.casefold()
     facts = await _facts(ask, named, depth)
-    facts.sort(key=lambda one: one.relation.replace("_", " ").casefold() not in words)  # stable: the newest first
+    facts.sort(
+        key=lambda one: one.relation.replace("_", " ").casefold() not in words
+    )  # stable: the newest first
     beyond = [
-        end for end in dict.fromkeys(end for one in facts for end in (one.subject, one.object)) if end not in there
+        end
+        for end in dict.fromkeys(end for one in facts for end in (one.subject, one.object))
+        if end not in there
     ]
     if beyond and len(facts) < depth:  # then one step further: "who looks after what depends on it"
         known = {one.uuid for one in facts}
-        facts += [one for one in await _facts(ask, beyond[:_BESIDE], depth) if one.uuid not in known]
+        facts += [
+            one for one in await _facts(ask, beyond[:_BESIDE], depth) if one.uuid not in known
+        ]
     if channel == "facts":
         return in_order(await ask.permitted("fact", [one.uuid for one in facts]), depth)
     if channel == "nodes":
@@ -52,4 +58,8 @@ async def _facts(ask: Ask, nodes: Sequence[str], depth: int) -> list[Joint]:
     there, way = set(nodes), ask.request.connections
     restricted = any(one != ItemFilter() for one in ask.filters)
     found = await ask.sources.journal.joints(nodes, _MOST if restricted else 4 * depth)
-    return [one for one in found if way == "both" or (one.subject if way == "source" else one.object) in there]
+    return [
+        one
+        for one in found
+        if way == "both" or (one.subject if way == "source" else one.object) in there
+    ]

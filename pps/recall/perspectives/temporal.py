@@ -23,7 +23,10 @@ async def period(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate])
     for one, at in (await times_of(ask, items)).items():
         apart = (ask.moment - at) % _WEEK
         signals[one] = 1 - min(apart, _WEEK - apart) / (_WEEK / 2)
-    return [Scored(one, signals[one], signals[one]) for one in sorted(signals, key=lambda one: -signals[one])]
+    return [
+        Scored(one, signals[one], signals[one])
+        for one in sorted(signals, key=lambda one: -signals[one])
+    ]
 
 
 @weighs
@@ -40,4 +43,7 @@ async def sequence(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate
         for one, item in items.items()
         if isinstance(item, Turn) and item.session == best.session
     }
-    return [Scored(one, -float(apart[one]), 1 / (1 + apart[one])) for one in sorted(apart, key=apart.__getitem__)]
+    return [
+        Scored(one, -float(apart[one]), 1 / (1 + apart[one]))
+        for one in sorted(apart, key=apart.__getitem__)
+    ]

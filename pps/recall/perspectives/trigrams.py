@@ -22,7 +22,9 @@ async def _alike(sources: Sources, ids: Sequence[str]) -> Likeness:
     """Return 1 minus the distance of bits over that of unrelated ones: their correlation."""
     kept = await sources.journal.features.of("trigrams", ids)
     known = [one for one in ids if one in kept]
-    bits = np.unpackbits(np.frombuffer(b"".join(kept[one] for one in known), dtype=np.uint8)).reshape(-1, BITS)
+    bits = np.unpackbits(
+        np.frombuffer(b"".join(kept[one] for one in known), dtype=np.uint8)
+    ).reshape(-1, BITS)
     apart = bits - bits.mean(axis=1, keepdims=True, dtype=np.float32)
     length = np.maximum(np.linalg.norm(apart, axis=1, keepdims=True), 1e-6)
     return spread(ids, known, ((apart / length) @ (apart / length).T).astype(np.float32))

@@ -27,7 +27,9 @@ _TAG = re.compile(r"(?<![\w#])#([^\W\d_][\w-]*)")
 
 
 @weighs
-async def cross_encoder(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]) -> list[Scored]:
+async def cross_encoder(
+    ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]
+) -> list[Scored]:
     """Cross-encoder: a model that reads the query together with each of the best candidates, and orders those.
 
     Return the best candidates in the model's order; none where no reranker is set.
@@ -39,10 +41,14 @@ async def cross_encoder(ask: Ask, channel: ChannelName, items: Mapping[str, Cand
     reranker, ids = ask.sources.reranker, tuple(items)[:BEST]
     if reranker is None or not ids:
         return []
-    return await ask.once(("cross_encoder", channel, ids), lambda: _reranked(ask, reranker, channel, ids))
+    return await ask.once(
+        ("cross_encoder", channel, ids), lambda: _reranked(ask, reranker, channel, ids)
+    )
 
 
-async def _reranked(ask: Ask, reranker: Reranker, channel: ChannelName, ids: Sequence[str]) -> list[Scored]:
+async def _reranked(
+    ask: Ask, reranker: Reranker, channel: ChannelName, ids: Sequence[str]
+) -> list[Scored]:
     with ask.timed("fetch", channel):
         items = await fetch(ask, channel, ids)
     texts = {one: text_of(item) for one, item in items.items()}
@@ -61,23 +67,34 @@ async def _reranked(ask: Ask, reranker: Reranker, channel: ChannelName, ids: Seq
     least, most = min(result.scores, default=0.0), max(result.scores, default=0.0)
     spread = (most - least) or 1.0
     scored = zip(texts, result.scores, strict=True)
-    return [Scored(one, score, (score - least) / spread) for one, score in sorted(scored, key=lambda entry: -entry[1])]
+    return [
+        Scored(one, score, (score - least) / spread)
+        for one, score in sorted(scored, key=lambda entry: -entry[1])
+    ]
 
 
 @weighs
 async def mentions(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]) -> list[Scored]:
     """Mentions: facts that more episodes support come first."""
-    facts = await supported(ask, [one for one, item in items.items() if isinstance(item, FactOutline)])
+    facts = await supported(
+        ask, [one for one, item in items.items() if isinstance(item, FactOutline)]
+    )
     counts = {one: len(support.episodes) for one, support in facts.items()}
     most = max(counts.values(), default=0) or 1
-    return [Scored(one, counts[one], counts[one] / most) for one in sorted(counts, key=lambda one: -counts[one])]
+    return [
+        Scored(one, counts[one], counts[one] / most)
+        for one in sorted(counts, key=lambda one: -counts[one])
+    ]
 
 
 @weighs
 async def recency(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]) -> list[Scored]:
     """Recency: what happened later comes first."""
     ages = {one: age_d(ask, at) for one, at in (await times_of(ask, items)).items()}
-    return [Scored(one, -ages[one], max(0.0, 1 - ages[one] / WINDOW_D)) for one in sorted(ages, key=ages.__getitem__)]
+    return [
+        Scored(one, -ages[one], max(0.0, 1 - ages[one] / WINDOW_D))
+        for one in sorted(ages, key=ages.__getitem__)
+    ]
 
 
 @weighs
@@ -98,7 +115,9 @@ async def tags(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]) -
 
 
 @weighs
-async def near_center(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]) -> list[Scored]:
+async def near_center(
+    ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]
+) -> list[Scored]:
     """Near the centre: fewer hops from the centre node (the entity's own unless one is given) count more.
 
     Return the candidates within reach of the centre, nearest first; nothing when there is no centre.
@@ -106,18 +125,24 @@ async def near_center(ask: Ask, channel: ChannelName, items: Mapping[str, Candid
     The entity's own node is near itself whatever is asked, and says nothing: it is not among them unless it is given.
     """
     center = ask.center()
-    others = items if ask.request.center else {one: item for one, item in items.items() if one != center}
+    others = (
+        items if ask.request.center else {one: item for one, item in items.items() if one != center}
+    )
     return await _by_hops(ask, others, [center], MAX_HOPS) if center else []
 
 
 @weighs
-async def near_named(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]) -> list[Scored]:
+async def near_named(
+    ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]
+) -> list[Scored]:
     """Near the named: candidates that are, touch or stand next to a node that the query names come first."""
     named = await ask.named()
     return await _by_hops(ask, items, named, 1) if named else []
 
 
-async def _by_hops(ask: Ask, items: Mapping[str, Candidate], starts: Sequence[str], most: int) -> list[Scored]:
+async def _by_hops(
+    ask: Ask, items: Mapping[str, Candidate], starts: Sequence[str], most: int
+) -> list[Scored]:
     """Return the candidates within ``most`` hops of any start, nearest first; the signal is ``1 / (1 + hops)``.
 
     A fact is as far as its nearer end; a turn as its nearest mentioned node.
@@ -132,6 +157,9 @@ async def _by_hops(ask: Ask, items: Mapping[str, Candidate], starts: Sequence[st
         reach.update(await ask.sources.client.mentioned_nodes(others))
     targets = list(dict.fromkeys(node for nodes in reach.values() for node in nodes))
     hops = await ask.sources.journal.hops(starts, targets, most, ask.moment)
-    far = {one: min((hops[node] for node in nodes if node in hops), default=-1) for one, nodes in reach.items()}
+    far = {
+        one: min((hops[node] for node in nodes if node in hops), default=-1)
+        for one, nodes in reach.items()
+    }
     near = sorted((one for one, distance in far.items() if distance >= 0), key=far.__getitem__)
     return [Scored(one, -float(far[one]), 1 / (1 + far[one])) for one in near]

@@ -22,7 +22,14 @@ from tests.sampling import sized
 
 async def killed_writer(path: Path, group: str, checkpoint_bytes: int, after_s: float) -> list[str]:
     """Let a process save facts and kill it; return the facts that it said were saved."""
-    arguments = [sys.executable, "-m", "tests.integration.graph_writer", str(path), group, str(checkpoint_bytes)]
+    arguments = [
+        sys.executable,
+        "-m",
+        "tests.integration.graph_writer",
+        str(path),
+        group,
+        str(checkpoint_bytes),
+    ]
     writer = await asyncio.create_subprocess_exec(*arguments, stdout=subprocess.PIPE)
     assert writer.stdout
     first = (await writer.stdout.readline()).decode()
@@ -34,7 +41,9 @@ async def killed_writer(path: Path, group: str, checkpoint_bytes: int, after_s: 
 
 
 @pytest.mark.parametrize("checkpoint_bytes", [64 * 1024, 16 * MIB])
-async def test_what_was_acknowledged_is_there_after_a_kill(path: Path, checkpoint_bytes: int) -> None:
+async def test_what_was_acknowledged_is_there_after_a_kill(
+    path: Path, checkpoint_bytes: int
+) -> None:
     group = new_group()
     saved: list[str] = []
     for turn in range(sized(3, 6)):
@@ -74,7 +83,10 @@ async def saved_log(path: Path, group: str) -> tuple[list[str], bytes]:
     [
         pytest.param(None, bytes(1_000), 0, id="zeros"),
         pytest.param(None, None, 0, id="part of an older record"),
-        *(pytest.param(None, noise, 0, id=f"noise {number_}") for number_, noise in enumerate(NOISES)),
+        *(
+            pytest.param(None, noise, 0, id=f"noise {number_}")
+            for number_, noise in enumerate(NOISES)
+        ),
         pytest.param(-1, b"", 20, id="cut by a byte"),
         pytest.param(-700, b"", 20, id="cut within a record"),
     ],

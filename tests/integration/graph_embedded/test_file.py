@@ -29,7 +29,11 @@ async def test_a_file_is_open_once_on_a_machine(driver: LadybugDriver, path: Pat
         "asyncio.run(open_ladybug(pathlib.Path(sys.argv[1])))"
     )
     done = await asyncio.to_thread(
-        subprocess.run, [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False
+        subprocess.run,
+        [sys.executable, "-c", code, str(path)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1
     assert f"StoreConflict: {path} is held by process {os.getpid()}" in done.stderr
@@ -76,7 +80,9 @@ asyncio.run(main())
 
 def test_the_first_files_of_a_process_may_be_opened_side_by_side(tmp_path: Path) -> None:
     """LadybugDB's library is being loaded for the first when the others come."""
-    ended = subprocess.run([sys.executable, "-c", FIRST_OPENINGS, str(tmp_path)], capture_output=True, text=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", FIRST_OPENINGS, str(tmp_path)], capture_output=True, text=True
+    )
     assert ended.returncode == 0, ended.stderr
 
 
@@ -93,7 +99,9 @@ async def test_what_is_no_database_is_refused_and_left_as_it_is(path: Path, tmp_
 
 async def test_opening_and_closing_gives_everything_back(tmp_path: Path) -> None:
     def held() -> tuple[int, int]:
-        return len(list(Path("/proc/self/task").iterdir())), len(list(Path("/proc/self/fd").iterdir()))
+        return len(list(Path("/proc/self/task").iterdir())), len(
+            list(Path("/proc/self/fd").iterdir())
+        )
 
     async def use(turn: int) -> None:
         driver = await open_ladybug(tmp_path / f"{turn}.lbug")

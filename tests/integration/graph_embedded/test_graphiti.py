@@ -17,8 +17,13 @@ from pps.graph.store_embedded import EmbeddedStore
 from tests.integration.graph_items import T0, new_id
 
 
-async def saved_by_graphiti(driver: LadybugDriver, group: str) -> tuple[list[EntityNode], list[EntityEdge]]:
-    nodes = [EntityNode(name=name, group_id=group, created_at=T0, name_embedding=[1.0, 0.0]) for name in "abc"]
+async def saved_by_graphiti(
+    driver: LadybugDriver, group: str
+) -> tuple[list[EntityNode], list[EntityEdge]]:
+    nodes = [
+        EntityNode(name=name, group_id=group, created_at=T0, name_embedding=[1.0, 0.0])
+        for name in "abc"
+    ]
     for node in nodes:
         await node.save(driver)
     edges = [
@@ -46,12 +51,18 @@ async def test_facts_saved_by_graphiti_name_their_ends_whichever_way_they_are_sa
     await add_nodes_and_edges_bulk(driver, [], [], [], [edges[2]], None)  # type: ignore[arg-type]
     found = {fact.uuid: (fact.subject, fact.object) for fact in await store.scan_facts("", 10)}
     assert found == {edge.uuid: (edge.source_node_uuid, edge.target_node_uuid) for edge in edges}
-    assert await store.distances(nodes[0].uuid, 1) == {nodes[0].uuid: 0, nodes[1].uuid: 1, nodes[2].uuid: 1}
+    assert await store.distances(nodes[0].uuid, 1) == {
+        nodes[0].uuid: 0,
+        nodes[1].uuid: 1,
+        nodes[2].uuid: 1,
+    }
     for edge in edges:
         assert (await EntityEdge.get_by_uuid(driver, edge.uuid)).reference_time == T0
 
 
-async def test_facts_that_do_not_name_their_ends_are_put_right_when_the_file_is_opened(path: Path) -> None:
+async def test_facts_that_do_not_name_their_ends_are_put_right_when_the_file_is_opened(
+    path: Path,
+) -> None:
     driver = await open_ladybug(path)
     await driver.execute_query(
         "CREATE (a:Entity {uuid: $a, group_id: $g}), (b:Entity {uuid: $b, group_id: $g}), (a)-[:RELATES_TO]->"

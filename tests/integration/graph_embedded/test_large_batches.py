@@ -40,7 +40,9 @@ async def test_a_buffer_pool_that_is_too_small_grows_and_loses_nothing(path: Pat
 
 
 async def test_work_beyond_the_limit_of_the_pool_is_refused_whole(path: Path) -> None:
-    driver = await open_ladybug(path, LadybugOptions(pool_bytes=16 * MIB, pool_limit_bytes=32 * MIB))
+    driver = await open_ladybug(
+        path, LadybugOptions(pool_bytes=16 * MIB, pool_limit_bytes=32 * MIB)
+    )
     store = EmbeddedStore(driver, new_group())
     await store.save_nodes(some_nodes(10), {})
     with pytest.raises(StoreError, match="smaller batches"):
@@ -54,10 +56,13 @@ async def test_work_beyond_the_limit_of_the_pool_is_refused_whole(path: Path) ->
 async def test_ten_thousand_facts_with_vectors_fit_into_one_batch(store: EmbeddedStore) -> None:
     nodes = some_nodes(1_000)
     facts = [
-        Fact(new_id(), nodes[i % 1_000].uuid, nodes[i * 7 % 1_000].uuid, "R", f"fact {i}", T0) for i in range(10_000)
+        Fact(new_id(), nodes[i % 1_000].uuid, nodes[i * 7 % 1_000].uuid, "R", f"fact {i}", T0)
+        for i in range(10_000)
     ]
     await store.save_nodes(nodes, {})
-    await store.save_facts(facts, {fact.uuid: np.full(384, 0.5, dtype=np.float32) for fact in facts})
+    await store.save_facts(
+        facts, {fact.uuid: np.full(384, 0.5, dtype=np.float32) for fact in facts}
+    )
     assert await store.counts() == GraphCounts(1_000, 10_000, 0, 0)
     assert (await store.fact_vectors([facts[-1].uuid]))[facts[-1].uuid].shape == (384,)
 

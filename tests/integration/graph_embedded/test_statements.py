@@ -18,7 +18,9 @@ from tests.integration.graph_embedded.nodes import create, number, some_nodes
 ENDLESS = "UNWIND range(1, 3000) AS a UNWIND range(1, 3000) AS b UNWIND range(1, 1000) AS c RETURN sum(a * b * c) AS s"
 
 
-async def test_times_with_a_zone_are_stored_as_their_instant_wherever_they_stand(driver: LadybugDriver) -> None:
+async def test_times_with_a_zone_are_stored_as_their_instant_wherever_they_stand(
+    driver: LadybugDriver,
+) -> None:
     east = datetime(2025, 1, 1, 5, tzinfo=timezone(timedelta(hours=5)))
     rows, _, _ = await driver.execute_query(
         "UNWIND $rows AS row CREATE (n:Entity {uuid: row.uuid, created_at: row.at}) "
@@ -32,11 +34,15 @@ async def test_times_with_a_zone_are_stored_as_their_instant_wherever_they_stand
 
 async def test_parameters_may_be_none_nested_or_too_many(driver: LadybugDriver) -> None:
     query = "CREATE (n:Entity {uuid: $uuid, name: $name, created_at: $at}) RETURN n.name AS name, n.created_at AS at"
-    rows, _, _ = await driver.execute_query(query, params={"uuid": "a", "name": "x"}, at=None, more=1, routing_="r")
+    rows, _, _ = await driver.execute_query(
+        query, params={"uuid": "a", "name": "x"}, at=None, more=1, routing_="r"
+    )
     assert rows == [{"name": "x", "at": None}]
 
 
-async def test_an_error_inside_a_transaction_ends_it_even_when_it_is_caught(driver: LadybugDriver) -> None:
+async def test_an_error_inside_a_transaction_ends_it_even_when_it_is_caught(
+    driver: LadybugDriver,
+) -> None:
     async def stubborn() -> None:
         async with driver.transaction() as tx:
             await tx.run("CREATE (:Entity {uuid: 'a'})")
@@ -62,7 +68,9 @@ async def test_a_write_outside_the_open_transaction_is_refused_instead_of_waitin
     assert await number(driver) == 0
 
 
-async def test_readers_go_on_while_a_transaction_is_open_and_see_what_was_before(driver: LadybugDriver) -> None:
+async def test_readers_go_on_while_a_transaction_is_open_and_see_what_was_before(
+    driver: LadybugDriver,
+) -> None:
     async with driver.transaction() as tx:
         await tx.run("CREATE (:Entity {uuid: 'a'})")
         assert await asyncio.wait_for(number(driver), 5) == 0
@@ -114,7 +122,9 @@ async def test_closing_waits_for_what_is_being_written(path: Path) -> None:
     await driver.close()
 
 
-async def test_an_error_names_the_mistake_of_a_statement_but_no_value(driver: LadybugDriver) -> None:
+async def test_an_error_names_the_mistake_of_a_statement_but_no_value(
+    driver: LadybugDriver,
+) -> None:
     with pytest.raises(StoreError, match="nothing_like_it"):
         await driver.execute_query("MATCH (n:Entity) RETURN n.nothing_like_it")
     with pytest.raises(StoreError) as caught:

@@ -14,7 +14,9 @@ from tests.graph_backend import Backend
 from tests.integration.graph_items import T0, a_fact, a_node, an_episode, new_id, two_nodes, vector
 
 
-async def test_a_fact_with_an_absent_end_is_refused_and_nothing_of_its_batch_is_saved(store: GraphStore) -> None:
+async def test_a_fact_with_an_absent_end_is_refused_and_nothing_of_its_batch_is_saved(
+    store: GraphStore,
+) -> None:
     ana, ben = await two_nodes(store)
     good = [a_fact(ana, ben, str(i)) for i in range(30)]
     with pytest.raises(NotFound):
@@ -22,7 +24,9 @@ async def test_a_fact_with_an_absent_end_is_refused_and_nothing_of_its_batch_is_
     assert (await store.counts()).facts == 0
 
 
-async def test_a_mention_with_an_absent_end_is_refused_and_nothing_of_its_batch_is_saved(store: GraphStore) -> None:
+async def test_a_mention_with_an_absent_end_is_refused_and_nothing_of_its_batch_is_saved(
+    store: GraphStore,
+) -> None:
     ana, _ = await two_nodes(store)
     episode = an_episode()
     await store.save_episodes([episode])
@@ -32,7 +36,9 @@ async def test_a_mention_with_an_absent_end_is_refused_and_nothing_of_its_batch_
     assert (await store.counts()).mentions == 0
 
 
-async def test_what_belongs_to_another_group_reads_as_absent(store: GraphStore, other: GraphStore) -> None:
+async def test_what_belongs_to_another_group_reads_as_absent(
+    store: GraphStore, other: GraphStore
+) -> None:
     ana, ben = await two_nodes(other)
     fact, episode = a_fact(ana, ben, valid_at=T0), an_episode()
     fact = replace(fact, episodes=(episode.uuid,))
@@ -61,7 +67,9 @@ async def test_what_belongs_to_another_group_reads_as_absent(store: GraphStore, 
     assert await other.counts() == GraphCounts(2, 1, 1, 1)
 
 
-async def test_an_id_of_another_group_cannot_be_saved_under(store: GraphStore, other: GraphStore) -> None:
+async def test_an_id_of_another_group_cannot_be_saved_under(
+    store: GraphStore, other: GraphStore
+) -> None:
     ana, ben = await two_nodes(other)
     mine = (await two_nodes(store))[0]
     fact, episode = a_fact(ana, ben), an_episode()
@@ -83,7 +91,9 @@ async def test_an_id_of_another_group_cannot_be_saved_under(store: GraphStore, o
     assert await store.counts() == GraphCounts(2, 0, 0, 0)
 
 
-async def test_equal_contents_of_two_groups_stay_apart(store: GraphStore, other: GraphStore) -> None:
+async def test_equal_contents_of_two_groups_stay_apart(
+    store: GraphStore, other: GraphStore
+) -> None:
     for one in (store, other):
         ana, ben = await two_nodes(one)
         await one.save_facts([a_fact(ana, ben)], {})
@@ -93,11 +103,21 @@ async def test_equal_contents_of_two_groups_stay_apart(store: GraphStore, other:
     assert await store.foreign_edges() == 0
 
 
-async def test_an_edge_into_another_group_is_counted(backend: Backend, store: GraphStore, other: GraphStore) -> None:
+async def test_an_edge_into_another_group_is_counted(
+    backend: Backend, store: GraphStore, other: GraphStore
+) -> None:
     mine, theirs = (await two_nodes(store))[0], (await two_nodes(other))[0]
     assert await store.foreign_edges() == 0
-    middle = "" if backend.driver.provider == GraphProvider.NEO4J else "(:RelatesToNode_ {uuid: $id, group_id: $g})"
-    edge = f"-[:RELATES_TO]->{middle}-[:RELATES_TO]->" if middle else "-[:RELATES_TO {uuid: $id, group_id: $g}]->"
+    middle = (
+        ""
+        if backend.driver.provider == GraphProvider.NEO4J
+        else "(:RelatesToNode_ {uuid: $id, group_id: $g})"
+    )
+    edge = (
+        f"-[:RELATES_TO]->{middle}-[:RELATES_TO]->"
+        if middle
+        else "-[:RELATES_TO {uuid: $id, group_id: $g}]->"
+    )
     await backend.driver.execute_query(
         f"MATCH (a:Entity {{uuid: $a}}) MATCH (b:Entity {{uuid: $b}}) CREATE (a){edge}(b)",
         a=mine.uuid,

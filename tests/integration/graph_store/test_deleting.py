@@ -7,7 +7,9 @@ from pps.graph.graph_store import GraphStore
 from tests.integration.graph_items import a_fact, a_node, an_episode, new_id, two_nodes
 
 
-async def test_deleting_a_node_deletes_its_facts_on_both_sides_and_its_mentions(store: GraphStore) -> None:
+async def test_deleting_a_node_deletes_its_facts_on_both_sides_and_its_mentions(
+    store: GraphStore,
+) -> None:
     ana, ben = await two_nodes(store)
     eva, episode = a_node("Eva"), an_episode()
     await store.save_nodes([eva], {})
@@ -58,12 +60,18 @@ async def test_clearing_leaves_nothing(store: GraphStore) -> None:
     assert (await store.counts()).nodes == 2
 
 
-async def test_mentions_are_parted_one_by_one_and_what_is_not_joined_is_passed_over(store: GraphStore) -> None:
+async def test_mentions_are_parted_one_by_one_and_what_is_not_joined_is_passed_over(
+    store: GraphStore,
+) -> None:
     ana, ben = await two_nodes(store)
     first, second = an_episode(), an_episode()
     await store.save_episodes([first, second])
-    await store.save_mentions([(one.uuid, node.uuid) for one in (first, second) for node in (ana, ben)])
-    await store.delete_mentions([(first.uuid, ana.uuid), (first.uuid, ana.uuid), (new_id(), ben.uuid)])
+    await store.save_mentions(
+        [(one.uuid, node.uuid) for one in (first, second) for node in (ana, ben)]
+    )
+    await store.delete_mentions(
+        [(first.uuid, ana.uuid), (first.uuid, ana.uuid), (new_id(), ben.uuid)]
+    )
     await store.delete_mentions([])
     assert await store.mentioned_nodes([first.uuid, second.uuid]) == {
         first.uuid: [ben.uuid],

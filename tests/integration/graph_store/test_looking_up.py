@@ -15,7 +15,11 @@ async def test_scans_page_through_everything_in_uuid_order(store: GraphStore) ->
     await store.save_episodes(episodes)
     facts = [a_fact(nodes[0], node) for node in nodes]
     await store.save_facts(facts, {})
-    for scan, items in ((store.scan_nodes, nodes), (store.scan_facts, facts), (store.scan_episodes, episodes)):
+    for scan, items in (
+        (store.scan_nodes, nodes),
+        (store.scan_facts, facts),
+        (store.scan_episodes, episodes),
+    ):
         seen: list[str] = []
         while page := await scan(seen[-1] if seen else "", 7):
             assert len(page) <= 7
@@ -23,10 +27,14 @@ async def test_scans_page_through_everything_in_uuid_order(store: GraphStore) ->
         assert seen == sorted(item.uuid for item in items)
 
 
-async def test_facts_of_nodes_are_the_newest_first_and_no_more_than_asked(store: GraphStore) -> None:
+async def test_facts_of_nodes_are_the_newest_first_and_no_more_than_asked(
+    store: GraphStore,
+) -> None:
     nodes = [a_node(str(i)) for i in range(12)]
     await store.save_nodes(nodes, {})
-    facts = [a_fact(nodes[i], nodes[(i + 1) % 12], str(i), created_at=T0 + i * DAY) for i in range(12)]
+    facts = [
+        a_fact(nodes[i], nodes[(i + 1) % 12], str(i), created_at=T0 + i * DAY) for i in range(12)
+    ]
     await store.save_facts(facts, {})
     assert await store.facts_of_nodes([nodes[0].uuid], 10) == [facts[11], facts[0]]
     for some in (nodes[:3], nodes):
@@ -36,7 +44,9 @@ async def test_facts_of_nodes_are_the_newest_first_and_no_more_than_asked(store:
     assert await store.facts_of_nodes([], 5) == []
     same = [a_fact(nodes[0], nodes[6], str(i), created_at=T0 + 40 * DAY) for i in range(5)]
     await store.save_facts(same, {})
-    assert [fact.uuid for fact in await store.facts_of_nodes([nodes[0].uuid], 5)] == sorted(f.uuid for f in same)
+    assert [fact.uuid for fact in await store.facts_of_nodes([nodes[0].uuid], 5)] == sorted(
+        f.uuid for f in same
+    )
 
 
 async def test_facts_of_episodes_are_those_that_name_one(store: GraphStore) -> None:
@@ -49,8 +59,12 @@ async def test_facts_of_episodes_are_those_that_name_one(store: GraphStore) -> N
         a_fact(ana, ben, "d"),
     ]
     await store.save_facts(facts, {})
-    assert await store.facts_of_episodes([first, new_id()]) == sorted(facts[:2], key=lambda fact: fact.uuid)
-    assert await store.facts_of_episodes([second, third, third]) == sorted(facts[1:3], key=lambda fact: fact.uuid)
+    assert await store.facts_of_episodes([first, new_id()]) == sorted(
+        facts[:2], key=lambda fact: fact.uuid
+    )
+    assert await store.facts_of_episodes([second, third, third]) == sorted(
+        facts[1:3], key=lambda fact: fact.uuid
+    )
     assert await store.facts_of_episodes([]) == []
 
 
@@ -59,7 +73,9 @@ async def test_facts_between_two_nodes_go_from_the_first_to_the_second(store: Gr
     there = [a_fact(ana, ben, str(i)) for i in range(3)]
     back = a_fact(ben, ana)
     await store.save_facts([*there, back], {})
-    assert await store.facts_between([(ana.uuid, ben.uuid)]) == sorted(there, key=lambda fact: fact.uuid)
+    assert await store.facts_between([(ana.uuid, ben.uuid)]) == sorted(
+        there, key=lambda fact: fact.uuid
+    )
     assert await store.facts_between([(ben.uuid, ana.uuid), (new_id(), ana.uuid)]) == [back]
     assert await store.facts_between([]) == []
 

@@ -10,7 +10,17 @@ import pytest
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.values import GraphCounts
 from pps.graph.graph_store import GraphStore
-from tests.integration.graph_items import DAY, T0, TEXT, a_fact, a_node, an_episode, new_id, two_nodes, vector
+from tests.integration.graph_items import (
+    DAY,
+    T0,
+    TEXT,
+    a_fact,
+    a_node,
+    an_episode,
+    new_id,
+    two_nodes,
+    vector,
+)
 
 
 async def test_a_node_comes_back_as_it_was_saved(store: GraphStore) -> None:
@@ -20,7 +30,14 @@ async def test_a_node_comes_back_as_it_was_saved(store: GraphStore) -> None:
         summary=TEXT,
         aliases=("A.", TEXT),
         tags=("kitchen", "咖啡"),
-        attributes={"age": 41, "ratio": 0.5, "none": None, "yes": True, "list": [1, "b"], "deep": {"k": [TEXT]}},
+        attributes={
+            "age": 41,
+            "ratio": 0.5,
+            "none": None,
+            "yes": True,
+            "list": [1, "b"],
+            "deep": {"k": [TEXT]},
+        },
     )
     await store.save_nodes([node], {})
     assert await store.nodes([node.uuid]) == [node]
@@ -49,17 +66,26 @@ async def test_a_fact_without_any_time_comes_back_without_any(store: GraphStore)
     fact = a_fact(ana, ben)
     await store.save_facts([fact], {})
     [found] = await store.facts([fact.uuid])
-    assert (found.valid_at, found.invalid_at, found.expired_at, found.episodes) == (None, None, None, ())
+    assert (found.valid_at, found.invalid_at, found.expired_at, found.episodes) == (
+        None,
+        None,
+        None,
+        (),
+    )
 
 
 @pytest.mark.parametrize("source", ["message", "text", "json"])
 async def test_an_episode_comes_back_as_it_was_saved(store: GraphStore, source: str) -> None:
-    episode = an_episode(TEXT * 400, source=source, description=TEXT, facts=(new_id(),), valid_at=T0 - DAY)
+    episode = an_episode(
+        TEXT * 400, source=source, description=TEXT, facts=(new_id(),), valid_at=T0 - DAY
+    )
     await store.save_episodes([episode])
     assert await store.episodes([episode.uuid]) == [episode]
 
 
-async def test_items_come_in_the_order_asked_once_each_and_absent_ones_are_left_out(store: GraphStore) -> None:
+async def test_items_come_in_the_order_asked_once_each_and_absent_ones_are_left_out(
+    store: GraphStore,
+) -> None:
     nodes = [a_node(str(i)) for i in range(20)]
     await store.save_nodes(nodes, {})
     asked = [node.uuid for node in reversed(nodes)]
@@ -82,7 +108,9 @@ async def test_saving_again_updates_and_adds_nothing(store: GraphStore) -> None:
         await store.save_mentions([(episode.uuid, ana.uuid), (episode.uuid, ana.uuid)])
     assert await store.counts() == GraphCounts(2, 1, 1, 1)
     renamed = replace(ana, name="Ana María", kind="Person", summary="s", tags=("x",), attributes={})
-    closed = replace(fact, text="no more", invalid_at=T0 + DAY, expired_at=T0, episodes=(episode.uuid,))
+    closed = replace(
+        fact, text="no more", invalid_at=T0 + DAY, expired_at=T0, episodes=(episode.uuid,)
+    )
     told = replace(episode, content="other", facts=(fact.uuid,))
     await store.save_nodes([renamed], {})
     await store.save_facts([closed], {})
@@ -121,7 +149,9 @@ async def test_a_fact_whose_ends_change_is_moved(store: GraphStore) -> None:
     assert await store.facts_of_nodes([ana.uuid], 5) == []
     assert await store.facts_of_nodes([eva.uuid], 5) == [moved]
     assert (await store.distances(ana.uuid, 3)) == {ana.uuid: 0}
-    np.testing.assert_allclose((await store.fact_vectors([fact.uuid]))[fact.uuid], vector(3), rtol=1e-6)
+    np.testing.assert_allclose(
+        (await store.fact_vectors([fact.uuid]))[fact.uuid], vector(3), rtol=1e-6
+    )
     assert (await store.counts()).facts == 1
 
 
@@ -150,17 +180,24 @@ async def test_vectors_come_back_and_stay_when_none_is_given(store: GraphStore) 
     await store.save_facts([fact, bare], {fact.uuid: vector(2, 384), new_id(): vector(9, 384)})
     await store.save_nodes([replace(ana, summary="new")], {})
     await store.save_facts([replace(fact, text="new")], {})
-    nodes, facts = await store.node_vectors([ana.uuid, ben.uuid]), await store.fact_vectors([fact.uuid, bare.uuid])
+    nodes, facts = (
+        await store.node_vectors([ana.uuid, ben.uuid]),
+        await store.fact_vectors([fact.uuid, bare.uuid]),
+    )
     assert nodes.keys() == {ana.uuid}
     assert facts.keys() == {fact.uuid}
     np.testing.assert_allclose(nodes[ana.uuid], vector(1, 384), rtol=1e-6)
     np.testing.assert_allclose(facts[fact.uuid], vector(2, 384), rtol=1e-6)
     assert facts[fact.uuid].dtype == np.float32
     await store.save_facts([fact], {fact.uuid: vector(4, 384)})
-    np.testing.assert_allclose((await store.fact_vectors([fact.uuid]))[fact.uuid], vector(4, 384), rtol=1e-6)
+    np.testing.assert_allclose(
+        (await store.fact_vectors([fact.uuid]))[fact.uuid], vector(4, 384), rtol=1e-6
+    )
 
 
-@pytest.mark.parametrize("kind", ["", "Entity", "1st", "a b", "x`y", "Person)", "ü", "a" * 65, "Person\n"])
+@pytest.mark.parametrize(
+    "kind", ["", "Entity", "1st", "a b", "x`y", "Person)", "ü", "a" * 65, "Person\n"]
+)
 async def test_a_kind_that_is_no_label_is_refused(store: GraphStore, kind: str) -> None:
     with pytest.raises(InvalidRequest):
         await store.save_nodes([a_node(), a_node(kind=kind)], {})
@@ -168,7 +205,9 @@ async def test_a_kind_that_is_no_label_is_refused(store: GraphStore, kind: str) 
 
 
 @pytest.mark.parametrize("name", ["uuid", "group_id", "labels", "_private"])
-async def test_attributes_with_the_names_of_columns_are_refused(store: GraphStore, name: str) -> None:
+async def test_attributes_with_the_names_of_columns_are_refused(
+    store: GraphStore, name: str
+) -> None:
     with pytest.raises(InvalidRequest):
         await store.save_nodes([a_node(attributes={name: "x"})], {})
     assert (await store.counts()).nodes == 0

@@ -30,10 +30,15 @@ async def test_times_keep_their_instant_to_the_microsecond_in_any_zone(store: Gr
     assert all(fact.created_at.utcoffset() == timedelta(0) for fact in found)
 
 
-async def test_a_timeline_is_ordered_by_validity_then_uuid_with_undated_facts_last(store: GraphStore) -> None:
+async def test_a_timeline_is_ordered_by_validity_then_uuid_with_undated_facts_last(
+    store: GraphStore,
+) -> None:
     ana, ben = await two_nodes(store)
     days = [3, 1, 2, 1, 1]
-    facts = [a_fact(ana, ben, valid_at=T0 + day * DAY) for day in days] + [a_fact(ana, ben), a_fact(ben, ana)]
+    facts = [a_fact(ana, ben, valid_at=T0 + day * DAY) for day in days] + [
+        a_fact(ana, ben),
+        a_fact(ben, ana),
+    ]
     await store.save_facts(facts, {})
     far = datetime.max.replace(tzinfo=UTC)
     expected = sorted(facts, key=lambda fact: (fact.valid_at or far, fact.uuid))
@@ -44,7 +49,9 @@ async def test_a_timeline_is_ordered_by_validity_then_uuid_with_undated_facts_la
     assert seen == expected
 
 
-async def test_a_timeline_can_be_narrowed_to_a_node_a_relation_and_a_span(store: GraphStore) -> None:
+async def test_a_timeline_can_be_narrowed_to_a_node_a_relation_and_a_span(
+    store: GraphStore,
+) -> None:
     ana, ben = await two_nodes(store)
     eva = a_node("Eva")
     await store.save_nodes([eva], {})
@@ -61,12 +68,16 @@ async def test_a_timeline_can_be_narrowed_to_a_node_a_relation_and_a_span(store:
     assert await store.timeline(after=T0 + DAY) == facts[1:3]
     assert await store.timeline(before=T0 + DAY) == [facts[0]]
     assert await store.timeline(after=T0, before=T0 + 2 * DAY, node=eva.uuid) == [facts[1]]
-    assert await store.timeline(node=eva.uuid, relation="KNOWS", cursor=timeline_cursor(facts[2])) == [facts[3]]
+    assert await store.timeline(
+        node=eva.uuid, relation="KNOWS", cursor=timeline_cursor(facts[2])
+    ) == [facts[3]]
 
 
 async def test_as_of_takes_validity_as_half_open(store: GraphStore) -> None:
     ana, ben = await two_nodes(store)
-    old = a_fact(ana, ben, "lives in Rome", valid_at=T0, invalid_at=T0 + DAY, expired_at=T0 + 9 * DAY)
+    old = a_fact(
+        ana, ben, "lives in Rome", valid_at=T0, invalid_at=T0 + DAY, expired_at=T0 + 9 * DAY
+    )
     new = a_fact(ana, ben, "lives in Oslo", valid_at=T0 + DAY)
     undated = a_fact(ana, ben, "likes tea")
     ended = a_fact(ana, ben, "was a child", invalid_at=T0 - DAY)
@@ -89,6 +100,12 @@ async def test_as_of_takes_validity_as_half_open(store: GraphStore) -> None:
 
 async def test_a_timeline_refuses_what_it_cannot_mean(store: GraphStore) -> None:
     naive = T0.replace(tzinfo=None)
-    for broken in ({"limit": 0}, {"limit": 1_001}, {"cursor": "nonsense"}, {"cursor": "1:x"}, {"as_of": naive}):
+    for broken in (
+        {"limit": 0},
+        {"limit": 1_001},
+        {"cursor": "nonsense"},
+        {"cursor": "1:x"},
+        {"as_of": naive},
+    ):
         with pytest.raises(InvalidRequest):
             await store.timeline(**broken)  # type: ignore[arg-type]

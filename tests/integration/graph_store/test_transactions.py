@@ -13,7 +13,16 @@ from pps.core.ids import new_group
 from pps.core.values import GraphCounts
 from pps.graph.graph_store import GraphStore
 from tests.graph_backend import Backend
-from tests.integration.graph_items import T0, TEXT, a_fact, a_node, an_episode, new_id, two_nodes, vector
+from tests.integration.graph_items import (
+    T0,
+    TEXT,
+    a_fact,
+    a_node,
+    an_episode,
+    new_id,
+    two_nodes,
+    vector,
+)
 from tests.sampling import sized
 
 ROWS = sized(2_000, 10_000)
@@ -22,7 +31,8 @@ ROWS = sized(2_000, 10_000)
 async def test_thousands_of_rows_are_one_batch_and_can_be_saved_again(store: GraphStore) -> None:
     nodes = [a_node(f"node {i}") for i in range(ROWS)]
     facts = [
-        a_fact(nodes[i], nodes[i * 7 % ROWS], f"fact {i}", valid_at=T0 + timedelta(seconds=i)) for i in range(ROWS)
+        a_fact(nodes[i], nodes[i * 7 % ROWS], f"fact {i}", valid_at=T0 + timedelta(seconds=i))
+        for i in range(ROWS)
     ]
     await store.save_nodes(nodes, {})
     await store.save_facts(facts, {})
@@ -37,13 +47,19 @@ async def test_thousands_of_rows_are_one_batch_and_can_be_saved_again(store: Gra
     assert len(await store.scan_facts("", ROWS)) == ROWS
 
 
-async def test_a_transaction_that_raises_leaves_nothing(backend: Backend, store: GraphStore) -> None:
+async def test_a_transaction_that_raises_leaves_nothing(
+    backend: Backend, store: GraphStore
+) -> None:
     class Enough(Exception):
         pass
 
     async def create(*, fail: bool) -> None:
         async with backend.driver.transaction() as tx:
-            await tx.run("CREATE (:Entity {uuid: $uuid, group_id: $group_id})", uuid=new_id(), group_id=store.group)
+            await tx.run(
+                "CREATE (:Entity {uuid: $uuid, group_id: $group_id})",
+                uuid=new_id(),
+                group_id=store.group,
+            )
             if fail:
                 raise Enough
 
@@ -54,7 +70,9 @@ async def test_a_transaction_that_raises_leaves_nothing(backend: Backend, store:
     assert (await store.counts()).nodes == 1
 
 
-async def test_a_written_function_of_a_session_is_a_transaction(backend: Backend, store: GraphStore) -> None:
+async def test_a_written_function_of_a_session_is_a_transaction(
+    backend: Backend, store: GraphStore
+) -> None:
     async def work(tx: object, name: str, *, fail: bool) -> str:
         await tx.run(  # type: ignore[attr-defined]
             "CREATE (:Entity {uuid: $uuid, name: $name, group_id: $group_id})",
@@ -83,8 +101,12 @@ async def test_writers_and_readers_at_once_lose_nothing(store: GraphStore) -> No
 
     async def write(turn: int) -> None:
         fresh = [a_node(f"{turn}.{i}") for i in range(5)]
-        await store.save_nodes([*fresh, replace(ana, summary=str(turn))], {node.uuid: vector(turn) for node in fresh})
-        await store.save_facts([a_fact(ana, node) for node in fresh] + [a_fact(node, ben) for node in fresh], {})
+        await store.save_nodes(
+            [*fresh, replace(ana, summary=str(turn))], {node.uuid: vector(turn) for node in fresh}
+        )
+        await store.save_facts(
+            [a_fact(ana, node) for node in fresh] + [a_fact(node, ben) for node in fresh], {}
+        )
 
     async def read() -> None:
         for _ in range(10):

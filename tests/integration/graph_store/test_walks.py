@@ -15,7 +15,9 @@ from tests.integration.graph_items import a_fact, a_node, new_id
 async def chain(store: GraphStore, length: int) -> tuple[list[Node], list[Fact]]:
     nodes = [a_node(str(i)) for i in range(length)]
     await store.save_nodes(nodes, {})
-    ends = [(nodes[i], nodes[i + 1]) if i % 2 else (nodes[i + 1], nodes[i]) for i in range(length - 1)]
+    ends = [
+        (nodes[i], nodes[i + 1]) if i % 2 else (nodes[i + 1], nodes[i]) for i in range(length - 1)
+    ]
     facts = [a_fact(*pair) for pair in ends]
     await store.save_facts(facts, {})
     return nodes, facts
@@ -47,7 +49,12 @@ async def test_walks_agree_with_a_search_by_hand_on_a_random_graph(store: GraphS
     hops = {nodes[0].uuid: 0}
     frontier = [nodes[0].uuid]
     for hop in range(1, 7):
-        frontier = [far for near in frontier for far in around[near] if far not in hops and not hops.update({far: hop})]
+        frontier = [
+            far
+            for near in frontier
+            for far in around[near]
+            if far not in hops and not hops.update({far: hop})
+        ]
     assert await store.distances(nodes[0].uuid, 6) == hops
 
 

@@ -78,11 +78,24 @@ class Session:
     def start(self, event: str, *, keeps: Sequence[int] = ()) -> subprocess.Popen[bytes]:
         """Start a hook without any input yet; it keeps these descriptors open until its last process ends."""
         project = str(self.project) if self.project_dir is None else self.project_dir
-        env = {name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ}
+        env = {
+            name: os.environ[name] for name in ("PATH", "HOME", "PYTHONPATH") if name in os.environ
+        }
         env |= {"CLAUDE_PROJECT_DIR": project} if project else {}
-        command = [sys.executable, "-I", "-S", str(program()), event, "--home", str(self.home), *self.options]
+        command = [
+            sys.executable,
+            "-I",
+            "-S",
+            str(program()),
+            event,
+            "--home",
+            str(self.home),
+            *self.options,
+        ]
         pipe = subprocess.PIPE
-        return subprocess.Popen(command, env=env, stdin=pipe, stdout=pipe, stderr=pipe, cwd="/", pass_fds=keeps)
+        return subprocess.Popen(
+            command, env=env, stdin=pipe, stdout=pipe, stderr=pipe, cwd="/", pass_fds=keeps
+        )
 
     def raw(self, event: str, given: bytes) -> Ended:
         process = self.start(event)
@@ -113,7 +126,12 @@ class Session:
 
 def _said(text: str) -> dict[str, Any]:
     content = [{"type": "text", "text": text}]
-    return {"id": f"msg_{uuid.uuid4().hex}", "role": "assistant", "model": "claude-sonnet-5", "content": content}
+    return {
+        "id": f"msg_{uuid.uuid4().hex}",
+        "role": "assistant",
+        "model": "claude-sonnet-5",
+        "content": content,
+    }
 
 
 def _recorded(name: str, **ours: Any) -> dict[str, Any]:
@@ -133,7 +151,9 @@ _FIELDS = {
         tool_input={"command": "npm test", "description": "Run the tests", "timeout": 120000},
         tool_use_id="toolu_01ABC123",
     ),
-    "PostToolUse": _recorded("printed/08-PostToolUse", tool_input=_NOTES, tool_use_id="toolu_01ABC124"),
+    "PostToolUse": _recorded(
+        "printed/08-PostToolUse", tool_input=_NOTES, tool_use_id="toolu_01ABC124"
+    ),
     "Stop": _recorded("typed/03-Stop", last_assistant_message="All done."),
     "PreCompact": _recorded("filled/05-PreCompact"),
     "SessionEnd": _recorded("typed/26-SessionEnd"),

@@ -74,7 +74,12 @@ def hanging_in(project: Path) -> Generator[Path]:
     registered(home, project)
     alive = FileLock(runfile.lock_file(home), what="pps serve")
     with alive, socket.create_server(("127.0.0.1", 0), backlog=64) as listener:
-        runfile.write(home, RunFile(1, "127.0.0.1", listener.getsockname()[1], "0.1.0", False, runfile.new_secret()))
+        runfile.write(
+            home,
+            RunFile(
+                1, "127.0.0.1", listener.getsockname()[1], "0.1.0", False, runfile.new_secret()
+            ),
+        )
         yield home
 
 

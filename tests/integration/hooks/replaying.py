@@ -50,7 +50,11 @@ class Recorded:
     def ways(self) -> list[str]:
         """How it came about: how a session began or ended, what compacted it, which tool."""
         payload = self.payload
-        return [str(payload[name]) for name in ("source", "trigger", "reason", "tool_name") if name in payload]
+        return [
+            str(payload[name])
+            for name in ("source", "trigger", "reason", "tool_name")
+            if name in payload
+        ]
 
     @property
     def shape(self) -> tuple[str, ...]:
@@ -69,7 +73,9 @@ def of_scene(folder: Path) -> Iterator[Recorded]:
     for path in sorted(folder.glob("*.json")):
         lines = path.with_suffix(".jsonl")
         grown = lines.read_text() if lines.exists() else ""
-        yield Recorded(f"{folder.name}/{path.stem}", path.stem.partition("-")[2], path.read_bytes(), grown)
+        yield Recorded(
+            f"{folder.name}/{path.stem}", path.stem.partition("-")[2], path.read_bytes(), grown
+        )
 
 
 def shapes() -> list[Recorded]:
@@ -130,7 +136,9 @@ class Replay:
 def _moved(text: str, replay: Replay) -> str:
     """Put the test's folders in the place of those that were recorded, in ``cwd`` and ``transcript_path`` alone."""
     text = text.replace(f'"cwd":"{_PROJECT}"', f'"cwd":"{replay.project}"')
-    return text.replace(f'"transcript_path":"{_TRANSCRIPTS}/', f'"transcript_path":"{replay.transcripts}/')
+    return text.replace(
+        f'"transcript_path":"{_TRANSCRIPTS}/', f'"transcript_path":"{replay.transcripts}/'
+    )
 
 
 def _now() -> str:

@@ -77,7 +77,9 @@ def took_s(session: Session, event: str, given: bytes) -> float:
     return took
 
 
-def all_at_once(home: Path, project: Path, events: Sequence[str], *, told: bool) -> dict[str, float]:
+def all_at_once(
+    home: Path, project: Path, events: Sequence[str], *, told: bool
+) -> dict[str, float]:
     """Return how long the hook of each event lived, told its event or nothing, all started together."""
 
     def run(event: str) -> float:
@@ -88,19 +90,29 @@ def all_at_once(home: Path, project: Path, events: Sequence[str], *, told: bool)
         return dict(zip(events, threads.map(run, events), strict=True))
 
 
-def test_a_server_that_hangs_is_waited_for_as_long_as_the_deadline_allows(hanging: Path, tmp_path: Path) -> None:
+def test_a_server_that_hangs_is_waited_for_as_long_as_the_deadline_allows(
+    hanging: Path, tmp_path: Path
+) -> None:
     """A process' start and end are what the same program takes that is told nothing, in the same crowd."""
     nothing_s = max(all_at_once(hanging, tmp_path, list(DEADLINE_S), told=False).values())
-    least_s = {event: deadline_s - KEPT_BACK_S for event, deadline_s in DEADLINE_S.items()} | {"SessionEnd": 0.0}
+    least_s = {event: deadline_s - KEPT_BACK_S for event, deadline_s in DEADLINE_S.items()} | {
+        "SessionEnd": 0.0
+    }
     most_s = {event: deadline_s + nothing_s for event, deadline_s in DEADLINE_S.items()}
     wrong = dict.fromkeys(DEADLINE_S, 0.0)
     for _ in range(TRIES):
         lived = all_at_once(hanging, tmp_path, list(wrong), told=True)
-        wrong = {event: took for event, took in lived.items() if not least_s[event] < took < most_s[event]}
+        wrong = {
+            event: took
+            for event, took in lived.items()
+            if not least_s[event] < took < most_s[event]
+        }
         if not wrong:
             break
     assert not wrong, most_s
-    assert {one["event"] for one in in_spool(hanging)} == SPOOLED - {"SessionEnd"}  # it still waits, by itself
+    assert {one["event"] for one in in_spool(hanging)} == SPOOLED - {
+        "SessionEnd"
+    }  # it still waits, by itself
 
 
 def test_input_that_never_ends_is_not_waited_for(hanging: Path, tmp_path: Path) -> None:
@@ -131,7 +143,9 @@ def answering(home: Path, status: int, body: bytes) -> Iterator[None]:
     alive = FileLock(runfile.lock_file(home), what="pps serve")
     with alive, http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        run = RunFile(1, "127.0.0.1", server.server_address[1], "0.1.0", False, runfile.new_secret())
+        run = RunFile(
+            1, "127.0.0.1", server.server_address[1], "0.1.0", False, runfile.new_secret()
+        )
         runfile.write(home, run)
         Answer.run = run
         yield
@@ -152,16 +166,24 @@ def answering(home: Path, status: int, body: bytes) -> Iterator[None]:
         (400, b"{}", False),
     ],
 )
-def test_a_refusal_for_now_is_told_again_later(alone: Session, status: int, body: bytes, spooled: bool) -> None:
+def test_a_refusal_for_now_is_told_again_later(
+    alone: Session, status: int, body: bytes, spooled: bool
+) -> None:
     with answering(alone.home, status, body):
         assert alone.run("UserPromptSubmit").is_silent()
         assert alone.run("SessionStart").is_silent()
     assert [one["event"] for one in in_spool(alone.home)] == ["UserPromptSubmit"] * spooled
 
 
-def test_a_stranger_who_has_the_port_of_a_server_that_was_killed_gets_nothing(alone: Session) -> None:
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler) as stranger:
-        run = RunFile(1, "127.0.0.1", stranger.server_address[1], "0.1.0", False, runfile.new_secret())
+def test_a_stranger_who_has_the_port_of_a_server_that_was_killed_gets_nothing(
+    alone: Session,
+) -> None:
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), http.server.BaseHTTPRequestHandler
+    ) as stranger:
+        run = RunFile(
+            1, "127.0.0.1", stranger.server_address[1], "0.1.0", False, runfile.new_secret()
+        )
         runfile.write(alone.home, run)
         runfile.lock_file(alone.home).touch()
         assert alone.run("UserPromptSubmit").is_silent()
@@ -171,7 +193,9 @@ def test_a_stranger_who_has_the_port_of_a_server_that_was_killed_gets_nothing(al
     assert [one["event"] for one in in_spool(alone.home)] == ["UserPromptSubmit"]
 
 
-def test_a_stranger_who_has_the_port_while_a_new_server_starts_is_told_nothing_and_says_nothing(alone: Session) -> None:
+def test_a_stranger_who_has_the_port_while_a_new_server_starts_is_told_nothing_and_says_nothing(
+    alone: Session,
+) -> None:
     """The new server holds the lock already; whoever listens where the killed one did would get prompt and secret."""
     evil = b'{"context": "evil"}'
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(evil), evil.ljust(64))
@@ -259,10 +283,17 @@ def test_a_session_that_begins_starts_the_server_and_does_not_wait_for_it(alone:
     assert alone.run("SessionStart").is_silent()
     assert not runfile.run_file(alone.home).exists()
     eventually(lambda: runfile.run_file(alone.home).exists(), 60)
-    eventually(lambda: alone.run("UserPromptSubmit", prompt="Here?").code == 0 and bool(turns_of(alone.home, alone.id)))
+    eventually(
+        lambda: (
+            alone.run("UserPromptSubmit", prompt="Here?").code == 0
+            and bool(turns_of(alone.home, alone.id))
+        )
+    )
 
 
-def test_what_a_sessions_end_leaves_behind_spools_at_its_own_deadline_and_ends(left_alone: LeftAlone) -> None:
+def test_what_a_sessions_end_leaves_behind_spools_at_its_own_deadline_and_ends(
+    left_alone: LeftAlone,
+) -> None:
     closed, _, _ = select.select([left_alone.closes], [], [], 2 * LEFT_ALONE_S)
     assert closed
     assert os.read(left_alone.closes, 1) == b""

@@ -33,7 +33,9 @@ def test_a_session_begins_with_what_was_said_lately(served: Served, at_home: Ses
         assert "oven" in at_home.run("SessionStart", source=source).context
 
 
-def test_a_prompt_is_kept_and_answered_with_what_is_known(served: Served, at_home: Session, turns: Turns) -> None:
+def test_a_prompt_is_kept_and_answered_with_what_is_known(
+    served: Served, at_home: Session, turns: Turns
+) -> None:
     knows(served, at_home.project.name, "The oven in the kitchen is broken.")
     ended = at_home.run("UserPromptSubmit", prompt="What about the kitchen?")
     assert "The oven in the kitchen is broken." in ended.context
@@ -47,11 +49,21 @@ def test_a_prompt_is_kept_and_answered_with_what_is_known(served: Served, at_hom
 def test_a_prompt_is_answered_with_facts_and_with_nodes_unless_ones_own_profile_has_none(
     served: Served, tmp_path: Path
 ) -> None:
-    fact = {"subject": "Mira", "relation": "MENDED", "object": "oven", "text": "Mira mended the oven."}
+    fact = {
+        "subject": "Mira",
+        "relation": "MENDED",
+        "object": "oven",
+        "text": "Mira mended the oven.",
+    }
 
     def sections(server: Served) -> list[str]:
         server.create("mender")
-        arguments = {"content": "It works again.", "session": "before", "wait": "done", "facts": [fact]}
+        arguments = {
+            "content": "It works again.",
+            "session": "before",
+            "wait": "done",
+            "facts": [fact],
+        }
         server.link.call("remember", "mender", arguments)
         session = Session(server.home, tmp_path, options=("--entity", "mender"))
         context = session.run("UserPromptSubmit", prompt="the oven").context
@@ -66,7 +78,9 @@ def test_a_prompt_is_answered_with_facts_and_with_nodes_unless_ones_own_profile_
         assert sections(only_facts) == ["## Facts"]
 
 
-def test_a_full_memory_gives_at_most_eight_thousand_characters(served: Served, tmp_path: Path) -> None:
+def test_a_full_memory_gives_at_most_eight_thousand_characters(
+    served: Served, tmp_path: Path
+) -> None:
     served.create("full")
     session = Session(served.home, tmp_path, options=("--entity", "full"))
     for number in range(12):
@@ -88,7 +102,11 @@ def test_the_same_event_told_twice_is_kept_once(at_home: Session, turns: Turns) 
         at_home.run("UserPromptSubmit", prompt="Once.")
         at_home.run("PostToolUse")
         at_home.run("Stop", last_assistant_message="Said once.")
-    assert [one["content"] for one in turns(at_home)] == ["Once.", "Write: /work/notes.txt", "Said once."]
+    assert [one["content"] for one in turns(at_home)] == [
+        "Once.",
+        "Write: /work/notes.txt",
+        "Said once.",
+    ]
 
 
 def test_a_long_prompt_is_kept_whole(at_home: Session, turns: Turns) -> None:
@@ -114,12 +132,16 @@ def test_a_long_prompt_is_kept_whole(at_home: Session, turns: Turns) -> None:
         "Another Claude session sent a message:\n<cross-session-message>\nDone.\n</cross-session-message>",
     ],
 )
-def test_what_no_person_said_is_not_kept_as_a_prompt(at_home: Session, turns: Turns, prompt: str) -> None:
+def test_what_no_person_said_is_not_kept_as_a_prompt(
+    at_home: Session, turns: Turns, prompt: str
+) -> None:
     assert at_home.run("UserPromptSubmit", prompt=prompt).is_silent()
     assert turns(at_home) == []
 
 
-def test_what_a_person_typed_behind_a_reminder_of_the_client_is_kept(at_home: Session, turns: Turns) -> None:
+def test_what_a_person_typed_behind_a_reminder_of_the_client_is_kept(
+    at_home: Session, turns: Turns
+) -> None:
     reminder = "<system-reminder>\nYou work in a worktree.\n</system-reminder>\n\n"
     at_home.run("UserPromptSubmit", prompt=f"{reminder}{reminder}Mend the oven.")
     at_home.run("UserPromptSubmit", prompt=f"What does {reminder.strip()} mean?")
@@ -127,9 +149,13 @@ def test_what_a_person_typed_behind_a_reminder_of_the_client_is_kept(at_home: Se
     assert [one["content"] for one in turns(at_home)] == said
 
 
-def test_a_tool_is_kept_in_one_line_without_what_it_wrote_or_read(at_home: Session, turns: Turns) -> None:
+def test_a_tool_is_kept_in_one_line_without_what_it_wrote_or_read(
+    at_home: Session, turns: Turns
+) -> None:
     secret = "the whole file " * 100
-    at_home.run("PostToolUse", tool_input={"file_path": "/a/b.py", "content": secret}, tool_use_id="1")
+    at_home.run(
+        "PostToolUse", tool_input={"file_path": "/a/b.py", "content": secret}, tool_use_id="1"
+    )
     at_home.run(
         "PostToolUse",
         tool_name="Bash",
@@ -139,8 +165,15 @@ def test_a_tool_is_kept_in_one_line_without_what_it_wrote_or_read(at_home: Sessi
         agent_id="a1",
         agent_type="Explore",
     )
-    at_home.run("PostToolUse", tool_name="mcp__pps-shop__recall", tool_input={"query": "x"}, tool_use_id="3")
-    at_home.run("PostToolUse", tool_name="mcp__plugin_pps_memory__recall", tool_input={"query": "x"}, tool_use_id="4")
+    at_home.run(
+        "PostToolUse", tool_name="mcp__pps-shop__recall", tool_input={"query": "x"}, tool_use_id="3"
+    )
+    at_home.run(
+        "PostToolUse",
+        tool_name="mcp__plugin_pps_memory__recall",
+        tool_input={"query": "x"},
+        tool_use_id="4",
+    )
     at_home.run("PostToolUse", tool_name="Odd", tool_input=["no", "object"], tool_use_id="5")
     kept = turns(at_home)
     said = ["Write: /a/b.py", "Bash: Run the tests (npm test)", "Odd"]
@@ -162,13 +195,23 @@ def test_a_pack_is_given_once_to_each_agent_of_a_session(served: Served, at_home
     assert at_home.run("PreToolUse", agent_id="a1").is_silent()
 
 
-def test_a_pack_that_was_too_late_comes_with_the_next_tool(served: Served, at_home: Session) -> None:
+def test_a_pack_that_was_too_late_comes_with_the_next_tool(
+    served: Served, at_home: Session
+) -> None:
     knows(served, at_home.project.name, "The oven in the kitchen is broken.")
     folder = str(at_home.project)
-    event = {"event": "UserPromptSubmit", "session": at_home.id, "cwd": folder, "project": folder, "text": "Kitchen?"}
+    event = {
+        "event": "UserPromptSubmit",
+        "session": at_home.id,
+        "cwd": folder,
+        "project": folder,
+        "text": "Kitchen?",
+    }
     message = {**event, "id": f"{7:032x}", "at": 1_780_000_000, "within_s": 0.0}
     headers = {"Authorization": f"Bearer {served.run.secret}"}
-    answer = httpx2.post(f"{served.run.url}/owner/hooks", json=message, headers=headers, trust_env=False)
+    answer = httpx2.post(
+        f"{served.run.url}/owner/hooks", json=message, headers=headers, trust_env=False
+    )
     assert answer.json() == {"context": "", "kept": True}
     given: list[str] = []
     eventually(lambda: bool(given.append(at_home.run("PreToolUse").context) or given[-1]))
@@ -176,7 +219,9 @@ def test_a_pack_that_was_too_late_comes_with_the_next_tool(served: Served, at_ho
     assert at_home.run("PreToolUse").is_silent()
 
 
-def test_what_a_pack_said_is_never_kept_again(served: Served, at_home: Session, turns: Turns) -> None:
+def test_what_a_pack_said_is_never_kept_again(
+    served: Served, at_home: Session, turns: Turns
+) -> None:
     knows(served, at_home.project.name, "The oven in the kitchen is broken.")
     pack = at_home.run("UserPromptSubmit", prompt="The kitchen first.").context
     assert pack
@@ -195,12 +240,28 @@ def test_answers_come_from_the_transcript_each_once(at_home: Session, turns: Tur
     at_home.run("UserPromptSubmit", prompt="Mend it.")
     at_home.write({"type": "user", "message": {"role": "user", "content": "Mend it."}})
     at_home.says("I look first.")
-    at_home.write({"type": "assistant", "isSidechain": True, "message": {"role": "assistant", "content": "a subagent"}})
-    at_home.write({"type": "assistant", "isApiErrorMessage": True, "message": {"content": "API Error"}})
-    at_home.write({"type": "user", "isCompactSummary": True, "message": {"role": "user", "content": "a summary"}})
+    at_home.write(
+        {
+            "type": "assistant",
+            "isSidechain": True,
+            "message": {"role": "assistant", "content": "a subagent"},
+        }
+    )
+    at_home.write(
+        {"type": "assistant", "isApiErrorMessage": True, "message": {"content": "API Error"}}
+    )
+    at_home.write(
+        {
+            "type": "user",
+            "isCompactSummary": True,
+            "message": {"role": "user", "content": "a summary"},
+        }
+    )
     tool = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {"command": "ls"}}
     thought = {"type": "thinking", "thinking": "hm"}
-    at_home.write({"type": "assistant", "message": {"role": "assistant", "content": [thought, tool]}})
+    at_home.write(
+        {"type": "assistant", "message": {"role": "assistant", "content": [thought, tool]}}
+    )
     at_home.says("Mended.")
     at_home.run("Stop", last_assistant_message="Mended.")
     at_home.run("Stop", last_assistant_message="Mended.")
@@ -215,7 +276,9 @@ def test_answers_come_from_the_transcript_each_once(at_home: Session, turns: Tur
     ]
 
 
-def test_a_transcript_that_lags_gives_the_answer_once_all_the_same(at_home: Session, turns: Turns) -> None:
+def test_a_transcript_that_lags_gives_the_answer_once_all_the_same(
+    at_home: Session, turns: Turns
+) -> None:
     at_home.run("UserPromptSubmit", prompt="Mend it.")
     at_home.run("Stop", last_assistant_message="Mended.")
     at_home.says("Mended.")
@@ -229,14 +292,24 @@ def test_an_answer_in_several_parts_is_kept_once_though_the_event_carries_its_la
     at_home: Session, turns: Turns
 ) -> None:
     at_home.run("SessionStart")
-    parts = [{"type": "thinking", "thinking": "hm"}, *({"type": "text", "text": text} for text in ("One.", "Two."))]
+    parts = [
+        {"type": "thinking", "thinking": "hm"},
+        *({"type": "text", "text": text} for text in ("One.", "Two.")),
+    ]
     for part in parts:
-        at_home.write({"type": "assistant", "message": {"id": "msg_1", "role": "assistant", "content": [part]}})
+        at_home.write(
+            {
+                "type": "assistant",
+                "message": {"id": "msg_1", "role": "assistant", "content": [part]},
+            }
+        )
     at_home.run("Stop", last_assistant_message="Two.")
     assert [one["content"] for one in turns(at_home)] == ["One.\n\nTwo."]
 
 
-def test_a_transcript_written_anew_or_cut_short_gives_nothing_twice(at_home: Session, turns: Turns) -> None:
+def test_a_transcript_written_anew_or_cut_short_gives_nothing_twice(
+    at_home: Session, turns: Turns
+) -> None:
     at_home.run("SessionStart")
     at_home.says("One.")
     at_home.says("Two.")
@@ -271,9 +344,15 @@ def test_a_session_that_ends_is_kept_though_nobody_waits(at_home: Session, turns
     eventually(lambda: [one["content"] for one in turns(at_home)] == ["A last word."])
 
 
-@pytest.mark.parametrize("path", ["/etc/passwd", "relative.jsonl", "/nowhere/x.jsonl", "\0.jsonl", ""])
-def test_a_transcript_that_is_none_costs_nothing_but_its_lines(at_home: Session, turns: Turns, path: str) -> None:
-    assert at_home.run("Stop", transcript_path=path, last_assistant_message="Still kept.").is_silent()
+@pytest.mark.parametrize(
+    "path", ["/etc/passwd", "relative.jsonl", "/nowhere/x.jsonl", "\0.jsonl", ""]
+)
+def test_a_transcript_that_is_none_costs_nothing_but_its_lines(
+    at_home: Session, turns: Turns, path: str
+) -> None:
+    assert at_home.run(
+        "Stop", transcript_path=path, last_assistant_message="Still kept."
+    ).is_silent()
     at_home.run("Stop", transcript_path=path, last_assistant_message="Still kept.")
     assert [one["content"] for one in turns(at_home)] == ["Still kept."]
 
@@ -289,12 +368,16 @@ BROKEN: dict[str, Callable[[dict[str, Any]], bytes]] = {
     "no fields": lambda _: b"{}",
     "no session": lambda payload: json.dumps({**payload, "session_id": ""}).encode(),
     "no folder": lambda payload: json.dumps({**payload, "cwd": "not/absolute"}).encode(),
-    "half characters": lambda payload: json.dumps({**payload, "session_id": "\ud800", "agent_id": "\udfff"}).encode(),
+    "half characters": lambda payload: json.dumps(
+        {**payload, "session_id": "\ud800", "agent_id": "\udfff"}
+    ).encode(),
 }
 
 
 @pytest.mark.parametrize("event", DEADLINE_S)
-def test_what_is_no_event_changes_nothing_and_says_nothing(at_home: Session, turns: Turns, event: str) -> None:
+def test_what_is_no_event_changes_nothing_and_says_nothing(
+    at_home: Session, turns: Turns, event: str
+) -> None:
     at_home.project_dir = ""
     for kind, spoil in BROKEN.items():
         ended = at_home.raw(event, spoil(at_home.payload(event)))
@@ -306,7 +389,11 @@ def test_what_is_no_event_changes_nothing_and_says_nothing(at_home: Session, tur
 
 @pytest.mark.parametrize("event", ["UserPromptSubmit", "PostToolUse", "Stop"])
 def test_a_huge_event_is_no_trouble(at_home: Session, turns: Turns, event: str) -> None:
-    field = {"UserPromptSubmit": "prompt", "PostToolUse": "tool_response", "Stop": "last_assistant_message"}[event]
+    field = {
+        "UserPromptSubmit": "prompt",
+        "PostToolUse": "tool_response",
+        "Stop": "last_assistant_message",
+    }[event]
     ended = at_home.run(event, **{field: "so much " * 250_000})
     assert (ended.code, ended.err) == (0, b"")
     eventually(lambda: bool(turns(at_home)))
@@ -339,7 +426,9 @@ def test_a_hook_whose_output_nobody_reads_ends_quietly(at_home: Session) -> None
     process.stderr.close()
 
 
-def test_an_entity_may_be_named_instead_of_a_project(served: Served, tmp_path: Path, turns: Turns) -> None:
+def test_an_entity_may_be_named_instead_of_a_project(
+    served: Served, tmp_path: Path, turns: Turns
+) -> None:
     served.create("persona")
     session = Session(served.home, tmp_path, options=("--entity", "persona"))
     session.run("UserPromptSubmit", prompt="I like tea.")

@@ -33,7 +33,11 @@ def reader(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
         return {"PPS_EXTRACTOR__MODE": "rules"}
     shutil.copy(LIFE / "facts.json", tmp_path / "script.json")
     command = shlex.join([sys.executable, stand_in.__file__, str(tmp_path)])
-    return {"PPS_EXTRACTOR__MODE": "command", "PPS_EXTRACTOR__COMMAND": command, "PPS_EXTRACTOR__IDLE_S": "1"}
+    return {
+        "PPS_EXTRACTOR__MODE": "command",
+        "PPS_EXTRACTOR__COMMAND": command,
+        "PPS_EXTRACTOR__IDLE_S": "1",
+    }
 
 
 @pytest.fixture
@@ -48,7 +52,10 @@ def lived(reader: dict[str, str], tmp_path: Path) -> Iterator[tuple[Served, Path
         for number, turn in enumerate(TOLD):
             if number and turn["day"] != TOLD[number - 1]["day"]:
                 session = Session(served.home, project)
-            assert session.run("UserPromptSubmit", prompt=turn["text"], prompt_id=str(number)).code == 0
+            assert (
+                session.run("UserPromptSubmit", prompt=turn["text"], prompt_id=str(number)).code
+                == 0
+            )
         session.run("SessionEnd")
         eventually(lambda: answer(served, "stats")["turns"] == len(TOLD), 60)
         eventually(lambda: not answer(served, "stats")["unfinished_jobs"], 90)
@@ -78,7 +85,9 @@ def test_what_a_command_read_answers_and_packs_hold_the_answers(lived: tuple[Ser
     assert len(QUESTIONS) - len(missed) >= 22, missed
     packs: dict[str, str] = {}
     for one in QUESTIONS:  # each in a session of its own, which is all that it says
-        ended = Session(served.home, project).run("UserPromptSubmit", prompt=one["question"], prompt_id="1")
+        ended = Session(served.home, project).run(
+            "UserPromptSubmit", prompt=one["question"], prompt_id="1"
+        )
         assert (ended.code, ended.err) == (0, b"")
         packs[one["question"]] = ended.context
     missed = [one["question"] for one in QUESTIONS if one["answer"] not in packs[one["question"]]]

@@ -43,7 +43,10 @@ SAID = {
     "typed/01": [
         ("user", "What is for dinner?"),
         ("assistant", "Soup."),
-        ("user", "\n".join(f"{n}. A cup of flour goes into bowl number {n}." for n in range(1, 61))),
+        (
+            "user",
+            "\n".join(f"{n}. A cup of flour goes into bowl number {n}." for n in range(1, 61)),
+        ),
         ("assistant", "That is a lot of flour."),
         ("assistant", "Well."),
         ("user", "/clean oven"),
@@ -94,7 +97,11 @@ def sessions() -> dict[str, str]:
 def said_by(home: Path, entity: str) -> dict[str, list[tuple[str, str]]]:
     """Return what an entity keeps of each recorded session, by the recording of its begin."""
     return {
-        begin: [(one["role"], one["content"]) for one in turns_of(home, session) if one["entity"] == entity]
+        begin: [
+            (one["role"], one["content"])
+            for one in turns_of(home, session)
+            if one["entity"] == entity
+        ]
         for begin, session in sessions().items()
     }
 
@@ -115,7 +122,11 @@ def street(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Street]:
         for name in ("kitchen", "garden"):
             served.create(name)
             served.link.call("route_add", "", {"path": str(folder / name), "entity": name})
-        known = {"content": "The pantry of the garden has 12 jars.", "session": "before", "wait": "done"}
+        known = {
+            "content": "The pantry of the garden has 12 jars.",
+            "session": "before",
+            "wait": "done",
+        }
         served.link.call("remember", "garden", known)
         street = Street(served, replay)
         street.ended = replay.play()
@@ -126,8 +137,12 @@ def street(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Street]:
 def test_the_recordings_hold_every_event_and_every_way_a_session_begins_and_ends() -> None:
     assert {one.event for one in recorded()} == set(DEADLINE_S)
     ways = {(one.event, way) for one in recorded() for way in one.ways}
-    assert ways >= {("SessionStart", way) for way in ("startup", "resume", "clear", "compact", "fork")}
-    assert ways >= {("SessionEnd", way) for way in ("clear", "resume", "prompt_input_exit", "other")}
+    assert ways >= {
+        ("SessionStart", way) for way in ("startup", "resume", "clear", "compact", "fork")
+    }
+    assert ways >= {
+        ("SessionEnd", way) for way in ("clear", "resume", "prompt_input_exit", "other")
+    }
     assert ways >= {("PreCompact", way) for way in ("manual", "auto")}
     tools = {"Bash", "Write", "Edit", "Read", "Agent", "mcp__plugin_pps_memory__ambient_recall"}
     assert ways >= {(event, tool) for event in ("PreToolUse", "PostToolUse") for tool in tools}
@@ -145,7 +160,9 @@ def test_every_recorded_payload_ends_well_and_says_nothing_but_a_pack(street: St
             assert "<memory-" in shown["additionalContext"]
 
 
-def test_what_is_kept_of_the_recorded_sessions_is_what_was_said_and_done_each_once_and_in_order(street: Street) -> None:
+def test_what_is_kept_of_the_recorded_sessions_is_what_was_said_and_done_each_once_and_in_order(
+    street: Street,
+) -> None:
     assert street.of("kitchen") == SAID
 
 
@@ -167,7 +184,9 @@ def test_recorded_sessions_that_are_told_a_second_time_change_nothing(street: St
     assert street.of("garden") == {begin: [] for begin in SAID}
 
 
-def test_recorded_sessions_without_a_server_wait_in_the_spool_and_are_kept_once_by_the_next(tmp_path: Path) -> None:
+def test_recorded_sessions_without_a_server_wait_in_the_spool_and_are_kept_once_by_the_next(
+    tmp_path: Path,
+) -> None:
     home = tmp_path / "home"
     replay = a_replay(home, tmp_path)
     registered(home, replay.project)
@@ -175,7 +194,9 @@ def test_recorded_sessions_without_a_server_wait_in_the_spool_and_are_kept_once_
     begins = [one for one in recorded() if one.event == "SessionStart"]
     begun = time.monotonic()
     ended = replay.play(but="SessionStart")  # that would start a server
-    assert time.monotonic() - begun < sum(DEADLINE_S[one.event] for one in recorded() if one.is_told)
+    assert time.monotonic() - begun < sum(
+        DEADLINE_S[one.event] for one in recorded() if one.is_told
+    )
     assert {name: one for name, one in ended.items() if not one.is_silent()} == {}
     eventually(lambda: len(spool.waiting(home)) == len(told))
     spooled = [json.loads(path.read_bytes()) for path in spool.waiting(home)]
@@ -187,14 +208,21 @@ def test_recorded_sessions_without_a_server_wait_in_the_spool_and_are_kept_once_
         assert {name: sorted(said) for name, said in kept.items()} == {
             name: sorted(said) for name, said in SAID.items()
         }
-        lines = [one for id in sessions().values() for one in turns_of(home, id) if one["role"] == "assistant"]
+        lines = [
+            one
+            for id in sessions().values()
+            for one in turns_of(home, id)
+            if one["role"] == "assistant"
+        ]
         assert [one["content"] for one in lines if one["source_ref"].startswith("answer:")] == []
         assert spool.look(home).bad == 0
     finally:
         stop(home)
 
 
-def test_every_recorded_payload_ends_in_time_though_the_server_hangs_and_is_spooled(tmp_path: Path) -> None:
+def test_every_recorded_payload_ends_in_time_though_the_server_hangs_and_is_spooled(
+    tmp_path: Path,
+) -> None:
     told = sample((one for one in recorded() if one.is_told), 40)
     with hanging_in(tmp_path) as home:
         replay = a_replay(home, tmp_path)
@@ -202,7 +230,11 @@ def test_every_recorded_payload_ends_in_time_though_the_server_hangs_and_is_spoo
         left = {one.name: one for one in told}
         for _ in range(TRIES):
             took_s = lived(replay, list(left.values()), None)
-            left = {name: one for name, one in left.items() if took_s[name] >= DEADLINE_S[one.event] + nothing_s}
+            left = {
+                name: one
+                for name, one in left.items()
+                if took_s[name] >= DEADLINE_S[one.event] + nothing_s
+            }
             if not left:
                 break
         assert not left, nothing_s

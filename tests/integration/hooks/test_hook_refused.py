@@ -72,7 +72,9 @@ def unfinished(session: Session) -> int:
 
 def cursors(session: Session) -> list[str]:
     with closing(sqlite3.connect(journal(session))) as db:
-        return [value for (value,) in db.execute("SELECT value FROM meta WHERE key LIKE 'transcript:%'")]
+        return [
+            value for (value,) in db.execute("SELECT value FROM meta WHERE key LIKE 'transcript:%'")
+        ]
 
 
 def test_answers_that_a_full_queue_refused_stay_behind_the_cursor_and_come_once(
@@ -106,7 +108,12 @@ def test_a_queue_that_fills_in_the_middle_of_answers_leaves_the_cursor_before_th
     model.mode = "closed"
     session.run("UserPromptSubmit", prompt="Second?", prompt_id="2")
     before = cursors(session)
-    for text in ("Two.", pack, "Three.", "Four."):  # a pack alone is refused, so that each goes by itself
+    for text in (
+        "Two.",
+        pack,
+        "Three.",
+        "Four.",
+    ):  # a pack alone is refused, so that each goes by itself
         session.says(text)
     assert session.run("Stop", last_assistant_message="Four.").is_silent()
     assert said_in(session) == ["First?", "One.", "Second?", "Two.", "Three."]

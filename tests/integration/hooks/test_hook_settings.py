@@ -56,12 +56,18 @@ def person(tmp_path: Path) -> Person:
     home, project = tmp_path / "someone", tmp_path / "project"
     home.mkdir()
     project.mkdir()
-    env = {name: value for name, value in clean_env(tmp_path / "pps").items() if name != "CLAUDE_CONFIG_DIR"}
+    env = {
+        name: value
+        for name, value in clean_env(tmp_path / "pps").items()
+        if name != "CLAUDE_CONFIG_DIR"
+    }
     return Person(home, project, {**env, "HOME": str(home)})
 
 
 @pytest.mark.parametrize("scope", ["user", "project"])
-def test_hooks_go_in_beside_those_of_others_and_out_again_to_the_last_byte(person: Person, scope: str) -> None:
+def test_hooks_go_in_beside_those_of_others_and_out_again_to_the_last_byte(
+    person: Person, scope: str
+) -> None:
     path = person.settings(scope)
     path.parent.mkdir()
     path.write_bytes(OTHERS)
@@ -86,7 +92,10 @@ def test_hooks_go_in_beside_those_of_others_and_out_again_to_the_last_byte(perso
         assert (command["type"], command["timeout"]) == ("command", timeout_s)
         assert "pps_hook.py" in command["command"]
     assert set(now["hooks"]) == set(EVENTS) | set(before["hooks"])
-    assert json.loads(person.hooks("uninstall", "--scope", scope, "--json")) == {"settings": str(path), "changed": True}
+    assert json.loads(person.hooks("uninstall", "--scope", scope, "--json")) == {
+        "settings": str(path),
+        "changed": True,
+    }
     assert path.read_bytes() == OTHERS
     assert [one.name for one in path.parent.iterdir()] == [path.name]
     assert person.hooks("uninstall", "--scope", scope) == f"{path} has no hooks of ours.\n"
@@ -110,13 +119,21 @@ def test_what_others_changed_meanwhile_stays_key_for_key(person: Person) -> None
 
 def test_the_status_tells_of_every_scope_before_between_and_after(person: Person) -> None:
     nothing = person.states()
-    assert {scope: one["state"] for scope, one in nothing.items()} == dict.fromkeys(SCOPES, "not installed")
-    assert [one["settings"] for one in nothing.values()] == [str(person.settings(scope)) for scope in SCOPES]
+    assert {scope: one["state"] for scope, one in nothing.items()} == dict.fromkeys(
+        SCOPES, "not installed"
+    )
+    assert [one["settings"] for one in nothing.values()] == [
+        str(person.settings(scope)) for scope in SCOPES
+    ]
     person.hooks("install")
     person.settings("local").parent.mkdir()
     person.settings("local").write_text("{,}")
     between = person.states()
-    assert [one["state"] for one in between.values()] == ["installed", "not installed", "unreadable"]
+    assert [one["state"] for one in between.values()] == [
+        "installed",
+        "not installed",
+        "unreadable",
+    ]
     assert (between["user"]["entity"], between["user"]["missing"]) == ("", [])
     assert set(between["user"]["events"]) == set(EVENTS)
     lines = [line.split() for line in person.hooks("status").splitlines()]

@@ -23,7 +23,9 @@ def bakery(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
     served.create("bakery")
     served.link.call("route_add", "", {"path": str(folder), "entity": "bakery"})
     for number, text in enumerate(TOLD):
-        served.link.call("remember", "bakery", {"content": text, "session": f"before {number}", "wait": "done"})
+        served.link.call(
+            "remember", "bakery", {"content": text, "session": f"before {number}", "wait": "done"}
+        )
     return folder
 
 
@@ -39,7 +41,9 @@ def test_a_prompt_that_needs_nothing_is_given_nothing(served: Served, bakery: Pa
         assert ask(session, needless) == "", needless
 
 
-def test_what_was_shown_is_not_shown_again_until_the_session_is_compacted(served: Served, bakery: Path) -> None:
+def test_what_was_shown_is_not_shown_again_until_the_session_is_compacted(
+    served: Served, bakery: Path
+) -> None:
     session = Session(served.home, bakery)
     first = ask(session, "When does Zerbinetta clean the ovens?")
     assert TOLD[1] in first
@@ -49,7 +53,9 @@ def test_what_was_shown_is_not_shown_again_until_the_session_is_compacted(served
     assert TOLD[1] in ask(session, "When does Zerbinetta clean the ovens then?")
 
 
-def test_what_the_beginning_showed_is_not_shown_at_the_first_prompt(served: Served, bakery: Path) -> None:
+def test_what_the_beginning_showed_is_not_shown_at_the_first_prompt(
+    served: Served, bakery: Path
+) -> None:
     session = Session(served.home, bakery)
     assert TOLD[3] in session.run("SessionStart").context
     assert TOLD[3] not in ask(session, "Who is Oblomov, the landlord?")

@@ -39,14 +39,24 @@ class Room:
         """Run hooks, some at once; each ends with 0 and nothing on stderr."""
         with ThreadPoolExecutor(AT_ONCE) as threads:
             ended = list(threads.map(lambda case: self.replay.run(*case), cases))
-        assert [(case[0].name, one) for case, one in zip(cases, ended, strict=True) if one.code or one.err] == []
+        assert [
+            (case[0].name, one)
+            for case, one in zip(cases, ended, strict=True)
+            if one.code or one.err
+        ] == []
         return ended
 
     def kept(self) -> Counter[tuple[str, str]]:
         """What is kept of the recorded sessions by this entity, and how often; the neighbour keeps nothing."""
-        turns = [turn for one in {one.session for one in recorded()} for turn in turns_of(self.served.home, one)]
+        turns = [
+            turn
+            for one in {one.session for one in recorded()}
+            for turn in turns_of(self.served.home, one)
+        ]
         assert "garden" not in {turn["entity"] for turn in turns}
-        return Counter((turn["role"], turn["content"]) for turn in turns if turn["entity"] == self.name)
+        return Counter(
+            (turn["role"], turn["content"]) for turn in turns if turn["entity"] == self.name
+        )
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +101,10 @@ def test_a_recorded_payload_with_a_field_of_a_wrong_type_is_at_most_what_it_was(
             wrong = WRONG[(number + len(cases)) % len(WRONG)]
             spoiled = {**payload, name: wrong}
             if name == "tool_input.command":
-                spoiled = {**payload, "tool_input": dict.fromkeys(payload.get("tool_input", {}), wrong)}
+                spoiled = {
+                    **payload,
+                    "tool_input": dict.fromkeys(payload.get("tool_input", {}), wrong),
+                }
             cases.append((one, json.dumps(spoiled).encode()))
     assert len(cases) > len(shapes()) * 5
     room.run(sample(cases, 60, "wrong"))
@@ -101,7 +114,9 @@ def test_a_recorded_payload_with_a_field_of_a_wrong_type_is_at_most_what_it_was(
         assert all(json.dumps(part)[1:-1] in words for part in parts), (role, content)
 
 
-def test_a_recorded_payload_without_a_session_or_without_any_field_of_its_type_is_nothing(room: Room) -> None:
+def test_a_recorded_payload_without_a_session_or_without_any_field_of_its_type_is_nothing(
+    room: Room,
+) -> None:
     cases: list[Case] = []
     for one in shapes():
         payload = told(room, one)
@@ -112,20 +127,31 @@ def test_a_recorded_payload_without_a_session_or_without_any_field_of_its_type_i
     assert not room.kept()
 
 
-def test_a_recorded_payload_with_a_huge_field_is_no_trouble_and_one_that_is_huge_itself_is_nothing(room: Room) -> None:
+def test_a_recorded_payload_with_a_huge_field_is_no_trouble_and_one_that_is_huge_itself_is_nothing(
+    room: Room,
+) -> None:
     cases = [
-        (one, json.dumps({**told(room, one), "prompt": LONG, "last_assistant_message": LONG, "more": LONG}).encode())
+        (
+            one,
+            json.dumps(
+                {**told(room, one), "prompt": LONG, "last_assistant_message": LONG, "more": LONG}
+            ).encode(),
+        )
         for one in shapes()
     ]
     room.run(cases)
     eventually(lambda: {role for role, _ in room.kept()} == {"user", "assistant", "tool"})
     before = room.kept()
-    too_long = [(one, json.dumps({**told(room, one), "more": TOO_LONG}).encode()) for one in shapes()[::6]]
+    too_long = [
+        (one, json.dumps({**told(room, one), "more": TOO_LONG}).encode()) for one in shapes()[::6]
+    ]
     assert {ended.out for ended in room.run(too_long)} == {b""}
     assert room.kept() == before
 
 
-def test_recorded_sessions_without_their_transcripts_keep_prompts_tools_and_last_answers_each_once(room: Room) -> None:
+def test_recorded_sessions_without_their_transcripts_keep_prompts_tools_and_last_answers_each_once(
+    room: Room,
+) -> None:
     told = [one for one in recorded() if one.is_told]
     for one in (*told, *sample(told, 25, "again")):
         ended = room.replay.run(one)

@@ -108,7 +108,9 @@ def in_spool(home: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", ["hanging", "none"])
-def test_what_no_server_would_take_is_not_spooled_and_starts_none(kind: Kind, tmp_path: Path) -> None:
+def test_what_no_server_would_take_is_not_spooled_and_starts_none(
+    kind: Kind, tmp_path: Path
+) -> None:
     with unanswered(kind, tmp_path) as replay:
         run_in_time(replay, sample(hopeless(replay), 16, kind))
         time.sleep(0.5)  # an end of a session goes on alone
@@ -117,23 +119,35 @@ def test_what_no_server_would_take_is_not_spooled_and_starts_none(kind: Kind, tm
 
 
 @pytest.mark.parametrize("kind", ["hanging", "none"])
-def test_what_is_left_of_a_spoiled_payload_is_spooled_whole_and_taken_in(kind: Kind, tmp_path: Path) -> None:
+def test_what_is_left_of_a_spoiled_payload_is_spooled_whole_and_taken_in(
+    kind: Kind, tmp_path: Path
+) -> None:
     with unanswered(kind, tmp_path) as replay:
-        cases = [case for case in bearable(replay) if kind == "hanging" or case[0].event != "SessionStart"]
+        cases = [
+            case
+            for case in bearable(replay)
+            if kind == "hanging" or case[0].event != "SessionStart"
+        ]
         run_in_time(replay, cases)
     home = replay.home
     kept = sum(one.event in SPOOLED for one, _ in cases)
     eventually(lambda: len(spool.waiting(home)) >= kept)
     assert {one["event"] for one in in_spool(home)} == SPOOLED
-    assert {one["session"] for one in in_spool(home)} == {one.session for one in SAMPLE if one.event in SPOOLED}
+    assert {one["session"] for one in in_spool(home)} == {
+        one.session for one in SAMPLE if one.event in SPOOLED
+    }
     assert all(read_event(one) for one in in_spool(home))
     with serving(home):
         eventually(lambda: not spool.waiting(home), 60)
         assert list(spool.spool_folder(home).iterdir()) == []
-    turns = [turn for session in {one.session for one in SAMPLE} for turn in turns_of(home, session)]
+    turns = [
+        turn for session in {one.session for one in SAMPLE} for turn in turns_of(home, session)
+    ]
     assert {turn["role"] for turn in turns} == {"user", "assistant", "tool"}
     words = "".join(json.dumps(one.payload) for one in SAMPLE)
     for turn in turns:
         said = str(turn["content"])
-        parts = said.rstrip(")").replace(" (", ": ").split(": ") if turn["role"] == "tool" else [said]
+        parts = (
+            said.rstrip(")").replace(" (", ": ").split(": ") if turn["role"] == "tool" else [said]
+        )
         assert all(part in HUGE or json.dumps(part)[1:-1] in words for part in parts), said[:200]

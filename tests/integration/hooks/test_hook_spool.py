@@ -50,7 +50,9 @@ def prompts(session: Session, numbers: range) -> list[str]:
     return texts
 
 
-def test_hooks_that_spool_at_once_leave_every_event_whole_once_and_in_its_sessions_order(alone: Session) -> None:
+def test_hooks_that_spool_at_once_leave_every_event_whole_once_and_in_its_sessions_order(
+    alone: Session,
+) -> None:
     sessions = [Session(alone.home, alone.project) for _ in range(HOOKS)]
     with ThreadPoolExecutor(HOOKS) as threads:
         told = list(threads.map(lambda session: prompts(session, range(EACH)), sessions))
@@ -102,7 +104,9 @@ def _wait_for_draft(home: Path, process: subprocess.Popen[bytes]) -> None:
         pass
 
 
-def test_a_server_killed_while_it_drains_keeps_every_event_once_and_in_order(alone: Session) -> None:
+def test_a_server_killed_while_it_drains_keeps_every_event_once_and_in_order(
+    alone: Session,
+) -> None:
     sessions = [Session(alone.home, alone.project) for _ in range(HOOKS)]
     with ThreadPoolExecutor(HOOKS) as threads:
         told = list(threads.map(conversation, sessions))
@@ -132,7 +136,9 @@ def kill_when(home: Path, left: int) -> None:
     """Start a server and kill it as soon as no more than so many events wait."""
     with (home / "killed-server.log").open("ab") as log:
         command = [sys.executable, "-m", "pps", "serve"]
-        server = subprocess.Popen(command, env=clean_env(home), stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        server = subprocess.Popen(
+            command, env=clean_env(home), stdout=log, stderr=log, stdin=subprocess.DEVNULL
+        )
         try:
             until = time.monotonic() + 60
             while len(spool.waiting(home)) > left:

@@ -70,7 +70,10 @@ TOOLS = {
     "drift",
     "index_status",
     "schema_inventory",
-    *(f"record_{one}" for one in ("delete", "get", "list", "move", "relate", "save", "search", "unrelate")),
+    *(
+        f"record_{one}"
+        for one in ("delete", "get", "list", "move", "relate", "save", "search", "unrelate")
+    ),
 }
 TIMED = {"remember", "add_event", "update", "append"}
 """Tools whose answer says how long it took."""
@@ -122,7 +125,9 @@ async def use_every_tool(client: Client) -> None:
         await asyncio.sleep(0.05)
     job = await done(client, "job_status", id=receipt["turn_id"])
     assert (job["id"], job["state"]) == (receipt["job_id"], "done")
-    assert (await done(client, "job_status", id=str(receipt["job_id"])))["tried"][-1]["outcome"] == "done"
+    assert (await done(client, "job_status", id=str(receipt["job_id"])))["tried"][-1][
+        "outcome"
+    ] == "done"
     assert (await done(client, "ingestion_stats"))["done"] == 1
     [said] = (await done(client, "turns_list", session="s1"))["turns"]
     assert (said["turn"]["id"], said["job"], said["state"], said["facts_total"]) == (
@@ -133,7 +138,9 @@ async def use_every_tool(client: Client) -> None:
     )
     assert [one["text"] for one in said["facts"]] == ["Mira makes coffee every morning."]
     assert "cursor" in await refused(client, "turns_list", cursor="yesterday")
-    assert [one["id"] for one in (await done(client, "jobs_list", state="done"))["jobs"]] == [job["id"]]
+    assert [one["id"] for one in (await done(client, "jobs_list", state="done"))["jobs"]] == [
+        job["id"]
+    ]
     assert "all=true" in await refused(client, "jobs_retry")
     assert (await done(client, "jobs_retry", all=True))["retried"] == []
     assert await done(client, "last_proof") == {}
@@ -141,22 +148,34 @@ async def use_every_tool(client: Client) -> None:
     fact = found["channels"]["facts"]["hits"][0]
     assert "coffee" in fact["text"]
     assert found["channels"]["nodes"]["hits"]
-    assert (await done(client, "why", query="Who makes coffee?", expect=fact["id"]))["expected"].startswith("facts: ")
+    assert (await done(client, "why", query="Who makes coffee?", expect=fact["id"]))[
+        "expected"
+    ].startswith("facts: ")
 
     wide = await done(client, "search_graph", query="Who makes coffee?", excludeEmbedders=["E6"])
     assert "bm25" not in wide["channels"]["facts"]["hits"][0]["ranks"]
     assert "exclude" in await refused(client, "search_graph", query="coffee", exclude=["E14"])
     tied = await done(client, "search_connections", query="Mira", direction="source")
     assert [one["id"] for one in tied["channels"]["facts"]["hits"]] == [fact["id"]]
-    assert not (await done(client, "search_connections", query="Mira", direction="target"))["channels"]["facts"]["hits"]
-    assert (await done(client, "search_causes", query="Mira is awake", direction="cause"))["channels"].keys() >= {
-        "facts"
-    }
-    assert (await done(client, "search_by_intent", query="to wake up", blendWithSemantic=0.5))["channels"]["episodes"]
-    kept = await done(client, "store_memory", content="The mill is loud.", rationale="Neighbours complain.")
-    assert (await done(client, "forget", ids=[kept["turn_id"]], dry_run=False))["turns"] == [kept["turn_id"]]
+    assert not (await done(client, "search_connections", query="Mira", direction="target"))[
+        "channels"
+    ]["facts"]["hits"]
+    assert (await done(client, "search_causes", query="Mira is awake", direction="cause"))[
+        "channels"
+    ].keys() >= {"facts"}
+    assert (await done(client, "search_by_intent", query="to wake up", blendWithSemantic=0.5))[
+        "channels"
+    ]["episodes"]
+    kept = await done(
+        client, "store_memory", content="The mill is loud.", rationale="Neighbours complain."
+    )
+    assert (await done(client, "forget", ids=[kept["turn_id"]], dry_run=False))["turns"] == [
+        kept["turn_id"]
+    ]
 
-    pack = await done(client, "ambient_recall", context="coffee in the kitchen", session="s2", budget_tokens=800)
+    pack = await done(
+        client, "ambient_recall", context="coffee in the kitchen", session="s2", budget_tokens=800
+    )
     assert "Mira makes coffee" in pack["text"]
     assert 0 < pack["tokens"] <= 800
     startup = await done(client, "ambient_recall", context="", mode="startup")
@@ -167,14 +186,23 @@ async def use_every_tool(client: Client) -> None:
     items = (await done(client, "get", ids=[receipt["turn_id"], fact["id"]]))["items"]
     assert [item["type"] for item in items] == ["turn", "fact"]
 
-    saved = await done(client, "anchor_save", title="Sourdough", text="# Bread\n\nFlour, water, salt, time.")
-    assert [one["slug"] for one in (await done(client, "anchor_list"))["anchors"]] == [saved["slug"]]
+    saved = await done(
+        client, "anchor_save", title="Sourdough", text="# Bread\n\nFlour, water, salt, time."
+    )
+    assert [one["slug"] for one in (await done(client, "anchor_list"))["anchors"]] == [
+        saved["slug"]
+    ]
     hits = (await done(client, "anchor_search", query="flour and water"))["hits"]
     assert hits[0]["id"].startswith(saved["slug"])
     assert (await done(client, "anchor_resync"))["unchanged"] == 1
     bread = await done(client, "anchor_get", slug=saved["slug"])
     assert bread["text"] == "# Bread\n\nFlour, water, salt, time."
-    edit = {"title": "Sourdough", "text": "Rye.", "slug": saved["slug"], "expected": bread["digest"]}
+    edit = {
+        "title": "Sourdough",
+        "text": "Rye.",
+        "slug": saved["slug"],
+        "expected": bread["digest"],
+    }
     await done(client, "anchor_save", **edit)
     assert "changed since" in await refused(client, "anchor_save", **edit)
     await done(client, "anchor_delete", slug=saved["slug"])
@@ -182,7 +210,9 @@ async def use_every_tool(client: Client) -> None:
 
     assert (await done(client, "graph_rank", algorithm="pagerank"))["records"] == 0
     assert "why" in [one["name"] for one in (await done(client, "record_ask"))["queries"]]
-    assert "no pack of this memory" in await refused(client, "record_ask", query="why", parameters={"id": "Mira"})
+    assert "no pack of this memory" in await refused(
+        client, "record_ask", query="why", parameters={"id": "Mira"}
+    )
     assert [one["id"] for one in (await done(client, "graph_all"))["facts"]] == [fact["id"]]
     around = await done(client, "graph_around", as_of="2100-01-01")
     assert around["hops"][around["node"]] == 0
@@ -210,36 +240,55 @@ async def use_every_tool(client: Client) -> None:
     assert (await done(client, "workload_assess", start_date="2026-03-02"))["hours_available"] == 70
     unread = await done(client, "extract")
     assert (unread["dry_run"], unread["turns"]) == (True, 0)
-    assert "pps hooks install --entity NAME --extract claude" in unread["why"]  # no command is set here
+    assert (
+        "pps hooks install --entity NAME --extract claude" in unread["why"]
+    )  # no command is set here
     assert "extractor.mode" in await refused(client, "extract", dry_run=False)
     assert await done(client, "find_duplicates") == {"duplicates": [], "merges": []}
     ends = (await done(client, "get", ids=[fact["id"]]))["items"][0]
-    plan = await done(client, "merge_nodes", keep=ends["subject"], drop=ends["object"], dry_run=False)
+    plan = await done(
+        client, "merge_nodes", keep=ends["subject"], drop=ends["object"], dry_run=False
+    )
     assert (await done(client, "undo_merge", id=plan["id"]))["state"] == "undone"
     both = {"source_ids": [ends["subject"], ends["object"]], "rationale": "One."}
     assert "target_name" in await refused(client, "merge_concepts", **both, target_name="Nobody")
     assert (await done(client, "detect_topics", force=True))["topics"] == []
     assert (await done(client, "get_topic_portfolio"))["consolidate"] is False
     assert "at least 40 turns" in await refused(client, "calibrate_perspectives")
-    assert await done(client, "calibrate_perspectives", reset=True) == await done(client, "get_perspectives")
+    assert await done(client, "calibrate_perspectives", reset=True) == await done(
+        client, "get_perspectives"
+    )
     assert (await done(client, "get_topic_stability", hours=1))["topics"] == 0
-    assert (await done(client, "inject_context", query="rye bread", max_tokens=500))["tokens"] <= 500
+    assert (await done(client, "inject_context", query="rye bread", max_tokens=500))[
+        "tokens"
+    ] <= 500
     assert (await done(client, "get_divergence_alerts"))["alerts"] == []
     assert (await done(client, "trigger_consolidation", min_similarity=0.9))["pairs"] == []
     assert (await done(client, "trigger_dream", dry_run=True))["ended"] == "dry_run"
     assert "skip_rem" in await refused(client, "trigger_dream", skip_nrem=True, skip_rem=True)
-    note = await done(client, "add_event", content="Rye, see [[Oven]]. #bread", title="Loaves", source="editor")
+    note = await done(
+        client, "add_event", content="Rye, see [[Oven]]. #bread", title="Loaves", source="editor"
+    )
     assert (note["title"], note["tags_applied"]) == ("Loaves", ["bread"])
     await done(client, "update", id=note["turn_id"], content="Rye and wheat.")
     await done(client, "append", id=note["turn_id"], content="And spelt.", actor="Mira")
     versions = (await done(client, "history", id=note["turn_id"]))["versions"]
     assert [one["change"] for one in versions] == ["appended", "modified", "created"]
     assert "+And spelt." in versions[0]["diff"]
-    soft = await done(client, "forget_concept", node_id=note["turn_id"], reason="Moot.", operator="Mira")
+    soft = await done(
+        client, "forget_concept", node_id=note["turn_id"], reason="Moot.", operator="Mira"
+    )
     [held] = (await done(client, "forgotten"))["forgotten"]
-    assert (held["id"], held["by"], held["why"], held["turns"]) == (soft["restorable_as"], "Mira", "Moot.", 1)
+    assert (held["id"], held["by"], held["why"], held["turns"]) == (
+        soft["restorable_as"],
+        "Mira",
+        "Moot.",
+        1,
+    )
     assert (await done(client, "restore_forgotten", id=held["id"]))["turns"] == [note["turn_id"]]
-    assert (await done(client, "forget", ids=[note["turn_id"]], dry_run=False))["turns"] == [note["turn_id"]]
+    assert (await done(client, "forget", ids=[note["turn_id"]], dry_run=False))["turns"] == [
+        note["turn_id"]
+    ]
 
     stats = await done(client, "stats")
     assert (stats["turns"], stats["facts"]) == (1, 1)

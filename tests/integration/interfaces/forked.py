@@ -25,14 +25,22 @@ def start(
     """Start ``pps`` with these arguments; it ends with this process at the latest."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["tests.integration.interfaces.preloaded"])
-    child = context.Process(target=_run, args=(list(arguments), env, _Streams(stdin, stdout, stderr)), daemon=True)
+    child = context.Process(
+        target=_run, args=(list(arguments), env, _Streams(stdin, stdout, stderr)), daemon=True
+    )
     child.start()
     return child
 
 
-def run(arguments: Sequence[str], env: dict[str, str], given: str) -> subprocess.CompletedProcess[str]:
+def run(
+    arguments: Sequence[str], env: dict[str, str], given: str
+) -> subprocess.CompletedProcess[str]:
     """Run ``pps`` to its end, and return its exit code and what it wrote."""
-    with tempfile.TemporaryFile() as stdin, tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+    with (
+        tempfile.TemporaryFile() as stdin,
+        tempfile.TemporaryFile() as stdout,
+        tempfile.TemporaryFile() as stderr,
+    ):
         stdin.write(given.encode())
         stdin.seek(0)
         child = start(arguments, env, stdin, stdout, stderr)
@@ -69,7 +77,9 @@ class _Received:
             os.close(found)
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115 - a descriptor, for all of its life
         sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115 - as above
-        sys.stderr = open(2, "w", encoding="utf-8", closefd=False, errors="backslashreplace", buffering=1)  # noqa: SIM115 - as above
+        sys.stderr = open(  # noqa: SIM115
+            2, "w", encoding="utf-8", closefd=False, errors="backslashreplace", buffering=1
+        )
 
 
 def _run(arguments: list[str], env: dict[str, str], streams: _Received) -> None:

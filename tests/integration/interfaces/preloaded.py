@@ -9,7 +9,13 @@ from pps.core.footprint import few_arenas, one_thread_a_sum
 few_arenas()
 one_thread_a_sum()
 _LATE = (
-    *("pps.__main__", "pps.interfaces.cli.main", "pps.interfaces.serve", "pps.app", "pps.isolation.client"),
+    *(
+        "pps.__main__",
+        "pps.interfaces.cli.main",
+        "pps.interfaces.serve",
+        "pps.app",
+        "pps.isolation.client",
+    ),
     *("chromadb", "chromadb.api.rust", "graphiti_core.graphiti", "ladybug", "tantivy"),
 )
 for _late in _LATE:

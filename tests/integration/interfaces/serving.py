@@ -28,7 +28,13 @@ _FOREIGN = ("PPS_", "OPENAI_", "NEO4J_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "GR
 def clean_env(home: Path, **more: str) -> dict[str, str]:
     """Return this process's environment without anything that PPS reads, for a data folder of its own."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
-    return {**kept, "PPS_HOME": str(home), "PPS_EMBEDDER__NAME": "hash", "PPS_SERVER__PORT": "0", **more}
+    return {
+        **kept,
+        "PPS_HOME": str(home),
+        "PPS_EMBEDDER__NAME": "hash",
+        "PPS_SERVER__PORT": "0",
+        **more,
+    }
 
 
 @dataclass
@@ -46,13 +52,17 @@ class Served:
     def create(self, name: str) -> str:
         """Make an entity, or a further token for one that is there."""
         made = self.link.call("entity_create", "", {"name": name})["data"]
-        return str(made.get("token") or self.link.call("token_issue", "", {"name": name})["data"]["token"])
+        return str(
+            made.get("token") or self.link.call("token_issue", "", {"name": name})["data"]["token"]
+        )
 
     @contextlib.asynccontextmanager
     async def client(self, token: str, era: str, toolset: str = "all") -> AsyncIterator[Client]:
         headers = {"Authorization": f"Bearer {token}"}
         async with httpx2.AsyncClient(headers=headers, timeout=30, trust_env=False) as http:
-            transport = streamable_http_client(f"{self.run.url}/mcp?toolset={toolset}", http_client=http)
+            transport = streamable_http_client(
+                f"{self.run.url}/mcp?toolset={toolset}", http_client=http
+            )
             async with Client(transport, mode=era) as client:
                 yield client
 
@@ -65,12 +75,16 @@ class Served:
         """Return a client of the project tools over stdio."""
         limits = [part for root in roots for part in ("--root", root)]
         command = ["-m", "pps", "mcp", "--router", *limits]
-        return Client(StdioServerParameters(command=sys.executable, args=command, env=self.env), mode=era)
+        return Client(
+            StdioServerParameters(command=sys.executable, args=command, env=self.env), mode=era
+        )
 
     def router(self, *roots: str, may_create: bool = True) -> str:
         """Return a new router token."""
         return str(
-            self.link.call("router_create", "", {"roots": list(roots), "may_create": may_create})["data"]["token"]
+            self.link.call("router_create", "", {"roots": list(roots), "may_create": may_create})[
+                "data"
+            ]["token"]
         )
 
     def pps(self, *arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
@@ -93,7 +107,9 @@ def pps(env: dict[str, str], *arguments: str, given: str = "") -> subprocess.Com
     return forked.run(arguments, env, given)
 
 
-def wait_for_run_file(home: Path, process: subprocess.Popen[bytes] | BaseProcess | None = None) -> RunFile:
+def wait_for_run_file(
+    home: Path, process: subprocess.Popen[bytes] | BaseProcess | None = None
+) -> RunFile:
     """Wait until a server has said where it listens."""
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:

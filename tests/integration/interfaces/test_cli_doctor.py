@@ -75,7 +75,9 @@ def looked(env: dict[str, str], *options: str, code: int) -> dict[str, tuple[boo
 
 
 @OFFLINE
-def test_a_ledger_that_agrees_is_said_to_and_ends_well(env: dict[str, str], options: tuple[str, ...]) -> None:
+def test_a_ledger_that_agrees_is_said_to_and_ends_well(
+    env: dict[str, str], options: tuple[str, ...]
+) -> None:
     found = looked(env, *options, code=0)
     assert all(ok for ok, _ in found.values())
     assert found[FACTS] == (True, "2 and 2, the same ids")
@@ -115,7 +117,9 @@ def test_a_turn_that_the_graph_lost_fails_the_command(
     env: dict[str, str], sound: tuple[Path, str, str], options: tuple[str, ...]
 ) -> None:
     _, turn, _ = sound
-    asyncio.run(_changed(Path(env["PPS_HOME"]), lambda memory: memory.parts.client.delete_episodes([turn])))
+    asyncio.run(
+        _changed(Path(env["PPS_HOME"]), lambda memory: memory.parts.client.delete_episodes([turn]))
+    )
     found = looked(env, "ana", *options, code=1)
     assert found[EPISODES] == (False, "2 and 1, NOT the same ids")
     assert "`pps jobs retry ana ID`" in found["ana"][1]

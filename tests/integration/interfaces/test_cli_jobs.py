@@ -34,7 +34,9 @@ def model() -> Iterator[ModelServer]:
 def served(tmp_path_factory: pytest.TempPathFactory, model: ModelServer) -> Iterator[Served]:
     home = tmp_path_factory.mktemp("served") / "home"
     home.mkdir(mode=0o700)
-    (home / "prices.toml").write_text('["m"]\ninput_usd_per_million = 100.0\noutput_usd_per_million = 400.0\n')
+    (home / "prices.toml").write_text(
+        '["m"]\ninput_usd_per_million = 100.0\noutput_usd_per_million = 400.0\n'
+    )
     settings = {
         **reading(model),
         "PPS_EXTRACTOR__TOKENS_PER_DAY": str(TOKENS_PER_DAY),
@@ -58,7 +60,9 @@ def in_terminal(served: Served, *arguments: str) -> tuple[str, str]:
     """Run the installed command with its errors on a terminal; return what it wrote to stdout and to the terminal."""
     here, there = pty.openpty()
     env = {**served.env, "TERM": "xterm-256color", "COLUMNS": "100"}
-    with subprocess.Popen([PPS, *arguments], env=env, stdout=subprocess.PIPE, stderr=there, text=True) as process:
+    with subprocess.Popen(
+        [PPS, *arguments], env=env, stdout=subprocess.PIPE, stderr=there, text=True
+    ) as process:
         os.close(there)
         shown = b""
         while part := _read(here):
@@ -82,7 +86,11 @@ def test_failed_jobs_are_shown_dropped_and_retried_by_number_and_a_wrong_number_
     served.create("ana")
     model.mode = "malformed"
     ids = [
-        int(data(served, "remember", "ana", content=f"Ana likes Tea{number}.", wait="journal")["job_id"])
+        int(
+            data(served, "remember", "ana", content=f"Ana likes Tea{number}.", wait="journal")[
+                "job_id"
+            ]
+        )
         for number in range(4)
     ]
     until_counted(served, failed=4)
@@ -95,7 +103,9 @@ def test_failed_jobs_are_shown_dropped_and_retried_by_number_and_a_wrong_number_
         (("drop", "ana", one, "--all", "--yes"), 2),
     ):
         refused = served.pps("jobs", *arguments)
-        assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (code, "", 1), refused.stderr
+        assert (refused.returncode, refused.stdout, refused.stderr.count("\n")) == (code, "", 1), (
+            refused.stderr
+        )
         assert refused.stderr.startswith("pps: ")
     refused = served.pps("jobs", "drop", "ana", one, "99", "--yes", "--json")
     assert (refused.returncode, json.loads(refused.stdout)["error"]["code"]) == (3, "not_found")
@@ -103,13 +113,21 @@ def test_failed_jobs_are_shown_dropped_and_retried_by_number_and_a_wrong_number_
     assert states(served, "ana", ids) == ["failed"] * 4
 
     assert f"Job {one} could not be taken in" in served.pps("jobs", "show", "ana", one).stdout
-    (tried,) = [t for t in json.loads(served.pps("jobs", "show", "ana", one, "--json").stdout)["tried"] if t["error"]]
+    (tried,) = [
+        t
+        for t in json.loads(served.pps("jobs", "show", "ana", one, "--json").stdout)["tried"]
+        if t["error"]
+    ]
     assert (tried["stage"], tried["outcome"], tried["tokens_in"] > 0) == ("read", "failed", True)
     assert served.pps("jobs", "drop", "ana", one, "--yes").stdout == "1 dropped.\n"
     model.mode = "good"
-    assert json.loads(served.pps("jobs", "retry", "ana", two, "--json").stdout) == {"retried": [ids[1]]}
+    assert json.loads(served.pps("jobs", "retry", "ana", two, "--json").stdout) == {
+        "retried": [ids[1]]
+    }
     until_counted(served, done=1)
-    assert json.loads(served.pps("jobs", "drop", "ana", "--all", "--yes", "--json").stdout) == {"dropped": ids[2:]}
+    assert json.loads(served.pps("jobs", "drop", "ana", "--all", "--yes", "--json").stdout) == {
+        "dropped": ids[2:]
+    }
     assert states(served, "ana", ids) == ["dropped", "done", "dropped", "dropped"]
     assert served.pps("jobs", "retry", "ana", one).stdout == "1 retried.\n"
     until_counted(served, done=2, dropped=2)
@@ -121,20 +139,29 @@ def test_a_dry_run_counts_and_estimates_tokens_and_cost_and_changes_nothing(
 ) -> None:
     served.create("ben")
     file = tmp_path / "talk.jsonl"
-    file.write_text("\n".join(json.dumps({"content": f"Ben owns Boat{n}.", "session": "s"}) for n in range(30)))
+    file.write_text(
+        "\n".join(json.dumps({"content": f"Ben owns Boat{n}.", "session": "s"}) for n in range(30))
+    )
     asked, before = len(model.asked), data(served, "stats", "ben")
     counted = json.loads(served.pps("import", "ben", str(file), "--dry-run", "--json").stdout)
     estimate = counted["estimate"]
     assert (counted["stored"], counted["duplicates"], estimate["texts"]) == (30, 0, 30)
     assert estimate["tokens_in"] > 30 * 4_200
     assert estimate["tokens_out"] > 0
-    assert estimate["cost_usd"] == pytest.approx(estimate["tokens_in"] * 1e-4 + estimate["tokens_out"] * 4e-4)
-    assert estimate["days"] == -(-(estimate["tokens_in"] + estimate["tokens_out"]) // TOKENS_PER_DAY)
+    assert estimate["cost_usd"] == pytest.approx(
+        estimate["tokens_in"] * 1e-4 + estimate["tokens_out"] * 4e-4
+    )
+    assert estimate["days"] == -(
+        -(estimate["tokens_in"] + estimate["tokens_out"]) // TOKENS_PER_DAY
+    )
     dry = served.pps("import", "ben", str(file), "--dry-run")
     assert (dry.returncode, dry.stderr) == (0, "")
     assert "would store 30, 0 known already (dry run: nothing was stored)" in dry.stdout
     cost = f"${estimate['cost_usd']:.2f}, the budget of {estimate['days']} days"
-    assert f"{estimate['tokens_in']:,} tokens in and {estimate['tokens_out']:,} out, {cost}" in dry.stdout
+    assert (
+        f"{estimate['tokens_in']:,} tokens in and {estimate['tokens_out']:,} out, {cost}"
+        in dry.stdout
+    )
     assert len(model.asked) == asked
     assert data(served, "stats", "ben") == before
 
@@ -144,20 +171,30 @@ def test_an_import_that_a_model_reads_says_first_what_that_takes(
 ) -> None:
     served.create("bea")
     file = tmp_path / "talk.jsonl"
-    file.write_text("\n".join(json.dumps({"content": f"Bea owns Boat{n}.", "session": "s"}) for n in range(3)))
+    file.write_text(
+        "\n".join(json.dumps({"content": f"Bea owns Boat{n}.", "session": "s"}) for n in range(3))
+    )
     ended = served.pps("import", "bea", str(file), "--json")
     assert ended.returncode == 0
-    estimate = r"the language model would take some [\d,]+ tokens in and [\d,]+ out, \$.* days? .*\n"
+    estimate = (
+        r"the language model would take some [\d,]+ tokens in and [\d,]+ out, \$.* days? .*\n"
+    )
     assert re.fullmatch(estimate, ended.stderr)
     assert json.loads(ended.stdout)["stored"] == 3
     again = served.pps("import", "bea", str(file))
     assert again.stderr.startswith("the language model would take some 0 tokens in")
 
 
-def test_an_import_shows_a_bar_on_a_terminal_and_none_in_a_pipe_or_beside_json(served: Served, tmp_path: Path) -> None:
+def test_an_import_shows_a_bar_on_a_terminal_and_none_in_a_pipe_or_beside_json(
+    served: Served, tmp_path: Path
+) -> None:
     served.create("cara")
     file = tmp_path / "talk.jsonl"
-    file.write_text("\n".join(json.dumps({"content": f"Cara owns Boat{n}.", "session": "s"}) for n in range(2_000)))
+    file.write_text(
+        "\n".join(
+            json.dumps({"content": f"Cara owns Boat{n}.", "session": "s"}) for n in range(2_000)
+        )
+    )
     said, shown = in_terminal(served, "import", "cara", str(file), "--dry-run")
     assert "would store 2000" in said
     assert "━" in shown

@@ -94,7 +94,10 @@ COMMANDS = [
     "records search",
     "schema",
     *(f"pack {name}" for name in ("check", "enable", "list", "show")),
-    *(f"records {name}" for name in ("delete", "get", "list", "move", "relate", "save", "unrelate")),
+    *(
+        f"records {name}"
+        for name in ("delete", "get", "list", "move", "relate", "save", "unrelate")
+    ),
     *(f"squad {name}" for name in ("add", "create", "delete", "import", "list", "remove", "show")),
     "extract",
     "hooks install",
@@ -118,7 +121,9 @@ def _helps(group: click.Group, prefix: str = "") -> dict[str, str]:
         if isinstance(below, click.Group):
             found |= _helps(below, f"{prefix}{name} ")
         else:
-            found[prefix + name] = below.get_help(below.make_context(name, [], resilient_parsing=True))
+            found[prefix + name] = below.get_help(
+                below.make_context(name, [], resilient_parsing=True)
+            )
     return found
 
 
@@ -136,7 +141,9 @@ def test_help_imports_nothing_heavy(env: dict[str, str]) -> None:
         "heavy = {'pydantic', 'mcp', 'starlette', 'uvicorn', 'chromadb', 'graphiti_core', 'numpy', 'rich.progress'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
-    found = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True)
+    found = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    )
     assert ast.literal_eval(found.stdout) == []
 
 
@@ -169,7 +176,9 @@ def test_stop_without_a_server_says_so(env: dict[str, str]) -> None:
 def test_profiles_are_listed_with_a_description(env: dict[str, str]) -> None:
     ended = pps(env, "profiles")
     assert ended.returncode == 0, ended.stderr
-    assert any(line.startswith("default ") and len(line.split()) > 3 for line in ended.stdout.splitlines())
+    assert any(
+        line.startswith("default ") and len(line.split()) > 3 for line in ended.stdout.splitlines()
+    )
 
 
 def test_a_profile_of_ones_own_is_listed_and_a_mistake_in_it_is_one_line_that_names_file_and_field(
@@ -186,14 +195,22 @@ def test_a_profile_of_ones_own_is_listed_and_a_mistake_in_it_is_one_line_that_na
     assert mine["channels"] == {"facts": {"fusion": "rrf", "perspectives": {"bm25": 1.0}}}
     assert mine["filters"] == {}
     file.write_text(f'{own}[filters]\ntags = ["work"]\nsince = 2026-01-01\n')
-    [mine] = [one for one in json.loads(pps(env, "profiles", "--json").stdout) if one["name"] == "mine"]
+    [mine] = [
+        one for one in json.loads(pps(env, "profiles", "--json").stdout) if one["name"] == "mine"
+    ]
     assert mine["filters"] == {"tags": ["work"], "since": "2026-01-01T00:00:00.000000Z"}
     [line] = [one for one in pps(env, "profiles").stdout.splitlines() if one.startswith("mine ")]
     assert line.endswith("Words alone (yours; only tags work; since 2026-01-01T00:00:00.000000Z)")
-    for wrong, field in (("weigth", "channels.facts"), ("depth", "channels.facts"), ("[filters]\nroles", "filters")):
+    for wrong, field in (
+        ("weigth", "channels.facts"),
+        ("depth", "channels.facts"),
+        ("[filters]\nroles", "filters"),
+    ):
         file.write_text(f"{own}{wrong} = 0\n")
         ended = pps(env, "profiles")
-        assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1), ended.stderr
+        assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1), (
+            ended.stderr
+        )
         assert f"{file}: {field}.{wrong.split()[-1]}: " in ended.stderr
 
 
@@ -216,7 +233,10 @@ def test_a_server_that_cannot_start_is_said_with_the_reason(env: dict[str, str])
         (("recall", "ana", "x", "--limit", "ten"), "--limit"),
         (("nonesuch",), "no such command 'nonesuch'"),
         (("entity", "token", "ana", "--operator"), "NAME: is not taken with --operator"),
-        (("recall", "ana", "x", "--as-of", "soon"), "--as-of 'soon': is not a time; give such as 2026-03-07"),
+        (
+            ("recall", "ana", "x", "--as-of", "soon"),
+            "--as-of 'soon': is not a time; give such as 2026-03-07",
+        ),
         (("remember", "ana", "x", "--given", "absent.json"), "--given: absent.json cannot be read"),
         (("hooks", "install", "--scope", "project", "--project", "absent"), "no folder at absent"),
     ],
@@ -254,10 +274,17 @@ def test_a_group_without_a_command_prints_its_help(env: dict[str, str]) -> None:
     assert "Commands:" in ended.stderr
 
 
-def test_a_data_folder_that_cannot_be_made_is_said_in_one_line(env: dict[str, str], tmp_path: Path) -> None:
+def test_a_data_folder_that_cannot_be_made_is_said_in_one_line(
+    env: dict[str, str], tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("")
     below = {**env, "PPS_HOME": str(tmp_path / "file" / "home")}
-    for arguments in (("init",), ("doctor", "--json"), ("verify-isolation", "--json"), ("serve", "--stop")):
+    for arguments in (
+        ("init",),
+        ("doctor", "--json"),
+        ("verify-isolation", "--json"),
+        ("serve", "--stop"),
+    ):
         ended = pps(below, *arguments)
         assert ended.returncode != 0
         assert str(tmp_path / "file") in ended.stdout + ended.stderr
@@ -266,7 +293,9 @@ def test_a_data_folder_that_cannot_be_made_is_said_in_one_line(env: dict[str, st
         assert "--json" not in arguments or json.loads(ended.stdout)
 
 
-def test_doctor_names_a_data_folder_that_cannot_be_made(env: dict[str, str], tmp_path: Path) -> None:
+def test_doctor_names_a_data_folder_that_cannot_be_made(
+    env: dict[str, str], tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("")
     ended = pps({**env, "PPS_HOME": str(tmp_path / "file")}, "doctor")
     assert ended.returncode == 1
@@ -283,7 +312,13 @@ def test_an_output_that_cannot_be_written_is_one_line(
     command = [sys.executable, "-m", "pps", *arguments]
     with Path("/dev/full").open("w") as full:
         ended = subprocess.run(
-            command, env=env, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+            command,
+            env=env,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=60,
+            check=False,
         )
     assert (ended.returncode, ended.stderr.count("\n")) == (code, 1), ended.stderr
     assert ended.stderr.startswith("pps: ")
@@ -291,9 +326,13 @@ def test_an_output_that_cannot_be_written_is_one_line(
 
 
 @pytest.mark.parametrize("arguments", [("profiles", "--json"), ("--help",)])
-def test_nothing_is_said_when_the_reader_of_a_pipe_has_enough(env: dict[str, str], arguments: tuple[str, ...]) -> None:
+def test_nothing_is_said_when_the_reader_of_a_pipe_has_enough(
+    env: dict[str, str], arguments: tuple[str, ...]
+) -> None:
     command = [sys.executable, "-m", "pps", *arguments]
-    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         process.stdout.close()
@@ -303,7 +342,9 @@ def test_nothing_is_said_when_the_reader_of_a_pipe_has_enough(env: dict[str, str
 
 def test_without_a_stdout_a_command_does_its_work(env: dict[str, str]) -> None:
     command = ["sh", "-c", '"$0" -m pps init >&-', sys.executable]
-    ended = subprocess.run(command, env=env, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    ended = subprocess.run(
+        command, env=env, stderr=subprocess.PIPE, text=True, timeout=60, check=False
+    )
     assert (ended.returncode, ended.stderr) == (0, "")
     assert (Path(env["PPS_HOME"]) / "pps.toml").exists()
 
@@ -334,4 +375,7 @@ def test_profiles_that_may_not_be_looked_at_are_not_taken_for_none(env: dict[str
     ended = without_rights(env, "profiles")
     folder.chmod(0o700)
     assert (ended.returncode, ended.stdout) == (2, "")
-    assert ended.stderr == f"pps: {folder}: cannot be read (Permission denied): check its permissions\n"
+    assert (
+        ended.stderr
+        == f"pps: {folder}: cannot be read (Permission denied): check its permissions\n"
+    )

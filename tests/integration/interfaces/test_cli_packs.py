@@ -24,18 +24,32 @@ def test_packs_are_listed_checked_shown_and_enabled(served: Served) -> None:
     refused = served.pps("pack", "enable", "ana", "garden")
     assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
     assert "garden has mistakes: line 3" in refused.stderr
-    garden.write_text('name = "garden"\nversion = 1\nabout = "Plants"\n[kinds.Plant]\n[kinds.Goal]\n')
+    garden.write_text(
+        'name = "garden"\nversion = 1\nabout = "Plants"\n[kinds.Plant]\n[kinds.Goal]\n'
+    )
     assert json.loads(served.pps("pack", "check", str(garden), "--json").stdout)["ok"] is True
     listed = json.loads(served.pps("pack", "list", "--json").stdout)["packs"]
-    own = [(one["name"], one["kinds"], one["own"]) for one in listed if one["name"] in ("constitution", "garden")]
+    own = [
+        (one["name"], one["kinds"], one["own"])
+        for one in listed
+        if one["name"] in ("constitution", "garden")
+    ]
     assert own == [("constitution", 38, False), ("garden", 2, True)]
-    assert served.pps("pack", "show", "constitution", "--diagram").stdout.startswith("classDiagram\n")
-    assert "  Goal: What is to be reached, and by when (P1)\n" in served.pps("pack", "show", "constitution").stdout
+    assert served.pps("pack", "show", "constitution", "--diagram").stdout.startswith(
+        "classDiagram\n"
+    )
+    assert (
+        "  Goal: What is to be reached, and by when (P1)\n"
+        in served.pps("pack", "show", "constitution").stdout
+    )
     assert served.pps("pack", "enable", "ana", "constitution").stdout == "ana has constitution.\n"
     assert served.pps("pack", "enable", "ana", "constitution").stdout == "ana has constitution.\n"
     clash = served.pps("pack", "enable", "ana", "garden")
     assert (clash.returncode, clash.stdout) == (2, "")
-    assert "the packs constitution and garden both have the kind Goal; nothing was changed" in clash.stderr
+    assert (
+        "the packs constitution and garden both have the kind Goal; nothing was changed"
+        in clash.stderr
+    )
     schema = json.loads(served.pps("schema", "ana", "--json").stdout)
     assert (schema["packs"], len(schema["kinds"])) == ({"constitution": 1}, 38)
 
@@ -46,10 +60,15 @@ def test_an_entity_is_made_with_packs(served: Served) -> None:
     assert served.pps("entity", "create", "cai", "--pack", "constitution").returncode == 0
     assert "Goal" in served.pps("schema", "cai").stdout
     assert served.pps("entity", "create", "dan").returncode == 0
-    assert served.pps("schema", "dan").stdout == "No kinds of its own: `pps pack enable` gives a memory a pack.\n"
+    assert (
+        served.pps("schema", "dan").stdout
+        == "No kinds of its own: `pps pack enable` gives a memory a pack.\n"
+    )
 
 
-def test_records_are_saved_from_a_file_and_from_stdin_and_found_by_a_condition(served: Served, tmp_path: Path) -> None:
+def test_records_are_saved_from_a_file_and_from_stdin_and_found_by_a_condition(
+    served: Served, tmp_path: Path
+) -> None:
     served.create("fay")
     assert served.pps("pack", "enable", "fay", "constitution").returncode == 0
     sail = {
@@ -68,13 +87,25 @@ def test_records_are_saved_from_a_file_and_from_stdin_and_found_by_a_condition(s
     file.write_text(json.dumps({"records": [sail]}))
     saved = served.pps("records", "save", "fay", "--file", str(file))
     assert (saved.returncode, saved.stderr) == (0, "")
-    assert served.pps("records", "save", "fay", "--file", "-", given=json.dumps({"records": [rest]})).returncode == 0
+    assert (
+        served.pps(
+            "records", "save", "fay", "--file", "-", given=json.dumps({"records": [rest]})
+        ).returncode
+        == 0
+    )
     missing = served.pps("records", "save", "fay")
     assert (missing.returncode, "--file" in missing.stderr) == (2, True)
     where = json.dumps([{"field": "deadline", "op": "<", "value": "2027-06-01"}])
     found = served.pps("records", "list", "fay", "--where", where)
-    assert (found.returncode, "Sail north" in found.stdout, "Rest" in found.stdout) == (0, True, False)
-    assert "SOURCE 'Nobody'" in served.pps("records", "relate", "fay", "Nobody", "SERVES", "Rest").stderr
+    assert (found.returncode, "Sail north" in found.stdout, "Rest" in found.stdout) == (
+        0,
+        True,
+        False,
+    )
+    assert (
+        "SOURCE 'Nobody'"
+        in served.pps("records", "relate", "fay", "Nobody", "SERVES", "Rest").stderr
+    )
     path = served.pps("rank", "fay", "shortest_path", "--source", "Nobody", "--target", "Rest")
     assert "--source 'Nobody': not found" in path.stderr
     asked = served.pps("ask", "fay", "why", "--with", '{"id": "Nope"}')

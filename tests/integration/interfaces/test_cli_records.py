@@ -37,24 +37,81 @@ def test_a_record_is_kept_changed_added_to_and_its_history_is_shown(served: Serv
     served.create("ana")
     harbour = data(served, "event", "ana", "All about the harbour.", "--title", "Harbour")
     assert (harbour["state"], harbour["title"], harbour["version"]) == ("done", "Harbour", 1)
-    given = ("--title", "The light", "--source", "whisper", "--ref", "w1", "--at", "2026-03-07T08:30:00Z")
-    more = ("--kind", "Task", "--parent", "Harbour", "--tag", "pier", "--metadata", '{"place": "pier 3"}')
-    light = data(served, "event", "ana", "-", *given, *more, given="It is out, see [[Harbour]]. #maintenance")
-    assert (light["tags_applied"], light["edges_created"], light["redacted"]) == (["pier", "maintenance"], 2, 0)
+    given = (
+        "--title",
+        "The light",
+        "--source",
+        "whisper",
+        "--ref",
+        "w1",
+        "--at",
+        "2026-03-07T08:30:00Z",
+    )
+    more = (
+        "--kind",
+        "Task",
+        "--parent",
+        "Harbour",
+        "--tag",
+        "pier",
+        "--metadata",
+        '{"place": "pier 3"}',
+    )
+    light = data(
+        served, "event", "ana", "-", *given, *more, given="It is out, see [[Harbour]]. #maintenance"
+    )
+    assert (light["tags_applied"], light["edges_created"], light["redacted"]) == (
+        ["pier", "maintenance"],
+        2,
+        0,
+    )
     assert light["duration_ms"] > 0
     record = data(served, "get", "ana", light["node_id"])["items"][0]
-    assert (record["name"], record["kind"], record["attributes"]["place"]) == ("The light", "Task", "pier 3")
+    assert (record["name"], record["kind"], record["attributes"]["place"]) == (
+        "The light",
+        "Task",
+        "pier 3",
+    )
     again = told(served, "event", "ana", "Other words.", "--source", "whisper", "--ref", "w1")
-    assert again.startswith("Known already; nothing was stored twice. “The light” Tags: pier, maintenance.")
+    assert again.startswith(
+        "Known already; nothing was stored twice. “The light” Tags: pier, maintenance."
+    )
     assert again.endswith(f" [{light['node_id'][:8]}]\n")
     kept = told(served, "event", "ana", "A note. #tea")
     assert kept.startswith("Kept as version 1. “A note. #tea” Tags: tea. [")
 
-    changed = data(served, "update", "ana", light["node_id"], "--text", "-", "--actor", "Ben", given="It is on again.")
-    assert (changed["version"], changed["state"], changed["node_id"]) == (2, "done", light["node_id"])
-    renamed = told(served, "update", "ana", light["node_id"], "--title", "Lamp", "--tag", "done", "--kind", "Note")
+    changed = data(
+        served,
+        "update",
+        "ana",
+        light["node_id"],
+        "--text",
+        "-",
+        "--actor",
+        "Ben",
+        given="It is on again.",
+    )
+    assert (changed["version"], changed["state"], changed["node_id"]) == (
+        2,
+        "done",
+        light["node_id"],
+    )
+    renamed = told(
+        served,
+        "update",
+        "ana",
+        light["node_id"],
+        "--title",
+        "Lamp",
+        "--tag",
+        "done",
+        "--kind",
+        "Note",
+    )
     assert renamed.startswith("Kept as version 3. “Lamp” Tags: done.")
-    added = told(served, "append", "ana", light["turn_id"], "It was repaired at noon.", "--actor", "Cara")
+    added = told(
+        served, "append", "ana", light["turn_id"], "It was repaired at noon.", "--actor", "Cara"
+    )
     assert added.startswith("Kept as version 4. “Lamp”")
     assert data(served, "append", "ana", light["node_id"], "-", given="Twice.")["version"] == 5
 
@@ -63,9 +120,16 @@ def test_a_record_is_kept_changed_added_to_and_its_history_is_shown(served: Serv
     assert [head.split(":")[0] for head in heads] == [f"version {n}" for n in (5, 4, 3, 2, 1)]
     assert "appended by Cara" in heads[1]
     assert "modified by Ben" in heads[3]
-    assert {"+It was repaired at noon.", "-It is out, see [[Harbour]]. #maintenance"} < set(shown.splitlines())
-    versions = data(served, "history", "ana", light["turn_id"], "--limit", "2", "--whole")["versions"]
-    assert [(one["version"], one["change"]) for one in versions] == [(5, "appended"), (4, "appended")]
+    assert {"+It was repaired at noon.", "-It is out, see [[Harbour]]. #maintenance"} < set(
+        shown.splitlines()
+    )
+    versions = data(served, "history", "ana", light["turn_id"], "--limit", "2", "--whole")[
+        "versions"
+    ]
+    assert [(one["version"], one["change"]) for one in versions] == [
+        (5, "appended"),
+        (4, "appended"),
+    ]
     assert versions[0]["content"] == "It is on again.\n\nIt was repaired at noon.\n\nTwice."
     assert "content" not in data(served, "history", "ana", light["turn_id"])["versions"][0]
 
@@ -74,7 +138,9 @@ def test_a_wrong_call_of_a_records_command_is_one_line_and_changes_nothing(serve
     served.create("ben")
     note = data(served, "event", "ben", "A note.")
     id, foreign = note["turn_id"], str(uuid4())
-    assert "--metadata: is not JSON" in refused(served, "event", "ben", "x", "--metadata", "{", code=2)
+    assert "--metadata: is not JSON" in refused(
+        served, "event", "ben", "x", "--metadata", "{", code=2
+    )
     assert "TEXT ' '" in refused(served, "event", "ben", "  ", code=2)
     assert "--at 'soon'" in refused(served, "event", "ben", "x", "--at", "soon", code=2)
     assert "--text: give a" in refused(served, "update", "ben", id, code=2)
@@ -82,7 +148,9 @@ def test_a_wrong_call_of_a_records_command_is_one_line_and_changes_nothing(serve
     assert "ID 'no-id'" in refused(served, "append", "ben", "no-id", "x", code=2)
     assert "--days" in refused(served, "costs", "ben", "--days", "0", code=2)
     for command, *more in (("update", "--text", "x"), ("append", "x"), ("history",)):
-        assert f"ID {foreign!r}: not found" in refused(served, command, "ben", foreign, *more, code=3)
+        assert f"ID {foreign!r}: not found" in refused(
+            served, command, "ben", foreign, *more, code=3
+        )
     assert "nobody" in served.pps("history", "nobody", id).stderr
     assert len(data(served, "history", "ben", id)["versions"]) == 1
     assert data(served, "stats", "ben")["turns"] == 1
@@ -95,7 +163,9 @@ def test_costs_of_a_memory_that_no_model_reads_are_nothing(served: Served) -> No
     assert (found["days"], found["tokens_today"], found["tokens_per_day"]) == ([], 0, 0)
 
 
-def test_two_nodes_of_one_name_are_proposed_merged_and_made_two_again(served: Served, tmp_path: Path) -> None:
+def test_two_nodes_of_one_name_are_proposed_merged_and_made_two_again(
+    served: Served, tmp_path: Path
+) -> None:
     served.create("dana")
     assert told(served, "merges", "list", "dana") == "No duplicates found.\n"
     given = tmp_path / "given.json"

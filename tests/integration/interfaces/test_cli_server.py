@@ -27,7 +27,11 @@ def test_an_entity_is_made_listed_shown_archived_and_deleted(served: Served) -> 
     made = _json(served.pps("entity", "create", "cara", "--json"))
     assert made["is_new"] is True
     assert made["token"].startswith("pps_e_")
-    assert made["clients"]["json"]["mcpServers"]["pps-cara"]["args"][-3:] == ["mcp", "--entity", "cara"]
+    assert made["clients"]["json"]["mcpServers"]["pps-cara"]["args"][-3:] == [
+        "mcp",
+        "--entity",
+        "cara",
+    ]
     again = _json(served.pps("entity", "create", "cara", "--json"))
     assert (again["is_new"], "token" in again) == (False, False)
     assert "cara" in served.pps("entity", "list").stdout
@@ -73,10 +77,14 @@ def test_a_profile_of_ones_own_answers_beside_a_running_server_and_a_mistake_is_
     served.link.call("remember", "profiled", {"content": "Bread.", "facts": facts})
     folder = served.home / "profiles"
     folder.mkdir()
-    own = 'description = "Words"\n[channels.facts]\nperspectives = { bm25 = 1.0 }\n[limits]\nfacts = '
+    own = (
+        'description = "Words"\n[channels.facts]\nperspectives = { bm25 = 1.0 }\n[limits]\nfacts = '
+    )
     (folder / "mine.toml").write_text(f"{own}1\n")
 
-    found = _json(served.pps("recall", "profiled", "Dora likes oats", "--profile", "mine", "--json"))
+    found = _json(
+        served.pps("recall", "profiled", "Dora likes oats", "--profile", "mine", "--json")
+    )
 
     assert (found["profile"], list(found["channels"])) == ("mine", ["facts"])
     [hit] = found["channels"]["facts"]["hits"]
@@ -95,12 +103,18 @@ def test_a_profile_of_ones_own_answers_beside_a_running_server_and_a_mistake_is_
 def test_a_text_is_remembered_and_recalled(served: Served, tmp_path: Path) -> None:
     served.create("dora")
     given = tmp_path / "given.json"
-    facts = [{"subject": "Dora", "relation": "LIKES", "object": "rye", "text": "Dora likes rye bread."}]
+    facts = [
+        {"subject": "Dora", "relation": "LIKES", "object": "rye", "text": "Dora likes rye bread."}
+    ]
     given.write_text(json.dumps({"nodes": [{"name": "Dora", "kind": "Person"}], "facts": facts}))
-    kept = served.pps("remember", "dora", "-", "--given", str(given), "--tag", "food", given="Rye bread it is.")
+    kept = served.pps(
+        "remember", "dora", "-", "--given", str(given), "--tag", "food", given="Rye bread it is."
+    )
     assert kept.returncode == 0, kept.stderr
     assert kept.stdout.startswith("Remembered.")
-    found = _json(served.pps("recall", "dora", "bread", "--channels", "facts,nodes", "--limit", "2", "--json"))
+    found = _json(
+        served.pps("recall", "dora", "bread", "--channels", "facts,nodes", "--limit", "2", "--json")
+    )
     assert found["channels"]["facts"]["hits"][0]["text"] == "Dora likes rye bread."
     assert "Dora likes rye bread." in served.pps("recall", "dora", "bread").stdout
     assert "rye" in served.pps("ambient", "dora", "bread for breakfast").stdout
@@ -118,15 +132,22 @@ def test_a_text_is_remembered_and_recalled(served: Served, tmp_path: Path) -> No
 
 def test_anchors_are_saved_found_and_imported(served: Served, tmp_path: Path) -> None:
     served.create("edda")
-    saved = served.pps("anchors", "save", "edda", "Sourdough", "-", given="# Bread\n\nFlour, water, salt.")
+    saved = served.pps(
+        "anchors", "save", "edda", "Sourdough", "-", given="# Bread\n\nFlour, water, salt."
+    )
     assert saved.returncode == 0, saved.stderr
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "tea.md").write_text("# Tea\n\nGreen, eighty degrees.")
     assert "1 saved" in served.pps("anchors", "import", "edda", str(tmp_path / "notes")).stdout
-    assert "0 saved, 1 unchanged" in served.pps("anchors", "import", "edda", str(tmp_path / "notes")).stdout
+    assert (
+        "0 saved, 1 unchanged"
+        in served.pps("anchors", "import", "edda", str(tmp_path / "notes")).stdout
+    )
     assert served.pps("anchors", "list", "edda").stdout.count("\n") == 2
     assert "sourdough" in served.pps("anchors", "search", "edda", "flour").stdout
-    (served.home / "entities" / "edda" / "anchors" / "by-hand.md").write_text("# Hand\n\nWritten by hand.")
+    (served.home / "entities" / "edda" / "anchors" / "by-hand.md").write_text(
+        "# Hand\n\nWritten by hand."
+    )
     assert "1 indexed" in served.pps("anchors", "resync", "edda").stdout
     assert served.pps("anchors", "delete", "edda", "sourdough").returncode == 0
     assert served.pps("anchors", "delete", "edda", "sourdough").returncode == 3
@@ -136,7 +157,9 @@ def test_anchors_are_saved_found_and_imported(served: Served, tmp_path: Path) ->
 def test_a_conversation_is_imported_once(served: Served, tmp_path: Path) -> None:
     served.create("finn")
     file = tmp_path / "talk.jsonl"
-    file.write_text("\n".join(json.dumps({"content": f"Line {n}", "session": "s"}) for n in range(30)))
+    file.write_text(
+        "\n".join(json.dumps({"content": f"Line {n}", "session": "s"}) for n in range(30))
+    )
     dry = served.pps("import", "finn", str(file), "--dry-run")
     assert "would store 30, 0 known already" in dry.stdout
     assert "30 stored, 0 known already" in served.pps("import", "finn", str(file)).stdout
@@ -174,15 +197,23 @@ def test_a_text_that_is_not_utf_8_is_refused_by_name(served: Served) -> None:
     for given, text in ((b"", b"caf\xe9"), (b"caf\xe9", b"-")):
         command = [sys.executable, "-m", "pps", "remember", "lea", text]
         env = {**served.env, "PYTHONUTF8": "1"}
-        ended = subprocess.run(command, env=env, input=given, capture_output=True, timeout=100, check=False)
+        ended = subprocess.run(
+            command, env=env, input=given, capture_output=True, timeout=100, check=False
+        )
         assert ended.returncode == 2
         assert ended.stderr == b"pps: text: is not UTF-8; convert it first, such as with iconv\n"
 
 
-def test_files_whose_names_are_not_utf_8_are_named_and_stand_in_no_others_way(served: Served, tmp_path: Path) -> None:
+def test_files_whose_names_are_not_utf_8_are_named_and_stand_in_no_others_way(
+    served: Served, tmp_path: Path
+) -> None:
     served.create("ines")
     notes = tmp_path / "notes"
-    folders = notes, Path(os.fsdecode(bytes(notes) + b"/\xfcber")), served.home / "entities" / "ines" / "anchors"
+    folders = (
+        notes,
+        Path(os.fsdecode(bytes(notes) + b"/\xfcber")),
+        served.home / "entities" / "ines" / "anchors",
+    )
     for folder in folders:
         folder.mkdir(exist_ok=True)
         Path(os.fsdecode(bytes(folder) + b"/gr\xfcn.md")).write_text("# Green\n\nTea.")
@@ -235,22 +266,35 @@ def test_doctor_offline_opens_the_files_itself(alone: dict[str, str]) -> None:
 
 
 def test_the_readmes_program_runs_when_its_commands_have_run(alone: dict[str, str]) -> None:
-    program = (ROOT / "README.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    program = (
+        (ROOT / "README.md").read_text(encoding="utf-8").split("```python\n")[1].split("```")[0]
+    )
     assert pps(alone, "entity", "create", "ana").returncode == 0
     assert pps(alone, "serve", "--stop").returncode == 0
     command = [sys.executable, "-c", program]
-    ended = subprocess.run(command, env=alone, capture_output=True, text=True, timeout=100, check=False)
+    ended = subprocess.run(
+        command, env=alone, capture_output=True, text=True, timeout=100, check=False
+    )
     assert ended.returncode == 0, ended.stderr
     assert "Priya moved to Tarn in March." in ended.stdout
 
 
 def test_the_script_is_the_same_command(served: Served) -> None:
     script = [sys.executable, str(ROOT / "scripts" / "create_entity.py"), "hans"]
-    made = subprocess.run(script, env=served.env, capture_output=True, text=True, timeout=60, check=False)
+    made = subprocess.run(
+        script, env=served.env, capture_output=True, text=True, timeout=60, check=False
+    )
     assert made.returncode == 0, made.stderr
     assert "claude mcp add pps-hans" in made.stdout
     assert "hans" in served.pps("entity", "list").stdout
-    bad = subprocess.run([*script[:2], "Hans"], env=served.env, capture_output=True, text=True, timeout=60, check=False)
+    bad = subprocess.run(
+        [*script[:2], "Hans"],
+        env=served.env,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert bad.returncode == 2
 
 
@@ -283,7 +327,9 @@ def test_a_newer_client_drains_an_older_server(alone: dict[str, str]) -> None:
     assert new.version == "0.2.0"
 
 
-def test_a_killed_server_is_replaced_and_nothing_acknowledged_is_lost(alone: dict[str, str]) -> None:
+def test_a_killed_server_is_replaced_and_nothing_acknowledged_is_lost(
+    alone: dict[str, str],
+) -> None:
     home = Path(alone["PPS_HOME"])
     assert pps(alone, "entity", "create", "ana").returncode == 0
     for number in range(3):
@@ -315,7 +361,9 @@ def test_a_signal_ends_the_server_in_order(tmp_path: Path, number: int) -> None:
     home = tmp_path / "home"
     home.mkdir(mode=0o700)
     command = [sys.executable, "-m", "pps", "serve"]
-    with subprocess.Popen(command, env=clean_env(home), stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, env=clean_env(home), stderr=subprocess.PIPE, text=True
+    ) as process:
         wait_for_run_file(home)
         process.send_signal(number)
         assert process.wait(30) == 0
@@ -329,7 +377,11 @@ def test_what_a_memory_holds_does_not_act_on_the_terminal(served: Served) -> Non
     hostile = "The\x1b[2J oven\x1b]0;owned\x07 runs\u202e hot\x9b1m \u200btoday."
     kept = _json(served.pps("remember", "loud", "-", "--json", given=hostile))
 
-    for command in (("recall", "loud", "oven"), ("ambient", "loud", "the oven"), ("get", "loud", kept["turn_id"])):
+    for command in (
+        ("recall", "loud", "oven"),
+        ("ambient", "loud", "the oven"),
+        ("get", "loud", kept["turn_id"]),
+    ):
         shown = served.pps(*command)
         assert "The oven runs hot today." in shown.stdout, shown.stderr
         assert not {"\x1b", "\x9b", "\x07", "\u202e", "\u200b"} & set(shown.stdout)
@@ -345,7 +397,16 @@ def test_installing_hooks_offers_a_program_that_is_there_with_its_command_and_wh
     (tmp_path / "codex").write_text("#!/bin/sh\n")
     (tmp_path / "codex").chmod(0o755)
     env = {**served.env, "PATH": str(tmp_path)}
-    install = ("hooks", "install", "--scope", "project", "--project", str(tmp_path), "--entity", "offered")
+    install = (
+        "hooks",
+        "install",
+        "--scope",
+        "project",
+        "--project",
+        str(tmp_path),
+        "--entity",
+        "offered",
+    )
     offer = "codex can read what is said for facts, on your own login: `pps hooks install --entity offered --extract"
     before = pps(env, *install).stdout
     assert f"{offer} codex`." in before

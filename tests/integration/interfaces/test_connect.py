@@ -14,7 +14,9 @@ async def test_a_program_remembers_and_recalls_while_a_server_runs(served: Serve
     served.create("priya")
     async with pps.connect("priya", home=served.home) as memory:
         fact = FactDraft("Priya", "MOVED_TO", "Tarn", text="Priya moved to Tarn.")
-        receipt = await memory.remember("Priya moved to Tarn in March.", nodes=[NodeDraft("Priya")], facts=[fact])
+        receipt = await memory.remember(
+            "Priya moved to Tarn in March.", nodes=[NodeDraft("Priya")], facts=[fact]
+        )
         assert receipt.state in ("done", "accepted")
         found = await memory.recall("where does Priya live?")
         assert [hit.text for hit in found["facts"]] == ["Priya moved to Tarn."]

@@ -49,18 +49,34 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield served
 
 
-async def test_each_module_writes_its_layers_alone_by_any_tool_and_the_person_writes_all(calls: Calls) -> None:
+async def test_each_module_writes_its_layers_alone_by_any_tool_and_the_person_writes_all(
+    calls: Calls,
+) -> None:
     async def refused(actor: str, tool: str, arguments: dict[str, Any]) -> bool:
-        with pytest.raises(PPSError) as told:  # no kind has such a field: what is let through is refused for that
+        with pytest.raises(
+            PPSError
+        ) as told:  # no kind has such a field: what is let through is refused for that
             await calls.answer(Caller.of_entity("ana", actor=actor), tool, arguments)
-        assert re.search("may not write|nonesuch.*no such field", told.value.message), (actor, tool, told.value)
+        assert re.search("may not write|nonesuch.*no such field", told.value.message), (
+            actor,
+            tool,
+            told.value,
+        )
         return "may not write" in told.value.message
 
     for actor, (layers, denied) in {**MAY, "": (set(PACK_LAYERS), set[str]())}.items():
         for kind in PACK.kinds.values():
-            record = {"kind": kind.name, "title": "One", "summary": "One.", "fields": {"nonesuch": 1}}
+            record = {
+                "kind": kind.name,
+                "title": "One",
+                "summary": "One.",
+                "fields": {"nonesuch": 1},
+            }
             allowed = kind.layer in layers and kind.name not in denied
-            assert await refused(actor, "record_save", {"records": [record]}) is not allowed, (actor, kind.name)
+            assert await refused(actor, "record_save", {"records": [record]}) is not allowed, (
+                actor,
+                kind.name,
+            )
 
 
 async def test_what_an_actor_may_not_write_it_neither_moves_relates_nor_deletes_and_the_version_says_who_wrote(
@@ -71,9 +87,14 @@ async def test_what_an_actor_may_not_write_it_neither_moves_relates_nor_deletes_
 
     goal = (await ask("discuss", "goal_create_v1", title="Run", summary="Far."))["records"][0]
     await ask("plan", "strategy.create.v1", title="Train", summary="Daily.")
-    task = (await ask("execute", "task_create_v1", title="Shoes", summary="Buy.", dueDate="2027-01-01"))["records"][0]
+    task = (
+        await ask("execute", "task_create_v1", title="Shoes", summary="Buy.", dueDate="2027-01-01")
+    )["records"][0]
     seen = (await ask("plan", "record_get", ids=[goal["id"], task["id"]]))["records"]
-    assert [(one["actor"], one["kind"]) for one in seen] == [("discuss", "Goal"), ("execute", "Task")]
+    assert [(one["actor"], one["kind"]) for one in seen] == [
+        ("discuss", "Goal"),
+        ("execute", "Task"),
+    ]
     assert seen[1]["fields"]["due_date"] == "2027-01-01"
     for actor, tool, arguments in (
         ("plan", "goal_update_v1", {"id": goal["id"], "summary": "Mine."}),
@@ -90,13 +111,17 @@ async def test_what_an_actor_may_not_write_it_neither_moves_relates_nor_deletes_
         await ask("discuss", "goal_update_v1", summary="Which?")
     with pytest.raises(InvalidRequest, match="kind: unknown argument"):
         await ask("discuss", "goal_create_v1", title="x", summary="x", kind="Task")
-    changed = await ask("discuss", "goal_update_v1", id=goal["id"], deadline="2027-04-11", expectedVersion=1)
+    changed = await ask(
+        "discuss", "goal_update_v1", id=goal["id"], deadline="2027-04-11", expectedVersion=1
+    )
     assert changed["records"][0]["version"] == 2
     await ask("execute", "record_relate", source="Shoes", type="SERVES", target="Run")
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_token_of_a_module_opens_its_pack_and_typed_tools_over_http(served: Served, era: str) -> None:
+async def test_a_token_of_a_module_opens_its_pack_and_typed_tools_over_http(
+    served: Served, era: str
+) -> None:
     asked = {"name": "ana", "toolsets": ["constitution-typed,records"], "actor": "plan"}
     token = str(served.link.call("token_issue", "", asked)["data"]["token"])
     async with served.client(token, era, "constitution-typed") as client:
@@ -104,9 +129,13 @@ async def test_a_token_of_a_module_opens_its_pack_and_typed_tools_over_http(serv
         assert len(tools) == 76
         assert tools["task_update_v1"].input_schema["required"] == ["id"]
         assert "horizon" in tools["goal_create_v1"].input_schema["properties"]
-        made = await client.call_tool("strategy_create_v1", {"title": f"In {era}", "summary": "By plan."})
+        made = await client.call_tool(
+            "strategy_create_v1", {"title": f"In {era}", "summary": "By plan."}
+        )
         assert not made.is_error, made.content
-        refused = await client.call_tool("goal_create_v1", {"title": "Mine", "summary": "By plan.", "status": "active"})
+        refused = await client.call_tool(
+            "goal_create_v1", {"title": "Mine", "summary": "By plan.", "status": "active"}
+        )
         assert "'plan' may not write Goal" in str(refused.content)
         with pytest.raises(MCPError, match="is in the toolset 'records'"):
             await client.call_tool("record_list", {})
@@ -118,7 +147,9 @@ async def test_a_bridge_of_a_module_writes_as_it_over_stdio(served: Served) -> N
     more = ("--toolset", "records,constitution-typed", "--actor", "mind")
     async with served.stdio("ana", ERAS[-1], *more) as client:
         assert "note_create_v1" in {one.name for one in (await client.list_tools()).tools}
-        made = await client.call_tool("note_create_v1", {"title": "Seen", "summary": "x", "content": "Long."})
+        made = await client.call_tool(
+            "note_create_v1", {"title": "Seen", "summary": "x", "content": "Long."}
+        )
         assert not made.is_error, made.content
         refused = await client.call_tool("task_create_v1", {"title": "Mine", "summary": "x"})
         assert "'mind' may not write Task" in str(refused.content)
@@ -137,7 +168,9 @@ async def test_every_row_is_an_operation_with_arguments_that_it_takes(calls: Cal
         assert not set(made.input_schema()["properties"]) & set(row.fixed), row.name
         assert made.toolset == "constitution"
         found = await calls.find(Caller.of_entity("ana", ["constitution"]), row.name)
-        given: dict[str, Any] = {name: _sample(name) for name in made.input_schema().get("required", ())}
+        given: dict[str, Any] = {
+            name: _sample(name) for name in made.input_schema().get("required", ())
+        }
         found.parse(given)
     for row in PACK.tools:
         if not table[row.operation].hints.read_only:
@@ -149,7 +182,10 @@ async def test_every_row_is_an_operation_with_arguments_that_it_takes(calls: Cal
             await calls.answer(Caller.of_entity("ana"), row.name, given)
         except PPSError as error:
             outcome = f"{error.code} {error.message}"
-        assert re.match(r"(invalid_request|not_found) (?!.*unknown argument)|$", outcome), (row.name, outcome)
+        assert re.match(r"(invalid_request|not_found) (?!.*unknown argument)|$", outcome), (
+            row.name,
+            outcome,
+        )
 
 
 def test_each_row_says_what_it_does_and_offers_only_what_it_takes() -> None:
@@ -169,14 +205,19 @@ def test_each_row_says_what_it_does_and_offers_only_what_it_takes() -> None:
     assert "Which goals and visions a goal serves" in ladder.description
     for given in ({"id": "Run", "maxHops": 2}, {"parameters": {"id": "Run", "max_hops": 2}}):
         parsed = ladder.parse(given)
-        assert (parsed.query, dict(parsed.parameters)) == ("goal_ladder", {"id": "Run", "max_hops": 2})
+        assert (parsed.query, dict(parsed.parameters)) == (
+            "goal_ladder",
+            {"id": "Run", "max_hops": 2},
+        )
     with pytest.raises(InvalidRequest, match="unknown argument; there are id, max_hops"):
         ladder.parse({"goal": "Run"})
 
 
 def test_tools_of_kinds_are_small_and_define_nothing_that_they_do_not_use() -> None:
     tools = PackTools(operations_for("entity")).of(Kinds([PACK]))
-    sizes = {name: len(as_tool(one).model_dump_json(exclude_none=True)) for name, one in tools.items()}
+    sizes = {
+        name: len(as_tool(one).model_dump_json(exclude_none=True)) for name, one in tools.items()
+    }
     assert max(size for name, size in sizes.items() if isinstance(tools[name], KindTool)) < 3_000
     assert sum(sizes.values()) < 200_000
     for name, one in tools.items():

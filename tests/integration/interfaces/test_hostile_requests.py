@@ -17,24 +17,82 @@ from tests.integration.interfaces.serving import Served
 ROUTES = (
     *(("GET", path) for path in ("/health", "/metrics", "/owner/status", "/mcp", "/nothing")),
     *(("POST", path) for path in ("/mcp", "/owner/hooks", "/v1/task_claim", "/v1/%00", "/v1/%ff")),
-    *(("POST", f"/v1/{verb}") for verb in ("remember", "recall", "get", "forget", "add_event", "timeline")),
-    *(("POST", f"/v1/{action}") for action in ("entity_show", "entity_create", "token_issue", "router_create")),
-    *(("POST", f"/v1/{action}") for action in ("route_add", "route_find", "watch_list", "router_revoke", "x")),
-    *(("POST", f"/v1/{task}") for task in ("import", "export", "watch_add", "anchors_import", "jobs_list")),
+    *(
+        ("POST", f"/v1/{verb}")
+        for verb in ("remember", "recall", "get", "forget", "add_event", "timeline")
+    ),
+    *(
+        ("POST", f"/v1/{action}")
+        for action in ("entity_show", "entity_create", "token_issue", "router_create")
+    ),
+    *(
+        ("POST", f"/v1/{action}")
+        for action in ("route_add", "route_find", "watch_list", "router_revoke", "x")
+    ),
+    *(
+        ("POST", f"/v1/{task}")
+        for task in ("import", "export", "watch_add", "anchors_import", "jobs_list")
+    ),
     *(("POST", f"/v1/{task}") for task in ("jobs_drop", "doctor", "reindex", "watch_remove", "x")),
 )
-FIELDS = ("entity", "name", "path", "paths", "arguments", "ids", "roots", "id", "state", "limit", "after", "at", "size")
+FIELDS = (
+    "entity",
+    "name",
+    "path",
+    "paths",
+    "arguments",
+    "ids",
+    "roots",
+    "id",
+    "state",
+    "limit",
+    "after",
+    "at",
+    "size",
+)
 VALUES: tuple[Any, ...] = (
-    *("", "ana", "\ud800", "a\0b", "/\0", "/work/\ud800", "/" * 5000, "../x", "x" * 300, "²", "1e9", "/proc/self/mem"),
-    *(None, True, 0, -1, 1e300, float("nan"), float("inf"), 10**30, 2**63, [], {}, ["\ud800"], ["/\0"], [[[]]]),
+    *(
+        "",
+        "ana",
+        "\ud800",
+        "a\0b",
+        "/\0",
+        "/work/\ud800",
+        "/" * 5000,
+        "../x",
+        "x" * 300,
+        "²",
+        "1e9",
+        "/proc/self/mem",
+    ),
+    *(
+        None,
+        True,
+        0,
+        -1,
+        1e300,
+        float("nan"),
+        float("inf"),
+        10**30,
+        2**63,
+        [],
+        {},
+        ["\ud800"],
+        ["/\0"],
+        [[[]]],
+    ),
     {"content": "\ud800"},
     {"ids": ["\ud800"]},
     {"query": "a\0b", "limit": 10**30},
 )
 
 
-def asked(served: Served, method: str, path: str, headers: dict[str, str], body: bytes = b"") -> tuple[int, bytes]:
-    with closing(http.client.HTTPConnection("127.0.0.1", served.run.port, timeout=30)) as connection:
+def asked(
+    served: Served, method: str, path: str, headers: dict[str, str], body: bytes = b""
+) -> tuple[int, bytes]:
+    with closing(
+        http.client.HTTPConnection("127.0.0.1", served.run.port, timeout=30)
+    ) as connection:
         connection.putrequest(method, path, skip_host="Host" in headers)
         for name, value in {"Content-Length": str(len(body)), **headers}.items():
             connection.putheader(name, value.encode("latin-1", "replace"))
@@ -54,7 +112,12 @@ def test_a_malformed_origin_is_refused_on_every_route(served: Served, origin: st
 
 
 def test_a_port_of_other_digits_is_no_port_of_ours(served: Served) -> None:
-    for host, status in (("127.0.0.1:²", 421), ("localhost:³¹", 421), ("127.0.0.1:", 421), ("127.0.0.1:80", 200)):
+    for host, status in (
+        ("127.0.0.1:²", 421),
+        ("localhost:³¹", 421),
+        ("127.0.0.1:", 421),
+        ("127.0.0.1:80", 200),
+    ):
         assert asked(served, "GET", "/health", {"Host": host})[0] == status, host
 
 
@@ -71,7 +134,9 @@ def test_a_port_of_other_digits_is_no_port_of_ours(served: Served) -> None:
         ("/v1/route_find", {"path": "/a\0b"}),
     ],
 )
-def test_what_no_name_time_or_path_can_be_is_a_wrong_request(served: Served, path: str, body: dict[str, Any]) -> None:
+def test_what_no_name_time_or_path_can_be_is_a_wrong_request(
+    served: Served, path: str, body: dict[str, Any]
+) -> None:
     served.create("ana")
     status, said = asked(served, "POST", path, bearer(served), json.dumps(body).encode())
     assert status in (200, 400, 404), said
@@ -90,7 +155,11 @@ def requests(seed: int) -> Iterator[tuple[str, str, dict[str, str], bytes]]:
             fields = hook(**fields)
         elif chance.random() < 0.7:
             fields["entity"] = "ana"
-        odd = {"Origin": "http://[", "Mcp-Session-Id": "\ud800".encode("utf-8", "replace").decode(), "Accept": "²"}
+        odd = {
+            "Origin": "http://[",
+            "Mcp-Session-Id": "\ud800".encode("utf-8", "replace").decode(),
+            "Accept": "²",
+        }
         extra = chance.sample(list(odd.items()), chance.randint(0, 1))
         yield method, path, dict(extra), json.dumps(fields).encode()
 
@@ -107,8 +176,12 @@ def test_no_request_is_answered_with_a_traceback(served: Served) -> None:
     assert asked(served, "GET", "/health", {})[0] == 200
 
 
-@pytest.mark.parametrize("part", [b"GET / HTTP/1.1\r\nX: ", b"GET /", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"])
-def test_an_endless_head_is_cut_off_before_anybody_is_asked_who_they_are(served: Served, part: bytes) -> None:
+@pytest.mark.parametrize(
+    "part", [b"GET / HTTP/1.1\r\nX: ", b"GET /", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"]
+)
+def test_an_endless_head_is_cut_off_before_anybody_is_asked_who_they_are(
+    served: Served, part: bytes
+) -> None:
     with socket.create_connection(("127.0.0.1", served.run.port), timeout=30) as stranger:
         stranger.sendall(part)
         piece = b"a: b\r\n" * 2_000 if part.endswith(b"\n") else b"a" * 12_000

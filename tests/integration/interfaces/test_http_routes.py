@@ -42,7 +42,9 @@ def test_health_says_only_ok_without_an_operators_token(served: Served, http: ht
     assert details["pid"] == served.run.pid
 
 
-def test_metrics_need_an_operators_token_and_are_prometheus_text(served: Served, http: httpx.Client) -> None:
+def test_metrics_need_an_operators_token_and_are_prometheus_text(
+    served: Served, http: httpx.Client
+) -> None:
     token = served.create("ana")
     served.link.call("stats", "ana", {})
     for headers in ({}, _bearer(token)):
@@ -53,8 +55,12 @@ def test_metrics_need_an_operators_token_and_are_prometheus_text(served: Served,
     answer = http.get("/metrics", headers=_bearer(operator))
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     samples = [line for line in answer.text.splitlines() if not line.startswith("#")]
-    assert all(len(line.rsplit(" ", 1)) == 2 and float(line.rsplit(" ", 1)[1]) >= 0 for line in samples)
-    assert any(line.startswith('pps_calls_total{operation="stats",outcome="ok"}') for line in samples)
+    assert all(
+        len(line.rsplit(" ", 1)) == 2 and float(line.rsplit(" ", 1)[1]) >= 0 for line in samples
+    )
+    assert any(
+        line.startswith('pps_calls_total{operation="stats",outcome="ok"}') for line in samples
+    )
     assert "pps_unfinished_jobs 0" in samples
     served.link.call("operator_revoke", "", {})
     assert http.get("/metrics", headers=_bearer(operator)).status_code == 401
@@ -68,7 +74,9 @@ def test_metrics_need_an_operators_token_and_are_prometheus_text(served: Served,
         ("POST", "/owner/hooks"),
     ],
 )
-def test_the_owners_routes_are_for_the_owner_alone(served: Served, http: httpx.Client, method: str, path: str) -> None:
+def test_the_owners_routes_are_for_the_owner_alone(
+    served: Served, http: httpx.Client, method: str, path: str
+) -> None:
     operator = str(served.link.call("operator_issue", "", {})["data"]["token"])
     for token in (served.create("ana"), operator, "nonsense", f"{served.run.secret}.ana"):
         answer = http.request(method, path, headers=_bearer(token), json={"entity": "ana"})
@@ -77,19 +85,31 @@ def test_the_owners_routes_are_for_the_owner_alone(served: Served, http: httpx.C
         assert answer.json()["code"] == "refused"
 
 
-def test_an_operator_keeps_the_registry_and_reads_no_memory(served: Served, http: httpx.Client) -> None:
+def test_an_operator_keeps_the_registry_and_reads_no_memory(
+    served: Served, http: httpx.Client
+) -> None:
     operator = _bearer(str(served.link.call("operator_issue", "", {})["data"]["token"]))
     made = http.post("/v1/entity_create", headers=operator, json={"name": "by_operator"})
     assert made.json()["is_new"] is True
     assert http.post("/v1/entity_list", headers=operator, json={}).status_code == 200
-    assert http.post("/v1/entity_list", headers=_bearer(served.create("ana")), json={}).status_code == 404
+    assert (
+        http.post("/v1/entity_list", headers=_bearer(served.create("ana")), json={}).status_code
+        == 404
+    )
     assert http.post("/v1/stats", headers=operator, json={}).status_code == 404
-    assert http.post("/v1/stats", headers={**operator, "PPS-Entity": "by_operator"}, json={}).status_code == 403
+    assert (
+        http.post(
+            "/v1/stats", headers={**operator, "PPS-Entity": "by_operator"}, json={}
+        ).status_code
+        == 403
+    )
 
 
 def test_a_call_answers_with_data_and_text(served: Served) -> None:
     served.create("caller")
-    answer = served.link.call("remember", "caller", {"content": "The oven runs hot.", "source": "cli"})
+    answer = served.link.call(
+        "remember", "caller", {"content": "The oven runs hot.", "source": "cli"}
+    )
     assert answer["data"]["state"] == "done"
     assert "Remembered" in answer["text"]
     found = served.link.call("recall", "caller", {"query": "oven"})
@@ -101,18 +121,37 @@ def test_a_call_answers_with_data_and_text(served: Served) -> None:
     [
         ("What does Vera grow on the hill?", "facts", "facts", "Vera grows plums on the hill."),
         ("Vera", "nodes", "nodes", "Vera: A gardener."),
-        ("We stood on the hill and looked at the plums.", "contextual", "facts", "Vera grows plums on the hill."),
+        (
+            "We stood on the hill and looked at the plums.",
+            "contextual",
+            "facts",
+            "Vera grows plums on the hill.",
+        ),
     ],
 )
 def test_a_question_a_name_and_a_tale_go_to_facts_to_nodes_and_to_facts_by_mentions(
     served: Served, query: str, profile: str, channel: str, first: str
 ) -> None:
     served.create("router")
-    plums = {"subject": "Vera", "relation": "GROWS", "object": "plums", "text": "Vera grows plums on the hill."}
-    sheep = {"subject": "Otto", "relation": "KEEPS", "object": "sheep", "text": "Otto keeps sheep on the hill."}
+    plums = {
+        "subject": "Vera",
+        "relation": "GROWS",
+        "object": "plums",
+        "text": "Vera grows plums on the hill.",
+    }
+    sheep = {
+        "subject": "Otto",
+        "relation": "KEEPS",
+        "object": "sheep",
+        "text": "Otto keeps sheep on the hill.",
+    }
     nodes = [{"name": "Vera", "kind": "Person", "summary": "A gardener."}]
     for number, facts in enumerate(([plums, sheep], [plums], [plums])):
-        said = {"content": f"Plums and sheep, number {number}.", "source_ref": str(number), "facts": facts}
+        said = {
+            "content": f"Plums and sheep, number {number}.",
+            "source_ref": str(number),
+            "facts": facts,
+        }
         served.link.call("remember", "router", {**said, "nodes": nodes})
 
     found: Any = served.link.call("recall", "router", {"query": query, "channels": "auto"})["data"]
@@ -139,7 +178,9 @@ def test_errors_come_back_as_what_they_were(served: Served) -> None:
         served.link.call("entity_create", "", {"name": "Not A Name"})
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b"null", b'"x"', b"\xff", b'{"entity": 1}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "body", [b"{", b"[]", b"null", b'"x"', b"\xff", b'{"entity": 1}', b"[" * 100_000]
+)
 def test_a_body_without_sense_is_refused(served: Served, http: httpx.Client, body: bytes) -> None:
     answer = http.post("/v1/stats", headers={**_bearer(served.create("ana")), **JSON}, content=body)
     assert answer.status_code == 400
@@ -153,7 +194,9 @@ def test_a_body_of_another_kind_is_refused(served: Served, http: httpx.Client) -
         assert (answer.status_code, answer.json()["field"]) == (415, "Content-Type")
 
 
-def test_an_answer_is_data_words_or_lines_as_the_client_accepts(served: Served, http: httpx.Client) -> None:
+def test_an_answer_is_data_words_or_lines_as_the_client_accepts(
+    served: Served, http: httpx.Client
+) -> None:
     headers = _bearer(served.create("ana"))
     assert "turns" in http.post("/v1/stats", headers=headers, json={}).json()
     words = http.post("/v1/stats", headers={**headers, "Accept": "text/plain"}, json={})
@@ -170,8 +213,12 @@ def test_the_document_lists_what_a_token_may_ask_for(served: Served, http: httpx
         return {path.removeprefix("/v1/") for path in document["paths"]}
 
     assert listed() == listed(**_bearer(served.create("ana"))) == set(operations_for("entity"))
-    core = str(served.link.call("token_issue", "", {"name": "ana", "toolsets": ["core"]})["data"]["token"])
-    assert listed(**_bearer(core)) == {name for name, one in operations_for("entity").items() if one.toolset == "core"}
+    core = str(
+        served.link.call("token_issue", "", {"name": "ana", "toolsets": ["core"]})["data"]["token"]
+    )
+    assert listed(**_bearer(core)) == {
+        name for name, one in operations_for("entity").items() if one.toolset == "core"
+    }
     assert {"reindex", "entity_create"} <= listed(**_bearer(served.run.secret))
     assert http.get("/openapi.json", headers=_bearer("nonsense")).status_code == 401
 
@@ -188,7 +235,11 @@ def test_an_unknown_path_or_method_tells_nothing(served: Served, http: httpx.Cli
 
 
 def test_what_is_not_there_is_told_as_every_other_error(http: httpx.Client) -> None:
-    for method, path, status in (("GET", "/v1/stats", 405), ("POST", "/health", 405), ("POST", "/v1/", 404)):
+    for method, path, status in (
+        ("GET", "/v1/stats", 405),
+        ("POST", "/health", 405),
+        ("POST", "/v1/", 404),
+    ):
         answer = http.request(method, path)
         assert (answer.status_code, answer.json()["status"]) == (status, status)
         assert answer.headers["content-type"] == "application/problem+json"
@@ -207,14 +258,21 @@ async def test_an_error_before_an_answer_began_is_told_and_one_after_is_not() ->
     assert (answer.status_code, answer.json()["code"]) == (500, "internal")
     assert "/a/path" not in answer.text
     with pytest.raises(OSError, match="/a/path"):
-        async with httpx.AsyncClient(transport=httpx.ASGITransport(Answered(failing)), base_url="http://x") as client:
+        async with httpx.AsyncClient(
+            transport=httpx.ASGITransport(Answered(failing)), base_url="http://x"
+        ) as client:
             await client.get("/late")
 
 
-def test_import_reports_as_it_goes_and_a_second_time_adds_nothing(served: Served, tmp_path: Path) -> None:
+def test_import_reports_as_it_goes_and_a_second_time_adds_nothing(
+    served: Served, tmp_path: Path
+) -> None:
     served.create("importer")
     file = tmp_path / "talk.jsonl"
-    turns = [{"content": f"Turn {n} about tea.", "session": "s", "source_ref": f"t{n}"} for n in range(250)]
+    turns = [
+        {"content": f"Turn {n} about tea.", "session": "s", "source_ref": f"t{n}"}
+        for n in range(250)
+    ]
     file.write_text("\n".join(json.dumps(turn) for turn in turns))
     for stored in (250, 0):
         work = served.link.follow("import", "", {"entity": "importer", "paths": [str(file)]})
@@ -262,7 +320,9 @@ def test_archived_and_deleted_entities_are_gone_for_callers(served: Served) -> N
     assert served.link.call("stats", "resting", {})["data"]["turns"] == 0
 
 
-def test_health_fails_while_a_turn_cannot_be_taken_in_and_names_the_entity_to_operators(tmp_path: Path) -> None:
+def test_health_fails_while_a_turn_cannot_be_taken_in_and_names_the_entity_to_operators(
+    tmp_path: Path,
+) -> None:
     away = {
         "PPS_EXTRACTOR__MODE": "model",
         "PPS_EXTRACTOR__PROVIDER": "compatible",
@@ -270,10 +330,15 @@ def test_health_fails_while_a_turn_cannot_be_taken_in_and_names_the_entity_to_op
         "PPS_EXTRACTOR__MODEL": "away",
         "PPS_EXTRACTOR__API_KEY": "unused",
     }
-    with serving(tmp_path / "home", **away) as served, httpx.Client(base_url=served.run.url, timeout=30) as http:
+    with (
+        serving(tmp_path / "home", **away) as served,
+        httpx.Client(base_url=served.run.url, timeout=30) as http,
+    ):
         served.create("ana")
         assert http.get("/health").status_code == 200
-        kept = served.link.call("remember", "ana", {"content": "Nobody can read this now.", "wait": "journal"})
+        kept = served.link.call(
+            "remember", "ana", {"content": "Nobody can read this now.", "wait": "journal"}
+        )
         assert kept["data"]["state"] == "accepted"
         deadline = time.monotonic() + 60
         while http.get("/health").status_code == 200 and time.monotonic() < deadline:

@@ -27,7 +27,9 @@ def ended(served: Served, task: str, arguments: dict[str, Any]) -> dict[str, Any
 
 
 @pytest.mark.parametrize("kind", ["Entity", "Episodic", "Community", "Saga", "RelatesToNode_"])
-def test_a_kind_that_graphiti_uses_itself_is_refused_before_anything_is_kept(served: Served, kind: str) -> None:
+def test_a_kind_that_graphiti_uses_itself_is_refused_before_anything_is_kept(
+    served: Served, kind: str
+) -> None:
     served.create("ana")
     before = data(served, "stats")["turns"]
     made = data(served, "add_event", content="The oven is hot.") if kind == "Entity" else None
@@ -41,8 +43,13 @@ def test_a_kind_that_graphiti_uses_itself_is_refused_before_anything_is_kept(ser
     assert data(served, "stats")["turns"] == before + (made is not None)
 
 
-async def test_a_reserved_kind_in_create_graph_refuses_all_of_it(served: Served, tmp_path: Path) -> None:
-    nodes = [{"title": "Fine", "content": "Fine."}, {"title": "Bad", "content": "Bad.", "node_type": "Community"}]
+async def test_a_reserved_kind_in_create_graph_refuses_all_of_it(
+    served: Served, tmp_path: Path
+) -> None:
+    nodes = [
+        {"title": "Fine", "content": "Fine."},
+        {"title": "Bad", "content": "Bad.", "node_type": "Community"},
+    ]
     async with served.client(served.router(str(tmp_path)), "2026-07-28") as client:
         path = str(tmp_path / "project")
         refused = await client.call_tool("create_graph", {"project": path, "nodes": nodes})
@@ -52,20 +59,28 @@ async def test_a_reserved_kind_in_create_graph_refuses_all_of_it(served: Served,
         assert "Fine." not in str(found.content)
 
 
-def test_imports_keep_what_has_a_reserved_kind_under_another(served: Served, tmp_path: Path) -> None:
+def test_imports_keep_what_has_a_reserved_kind_under_another(
+    served: Served, tmp_path: Path
+) -> None:
     served.create("importer")
     note = "---\ntype: entity\npermalink: n/one\n---\n# Note one\n\n- [tip] Bake early #oven\n"
     (tmp_path / "note.md").write_text(note)
     (tmp_path / "talk.jsonl").write_text(
-        json.dumps({"content": "a", "nodes": [{"name": "A", "kind": "Saga"}]}) + "\n" + json.dumps({"content": "b"})
+        json.dumps({"content": "a", "nodes": [{"name": "A", "kind": "Saga"}]})
+        + "\n"
+        + json.dumps({"content": "b"})
     )
     done = ended(served, "import", {"entity": "importer", "paths": [str(tmp_path)]})
-    assert [(one["what"], "reserved" in one["why"]) for one in done["unreadable"]] == [("talk.jsonl:1", True)]
+    assert [(one["what"], "reserved" in one["why"]) for one in done["unreadable"]] == [
+        ("talk.jsonl:1", True)
+    ]
     assert done["settled"]
     assert data(served, "ingestion_stats", "importer")["failed"] == 0
 
 
-async def test_reading_by_a_model_that_is_not_set_is_refused_and_not_offered(served: Served) -> None:
+async def test_reading_by_a_model_that_is_not_set_is_refused_and_not_offered(
+    served: Served,
+) -> None:
     token = served.create("ana")
     before = data(served, "stats")["turns"]
     with pytest.raises(InvalidRequest, match=r"extraction.*extractor\.mode"):
@@ -80,20 +95,32 @@ async def test_reading_by_a_model_that_is_not_set_is_refused_and_not_offered(ser
     assert '"model"' not in offered
 
 
-def test_what_no_model_can_read_holds_nothing_back_and_leaves_the_server_well(tmp_path: Path) -> None:
+def test_what_no_model_can_read_holds_nothing_back_and_leaves_the_server_well(
+    tmp_path: Path,
+) -> None:
     home, notes = tmp_path / "home", tmp_path / "notes"
     notes.mkdir()
     (notes / "one.md").write_text("# One\n\nThe oven runs hot.\n")
     with serving(home, **AWAY) as served:
         served.create("ana")
-        told = [data(served, "remember", content=f"Ana said {n}.", wait="journal") for n in (1, 2, 3)]
+        told = [
+            data(served, "remember", content=f"Ana said {n}.", wait="journal") for n in (1, 2, 3)
+        ]
         until(served, lambda: data(served, "stats")["episodes"] == len(told))
         began = time.monotonic()
         data(served, "forget", ids=[told[0]["turn_id"]], dry_run=False)
         assert ended(served, "watch_add", {"entity": "ana", "path": str(notes)})["added"] == 1
-        assert ended(served, "export", {"entity": "ana", "path": str(tmp_path / "out.jsonl")})["lines"]
+        assert ended(served, "export", {"entity": "ana", "path": str(tmp_path / "out.jsonl")})[
+            "lines"
+        ]
         assert time.monotonic() - began < 20
-        drop = ("jobs", "drop", "ana", str(told[1]["job_id"]), "--yes")  # refused while the job is being tried
+        drop = (
+            "jobs",
+            "drop",
+            "ana",
+            str(told[1]["job_id"]),
+            "--yes",
+        )  # refused while the job is being tried
         until(served, lambda: served.pps(*drop).stdout.strip() == "1 dropped.")
         assert data(served, "job_status", id=str(told[1]["job_id"]))["state"] == "dropped"
     with serving(home) as served:
@@ -111,16 +138,26 @@ def test_what_no_model_can_read_holds_nothing_back_and_leaves_the_server_well(tm
         assert data(served, "health")["ok"]
 
 
-def test_a_caller_with_other_settings_than_the_running_servers_is_told_what_to_do(served: Served) -> None:
-    for name, value in (("PPS_STORE", "neo4j"), ("PPS_EMBEDDER__NAME", "minilm"), ("PPS_EXTRACTOR__MODE", "given")):
+def test_a_caller_with_other_settings_than_the_running_servers_is_told_what_to_do(
+    served: Served,
+) -> None:
+    for name, value in (
+        ("PPS_STORE", "neo4j"),
+        ("PPS_EMBEDDER__NAME", "minilm"),
+        ("PPS_EXTRACTOR__MODE", "given"),
+    ):
         refused = pps({**served.env, name: value}, "entity", "create", "other")
         assert refused.returncode == 2
         assert name in refused.stderr
         assert "pps serve --stop" in refused.stderr
-    assert pps({**served.env, "NEO4J_URI": "bolt://elsewhere"}, "entity", "list").returncode == 0  # not in use here
+    assert (
+        pps({**served.env, "NEO4J_URI": "bolt://elsewhere"}, "entity", "list").returncode == 0
+    )  # not in use here
 
 
-def test_a_passing_address_is_not_printed_as_configuration_and_a_taken_port_is_refused(served: Served) -> None:
+def test_a_passing_address_is_not_printed_as_configuration_and_a_taken_port_is_refused(
+    served: Served,
+) -> None:
     made = served.pps("entity", "create", "dora")
     assert f":{served.run.port}" not in made.stdout
     assert "http://127.0.0.1:<port>/mcp" in made.stdout

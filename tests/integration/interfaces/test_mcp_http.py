@@ -13,30 +13,66 @@ INITIALIZE = {
     "jsonrpc": "2.0",
     "id": 1,
     "method": "initialize",
-    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    },
 }
 PING = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
 
 pytestmark = pytest.mark.parametrize("era", ERAS)
 
 
-async def test_every_tool_is_listed_with_bounds_and_hints_and_none_takes_an_entity(served: Served, era: str) -> None:
+async def test_every_tool_is_listed_with_bounds_and_hints_and_none_takes_an_entity(
+    served: Served, era: str
+) -> None:
     async with served.client(served.create("lister"), era) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
     assert set(tools) == TOOLS
     for tool in tools.values():
         assert tool.description
         assert tool.input_schema["additionalProperties"] is False
-        assert not {"entity", "group", "group_id", "name_of_entity"} & set(tool.input_schema.get("properties", {}))
-    read_only = {name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint}
-    writing = {"remember", "forget", "add_event", "update", "append", "merge_nodes", "undo_merge", "extract"}
-    writing |= {"restore_forgotten", "forget_concept", "detect_topics", "merge_concepts", "store_memory", "jobs_retry"}
+        assert not {"entity", "group", "group_id", "name_of_entity"} & set(
+            tool.input_schema.get("properties", {})
+        )
+    read_only = {
+        name for name, tool in tools.items() if tool.annotations and tool.annotations.read_only_hint
+    }
+    writing = {
+        "remember",
+        "forget",
+        "add_event",
+        "update",
+        "append",
+        "merge_nodes",
+        "undo_merge",
+        "extract",
+    }
+    writing |= {
+        "restore_forgotten",
+        "forget_concept",
+        "detect_topics",
+        "merge_concepts",
+        "store_memory",
+        "jobs_retry",
+    }
     writing |= {"calibrate_perspectives"}
     writing |= {f"record_{one}" for one in ("save", "move", "delete", "relate", "unrelate")}
     assert read_only == TOOLS - writing - {"anchor_save", "anchor_delete", "anchor_resync"}
-    destructive = {name for name, tool in tools.items() if tool.annotations and tool.annotations.destructive_hint}
+    destructive = {
+        name
+        for name, tool in tools.items()
+        if tool.annotations and tool.annotations.destructive_hint
+    }
     erasing = {"forget", "forget_concept", "anchor_delete", "record_delete"}
-    assert destructive == {*erasing, "merge_nodes", "merge_concepts", "anchor_save", "record_unrelate"}
+    assert destructive == {
+        *erasing,
+        "merge_nodes",
+        "merge_concepts",
+        "anchor_save",
+        "record_unrelate",
+    }
     assert tools["recall"].input_schema["properties"]["limit"]["maximum"] == 100
 
 
@@ -45,7 +81,9 @@ async def test_every_tool_does_its_work(served: Served, era: str) -> None:
         await use_every_tool(client)
 
 
-async def test_the_same_source_reference_is_a_duplicate_and_not_an_error(served: Served, era: str) -> None:
+async def test_the_same_source_reference_is_a_duplicate_and_not_an_error(
+    served: Served, era: str
+) -> None:
     async with served.client(served.create(f"dup_{ERAS.index(era)}"), era) as client:
         first = await done(client, "remember", content="yes", source_ref="m1", session="s")
         second = await done(client, "remember", content="yes", source_ref="m1", session="s")
@@ -100,11 +138,20 @@ async def test_an_unknown_tool_is_a_protocol_error(served: Served, era: str) -> 
     assert caught.value.code == INVALID_PARAMS
 
 
-async def test_a_missing_or_wrong_token_is_401_and_a_revoked_one_at_once(served: Served, era: str) -> None:
+async def test_a_missing_or_wrong_token_is_401_and_a_revoked_one_at_once(
+    served: Served, era: str
+) -> None:
     token = served.create(f"revoked_{ERAS.index(era)}")
     operator = str(served.link.call("operator_issue", "", {})["data"]["token"])
     async with httpx2.AsyncClient(trust_env=False) as http:
-        for wrong in (None, "nonsense", token[:-1], served.run.secret, operator, f"{served.run.secret}.nobody"):
+        for wrong in (
+            None,
+            "nonsense",
+            token[:-1],
+            served.run.secret,
+            operator,
+            f"{served.run.secret}.nobody",
+        ):
             headers = {**HEADERS, "MCP-Protocol-Version": era} if era != "legacy" else dict(HEADERS)
             if wrong is not None:
                 headers["Authorization"] = f"Bearer {wrong}"
@@ -124,7 +171,9 @@ async def test_another_host_or_origin_isrefused(served: Served, era: str) -> Non
         headers["MCP-Protocol-Version"] = era
     async with httpx2.AsyncClient(trust_env=False) as http:
         for path in ("/mcp", "/health", "/metrics", "/owner/status", "/nothing"):
-            wrong_host = await http.post(f"{served.run.url}{path}", headers={**headers, "Host": "evil.example"})
+            wrong_host = await http.post(
+                f"{served.run.url}{path}", headers={**headers, "Host": "evil.example"}
+            )
             assert wrong_host.status_code == 421
             origin = {**headers, "Origin": "https://evil.example"}
             assert (await http.post(f"{served.run.url}{path}", headers=origin)).status_code == 403

@@ -15,7 +15,9 @@ pytestmark = pytest.mark.neo4j
 
 
 @pytest.fixture(scope="module")
-def on_neo4j(neo4j_server: Neo4jServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+def on_neo4j(
+    neo4j_server: Neo4jServer, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Served]:
     with serving(tmp_path_factory.mktemp("on_neo4j") / "home", **neo4j_env(neo4j_server)) as served:
         yield served
 
@@ -30,6 +32,8 @@ async def test_every_tool_does_its_work(on_neo4j: Served, era: str) -> None:
 
 def test_a_deleted_entity_leaves_nothing_on_the_server(on_neo4j: Served) -> None:
     on_neo4j.create("leaving")
-    on_neo4j.link.call("remember", "leaving", {"content": "Soon gone.", "nodes": [{"name": "Nobody"}]})
+    on_neo4j.link.call(
+        "remember", "leaving", {"content": "Soon gone.", "nodes": [{"name": "Nobody"}]}
+    )
     assert on_neo4j.pps("entity", "delete", "leaving", "--yes").returncode == 0
     assert on_neo4j.pps("stats", "leaving").returncode == 3

@@ -16,13 +16,30 @@ from tests.integration.interfaces.every_tool import done, refused
 from tests.integration.interfaces.serving import ERAS, Served
 from tests.sampling import sample
 
-pytestmark = pytest.mark.parametrize("era", sample(ERAS, 1, "searching"))  # every tool in each era: test_mcp_http
+pytestmark = pytest.mark.parametrize(
+    "era", sample(ERAS, 1, "searching")
+)  # every tool in each era: test_mcp_http
 
 LAMPS = [f"lamp {number}" for number in range(60)]
 CHAIN = [
-    {"subject": "harbour", "relation": "NEAR", "object": "crane", "text": "The crane stands at the harbour."},
-    {"subject": "crane", "relation": "LOADS", "object": "barge", "text": "The crane loads the barge."},
-    {"subject": "barge", "relation": "GOES_TO", "object": "mill", "text": "The barge goes to the mill."},
+    {
+        "subject": "harbour",
+        "relation": "NEAR",
+        "object": "crane",
+        "text": "The crane stands at the harbour.",
+    },
+    {
+        "subject": "crane",
+        "relation": "LOADS",
+        "object": "barge",
+        "text": "The crane loads the barge.",
+    },
+    {
+        "subject": "barge",
+        "relation": "GOES_TO",
+        "object": "mill",
+        "text": "The barge goes to the mill.",
+    },
 ]
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -48,7 +65,9 @@ class Asking:
 
     async def nodes(self, query: str, profile: str, **more: object) -> dict[str, Any]:
         """Return the nodes channel of the tool's answer."""
-        told = await done(self.client, "recall", query=query, profile=profile, channels=["nodes"], **more)
+        told = await done(
+            self.client, "recall", query=query, profile=profile, channels=["nodes"], **more
+        )
         assert told["profile"] == profile
         assert list(told["channels"]) == ["nodes"]
         return told["channels"]["nodes"]
@@ -70,12 +89,22 @@ async def filled(either: Served, era: str) -> AsyncIterator[Asking]:
             {"name": "sell the quay", "kind": "Goal", "attributes": {"status": "archived"}},
             {"name": "paint the quay", "kind": "Task", "attributes": {"status": "active"}},
         ]
-        kept = await done(client, "remember", content="The quay.", source_ref="1", nodes=nodes, facts=CHAIN)
-        await done(client, "remember", content="Lamps.", source_ref="2", nodes=[{"name": one} for one in LAMPS])
+        kept = await done(
+            client, "remember", content="The quay.", source_ref="1", nodes=nodes, facts=CHAIN
+        )
+        await done(
+            client,
+            "remember",
+            content="Lamps.",
+            source_ref="2",
+            nodes=[{"name": one} for one in LAMPS],
+        )
         while (await done(client, "stats"))["unfinished_jobs"]:  # noqa: ASYNC110 - another process works
             await asyncio.sleep(0.05)
         assert kept["state"] in ("done", "accepted", "duplicate")
-        [fact] = [one for one in (await done(client, "timeline"))["facts"] if one["relation"] == "NEAR"]
+        [fact] = [
+            one for one in (await done(client, "timeline"))["facts"] if one["relation"] == "NEAR"
+        ]
         yield Asking(client, fact["subject"])
 
 
@@ -104,31 +133,54 @@ async def test_hybrid_tells_both_signals_their_sum_and_the_way(either: Served, e
         for hit in hits.values():
             signals = hit["signals"]
             assert 0 <= signals["dense"] <= 1
-            assert hit["score"] == pytest.approx(0.6 * signals.get("structural", 0) + 0.4 * signals["dense"], abs=1e-4)
+            assert hit["score"] == pytest.approx(
+                0.6 * signals.get("structural", 0) + 0.4 * signals["dense"], abs=1e-4
+            )
         assert [hit["score"] for hit in channel["hits"]] == sorted(
             (hit["score"] for hit in hits.values()), reverse=True
         )
         ways = {
-            name: [(step["relation"], step["name"]) for step in hit.get("path") or ()] for name, hit in hits.items()
+            name: [(step["relation"], step["name"]) for step in hit.get("path") or ()]
+            for name, hit in hits.items()
         }
-        assert ways == {"crane": [("NEAR", "crane")], "barge": [("NEAR", "crane"), ("LOADS", "barge")], "lantern": []}
-        assert [step["node"] for step in hits["barge"]["path"]] == [hits["crane"]["id"], hits["barge"]["id"]]
+        assert ways == {
+            "crane": [("NEAR", "crane")],
+            "barge": [("NEAR", "crane"), ("LOADS", "barge")],
+            "lantern": [],
+        }
+        assert [step["node"] for step in hits["barge"]["path"]] == [
+            hits["crane"]["id"],
+            hits["barge"]["id"],
+        ]
 
 
-async def test_hybrid_takes_its_weights_depth_threshold_and_length_from_the_caller(either: Served, era: str) -> None:
+async def test_hybrid_takes_its_weights_depth_threshold_and_length_from_the_caller(
+    either: Served, era: str
+) -> None:
     async with filled(either, era) as asking:
         assert set(await asking.hybrid(max_hops=1)) == {"crane", "lantern"}
-        assert (await asking.hybrid(max_hops=3))["mill"]["signals"]["structural"] == pytest.approx(1 / 3, abs=1e-4)
+        assert (await asking.hybrid(max_hops=3))["mill"]["signals"]["structural"] == pytest.approx(
+            1 / 3, abs=1e-4
+        )
         assert set(await asking.hybrid(limit=1)) <= {"crane", "lantern"}
-        assert set(await asking.hybrid(min_similarity=-1.0, limit=50)) > {"crane", "barge", "lantern", "lamp 1"}
+        assert set(await asking.hybrid(min_similarity=-1.0, limit=50)) > {
+            "crane",
+            "barge",
+            "lantern",
+            "lamp 1",
+        }
         weighed = await asking.hybrid(weights={"structural": 1.0, "dense": 3.0})
         assert next(iter(weighed)) == "lantern"
         for hit in weighed.values():
             signals = hit["signals"]
-            assert hit["score"] == pytest.approx((signals.get("structural", 0) + 3 * signals["dense"]) / 4, abs=1e-4)
+            assert hit["score"] == pytest.approx(
+                (signals.get("structural", 0) + 3 * signals["dense"]) / 4, abs=1e-4
+            )
 
 
-async def test_semantic_is_cosine_above_the_threshold_with_its_sums(either: Served, era: str) -> None:
+async def test_semantic_is_cosine_above_the_threshold_with_its_sums(
+    either: Served, era: str
+) -> None:
     async with filled(either, era) as asking:
         channel = await asking.nodes("lantern", "semantic")
         assert [hit["title"] for hit in channel["hits"]] == ["lantern"]
@@ -139,13 +191,20 @@ async def test_semantic_is_cosine_above_the_threshold_with_its_sums(either: Serv
 
         loose = await asking.nodes("lantern", "semantic", min_similarity=-1.0, limit=50)
         assert_stats(loose)
-        typed = await asking.nodes("lantern", "semantic", min_similarity=-1.0, filters={"kinds": ["Place", "Lamp"]})
+        typed = await asking.nodes(
+            "lantern", "semantic", min_similarity=-1.0, filters={"kinds": ["Place", "Lamp"]}
+        )
         assert {hit["title"] for hit in typed["hits"]} == {"lantern", "harbour"}
         empty = await asking.nodes("lantern", "semantic", filters={"kinds": ["Nothing"]})
-        assert (empty["hits"], empty["stats"]) == ([], {"total_results": 0, "avg_score": None, "token_estimate": 0})
+        assert (empty["hits"], empty["stats"]) == (
+            [],
+            {"total_results": 0, "avg_score": None, "token_estimate": 0},
+        )
 
 
-async def test_semantic_is_held_to_layers_and_statuses_before_it_ranks(either: Served, era: str) -> None:
+async def test_semantic_is_held_to_layers_and_statuses_before_it_ranks(
+    either: Served, era: str
+) -> None:
     async with filled(either, era) as asking:
 
         async def brought(**filters: object) -> set[str]:
@@ -153,14 +212,20 @@ async def test_semantic_is_held_to_layers_and_statuses_before_it_ranks(either: S
             return {hit["title"] for hit in found["hits"]}
 
         assert await brought(layers=["vision"]) == {"keep the quay", "sell the quay"}
-        assert await brought(layers=["vision", "execution"]) == {"keep the quay", "sell the quay", "paint the quay"}
+        assert await brought(layers=["vision", "execution"]) == {
+            "keep the quay",
+            "sell the quay",
+            "paint the quay",
+        }
         assert await brought(statuses=["active"]) == {"keep the quay", "paint the quay"}
         assert await brought(layers=["vision"], statuses=["active"]) == {"keep the quay"}
         assert await brought(layers=["vision"], kinds=["Task"]) == set()
         assert await brought(layers=["mind"]) == set()
 
 
-async def test_relationships_come_with_their_nodes_where_they_are_asked_for(either: Served, era: str) -> None:
+async def test_relationships_come_with_their_nodes_where_they_are_asked_for(
+    either: Served, era: str
+) -> None:
     async with filled(either, era) as asking:
         asked = {"query": "harbour crane", "profile": "semantic", "min_similarity": -1.0}
         plain = await asking.nodes(**asked)
@@ -168,7 +233,10 @@ async def test_relationships_come_with_their_nodes_where_they_are_asked_for(eith
         joined = await asking.nodes(**asked, include_relationships=True)
         assert [hit["id"] for hit in joined["hits"]] == [hit["id"] for hit in plain["hits"]]
         ways = {
-            hit["title"]: {(one["subject_name"], one["relation"], one["object_name"]) for one in hit["relationships"]}
+            hit["title"]: {
+                (one["subject_name"], one["relation"], one["object_name"])
+                for one in hit["relationships"]
+            }
             for hit in joined["hits"]
             if hit.get("relationships")
         }
@@ -178,11 +246,15 @@ async def test_relationships_come_with_their_nodes_where_they_are_asked_for(eith
         assert not any(name.startswith("lamp") for name in ways)
 
 
-async def test_semantic_brings_ten_unless_told_and_refuses_more_than_fifty(either: Served, era: str) -> None:
+async def test_semantic_brings_ten_unless_told_and_refuses_more_than_fifty(
+    either: Served, era: str
+) -> None:
     async with filled(either, era) as asking:
 
         async def brought(**more: object) -> int:
-            return len((await asking.nodes("lamp", "semantic", min_similarity=-1.0, **more))["hits"])
+            return len(
+                (await asking.nodes("lamp", "semantic", min_similarity=-1.0, **more))["hits"]
+            )
 
         assert [await brought(), await brought(limit=1), await brought(limit=50)] == [10, 1, 50]
 

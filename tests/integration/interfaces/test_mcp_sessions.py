@@ -38,11 +38,15 @@ async def test_a_page_of_an_allowed_origin_gets_its_preflight(served: Served) ->
         answer = await http.options(f"{served.run.url}/mcp", headers=asked)
         assert answer.status_code == 200
         assert "authorization" in answer.headers["access-control-allow-headers"].lower()
-        refused = await http.options(f"{served.run.url}/mcp", headers={**asked, "Origin": "https://evil.example"})
+        refused = await http.options(
+            f"{served.run.url}/mcp", headers={**asked, "Origin": "https://evil.example"}
+        )
         assert refused.status_code == 403
 
 
-async def test_one_caller_has_a_bounded_number_of_sessions_and_the_idlest_makes_room(tmp_path: Path) -> None:
+async def test_one_caller_has_a_bounded_number_of_sessions_and_the_idlest_makes_room(
+    tmp_path: Path,
+) -> None:
     with serving(tmp_path / "home", PPS_SERVER__SESSIONS="3") as served:
         url, mine, theirs = f"{served.run.url}/mcp", served.create("ana"), served.create("ben")
         async with httpx2.AsyncClient(trust_env=False, timeout=20) as http:
@@ -54,13 +58,21 @@ async def test_one_caller_has_a_bounded_number_of_sessions_and_the_idlest_makes_
             first, second, third = [await _begin(http, url, mine) for _ in range(3)]
             assert await answers(first) == 200  # so the second is the idlest
             begun = [await _begin(http, url, mine) for _ in range(2)]
-            assert [await answers(one) for one in (first, second, third, *begun)] == [200, 404, 404, 200, 200]
+            assert [await answers(one) for one in (first, second, third, *begun)] == [
+                200,
+                404,
+                404,
+                200,
+                200,
+            ]
             for _ in range(30):
                 await _begin(http, url, mine)
             assert await answers(other) == 200
             assert await answers(begun[-1]) == 404
             listening = await _begin(http, url, mine)
-            async with http.stream("GET", url, headers=listening) as stream:  # in use, though nothing is asked in it
+            async with http.stream(
+                "GET", url, headers=listening
+            ) as stream:  # in use, though nothing is asked in it
                 assert stream.status_code == 200
                 for _ in range(5):
                     await _begin(http, url, mine)

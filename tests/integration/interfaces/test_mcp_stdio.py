@@ -37,13 +37,18 @@ async def test_a_bridge_for_nobody_says_so(served: Served, era: str) -> None:
         said = await refused(client, "stats")
         assert "nobody" in said
         assert "pps entity create" in said
-        assert len((await client.list_tools()).tools) == len(TOOLS)  # the table's, without asking the server
+        assert len((await client.list_tools()).tools) == len(
+            TOOLS
+        )  # the table's, without asking the server
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"), [(("Not A Name",), "name"), (("ana", "--toolset", "bogus"), "'bogus' is none of")]
+    ("asked", "said"),
+    [(("Not A Name",), "name"), (("ana", "--toolset", "bogus"), "'bogus' is none of")],
 )
-def test_a_bridge_for_a_bad_name_ends_at_once(served: Served, asked: tuple[str, ...], said: str) -> None:
+def test_a_bridge_for_a_bad_name_ends_at_once(
+    served: Served, asked: tuple[str, ...], said: str
+) -> None:
     ended = served.pps("mcp", "--entity", *asked)
     assert ended.returncode == 2
     assert ended.stdout == ""
@@ -60,7 +65,9 @@ async def test_the_bridge_starts_the_server_and_survives_its_death(alone: dict[s
         first = await done(client, "remember", content="Kept through a crash.")
         pid = wait_for_run_file(home).pid
         os.kill(pid, signal.SIGKILL)
-        assert (await done(client, "get", ids=[first["turn_id"]]))["items"][0]["content"] == "Kept through a crash."
+        assert (await done(client, "get", ids=[first["turn_id"]]))["items"][0][
+            "content"
+        ] == "Kept through a crash."
         assert wait_for_run_file(home).pid != pid
         assert pps(alone, "serve", "--stop").returncode == 0
         assert (await done(client, "stats"))["turns"] == 1
@@ -74,12 +81,16 @@ async def test_a_server_that_dies_in_the_middle_of_a_call_is_asked_again_only_wh
     async with Served(home, alone, run=None).stdio("ana", "2026-07-28") as client:
         kept = await done(client, "remember", content="Kept.")
         pid = wait_for_run_file(home).pid
-        await asyncio.gather(*(done(client, "stats") for _ in range(3)))  # a proved connection for each that follows
+        await asyncio.gather(
+            *(done(client, "stats") for _ in range(3))
+        )  # a proved connection for each that follows
         os.kill(pid, signal.SIGSTOP)
         asked = [
             asyncio.create_task(client.call_tool("stats", {})),
             asyncio.create_task(client.call_tool("remember", {"content": "Said while it died."})),
-            asyncio.create_task(client.call_tool("forget", {"ids": [kept["turn_id"]], "dry_run": False})),
+            asyncio.create_task(
+                client.call_tool("forget", {"ids": [kept["turn_id"]], "dry_run": False})
+            ),
         ]
         await asyncio.sleep(0.5)
         os.kill(pid, signal.SIGKILL)
@@ -106,7 +117,8 @@ async def test_two_bridges_and_a_command_line_at_once_on_one_entity(alone: dict[
     await asyncio.to_thread(pps, alone, "serve", "--stop")
     async with served.stdio("ana", "2026-07-28") as one, served.stdio("ana", "legacy") as two:
         commands = [
-            asyncio.to_thread(pps, alone, "remember", "ana", f"From the command line {number}.") for number in range(3)
+            asyncio.to_thread(pps, alone, "remember", "ana", f"From the command line {number}.")
+            for number in range(3)
         ]
         results = await asyncio.gather(_told(one, 0, 20), _told(two, 100, 20), *commands)
         for result in results[2:]:
@@ -119,7 +131,9 @@ async def test_two_bridges_and_a_command_line_at_once_on_one_entity(alone: dict[
 
 def _servers_of(home: Path) -> int:
     mine = f"PPS_HOME={home}".encode()
-    listed = subprocess.run(["pgrep", "-f", "pps serve --auto"], capture_output=True, text=True, check=False).stdout
+    listed = subprocess.run(
+        ["pgrep", "-f", "pps serve --auto"], capture_output=True, text=True, check=False
+    ).stdout
     return sum(mine in Path(f"/proc/{pid}/environ").read_bytes() for pid in listed.split())
 
 
@@ -127,7 +141,9 @@ async def test_a_write_that_is_given_up_is_carried_through(served: Served) -> No
     served.create("shielded")
     async with served.stdio("shielded", "2026-07-28") as client:
         await done(client, "stats")
-        call = asyncio.create_task(client.call_tool("remember", {"content": "Half said.", "source_ref": "m1"}))
+        call = asyncio.create_task(
+            client.call_tool("remember", {"content": "Half said.", "source_ref": "m1"})
+        )
         await asyncio.sleep(0.03)
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
@@ -145,7 +161,9 @@ def test_a_line_that_is_not_json_does_not_break_the_bridge(served: Served) -> No
     assert "Traceback" not in ended.stderr
 
 
-async def test_the_bridge_tells_nothing_to_a_stranger_at_the_address_of_the_run_file(alone: dict[str, str]) -> None:
+async def test_the_bridge_tells_nothing_to_a_stranger_at_the_address_of_the_run_file(
+    alone: dict[str, str],
+) -> None:
     """The stranger lets everybody wait at the lock, as a server that starts does; the bridge finds no server."""
     home = Path(alone["PPS_HOME"])
     runfile.lock_file(home).parent.mkdir(parents=True)
@@ -154,7 +172,9 @@ async def test_the_bridge_tells_nothing_to_a_stranger_at_the_address_of_the_run_
         run = RunFile(1, "127.0.0.1", seen.port, __version__, False, runfile.new_secret())
         runfile.write(home, run)
         async with Served(home, alone, run=run).stdio("ana", "2026-07-28") as client:
-            asked = asyncio.create_task(client.call_tool("remember", {"content": "A secret thought."}))
+            asked = asyncio.create_task(
+                client.call_tool("remember", {"content": "A secret thought."})
+            )
             while seen.told.count(b"GET /owner/proof/") < 3:
                 assert not asked.done()
                 await asyncio.sleep(0.05)

@@ -16,7 +16,9 @@ from tests.integration.interfaces.every_tool import done, refused
 from tests.integration.interfaces.serving import ERAS, Served
 from tests.sampling import sample
 
-pytestmark = pytest.mark.parametrize("era", sample(ERAS, 1, "timeline"))  # every tool in each era: test_mcp_http
+pytestmark = pytest.mark.parametrize(
+    "era", sample(ERAS, 1, "timeline")
+)  # every tool in each era: test_mcp_http
 
 START = datetime(2024, 3, 1, tzinfo=UTC)
 PAGES = (1, 4, 7, 60)
@@ -39,7 +41,12 @@ class Event:
     def fact(self) -> dict[str, str]:
         """Return the event as ``remember`` takes it."""
         times = {"valid_at": self.since, "invalid_at": self.until}
-        said = {"subject": "Theo", "relation": self.relation, "object": self.text.split()[-1], "text": self.text}
+        said = {
+            "subject": "Theo",
+            "relation": self.relation,
+            "object": self.text.split()[-1],
+            "text": self.text,
+        }
         return said | {name: at.isoformat() for name, at in times.items() if at}
 
 
@@ -60,11 +67,19 @@ MIDDLE, LATER = START + 4 * _DAY, START + 7 * _DAY
 
 
 def holding(moment: datetime) -> list[Event]:
-    return [one for one in EVENTS if one.began() <= moment and (not one.until or moment < one.until)]
+    return [
+        one for one in EVENTS if one.began() <= moment and (not one.until or moment < one.until)
+    ]
 
 
-def begun(events: list[Event], after: datetime | None = None, before: datetime | None = None) -> list[Event]:
-    return [one for one in events if (not after or after <= one.began()) and (not before or one.began() < before)]
+def begun(
+    events: list[Event], after: datetime | None = None, before: datetime | None = None
+) -> list[Event]:
+    return [
+        one
+        for one in events
+        if (not after or after <= one.began()) and (not before or one.began() < before)
+    ]
 
 
 ASKED: list[tuple[dict[str, Any], list[Event]]] = [
@@ -76,7 +91,10 @@ ASKED: list[tuple[dict[str, Any], list[Event]]] = [
     ({"before": MIDDLE}, begun(EVENTS, before=MIDDLE)),
     ({"after": MIDDLE, "before": LATER}, begun(EVENTS, MIDDLE, LATER)),
     ({"as_of": LATER, "after": MIDDLE, "before": LATER}, begun(holding(LATER), MIDDLE, LATER)),
-    ({"after": LATER, "relation": "PAINTED"}, [one for one in begun(EVENTS, LATER) if one.relation == "PAINTED"]),
+    (
+        {"after": LATER, "relation": "PAINTED"},
+        [one for one in begun(EVENTS, LATER) if one.relation == "PAINTED"],
+    ),
     ({"as_of": SAID - _DAY}, holding(SAID - _DAY)),
     ({"as_of": SAID}, holding(SAID)),
     ({"after": LATER, "before": MIDDLE}, []),
@@ -89,7 +107,12 @@ async def filled(either: Served, era: str) -> AsyncIterator[Client]:
     async with either.client(either.create(f"traveller_{ERAS.index(era)}"), era) as client:
         facts = [one.fact() for one in EVENTS]
         await done(
-            client, "remember", content="Theo's travels.", source_ref="1", facts=facts, occurred_at=SAID.isoformat()
+            client,
+            "remember",
+            content="Theo's travels.",
+            source_ref="1",
+            facts=facts,
+            occurred_at=SAID.isoformat(),
         )
         while (await done(client, "stats"))["unfinished_jobs"]:  # noqa: ASYNC110 - another process works
             await asyncio.sleep(0.05)
@@ -98,7 +121,9 @@ async def filled(either: Served, era: str) -> AsyncIterator[Client]:
 
 async def paged(client: Client, limit: int, options: dict[str, Any]) -> list[dict[str, Any]]:
     """Return all facts, by pages that go from cursor to cursor; only the last page may be short."""
-    said = {name: one.isoformat() if isinstance(one, datetime) else one for name, one in options.items()}
+    said = {
+        name: one.isoformat() if isinstance(one, datetime) else one for name, one in options.items()
+    }
     facts: list[dict[str, Any]] = []
     cursor = ""
     for _ in range(len(EVENTS) // limit + 2):
@@ -111,19 +136,25 @@ async def paged(client: Client, limit: int, options: dict[str, Any]) -> list[dic
     raise AssertionError("the cursors lead nowhere")
 
 
-async def test_pages_hold_every_event_that_is_asked_for_once_and_in_order(either: Served, era: str) -> None:
+async def test_pages_hold_every_event_that_is_asked_for_once_and_in_order(
+    either: Served, era: str
+) -> None:
     async with filled(either, era) as client:
         for options, wanted in sample(ASKED, 8, era):
             whole = await paged(client, 1000, options)
 
-            assert sorted(fact["text"] for fact in whole) == sorted(one.text for one in wanted), options
+            assert sorted(fact["text"] for fact in whole) == sorted(one.text for one in wanted), (
+                options
+            )
             times = [fact["valid_at"] for fact in whole]
             assert times == sorted(times)
             for limit in sample(PAGES, 1, str(options)):
                 assert await paged(client, limit, options) == whole, (limit, options)
 
 
-async def test_an_event_holds_from_its_first_instant_to_just_before_its_last(either: Served, era: str) -> None:
+async def test_an_event_holds_from_its_first_instant_to_just_before_its_last(
+    either: Served, era: str
+) -> None:
     event = next(one for one in EVENTS if one.since and one.until)
     assert event.since
     instant = timedelta(milliseconds=1)
@@ -138,9 +169,15 @@ async def test_an_event_holds_from_its_first_instant_to_just_before_its_last(eit
             assert (event.text in [fact["text"] for fact in found]) is holds, moment
 
 
-async def test_a_cursor_that_is_none_and_a_page_too_long_are_refused_by_name(either: Served, era: str) -> None:
+async def test_a_cursor_that_is_none_and_a_page_too_long_are_refused_by_name(
+    either: Served, era: str
+) -> None:
     async with filled(either, era) as client:
-        for wrong, field in (({"cursor": "nonsense"}, "cursor"), ({"limit": 0}, "limit"), ({"limit": 1001}, "limit")):
+        for wrong, field in (
+            ({"cursor": "nonsense"}, "cursor"),
+            ({"limit": 0}, "limit"),
+            ({"limit": 1001}, "limit"),
+        ):
             said = await refused(client, "timeline", **wrong)
             assert field in said
             assert "\n" not in said

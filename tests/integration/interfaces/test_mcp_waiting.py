@@ -39,7 +39,11 @@ def slow(tmp_path: Path, model: ModelServer) -> Iterator[Served]:
 
 def client(served: Served, transport: str) -> Any:
     era = "2026-07-28"
-    return served.stdio("ana", era) if transport == "stdio" else served.client(served.create("ana"), era)
+    return (
+        served.stdio("ana", era)
+        if transport == "stdio"
+        else served.client(served.create("ana"), era)
+    )
 
 
 def calls(records: list[dict[str, Any]], said: str) -> list[tuple[str, dict[str, Any]]]:
@@ -53,10 +57,15 @@ def calls(records: list[dict[str, Any]], said: str) -> list[tuple[str, dict[str,
 
 
 async def new_records(open_client: Client, said: str) -> list[dict[str, Any]]:
-    return [await done(open_client, "add_event", content=f"Note {n}.", title=f"{said} {n}") for n in range(2)]
+    return [
+        await done(open_client, "add_event", content=f"Note {n}.", title=f"{said} {n}")
+        for n in range(2)
+    ]
 
 
-async def timed(open_client: Client, tool: str, arguments: dict[str, Any]) -> tuple[float, dict[str, Any]]:
+async def timed(
+    open_client: Client, tool: str, arguments: dict[str, Any]
+) -> tuple[float, dict[str, Any]]:
     begun = time.monotonic()
     receipt = await done(open_client, tool, **arguments)
     return time.monotonic() - begun, receipt
@@ -83,7 +92,10 @@ async def test_what_is_quick_is_done_and_what_waits_for_a_model_is_accepted_afte
             records = await new_records(opened, f"slow {number}")
             model.freed.clear()
             model.mode = "held"
-            took = {tool: await timed(opened, tool, arguments) for tool, arguments in calls(records, f"Porto {number}")}
+            took = {
+                tool: await timed(opened, tool, arguments)
+                for tool, arguments in calls(records, f"Porto {number}")
+            }
             model.mode = "good"
             model.freed.set()
             assert {receipt["state"] for _, receipt in took.values()} == {"accepted"}
@@ -95,6 +107,8 @@ async def test_what_is_quick_is_done_and_what_waits_for_a_model_is_accepted_afte
             if not late:
                 break
         assert not late
-        assert [(await done(opened, "job_status", id=one))["state"] for one in accepted] == ["done"] * len(accepted)
+        assert [(await done(opened, "job_status", id=one))["state"] for one in accepted] == [
+            "done"
+        ] * len(accepted)
         changed = await done(opened, "history", id=accepted[-1])
         assert [one["change"] for one in changed["versions"]] == ["appended", "created"]

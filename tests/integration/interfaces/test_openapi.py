@@ -51,7 +51,9 @@ def test_what_is_asked_as_documented_or_not_is_answered_as_documented(
     served: Served, headers: dict[str, str], document: dict[str, Any], name: str
 ) -> None:
     operation = schemathesis.openapi.from_dict(document)[f"/v1/{name}"]["POST"]
-    cases = st.one_of(*(operation.as_strategy(generation_mode=mode) for mode in schemathesis.GenerationMode))
+    cases = st.one_of(
+        *(operation.as_strategy(generation_mode=mode) for mode in schemathesis.GenerationMode)
+    )
 
     @settings(
         max_examples=EXAMPLES,

@@ -61,17 +61,25 @@ async def test_a_client_lists_and_calls_them_by_either_name(served: Served, era:
             assert answer.structured_content is not None
             assert "roses of ana" in str(answer.structured_content["channels"])
             assert set(answer.structured_content["channels"]) == {"episodes"}
-        for wrong in ({"query": "x", "channels": ["facts"]}, {"query": "x", "minSimilarity": 0, "min_similarity": 0}):
+        for wrong in (
+            {"query": "x", "channels": ["facts"]},
+            {"query": "x", "minSimilarity": 0, "min_similarity": 0},
+        ):
             refused = await client.call_tool("garden_find_v2", wrong)
             assert refused.is_error, wrong
-    assert "entity=ana actor=plan operation=garden_find_v2 outcome=ok" in (served.home / "test-server.log").read_text()
+    assert (
+        "entity=ana actor=plan operation=garden_find_v2 outcome=ok"
+        in (served.home / "test-server.log").read_text()
+    )
 
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_who_has_not_the_pack_does_not_know_them(served: Served, era: str) -> None:
     token = token_of(served, "bob")
     async with served.client(token, era, "all") as client:
-        assert not [one.name for one in (await client.list_tools()).tools if one.name.startswith("garden")]
+        assert not [
+            one.name for one in (await client.list_tools()).tools if one.name.startswith("garden")
+        ]
         for name in ("garden_find_v2", "garden.find.v2", "bed_create_v1"):
             with pytest.raises(MCPError, match="no tool of that name"):
                 await client.call_tool(name, {"query": "roses"})
@@ -86,22 +94,36 @@ async def test_who_has_not_the_pack_does_not_know_them(served: Served, era: str)
             await client.call_tool("garden_find_v2", {"query": "roses"})
 
 
-def test_over_http_they_are_an_operation_and_in_the_document_of_their_entity(served: Served) -> None:
+def test_over_http_they_are_an_operation_and_in_the_document_of_their_entity(
+    served: Served,
+) -> None:
     with httpx.Client(base_url=served.run.url, trust_env=False, timeout=60) as http:
-        ana, bob = ({"Authorization": f"Bearer {token_of(served, name)}"} for name in ("ana", "bob"))
+        ana, bob = (
+            {"Authorization": f"Bearer {token_of(served, name)}"} for name in ("ana", "bob")
+        )
         for name in ("garden.count.v1", "garden_count_v1"):
             assert http.post(f"/v1/{name}", headers=ana, json={}).json()["entity"] == "ana"
-            assert http.post(f"/v1/{name}", headers=bob, json={}).json()["code"] == "unknown_operation"
-        paths = {name: http.get("/openapi.json", headers=one).json()["paths"] for name, one in (("a", ana), ("b", bob))}
+            assert (
+                http.post(f"/v1/{name}", headers=bob, json={}).json()["code"] == "unknown_operation"
+            )
+        paths = {
+            name: http.get("/openapi.json", headers=one).json()["paths"]
+            for name, one in (("a", ana), ("b", bob))
+        }
         assert {"/v1/garden_find_v2", "/v1/garden_count_v1"} == set(paths["a"]) - set(paths["b"])
-        found = http.post("/v1/garden.find.v2", headers=ana, json={"query": "roses", "channels": ["facts"]}).json()
+        found = http.post(
+            "/v1/garden.find.v2", headers=ana, json={"query": "roses", "channels": ["facts"]}
+        ).json()
         assert (found["status"], found["field"]) == (400, "channels")
     assert served.link.call("garden.count.v1", "ana", {})["data"]["entity"] == "ana"
 
 
 async def test_a_bridge_offers_them_where_they_are_asked_for(served: Served) -> None:
     async with served.stdio("ana", ERAS[-1], "--toolset", "garden") as client:
-        assert {one.name for one in (await client.list_tools()).tools} == {"garden_find_v2", "garden_count_v1"}
+        assert {one.name for one in (await client.list_tools()).tools} == {
+            "garden_find_v2",
+            "garden_count_v1",
+        }
         answer = await client.call_tool("garden_count_v1", {})
         assert (answer.structured_content or {})["entity"] == "ana"
     refused = served.pps("mcp", "--entity", "bob", "--toolset", "garden")

@@ -19,9 +19,21 @@ from tests.integration.interfaces.serving import ERAS, Served
 from tests.sampling import sample
 
 FLOW = [
-    {"title": "Auth Flow", "content": "OAuth2 with PKCE signs people in. See [[Later]]. #auth", "tags": ["security"]},
-    {"title": "Token Storage", "content": "Tokens are kept in the keychain.", "node_type": "decision"},
-    {"title": "Refresh", "content": "A token is refreshed before it ends.", "parent_id": "auth flow"},
+    {
+        "title": "Auth Flow",
+        "content": "OAuth2 with PKCE signs people in. See [[Later]]. #auth",
+        "tags": ["security"],
+    },
+    {
+        "title": "Token Storage",
+        "content": "Tokens are kept in the keychain.",
+        "node_type": "decision",
+    },
+    {
+        "title": "Refresh",
+        "content": "A token is refreshed before it ends.",
+        "parent_id": "auth flow",
+    },
 ]
 EDGES = [
     {"from": "Auth Flow", "to": "Token Storage", "relation_type": "depends_on"},
@@ -40,18 +52,31 @@ async def use_every_project_tool(client: Client, served: Served, project: str) -
     await _the_same_call_again(client, project, made)
     await _an_edge_by_id(client, project, ids)
 
-    found = await done(client, "search_nodes", project=project, query="how do people sign in", limit=2)
+    found = await done(
+        client, "search_nodes", project=project, query="how do people sign in", limit=2
+    )
     assert len(found["results"]) == 2
-    tagged = {"tags": ["auth"], "node_types": ["agent"], "source_types": ["mcp"], "since": "2026-01-01"}
-    [hit] = (await done(client, "search_nodes", project=project, query="auth", filters=tagged))["results"]
+    tagged = {
+        "tags": ["auth"],
+        "node_types": ["agent"],
+        "source_types": ["mcp"],
+        "since": "2026-01-01",
+    }
+    [hit] = (await done(client, "search_nodes", project=project, query="auth", filters=tagged))[
+        "results"
+    ]
     assert (hit["title"], hit["kind"], hit["tags"]) == ("Auth Flow", "agent", ["security", "auth"])
     assert {"vector", "text", "tags", "recency"} <= set(hit["breakdown"])
     assert all(0 <= signal <= 1 for signal in hit["breakdown"].values())
-    near = await done(client, "search_nodes", project=project, query="token", anchor_node_id=ids["Auth Flow"])
+    near = await done(
+        client, "search_nodes", project=project, query="token", anchor_node_id=ids["Auth Flow"]
+    )
     assert all("graph" in one["breakdown"] for one in near["results"])
 
     await _look_around(client, project, ids)
-    [vault] = [one for one in (await done(client, "list_vaults"))["vaults"] if one["project"] == project]
+    [vault] = [
+        one for one in (await done(client, "list_vaults"))["vaults"] if one["project"] == project
+    ]
     assert (vault["nodes"], vault["edges"], vault["tags"]) == (4, 4, 2)
     await _read_back_and_change(client, project, ids["Refresh"])
     await _hand_out(client, served, project, ids["Auth Flow"])
@@ -89,11 +114,22 @@ async def _look_around(client: Client, project: str, ids: dict[str, str]) -> Non
     beside = await done(client, "get_graph", **start, operation="neighbors")
     assert [one["title"] for one in beside["nodes"]] == ["Refresh", "Auth Flow"]
     [edge] = beside["edges"]
-    assert (edge["source"], edge["target"], edge["relation_type"]) == (ids["Refresh"], ids["Auth Flow"], "child_of")
-    path = await done(client, "get_graph", **start, operation="shortest_path", target_node_id=ids["Token Storage"])
+    assert (edge["source"], edge["target"], edge["relation_type"]) == (
+        ids["Refresh"],
+        ids["Auth Flow"],
+        "child_of",
+    )
+    path = await done(
+        client, "get_graph", **start, operation="shortest_path", target_node_id=ids["Token Storage"]
+    )
     assert [one["title"] for one in path["nodes"]] == ["Refresh", "Auth Flow", "Token Storage"]
     assert [one["relation_type"] for one in path["edges"]] == ["child_of", "depends_on"]
-    far = {**start, "operation": "shortest_path", "target_node_id": ids["Token Storage"], "max_hops": 1}
+    far = {
+        **start,
+        "operation": "shortest_path",
+        "target_node_id": ids["Token Storage"],
+        "max_hops": 1,
+    }
     assert (await done(client, "get_graph", **far))["found"] is False
     whole = await done(client, "get_graph", **start, operation="subgraph", max_hops=3)
     assert {one["title"]: one["hops"] for one in whole["nodes"]} == {
@@ -103,7 +139,9 @@ async def _look_around(client: Client, project: str, ids: dict[str, str]) -> Non
         "Later": 2,
     }
     assert len(whole["edges"]) == 4
-    assert "target_node_id" in await refused(client, "get_graph", **start, operation="shortest_path")
+    assert "target_node_id" in await refused(
+        client, "get_graph", **start, operation="shortest_path"
+    )
     assert "target_node_id" in await refused(
         client, "get_graph", **start, operation="subgraph", target_node_id=ids["Auth Flow"]
     )
@@ -112,7 +150,14 @@ async def _look_around(client: Client, project: str, ids: dict[str, str]) -> Non
 async def _hand_out(client: Client, served: Served, project: str, node: str) -> None:
     """A task goes out, a runner claims it, holds it and ends it, and whoever waits gets the result."""
     secret = "ghp_" + "a1B2" * 9
-    first = await done(client, "spawn_agent", project=project, task=f"Read it. {secret}", title="Read", node_id=node)
+    first = await done(
+        client,
+        "spawn_agent",
+        project=project,
+        task=f"Read it. {secret}",
+        title="Read",
+        node_id=node,
+    )
     second = await done(client, "spawn_agent", project=project, task="Write it.")
     label = await refused(client, "spawn_agent", project=project, task="A label.", agent=secret)
     assert "agent: holds what looks like a secret" in label
@@ -123,7 +168,11 @@ async def _hand_out(client: Client, served: Served, project: str, node: str) -> 
     def run() -> None:
         asked: dict[str, Any] = {"runner": f"r {secret}", "project": project}
         claimed: Any = served.link.call("task_claim", "", asked)["data"]["claimed"]
-        assert (claimed["task"]["id"], claimed["project"], claimed["node_id"]) == (ids[0], project, node)
+        assert (claimed["task"]["id"], claimed["project"], claimed["node_id"]) == (
+            ids[0],
+            project,
+            node,
+        )
         assert claimed["prompt"].startswith("Read it.")
         assert secret not in claimed["prompt"]
         held = {"project": project, "task_id": ids[0], "lease": claimed["lease"]}
@@ -132,15 +181,27 @@ async def _hand_out(client: Client, served: Served, project: str, node: str) -> 
         served.link.call("task_complete", "", {**held, "result": "It is read."})
         with pytest.raises(NotFound):
             served.link.call("task_complete", "", {**held, "result": "twice"})
-        other: Any = served.link.call("task_claim", "", {"runner": "r", "project": project})["data"]["claimed"]
+        other: Any = served.link.call("task_claim", "", {"runner": "r", "project": project})[
+            "data"
+        ]["claimed"]
         served.link.call(
-            "task_fail", "", {**held, "task_id": ids[1], "lease": other["lease"], "error": "no paper", "retry": False}
+            "task_fail",
+            "",
+            {
+                **held,
+                "task_id": ids[1],
+                "lease": other["lease"],
+                "error": "no paper",
+                "retry": False,
+            },
         )
 
     waiting = done(client, "wait_for_agents", project=project, task_ids=ids, timeout_s=30)
     ended, _ = await asyncio.gather(waiting, asyncio.to_thread(run))
     assert ended["all_done"] is True
-    assert not any(secret.encode() in file.read_bytes() for file in served.home.rglob("*") if file.is_file())
+    assert not any(
+        secret.encode() in file.read_bytes() for file in served.home.rglob("*") if file.is_file()
+    )
     assert [(one["state"], one.get("result"), one.get("error")) for one in ended["tasks"]] == [
         ("done", "It is read.", None),
         ("failed", None, "no paper"),
@@ -183,7 +244,11 @@ async def test_every_project_tool_does_its_work_over_stdio(either: Served, era: 
     [
         ("create_graph", {"nodes": []}, "nodes"),
         ("create_graph", {"nodes": [{"title": "secretvalue"}]}, "content"),
-        ("create_graph", {"nodes": [{"title": "a", "content": "b", "node_type": "not a kind"}]}, "node_type"),
+        (
+            "create_graph",
+            {"nodes": [{"title": "a", "content": "b", "node_type": "not a kind"}]},
+            "node_type",
+        ),
         ("create_graph", {"nodes": [{"title": "a", "content": "b", "tags": ["1"]}]}, "tags"),
         ("create_graph", {"nodes": [{"title": "a", "content": " "}]}, "content"),
         ("create_graph", {"nodes": [{"title": "a\0", "content": "b"}]}, "title"),
@@ -192,7 +257,11 @@ async def test_every_project_tool_does_its_work_over_stdio(either: Served, era: 
         ("search_nodes", {"query": "x", "limit": 101}, "limit"),
         ("get_graph", {"node_id": "secretvalue", "operation": "neighbors"}, "node_id"),
         ("wait_for_agents", {"task_ids": [], "timeout_s": 1}, "task_ids"),
-        ("wait_for_agents", {"task_ids": ["1b4e28ba-2fa1-5d2b-883f-0016d3cca427"], "timeout_s": 61}, "timeout_s"),
+        (
+            "wait_for_agents",
+            {"task_ids": ["1b4e28ba-2fa1-5d2b-883f-0016d3cca427"], "timeout_s": 61},
+            "timeout_s",
+        ),
         ("spawn_agent", {"task": ""}, "task"),
         ("spawn_agent", {"task": " "}, "task"),
         ("list_vaults", {}, "unknown argument"),
@@ -208,24 +277,45 @@ async def test_a_broken_bound_is_named_and_makes_nothing(
         assert (await done(client, "list_vaults"))["vaults"] == []
 
 
-async def test_each_filter_of_search_nodes_gives_a_full_list_of_what_it_lets_through(served: Served) -> None:
+async def test_each_filter_of_search_nodes_gives_a_full_list_of_what_it_lets_through(
+    served: Served,
+) -> None:
     project = "/work/filters/shop"
     async with served.client(served.router("/work/filters"), ERAS[-1]) as client:
-        lamps = [{"title": f"brass lamp {at}", "content": "A brass lamp.", "node_type": "lamp"} for at in range(40)]
+        lamps = [
+            {"title": f"brass lamp {at}", "content": "A brass lamp.", "node_type": "lamp"}
+            for at in range(40)
+        ]
         await done(client, "create_graph", project=project, nodes=lamps)
         [entity] = [
-            one["entity"] for one in served.link.call("route_list", "", {})["data"]["routes"] if one["path"] == project
+            one["entity"]
+            for one in served.link.call("route_list", "", {})["data"]["routes"]
+            if one["path"] == project
         ]
         cut = datetime.now(UTC).isoformat()
         for at in range(6):
-            jar = {"content": "A jar.", "title": f"jar {at}", "kind": "jar", "tags": ["rare"], "source": "whisper"}
+            jar = {
+                "content": "A jar.",
+                "title": f"jar {at}",
+                "kind": "jar",
+                "tags": ["rare"],
+                "source": "whisper",
+            }
             served.link.call("add_event", str(entity), {**jar, "source_ref": str(at)})
-        edges = [{"from": f"jar {at}", "to": f"jar {(at + 1) % 6}", "relation_type": "beside"} for at in range(6)]
+        edges = [
+            {"from": f"jar {at}", "to": f"jar {(at + 1) % 6}", "relation_type": "beside"}
+            for at in range(6)
+        ]
         shelf = [{"title": "jar shelf", "content": "For jars."}]
         await done(client, "create_graph", project=project, nodes=shelf, edges=edges)
 
         async def found(**filters: Any) -> set[tuple[str, int]]:
-            query = {"project": project, "query": "a brass lamp, not a jar", "limit": 5, "filters": filters}
+            query = {
+                "project": project,
+                "query": "a brass lamp, not a jar",
+                "limit": 5,
+                "filters": filters,
+            }
             results = (await done(client, "search_nodes", **query))["results"]
             return {(one["title"].split()[0], len(results)) for one in results}
 
@@ -236,11 +326,20 @@ async def test_each_filter_of_search_nodes_gives_a_full_list_of_what_it_lets_thr
             {"relation_types": ["beside"]},
             {"source_types": ["whisper"]},
             {"since": cut},
-            {"since": cut, "node_types": ["jar"], "tags": ["rare"], "relation_types": ["beside", "above"]},
+            {
+                "since": cut,
+                "node_types": ["jar"],
+                "tags": ["rare"],
+                "relation_types": ["beside", "above"],
+            },
         ):
             assert await found(**filters) == {("jar", 5)}, filters
         assert await found(until=cut) == {("brass", 5)}
-        for filters in ({"until": cut, "tags": ["rare"]}, {"relation_types": ["above"]}, {"source_types": ["editor"]}):
+        for filters in (
+            {"until": cut, "tags": ["rare"]},
+            {"relation_types": ["above"]},
+            {"source_types": ["editor"]},
+        ):
             assert await found(**filters) == set(), filters
 
 
@@ -249,7 +348,9 @@ async def test_a_router_that_may_not_create_uses_what_is_there(served: Served) -
     served.link.call("route_add", "", {"path": "/work/library", "entity": "library"})
     async with served.client(served.router("/work", may_create=False), ERAS[-1]) as client:
         nodes = [{"title": "Shelf", "content": "Books."}]
-        assert (await done(client, "create_graph", project="/work/library", nodes=nodes))["nodes_created"] == 1
+        assert (await done(client, "create_graph", project="/work/library", nodes=nodes))[
+            "nodes_created"
+        ] == 1
         said = await refused(client, "create_graph", project="/work/library/annex", nodes=nodes)
         assert said == "project not found (not_found)"
 
@@ -258,12 +359,16 @@ async def test_a_runner_over_the_network_claims_what_has_waited_longest(served: 
     token = served.router("/work/queue")
     async with served.client(token, ERAS[-1]) as client:
         for project in ("b", "a"):
-            await done(client, "spawn_agent", project=f"/work/queue/{project}", task=f"Task of {project}.")
+            await done(
+                client, "spawn_agent", project=f"/work/queue/{project}", task=f"Task of {project}."
+            )
     async with httpx2.AsyncClient(trust_env=False, base_url=served.run.url) as http:
         prompts = []
         for _ in range(3):
             answer = await http.post(
-                "/v1/task_claim", json={"runner": "net"}, headers={"Authorization": f"Bearer {token}"}
+                "/v1/task_claim",
+                json={"runner": "net"},
+                headers={"Authorization": f"Bearer {token}"},
             )
             claimed = answer.json().get("claimed")
             prompts.append(claimed["prompt"] if claimed else None)
@@ -275,15 +380,26 @@ def test_routes_routers_and_tasks_from_the_shell(served: Served, tmp_path: Path)
     (tmp_path / "link").symlink_to("shop")
     served.create("keeper")
     shop = str(tmp_path / "shop")
-    assert served.pps("route", "add", str(tmp_path / "link"), "keeper").stdout == f"{shop} belongs to keeper.\n"
+    assert (
+        served.pps("route", "add", str(tmp_path / "link"), "keeper").stdout
+        == f"{shop} belongs to keeper.\n"
+    )
     assert f"{shop}  keeper\n" in served.pps("route", "list").stdout
-    assert served.link.call("route_find", "", {"path": f"{shop}/src/deep"})["data"] == {"entity": "keeper"}
+    assert served.link.call("route_find", "", {"path": f"{shop}/src/deep"})["data"] == {
+        "entity": "keeper"
+    }
     assert served.link.call("route_find", "", {"path": str(tmp_path)})["data"] == {}
 
-    made = json.loads(served.pps("router", "create", str(tmp_path / "link"), "--label", "shell", "--json").stdout)
+    made = json.loads(
+        served.pps("router", "create", str(tmp_path / "link"), "--label", "shell", "--json").stdout
+    )
     assert (made["roots"], made["may_create"]) == ([shop], True)
     assert made["token"].startswith("pps_r_")
-    assert made["clients"]["json"]["mcpServers"]["pps-projects"]["args"][-4:-1] == ["mcp", "--router", "--root"]
+    assert made["clients"]["json"]["mcpServers"]["pps-projects"]["args"][-4:-1] == [
+        "mcp",
+        "--router",
+        "--root",
+    ]
     assert f"{made['id']}  {shop}  shell" in served.pps("router", "list").stdout
     assert served.pps("router", "revoke", made["id"]).returncode == 0
 

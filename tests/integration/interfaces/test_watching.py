@@ -20,7 +20,9 @@ from tests.integration.interfaces.serving import Served, serving
 
 
 def contents(link: Link, entity: str) -> str:
-    found = link.call("recall", entity, {"query": "note kept saffron cardamom vanilla", "channels": ["episodes"]})
+    found = link.call(
+        "recall", entity, {"query": "note kept saffron cardamom vanilla", "channels": ["episodes"]}
+    )
     return str(cast("dict[str, Any]", found["data"])["channels"]["episodes"]["hits"])
 
 
@@ -56,11 +58,19 @@ def test_what_changes_in_a_followed_folder_reaches_its_entity_and_no_other(tmp_p
 
 def _follows(served: Served, folder: Path) -> None:
     link = served.link
-    time.sleep(4)  # the watch begins within two seconds; a change before it is seen as well, only later
+    time.sleep(
+        4
+    )  # the watch begins within two seconds; a change before it is seen as well, only later
     (folder / "a.md").write_text("# Note\n\nCardamom is kept here.")
     (folder / "deep").mkdir()
     (folder / "deep" / "b.md").write_text("# Note\n\nVanilla is kept here.")
-    until(lambda: "Cardamom" in (now := contents(link, "ana")) and "Vanilla" in now and "Saffron" not in now)
+    until(
+        lambda: (
+            "Cardamom" in (now := contents(link, "ana"))
+            and "Vanilla" in now
+            and "Saffron" not in now
+        )
+    )
     (folder / "deep" / "b.md").unlink()
     until(lambda: "Vanilla" not in contents(link, "ana"))
 

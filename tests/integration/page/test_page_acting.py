@@ -25,7 +25,12 @@ def ask(served: Served, name: str, operation: str, **given: Any) -> Any:
 def iris(served: Served) -> Served:
     served.link.call("entity_create", "", {"name": "iris", "packs": ["constitution"]})
     goal = {"kind": "Goal", "title": "Run a marathon", "summary": "Before forty."}
-    task = {"kind": "Task", "title": "Buy shoes", "summary": "That fit.", "fields": {"priority": "p1"}}
+    task = {
+        "kind": "Task",
+        "title": "Buy shoes",
+        "summary": "That fit.",
+        "fields": {"priority": "p1"},
+    }
     ask(served, "iris", "record_save", records=[goal, task])
     return served
 
@@ -59,10 +64,16 @@ def test_a_record_is_made_by_a_form_of_its_packs_fields_and_moved_and_related_by
     window.page.click("text=Keep this Task")
     window.page.wait_for_selector("h1:has-text('Find a trail')")
     [kept] = [
-        one for one in ask(iris, "iris", "record_list", kinds=["Task"])["items"] if one["title"] == "Find a trail"
+        one
+        for one in ask(iris, "iris", "record_list", kinds=["Task"])["items"]
+        if one["title"] == "Find a trail"
     ]
     assert kept["fields"] == {"priority": "p2", "effort_hours": 1.5, "due_date": "2026-05-01"}
-    assert (kept["tags"], kept["state"], kept["id"] in window.page.url) == (["run", "outside"], "todo", True)
+    assert (kept["tags"], kept["state"], kept["id"] in window.page.url) == (
+        ["run", "outside"],
+        "todo",
+        True,
+    )
     window.page.select_option("[name=type]", "SERVES")
     window.page.fill("[name=target]", "Run a marathon")
     window.page.keyboard.press("Enter")
@@ -79,7 +90,10 @@ def test_a_record_is_made_by_a_form_of_its_packs_fields_and_moved_and_related_by
     assert (move["after"], move["why"]) == ("in_progress", "Spring is here.")
     assert window.serious() == []
     window.go("#/records/Task?view=table&order=-title", "tr:first-child a:has-text('Find a trail')")
-    assert [one.inner_text() for one in window.page.query_selector_all("tbody th a")] == ["Find a trail", "Buy shoes"]
+    assert [one.inner_text() for one in window.page.query_selector_all("tbody th a")] == [
+        "Find a trail",
+        "Buy shoes",
+    ]
 
 
 def test_of_two_who_change_a_record_the_second_is_shown_what_stands_before_it_is_replaced(
@@ -97,11 +111,16 @@ def test_of_two_who_change_a_record_the_second_is_shown_what_stands_before_it_is
     assert window.serious() == []
     window.page.click("text=Keep mine")
     window.page.wait_for_selector("text=version 3")
-    assert ask(iris, "iris", "record_get", ids=[goal["id"]])["records"][0]["summary"] == "Before fifty."
+    assert (
+        ask(iris, "iris", "record_get", ids=[goal["id"]])["records"][0]["summary"]
+        == "Before fifty."
+    )
     window.said.clear()  # the browser notes the 409 itself
 
 
-def test_an_anchor_is_written_edited_against_a_conflict_forgotten_and_restored(browser: Chromium, iris: Served) -> None:
+def test_an_anchor_is_written_edited_against_a_conflict_forgotten_and_restored(
+    browser: Chromium, iris: Served
+) -> None:
     iris.create("ana")
     with browser.window(iris, "ana", **PHONE) as window:
         window.go("#/records", "text=pps pack enable ana")  # without packs: how to get one
@@ -135,18 +154,38 @@ def test_an_anchor_is_written_edited_against_a_conflict_forgotten_and_restored(b
         assert window.page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
-def test_the_graph_shows_a_moment_and_topics_are_looked_for_while_one_watches(browser: Chromium, iris: Served) -> None:
+def test_the_graph_shows_a_moment_and_topics_are_looked_for_while_one_watches(
+    browser: Chromium, iris: Served
+) -> None:
     iris.create("mira")
-    moved = {"subject": "Wren", "relation": "LIVES_AT", "object": "loft", "text": "Wren lives in the loft."}
-    lived = {**moved, "object": "Haven", "text": "Wren lives at Haven.", "valid_at": "2026-01-01T00:00:00Z"}
+    moved = {
+        "subject": "Wren",
+        "relation": "LIVES_AT",
+        "object": "loft",
+        "text": "Wren lives in the loft.",
+    }
+    lived = {
+        **moved,
+        "object": "Haven",
+        "text": "Wren lives at Haven.",
+        "valid_at": "2026-01-01T00:00:00Z",
+    }
     ask(iris, "mira", "remember", content="She lives at Haven.", facts=[lived])
     moved |= {"valid_at": "2026-03-01T00:00:00Z", "invalidates": ["Wren LIVES_AT"]}
     ask(iris, "mira", "remember", content="She has moved.", facts=[moved])
     for at in range(7):
         said = (
-            "I reboot the router as the office wifi breaks" if at % 2 else "The rye dough of the loaf rests in the oven"
+            "I reboot the router as the office wifi breaks"
+            if at % 2
+            else "The rye dough of the loaf rests in the oven"
         )
-        ask(iris, "mira", "remember", content=f"{said}, {at}.", wait="done" if at == 6 else "journal")
+        ask(
+            iris,
+            "mira",
+            "remember",
+            content=f"{said}, {at}.",
+            wait="done" if at == 6 else "journal",
+        )
     with browser.window(iris, "mira") as window:
         window.go("#/graph?at=2026-02-01", ".beside .facts li")
         assert "Wren lives at Haven." in window.page.inner_text(".beside .facts")
@@ -160,9 +199,24 @@ def test_the_graph_shows_a_moment_and_topics_are_looked_for_while_one_watches(br
         window.page.wait_for_selector("#topic ~ ul li:has-text('rests in the oven')")
         window.page.wait_for_selector("text=nothing to compare with")
         assert window.serious() == []
-        topic = {"id": "t", "name": XSS, "terms": [XSS], "named": [XSS], "size": 3, "confidence": 0.5, "age_h": 1}
-        members = [one["id"] for one in ask(iris, "mira", "recall", query="rye")["channels"]["episodes"]["hits"]]
-        made = {"topics": [{**topic, "phase": "stable", "members": members}], "consolidate": False, "at": "2026-11-25"}
+        topic = {
+            "id": "t",
+            "name": XSS,
+            "terms": [XSS],
+            "named": [XSS],
+            "size": 3,
+            "confidence": 0.5,
+            "age_h": 1,
+        }
+        members = [
+            one["id"]
+            for one in ask(iris, "mira", "recall", query="rye")["channels"]["episodes"]["hits"]
+        ]
+        made = {
+            "topics": [{**topic, "phase": "stable", "members": members}],
+            "consolidate": False,
+            "at": "2026-11-25",
+        }
         window.page.route("**/v1/get_topic_portfolio", lambda route: route.fulfill(json=made))
         window.go("#/topics", "svg.topics a")
         window.page.focus("svg.topics a")
@@ -173,21 +227,42 @@ def test_the_graph_shows_a_moment_and_topics_are_looked_for_while_one_watches(br
         window.is_well()
 
 
-def test_a_member_sees_the_pool_reviews_and_shares_and_nothing_of_anothers_own(browser: Chromium, team: Served) -> None:
-    secret = {"content": "Mongke's canary-4711 stays at home.", "type": "Belief", "confidence": 0.9, "private": True}
+def test_a_member_sees_the_pool_reviews_and_shares_and_nothing_of_anothers_own(
+    browser: Chromium, team: Served
+) -> None:
+    secret = {
+        "content": "Mongke's canary-4711 stays at home.",
+        "type": "Belief",
+        "confidence": 0.9,
+        "private": True,
+    }
     ask(team, "trio_mongke", "memory_store", **secret)
-    fields = {"target_process": "handoff", "current_state": "By word.", "proposed_state": "By letter."}
-    made = {"type": "WorkflowImprovement", "title": "Write it down", "content": "Hand over in writing."}
+    fields = {
+        "target_process": "handoff",
+        "current_state": "By word.",
+        "proposed_state": "By letter.",
+    }
+    made = {
+        "type": "WorkflowImprovement",
+        "title": "Write it down",
+        "content": "Hand over in writing.",
+    }
     made = ask(team, "trio_mongke", "memory_store", **made, fields=fields)
     ask(team, "trio_mongke", "proposal_submit", id=made["id"])
     said = {"subject": "Ana", "relation": "LIKES", "object": "tea", "text": "Ana likes tea."}
     ask(team, "trio_jochi", "remember", content="Ana said so.", facts=[said])
-    with browser.window(team, "trio_kublai") as kublai, browser.window(team, "trio_jochi", **PHONE) as jochi:
+    with (
+        browser.window(team, "trio_kublai") as kublai,
+        browser.window(team, "trio_jochi", **PHONE) as jochi,
+    ):
         kublai.go("#/squad/inbox", "button:has-text('Seen')")
         kublai.page.click("button:has-text('Seen')")
         kublai.page.wait_for_selector("text=Nothing new")
         kublai.go("#/squad/approvals", "ins")
-        assert (kublai.page.inner_text("del").strip(), kublai.page.inner_text("ins").strip()) == ("word.", "letter.")
+        assert (kublai.page.inner_text("del").strip(), kublai.page.inner_text("ins").strip()) == (
+            "word.",
+            "letter.",
+        )
         assert kublai.serious() == []
         kublai.page.fill("[name=notes]", "Good.")
         kublai.page.click("button:text-is('Approve')")
@@ -212,7 +287,15 @@ def test_a_member_sees_the_pool_reviews_and_shares_and_nothing_of_anothers_own(b
         jochi.page.click("text=Take it back")
         jochi.page.wait_for_selector("text=Ana likes tea.", state="detached")
         for window in (kublai, jochi):  # of the third's own nothing, on any of the views
-            for view in ("ask?q=canary", "squad", "squad/inbox", "squad/approvals", "records/Belief", "time", "graph"):
+            for view in (
+                "ask?q=canary",
+                "squad",
+                "squad/inbox",
+                "squad/approvals",
+                "records/Belief",
+                "time",
+                "graph",
+            ):
                 window.go(f"#/{view}")
                 window.page.wait_for_timeout(150)
                 assert "4711" not in window.text(), view
@@ -225,23 +308,40 @@ def test_who_is_of_no_squad_has_no_such_view(window: Window) -> None:
     window.go("#/squad", "text=Of no squad")
 
 
-def test_no_field_of_a_record_an_anchor_a_pool_or_a_bin_is_ever_more_than_text(browser: Chromium, team: Served) -> None:
+def test_no_field_of_a_record_an_anchor_a_pool_or_a_bin_is_ever_more_than_text(
+    browser: Chromium, team: Served
+) -> None:
     who = "trio_mongke"
     fields = {"domain": XSS[:90], "description": XSS, "source": "user"}
     concept = {"kind": "Concept", "title": XSS, "summary": XSS, "fields": fields, "tags": ["x"]}
-    other = {"kind": "Research", "title": f"r {XSS}", "summary": XSS, "fields": {"topic": XSS, "findings": XSS}}
+    other = {
+        "kind": "Research",
+        "title": f"r {XSS}",
+        "summary": XSS,
+        "fields": {"topic": XSS, "findings": XSS},
+    }
     other["relations"] = [{"type": "DISCOVERED", "target": XSS}]
     kept = ask(team, who, "record_save", records=[concept, other])["records"][0]
     ask(team, who, "record_save", records=[{"id": kept["id"], "summary": f"Now {XSS}"}])
     ask(team, who, "memory_share", id=kept["id"])
-    sent = {"target_process": XSS, "current_state": XSS, "proposed_state": f"{XSS} now", "metrics_before": {XSS: XSS}}
+    sent = {
+        "target_process": XSS,
+        "current_state": XSS,
+        "proposed_state": f"{XSS} now",
+        "metrics_before": {XSS: XSS},
+    }
     made = {"type": "WorkflowImprovement", "title": XSS, "content": f"{XSS} it", "fields": sent}
     ask(team, who, "proposal_submit", id=ask(team, who, "memory_store", **made)["id"])
     ask(team, who, "anchor_save", title=XSS, text=XSS, slug="hostile")
     ask(team, who, "anchor_save", title=XSS, text=XSS, slug="gone")
     ask(team, who, "forget", ids=["gone"], dry_run=False, soft=True, reason=XSS)
     of = quote(kept["id"])
-    views = [f"records/Concept/{of}", "records/Research", "records/Research?view=table", f"graph?node={of}"]
+    views = [
+        f"records/Concept/{of}",
+        "records/Research",
+        "records/Research?view=table",
+        f"graph?node={of}",
+    ]
     views += ["anchors", "anchors/hostile", "forgotten", "squad", "squad/inbox", "squad/approvals"]
     views += [f"{one}/{quote(XSS, safe='')}" for one in ("records", "topics", "anchors", "squad")]
     views += [f"records/Concept?order={quote(XSS)}", f"squad?type={quote(XSS)}"]
@@ -251,7 +351,10 @@ def test_no_field_of_a_record_an_anchor_a_pool_or_a_bin_is_ever_more_than_text(b
                 window.go(f"#/{view}")
                 window.page.wait_for_timeout(200)
                 assert window.page.evaluate("window.hit ?? 0") == 0, view
-                assert window.page.query_selector("main img, main iframe, main script, main style") is None, view
+                assert (
+                    window.page.query_selector("main img, main iframe, main script, main style")
+                    is None
+                ), view
             window.go("#/squad", ".card b:has-text('onerror')")
             assert XSS in window.text()
             window.said[:] = [one for one in window.said if "40" not in one]  # of what is none

@@ -21,7 +21,8 @@ _WIDE = "The word is " + "w" * 300 + ".\n\n" + "https://example.org/" + "path/" 
 def mira(served: Served) -> Served:
     served.create("mira")
     facts = [
-        {"subject": "Mira", "relation": "READS", "object": f"book {at}", "valid_at": "2026-03-01"} for at in range(9)
+        {"subject": "Mira", "relation": "READS", "object": f"book {at}", "valid_at": "2026-03-01"}
+        for at in range(9)
     ]
     for session in ("morning", "s" * 150):
         served.link.call("remember", "mira", {"content": _WIDE, "session": session, "facts": facts})
@@ -37,17 +38,23 @@ def window(browser: Chromium, mira: Served) -> Iterator[Window]:
         window.is_well()
 
 
-def test_no_view_has_a_serious_finding_in_light_or_dark_or_scrolls_sideways_on_a_phone(window: Window) -> None:
+def test_no_view_has_a_serious_finding_in_light_or_dark_or_scrolls_sideways_on_a_phone(
+    window: Window,
+) -> None:
     for view in window.views():
         window.page.set_viewport_size({"width": 1280, "height": 860})
         window.page.emulate_media(color_scheme="light")
         window.go(view)
         window.rest()
         assert window.serious() == [], view
-        window.page.emulate_media(color_scheme="dark", reduced_motion="reduce")  # colours change at once
+        window.page.emulate_media(
+            color_scheme="dark", reduced_motion="reduce"
+        )  # colours change at once
         assert window.serious("color-contrast") == [], view
         window.page.set_viewport_size({"width": 360, "height": 740})
-        wide = window.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        wide = window.page.evaluate(
+            "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        )
         assert wide <= 0, view
 
 
@@ -65,7 +72,9 @@ def test_each_view_is_reached_and_lists_are_walked_by_keyboard_alone(window: Win
         assert window.page.evaluate("document.activeElement.getAttribute('href')") == view
         keys.press("Enter")
         window.page.wait_for_selector(f"nav a[aria-current][href='{view}']")
-        assert window.page.evaluate("document.activeElement.tagName") == "H1"  # a screen reader reads where it is
+        assert (
+            window.page.evaluate("document.activeElement.tagName") == "H1"
+        )  # a screen reader reads where it is
         window.page.focus(f"nav a[href='{view}']")
     window.go("#/turns", ".turn >> nth=1")
     window.page.focus(".turn >> nth=0 >> a")
@@ -78,7 +87,9 @@ def test_each_view_is_reached_and_lists_are_walked_by_keyboard_alone(window: Win
     assert outline == "solid"  # where one is, is seen
 
 
-def test_a_first_start_without_data_says_in_every_view_what_to_do(browser: Chromium, served: Served) -> None:
+def test_a_first_start_without_data_says_in_every_view_what_to_do(
+    browser: Chromium, served: Served
+) -> None:
     served.create("empty")
     with browser.window(served, "empty") as window:
         for view in window.views():
@@ -91,7 +102,9 @@ def test_a_first_start_without_data_says_in_every_view_what_to_do(browser: Chrom
         window.is_well()
 
 
-def test_a_server_that_is_gone_is_told_and_its_return_is_seen(browser: Chromium, tmp_path: Path) -> None:
+def test_a_server_that_is_gone_is_told_and_its_return_is_seen(
+    browser: Chromium, tmp_path: Path
+) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = str(free.getsockname()[1])

@@ -36,14 +36,35 @@ def hostile(served: Served) -> Served:
     for name in ("mal", "ana", "ben"):
         served.create(name)
     for at, text in enumerate(XSS):
-        facts = [{"subject": f"{text} {at}", "relation": "IS", "object": f"it {text}", "text": f"bees {text}"}]
-        nodes = [
-            {"name": f"{text} {at}", "kind": "Thing", "summary": f"bees {text}", "aliases": [f"alias {text} {at}"]}
+        facts = [
+            {
+                "subject": f"{text} {at}",
+                "relation": "IS",
+                "object": f"it {text}",
+                "text": f"bees {text}",
+            }
         ]
-        said = {"session": text, "actor": text, "source": text, "tags": ["tag"], "nodes": nodes, "facts": facts}
+        nodes = [
+            {
+                "name": f"{text} {at}",
+                "kind": "Thing",
+                "summary": f"bees {text}",
+                "aliases": [f"alias {text} {at}"],
+            }
+        ]
+        said = {
+            "session": text,
+            "actor": text,
+            "source": text,
+            "tags": ["tag"],
+            "nodes": nodes,
+            "facts": facts,
+        }
         wait = "journal" if at < len(XSS) - 1 else "done"
         served.link.call("remember", "mal", {"content": f"bees {text}", "wait": wait, **said})
-        served.link.call("anchor_save", "mal", {"title": f"bees {text}", "text": text, "slug": f"bees-{at}"})
+        served.link.call(
+            "anchor_save", "mal", {"title": f"bees {text}", "text": text, "slug": f"bees-{at}"}
+        )
     return served
 
 
@@ -51,8 +72,19 @@ def test_no_text_of_a_memory_is_ever_more_than_text(browser: Chromium, hostile: 
     facts = hostile.link.call("timeline", "mal", {"limit": 100})["data"]["facts"]
     ids = [facts[0]["id"], facts[0]["subject"], facts[0]["episodes"][0]]
     hostile.link.call("ambient_recall", "mal", {"context": "bees", "session": XSS[0]})
-    views = ["#/ask?q=bees", "#/graph", "#/time", *(f"#/item/{one}" for one in ids), "#/jobs", "#/isolation"]
-    views += ["#/turns", "#/injected", *(f"#/{one}?session={quote(XSS[0])}" for one in ("turns", "injected"))]
+    views = [
+        "#/ask?q=bees",
+        "#/graph",
+        "#/time",
+        *(f"#/item/{one}" for one in ids),
+        "#/jobs",
+        "#/isolation",
+    ]
+    views += [
+        "#/turns",
+        "#/injected",
+        *(f"#/{one}?session={quote(XSS[0])}" for one in ("turns", "injected")),
+    ]
     views += [
         "#/ask?q=" + "%3Cimg%20src%3Dx%20onerror%3Dwindow.hit%3D1%3E",
         "#/time?about=%3Csvg%20onload%3Dwindow.hit%3D1%3E",
@@ -63,7 +95,9 @@ def test_no_text_of_a_memory_is_ever_more_than_text(browser: Chromium, hostile: 
             window.rest()
             window.page.wait_for_timeout(150)
             assert window.page.evaluate("window.hit ?? 0") == 0, view
-            assert window.page.query_selector("main img, main iframe, main script, main style") is None, view
+            assert (
+                window.page.query_selector("main img, main iframe, main script, main style") is None
+            ), view
         window.go("#/ask?q=bees", ".lines li")
         assert any(text in window.text() for text in XSS)
         # What would make HTML of a text is stopped by the page's policy, whatever a script tries.
@@ -131,7 +165,9 @@ def test_a_page_on_another_port_gets_nothing_by_fetch_form_frame_or_the_cookie_i
     browser: Chromium, hostile: Served
 ) -> None:
     base = hostile.run.url
-    form = f"<form method=post action={base}/page/ana/v1/stats enctype=text/plain target=_top></form>"
+    form = (
+        f"<form method=post action={base}/page/ana/v1/stats enctype=text/plain target=_top></form>"
+    )
     page = f"{form}<iframe src={base}/page/ana/></iframe>"
     with browser.window(hostile, "ana") as ana, _another_server(page) as (url, seen):
         theirs = ana.page.context.new_page()
@@ -143,22 +179,39 @@ def test_a_page_on_another_port_gets_nothing_by_fetch_form_frame_or_the_cookie_i
             const answer = await fetch(url, {method: 'POST', body: '{}', credentials: 'include', headers});
             return [answer.status, await answer.text()];
         } catch (problem) { return [0, String(problem)] } }"""
-        for headers in ({"Content-Type": "text/plain"}, {"Content-Type": "application/json", "PPS-Page": "x" * 20}):
+        for headers in (
+            {"Content-Type": "text/plain"},
+            {"Content-Type": "application/json", "PPS-Page": "x" * 20},
+        ):
             status, said = theirs.evaluate(tried, [f"{base}/page/ana/v1/stats", headers])
             assert status in (0, 403)
             assert "turns" not in said
-        assert theirs.evaluate("Object.keys(localStorage).length") == 0  # the key is this origin's alone
+        assert (
+            theirs.evaluate("Object.keys(localStorage).length") == 0
+        )  # the key is this origin's alone
         with theirs.expect_navigation():
             theirs.evaluate("document.forms[0].submit()")
         assert json.loads(theirs.inner_text("body"))["status"] == 403
         # With the cookie that it was sent, but without the key, a server has nothing either.
         import httpx
 
-        stolen = {"Cookie": seen[0], "Origin": base, "Sec-Fetch-Site": "same-origin", "PPS-Page": "x" * 20}
-        assert httpx.post(f"{base}/page/ana/v1/stats", json={}, headers=stolen, trust_env=False).status_code == 401
+        stolen = {
+            "Cookie": seen[0],
+            "Origin": base,
+            "Sec-Fetch-Site": "same-origin",
+            "PPS-Page": "x" * 20,
+        }
+        assert (
+            httpx.post(
+                f"{base}/page/ana/v1/stats", json={}, headers=stolen, trust_env=False
+            ).status_code
+            == 401
+        )
 
 
-def test_a_link_that_was_used_or_is_anothers_says_what_to_do(browser: Chromium, hostile: Served) -> None:
+def test_a_link_that_was_used_or_is_anothers_says_what_to_do(
+    browser: Chromium, hostile: Served
+) -> None:
     used = link_of(hostile, "ana")
     with browser.window(hostile, "ben") as window:
         for _ in range(2):
@@ -170,10 +223,17 @@ def test_a_link_that_was_used_or_is_anothers_says_what_to_do(browser: Chromium, 
         page.wait_for_selector("text=pps open mal")
 
 
-def test_five_thousand_nodes_are_drawn_and_the_page_still_answers(browser: Chromium, hostile: Served) -> None:
+def test_five_thousand_nodes_are_drawn_and_the_page_still_answers(
+    browser: Chromium, hostile: Served
+) -> None:
     """The graph's answer is made up, so that no memory of 5,000 nodes has to be made first; all else is real."""
     nodes = [
-        {"id": f"{at:08d}-0000-4000-8000-000000000000", "name": f"node {at}", "kind": f"Kind{at % 7}", "summary": ""}
+        {
+            "id": f"{at:08d}-0000-4000-8000-000000000000",
+            "name": f"node {at}",
+            "kind": f"Kind{at % 7}",
+            "summary": "",
+        }
         for at in range(5000)
     ]
     facts = [

@@ -24,7 +24,12 @@ def theo(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Served:
     talk = tmp_path_factory.mktemp("talk") / "talk.jsonl"
     talk.write_text("\n".join(map(json.dumps, lines)))
     served.link.call("import", "", {"entity": "theo", "paths": [str(talk)]})
-    told = {"content": "Theo keeps bees on the roof.", "session": "short", "actor": "Ana", "facts": [fact]}
+    told = {
+        "content": "Theo keeps bees on the roof.",
+        "session": "short",
+        "actor": "Ana",
+        "facts": [fact],
+    }
     served.link.call("remember", "theo", told)
     return served
 
@@ -51,7 +56,9 @@ def test_turns_are_newest_first_by_page_and_by_conversation_with_what_was_made_o
         window.page.click("text=Show older ones")
         window.page.wait_for_selector(f"text={shown} turns shown")
     assert window.page.query_selector("text=Show older ones") is None
-    texts = list(window.page.eval_on_selector_all(".turn > .said", "all => all.map((one) => one.innerText)"))
+    texts = list(
+        window.page.eval_on_selector_all(".turn > .said", "all => all.map((one) => one.innerText)")
+    )
     assert texts[1:] == [f"Line {at} of the long talk." for at in reversed(range(_SAID))]
     window.page.select_option("select", "short")
     window.page.wait_for_selector("text=1 turn shown")
@@ -64,9 +71,13 @@ def test_jobs_show_what_failed_and_why_and_try_it_again(window: Window, theo: Se
     window.go("#/jobs", "section[aria-label=Failed]")
     window.page.wait_for_selector("text=None: all that was said could be taken in.")
     with sqlite3.connect(theo.home / "entities" / "theo" / "data" / "memory.db") as db:
-        db.execute("UPDATE jobs SET state = 'failed', error = 'the model was away' WHERE id IN (1, 2, 3)")
+        db.execute(
+            "UPDATE jobs SET state = 'failed', error = 'the model was away' WHERE id IN (1, 2, 3)"
+        )
     db.close()
-    window.page.wait_for_selector("section[aria-label=Failed] li:has-text('the model was away')")  # it is live
+    window.page.wait_for_selector(
+        "section[aria-label=Failed] li:has-text('the model was away')"
+    )  # it is live
     assert "pps jobs drop theo --all" in window.text()
     assert window.serious() == []
     window.page.click("section[aria-label=Failed] button:has-text('Attempts') >> nth=0")
@@ -93,7 +104,9 @@ def test_injected_shows_tokens_a_session_and_of_which_parts(window: Window, theo
     window.page.wait_for_selector("text=Nothing was said in this conversation.")
 
 
-def test_isolation_shows_the_last_proof_and_the_owners_commands(window: Window, theo: Served) -> None:
+def test_isolation_shows_the_last_proof_and_the_owners_commands(
+    window: Window, theo: Served
+) -> None:
     window.go("#/isolation", ".empty:has-text('No proof was run here yet')")
     assert "pps verify-isolation" in window.text()
     theo.pps("verify-isolation", "--operations", "40")

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.chromium
 _PAGE = Path(__file__).parents[3] / "docs" / "page.md"
 
 
-def test_the_commands_of_the_docs_lead_from_nothing_to_ones_own_transcript(browser: Chromium, tmp_path: Path) -> None:
+def test_the_commands_of_the_docs_lead_from_nothing_to_ones_own_transcript(
+    browser: Chromium, tmp_path: Path
+) -> None:
     (block,) = re.findall(r"```bash\n(scripts/setup.*?)```", _PAGE.read_text("utf-8"), re.DOTALL)
     commands = [shlex.split(line, comments=True) for line in block.splitlines()[1:]]
     assert [one[1] for one in commands] == ["init", "entity", "import", "open"]

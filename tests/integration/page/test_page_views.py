@@ -27,8 +27,18 @@ _TOLD = {
     "content": "Wren is allergic to walnuts. She lives at Haven.",
     "nodes": [{"name": "Wren", "kind": "Person", "summary": "nine years old"}],
     "facts": [
-        {"subject": "Wren", "relation": "IS_ALLERGIC_TO", "object": "walnuts", "text": "Wren is allergic to walnuts."},
-        {"subject": "Wren", "relation": "LIVES_AT", "object": "Haven", "text": "Wren lives at Haven."},
+        {
+            "subject": "Wren",
+            "relation": "IS_ALLERGIC_TO",
+            "object": "walnuts",
+            "text": "Wren is allergic to walnuts.",
+        },
+        {
+            "subject": "Wren",
+            "relation": "LIVES_AT",
+            "object": "Haven",
+            "text": "Wren lives at Haven.",
+        },
     ],
     "occurred_at": "2026-01-31T09:00:00Z",
 }
@@ -51,7 +61,16 @@ def window(browser: Chromium, mira: Served) -> Iterator[Window]:
 
 def test_the_secret_leaves_the_address_and_the_page_is_accessible(window: Window) -> None:
     assert "open=" not in window.page.url
-    assert window.page.inner_text("dl.figures").split() == ["turns", "2", "nodes", "5", "facts", "3", "anchors", "0"]
+    assert window.page.inner_text("dl.figures").split() == [
+        "turns",
+        "2",
+        "nodes",
+        "5",
+        "facts",
+        "3",
+        "anchors",
+        "0",
+    ]
     assert window.serious() == []
 
 
@@ -59,8 +78,14 @@ def test_ask_shows_the_pack_that_an_agent_gets_and_why(window: Window, mira: Ser
     window.page.fill("#q", "What is Wren allergic to?")
     window.page.keyboard.press("Enter")
     window.page.wait_for_selector(".channels")
-    pack = mira.link.call("ambient_recall", "mira", {"context": "What is Wren allergic to?", "budget_tokens": 1200})
-    lines = [line[2:].rpartition(" [")[0] for line in str(pack["data"]["text"]).splitlines() if line.startswith("- ")]
+    pack = mira.link.call(
+        "ambient_recall", "mira", {"context": "What is Wren allergic to?", "budget_tokens": 1200}
+    )
+    lines = [
+        line[2:].rpartition(" [")[0]
+        for line in str(pack["data"]["text"]).splitlines()
+        if line.startswith("- ")
+    ]
     assert lines
     for line in lines:
         assert line in window.text()
@@ -73,7 +98,9 @@ def test_ask_shows_the_pack_that_an_agent_gets_and_why(window: Window, mira: Ser
 
 def test_a_memory_without_anything_says_what_to_do(browser: Chromium, mira: Served) -> None:
     mira.create("empty")
-    with browser.window(mira, "empty", color_scheme="dark", viewport={"width": 380, "height": 780}) as window:
+    with browser.window(
+        mira, "empty", color_scheme="dark", viewport={"width": 380, "height": 780}
+    ) as window:
         window.page.wait_for_selector("text=remembers nothing yet")
         assert "pps import empty" in window.text()
         assert window.serious() == []
@@ -115,7 +142,9 @@ def test_time_shows_what_began_ended_and_was_replaced(window: Window) -> None:
     assert window.serious() == []
 
 
-def test_a_fact_is_corrected_and_forgotten_only_after_what_would_go_was_shown(window: Window, mira: Served) -> None:
+def test_a_fact_is_corrected_and_forgotten_only_after_what_would_go_was_shown(
+    window: Window, mira: Served
+) -> None:
     window.go(f"#/item/{_fact(mira, 'Wren is allergic to walnuts.')}", ".turn")
     assert "She lives at Haven." in window.page.inner_text(".turn")  # the turn that supports it
     window.page.fill("textarea[name=text]", "Wren is allergic to hazelnuts.")
@@ -124,7 +153,10 @@ def test_a_fact_is_corrected_and_forgotten_only_after_what_would_go_was_shown(wi
     window.page.wait_for_selector("text=The right one is kept")
     facts = mira.link.call("timeline", "mira", {"limit": 100})["data"]["facts"]
     ended = {one["text"]: "invalid_at" in one for one in facts}
-    assert (ended["Wren is allergic to walnuts."], ended["Wren is allergic to hazelnuts."]) == (True, False)
+    assert (ended["Wren is allergic to walnuts."], ended["Wren is allergic to hazelnuts."]) == (
+        True,
+        False,
+    )
     assert window.serious() == []
     window.go(f"#/item/{_fact(mira, 'Wren is allergic to hazelnuts.')}", "h1:has-text('hazelnuts')")
     window.page.click("text=Show what would go")

@@ -15,7 +15,11 @@ from tests.index_data import FINGERPRINT, GROUP, rows_of
 
 
 def opened(
-    path: Path, *, group: str = GROUP, fingerprint: Fingerprint = FINGERPRINT, in_memory: int = IN_MEMORY
+    path: Path,
+    *,
+    group: str = GROUP,
+    fingerprint: Fingerprint = FINGERPRINT,
+    in_memory: int = IN_MEMORY,
 ) -> VectorIndex:
     return VectorIndex.open(path, group=group, fingerprint=fingerprint, in_memory=in_memory)
 

@@ -43,11 +43,15 @@ def test_collections_are_apart(index: VectorIndex) -> None:
     assert index.owners("past_facts") == {"b"}
 
 
-@pytest.mark.parametrize("owner", ["a:b", "0:0", "a#1", "咖啡", "", " ", "'; DROP TABLE rows; --", "a" * 500])
+@pytest.mark.parametrize(
+    "owner", ["a:b", "0:0", "a#1", "咖啡", "", " ", "'; DROP TABLE rows; --", "a" * 500]
+)
 def test_an_owner_may_be_any_text(index: VectorIndex, owner: str) -> None:
     vectors, _ = clustered(1, 1)
     index.replace("anchors", [VectorRow(owner, 12, vectors[0])])
-    assert [(hit.owner, hit.part) for hit in index.query("anchors", vectors[0], 1, {owner})] == [(owner, 12)]
+    assert [(hit.owner, hit.part) for hit in index.query("anchors", vectors[0], 1, {owner})] == [
+        (owner, 12)
+    ]
     index.delete("anchors", [owner])
     assert index.count("anchors") == 0
 
@@ -63,7 +67,9 @@ def test_an_owner_may_be_any_text(index: VectorIndex, owner: str) -> None:
         np.full(DIMENSION, 1e-22, dtype=np.float32),
     ],
 )
-def test_a_vector_that_cannot_be_compared_is_refused_whole(index: VectorIndex, vector: Matrix) -> None:
+def test_a_vector_that_cannot_be_compared_is_refused_whole(
+    index: VectorIndex, vector: Matrix
+) -> None:
     good = clustered(1, 1)[0][0]
     with pytest.raises(InvalidRequest):
         index.replace("facts", [VectorRow("good", 0, good), VectorRow("bad", 0, vector)])
@@ -84,7 +90,11 @@ def test_everything_is_there_after_a_reopen(tmp_path: Path) -> None:
     first.close()
     again = opened(tmp_path)
     assert again.count("facts") == 2500
-    assert [again.query("facts", vectors[at], 1)[0].owner for at in (0, 1200, 2499)] == ["o0", "o1200", "o2499"]
+    assert [again.query("facts", vectors[at], 1)[0].owner for at in (0, 1200, 2499)] == [
+        "o0",
+        "o1200",
+        "o2499",
+    ]
     again.close()
 
 
@@ -97,7 +107,9 @@ def test_clearing_empties_every_collection_and_the_index_goes_on(index: VectorIn
     assert index.count("facts") == 1
 
 
-def test_a_collection_beyond_the_bound_is_searched_in_chroma_and_a_smaller_one_in_memory(tmp_path: Path) -> None:
+def test_a_collection_beyond_the_bound_is_searched_in_chroma_and_a_smaller_one_in_memory(
+    tmp_path: Path,
+) -> None:
     vectors, _ = clustered(3000, 1)
     index = opened(tmp_path, in_memory=1000)
     index.replace("facts", rows_of(vectors[:1000]))
@@ -108,7 +120,9 @@ def test_a_collection_beyond_the_bound_is_searched_in_chroma_and_a_smaller_one_i
     wait_built(index, "facts")
     wait_built(index, "anchors")
     assert not index.is_built("nodes")
-    assert [index.query(name, vectors[at], 1)[0].owner for name, at in (("facts", 1500), ("nodes", 3))] == [
+    assert [
+        index.query(name, vectors[at], 1)[0].owner for name, at in (("facts", 1500), ("nodes", 3))
+    ] == [
         "o1500",
         "o3",
     ]
@@ -121,7 +135,9 @@ def test_a_collection_beyond_the_bound_is_searched_in_chroma_and_a_smaller_one_i
     assert in_chroma(tmp_path, "facts") == 0
 
 
-def test_rows_that_the_disk_refuses_are_not_found(index: VectorIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_the_disk_refuses_are_not_found(
+    index: VectorIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
     vectors, _ = clustered(80, 1)
     index.replace("facts", rows_of(vectors[:70]))
 
@@ -132,4 +148,6 @@ def test_rows_that_the_disk_refuses_are_not_found(index: VectorIndex, monkeypatc
         patch.setattr(RowStore, "put", refuse)
         with pytest.raises(StoreError, match="full"):
             index.replace("facts", rows_of(vectors[70:], start=70))
-    assert {hit.owner for hit in index.query("facts", vectors[75], 80)} == {f"o{at}" for at in range(70)}
+    assert {hit.owner for hit in index.query("facts", vectors[75], 80)} == {
+        f"o{at}" for at in range(70)
+    }

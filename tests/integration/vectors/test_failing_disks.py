@@ -71,7 +71,9 @@ def test_a_change_that_a_built_chroma_refuses_is_made_all_the_same(
         index.close()
         index = opened(tmp_path, in_memory=0)
         wait_built(index)
-    assert {hit.owner for hit in index.query("facts", vectors[3], 300)} == {f"o{at}" for at in range(300)} - {"o3"}
+    assert {hit.owner for hit in index.query("facts", vectors[3], 300)} == {
+        f"o{at}" for at in range(300)
+    } - {"o3"}
     index.close()
 
 
@@ -87,7 +89,9 @@ def test_a_chroma_that_cannot_be_asked_is_left_for_the_scan_and_built_again(
     index.close()
 
 
-def test_rows_of_a_clearing_that_failed_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_a_clearing_that_failed_are_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     vectors, _ = clustered(100, 1)
     index = built(tmp_path, vectors)
     with failing(monkeypatch, RowStore, "clear"), pytest.raises(StoreError, match="full"):
@@ -98,7 +102,9 @@ def test_rows_of_a_clearing_that_failed_are_found(tmp_path: Path, monkeypatch: p
     index.close()
 
 
-def test_a_row_whose_deletion_failed_is_found(index: VectorIndex, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_row_whose_deletion_failed_is_found(
+    index: VectorIndex, monkeypatch: pytest.MonkeyPatch
+) -> None:
     vectors, _ = clustered(300, 1)
     index.replace("facts", rows_of(vectors))
     with failing(monkeypatch, RowStore, "put"), pytest.raises(StoreError, match="full"):
@@ -106,7 +112,9 @@ def test_a_row_whose_deletion_failed_is_found(index: VectorIndex, monkeypatch: p
     assert index.query("facts", vectors[3], 1)[0].owner == "o3"
 
 
-def test_an_opening_that_failed_leaves_nothing_open(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_opening_that_failed_leaves_nothing_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     vectors, _ = clustered(300, 1)
     built(tmp_path / "data", vectors[:200]).close()
     with failing(monkeypatch, RowStore, "scan"), pytest.raises(StoreError, match="full"):

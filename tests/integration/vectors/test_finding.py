@@ -41,18 +41,25 @@ def test_similarity_is_raw_cosine(index: VectorIndex) -> None:
     base = np.zeros(DIMENSION, dtype=np.float32)
     base[0] = 1
     opposite, right = -base, np.roll(base, 1)
-    index.replace("facts", [VectorRow("same", 0, base), VectorRow("right", 0, right), VectorRow("not", 0, opposite)])
+    index.replace(
+        "facts",
+        [VectorRow("same", 0, base), VectorRow("right", 0, right), VectorRow("not", 0, opposite)],
+    )
     found = {hit.owner: hit.similarity for hit in index.query("facts", base, 3)}
     assert found == pytest.approx({"same": 1.0, "right": 0.0, "not": -1.0}, abs=1e-5)
 
 
-def test_the_nearest_are_found_as_by_scoring_every_row(crowd: tuple[VectorIndex, Matrix, Matrix]) -> None:
+def test_the_nearest_are_found_as_by_scoring_every_row(
+    crowd: tuple[VectorIndex, Matrix, Matrix],
+) -> None:
     index, vectors, queries = crowd
     shared = 0
     for probe in queries:
         hits = index.query("episodes", probe, 10)
         assert len({hit.owner for hit in hits}) == 10
-        assert [hit.similarity for hit in hits] == sorted((hit.similarity for hit in hits), reverse=True)
+        assert [hit.similarity for hit in hits] == sorted(
+            (hit.similarity for hit in hits), reverse=True
+        )
         shared += len({hit.owner for hit in hits} & set(best(vectors, probe, 10, parts=2)))
     assert shared / 200 >= 0.98
 
@@ -66,7 +73,9 @@ def test_an_owner_is_found_once_by_its_best_part(crowd: tuple[VectorIndex, Matri
 
 
 @pytest.mark.parametrize("share", [0.9, 0.5, 0.1, 0.01, 0.001])
-def test_lists_are_full_at_any_share_of_allowed_owners(crowd: tuple[VectorIndex, Matrix, Matrix], share: float) -> None:
+def test_lists_are_full_at_any_share_of_allowed_owners(
+    crowd: tuple[VectorIndex, Matrix, Matrix], share: float
+) -> None:
     index, vectors, queries = crowd
     chosen = np.random.default_rng(3).choice(3000, max(1, int(3000 * share)), replace=False)
     allowed = {f"o{at}" for at in chosen}
@@ -92,16 +101,22 @@ def test_lists_are_full_when_what_is_allowed_lies_far_from_the_query(
 
 
 @pytest.mark.parametrize("k", [1, 2999, 3000, 5000])
-def test_a_list_is_as_long_as_asked_or_has_every_owner(crowd: tuple[VectorIndex, Matrix, Matrix], k: int) -> None:
+def test_a_list_is_as_long_as_asked_or_has_every_owner(
+    crowd: tuple[VectorIndex, Matrix, Matrix], k: int
+) -> None:
     index, _, queries = crowd
     assert len({hit.owner for hit in index.query("episodes", queries[0], k)}) == min(k, 3000)
 
 
-def test_owners_that_are_not_there_may_be_allowed(crowd: tuple[VectorIndex, Matrix, Matrix]) -> None:
+def test_owners_that_are_not_there_may_be_allowed(
+    crowd: tuple[VectorIndex, Matrix, Matrix],
+) -> None:
     index, _, queries = crowd
     strangers = {f"stranger{at}" for at in range(2000)}
     assert index.query("episodes", queries[0], 5, strangers) == []
-    assert [hit.owner for hit in index.query("episodes", queries[0], 5, strangers | {"o7"})] == ["o7"]
+    assert [hit.owner for hit in index.query("episodes", queries[0], 5, strangers | {"o7"})] == [
+        "o7"
+    ]
     assert index.query("episodes", queries[0], 5, set()) == []
 
 
@@ -150,10 +165,14 @@ def test_what_is_found_does_not_tell_what_is_in_chroma_yet(tmp_path: Path, seed:
             hits = index.query("facts", probe, 10)
             wanted = model.best(probe, 10)
             assert len(hits) == len(wanted)
-            assert len({hit.owner for hit in hits} & set(wanted)) >= len(wanted) - 1  # the graph is approximate
+            assert (
+                len({hit.owner for hit in hits} & set(wanted)) >= len(wanted) - 1
+            )  # the graph is approximate
             for hit in hits:
                 vector = model.rows[hit.owner, hit.part]
-                assert hit.similarity == pytest.approx(float(vector @ probe / np.linalg.norm(vector)), abs=1e-4)
+                assert hit.similarity == pytest.approx(
+                    float(vector @ probe / np.linalg.norm(vector)), abs=1e-4
+                )
             some = set(sorted(there)[:90])
             assert len(index.query("facts", probe, 50, some)) == min(50, len(some))
     index.close()

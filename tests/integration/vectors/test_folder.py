@@ -33,8 +33,12 @@ def test_another_entitys_chroma_files_are_never_searched(tmp_path: Path) -> None
         made.close()
     shutil.rmtree(tmp_path / "mine" / "chroma")
     shutil.copytree(tmp_path / "theirs" / "chroma", tmp_path / "mine" / "chroma")
-    with sqlite3.connect(tmp_path / "mine" / "vectors.db") as db:  # not even when they are said to be one's own
-        listed = db.execute("UPDATE marks SET value = ? WHERE key = 'whole facts'", (files(tmp_path / "mine"),))
+    with sqlite3.connect(
+        tmp_path / "mine" / "vectors.db"
+    ) as db:  # not even when they are said to be one's own
+        listed = db.execute(
+            "UPDATE marks SET value = ? WHERE key = 'whole facts'", (files(tmp_path / "mine"),)
+        )
         assert listed.rowcount == 1
     db.close()
     with pytest.raises(IsolationError):
@@ -72,7 +76,11 @@ def test_another_models_vectors_are_refused_with_the_command_that_helps(
 def test_the_fingerprint_and_the_owner_are_in_every_collections_metadata(tmp_path: Path) -> None:
     closed_with(tmp_path, clustered(1, 1)[0])
     with sqlite3.connect(tmp_path / "chroma" / "facts" / "chroma.sqlite3") as db:
-        held = dict(db.execute("SELECT key, coalesce(str_value, int_value, bool_value) FROM collection_metadata"))
+        held = dict(
+            db.execute(
+                "SELECT key, coalesce(str_value, int_value, bool_value) FROM collection_metadata"
+            )
+        )
     db.close()
     assert held == {
         "pps_group": GROUP,
@@ -123,8 +131,12 @@ def test_two_entities_never_see_each_other(tmp_path: Path) -> None:
     ana, ben = opened(tmp_path / "ana"), opened(tmp_path / "ben", group=OTHER_GROUP)
     ana.replace("facts", rows_of(vectors[:20]))
     ben.replace("facts", rows_of(vectors[20:], start=100))
-    assert {hit.owner for hit in ana.query("facts", vectors[30], 50)} == {f"o{at}" for at in range(20)}
-    assert {hit.owner for hit in ben.query("facts", vectors[0], 50)} == {f"o{at}" for at in range(100, 120)}
+    assert {hit.owner for hit in ana.query("facts", vectors[30], 50)} == {
+        f"o{at}" for at in range(20)
+    }
+    assert {hit.owner for hit in ben.query("facts", vectors[0], 50)} == {
+        f"o{at}" for at in range(100, 120)
+    }
     ana.clear()
     assert ben.count("facts") == 20
     ana.close()
@@ -171,7 +183,9 @@ def lost_chroma(folder: Path) -> None:
     lost_database(folder)
 
 
-@pytest.mark.parametrize("damage", [damaged_database, cut_database, lost_database, cut_graph, lost_graph, lost_chroma])
+@pytest.mark.parametrize(
+    "damage", [damaged_database, cut_database, lost_database, cut_graph, lost_graph, lost_chroma]
+)
 def test_what_is_broken_of_chroma_is_made_again_from_the_rows(
     tmp_path: Path, damage: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:

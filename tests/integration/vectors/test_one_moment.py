@@ -46,7 +46,9 @@ def test_rows_are_found_while_they_are_replaced_and_others_go(rows: int) -> None
         try:
             for at in range(1000):
                 flat.put(keys[:20], vectors[:20])
-                (flat.drop if at % 2 else lambda gone: flat.put(gone, vectors[:1]))([("another", 0)])
+                (flat.drop if at % 2 else lambda gone: flat.put(gone, vectors[:1]))(
+                    [("another", 0)]
+                )
         finally:
             done.set()
         for one in asking:
@@ -54,7 +56,9 @@ def test_rows_are_found_while_they_are_replaced_and_others_go(rows: int) -> None
 
 
 @pytest.mark.parametrize("among", [False, True])
-def test_what_changes_while_chroma_is_built_is_found_before_during_and_after(tmp_path: Path, among: bool) -> None:
+def test_what_changes_while_chroma_is_built_is_found_before_during_and_after(
+    tmp_path: Path, among: bool
+) -> None:
     """Every row that there is, is found at every moment; one that went is not, and none is found by an older vector."""
     vectors, _ = clustered(3000, 1)
     index = opened(tmp_path, in_memory=2000)
@@ -69,7 +73,9 @@ def test_what_changes_while_chroma_is_built_is_found_before_during_and_after(tmp
         index.delete("facts", [f"o{gone}"])
         some = {f"o{at}" for at in (new, moved, gone, *range(400, 600))} if among else None
         assert index.query("facts", vectors[new], 1, some)[0].owner == f"o{new}"
-        assert index.query("facts", -vectors[moved], 1, some)[0].similarity == pytest.approx(1, abs=1e-4)
+        assert index.query("facts", -vectors[moved], 1, some)[0].similarity == pytest.approx(
+            1, abs=1e-4
+        )
         for old in (moved, gone):
             best = index.query("facts", vectors[old], 1, some)[0]
             assert best.owner not in (f"o{moved}", f"o{gone}")

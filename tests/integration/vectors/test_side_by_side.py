@@ -24,7 +24,9 @@ def asked_by_three(index: VectorIndex, vectors: Matrix, allowed: int) -> Generat
     def ask() -> None:
         while not done.is_set():
             assert index.query("facts", vectors[7], 1)[0].owner == "o7"
-            assert len(index.query("facts", vectors[9], 20, {f"o{at}" for at in range(allowed)})) == 20
+            assert (
+                len(index.query("facts", vectors[9], 20, {f"o{at}" for at in range(allowed)})) == 20
+            )
 
     with ThreadPoolExecutor(3) as threads:
         asking = [threads.submit(ask) for _ in range(3)]

@@ -31,7 +31,10 @@ class Browsers:
 
     def __init__(self, registry: Registry) -> None:
         self._pages = registry.pages
-        self.cookie = "pps_" + hashlib.sha256(str(registry.entities_folder.resolve()).encode()).hexdigest()[:12]
+        self.cookie = (
+            "pps_"
+            + hashlib.sha256(str(registry.entities_folder.resolve()).encode()).hexdigest()[:12]
+        )
 
     async def caller_of(self, connection: HTTPConnection) -> Caller:
         """Return who asks, as for a token of the entity; raises as ``entity_of``."""
@@ -57,7 +60,9 @@ class Browsers:
         name = connection.path_params["name"]
         session = await asyncio.to_thread(self._pages.open, name, link)
         if session is None:
-            raise Refused(f"this link was used already or is too old; `pps open {name}` makes another")
+            raise Refused(
+                f"this link was used already or is too old; `pps open {name}` makes another"
+            )
         answer = Response(session[-_KEY:], media_type="text/plain")
         answer.set_cookie(
             self.cookie,
@@ -89,5 +94,7 @@ def _check_origin(connection: HTTPConnection) -> None:
     reads = connection.scope.get("method") == "GET"  # of these browsers tell no origin within one
     is_ours = origin is None or (urlsplit(origin.lower())[:2] in (("http", host), ("https", host)))
     told = site is not None if origin is None and reads else origin is not None
-    if not (told and is_ours and site in (None, "same-origin") and KEY_HEADER in connection.headers):
+    if not (
+        told and is_ours and site in (None, "same-origin") and KEY_HEADER in connection.headers
+    ):
         raise Forbidden("only this page itself may ask that")

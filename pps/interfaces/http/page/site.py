@@ -100,7 +100,9 @@ class Site:
 
     async def _events(self, request: Request) -> Response:
         changes = self._changes(request, await self._browsers.entity_of(request))
-        return StreamingResponse(changes, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        return StreamingResponse(
+            changes, media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+        )
 
     async def _changes(self, request: Request, entity: EntityId) -> AsyncGenerator[str]:
         """Yield an event whenever the entity's journal has changed, which all writes pass, and whether work waits.
