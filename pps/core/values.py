@@ -27,6 +27,7 @@ Matrix: TypeAlias = "NDArray[np.float32]"
 FactKind: TypeAlias = Literal["fact", "relation"]
 ItemKind: TypeAlias = Literal["node", "fact", "episode", "anchor"]
 ChannelName: TypeAlias = Literal["nodes", "facts", "episodes", "anchors", "turns"]
+ClosingCause: TypeAlias = Literal["superseded", "ended", "corrected", "explicit"]
 ReceiptState: TypeAlias = Literal["accepted", "done", "duplicate", "failed"]
 
 RESERVED_KINDS = frozenset(("Entity", "Episodic", "Community", "Saga", "RelatesToNode_"))
@@ -87,6 +88,31 @@ class Fact:
     invalid_at: datetime | None = None
     expired_at: datetime | None = None
     attributes: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """Why a fact has an ``invalid_at`` that its own statement did not give it.
+
+    Attributes:
+        fact: The closed fact.
+        by_fact: The fact that took its place; empty when it was ended without one.
+        by_turn: The turn whose words did it.
+        cause: ``superseded``: a later statement in a single-valued slot; ``ended``: a statement that it holds no
+            longer; ``corrected``: it was put right in the same session; ``explicit``: the fact that took its place
+            names it (``invalidates``), or a model says that it contradicts it.
+        at: The ``invalid_at`` that it gives the fact, world time.
+        closed_at: When PPS learned of it.
+        own_end: The ``invalid_at`` that the fact has without any closing; None is open.
+    """
+
+    fact: str
+    by_fact: str
+    by_turn: str
+    cause: ClosingCause
+    at: datetime
+    closed_at: datetime
+    own_end: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +223,53 @@ class FactDraft:
     invalid_at: datetime | None = None
     invalidates: tuple[str, ...] = ()
     kind: FactKind = "fact"
+
+
+@dataclass(frozen=True, slots=True)
+class EndingDraft:
+    """A statement that facts hold no longer and that states no fact in their place: "I quit my job", "we broke up".
+
+    It closes the facts that it is about and that were stated before it (by their turns' own times), also when they
+    are taken in later. A fact that is stated again after it holds again.
+
+    Attributes:
+        subject, object: Names of the nodes that the facts join; an empty one is any node, and one of the two is given.
+            A subject alone ends what is said of it; "Biscuit died" takes two endings, one with ``Biscuit`` as the
+            subject and one (``HAS``) with it as the object.
+        relations: Names of the relations that end, compared as the table of relations compares them; empty is any.
+        text: The sentence, as it was said.
+        ended_at: Since when they hold no longer, where the text says so; None is the turn's own time.
+        ended_before: End of the stretch in which that lies, where the text names one ("in March"): ``ended_at`` is its
+            beginning then. None when ``ended_at`` is exact.
+    """
+
+    subject: str = ""
+    relations: tuple[str, ...] = ()
+    object: str = ""
+    text: str = ""
+    ended_at: datetime | None = None
+    ended_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CorrectionDraft:
+    """A statement that puts right what the session just said, as "Actually no, it's Turin." does.
+
+    The fact meant is the last that the speaker's turns before it in the session state (of the turns within reach, see
+    ``ingest.supersession``). A fact with its subject and relation and the new object takes its place, from its
+    beginning on. When no such fact is known, nothing is changed.
+
+    Attributes:
+        object: What is right.
+        text: The sentence, as it was said.
+        instead: What was wrong, where the text says so ("not Rex"): only a fact with such an object is meant.
+        relations: Names of the relations that can be meant; empty is any single-valued one.
+    """
+
+    object: str
+    text: str = ""
+    instead: str = ""
+    relations: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from itertools import islice
 
 from pps.core.time import Span, months_on
 from pps.core.time_reading import read_times
-from pps.core.values import FactDraft, NodeDraft, Turn
+from pps.core.values import CorrectionDraft, EndingDraft, FactDraft, NodeDraft, Turn
 from pps.ingest import phrasing as said
 from pps.ingest.drafts import with_plain_links, without_code
 from pps.ingest.relations import KIN, RELATIONS, replacing
@@ -87,10 +87,12 @@ _GREETING = re.compile(r"^(?:hey|hi|hello|good (?:morning|evening|afternoon))\b"
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the rules found in one turn."""
+    """What the rules found in one turn: nodes, facts, what ends facts, and what puts the fact before it right."""
 
     nodes: tuple[NodeDraft, ...] = ()
     facts: tuple[FactDraft, ...] = ()
+    endings: tuple[EndingDraft, ...] = ()
+    corrections: tuple[CorrectionDraft, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

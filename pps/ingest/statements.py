@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from pps.config.relation_files import shipped_relations
 from pps.core.ids import is_uuid, stable_id
 from pps.core.text import first_line, fold
 from pps.core.time import iso
 from pps.core.values import Fact, FactDraft, Node, NodeDraft, Skipped, Turn
 from pps.ingest.batch import Batch, TurnOutcome
-from pps.ingest.relations import is_single
 from pps.ingest.support import adds_nothing, said_by, taken_back
 
 _NEAREST = 3
@@ -174,7 +174,7 @@ def _restated(batch: Batch, turn: Turn, draft: FactDraft, ends: tuple[str, str])
         ) or taken_back(fact):
             continue
         names = [batch.known[end].name for end in ends if end in batch.known]
-        if is_single(draft.relation) or adds_nothing(said(draft), fact, names):
+        if shipped_relations().is_single(draft.relation) or adds_nothing(said(draft), fact, names):
             return fact
     return None
 

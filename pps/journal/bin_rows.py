@@ -37,13 +37,23 @@ _TAKEN = {
     "records": f"turn IN {LIST}",
     "turn_links": f"turn IN {LIST}",
     "versions": f"turn IN {LIST}",
+    "endings": f"turn IN {LIST}",
     "record_field": f"node IN {LIST}",
     "transitions": f"record IN {LIST}",
     "record_cites": f"record IN {LIST}",
     "record_relations": f"source IN {LIST} OR target IN {LIST} OR id IN {LIST}",
     "merges": f"kept IN {LIST} OR gone IN {LIST}",
 }
-_OF_TURNS = ("turns", "turn_tags", "jobs", "attempts", "records", "turn_links", "versions")
+_OF_TURNS = (
+    "turns",
+    "turn_tags",
+    "jobs",
+    "attempts",
+    "records",
+    "turn_links",
+    "versions",
+    "endings",
+)
 _ABOUT = ("uuid", "turn", "node", "record", "source", "target", "kept", "gone", "job")
 """Columns that say what a row is about."""
 _BEGUN = "restoring"

@@ -19,7 +19,17 @@ from pps.core.bounds import (
 )
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.text import fold
-from pps.core.values import Chunk, FactDraft, ItemKind, NodeDraft, RecordDraft, Skipped, Turn
+from pps.core.values import (
+    Chunk,
+    CorrectionDraft,
+    EndingDraft,
+    FactDraft,
+    ItemKind,
+    NodeDraft,
+    RecordDraft,
+    Skipped,
+    Turn,
+)
 
 
 def _skipped(value: object) -> object:
@@ -68,6 +78,7 @@ class Reading:
     nodes: tuple[NodeDraft, ...] = ()
     facts: tuple[FactDraft, ...] = ()
     dropped: tuple[str, ...] = ()
+    endings: tuple[EndingDraft, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +89,7 @@ class JobPayload:
         record: Set when the turn is the source of a record.
         links: The titles that its text links to.
         read: Set once a command has read the turn; it counts like what was given.
+        endings, corrections: Given with the turn, as facts are; what rules read is not in the payload.
     """
 
     nodes: tuple[NodeDraft, ...] = ()
@@ -86,6 +98,8 @@ class JobPayload:
     record: RecordDraft | None = None
     links: tuple[str, ...] = ()
     read: Reading | None = None
+    endings: tuple[EndingDraft, ...] = ()
+    corrections: tuple[CorrectionDraft, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,21 +246,42 @@ def prepare_payload(payload: JobPayload) -> str:
 
 def dump_payload(payload: JobPayload) -> str:
     """Return a payload as JSON; what no command has read has no ``read``: SQL asks for that."""
-    read = payload.read and replace(payload.read, facts=_in_utc(payload.read.facts))
-    payload = replace(payload, facts=_in_utc(payload.facts), read=read)
-    return _PAYLOAD.dump_json(payload, exclude={"read"} if payload.read is None else None).decode()
+    read = payload.read and replace(
+        payload.read,
+        facts=_facts_in_utc(payload.read.facts),
+        endings=_endings_in_utc(payload.read.endings),
+    )
+    payload = replace(
+        payload,
+        facts=_facts_in_utc(payload.facts),
+        endings=_endings_in_utc(payload.endings),
+        read=read,
+    )
+    absent = {name for name in ("endings", "corrections", "read") if not getattr(payload, name)}
+    return _PAYLOAD.dump_json(payload, exclude=absent).decode()
 
 
-def _in_utc(facts: Iterable[FactDraft]) -> tuple[FactDraft, ...]:
+def _facts_in_utc(facts: Iterable[FactDraft]) -> tuple[FactDraft, ...]:
     """Return facts with their times in UTC: JSON has no room for a zone's seconds, as that of Berlin in 1880."""
     return tuple(
-        replace(
-            fact,
-            valid_at=fact.valid_at and fact.valid_at.astimezone(UTC),
-            invalid_at=fact.invalid_at and fact.invalid_at.astimezone(UTC),
-        )
+        replace(fact, valid_at=_in_utc(fact.valid_at), invalid_at=_in_utc(fact.invalid_at))
         for fact in facts
     )
+
+
+def _endings_in_utc(endings: Iterable[EndingDraft]) -> tuple[EndingDraft, ...]:
+    return tuple(
+        replace(
+            ending,
+            ended_at=_in_utc(ending.ended_at),
+            ended_before=_in_utc(ending.ended_before),
+        )
+        for ending in endings
+    )
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    return moment and moment.astimezone(UTC)
 
 
 def load_payload(text: str) -> JobPayload:

@@ -16,6 +16,7 @@ from pps.core.values import Fact, ItemKind, Node, Turn
 from pps.journal import filters, job_queue, job_rows, links, meta, projection, usage
 from pps.journal import turns as turn_rows
 from pps.journal.bin_rows import Bin
+from pps.journal.closing_rows import Closings
 from pps.journal.db import damage, prepare_file
 from pps.journal.embedding_rows import VectorStates
 from pps.journal.entries import Appended, JobPayload, TurnDraft, prepare_payload
@@ -92,6 +93,7 @@ class Journal(Store):
         self.typed = TypedRecords(*stores)
         self.pool = PoolRows(*stores)
         self.bin = Bin(*stores)
+        self.closings = Closings(*stores)
         self.merges = Merges(*stores)
         self.vector_states = VectorStates(*stores)
         self.spending = Spending(*stores)

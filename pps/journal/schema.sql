@@ -376,3 +376,30 @@ CREATE INDEX features_failed ON features (perspective) WHERE version = 0;
 -- version 14
 -- How important a turn was said to be, see ``topics.importance``; half where nobody says.
 ALTER TABLE turns ADD COLUMN importance REAL NOT NULL DEFAULT 0.5;
+
+-- version 15
+-- Statements that end facts (by their turns), and which fact was closed by what, see ``closing_rows``.
+CREATE TABLE endings (
+    turn TEXT NOT NULL REFERENCES turns (uuid) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    subject TEXT NOT NULL,
+    object TEXT NOT NULL,
+    relations TEXT NOT NULL,
+    ended_at INTEGER,
+    ended_before INTEGER,
+    PRIMARY KEY (turn, number)
+) WITHOUT ROWID;
+CREATE INDEX endings_by_subject ON endings (subject);
+CREATE INDEX endings_by_object ON endings (object);
+CREATE TABLE closings (
+    fact TEXT NOT NULL,
+    by_fact TEXT NOT NULL,
+    by_turn TEXT NOT NULL,
+    cause TEXT NOT NULL CHECK (cause IN ('superseded', 'ended', 'corrected', 'explicit')),
+    at INTEGER NOT NULL,
+    closed_at INTEGER NOT NULL,
+    own_end INTEGER,
+    PRIMARY KEY (fact, by_turn, by_fact, cause, at)
+) WITHOUT ROWID;
+CREATE INDEX closings_by_turn ON closings (by_turn);
+CREATE INDEX closings_by_fact ON closings (by_fact);

@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, cast
 import numpy as np
 from pydantic import Field
 
+from pps.config.relation_files import shipped_relations
 from pps.core import time
 from pps.core.errors import InvalidRequest
 from pps.core.kinds import Kinds
@@ -24,7 +25,6 @@ from pps.core.text import counted, fold
 from pps.core.values import JSON, Fact
 from pps.ingest.given_input import Input, Moment, described_time
 from pps.ingest.record_vectors import embedding_text
-from pps.ingest.relations import is_single
 from pps.records.named_query import (
     Asked,
     At,
@@ -323,7 +323,7 @@ def _two_values(facts: Sequence[Fact]) -> Iterator[Found]:
     """Yield open facts that give a thing two values in a relation of which it has one at a time."""
     held: dict[tuple[str, str], list[Fact]] = defaultdict(list)
     for fact in facts:
-        if is_single(fact.relation):
+        if shipped_relations().is_single(fact.relation):
             held[fact.subject, fact.relation].append(fact)
     for (_, relation), them in held.items():
         for a, b in itertools.pairwise(them):

@@ -1,0 +1,134 @@
+"""The table of relations: ``config/relations.toml``, and what ``$PPS_HOME/relations.toml`` changes in it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from pps.config.packaged import shipped
+from pps.config.toml_lines import TomlLines
+from pps.core.errors import ConfigError
+from pps.core.relation_table import Relation, Relations, relation_key
+
+FILE = "relations.toml"
+_LABEL = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
+_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+_MOST_NAMES = 200
+_MOST_BYTES = 1_000_000
+_Label: TypeAlias = Annotated[str, Field(pattern=_LABEL)]
+_OtherNames: TypeAlias = Annotated[
+    tuple[Annotated[str, Field(min_length=1, max_length=64)], ...], Field(max_length=_MOST_NAMES)
+]
+
+
+class _Entry(BaseModel):
+    """One table of the file; what it does not give stays as it is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    subject: _Label | None = None
+    object: _Label | None = None
+    single: bool | None = None
+    dated: bool | None = None
+    also: _OtherNames = Field(default=(), strict=False)
+    also_if: _OtherNames = Field(default=(), strict=False)
+
+
+_ENTRIES = TypeAdapter(dict[str, _Entry])
+
+
+@lru_cache(maxsize=1)
+def shipped_relations() -> Relations:
+    """Return the table as it is shipped."""
+    text = shipped("config/relations.toml").read_text("utf-8")
+    return Relations(_merged({}, _entries(text, "config/relations.toml")).values())
+
+
+def load_relations(home: Path) -> Relations:
+    """Return the shipped table with what ``$PPS_HOME/relations.toml`` changes in it, if there is one.
+
+    Raises:
+        ConfigError: The file cannot be read, or there is a mistake in it: ``PATH:LINE: PROBLEM``.
+    """
+    path = home / FILE
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (FileNotFoundError, NotADirectoryError):
+        return shipped_relations()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({type(error).__name__})") from None
+    return Relations(_merged(shipped_relations().by_name, _entries(text, str(path))).values())
+
+
+def _entries(text: str, path: str) -> dict[str, _Entry]:
+    """Return the tables of a file by their names; ConfigError names the line of its first mistake."""
+    if len(text.encode()) > _MOST_BYTES:
+        raise ConfigError(f"{path}:1: the file is longer than {_MOST_BYTES:,} bytes")
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        at = re.search(r"\(at line (\d+)", str(error))
+        line = int(at[1]) if at else len(text.splitlines()) or 1
+        problem = str(error).partition(" (at ")[0]
+        raise ConfigError(f"{path}:{line}: not valid TOML: {problem}") from None
+    lines = TomlLines(text)
+    for name in tree:
+        if not _NAME.fullmatch(name):
+            problem = "a relation's name has capitals, digits and underscores, at most 64"
+            raise ConfigError(f"{path}:{lines.line((name,))}: {name}: {problem}")
+    try:
+        entries = _ENTRIES.validate_python(tree)
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = tuple(str(part) for part in first["loc"])
+        problem = "unknown key" if first["type"] == "extra_forbidden" else first["msg"]
+        where = ".".join(place)
+        raise ConfigError(f"{path}:{lines.line(place)}: {where}: {problem}") from None
+    _check_names(entries, path, lines)
+    return entries
+
+
+def _check_names(entries: Mapping[str, _Entry], path: str, lines: TomlLines) -> None:
+    """Raise ConfigError when a name stands for two relations of one file."""
+    owners: dict[str, str] = {relation_key(name): name for name in entries}
+    for relation, entry in entries.items():
+        for field, names in (("also", entry.also), ("also_if", entry.also_if)):
+            for name in names:
+                line = lines.line((relation, field), name)
+                if not relation_key(name):
+                    raise ConfigError(f"{path}:{line}: {relation}.{field}: {name!r} has no letter")
+                owner = owners.setdefault(relation_key(name), relation)
+                if owner != relation:
+                    problem = f"{name!r} stands for {owner} already"
+                    raise ConfigError(f"{path}:{line}: {relation}.{field}: {problem}")
+
+
+def _merged(known: Mapping[str, Relation], entries: Mapping[str, _Entry]) -> dict[str, Relation]:
+    """Return relations with what a file's tables change; a name that a table lists is taken from the others."""
+    claimed = {
+        relation_key(name): relation
+        for relation, entry in entries.items()
+        for name in (relation, *entry.also, *entry.also_if)
+    }
+
+    def left(relation: str, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(one for one in names if claimed.get(relation_key(one), relation) == relation)
+
+    merged = {
+        name: replace(one, also=left(name, one.also), also_if=left(name, one.also_if))
+        for name, one in known.items()
+    }
+    for name, entry in entries.items():
+        before = merged.get(name) or Relation(name)
+        changes = entry.model_dump(exclude_none=True, exclude={"also", "also_if"})
+        also = dict.fromkeys((*before.also, *entry.also))
+        also_if = dict.fromkeys((*before.also_if, *entry.also_if))
+        merged[name] = replace(before, **changes, also=tuple(also), also_if=tuple(also_if))
+    return merged

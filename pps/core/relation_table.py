@@ -1,0 +1,108 @@
+"""The relations that an installation knows: which of them are single-valued, and by which names they are called."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+_SEPARATORS = re.compile(r"[\W_]+")
+_SUBJECT_KINDS: Mapping[str, frozenset[str]] = {
+    "Person": frozenset(("person", "self", "user", "human")),
+}
+_OBJECT_KINDS: Mapping[str, frozenset[str]] = {
+    "Place": frozenset(
+        [
+            "place",
+            "city",
+            "town",
+            "village",
+            "country",
+            "region",
+            "location",
+            "district",
+            "neighbourhood",
+            "neighborhood",
+        ]
+    ),
+    "Organisation": frozenset(
+        ["organisation", "organization", "company", "business", "employer", "institution", "firm"]
+    ),
+}
+"""Kinds that extractors use for the same thing as a kind of the table."""
+
+
+def relation_key(name: str) -> str:
+    """Return a relation's name as names are compared: without case, spaces, hyphens and underscores."""
+    return _SEPARATORS.sub("", name).casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """One relation of the table.
+
+    Attributes:
+        name: Its canonical name, such as ``LIVES_IN``.
+        subject, object: Kinds of its ends.
+        single: A subject has one at a time: the later statement closes the earlier.
+        dated: A date beside a statement says since when it holds; else the date is what it is about.
+        also: Other names that it is called by.
+        also_if: Names that stand for it only between nodes of its kinds.
+    """
+
+    name: str
+    subject: str = "Thing"
+    object: str = "Thing"
+    single: bool = False
+    dated: bool = True
+    also: tuple[str, ...] = ()
+    also_if: tuple[str, ...] = ()
+
+    def joins(self, subject_kind: str, object_kind: str) -> bool:
+        """Tell whether nodes of two kinds are certainly such as this relation joins."""
+        return _is_kind(subject_kind, self.subject, _SUBJECT_KINDS) and _is_kind(
+            object_kind, self.object, _OBJECT_KINDS
+        )
+
+
+class Relations:
+    """The table of an installation; names are compared as ``relation_key`` does."""
+
+    def __init__(self, relations: Iterable[Relation]) -> None:
+        """Take relations whose names are all different."""
+        self.by_name: Mapping[str, Relation] = {one.name: one for one in relations}
+        self._by_key: dict[str, Relation] = {}
+        self._by_key_if_kinds: dict[str, Relation] = {}
+        for relation in self.by_name.values():
+            for name in (relation.name, *relation.also):
+                self._by_key[relation_key(name)] = relation
+            for name in relation.also_if:
+                self._by_key_if_kinds[relation_key(name)] = relation
+
+    def find(self, name: str, subject_kind: str = "", object_kind: str = "") -> Relation | None:
+        """Return the relation that a name stands for between nodes of two kinds; None when it is not in the table.
+
+        Without kinds, names that stand for a relation only between its kinds are not found.
+        """
+        key = relation_key(name)
+        if relation := self._by_key.get(key):
+            return relation
+        conditional = self._by_key_if_kinds.get(key)
+        if conditional and conditional.joins(subject_kind, object_kind):
+            return conditional
+        return None
+
+    def is_single(self, name: str) -> bool:
+        """Tell whether a subject has one of a relation at a time, whatever its ends are."""
+        relation = self.find(name)
+        return relation is not None and relation.single
+
+    def keys(self, relation: Relation) -> tuple[str, ...]:
+        """Return every key by which facts may name a relation, those included that depend on the ends."""
+        names = (relation.name, *relation.also, *relation.also_if)
+        return tuple(dict.fromkeys(map(relation_key, names)))
+
+
+def _is_kind(kind: str, wanted: str, similar: Mapping[str, frozenset[str]]) -> bool:
+    folded = kind.casefold()
+    return folded == wanted.casefold() or folded in similar.get(wanted, frozenset())

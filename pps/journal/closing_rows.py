@@ -1,0 +1,205 @@
+"""Which fact was closed by what, and the statements that end facts: ids and times, no text.
+
+A closing is noted before the graph is changed and erased after the graph is opened again, so a fact whose end is that
+of a closing is always known to have been closed by it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from sqlite3 import Connection
+
+from pps.core.sql import LIST, listed
+from pps.core.time import from_micros, micros
+from pps.core.values import Closing, Turn
+from pps.journal.store import Store, looks_up, reads
+from pps.journal.turns import TURN_COLUMNS, read_turn
+
+_COLUMNS = "fact, by_fact, by_turn, cause, at, closed_at, own_end"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """An ``EndingDraft`` of a turn, its names resolved to node uuids; see there.
+
+    Attributes:
+        number: Counts the endings of one turn from 0.
+        relations: Keys of relations (``relation_key``); empty is any.
+    """
+
+    turn: str
+    number: int
+    subject: str
+    object: str
+    relations: tuple[str, ...] = ()
+    ended_at: datetime | None = None
+    ended_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """When a turn was said: by its own time, then by its place in the journal."""
+
+    at: datetime
+    seq: int
+
+    @classmethod
+    def of(cls, turn: Turn) -> Said:
+        return cls(turn.occurred_at, turn.seq)
+
+
+def closings_of(db: Connection, facts: Sequence[str]) -> list[Closing]:
+    """Return the closings of some facts, the earliest end of each fact first."""
+    return _closings(db, f"fact IN {LIST}", facts)
+
+
+def closed_by_facts(db: Connection, facts: Sequence[str]) -> list[Closing]:
+    """Return the closings that some facts did."""
+    return _closings(db, f"by_fact <> '' AND by_fact IN {LIST}", facts)
+
+
+def closed_by_turns(db: Connection, turns: Sequence[str]) -> list[Closing]:
+    """Return the closings that the words of some turns did."""
+    return _closings(db, f"by_turn IN {LIST}", turns)
+
+
+def _closings(db: Connection, where: str, ids: Sequence[str]) -> list[Closing]:
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM closings WHERE {where} ORDER BY fact, at, closed_at",  # noqa: S608 - literals
+        (listed(ids),),
+    )
+    return [
+        Closing(
+            fact,
+            by_fact,
+            by_turn,
+            cause,
+            from_micros(at),
+            from_micros(closed_at),
+            None if own_end is None else from_micros(own_end),
+        )
+        for fact, by_fact, by_turn, cause, at, closed_at, own_end in rows
+    ]
+
+
+def endings_about(db: Connection, nodes: Sequence[str]) -> list[Ending]:
+    """Return the endings that name any of some nodes, as the subject or the object."""
+    wanted = listed(nodes)
+    rows = db.execute(
+        f"""SELECT turn, number, subject, object, relations, ended_at, ended_before FROM endings
+            WHERE subject IN {LIST} OR object IN {LIST} ORDER BY turn, number""",  # noqa: S608 - literals
+        (wanted, wanted),
+    )
+    return [
+        Ending(
+            turn,
+            number,
+            subject,
+            object_,
+            tuple(json.loads(relations)),
+            None if ended_at is None else from_micros(ended_at),
+            None if ended_before is None else from_micros(ended_before),
+        )
+        for turn, number, subject, object_, relations, ended_at, ended_before in rows
+    ]
+
+
+def said_at(db: Connection, turns: Sequence[str]) -> dict[str, Said]:
+    """Return turn → when it was said, for those that are there."""
+    rows = db.execute(
+        f"SELECT uuid, occurred_at, seq FROM turns WHERE uuid IN {LIST}",  # noqa: S608 - literals
+        (listed(turns),),
+    )
+    return {uuid: Said(from_micros(at), seq) for uuid, at, seq in rows}
+
+
+def said_before(db: Connection, turn: Turn, limit: int) -> list[Turn]:
+    """Return the turns of a turn's session that were said before it, newest first, at most ``limit``."""
+    rows = db.execute(
+        f"""SELECT {TURN_COLUMNS} FROM turns WHERE session = ? AND (occurred_at, seq) < (?, ?)
+            ORDER BY occurred_at DESC, seq DESC LIMIT ?""",  # noqa: S608 - literals
+        (turn.session, micros(turn.occurred_at), turn.seq, limit),
+    )
+    return list(map(read_turn, rows))
+
+
+class Closings(Store):
+    """Closings and endings of one ``memory.db``."""
+
+    about = looks_up(endings_about)
+    by_facts = looks_up(closed_by_facts)
+    by_turns = looks_up(closed_by_turns)
+    of = looks_up(closings_of)
+    said_at = looks_up(said_at)
+    said_before = reads(said_before)
+
+    async def note(
+        self, endings: Mapping[str, Sequence[Ending]], closings: Sequence[Closing]
+    ) -> None:
+        """Replace the endings of turns, and add closings; endings of a turn that was forgotten meanwhile are left out."""
+
+        def work(db: Connection) -> None:
+            db.execute(f"DELETE FROM endings WHERE turn IN {LIST}", (listed(endings),))  # noqa: S608 - literals
+            db.executemany(
+                "INSERT INTO endings SELECT uuid, ?, ?, ?, ?, ?, ? FROM turns WHERE uuid = ?",
+                [
+                    (
+                        ending.number,
+                        ending.subject,
+                        ending.object,
+                        json.dumps(ending.relations),
+                        None if ending.ended_at is None else micros(ending.ended_at),
+                        None if ending.ended_before is None else micros(ending.ended_before),
+                        turn,
+                    )
+                    for turn, some in endings.items()
+                    for ending in some
+                ],
+            )
+            db.executemany(
+                f"INSERT OR REPLACE INTO closings ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - literals
+                [_row(closing) for closing in closings],
+            )
+
+        await self.write(work, secure=True)
+
+    async def keep_only(self, facts: Sequence[str], closings: Sequence[Closing]) -> None:
+        """Erase the closings of some facts but for those given: the graph says so now."""
+        kept = {_row(closing)[:5] for closing in closings}
+
+        def work(db: Connection) -> None:
+            rows = db.execute(
+                f"SELECT fact, by_fact, by_turn, cause, at FROM closings WHERE fact IN {LIST}",  # noqa: S608
+                (listed(facts),),
+            ).fetchall()
+            db.executemany(
+                "DELETE FROM closings WHERE fact = ? AND by_fact = ? AND by_turn = ? AND cause = ? AND at = ?",
+                [row for row in rows if row not in kept],
+            )
+
+        await self.write(work)
+
+    async def forget(self, turns: Sequence[str], facts: Sequence[str]) -> None:
+        """Erase every closing that names one of some turns or facts."""
+        some_turns, some_facts = listed(turns), listed(facts)
+        statement = (
+            f"DELETE FROM closings WHERE by_turn IN {LIST} OR fact IN {LIST} OR by_fact IN {LIST}"  # noqa: S608
+        )
+        await self.write(
+            lambda db: db.execute(statement, (some_turns, some_facts, some_facts)), secure=True
+        )
+
+
+def _row(closing: Closing) -> tuple[str, str, str, str, int, int, int | None]:
+    return (
+        closing.fact,
+        closing.by_fact,
+        closing.by_turn,
+        closing.cause,
+        micros(closing.at),
+        micros(closing.closed_at),
+        None if closing.own_end is None else micros(closing.own_end),
+    )
