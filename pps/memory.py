@@ -432,7 +432,12 @@ class Memory:
     async def _pack(self, request: AmbientRequest) -> Pack:
         parts, session, name = self.parts, self._identifier(request.session or ""), self.entity.name
         ambient = Ambient(
-            name, parts.journal, parts.client, parts.layers.lines, parts.topics.injecting.about
+            name,
+            parts.journal,
+            parts.client,
+            parts.layers.lines,
+            parts.topics.injecting.about,
+            parts.jobs.facts_hint,
         )
         pack = await ambient.pack(replace(request, session=session or None), self._recalled)
         noting = parts.journal.given.record(

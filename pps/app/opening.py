@@ -182,7 +182,7 @@ class _Opening:
                 indexer=indexer,
                 worker=worker,
                 intake=intake,
-                jobs=Jobs(entity.name, journal, worker, rules, shared.work.settings, costs),
+                jobs=Jobs(entity.name, journal, worker, rules, shared.work.settings, costs, mode),
                 bookkeeper=bookkeeper,
                 anchors=anchors,
                 engine=engine,

@@ -21,7 +21,6 @@ from pps.core.time import now
 from pps.core.trust import Trust, lowest, trust_of
 from pps.core.values import Fact, Node, Turn
 from pps.ingest.hook_events import SessionEvent
-from pps.ingest.ingestion import no_facts
 from pps.ingest.transcripts import Capture
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
@@ -89,8 +88,10 @@ class Ambient:
         client: IsolatedGraphitiClient,
         always: AlwaysLoaded | None = None,
         about: About | None = None,
+        facts_hint: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
         self._about = about
+        self._facts_hint = facts_hint
         self._entity = entity
         self._always = always
         self._journal = journal
@@ -135,9 +136,7 @@ class Ambient:
                 budget_chars=request.budget_chars,
                 mode=request.mode,
                 started=started,
-                hint=await no_facts(self._entity, self._journal)
-                if request.mode == "startup"
-                else "",
+                hint=await self._facts_hint() if self._facts_hint and at_start else "",
                 identity=await asyncio.to_thread(identity_of, self._folder, self._entity)
                 if at_start
                 else "",

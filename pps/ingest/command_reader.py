@@ -2,7 +2,8 @@
 
 What a command answers is written into the turns' jobs, which are then saved once more: the *given* path. So saving
 never waits for a reading, a reading that is cut short is done again with nothing doubled, and one whose turn was
-forgotten or changed meanwhile is thrown away whole.
+forgotten or changed meanwhile is thrown away whole. While the command cannot be asked, rules read the turns that
+wait for it; they stay in the queue, and the command reads them when it answers again.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from pps.core import bounds, time
-from pps.core.errors import BudgetSpent, PPSError
+from pps.core.errors import BudgetSpent, ModelUnavailable, PPSError
 from pps.core.text import estimate_tokens
 from pps.ingest.budget import Costs
 from pps.ingest.extraction import Findings, Known, prompt_of, speaker, understand
@@ -58,27 +60,53 @@ class Reader:
     """One task an entity. Its prompts hold turns of this entity, and what this entity's graph knows of their names.
 
     Attributes:
-        trouble: Why it cannot go on for now, which the worker tells; empty when it can.
+        groups: When turns that wait are read.
+        away: Why the command cannot be asked, while it cannot: its last failure; empty when it can.
     """
 
     def __init__(self, journal: Journal, name: str, rules: WorkRules, asked: Asked) -> None:
+        self.groups = asked.groups
+        self.away = ""
         self._journal = journal
         self._queue = journal.queue
         self._name = name
         self._rules = rules
         self._asked = asked
-        self.groups = asked.groups
-        self.trouble = ""
+        self._defect = ""
         self._failing = Failing(journal, name, rules)
         self._wake = asyncio.Event()
-        self._at_once = False
-        self._most = _MOST_TURNS
+        self._at_once_until: datetime | None = None
+        self._waiting_callers = 0
+        self._max_turns = _MOST_TURNS
         self._task: asyncio.Task[None] | None = None
         self._ended: Callable[[Sequence[int]], Awaitable[None]]
+        self._save_by_rules: Callable[[Sequence[int]], Awaitable[None]]
 
-    def start(self, ended: Callable[[Sequence[int]], Awaitable[None]]) -> None:
-        """Begin; ``ended`` is told of jobs that go on to be saved, or were parked."""
+    @property
+    def command(self) -> str:
+        """The command's name, as the reports of costs have it."""
+        return self._asked.command.name
+
+    @property
+    def trouble(self) -> str:
+        """Why it cannot go on for now; empty when it can."""
+        if self.away:
+            return f"the extractor failed, {self.away} (rules read the turns meanwhile)"
+        return self._defect
+
+    def start(
+        self,
+        ended: Callable[[Sequence[int]], Awaitable[None]],
+        save_by_rules: Callable[[Sequence[int]], Awaitable[None]],
+    ) -> None:
+        """Begin.
+
+        Args:
+            ended: Told of jobs that go on to be saved, or were parked.
+            save_by_rules: Saves, with what rules read in them, the turns of jobs that wait for the command.
+        """
         self._ended = ended
+        self._save_by_rules = save_by_rules
         self._rules.breakers.by_provider["extractor"].listen(self.notify)
         self._task = asyncio.create_task(self._run(), name=f"reader-{self._name}")
 
@@ -95,22 +123,30 @@ class Reader:
         self._wake.set()
 
     def hurry(self) -> None:
-        """Read what waits without waiting for more: somebody waits for it, or a session has ended."""
-        self._at_once = True
+        """Read what waits by now without waiting for more: a session has ended. Later turns are grouped again."""
+        self._at_once_until = time.now()
         self._wake.set()
+
+    @contextlib.contextmanager
+    def awaited(self) -> Generator[None]:
+        """Read whatever waits, and what comes meanwhile, at once: somebody waits for it."""
+        self._waiting_callers += 1
+        self.hurry()
+        try:
+            yield
+        finally:
+            self._waiting_callers -= 1
 
     async def _run(self) -> None:
         while True:
             self._wake.clear()
             try:
-                wait_s, self.trouble = await self._next(), ""
-            except (
-                PPSError
-            ) as error:  # the journal or the graph; what a command does is noted with its jobs
-                wait_s, self.trouble = _PLACE_S, f"{error.code}: {error.message}"
-                _log.warning("entity %s: reading waits after: %s", self._name, self.trouble)
+                wait_s, self._defect = await self._next(), ""
+            except PPSError as error:  # the journal or the graph
+                wait_s, self._defect = _PLACE_S, f"{error.code}: {error.message}"
+                _log.warning("entity %s: reading waits after: %s", self._name, self._defect)
             except Exception as error:  # noqa: BLE001 - a task's outermost call: health tells it, and reading goes on
-                wait_s, self.trouble = _PLACE_S, self._failing.unforeseen(error)
+                wait_s, self._defect = _PLACE_S, self._failing.unforeseen(error)
             finally:
                 self._release()
             with contextlib.suppress(TimeoutError):
@@ -122,66 +158,84 @@ class Reader:
         self._rules.places.release(self)
 
     async def _next(self) -> float:
-        """Read the next group, if it may be read now; return how long to wait for the one after."""
+        """Read the next group, if it may be read now; return how many seconds to wait for the one after."""
         waiting = await self._queue.after("read", 0, _MOST_TURNS, bounds.MAX_FACTS * _MOST_TURNS)
         if not waiting:
-            self._at_once = self._at_once and await self._queue.due_at("save") is not None
             return _LOOK_S
-        group = self._first(waiting)
-        full = len(group) < len(waiting)
-        if (
-            self._at_once
-            and not full
-            and (due := await self._queue.due_at("save"))
-            and due <= time.now()
-        ):
+        if self.away:
+            await self._let_rules_read(waiting)
+        group = self._first_group(waiting)
+        is_full = len(group) < len(waiting)
+        if self._is_at_once(waiting) and not is_full and await self._saves_now():
             return _SOON_S  # the session's last words are being saved: they are read with the rest
-        if wait_s := self._wait_s(waiting, full=full):
+        if wait_s := self._wait_s(waiting, is_full=is_full):
             return min(wait_s, _LOOK_S)
         if not self._rules.places.claim(self, self._wake.set):
             return _PLACE_S
         if held := self._rules.breakers.claim(("extractor",), self):
+            self.away = self.away or held.why
+            await self._let_rules_read(waiting)
             return held.wait_s or _LEAST_S
         jobs = await self._queue.take("read", len(group), time.now())
         if jobs:
-            await self._tried(jobs)
+            await self._try(jobs)
         return 0.0
 
-    def _first(self, waiting: Sequence[Job]) -> Sequence[Job]:
+    async def _let_rules_read(self, waiting: Sequence[Job]) -> None:
+        """Have rules read those turns that wait for the command and that rules have not read."""
+        unread = [job.id for job in waiting if reads(job) and not job.payload.rules_meanwhile]
+        if unread:
+            await self._save_by_rules(unread)
+
+    async def _saves_now(self) -> bool:
+        due = await self._queue.due_at("save")
+        return due is not None and due <= time.now()
+
+    def _first_group(self, waiting: Sequence[Job]) -> Sequence[Job]:
         """Return the first of the waiting jobs that have as many tokens as one prompt takes, one at least."""
         tokens = 0
         for at, job in enumerate(waiting):
             tokens += estimate_tokens(job.turn.content)
-            if at and (tokens > self.groups.tokens or at == self._most):
+            if at and (tokens > self.groups.tokens or at == self._max_turns):
                 return waiting[:at]
         return waiting
 
-    def _wait_s(self, waiting: Sequence[Job], *, full: bool) -> float:
+    def _is_at_once(self, waiting: Sequence[Job]) -> bool:
+        """Tell whether the first of the waiting jobs is to be read without waiting for more."""
+        if self._waiting_callers:
+            return True
+        queued_at, until = waiting[0].queued_at, self._at_once_until
+        return until is not None and queued_at is not None and queued_at <= until
+
+    def _wait_s(self, waiting: Sequence[Job], *, is_full: bool) -> float:
         """Return how long a first group waits: for its next try, and for more to come until none has for a while."""
         first, moment = waiting[0], time.now()
         put_off_s = (first.next_at - moment).total_seconds() if first.next_at else 0.0
-        if full or self._at_once or first.failures:
+        if is_full or first.failures or self._is_at_once(waiting):
             return max(0.0, put_off_s)
         latest = max(job.queued_at for job in waiting if job.queued_at)
         return max(0.0, put_off_s, self.groups.idle_s - (moment - latest).total_seconds())
 
-    async def _tried(self, jobs: Sequence[Job]) -> None:
+    async def _try(self, jobs: Sequence[Job]) -> None:
         """Read a group, or note why it could not be read: half as many are tried the next time."""
         try:
-            given = await self._read(jobs)
+            readings = await self._read(jobs)
         except BudgetSpent as spent:
             await self._queue.put_back([job.id for job in jobs], spent.until)
         except PPSError as error:
             await self._failed(jobs, error)
         else:
+            self.away = ""
             self._rules.breakers.succeeded(("extractor",))
-            self._most = min(_MOST_TURNS, self._most * 2)
-            if not await self._queue.give(given):
+            self._max_turns = min(_MOST_TURNS, self._max_turns * 2)
+            if not await self._queue.give(readings):
                 await self._queue.put_back([job.id for job in jobs])
             await self._ended([job.id for job in jobs])
 
     async def _failed(self, jobs: Sequence[Job], error: PPSError) -> None:
-        self._most = max(1, len(jobs) // 2)
+        self._max_turns = max(1, len(jobs) // 2)
+        if isinstance(error, ModelUnavailable):
+            self.away = error.message
         if len(jobs) > 1 and self._failing.fault_of(error) != "outage":
             await self._queue.put_back([job.id for job in jobs])
             return
@@ -191,6 +245,8 @@ class Reader:
             return  # forgotten or changed meanwhile: it is not this turn that failed
         if await self._failing.note(jobs[0], error, "extractor"):
             self._rules.backlog.release(1)
+        else:
+            await self._let_rules_read([still])
         await self._ended([jobs[0].id])
 
     async def _read(self, jobs: Sequence[Job]) -> list[tuple[int, JobPayload]]:
@@ -212,13 +268,15 @@ class Reader:
         ids = await self._journal.named_in(text, _MOST_NAMES)
         nodes = await self._asked.client.nodes(ids)
         facts = await self._asked.client.facts_of_nodes(ids, _MOST_KNOWN_FACTS * 2) if ids else []
-        moment = time.now()
-        hold = [
-            one
-            for one in facts
-            if one.kind == "fact" and (one.invalid_at is None or one.invalid_at > moment)
+        moment, turns = time.now(), {job.turn.uuid for job in jobs}
+        current = [
+            fact
+            for fact in facts
+            if fact.kind == "fact"
+            and (fact.invalid_at is None or fact.invalid_at > moment)
+            and not turns.issuperset(fact.episodes)  # else what rules found in these very turns
         ]
-        return Known(nodes, hold[:_MOST_KNOWN_FACTS])
+        return Known(nodes, current[:_MOST_KNOWN_FACTS])
 
     def _clean(self, found: Findings) -> Reading:
         """Return what was found in a turn, within the bounds of what a job holds and without secrets."""

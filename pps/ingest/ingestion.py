@@ -16,11 +16,12 @@ from pps.core.reports import AttemptReport, Extracted, IngestionStats, JobReport
 from pps.core.text import one_line
 from pps.core.time import iso, now, utc
 from pps.ingest.budget import Costs
+from pps.ingest.command_reader import Reader
 from pps.ingest.extraction import estimate
 from pps.ingest.indexer import Progress
 from pps.ingest.work_rules import WorkRules
 from pps.ingest.worker import Worker
-from pps.journal.entries import MICROS, Job, JobResult, JobState, QueueState, Readings
+from pps.journal.entries import MICROS, Extraction, Job, JobResult, JobState, QueueState, Readings
 from pps.journal.journal import Journal
 
 LEAST_TRIED = 10
@@ -30,23 +31,40 @@ _READ_AT_ONCE = 1_000
 _LOOK_S = 0.2
 _CHARACTERS_A_TOKEN = 3.5
 _MANY_TURNS = 5
-_NO_FACTS = (
-    "{turns:,} turns and no facts: they come from the agent that remembers (nodes, facts), from a command that reads "
-    "the turns (`pps hooks install --entity {name} --extract claude`, then `pps extract {name}`), or from a model "
-    "(extractor.mode)"
+_ADVICE = (
+    "they come from the agent that remembers (nodes, facts), from a command that reads the turns (`pps hooks install "
+    "--entity {name} --extract claude`, then `pps extract {name}`), or from a model (extractor.mode)"
 )
 _MOST_IDS = 1_000
 _TEXT = 120
 
 
-async def no_facts(name: str, journal: Journal) -> str:
-    """Return how a memory that has turns and no facts gets some; empty when it has some, or hardly any turns."""
+async def facts_hint(name: str, journal: Journal, mode: Extraction, reader: Reader | None) -> str:
+    """Return what keeps a memory from having facts, or how it gets some; empty when nothing is to be said.
+
+    What is set already is never advised.
+
+    Args:
+        name: The entity's.
+        journal: Its journal.
+        mode: ``extractor.mode`` of the entity.
+        reader: Has a command read its turns; None where no command is set.
+    """
+    if reader and reader.away:
+        return (
+            f"new facts are those that rules find: {reader.command!r}, which is set to read the turns, cannot be asked "
+            f"({reader.away}); it reads them when it answers again"
+        )
     turns = await journal.count_turns()
-    return (
-        ""
-        if turns < _MANY_TURNS or await journal.count_facts()
-        else _NO_FACTS.format(name=name, turns=turns)
-    )
+    if turns < _MANY_TURNS or await journal.count_facts():
+        return ""
+    if reader:
+        why = f"{reader.command!r} reads the turns when a session pauses or ends: `pps jobs list {name}` says what waits"
+    elif mode == "model":
+        why = f"the language model that is set reads each turn: `pps jobs list {name}` says what waits"
+    else:
+        why = _ADVICE.format(name=name)
+    return f"{turns:,} turns and no facts: {why}"
 
 
 def stalled_s(state: QueueState, started_at: datetime, now: datetime) -> float:
@@ -103,8 +121,10 @@ class Jobs:
         rules: WorkRules,
         limits: JobsSettings,
         costs: Costs,
+        mode: Extraction,
     ) -> None:
         self._name = name
+        self._mode: Extraction = mode
         self._costs = costs
         self._journal = journal
         self._queue = journal.queue
@@ -246,10 +266,14 @@ class Jobs:
             self._rules.backlog.release(count - len(queued))
         self._worker.notify()
 
+    async def facts_hint(self) -> str:
+        """Return what keeps the memory from having facts, or how it gets some; empty when nothing is to be said."""
+        return await facts_hint(self._name, self._journal, self._mode, self._worker.reader)
+
     async def notes(self) -> tuple[str, ...]:
         """Return what is worth knowing of the budget and of the facts: how to get some, and what was left out."""
         notes = await self._costs.notes()
-        if hint := await no_facts(self._name, self._journal):
+        if hint := await self.facts_hint():
             return (*notes, hint)
         dropped = (await self._queue.readings()).dropped if self._worker.reader else 0
         said = f"a command's readings left out {dropped:,} facts or nodes that no turn says"

@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Coroutine, Generator, Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from pps.core import time
@@ -101,14 +102,22 @@ class Worker:
     def waits_for(self) -> tuple[str, ...]:
         """Why it cannot go on for now, and what it leaves alone for a while, a sentence each."""
         full = self._failing.full_disk()
-        failed = [f"the {one.name} failed, {one.why}" for one in self._rules.breakers.open()]
-        said = (
+        failed = [
+            f"the {breaker.name} failed, {breaker.why}"
+            for breaker in self._rules.breakers.open()
+            if breaker.name != "extractor" or not self._is_reader_away
+        ]
+        reasons = (
             self._trouble,
             self.reader.trouble if self.reader else "",
             full.message if full else "",
             *failed,
         )
-        return tuple(filter(None, said))
+        return tuple(filter(None, reasons))
+
+    @property
+    def _is_reader_away(self) -> bool:
+        return self.reader is not None and bool(self.reader.away)
 
     @property
     def outage(self) -> bool:
@@ -122,7 +131,7 @@ class Worker:
         for one in self._rules.breakers.by_provider.values():
             one.listen(self._reopened)
         if self.reader:
-            self.reader.start(self.dropped)
+            self.reader.start(self.dropped, self.save_by_rules)
         self._begin(self._run())
 
     async def stop(self) -> None:
@@ -165,6 +174,21 @@ class Worker:
         await self._tell(job_ids)
         self.notify()
 
+    async def save_by_rules(self, job_ids: Sequence[int]) -> None:
+        """Save turns once more, with what rules read in them; their jobs wait for the command as before.
+
+        Jobs that do not wait for it any more are passed over. A crash costs nothing: it is done again.
+        """
+        async with self.held(None):
+            jobs = [job for id_ in job_ids if (job := await self._queue.job(id_))]
+            waiting = [
+                replace(job, payload=replace(job.payload, rules_meanwhile=True))
+                for job in jobs
+                if (job.state, job.stage) == ("queued", "read")
+            ]
+            if waiting:
+                await self._queue.read_by_rules(await self._steps.save(waiting))
+
     async def wait_for(self, job_id: int) -> Job:
         """Return a job once it is done, parked or dropped, or is saved and waits for a command to read it.
 
@@ -196,10 +220,10 @@ class Worker:
     async def settled(self, timeout_s: float) -> bool:
         """Wait until every acknowledged turn is indexed, at most ``timeout_s``; tell whether it is.
 
-        A command reads what waits for it at once.
+        A command reads at once what waits for it.
         """
-        self.read_now()
-        return await self._waited(self._settled, timeout_s)
+        with self.reader.awaited() if self.reader else contextlib.nullcontext():
+            return await self._waited(self._settled, timeout_s)
 
     def read_now(self) -> None:
         """Let a command read what waits without waiting for more."""

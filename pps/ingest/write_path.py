@@ -30,7 +30,7 @@ from pps.ingest.rules import extract
 from pps.ingest.statements import pair_of, plan_given, said
 from pps.ingest.support import OldWords, load_old_words, plan_rewording, said_by
 from pps.isolation.client import Changes, IsolatedGraphitiClient
-from pps.journal.entries import Change, Job, JobResult, Reading
+from pps.journal.entries import Change, Job, JobPayload, JobResult, Reading
 from pps.journal.journal import Journal
 from pps.models.protocols import Vector
 
@@ -124,9 +124,7 @@ class Pipeline:
         self, batch: Batch, job: Job, drafts: _Drafts, old: Mapping[str, OldWords]
     ) -> TurnOutcome:
         outcome = plan_given(batch, job.turn, *drafts)
-        if (
-            job.payload.extraction == "rules" and not job.payload.facts
-        ):  # rules do not know what there is to be closed
+        if _is_read_by_rules(job.payload):  # rules do not know what there is to be closed
             outcome.skipped = [one for one in outcome.skipped if one.what != "invalidates"]
         self._linker.plan(batch, job, outcome)
         if words := old.get(job.turn.uuid):
@@ -344,11 +342,16 @@ async def _one_by_one(jobs: Sequence[Job]) -> AsyncIterator[Job]:
 def _drafts(job: Job) -> _Drafts:
     """Return what was given with a turn, what a command found, and what rules read in it where no fact was given."""
     nodes, facts = tuple(job.payload.nodes), tuple(job.payload.facts)
-    if job.payload.extraction == "rules" and not facts:
+    if _is_read_by_rules(job.payload):
         found = extract(job.turn)
         nodes, facts = (*nodes, *found.nodes), found.facts
     read = job.payload.read or Reading()
     return (*nodes, *read.nodes), (*facts, *read.facts)
+
+
+def _is_read_by_rules(payload: JobPayload) -> bool:
+    """Tell whether rules read a turn: where they are set, or the command could not be asked, and nothing was given."""
+    return (payload.extraction == "rules" or payload.rules_meanwhile) and not payload.facts
 
 
 def _names(nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]) -> list[str]:

@@ -90,6 +90,7 @@ class JobPayload:
         links: The titles that its text links to.
         read: Set once a command has read the turn; it counts like what was given.
         endings, corrections: Given with the turn, as facts are; what rules read is not in the payload.
+        rules_meanwhile: Rules read the turn too, for the command could not be asked when it was its turn.
     """
 
     nodes: tuple[NodeDraft, ...] = ()
@@ -100,6 +101,7 @@ class JobPayload:
     read: Reading | None = None
     endings: tuple[EndingDraft, ...] = ()
     corrections: tuple[CorrectionDraft, ...] = ()
+    rules_meanwhile: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,7 +259,8 @@ def dump_payload(payload: JobPayload) -> str:
         endings=_endings_in_utc(payload.endings),
         read=read,
     )
-    absent = {name for name in ("endings", "corrections", "read") if not getattr(payload, name)}
+    optional = ("endings", "corrections", "read", "rules_meanwhile")
+    absent = {name for name in optional if not getattr(payload, name)}
     return _PAYLOAD.dump_json(payload, exclude=absent).decode()
 
 

@@ -164,6 +164,17 @@ def give(connection: sqlite3.Connection, found: Sequence[tuple[int, JobPayload]]
     return True
 
 
+def read_by_rules(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResult]]) -> None:
+    """Note what jobs that wait for a command have made so far: rules read their turns meanwhile."""
+    connection.execute(
+        """UPDATE jobs SET result = json_extract(given.value, '$[1]'),
+            payload = json_set(payload, '$.rules_meanwhile', json('true'))
+            FROM json_each(?) AS given
+            WHERE jobs.id = json_extract(given.value, '$[0]') AND state = 'queued' AND stage = 1""",
+        (_listed_results(results),),
+    )
+
+
 def put_back(
     connection: sqlite3.Connection, job_ids: Sequence[int], until: datetime | None = None
 ) -> None:
@@ -261,8 +272,12 @@ def _ended_well(
         f"""UPDATE jobs SET {change}, failures = 0, code = '', error = '', next_at = 0, first_failed_at = 0,
             result = json_extract(given.value, '$[1]')
             FROM json_each(?) AS given WHERE jobs.id = json_extract(given.value, '$[0]')""",  # noqa: S608 - a constant
-        (json.dumps([(number, dump_result(result)) for number, result in results]),),
+        (_listed_results(results),),
     ).rowcount
+
+
+def _listed_results(results: Sequence[tuple[int, JobResult]]) -> str:
+    return json.dumps([(number, dump_result(result)) for number, result in results])
 
 
 def _note(
@@ -324,6 +339,7 @@ class JobQueue(Store):
     of_turn = reads(job_rows.get_of_turn)
     outcomes = looks_up(job_rows.outcomes)
     put_back = writes(put_back)
+    read_by_rules = writes(read_by_rules)
     read_later = writes(read_later)
     readings = reads(job_rows.readings)
     retry = writes(retry)

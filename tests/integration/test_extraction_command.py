@@ -7,8 +7,10 @@ import json
 import os
 import shlex
 import sys
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from pps.app import App
 from pps.config import EmbedderSettings, ExtractorSettings, JobsSettings, Settings
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.values import FactDraft
+from pps.ingest.hook_events import SessionEvent
 from pps.journal import Journal
 from pps.memory import Memory
 from tests import stand_in
@@ -145,6 +148,37 @@ async def test_it_reads_when_the_turns_fill_a_group_or_none_comes_any_more(
             pass
 
 
+def session_end(number: int) -> SessionEvent:
+    return SessionEvent(
+        id=f"{number:032x}", at=datetime.now(UTC), event="SessionEnd", session=str(number)
+    )
+
+
+async def until_done(memory: Memory) -> None:
+    while (await memory.jobs.mark())[1]:  # noqa: ASYNC110 - the worker and another process are
+        await asyncio.sleep(0.02)
+
+
+async def test_turns_are_grouped_in_every_session_whenever_the_one_before_has_ended(
+    ana: Opened, command: Scripted
+) -> None:
+    command.says([LIVES])
+    async with ana() as memory:
+        for session in range(3):
+            for at in range(4):
+                text = f"I live in Oslo: {session}, {at}."
+                wait = "journal" if at == 3 else "done"  # the last words are being saved at the end
+                await memory.remember(text, session=str(session), wait=wait)
+                await asyncio.sleep(0.1)
+            await memory.sessions.capture(session_end(session), lambda _: True)
+            await until_asked(command, session + 1)
+            await until_done(memory)
+        await memory.remember("I live in Oslo, as ever.", session="next")
+        await asyncio.sleep(0.5)
+        assert len(command.asked) == 3
+        assert [prompt.count('"turn": ') for prompt in command.asked] == [4, 4, 4]
+
+
 async def test_what_the_turns_do_not_say_is_dropped_and_counted(
     ana: Opened, command: Scripted
 ) -> None:
@@ -198,13 +232,13 @@ async def test_an_answer_that_is_no_json_is_tried_with_fewer_turns_then_alone_an
         assert [(one.stage, one.code) for one in parked] == [("read", "model_output_invalid")] * 2
         assert "I live in Oslo." in command.asked[0]
         assert "I keep bees." in command.asked[0]
-        assert not any(
-            "I live in Oslo." in prompt and "I keep bees." in prompt for prompt in command.asked[1:]
-        )
+        told = [prompt.partition("\nTurns:\n")[2] for prompt in command.asked[1:]]
+        assert not any("I live in Oslo." in turns and "I keep bees." in turns for turns in told)
         command.says([LIVES])
         await memory.jobs.retry()
         assert await memory.settled()
-        assert await facts(memory) == {"User lives in Oslo.": True}
+        # Rules read it meanwhile; what the command says again is that fact, in its older words.
+        assert await facts(memory) == {"I live in Oslo.": True}
 
 
 @pytest.mark.parametrize(
@@ -231,7 +265,60 @@ async def test_a_command_that_is_away_keeps_its_turns_waiting_and_saves_go_on(
     command.says([LIVES])
     async with ana() as memory:
         assert await memory.settled()
-        assert await facts(memory) == {"User lives in Oslo.": True}
+        assert await facts(memory) == {"I live in Oslo.": True}  # rules read it meanwhile
+
+
+async def until_known(memory: Memory, *texts: str) -> None:
+    async with asyncio.timeout(20):
+        while not set(texts) <= set(await facts(memory)):  # noqa: ASYNC110 - the worker is
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("act", ["fail", "sleep", "missing"])
+async def test_while_a_command_is_away_rules_read_and_it_reads_the_turns_when_it_is_back(
+    ana: Opened, command: Scripted, act: str
+) -> None:
+    absent = {"command": ("pps-no-such-program",)} if act == "missing" else {}
+    command.says([{"do": act}])
+    async with ana(**absent, idle_s=0, command_timeout_s=1) as memory:
+        for text in ("I live in Oslo.", "I'm allergic to walnuts.", "I keep bees.", "A.", "B."):
+            started = time.monotonic()
+            receipt = await memory.remember(text)
+            assert receipt.state == "done"
+            assert time.monotonic() - started < 1.0
+        await until_known(memory, "I live in Oslo.", "I'm allergic to walnuts.")
+        assert (await memory.ledger()).problems == ()
+        health = await memory.health()
+        assert "rules read the turns meanwhile" in " ".join(health.problems)
+        pack = (await memory.ambient_recall("", mode="startup")).text
+        assert "new facts are those that rules find" in pack
+        assert "hooks install" not in pack + " ".join((*health.notes, *health.problems))
+        again = await memory.remember("I work at Acme.")
+        await until_known(memory, "I work at Acme.")
+        assert (await memory.jobs.status(again.turn_id)).stage == "read"
+    bees = {**LIVES, "relation": "KEEPS", "object": "bees", "text": "User keeps bees."}
+    command.says([{**bees, "said": "bees"}])
+    async with ana() as memory:
+        assert await memory.settled()
+        assert set(await facts(memory)) >= {"I live in Oslo.", "User keeps bees."}
+        assert (await memory.jobs.status(again.turn_id)).state == "done"
+        health = await memory.health()
+        assert (health.problems, health.notes) == ((), ())
+
+
+async def test_a_command_that_is_set_and_found_nothing_yet_is_not_advised_to_be_installed(
+    ana: Opened, command: Scripted
+) -> None:
+    async with ana() as memory:
+        for text in ("One.", "Two.", "Three.", "Four.", "Five."):
+            await memory.remember(text)
+        for text in (
+            " ".join((await memory.health()).notes),
+            (await memory.ambient_recall("", mode="startup")).text,
+        ):
+            assert "5 turns and no facts: 'python" in text
+            assert "reads the turns when a session pauses or ends" in text
+            assert "hooks install" not in text
 
 
 async def test_a_defect_in_reading_is_told_by_health_until_it_is_gone(
