@@ -95,7 +95,10 @@ _ENGLISH = (
     ),
     ("season", rf"\b(?:last|this|next|past|previous|in the|during the) {_SEASON}\b"),
     ("weekend", r"\b(?:last|this|past|previous|next) weekend\b"),
-    ("window", rf"\b(?:the|these) (?:last|past) (?:(?:{_COUNT}) )?(?:day|week|month|year)s?\b"),
+    (
+        "window",
+        rf"\b(?:the|these|this) (?:last|past) (?:(?:{_COUNT}) )?(?:day|week|month|year)s?\b",
+    ),
     ("ago", rf"\b(?:{_COUNT}) (?:day|week|month|year|decade)s? ago\b"),
     ("plain", r"\b(?:last|this|next|past|previous) (?:week|month|year|decade)\b"),
     (

@@ -52,6 +52,7 @@ class Journal(Store):
     page = reads(turn_rows.page)
     renumber = writes(turn_rows.renumber)
     scan = reads(turn_rows.scan)
+    session_order = reads(turn_rows.session_order)
     sessions = reads(turn_rows.sessions)
     span = reads(turn_rows.span)
     turns = looks_up(turn_rows.get_many)

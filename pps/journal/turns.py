@@ -204,6 +204,14 @@ def sessions(connection: sqlite3.Connection, limit: int) -> list[SessionTurns]:
     return [SessionTurns(name, turns, from_micros(at)) for name, turns, at in rows]
 
 
+def session_order(connection: sqlite3.Connection) -> list[str]:
+    """Return the names of all sessions, the one that began first first."""
+    rows = connection.execute(
+        "SELECT session FROM turns GROUP BY session ORDER BY min(occurred_at), min(seq)"
+    )
+    return [name for (name,) in rows]
+
+
 def around_many(
     connection: sqlite3.Connection, uuids: Sequence[str], n: int
 ) -> dict[str, list[Turn]]:

@@ -16,13 +16,16 @@ from pps.journal.filters import ItemFilter
 from pps.recall.channel import Lists, fill
 from pps.recall.floor import evidence
 from pps.recall.hits import fetch, make_hits, with_relationships
+from pps.recall.named_time import named_time
 from pps.recall.perspectives import PERSPECTIVES
+from pps.recall.perspectives.finders import DATED
 from pps.recall.profiles import ChannelProfile, Profile, Profiles
 from pps.recall.query import Ask, Sources
 from pps.recall.question import Kind, kind_of, routes_of
 from pps.recall.request import RecallRequest
 from pps.recall.why import Why, explain
 
+NOTHING_THEN = "nothing here is of that time ({time}): these are the nearest to it"
 NOTHING_NEAR = "nothing here is near this text: no name, no rare word and no meaning in common"
 ROUTES: dict[Kind, str] = {"factual": "facts", "navigational": "nodes", "contextual": "contextual"}
 """Kind of query → the profile that answers it: facts; nodes; facts by how many episodes mention them (S2-06)."""
@@ -35,6 +38,22 @@ SIGNALS: Mapping[str, str] = {
     "recency": "recency",
 }
 """What a person calls a signal, and the perspective that it is."""
+
+
+_TIME_ALONE: Mapping[str, object] = {
+    "perspectives": {"when": 1.0},
+    "routing": {},
+    "fusion": "rrf",
+    "led": False,
+    "latest": False,
+    "freshness": False,
+    "mmr": None,
+    "substance": None,
+    "assistant": 1.0,
+    "speaker": 1.0,
+    "standing": 1.0,
+}
+"""What a channel's profile says where the query names a time and nothing else."""
 
 
 class RecallEngine:
@@ -78,6 +97,7 @@ class RecallEngine:
         ask.traces = {} if why else None
         ask.narrow(profile.filters)
         seen: Evidence | None = None
+        by_time_note = ""
         try:
             if request.channels == "auto":
                 profile = self._profile(request, await routed(ask))
@@ -87,6 +107,7 @@ class RecallEngine:
             )
             if not profile.recipe:
                 seen = await _evidence(ask, channels, profile)
+                by_time_note = await _time_note(ask, channels)
             if request.include_relationships:
                 for name, one in channels.items():
                     with ask.timed("fetch", name):
@@ -96,9 +117,8 @@ class RecallEngine:
         took = {part: ask.took_s(part) * 1000 for part in ("embed", "retrieve", "fetch", "rerank")}
         took["total"] = (clock.perf_counter() - started) * 1000
         failed = any(channel.error for channel in channels.values())
-        notes = (
-            (NOTHING_NEAR,) if seen is not None and seen.level == "nothing" and not failed else ()
-        )
+        nothing_near = seen is not None and seen.level == "nothing" and not failed
+        notes = tuple(note for note in (NOTHING_NEAR if nothing_near else "", by_time_note) if note)
         return ask, Recall(
             request.query, profile.name, channels, took, seen if profile.floor else None, notes
         )
@@ -159,7 +179,9 @@ def _tuned(name: ChannelName, channel: ChannelProfile, request: RecallRequest) -
 
 async def _filled(ask: Ask, profile: Profile) -> dict[ChannelName, Channel]:
     """Fill the wanted channels side by side; what keeps one from being filled is its error, never an empty list."""
-    wanted = tuned(await _routed(ask, _wanted(ask.request, profile)), ask.request)
+    routed_channels = await _routed(ask, _wanted(ask.request, profile))
+    by_time = await _by_time_alone(ask, routed_channels)
+    wanted = tuned(by_time, ask.request)
     limits = [
         min(ask.request.limit, profile.limits.get(name, ask.request.limit)) for name in wanted
     ]
@@ -199,6 +221,26 @@ async def _routed(
     return found
 
 
+async def _by_time_alone(
+    ask: Ask, channels: Mapping[ChannelName, ChannelProfile]
+) -> Mapping[ChannelName, ChannelProfile]:
+    """Return channels with nothing but the time to go by, where that is all that the query names.
+
+    A gate: no word, no meaning and no property of a turn lifts what lies outside the time. Only a channel that goes by
+    time at all (``when``) is changed.
+    """
+    if not any(channel.perspectives.get("when") for channel in channels.values()):
+        return channels
+    if await named_time(ask) is None:
+        return channels
+    return {
+        name: channel.model_copy(update=_TIME_ALONE)
+        if name in DATED and channel.perspectives.get("when")
+        else channel
+        for name, channel in channels.items()
+    }
+
+
 def _wanted(request: RecallRequest, profile: Profile) -> Mapping[ChannelName, ChannelProfile]:
     asked = request.channels
     if asked is None or asked == "auto":
@@ -214,7 +256,12 @@ def _wanted(request: RecallRequest, profile: Profile) -> Mapping[ChannelName, Ch
 async def _evidence(
     ask: Ask, channels: Mapping[ChannelName, Channel], profile: Profile
 ) -> Evidence | None:
-    """Return what of the answer has to do with the text; by words where meaning fails, None where those do too."""
+    """Return what of the answer has to do with the text; by words where meaning fails, None where those do too.
+
+    What lies in the time that the text is about alone has to do with it, whatever it says.
+    """
+    if by_time := await _hits_by_time(ask, channels):
+        return Evidence("much", by_time, by_time)
     for by_meaning in (True, False):
         try:
             return await evidence(ask, channels, profile, by_meaning=by_meaning)
@@ -223,6 +270,25 @@ async def _evidence(
         except PPSError:  # the channels have answered, and say what is away
             continue
     return None
+
+
+async def _hits_by_time(ask: Ask, channels: Mapping[ChannelName, Channel]) -> frozenset[str]:
+    """Return the ids of the hits that lie in the time that the query is about alone; none for any other query."""
+    time = await named_time(ask)
+    if time is None or not time.inside:
+        return frozenset()
+    within = {*time.turns, *time.facts}
+    return frozenset(
+        hit.id for channel in channels.values() for hit in channel.hits if hit.id in within
+    )
+
+
+async def _time_note(ask: Ask, channels: Mapping[ChannelName, Channel]) -> str:
+    """Return what a reader should know where nothing lies in the time that the query is about; empty else."""
+    time = await named_time(ask)
+    if time is None or time.inside or not any(channel.hits for channel in channels.values()):
+        return ""
+    return NOTHING_THEN.format(time=time.words)
 
 
 async def recipe_channels(ask: Ask, recipe: str) -> dict[ChannelName, Channel]:

@@ -14,6 +14,8 @@ from datetime import datetime
 from pps.core.bounds import MAX_CONTENT, MAX_FACTS, MAX_NAME, MAX_NODES, MAX_TEXT
 from pps.core.values import FactDraft, NodeDraft
 
+CONTENT = "content"
+"""The category of questions that ask for a thing besides a time; they are scored by their turns."""
 _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _LONGEST_SPEAKER = 40
 _LONGEST_SESSION = 200
@@ -21,12 +23,23 @@ _LONGEST_SESSION = 200
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query and the ids of the turns that answer it; one without any is not scored."""
+    """A query and what answers it; one that nothing answers is not scored.
+
+    Attributes:
+        gold: Ids of the turns that answer.
+        days: Of a question about a time, the days (UTC, ISO 8601) that are meant.
+    """
 
     id: str
     text: str
     category: str
     gold: frozenset[str]
+    days: frozenset[str] = frozenset()
+
+    @property
+    def is_about_a_time(self) -> bool:
+        """Whether it is scored by the days of what is shown: any turn of a day answers, so recall says nothing."""
+        return bool(self.days) and self.category != CONTENT
 
 
 @dataclass(slots=True)
@@ -100,8 +113,12 @@ class Conversation:
         self.questions.append(question)
 
     def scored(self) -> list[Question]:
-        """Return the questions that name a turn."""
-        return [one for one in self.questions if one.gold]
+        """Return the questions that name a turn, but for those about a time alone."""
+        return [one for one in self.questions if one.gold and not one.is_about_a_time]
+
+    def timed(self) -> list[Question]:
+        """Return the questions about a time alone, which are scored by days."""
+        return [one for one in self.questions if one.is_about_a_time]
 
 
 def speaker(content: str) -> str:

@@ -201,4 +201,5 @@ def _question(row: Row, names: dict[str, str], number: int) -> Question:
         text=row.text("query", "question", default=""),
         category=row.text("category", default="none"),
         gold=frozenset(gold),
+        days=frozenset(row.texts("days")),
     )

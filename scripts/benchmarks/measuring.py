@@ -12,6 +12,7 @@ from pathlib import Path
 from benchmarks.ablation import ablated
 from benchmarks.against import GRAPHITI, SYSTEMS, ask_graphiti, ask_plain
 from benchmarks.data import Conversation
+from benchmarks.days import DayAnswer, ask_days, day_figures
 from benchmarks.machine import machine
 from benchmarks.quality import Asking, Progress, Written, ask, write
 from benchmarks.scores import FIGURES, Answer, mean, ratios, summary
@@ -24,7 +25,8 @@ from pps.recall.profiles import Profiles
 from pps.recall.request import DEFAULT_PROFILE
 
 NOTES = {
-    "pps": "the ten best turns of the episodes channel; R@20 from a recall of twenty",
+    "pps": "the ten best turns of the episodes channel; R@20 from a recall of twenty; of a question about a time alone, "
+    "the share of the ten whose day is meant",
     GRAPHITI: "stock search_ with EDGE_HYBRID_SEARCH_RRF over the same graph, twenty facts, each counted as the "
     "turns that support it; on the embedded store, which has no full text, bm25s answers its full-text call",
     "bm25": "bm25s over the turns, English stop words",
@@ -55,6 +57,7 @@ class Measured:
 
     written: list[Written] = field(default_factory=list[Written])
     answers: dict[str, list[Answer]] = field(default_factory=dict[str, list[Answer]])
+    days: dict[str, list[DayAnswer]] = field(default_factory=dict[str, list[DayAnswer]])
     others: dict[str, list[Answer]] = field(default_factory=dict[str, list[Answer]])
     left_out: dict[str, list[Answer]] = field(default_factory=dict[str, list[Answer]])
 
@@ -94,6 +97,8 @@ async def measure(
                 for name in plan.profiles:
                     found = await ask(memory, one, written, Asking(name), progress)
                     measured.answers.setdefault(name, []).extend(found)
+                    days = await ask_days(memory, one, name, progress)
+                    measured.days.setdefault(name, []).extend(days)
                 for left_out, name in parts.items():
                     found = await ask(memory, one, written, Asking(name, long=False), progress)
                     measured.left_out.setdefault(left_out, []).extend(found)
@@ -174,6 +179,7 @@ def report(
         "against": others,
         "ratios": {name: ratios(ours, mean(measured.others[name])) for name in others},
         "ablation": _losses(measured, plan.profiles[0]),
+        "times": {name: day_figures(found) for name, found in measured.days.items() if found},
     }
 
 

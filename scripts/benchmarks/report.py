@@ -50,6 +50,7 @@ def markdown(report: Report, name: str) -> str:
         _groups(found, "categories"),
         f"## R@10 {_CONVERSATIONS}",
         _groups(found, "conversations"),
+        *_times(report),
         *_ablation(report),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -74,7 +75,11 @@ def text(report: Report) -> str:
         for row in rows
     ]
     losses = [f"without {one['left_out']}: {_loss(one['lost'])}" for one in report["ablation"]]
-    return "\n".join(part for part in (*lines, *losses, _whose(report)) if part)
+    times = [
+        f"{name}, questions about a time alone: P@10 {found['all']['P@10']:.1f}"
+        for name, found in report.get("times", {}).items()
+    ]
+    return "\n".join(part for part in (*lines, *times, *losses, _whose(report)) if part)
 
 
 def _whose(report: Report) -> str:
@@ -119,6 +124,24 @@ def _groups(found: Mapping[str, Mapping[str, Any]], key: str) -> str:
         for one, figures in found.items()
     )
     return table(header, rows)
+
+
+def _times(report: Report) -> list[str]:
+    """Return the share of shown turns that lie in the time that a question names alone, by kind of question."""
+    times: Mapping[str, Any] = report.get("times", {})
+    if not times:
+        return []
+    categories = next(iter(times.values()))["categories"]
+    header = ["", "all", *(f"{name} ({one['questions']})" for name, one in categories.items())]
+    rows = (
+        [
+            name,
+            _number(found["all"]["P@10"]),
+            *(_number(found["categories"][one]["P@10"]) for one in categories),
+        ]
+        for name, found in times.items()
+    )
+    return ["## P@10 of questions about a time alone, percent", table(header, rows)]
 
 
 def _ablation(report: Report) -> list[str]:

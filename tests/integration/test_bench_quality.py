@@ -358,3 +358,30 @@ def test_a_system_that_nobody_knows_is_refused() -> None:
 def test_a_library_of_the_extra_that_is_missing_is_named_with_its_extra() -> None:
     with pytest.raises(ConfigError, match=r"pip install 'pps\[bench\]'"):
         library("no_such_library")
+
+
+async def test_questions_about_a_time_alone_are_scored_by_days(data: Path) -> None:
+    asked = {"group_id": "conv_a", "category": "dates", "gold_episodes": ["e3"]}
+    with (data / "queries.jsonl").open("a") as queries:
+        for qid, query, day in (
+            ("t1", "What did we talk about on May 2nd 2023?", "2023-05-02"),
+            ("t2", "What did we discuss in our first session?", "2023-05-01"),
+            ("t3", "What did we discuss in our first session?", "2023-05-02"),
+        ):
+            row = {**asked, "qid": qid, "query": query, "days": [day]}
+            queries.write(json.dumps(row) + "\n")
+        content = {"qid": "c1", "query": "In May, which kitten?", "category": "content"}
+        queries.write(json.dumps({**asked, **content, "days": ["2023-05-02"]}) + "\n")
+    conversations = {one.name: one for one in read(data)}
+    assert [one.id for one in conversations["conv_a"].timed()] == ["t1", "t2", "t3"]
+    assert "c1" in {one.id for one in conversations["conv_a"].scored()}
+    assert "t1" not in {one.id for one in conversations["conv_a"].scored()}
+    env = {**os.environ, "PPS_HOME": str(data / "home"), "PPS_EMBEDDER__NAME": "hash"}
+    found = await quality(Wanted(str(data)), env, lambda *_: None)
+    assert found["times"]["default"]["all"] == {
+        "questions": 3,
+        "P@10": 66.67,
+        "empty": 0,
+        "failed": 0,
+    }
+    assert "## P@10 of questions about a time alone" in markdown(found, "quality")

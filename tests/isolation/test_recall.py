@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -50,6 +51,37 @@ async def test_no_way_to_recall_shows_anything_of_another(house: House) -> None:
                 recall = replace(pack.recall, query="") if pack.recall else None
                 body = pack.text.replace(other.mark, "") if other is one else pack.text
                 assert house.seen(one, replace(pack, text=body, recall=recall)) == []
+
+
+async def test_a_time_or_a_session_that_only_another_has_shows_nothing_of_it(house: House) -> None:
+    """A question about a time alone goes by the memory's own turns: others' sessions are not even counted."""
+    one, other, _ = house.all
+    first = (await one.memory.parts.journal.session_order())[0]
+    at = datetime(2019, 6, 3, 9, tzinfo=UTC)
+    for number in range(3):
+        await other.memory.remember(
+            f"{other.mark} said number {number}",
+            session=f"{other.mark} {number}",
+            occurred_at=at + timedelta(days=number),
+        )
+    assert await other.memory.settled()
+    questions = (
+        "What did we talk about in June 2019?",
+        "What did we discuss in our second session?",
+        "What did we discuss in our last session?",
+        "What did we talk about 3 sessions ago?",
+    )
+    for question in questions:
+        recalled = await one.memory.recall(question, limit=50)
+        assert house.seen(one, replace(recalled, query="")) == []
+        pack = await one.memory.ambient_recall(question, session="new")
+        assert house.seen(one, replace(pack, recall=None)) == []
+    assert (await one.memory.parts.journal.session_order())[0] == first
+    [turn, *_] = [
+        hit.item for hit in (await other.memory.recall(questions[0])).channels["episodes"].hits
+    ]
+    assert isinstance(turn, Turn)
+    assert other.mark in turn.content
 
 
 @pytest.mark.beside_the_graph

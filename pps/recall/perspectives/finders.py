@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from pps.core.time import Span, from_micros
 from pps.core.values import ChannelName
 from pps.journal.links import FactOutline
 from pps.recall.hits import outlined, supported
+from pps.recall.named_time import named_time
 from pps.recall.perspectives import finds
 from pps.recall.perspectives.likeness import by_meaning, by_names, by_words
 from pps.recall.query import Ask, Scored
@@ -20,7 +21,8 @@ MOST_IN_TIME = 5_000
 _MOST_LATEST = 10_000
 _K = 5
 _TURNS_AT_ONCE = 20
-_DATED = {"facts": "facts", "episodes": "windows", "turns": "windows"}
+DATED: Mapping[str, str] = {"facts": "facts", "episodes": "windows", "turns": "windows"}
+"""Channels of things that have a time, and the collection that finds them best."""
 
 
 async def _bm25_score(ask: Ask, channel: ChannelName, ids: AbstractSet[str]) -> list[Scored]:
@@ -234,12 +236,18 @@ async def when(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
 
     Nothing when the query names no time, and in channels of things without a time. Where words and meaning
     bring nothing ("what happened yesterday?" without an embedder), the time's latest come in their order.
+    A question about the time alone is answered by ``named_time``: what lies in it, most telling first.
     """
-    spans = await ask.times() if channel in _DATED else []
+    if channel not in DATED:
+        return []
+    alone = await named_time(ask)
+    if alone is not None:
+        return in_order(alone.facts if channel == "facts" else alone.turns, depth)
+    spans = await ask.times()
     near = await _near_times(ask, channel, spans) if spans else {}
     if not near:
         return []
-    collection, wanted = _DATED[channel], set(near)
+    collection, wanted = DATED[channel], set(near)
     scores = {
         one: score * near[one]
         for one, score in (await _best_among(ask, collection, wanted, depth)).items()
