@@ -26,7 +26,15 @@ from pps.index.indexes import EntityIndexes, Index
 from pps.ingest.anchors import Anchor, AnchorInfo, Anchors, ImportReport, ResyncReport
 from pps.ingest.budget import Costs
 from pps.ingest.documents import Documents
-from pps.ingest.drafts import Automatic, Intake, RememberOptions, accepted, finished, make_draft
+from pps.ingest.drafts import (
+    Automatic,
+    Intake,
+    RememberOptions,
+    accepted,
+    finished,
+    make_draft,
+    time_and_offset,
+)
 from pps.ingest.exporting import Exporter
 from pps.ingest.forget import Forgetter, Forgetting, Manner
 from pps.ingest.indexer import Indexer, Progress
@@ -406,7 +414,9 @@ class Memory:
         self, content: str, options: RememberOptions
     ) -> tuple[TurnDraft, JobPayload, int]:
         """Return what the journal keeps, without secrets and packs of this memory, and how many secrets there were."""
-        kept = await without_packs(content, self.parts.journal, options.get("occurred_at"))
+        journal = self.parts.journal
+        said_at, _ = time_and_offset(options.get("occurred_at"), journal.zone, "occurred_at")
+        kept = await without_packs(content, journal, said_at)
         if content.strip() and not kept.strip():
             raise InvalidRequest(
                 "content",
@@ -415,7 +425,12 @@ class Memory:
         self.kinds.check_nodes(options.get("nodes", ()))
         redactor = self.parts.redactor()
         return *make_draft(
-            kept, options, self.parts.extraction, redactor, self.parts.automatic
+            kept,
+            options,
+            self.parts.extraction,
+            redactor,
+            self.parts.automatic,
+            journal.zone,
         ), redactor.count
 
     def _ended(self) -> None:

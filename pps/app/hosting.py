@@ -18,6 +18,7 @@ from pps.app.opening import Anew, open_memory
 from pps.app.shared import Shared, open_shared
 from pps.config import Settings
 from pps.config.packs import load_packs, packs_together
+from pps.config.zones import checked_zone
 from pps.core import time
 from pps.core.errors import (
     InvalidRequest,
@@ -103,23 +104,33 @@ class App:
                 await app.close_all()
 
     async def create(
-        self, name: str, *, store: str | None = None, packs: Sequence[str] = (), token: bool = True
+        self,
+        name: str,
+        *,
+        store: str | None = None,
+        packs: Sequence[str] = (),
+        token: bool = True,
+        time_zone: str = "",
     ) -> Created:
         """Register an entity and make its folder, indexes, own node and (unless it is to be a pool) token.
 
         What was cut short or failed is completed when it is asked for again: the token comes with the first that
-        succeeds. One that is made already keeps the packs that it has.
+        succeeds. One that is made already keeps the packs and the time zone that it has.
 
         Raises:
-            InvalidRequest: The name is bad or taken, or its packs cannot be had together.
+            InvalidRequest: The name is bad or taken, its packs cannot be had together, or there is no such time zone.
             StoreConflict: It was deleted meanwhile, or the deletion of one of that name is not finished.
             StoreError, StoreUnavailable: A file or server cannot be used.
         """
         names = await asyncio.to_thread(packs_together, self.settings.home, packs)
+        zone = await asyncio.to_thread(self._new_zone, time_zone)
         async with self._gate(name):
             await self._erasing.finished(name)
             entry = await asyncio.to_thread(
-                self.registry.register, name, store=store or self.settings.store
+                self.registry.register,
+                name,
+                store=store or self.settings.store,
+                time_zone=zone,
             )
             if names and not entry.made:
                 await asyncio.to_thread(
@@ -135,6 +146,21 @@ class App:
         except UnknownEntity:
             raise StoreConflict(f"{name} was deleted while it was made; run this again") from None
         return Created(memory.entity, entry.folder, shown, shown is not None)
+
+    def _new_zone(self, wanted: str) -> str:
+        """Return the time zone that a new entity's file names: that wanted, else that set; empty when none is set."""
+        if not wanted:
+            return self.new_zone
+        try:
+            return checked_zone(wanted)
+        except ValueError as error:
+            raise InvalidRequest("time_zone", str(error)) from None
+
+    @property
+    def new_zone(self) -> str:
+        """The time zone that is set for new entities; empty when none is set, so that they follow a later setting."""
+        is_set = "time_zone" in self.settings.model_fields_set
+        return self.settings.time_zone if is_set else ""
 
     async def delete(self, name: str) -> Deletion:
         """Erase an entity: its memory is closed, its registration taken away, then its graph and files are removed.

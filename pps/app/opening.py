@@ -13,6 +13,7 @@ from typing import Literal
 from pps.app.shared import Shared, fingerprint_text
 from pps.config import load_prices
 from pps.config.packs import load_packs, shipped_pack
+from pps.config.zones import zone_of
 from pps.core.errors import ConfigError, ModelUnavailable, StoreError, StoreUnavailable
 from pps.core.ids import EntityId, stable_id
 from pps.core.kinds import NO_KINDS, Kinds
@@ -78,6 +79,7 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         journal = await Journal.open(entry.folder / "data" / folder.JOURNAL, entry.entity.group)
         stack.push_async_callback(journal.close)
         own = await asyncio.to_thread(own_settings, entry.folder)
+        journal.zone = zone_of(own.time_zone or shared.settings.time_zone)
         journal.bin.keep = timedelta(days=shared.settings.forgetting.restorable_d)
         opening = _Opening(entry, shared, anew, journal, own, stack)
         opening.kinds = Kinds(await asyncio.to_thread(load_packs, shared.settings.home, own.packs))
@@ -155,7 +157,9 @@ class _Opening:
             journal, client, pipeline, intake, worker, mode, redactor, self._automatic, self.kinds
         )
         kept = Records(records, merging, forgetter)
-        calendars = Calendars.of(shared.settings, self._own_calendar, self._entry.folder)
+        calendars = Calendars.of(
+            shared.settings, self._own_calendar, self._entry.folder, journal.zone
+        )
         tuning = shared.profiles.tuning
         sources = Sources(
             client, journal, indexes, self.embedder, shared.reranker, anchors, self_node, tuning

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
-from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
-
-@cache
-def _zones() -> frozenset[str]:
-    return frozenset(
-        available_timezones()
-    )  # it reads a folder of 600 files: a third of the opening of a memory
-
-
-def _known_zone(value: str) -> str:
-    if value not in _zones():
-        raise ValueError("must be a time zone of the IANA database, such as 'Europe/Lisbon'")
-    return value
-
+from pps.config.zones import checked_zone
 
 Hours: TypeAlias = Annotated[float, Field(ge=0, le=24)]
 Week: TypeAlias = Annotated[
     tuple[Hours, Hours, Hours, Hours, Hours, Hours, Hours], Field(strict=False)
 ]
 """Hours a day, Monday first."""
-TimeZone: TypeAlias = Annotated[str, AfterValidator(_known_zone)]
+TimeZone: TypeAlias = Annotated[str, AfterValidator(checked_zone)]
 
 
 class _Section(BaseModel):
@@ -242,13 +228,13 @@ class CalendarSettings(_Section):
         files: ICS files; relative ones begin at the data folder, an entity's own at its folder.
         urls: Addresses of ICS files; fetched by nothing but a workload, never from this machine or its net.
         hours: Of a day for work; or seven of them, Monday first.
-        time_zone: Whose days and hours these are, such as ``Europe/Lisbon``.
+        time_zone: Whose days and hours these are, such as ``Europe/Lisbon``; None is the entity's own.
     """
 
     files: tuple[Path, ...] = Field(default=(), max_length=50)
     urls: tuple[SecretStr, ...] = Field(default=(), max_length=50)
     hours: Hours | Week = 10.0
-    time_zone: TimeZone = "UTC"
+    time_zone: TimeZone | None = None
 
 
 class Settings(_Section):
@@ -258,12 +244,14 @@ class Settings(_Section):
         home: The data folder (``$PPS_HOME``).
         store: ``embedded`` (LadybugDB, one file an entity) or ``neo4j``; new entities are made there.
         redaction: Whether secrets are taken out of what comes in before any of it is kept.
+        time_zone: Of new entities, and of those whose ``entity.toml`` names none; `pps init` sets the machine's.
     """
 
     home: Path
     store: Literal["embedded", "neo4j"] = "embedded"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     redaction: Literal["on", "off"] = "on"
+    time_zone: TimeZone = "UTC"
     neo4j: Neo4jSettings = Neo4jSettings()
     embedder: EmbedderSettings = EmbedderSettings()
     reranker: RerankerSettings = RerankerSettings()

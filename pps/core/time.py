@@ -1,13 +1,24 @@
-"""Times are aware UTC, intervals half-open; spans are what "in May 2023" or "last spring" covers."""
+"""Times are aware UTC, intervals half-open; spans are what "in May 2023" or "last spring" covers.
+
+A time is an instant, or a calendar day, month or year that was named without a time of day. A ``CoarseTime`` is the
+second kind: a ``datetime`` at the midnight in UTC that begins it, with its precision. It has no zone, so it is the same
+date wherever it is read. To compare one with an instant, use ``interval`` (as a stretch of instants in a zone) or
+``has_begun`` (against the wall clock of a reference time); to show any time, use ``shown``.
+
+A person's zone travels in the ``tzinfo`` of reference times ("now" of a question, the time of a turn, the ends of a
+filter): their wall clock is what dates are compared with.
+"""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from datetime import MAXYEAR, UTC, datetime, timedelta
-from typing import Literal, TypeAlias
+from datetime import MAXYEAR, UTC, date, datetime, timedelta, timezone, tzinfo
+from typing import Annotated, Any, Literal, TypeAlias
 
 from pps.core.errors import InvalidRequest
 
+Precision: TypeAlias = Literal["instant", "day", "month", "year"]
 Grain: TypeAlias = Literal["day", "week", "month", "season", "year", "decade", "stretch"]
 
 _LEAST_MARGIN = timedelta(days=2)
@@ -16,6 +27,162 @@ _FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UT
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """First month of each meteorological season of the northern hemisphere; each lasts three."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_DAY_MICROS = 86_400_000_000
+_NO_ZONE = timezone(timedelta(), "none")
+
+_COARSE_TEXT = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
+_COARSE_FORMATS: dict[Precision, str] = {"day": "%Y-%m-%d", "month": "%Y-%m", "year": "%Y"}
+_GRAIN_PRECISIONS: dict[Grain, Precision] = {
+    "month": "month",
+    "season": "month",
+    "year": "year",
+    "decade": "year",
+}
+_EXPLICIT_UTC = timezone(timedelta(), "+00:00")
+"""The offset of a text that ends with ``+00:00``; ``Z`` says nothing of where the writer is (RFC 9557, section 2)."""
+
+
+class CoarseTime(datetime):
+    """A calendar day, month or year: the midnight in UTC that begins it, and how precise it is.
+
+    It compares, sorts and is stored as that instant. What is computed from it (``+``, ``replace``, ``astimezone`` to
+    another zone) is a plain ``datetime``: a time of day is no date. ``micros`` and back is the caller's to mend with
+    ``with_precision``.
+    """
+
+    __slots__ = ("precision",)
+    precision: Precision
+
+    def __new__(cls, *parts: Any, **more: Any) -> datetime:  # pyright: ignore[reportInconsistentConstructor]
+        """Return a plain datetime: arithmetic on a subclass calls this. Use ``coarse`` to make one."""
+        return datetime(*parts, **more)  # noqa: DTZ001 - as it is given
+
+    def replace(self, *parts: Any, **more: Any) -> datetime:
+        return plain(self).replace(*parts, **more)
+
+    def __reduce_ex__(self, protocol: object) -> tuple[Any, ...]:
+        return coarse, (date(self.year, self.month, self.day), self.precision)
+
+
+def coarse(day: date, precision: Precision = "day") -> CoarseTime:
+    """Return the day, month or year that a date lies in; a ``precision`` of ``instant`` is refused."""
+    if precision == "instant":
+        raise ValueError("an instant is no date")
+    month = 1 if precision == "year" else day.month
+    number = day.day if precision == "day" else 1
+    made = datetime.__new__(CoarseTime, day.year, month, number, tzinfo=UTC)
+    made.precision = precision
+    return made
+
+
+def precision_of(moment: datetime) -> Precision:
+    """Return how precise a time is; any datetime that is no ``CoarseTime`` is an instant."""
+    return moment.precision if isinstance(moment, CoarseTime) else "instant"
+
+
+def is_midnight(moment: datetime) -> bool:
+    """Tell whether an aware time is exactly midnight in UTC, as every date was kept before precisions were."""
+    return micros(moment) % _DAY_MICROS == 0
+
+
+def with_precision(moment: datetime, precision: str = "") -> datetime:
+    """Return a stored instant with its stored precision; an unknown one goes by the rule of old homes.
+
+    Before precisions were stored, a date was kept as midnight in UTC and so shown: such a time is that day.
+    """
+    moment = plain(moment)
+    if precision == "instant" or not is_midnight(moment):
+        return moment
+    known = precision if precision in _COARSE_FORMATS else "day"
+    return coarse(moment.astimezone(UTC).date(), known)
+
+
+def plain(moment: datetime) -> datetime:
+    """Return the instant alone, as a datetime that drivers of databases know."""
+    if not isinstance(moment, CoarseTime):
+        return moment
+    return datetime(moment.year, moment.month, moment.day, tzinfo=UTC)
+
+
+def interval(moment: datetime, zone: tzinfo = UTC) -> tuple[datetime, datetime]:
+    """Return the half-open stretch of instants, in UTC, that a time covers in a zone.
+
+    A day of Berlin in March has 23 to 25 hours; an instant begins and ends in itself.
+    """
+    if not isinstance(moment, CoarseTime):
+        return moment, moment
+    months = {"day": 0, "month": 1, "year": 12}[moment.precision]
+    first = plain(moment)
+    after = months_on(first, months) if months else later(first, _DAY)
+    return at_wall(first, zone), at_wall(after, zone)
+
+
+def wall(moment: datetime) -> datetime:
+    """Return what the clock on the wall shows at a time in its own zone, as if that were UTC."""
+    return plain(moment).replace(tzinfo=UTC, fold=0)
+
+
+def at_wall(clock: datetime, zone: tzinfo) -> datetime:
+    """Return the instant in UTC at which a zone's clock shows this; the inverse of ``wall``.
+
+    Of two such instants (the clock was set back) it is the first; where there is none (it was set forward), the one
+    at which it would have been: midnight in a night without one is the first moment of that day.
+    """
+    if clock in (_FIRST, _LAST):
+        return clock
+    try:
+        return clock.replace(tzinfo=zone, fold=0).astimezone(UTC)
+    except OverflowError:
+        return _FIRST if clock.year == 1 else _LAST
+
+
+def has_begun(moment: datetime, at: datetime) -> bool:
+    """Tell whether a time has come at a reference time: a date at its midnight on the wall clock of ``at``."""
+    return moment <= (wall(at) if isinstance(moment, CoarseTime) else at)
+
+
+def shown(moment: datetime, zone: tzinfo = UTC) -> str:
+    """Return a time to read: an instant to the minute in a zone, a date as it is (``2026-03-10``, ``2026-03``)."""
+    if isinstance(moment, CoarseTime):
+        return moment.strftime(_COARSE_FORMATS[moment.precision]).zfill(4)
+    return moment.astimezone(zone).strftime("%Y-%m-%d %H:%M")
+
+
+def shown_day(moment: datetime, zone: tzinfo = UTC) -> str:
+    """Return the day that a time falls on in a zone; a date as ``shown`` has it."""
+    return shown(moment, zone)[:10]
+
+
+def coarse_text(moment: datetime) -> str:
+    """Return ISO 8601 that ``read_moment`` reads back with its precision: ``2026-03`` for a month, else as ``iso``."""
+    return shown(moment) if isinstance(moment, CoarseTime) else iso(moment)
+
+
+class _StoredTime:
+    """Pydantic's part of ``Time``; nothing else here knows of Pydantic."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(
+            _read_stored,
+            handler(source),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                coarse_text, when_used="json"
+            ),
+        )
+
+
+Time: TypeAlias = Annotated[datetime, _StoredTime()]
+"""A time in a value that is stored as JSON: its text tells its precision (``coarse_text``)."""
+
+
+def _read_stored(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    moment = parse(value)
+    # JSON of before precisions had no fraction of a second at midnight, which stood for the day.
+    return with_precision(moment) if value.endswith("T00:00:00Z") else moment
 
 
 def now() -> datetime:
@@ -23,13 +190,38 @@ def now() -> datetime:
 
 
 def utc(moment: datetime, field: str = "time") -> datetime:
-    """Return an aware instant in UTC; a naive one is refused, since its zone is a guess."""
+    """Return an aware time in UTC, a date as it is; a naive one is refused, since its zone is a guess."""
     if moment.tzinfo is None:
         raise InvalidRequest(field, "must carry a time zone, such as 2026-01-31T09:00:00Z")
     try:
         return moment.astimezone(UTC)
     except OverflowError:
         raise InvalidRequest(field, "must be in the years 1 to 9999 of UTC") from None
+
+
+def zoned(moment: datetime | date, zone: tzinfo, field: str = "time") -> datetime:
+    """Return a caller's time as an aware one: a naive one is of ``zone``, a ``date`` is that day.
+
+    Raises:
+        InvalidRequest: It lies beyond the years 1 to 9999 of UTC.
+    """
+    if not isinstance(moment, datetime):
+        return coarse(moment)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=zone)
+    utc(moment, field)
+    return moment
+
+
+def offset_of(moment: datetime) -> int | None:
+    """Return the seconds east of UTC that a time was given with; None for a date, and for UTC itself.
+
+    Machines note times in UTC (``Z``), wherever the person is, so UTC tells nothing of the person's clock.
+    """
+    if isinstance(moment, CoarseTime) or moment.tzinfo in (None, UTC):
+        return 0 if moment.tzinfo is _EXPLICIT_UTC else None
+    offset = moment.utcoffset()
+    return None if offset is None else int(offset.total_seconds())
 
 
 def later(moment: datetime, by: timedelta) -> datetime:
@@ -40,16 +232,37 @@ def later(moment: datetime, by: timedelta) -> datetime:
         return _LAST if by > timedelta() else _FIRST
 
 
-def parse(text: str, field: str = "time") -> datetime:
-    """Return the instant of an ISO 8601 text; a date alone is its midnight in UTC."""
+def read_moment(text: str, zone: tzinfo = UTC, field: str = "time") -> datetime:
+    """Return the time of an ISO 8601 text, aware: with its own offset, or of ``zone`` where it has none.
+
+    A date alone (``2026-03-10``, ``2026-03``, ``2026``) is a ``CoarseTime``.
+
+    Raises:
+        InvalidRequest: It is no such text, or lies beyond the years 1 to 9999 of UTC.
+    """
+    text = text.strip()
     try:
-        moment = datetime.fromisoformat(text.strip())
+        if match := _COARSE_TEXT.fullmatch(text):
+            year, month, day = match.groups()
+            precision: Precision = "day" if day else "month" if month else "year"
+            return coarse(date(int(year), int(month or 1), int(day or 1)), precision)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         raise InvalidRequest(
             field, "must be ISO 8601, such as 2026-01-31 or 2026-01-31T09:00:00Z"
         ) from None
-    if moment.tzinfo is None and len(text.strip()) <= 10:
-        moment = moment.replace(tzinfo=UTC)
+    if len(text) <= len("2026-W05-6"):  # other forms of a date alone
+        return coarse(moment.date())
+    if moment.tzinfo is UTC and not text.endswith(("Z", "z")):
+        moment = moment.replace(tzinfo=_EXPLICIT_UTC)
+    return zoned(moment, zone, field)
+
+
+def parse(text: str, field: str = "time") -> datetime:
+    """Return the time of an ISO 8601 text in UTC, a date alone as a ``CoarseTime``; one without a zone is refused."""
+    moment = read_moment(text, _NO_ZONE, field)
+    if moment.tzinfo is _NO_ZONE:
+        raise InvalidRequest(field, "must carry a time zone, such as 2026-01-31T09:00:00Z")
     return utc(moment, field)
 
 
@@ -76,12 +289,30 @@ class Span:
     Attributes:
         grain: How exactly it was named: ``week`` for "last week", ``stretch`` for one with its own ends.
         text: The words that name it.
+        zone: Whose days it is made of.
     """
 
     start: datetime | None
     end: datetime | None
     grain: Grain
     text: str = ""
+    zone: tzinfo = UTC
+
+    def began(self) -> CoarseTime | None:
+        """Return its first day, month or year, as a time since which something holds that was said to be of it.
+
+        "Yesterday" is a day, "in March" and "last spring" begin with a month, "in 2019" with a year.
+        """
+        if self.start is None:
+            return None
+        first = self.start.astimezone(self.zone).date()
+        return coarse(first, _GRAIN_PRECISIONS.get(self.grain, "day"))
+
+    def in_zone(self, zone: tzinfo) -> Span:
+        """Return the span whose ends stand on this span's wall clocks, as instants of a zone."""
+        start = None if self.start is None else at_wall(self.start, zone)
+        end = None if self.end is None else at_wall(self.end, zone)
+        return Span(start, end, self.grain, self.text, zone)
 
     def margin(self) -> timedelta:
         """Return how far outside still counts as near: half the span's length, two days at least.

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Literal
 
-from pps.core.time import SEASONS, Grain, Span, joined, months_on, season, third, unit
+from pps.core.time import SEASONS, Grain, Span, joined, months_on, season, third, unit, wall
 
 MOST = 4
 """Most phrases of one text that are read."""
@@ -198,15 +198,17 @@ def read_times(text: str, reference: datetime) -> list[Span]:
     Args:
         text: In any language; English, German, French, Spanish, Italian, Portuguese, Dutch, Japanese, Chinese
             and Korean are read.
-        reference: Aware; "yesterday" is the day before it, and "in May" its last May. Days are those of UTC.
+        reference: Aware; "yesterday" is the day before it, and "in May" its last May. Days are those of its own
+            zone: give it in the person's. A date is read as the whole of that day, without a zone.
     """
-    reference = reference.astimezone(UTC)
+    zone = reference.tzinfo or UTC
+    reference = wall(reference)  # the calendar is read on the wall clock, then set in the zone
     read: list[tuple[Phrase, Span]] = []
     for phrase in phrases(text)[:MOST]:
         span = _read(phrase, reference)
         if span is not None:
             read.append((phrase, _opened(span, phrase, text.lower(), reference)))
-    return _stretches(read, text.lower())
+    return [span.in_zone(zone) for span in _stretches(read, text.lower())]
 
 
 def read_time(text: str, reference: datetime) -> Span | None:

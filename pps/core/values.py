@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from typing_extensions import TypeAliasType
+
+from pps.core.time import CoarseTime, Time
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,7 +74,8 @@ class Fact:
         text: The sentence, 1 to 4,000 characters.
         kind: ``relation`` for typed links that the facts channel leaves out unless asked.
         episodes: Uuids of the supporting episodes, oldest first.
-        valid_at, invalid_at: World time, half-open ``[valid_at, invalid_at)``; None is unknown / open.
+        valid_at, invalid_at: World time, half-open ``[valid_at, invalid_at)``; None is unknown / open. A day, month
+            or year is a ``CoarseTime``; so are a turn's ``occurred_at`` and a draft's times.
         created_at, expired_at: When PPS learned of it and when it stopped believing it.
     """
 
@@ -84,8 +87,8 @@ class Fact:
     created_at: datetime
     kind: FactKind = "fact"
     episodes: tuple[str, ...] = ()
-    valid_at: datetime | None = None
-    invalid_at: datetime | None = None
+    valid_at: Time | None = None
+    invalid_at: Time | None = None
     expired_at: datetime | None = None
     attributes: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
 
@@ -122,7 +125,7 @@ class Episode:
     uuid: str
     name: str
     content: str
-    valid_at: datetime
+    valid_at: Time
     created_at: datetime
     source: Literal["message", "text", "json"] = "message"
     description: str = ""
@@ -155,6 +158,7 @@ class Turn:
         source, source_ref: Where it came from and its id there (empty when minted here).
         occurred_at: Event time; recorded_at: when it was acknowledged.
         chunk: Which part of a document it is; None for everything else.
+        utc_offset_s: Seconds east of UTC of the clock that the event was noted by; None is that of the entity's zone.
     """
 
     uuid: str
@@ -170,6 +174,19 @@ class Turn:
     kind: str = "turn"
     tags: tuple[str, ...] = ()
     chunk: Chunk | None = None
+    utc_offset_s: int | None = None
+
+
+def local_time(turn: Turn, zone: tzinfo = UTC) -> datetime:
+    """Return when a turn was said on its own wall clock: in its own offset, else in the entity's zone.
+
+    This is the reference time of its relative words ("yesterday"). A date alone has no zone and stays as it is.
+    """
+    if isinstance(turn.occurred_at, CoarseTime):
+        return turn.occurred_at
+    if turn.utc_offset_s is not None:
+        zone = timezone(timedelta(seconds=turn.utc_offset_s))
+    return turn.occurred_at.astimezone(zone)
 
 
 def speaker_of(turn: Turn) -> str:
@@ -219,8 +236,8 @@ class FactDraft:
     relation: str
     object: str
     text: str = ""
-    valid_at: datetime | None = None
-    invalid_at: datetime | None = None
+    valid_at: Time | None = None
+    invalid_at: Time | None = None
     invalidates: tuple[str, ...] = ()
     kind: FactKind = "fact"
 
@@ -247,8 +264,8 @@ class EndingDraft:
     relations: tuple[str, ...] = ()
     object: str = ""
     text: str = ""
-    ended_at: datetime | None = None
-    ended_before: datetime | None = None
+    ended_at: Time | None = None
+    ended_before: Time | None = None
 
 
 @dataclass(frozen=True, slots=True)

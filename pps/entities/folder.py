@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import secrets
 import tomllib
 from collections.abc import AsyncGenerator
@@ -22,6 +23,7 @@ from pps.core.ids import EntityId
 
 JOURNAL, GRAPH = "memory.db", "graph.lbug"
 _CARD = "entity.toml"
+_ZONE = re.compile(r"(?m)^# time_zone = .*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +52,10 @@ class Entry:
     made: bool
 
 
-def make(folder: Path, card: Card) -> None:
+def make(folder: Path, card: Card, time_zone: str = "") -> None:
     """Make an entity's folder from the template, or finish one that was cut off.
+
+    Without a ``time_zone`` its ``entity.toml`` names none, and the installation's setting holds.
 
     ``entity.toml`` is written last and marks the folder as whole; what is there already stays as it
     is. Folders get mode 0700, files 0600.
@@ -73,7 +77,10 @@ def make(folder: Path, card: Card) -> None:
         _copy(shipped("entities/_template"), folder, words, last=_CARD)
         (folder / "data").mkdir(mode=0o700, exist_ok=True)
         text = shipped(f"entities/_template/{_CARD}").read_text(encoding="utf-8")
-        write(folder / _CARD, Template(text).substitute(words))
+        text = Template(text).substitute(words)
+        if time_zone:
+            text = _ZONE.sub(f'time_zone = "{time_zone}"', text)
+        write(folder / _CARD, text)
     except OSError as error:
         raise StoreError(f"{folder}: cannot be written ({error.strerror})") from None
 

@@ -50,6 +50,7 @@ class OwnSettings(_Section):
 
     Attributes:
         packs: Names of its packs of kinds, beside the one that every memory has.
+        time_zone: Whose days "yesterday" and "last month" are; None is the installation's setting of that name.
     """
 
     name: str
@@ -57,6 +58,7 @@ class OwnSettings(_Section):
     store: str
     created_at: str
     packs: list[str] = []
+    time_zone: TimeZone | None = None
     automatic: AutomaticSection = AutomaticSection()
     extractor: ExtractorSection = ExtractorSection()
     calendar: CalendarSection = CalendarSection()

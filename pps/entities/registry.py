@@ -177,14 +177,19 @@ class Registry:
     def entities_folder(self) -> Path:
         return self._home / "entities"
 
-    def create(self, name: str, *, store: str = "embedded") -> Created:
+    def create(self, name: str, *, store: str = "embedded", time_zone: str = "") -> Created:
         """Register an entity, make its folder and give out its token; raises as ``register``."""
-        entry = self.register(name, store=store)
+        entry = self.register(name, store=store, time_zone=time_zone)
         token = self.first_token(entry.entity)
         return Created(entry.entity, entry.folder, token, token is not None)
 
-    def register(self, name: str, *, store: str = "embedded") -> Entry:
+    def register(self, name: str, *, store: str = "embedded", time_zone: str = "") -> Entry:
         """Register an entity and make its folder; done before, it only completes what is missing.
+
+        Args:
+            name: Of the entity.
+            store: Where its graph is kept.
+            time_zone: A name of the IANA database that its new ``entity.toml`` gets; empty names none there.
 
         Raises:
             InvalidRequest: The name breaks the rule or is taken: by an archived entity, by one in the
@@ -203,7 +208,7 @@ class Registry:
                 else:
                     entry = self._entry(row)
                     _check_same(entry, store)
-            self._complete(entry)
+            self._complete(entry, time_zone)
         return entry
 
     def first_token(self, entity: EntityId) -> str | None:
@@ -221,7 +226,7 @@ class Registry:
                 (entity.group,),
             )
 
-    def create_for(self, path: str, *, store: str = "embedded") -> Created:
+    def create_for(self, path: str, *, store: str = "embedded", time_zone: str = "") -> Created:
         """Return the entity of a project's folder, made and mapped in one step when it has none.
 
         Its name is the folder's, made legal, with a number behind it when it is taken: an entity that is there
@@ -245,7 +250,7 @@ class Registry:
                     )
             if entry.archived:
                 raise UnknownEntity(f"entity {entry.entity.name!r} is archived")
-            self._complete(entry)
+            self._complete(entry, time_zone)
         return Created(entry.entity, entry.folder, None, row is None)
 
     def route(self, path: str) -> EntityId | None:
@@ -397,7 +402,7 @@ class Registry:
         db.execute("INSERT INTO entity (name, grp, store, created_at) VALUES (?, ?, ?, ?)", row)
         return Entry(entity, place, store, created_at, archived=False, made=False)
 
-    def _complete(self, entry: Entry) -> None:
+    def _complete(self, entry: Entry, time_zone: str) -> None:
         """Make an entity's folder, unless it was deleted meanwhile: no deletion begins while it is made."""
         with self._file.writing() as db:
             if not db.execute(
@@ -406,7 +411,8 @@ class Registry:
                 raise StoreConflict(
                     f"{entry.entity.name!r} was deleted while it was made; run this again"
                 )
-            folder.make(entry.folder, folder.Card(entry.entity, entry.store, entry.created_at))
+            card = folder.Card(entry.entity, entry.store, entry.created_at)
+            folder.make(entry.folder, card, time_zone)
 
     def _free_name(self, db: sqlite3.Connection, name: str) -> str:
         taken = {

@@ -17,7 +17,7 @@ import numpy as np
 
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.ids import check_uuid, stable_id
-from pps.core.time import from_micros, micros
+from pps.core.time import from_micros, is_midnight, micros, plain, precision_of, with_precision
 from pps.core.values import JSON, RESERVED_KINDS, Episode, Fact, Node, Vector
 
 ATTRIBUTE = "pps"
@@ -25,6 +25,9 @@ DEFAULT_KIND = "Thing"
 
 FACT_TIMES = ("created_at", "expired_at", "valid_at", "invalid_at")
 """The times of a fact, as properties."""
+_WORLD_TIMES = ("valid_at", "invalid_at")
+_TIMES = "times"
+"""Of a fact's ``pps``: name of a time → precision, where ``with_precision`` would not tell it by itself."""
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _ROW_FIELDS = frozenset(
     (
@@ -64,15 +67,25 @@ def node_columns(node: Node) -> dict[str, Any]:
 
 
 def fact_columns(fact: Fact) -> dict[str, Any]:
-    times = {name: getattr(fact, name) for name in FACT_TIMES}
-    return {"name": fact.relation, "fact": fact.text, "episodes": list(fact.episodes), **times}
+    return {
+        "name": fact.relation,
+        "fact": fact.text,
+        "episodes": list(fact.episodes),
+        **fact_times(fact),
+    }
+
+
+def fact_times(fact: Fact) -> dict[str, datetime | None]:
+    """Return the times of a fact as instants; how precise they are stands in its ``pps``."""
+    times: dict[str, datetime | None] = {name: getattr(fact, name) for name in FACT_TIMES}
+    return {name: None if at is None else plain(at) for name, at in times.items()}
 
 
 def episode_columns(episode: Episode) -> dict[str, Any]:
     return {
         "name": episode.name,
         "content": episode.content,
-        "valid_at": episode.valid_at,
+        "valid_at": plain(episode.valid_at),
         "created_at": episode.created_at,
         "source": episode.source,
         "source_description": episode.description,
@@ -88,9 +101,24 @@ def node_pps(node: Node, foreign: Mapping[str, Any] | None = None) -> str:
 
 def fact_pps(fact: Fact, foreign: Mapping[str, Any] | None = None) -> str:
     """Return the JSON string for a fact's ``pps`` attribute; ``foreign`` as in ``node_pps``."""
-    if fact.kind == "fact" and not fact.attributes:
+    precisions = _precisions(fact)
+    if fact.kind == "fact" and not fact.attributes and not precisions:
         return _PLAIN_PPS
-    return _dump({"kind": fact.kind, "attributes": _own(fact.attributes, foreign)})
+    ours: dict[str, object] = {
+        "kind": fact.kind,
+        "attributes": _own(fact.attributes, foreign),
+    }
+    return _dump({**ours, _TIMES: precisions} if precisions else ours)
+
+
+def _precisions(fact: Fact) -> dict[str, str]:
+    """Return the precisions that the times alone do not tell: midnight is a day, and any other time an instant."""
+    found: dict[str, str] = {}
+    for name in _WORLD_TIMES:
+        at: datetime | None = getattr(fact, name)
+        if at is not None and is_midnight(at) and precision_of(at) != "day":
+            found[name] = precision_of(at)
+    return found
 
 
 def attributes_text(pps: str, foreign: Mapping[str, Any]) -> str:
@@ -138,6 +166,7 @@ def node_of(row: Mapping[str, Any]) -> Node:
 def fact_of(row: Mapping[str, Any]) -> Fact:
     """Return the fact of a row: Graphiti's columns of an EntityEdge, ends as ``source_/target_node_uuid``."""
     ours, attributes = _split(row["attributes"])
+    precisions = _mapping(ours.get(_TIMES))
     return Fact(
         uuid=str(row["uuid"]),
         subject=str(row["source_node_uuid"]),
@@ -147,8 +176,8 @@ def fact_of(row: Mapping[str, Any]) -> Fact:
         created_at=_moment(row["created_at"]),
         kind="relation" if ours.get("kind") == "relation" else "fact",
         episodes=_texts(row.get("episodes")),
-        valid_at=_maybe(row.get("valid_at")),
-        invalid_at=_maybe(row.get("invalid_at")),
+        valid_at=_world_time(row.get("valid_at"), precisions.get("valid_at", "")),
+        invalid_at=_world_time(row.get("invalid_at"), precisions.get("invalid_at", "")),
         expired_at=_maybe(row.get("expired_at")),
         attributes=attributes,
     )
@@ -161,7 +190,7 @@ def episode_of(row: Mapping[str, Any]) -> Episode:
         uuid=str(row["uuid"]),
         name=str(row["name"]),
         content=str(row["content"]),
-        valid_at=_moment(row["valid_at"]),
+        valid_at=with_precision(_moment(row["valid_at"])),
         created_at=_moment(row["created_at"]),
         source=source if source in ("message", "json") else "text",
         description=str(row.get("source_description") or ""),
@@ -267,6 +296,11 @@ def _moment(value: object) -> datetime:
     if moment is None:
         raise StoreError("a stored row has no time where one is required")
     return moment
+
+
+def _world_time(value: object, precision: str) -> datetime | None:
+    moment = _maybe(value)
+    return None if moment is None else with_precision(moment, precision)
 
 
 def _maybe(value: object) -> datetime | None:

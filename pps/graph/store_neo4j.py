@@ -216,14 +216,14 @@ def _fact_row(fact: Fact, stored: _Row) -> _Row:
 
 def _fact_columns(facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> dict[str, Any]:
     """Return new facts by columns, as ``CREATE_FACTS`` takes them."""
+    times = [mapping.fact_times(fact) for fact in facts]
     return {
         "ids": mapping.joined([fact.uuid for fact in facts]),
         "subjects": mapping.joined([fact.subject for fact in facts]),
         "objects": mapping.joined([fact.object for fact in facts]),
         "episodes": mapping.joined([" ".join(fact.episodes) for fact in facts]),
         **{
-            name: mapping.joined([_text(getattr(fact, name)) for fact in facts])
-            for name in mapping.FACT_TIMES
+            name: mapping.joined([_text(one[name]) for one in times]) for name in mapping.FACT_TIMES
         },
         "names": [fact.relation for fact in facts],
         "facts": [fact.text for fact in facts],

@@ -253,7 +253,7 @@ class Reader:
         await self._asked.costs.check()
         turns = [job.turn for job in jobs]
         known = await self._known(jobs)
-        said = await self._asked.command.ask(prompt_of(turns, known))
+        said = await self._asked.command.ask(prompt_of(turns, known, self._journal.zone))
         used = TokensUsed(1, int(not said.metered), said.tokens_in, said.tokens_out)
         await self._asked.costs.note(jobs[0].id, {self._asked.command.name: used}, texts=len(jobs))
         found = understand(said.text, turns, known)

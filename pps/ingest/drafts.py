@@ -8,7 +8,7 @@ import time as clock
 import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar
 
@@ -16,7 +16,7 @@ from pps.core import bounds
 from pps.core.bounds import in_tag, is_tag, tag_of
 from pps.core.errors import InvalidRequest, Overloaded
 from pps.core.text import fold, normalise
-from pps.core.time import utc
+from pps.core.time import offset_of, utc, zoned
 from pps.core.values import Chunk, FactDraft, NodeDraft, Receipt, ReceiptState
 from pps.ingest.redact import KeyedRedactor
 from pps.journal.entries import Appended, Job, JobPayload, TurnDraft
@@ -195,7 +195,8 @@ class RememberOptions(TextOptions, total=False):
 
     Attributes:
         role: ``user`` (default), ``assistant``, ``system`` or ``tool``.
-        occurred_at: Aware instant of the event; now when not given.
+        occurred_at: When it happened, now when not given: a time without a zone is of the entity's, a ``date`` (or
+            ``CoarseTime``) has none.
         nodes, facts: What a calling agent read in it (*given*).
         extraction: ``given``, ``rules``, ``command``, ``model`` or ``none``; the entity's setting when not given.
         chunk: Which part of a document it is.
@@ -232,16 +233,21 @@ def make_draft(
     extraction: Extraction,
     redactor: KeyedRedactor,
     automatic: Automatic,
+    zone: tzinfo = UTC,
 ) -> tuple[TurnDraft, JobPayload]:
     """Return the journal's draft and its job, without secrets.
 
-    Where no way to read is given, it is ``extraction``: the setting ``extractor.mode``.
+    Where no way to read is given, it is ``extraction``: the setting ``extractor.mode``. Times without a zone are of
+    ``zone``, the entity's.
 
     Raises:
         InvalidRequest: The first bound that is broken, or a kind or relation that holds a secret.
     """
     check_words(content, options)
-    nodes, facts = tuple(options.get("nodes", ())), tuple(options.get("facts", ()))
+    nodes = tuple(options.get("nodes", ()))
+    facts = tuple(
+        _zoned_fact(number, fact, zone) for number, fact in enumerate(options.get("facts", ()))
+    )
     bounds.check_drafts(nodes, facts)
     bounds.check_choice("role", options.get("role", "user"), bounds.ROLES)
     mode, extraction = extraction, options.get("extraction", extraction)
@@ -251,13 +257,15 @@ def make_draft(
         raise InvalidRequest("importance", "must be 0 to 1")
     redactor.label("kind", options.get("kind", ""))
     draft = drafted(content, options, redactor, automatic)
-    occurred_at, chunk = options.get("occurred_at"), options.get("chunk")
+    occurred_at, utc_offset_s = time_and_offset(options.get("occurred_at"), zone, "occurred_at")
+    chunk = options.get("chunk")
     draft = replace(
         draft,
         role=options.get("role", "user"),
         session=draft.session or "default",
         source=draft.source or "api",
-        occurred_at=utc(occurred_at, "occurred_at") if occurred_at else None,
+        occurred_at=occurred_at,
+        utc_offset_s=utc_offset_s,
         kind=options.get("kind") or "turn",
         importance=importance,
         chunk=replace(chunk, path=redactor.identifier(chunk.path)) if chunk else None,
@@ -265,6 +273,25 @@ def make_draft(
     nodes, facts = redactor.nodes(nodes), redactor.facts(facts)
     links = automatic.links_of(draft.content)
     return draft, JobPayload(nodes=nodes, facts=facts, extraction=extraction, links=links)
+
+
+def time_and_offset(
+    moment: datetime | None, zone: tzinfo, field: str
+) -> tuple[datetime | None, int | None]:
+    """Return when an event happened, in UTC, and the offset of its own clock where that is not the entity's."""
+    if moment is None:
+        return None, None
+    moment = zoned(moment, zone, field)
+    return utc(moment, field), None if moment.tzinfo is zone else offset_of(moment)
+
+
+def _zoned_fact(number: int, fact: FactDraft, zone: tzinfo) -> FactDraft:
+    """Return a fact whose times are aware: one without a zone is of the entity's."""
+    return replace(
+        fact,
+        valid_at=fact.valid_at and zoned(fact.valid_at, zone, f"facts[{number}].valid_at"),
+        invalid_at=fact.invalid_at and zoned(fact.invalid_at, zone, f"facts[{number}].invalid_at"),
+    )
 
 
 def check_words(content: str, options: TextOptions) -> None:

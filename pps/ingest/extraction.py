@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Annotated, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
@@ -18,8 +18,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 from pps.core import bounds
 from pps.core.errors import InvalidRequest, ModelOutputInvalid
 from pps.core.text import estimate_tokens, fold
-from pps.core.time import iso, parse
-from pps.core.values import Fact, FactDraft, Node, NodeDraft, Turn
+from pps.core.time import CoarseTime, coarse_text, parse, shown
+from pps.core.values import Fact, FactDraft, Node, NodeDraft, Turn, local_time
 from pps.ingest.rules import extract
 from pps.ingest.support import content_words
 from pps.journal.names import units, without_s
@@ -127,20 +127,30 @@ def speaker(turn: Turn) -> str:
     return turn.actor or turn.role.title()
 
 
-def prompt_of(turns: Sequence[Turn], known: Known) -> str:
+def prompt_of(turns: Sequence[Turn], known: Known, zone: tzinfo = UTC) -> str:
     """Return the prompt that has turns read; a JSON line each for what is known and for what was said."""
     lines = [MARK, _TASK.strip(), "", "Known already:"]
     lines += [_line(name=node.name, kind=node.kind, aliases=node.aliases) for node in known.nodes]
     lines += [
-        _line(fact=f"F{number}", text=fact.text, since=iso(fact.valid_at) if fact.valid_at else "")
+        _line(
+            fact=f"F{number}",
+            text=fact.text,
+            since=coarse_text(fact.valid_at) if fact.valid_at else "",
+        )
         for number, fact in enumerate(known.facts, 1)
     ]
     lines += ["", "Turns:"]
     lines += [
-        _line(turn=number, at=iso(turn.occurred_at), speaker=speaker(turn), text=turn.content)
+        _line(turn=number, at=_clock(turn, zone), speaker=speaker(turn), text=turn.content)
         for number, turn in enumerate(turns, 1)
     ]
     return "\n".join(lines) + "\n"
+
+
+def _clock(turn: Turn, zone: tzinfo) -> str:
+    """Return when a turn was said as its speaker's clock and calendar had it, for "yesterday" is a day of theirs."""
+    at = local_time(turn, zone)
+    return shown(at) if isinstance(at, CoarseTime) else at.isoformat(timespec="seconds")
 
 
 def estimate(tokens: int, group_tokens: int) -> tuple[int, int]:

@@ -43,7 +43,10 @@ def _named(value: object) -> object:
 def described_time(description: str) -> WithJsonSchema:
     """Return the JSON schema of a time, for a calling model."""
     return WithJsonSchema(
-        {"type": "string", "description": f"{description} ISO 8601; a date alone is 00:00 UTC."}
+        {
+            "type": "string",
+            "description": f"{description} ISO 8601, local without an offset; a date alone stays that date.",
+        }
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from pps.core.kinds import Kinds
 from pps.core.text import is_question, sentences_of
 from pps.core.time import micros, now
 from pps.core.time_reading import LONGEST, names_time, read_times
-from pps.core.values import Fact, ItemKind, Node, Turn, speaker_of, spoken
+from pps.core.values import Fact, ItemKind, Node, Turn, local_time, speaker_of, spoken
 from pps.index.indexes import IndexDoc
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.support import taken_back
@@ -92,10 +93,11 @@ def fact_docs(facts: Sequence[Fact]) -> list[tuple[IndexDoc, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A turn and the sentences of the facts that it supports."""
+    """A turn and the sentences of the facts that it supports; its days are those of its offset, else of ``zone``."""
 
     turn: Turn
     facts: tuple[str, ...] = ()
+    zone: tzinfo = UTC
 
     def text(self) -> str:
         return "\n".join((spoken(self.turn), *self.facts))
@@ -104,9 +106,9 @@ class Told:
         """Return the days, months or years that its words name: "yesterday" is a date only on the day it is said."""
         if not names_time(self.turn.content[:LONGEST]):
             return ""
-        spans = read_times(self.turn.content, self.turn.occurred_at)
+        spans = read_times(self.turn.content, local_time(self.turn, self.zone))
         starts = [
-            one.start.strftime(_DAYS[one.grain])
+            one.start.astimezone(one.zone).strftime(_DAYS[one.grain])
             for one in spans
             if one.start and one.grain in _DAYS
         ]
@@ -204,7 +206,7 @@ class EpisodeDocs:
         facts = await self._facts(every, known)
         windows: list[Window] = []
         for uuid, window in around.items():  # those that were forgotten meanwhile are not in it
-            told = tuple(Told(one, facts.get(one.uuid, ())) for one in window)
+            told = tuple(Told(one, facts.get(one.uuid, ()), self._journal.zone) for one in window)
             windows.append(
                 Window(told, next(place for place, one in enumerate(window) if one.uuid == uuid))
             )

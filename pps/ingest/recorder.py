@@ -6,7 +6,7 @@ import asyncio
 import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Unpack
 
@@ -14,7 +14,7 @@ from pps.core import bounds
 from pps.core.errors import InvalidRequest
 from pps.core.record_values import Relation
 from pps.core.text import normalise
-from pps.core.time import now, utc
+from pps.core.time import now
 from pps.core.values import JSON, EventReceipt, RecordDraft, Related, RelationDraft, Skipped
 from pps.ingest.drafts import (
     Automatic,
@@ -23,6 +23,7 @@ from pps.ingest.drafts import (
     check_words,
     classify,
     drafted,
+    time_and_offset,
     title_of,
 )
 from pps.ingest.duplicates import Merging
@@ -45,7 +46,7 @@ class EventOptions(TextOptions, total=False):
 
     Attributes:
         title: At most 500 characters; the first 80 of the content when not given.
-        timestamp: Aware instant of the event; now when not given.
+        timestamp: When it happened, now when not given; a time without a zone is of the entity's.
         project_path: Kept with the record; whose memory this is was settled before.
         parent_node_id: Id or title of the record that it is a child of.
         metadata: Fields of your own.
@@ -64,6 +65,7 @@ def make_event(
     extraction: Extraction,
     redactor: KeyedRedactor,
     automatic: Automatic,
+    zone: tzinfo = UTC,
 ) -> tuple[TurnDraft, JobPayload]:
     """Return the journal's draft of an event and its job, without secrets.
 
@@ -75,7 +77,8 @@ def make_event(
     bounds.check_length("parent_node_id", options.get("parent_node_id", ""), 0, bounds.MAX_NAME)
     bounds.check_length("project_path", options.get("project_path", ""), 0, MAX_PATH)
     check_metadata(options.get("metadata", {}))
-    source, timestamp = options.get("source") or "other", options.get("timestamp")
+    source = options.get("source") or "other"
+    occurred_at, utc_offset_s = time_and_offset(options.get("timestamp"), zone, "timestamp")
     kind = classify(source, options.get("kind", ""))
     bounds.check_kind("kind", kind)
     redactor.label("kind", kind)
@@ -85,7 +88,8 @@ def make_event(
         draft,
         role=_ROLES.get(kind, "user"),
         session=draft.session or draft.source,
-        occurred_at=utc(timestamp, "timestamp") if timestamp else None,
+        occurred_at=occurred_at,
+        utc_offset_s=utc_offset_s,
         kind=kind,
         title=title,
     )
@@ -161,7 +165,14 @@ class Records(Revisions):
             raise InvalidRequest("events", f"give 1 to {MAX_EVENTS} of them")
         redactors = [self._parts.redactor() for _ in events]
         drafts = [
-            make_event(content, options, self._parts.extraction, redactor, self._parts.automatic)
+            make_event(
+                content,
+                options,
+                self._parts.extraction,
+                redactor,
+                self._parts.automatic,
+                self._parts.journal.zone,
+            )
             for (content, options), redactor in zip(events, redactors, strict=True)
         ]
         for draft, _ in drafts:

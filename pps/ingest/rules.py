@@ -1,6 +1,6 @@
 """*rules* extraction: what a person's sentence says plainly, as facts; offline, deterministic, silent when in doubt.
 
-A fact's text is the sentence, and a date in it its ``valid_at``, read against the turn's own time.
+A fact's text is the sentence, and a date in it its ``valid_at``, read against the turn's own wall clock.
 """
 
 from __future__ import annotations
@@ -8,13 +8,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import cache
 from itertools import islice
 
-from pps.core.time import Span, months_on
+from pps.core.time import CoarseTime, Span, coarse, has_begun, months_on, wall
 from pps.core.time_reading import read_times
-from pps.core.values import CorrectionDraft, EndingDraft, FactDraft, NodeDraft, Turn
+from pps.core.values import (
+    CorrectionDraft,
+    EndingDraft,
+    FactDraft,
+    NodeDraft,
+    Turn,
+    local_time,
+)
 from pps.ingest import phrasing as said
 from pps.ingest.drafts import with_plain_links, without_code
 from pps.ingest.relations import KIN, RELATIONS, replacing
@@ -123,8 +130,8 @@ class _Triple:
     kind: str = ""
 
 
-def extract(turn: Turn) -> Found:
-    """Return the nodes and facts that a turn's words state.
+def extract(turn: Turn, zone: tzinfo = UTC) -> Found:
+    """Return the nodes and facts that a turn's words state; its dates are those of its offset, else of ``zone``.
 
     Only what people say is read: turns of role ``user``. "I" is the turn's actor, else ``USER``; a document's
     "I" is nobody that is known, and gives nothing.
@@ -140,7 +147,7 @@ def extract(turn: Turn) -> Found:
         for one in _stated(sentence, speaker)
     )
     for triple, clause, sentence in islice(stated, _MOST):
-        fact = _fact(triple, sentence, clause, turn.occurred_at)
+        fact = _fact(triple, sentence, clause, local_time(turn, zone))
         if (
             fact is not None
             and facts.setdefault((fact.subject, fact.relation, fact.object), fact) is fact
@@ -290,7 +297,7 @@ def _fact(triple: _Triple, sentence: Sentence, clause: str, at: datetime) -> Fac
     return replacing(fact)
 
 
-def _since(text: str, at: datetime, *, ahead: bool) -> datetime | None:
+def _since(text: str, at: datetime, *, ahead: bool) -> CoarseTime | None:
     """Return the beginning of the first time that a text names: to come, or else not after the text itself."""
     starts = [
         start
@@ -300,16 +307,17 @@ def _since(text: str, at: datetime, *, ahead: bool) -> datetime | None:
     return starts[0] if starts else None
 
 
-def _start(span: Span, at: datetime, *, ahead: bool) -> datetime | None:
-    start, today = span.start, at.replace(hour=0, minute=0, second=0, microsecond=0)
+def _start(span: Span, at: datetime, *, ahead: bool) -> CoarseTime | None:
+    start, today = span.began(), coarse(wall(at).date())
     if start is None or not ahead:
-        return start if start is None or start <= at else None
+        return start if start is None or has_begun(start, at) else None
     if start < today and not _OVER.search(span.text):  # "on Friday" is the next one
-        start = (
+        following = (
             start + 7 * _DAY
             if span.grain == "day" and not re.search(r"\d", span.text)
             else months_on(start, 12)
         )
+        start = coarse(following.date(), start.precision)
     return start if start >= today else None
 
 

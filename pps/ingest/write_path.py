@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import tzinfo
 from functools import partial
 
 from pps.core import bounds
@@ -70,7 +71,7 @@ class Pipeline:
         Raises:
             StoreUnavailable, ModelUnavailable: Safe to run again; nothing is doubled.
         """
-        drafts = {job.id: _drafts(job) async for job in _one_by_one(jobs)}
+        drafts = {job.id: _drafts(job, self._journal.zone) async for job in _one_by_one(jobs)}
         batch, outcomes = await self._planned(jobs, drafts)
         await self.write(batch, [job.turn for job in jobs], jobs[-1].id if len(jobs) > 1 else None)
         await self.project_relations()
@@ -339,11 +340,11 @@ async def _one_by_one(jobs: Sequence[Job]) -> AsyncIterator[Job]:
         await asyncio.sleep(0)
 
 
-def _drafts(job: Job) -> _Drafts:
+def _drafts(job: Job, zone: tzinfo) -> _Drafts:
     """Return what was given with a turn, what a command found, and what rules read in it where no fact was given."""
     nodes, facts = tuple(job.payload.nodes), tuple(job.payload.facts)
     if _is_read_by_rules(job.payload):
-        found = extract(job.turn)
+        found = extract(job.turn, zone)
         nodes, facts = (*nodes, *found.nodes), found.facts
     read = job.payload.read or Reading()
     return (*nodes, *read.nodes), (*facts, *read.facts)

@@ -15,7 +15,7 @@ from typing import TypeAlias, TypeVar
 from pps.core.errors import InvalidRequest
 from pps.core.ids import is_beginning
 from pps.core.sql import LIST, listed
-from pps.core.time import from_micros, micros
+from pps.core.time import from_micros, micros, precision_of, with_precision
 from pps.journal import meta, turns
 from pps.journal.entries import Change, JobPayload, dump_payload, load_payload
 from pps.journal.job_rows import STAGES
@@ -103,6 +103,9 @@ def _put_back(db: sqlite3.Connection, rows: Rows) -> None:
         for row in rows.get(table, ()):
             if there.isdisjoint((row.get("uuid"), row.get("turn"), row.get("job"))):
                 values = row | {"state": "queued"} if row.get("state") == "running" else row
+                if table == "turns" and "occurred_precision" not in row:  # kept before version 16
+                    said_at = with_precision(from_micros(int(row["occurred_at"])))  # pyright: ignore[reportArgumentType] - a column of integers
+                    values = values | {"occurred_precision": precision_of(said_at)}
                 names, marks = ", ".join(values), ", ".join("?" * len(values))
                 db.execute(
                     f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})",  # noqa: S608

@@ -13,12 +13,12 @@ from datetime import datetime
 from sqlite3 import Connection
 
 from pps.core.sql import LIST, listed
-from pps.core.time import from_micros, micros
+from pps.core.time import from_micros, micros, precision_of, with_precision
 from pps.core.values import Closing, Turn
 from pps.journal.store import Store, looks_up, reads
 from pps.journal.turns import TURN_COLUMNS, read_turn
 
-_COLUMNS = "fact, by_fact, by_turn, cause, at, closed_at, own_end"
+_COLUMNS = "fact, by_fact, by_turn, cause, at, closed_at, own_end, at_precision, own_end_precision"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +77,11 @@ def _closings(db: Connection, where: str, ids: Sequence[str]) -> list[Closing]:
             by_fact,
             by_turn,
             cause,
-            from_micros(at),
+            with_precision(from_micros(at), at_precision),
             from_micros(closed_at),
-            None if own_end is None else from_micros(own_end),
+            None if own_end is None else with_precision(from_micros(own_end), own_end_precision),
         )
-        for fact, by_fact, by_turn, cause, at, closed_at, own_end in rows
+        for fact, by_fact, by_turn, cause, at, closed_at, own_end, at_precision, own_end_precision in rows
     ]
 
 
@@ -89,7 +89,7 @@ def endings_about(db: Connection, nodes: Sequence[str]) -> list[Ending]:
     """Return the endings that name any of some nodes, as the subject or the object."""
     wanted = listed(nodes)
     rows = db.execute(
-        f"""SELECT turn, number, subject, object, relations, ended_at, ended_before FROM endings
+        f"""SELECT turn, number, subject, object, relations, ended_at, ended_before, ended_precision FROM endings
             WHERE subject IN {LIST} OR object IN {LIST} ORDER BY turn, number""",  # noqa: S608 - literals
         (wanted, wanted),
     )
@@ -100,10 +100,10 @@ def endings_about(db: Connection, nodes: Sequence[str]) -> list[Ending]:
             subject,
             object_,
             tuple(json.loads(relations)),
-            None if ended_at is None else from_micros(ended_at),
+            None if ended_at is None else with_precision(from_micros(ended_at), precision),
             None if ended_before is None else from_micros(ended_before),
         )
-        for turn, number, subject, object_, relations, ended_at, ended_before in rows
+        for turn, number, subject, object_, relations, ended_at, ended_before, precision in rows
     ]
 
 
@@ -144,7 +144,7 @@ class Closings(Store):
         def work(db: Connection) -> None:
             db.execute(f"DELETE FROM endings WHERE turn IN {LIST}", (listed(endings),))  # noqa: S608 - literals
             db.executemany(
-                "INSERT INTO endings SELECT uuid, ?, ?, ?, ?, ?, ? FROM turns WHERE uuid = ?",
+                "INSERT INTO endings SELECT uuid, ?, ?, ?, ?, ?, ?, ? FROM turns WHERE uuid = ?",
                 [
                     (
                         ending.number,
@@ -153,6 +153,7 @@ class Closings(Store):
                         json.dumps(ending.relations),
                         None if ending.ended_at is None else micros(ending.ended_at),
                         None if ending.ended_before is None else micros(ending.ended_before),
+                        _precision(ending.ended_at),
                         turn,
                     )
                     for turn, some in endings.items()
@@ -160,7 +161,7 @@ class Closings(Store):
                 ],
             )
             db.executemany(
-                f"INSERT OR REPLACE INTO closings ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - literals
+                f"INSERT OR REPLACE INTO closings ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - literals
                 [_row(closing) for closing in closings],
             )
 
@@ -193,7 +194,7 @@ class Closings(Store):
         )
 
 
-def _row(closing: Closing) -> tuple[str, str, str, str, int, int, int | None]:
+def _row(closing: Closing) -> tuple[str, str, str, str, int, int, int | None, str, str]:
     return (
         closing.fact,
         closing.by_fact,
@@ -202,4 +203,10 @@ def _row(closing: Closing) -> tuple[str, str, str, str, int, int, int | None]:
         micros(closing.at),
         micros(closing.closed_at),
         None if closing.own_end is None else micros(closing.own_end),
+        _precision(closing.at),
+        _precision(closing.own_end),
     )
+
+
+def _precision(moment: datetime | None) -> str:
+    return "instant" if moment is None else precision_of(moment)

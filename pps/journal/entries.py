@@ -51,10 +51,12 @@ class TurnDraft:
         content: 1 to 65,536 characters, not only white space; stored in NFC, line breaks kept.
         role: ``user``, ``assistant``, ``system`` or ``tool``.
         source_ref: The message's own id at its source; empty when it has none.
-        occurred_at: Event time, aware; None is the moment of receipt.
+        occurred_at: Event time, aware; None is the moment of receipt. A date alone is a ``CoarseTime``.
         chunk: Which part of a document it is; its path has 1 to 1,000 characters.
         title: A title that was given with it: equal texts under two titles are two. Not stored with the turn.
         importance: 0 to 1, as whoever says it thinks.
+        utc_offset_s: Seconds east of UTC of the clock that the event was noted by; None is that of ``occurred_at``,
+            and of the entity's zone where that says none.
     """
 
     content: str
@@ -69,6 +71,7 @@ class TurnDraft:
     chunk: Chunk | None = None
     title: str = ""
     importance: float = 0.5
+    utc_offset_s: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -38,7 +38,11 @@ _MIRRORED_AT_ONCE = 1_000
 
 
 class Journal(Store):
-    """One entity's ``memory.db``."""
+    """One entity's ``memory.db``.
+
+    Attributes:
+        zone: The entity's time zone: whose days relative words are, where a turn has no offset of its own.
+    """
 
     around_many = reads(turn_rows.around_many)
     clear_dirty = writes(turn_rows.clear_dirty)
@@ -86,6 +90,7 @@ class Journal(Store):
         """Start the threads of a file that ``prepare_file`` has checked; callers use ``open``."""
         self.path = path
         self.group = group
+        self.zone: tzinfo = UTC
         stores = Writer(path), Readers(path)
         super().__init__(*stores)
         self.allowing = FilterCache(*stores)

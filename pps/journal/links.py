@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from pps.core.sql import LIST, listed
 from pps.core.text import fold
-from pps.core.time import from_micros, micros
+from pps.core.time import from_micros, micros, with_precision
 from pps.core.values import Fact, Node
 from pps.journal.projection import OPEN, numbers_of
 
@@ -118,15 +118,31 @@ def joints(connection: sqlite3.Connection, nodes: Sequence[str], limit: int) -> 
 def fact_outlines(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[str, FactOutline]:
     """Return fact → its outline, in the order given; unknown facts are left out."""
     rows = connection.execute(
-        f"""SELECT f.uuid, s.uuid, o.uuid, f.valid_at, f.invalid_at, f.expired_at
+        f"""SELECT f.uuid, s.uuid, o.uuid, f.valid_at, f.valid_precision, f.invalid_at, f.invalid_precision,
+                f.expired_at
             FROM mirror_id AS i JOIN mirror_fact AS f ON f.id = i.id
             JOIN mirror_id AS s ON s.id = f.subject JOIN mirror_id AS o ON o.id = f.object
             WHERE i.uuid IN {LIST}""",  # noqa: S608 - literals
         (listed(facts),),
     )
     found = {
-        fact: FactOutline(subject, target, *map(_moment, times))
-        for fact, subject, target, *times in rows
+        fact: FactOutline(
+            subject,
+            target,
+            _moment(valid_at, valid_precision),
+            _moment(invalid_at, invalid_precision),
+            _moment(expired_at),
+        )
+        for (
+            fact,
+            subject,
+            target,
+            valid_at,
+            valid_precision,
+            invalid_at,
+            invalid_precision,
+            expired_at,
+        ) in rows
     }
     return {fact: found[fact] for fact in dict.fromkeys(facts) if fact in found}
 
@@ -309,6 +325,6 @@ def _joined_to(
     return [number for (number,) in rows]
 
 
-def _moment(at: int | None) -> datetime | None:
-    """Return the instant of a column in which an end that is not known is the least or the greatest number."""
-    return None if at is None or abs(at) == OPEN else from_micros(at)
+def _moment(at: int | None, precision: str = "instant") -> datetime | None:
+    """Return the time of a column in which an end that is not known is the least or the greatest number."""
+    return None if at is None or abs(at) == OPEN else with_precision(from_micros(at), precision)

@@ -12,7 +12,7 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_beginning
 from pps.core.sql import insert, listed
 from pps.core.text import fold
-from pps.core.time import micros, utc
+from pps.core.time import micros, precision_of, utc
 from pps.core.values import Fact, ItemKind, Node
 from pps.journal import names
 
@@ -77,7 +77,8 @@ def put_facts(
     insert(
         connection,
         """INSERT INTO mirror_fact
-            (id, uuid, subject, object, relation, kind, at, valid_at, invalid_at, expired_at)""",
+            (id, uuid, subject, object, relation, kind, at, valid_at, invalid_at, expired_at,
+            valid_precision, invalid_precision)""",
         [
             (
                 numbers[fact.uuid],
@@ -90,6 +91,8 @@ def put_facts(
                 -OPEN if fact.valid_at is None else micros(fact.valid_at),
                 OPEN if fact.invalid_at is None else micros(fact.invalid_at),
                 OPEN if fact.expired_at is None else micros(fact.expired_at),
+                "instant" if fact.valid_at is None else precision_of(fact.valid_at),
+                "instant" if fact.invalid_at is None else precision_of(fact.invalid_at),
             )
             for fact in batch
         ],

@@ -403,3 +403,24 @@ CREATE TABLE closings (
 ) WITHOUT ROWID;
 CREATE INDEX closings_by_turn ON closings (by_turn);
 CREATE INDEX closings_by_fact ON closings (by_fact);
+
+-- version 16
+-- How precise times are: an instant, or a day, month or year kept as its midnight in UTC, see ``core.time``. Before,
+-- midnight in UTC stood for a day. `utc_offset_s` is that of the clock that a turn was noted by, if it said so.
+ALTER TABLE turns ADD COLUMN occurred_precision TEXT NOT NULL DEFAULT 'instant';
+ALTER TABLE turns ADD COLUMN utc_offset_s INTEGER;
+UPDATE turns SET occurred_precision = 'day' WHERE occurred_at % 86400000000 = 0;
+ALTER TABLE endings ADD COLUMN ended_precision TEXT NOT NULL DEFAULT 'instant';
+ALTER TABLE closings ADD COLUMN at_precision TEXT NOT NULL DEFAULT 'instant';
+ALTER TABLE closings ADD COLUMN own_end_precision TEXT NOT NULL DEFAULT 'instant';
+DROP INDEX turns_by_origin;
+CREATE INDEX turns_by_origin ON turns (source, role, session, kind, occurred_at, occurred_precision, uuid);
+ALTER TABLE mirror_fact ADD COLUMN valid_precision TEXT NOT NULL DEFAULT 'instant';
+ALTER TABLE mirror_fact ADD COLUMN invalid_precision TEXT NOT NULL DEFAULT 'instant';
+UPDATE mirror_fact SET valid_precision = 'day'
+    WHERE valid_at % 86400000000 = 0 AND valid_at > -4611686018427387904;
+UPDATE mirror_fact SET invalid_precision = 'day'
+    WHERE invalid_at % 86400000000 = 0 AND invalid_at < 4611686018427387904;
+DROP INDEX mirror_fact_times;
+CREATE INDEX mirror_fact_times
+    ON mirror_fact (valid_at, invalid_at, expired_at, valid_precision, invalid_precision, uuid);

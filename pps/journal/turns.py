@@ -16,7 +16,16 @@ from pps.core.ids import stable_id
 from pps.core.sql import insert as insert_rows
 from pps.core.sql import listed
 from pps.core.text import content_hash, normalise
-from pps.core.time import from_micros, micros, now, utc
+from pps.core.time import (
+    Precision,
+    from_micros,
+    micros,
+    now,
+    offset_of,
+    precision_of,
+    utc,
+    with_precision,
+)
 from pps.core.values import Chunk, ItemKind, Turn
 from pps.journal.entries import Change, DirtyChange, TurnDraft, clean_tags
 
@@ -26,8 +35,11 @@ DEDUPE_WINDOW_S = 30
 _BOUNDS = {"actor": (0, 200), "session": (1, 200), "source": (1, 200), "source_ref": (0, 500)}
 
 TURN_COLUMNS = """turns.uuid, turns.seq, turns.role, turns.content, turns.session, turns.occurred_at,
-    turns.recorded_at, turns.actor, turns.source, turns.source_ref, turns.kind, turns.tags, turns.chunk"""
-TurnRow: TypeAlias = tuple[str, int, str, str, str, int, int, str, str, str, str, str, str]
+    turns.recorded_at, turns.actor, turns.source, turns.source_ref, turns.kind, turns.tags, turns.chunk,
+    turns.occurred_precision, turns.utc_offset_s"""
+TurnRow: TypeAlias = tuple[
+    str, int, str, str, str, int, int, str, str, str, str, str, str, str, int | None
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +58,7 @@ class Prepared:
     uuid: str
     draft: TurnDraft
     occurred_at: int
+    precision: Precision
     hash: str
 
 
@@ -58,12 +71,21 @@ def prepare(group: str, draft: TurnDraft) -> Prepared:
     _check_short_fields(draft)
     content = check_content(draft.content)
     occurred = now() if draft.occurred_at is None else utc(draft.occurred_at, "occurred_at")
+    offset = draft.utc_offset_s
+    if offset is None and draft.occurred_at is not None:
+        offset = offset_of(draft.occurred_at)
     # Without an id of its own a turn gets a random one: equal words later are another turn.
     reference = draft.source_ref or "minted:" + secrets.token_hex(16)
-    clean = replace(draft, content=content, occurred_at=occurred, tags=clean_tags(draft.tags))
+    clean = replace(
+        draft,
+        content=content,
+        occurred_at=occurred,
+        tags=clean_tags(draft.tags),
+        utc_offset_s=offset,
+    )
     uuid = turn_id(group, draft.source, draft.session, reference)
     said = f"{draft.title}\n{content}" if draft.title else content
-    return Prepared(uuid, clean, micros(occurred), content_hash(said))
+    return Prepared(uuid, clean, micros(occurred), precision_of(occurred), content_hash(said))
 
 
 def turn_id(group: str, source: str, session: str, reference: str) -> str:
@@ -84,7 +106,8 @@ def insert(
     draft = turn.draft
     [row] = connection.execute(
         f"""INSERT INTO turns (uuid, role, actor, session, source, source_ref, kind, content, tags, hash,
-            occurred_at, recorded_at, chunk, importance) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            occurred_at, recorded_at, chunk, importance, occurred_precision, utc_offset_s)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             RETURNING {TURN_COLUMNS}""",  # noqa: S608 - literals
         (
             turn.uuid,
@@ -101,6 +124,8 @@ def insert(
             micros(now()),
             dump_chunk(draft.chunk),
             draft.importance,
+            turn.precision,
+            draft.utc_offset_s,
         ),
     )
     connection.executemany(
@@ -110,7 +135,7 @@ def insert(
 
 
 def read_turn(row: TurnRow) -> Turn:
-    """Return the turn of a row of ``TURN_COLUMNS``, whose order is that of its fields."""
+    """Return the turn of a row of ``TURN_COLUMNS``."""
     (
         uuid,
         seq,
@@ -125,11 +150,25 @@ def read_turn(row: TurnRow) -> Turn:
         kind,
         tags,
         chunk,
+        precision,
+        utc_offset_s,
     ) = row
-    times = from_micros(occurred), from_micros(recorded)
-    origin = actor, source, reference, kind
-    place = Chunk(*json.loads(chunk)) if chunk else None
-    return Turn(uuid, seq, role, content, session, *times, *origin, tuple(json.loads(tags)), place)
+    return Turn(
+        uuid=uuid,
+        seq=seq,
+        role=role,
+        content=content,
+        session=session,
+        occurred_at=with_precision(from_micros(occurred), precision),
+        recorded_at=from_micros(recorded),
+        actor=actor,
+        source=source,
+        source_ref=reference,
+        kind=kind,
+        tags=tuple(json.loads(tags)),
+        chunk=Chunk(*json.loads(chunk)) if chunk else None,
+        utc_offset_s=utc_offset_s,
+    )
 
 
 def count_known(connection: sqlite3.Connection, uuids: Sequence[str]) -> int:

@@ -44,6 +44,11 @@ class CreateInput(Named):
         description="A pack of kinds that it gets, as pack_list names it; may be repeated.",
         json_schema_extra=option("--pack"),
     )
+    time_zone: Label = Field(
+        default="",
+        description="Of its person, such as Europe/Lisbon: whose days 'yesterday' and 'last month' are; the setting's "
+        "if not given.",
+    )
 
 
 class IssueInput(Named):
@@ -173,7 +178,9 @@ async def entity_create(app: App, given: CreateInput) -> EntityView:
     Asked again after a failure it completes what is missing and shows the token then. Done before, it changes nothing
     and shows none.
     """
-    made = await app.create(given.name, store=given.store or None, packs=given.packs)
+    made = await app.create(
+        given.name, store=given.store or None, packs=given.packs, time_zone=given.time_zone
+    )
     entry = await asyncio.to_thread(app.registry.get, made.entity.name)
     return _entity(entry, url=address(app), token=made.token, is_new=made.is_new)
 

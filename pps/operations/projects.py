@@ -135,7 +135,9 @@ class Projects:
         if not (create and self._router.may_create):
             raise NotFound("project")
         try:
-            return registry.create_for(path, store=self._app.settings.store).entity
+            return registry.create_for(
+                path, store=self._app.settings.store, time_zone=self._app.new_zone
+            ).entity
         except UnknownEntity:
             raise NotFound("project") from None
 

@@ -8,7 +8,7 @@ import socket
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime, tzinfo
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -41,12 +41,17 @@ class Calendars:
     Args:
         base: The folder that relative paths of files begin at.
         reachable: Which addresses may be asked; a test's own server is on none that may.
+        zone: The entity's, where the calendars' settings name none.
     """
 
     def __init__(
-        self, settings: CalendarSettings, base: Path, reachable: Reachable | None = None
+        self,
+        settings: CalendarSettings,
+        base: Path,
+        reachable: Reachable | None = None,
+        zone: tzinfo = UTC,
     ) -> None:
-        self.zone = ZoneInfo(settings.time_zone)
+        self.zone = ZoneInfo(settings.time_zone or getattr(zone, "key", "UTC"))
         self._settings = settings
         self._base = base
         self._reachable = reachable or is_public
@@ -56,10 +61,12 @@ class Calendars:
         self._slow: dict[str, tuple[object, float]] = {}
 
     @classmethod
-    def of(cls, settings: Settings, own: Mapping[str, object], folder: Path) -> Calendars:
+    def of(
+        cls, settings: Settings, own: Mapping[str, object], folder: Path, zone: tzinfo = UTC
+    ) -> Calendars:
         """Return the calendars of an entity: the settings', but for what it sets itself; its files begin beside it."""
         merged = CalendarSettings.model_validate({**settings.calendar.model_dump(), **own})
-        return cls(merged, folder if "files" in own else settings.home)
+        return cls(merged, folder if "files" in own else settings.home, zone=zone)
 
     def hours_of(self, day: date) -> float:
         """Return the hours that a day of the week has for work."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
@@ -32,7 +32,11 @@ def nested(levels: int) -> JSON:
         ("role", "x", {"role": "robot"}),
         ("extraction", "x", {"extraction": "magic"}),
         ("session", "x", {"session": "s" * 201}),
-        ("occurred_at", "x", {"occurred_at": WHEN.replace(tzinfo=None)}),
+        (
+            "occurred_at",
+            "x",
+            {"occurred_at": datetime.min.replace(tzinfo=timezone(timedelta(hours=14)))},
+        ),
         ("tags", "x", {"tags": ["two words"]}),
         ("nodes[0].name", "x", {"nodes": [NodeDraft(" ")]}),
         ("nodes[1].kind", "x", {"nodes": [NodeDraft("a"), NodeDraft("b", kind="Bad kind")]}),

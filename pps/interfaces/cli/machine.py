@@ -43,28 +43,34 @@ class Runners:
 
 @click.command(params=[AS_JSON], cls=Taught, examples=("pps init",))
 def init(*, as_json: bool) -> None:
-    """Make the data folder with a pps.toml in which every setting is commented out. What is there stays.
+    """Make the data folder with a pps.toml in which every setting but the time zone is commented out.
 
+    The time zone is this machine's, for new entities. What is there stays.
     The folder is $PPS_HOME, else this platform's usual one.
     """
     from pps.config import load, shipped
+    from pps.config.zones import machine_zone
     from pps.entities import Registry
 
     home = home_folder()
     Registry(home)
     file = home / "pps.toml"
     is_new = not file.exists()
+    here = machine_zone()
     if is_new:
         file.touch(mode=0o600)
-        file.write_text(
-            _SETTING.sub("# ", shipped("config/pps.toml").read_text(encoding="utf-8")),
-            encoding="utf-8",
-        )
-    load()
+        text = _SETTING.sub("# ", shipped("config/pps.toml").read_text(encoding="utf-8"))
+        text = text.replace('# time_zone = "UTC"', f'time_zone = "{here}"', 1)
+        file.write_text(text, encoding="utf-8")
+    settings = load()
     if as_json:
-        show_json({"home": str(home), "settings": str(file), "is_new": is_new})
+        zone = {"time_zone": settings.time_zone}
+        show_json({"home": str(home), "settings": str(file), "is_new": is_new, **zone})
         return
     click.echo(f"{home} is {'made' if is_new else 'there already'}; settings: {file}")
+    click.echo(f"Time zone of new entities: {settings.time_zone}")
+    if "time_zone" not in settings.model_fields_set and here != settings.time_zone:
+        click.echo(f'None is set; this machine\'s is set by the line: time_zone = "{here}"')
     click.echo("Next: pps entity create NAME")
 
 
