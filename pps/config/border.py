@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
 
 from pps.core.ids import ID_PATTERN, UUID_PATTERN
+from pps.core.text import nearest_name
 
 _BRANCH = re.compile(r"(tuple|list|set|dict|literal|union)\[")
 _ITEMS = re.compile(
     r"(?:tuple|list) should have (at (?:least|most) \d+) items? after validation.*", re.IGNORECASE
 )
+MAX_PROBLEMS = 100
+_MAX_NAME = 100
 _WHOLE = re.compile(r"give at least \d+")
 
 
@@ -28,14 +30,22 @@ class Problem:
 
 
 def problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
-    """Return what a validation found, without the values (which may be secrets or memory), each once."""
+    """Return what a validation found, without the values (which may be secrets or memory), each once.
+
+    At most the first ``MAX_PROBLEMS``: nobody reads more, and a hostile file has thousands.
+    """
     found: list[Problem] = []
-    for item in error.errors(include_url=False, include_input=False, include_context=False):
-        path = [str(part) for part in item["loc"] if not _BRANCH.match(str(part))]
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    for item in errors[:MAX_PROBLEMS]:
+        path = [_shown(str(part)) for part in item["loc"] if not _BRANCH.match(str(part))]
         unknown = item["type"] == "extra_forbidden"
         near = _near(path, model) if unknown else ""
         found.append(Problem(".".join(path), _plain(item["msg"]), unknown, near))
     return [one for one in dict.fromkeys(found) if not _follows(one, found)]
+
+
+def _shown(part: str) -> str:
+    return part if len(part) <= _MAX_NAME else f"{part[:_MAX_NAME]}…"
 
 
 def _plain(message: str) -> str:
@@ -61,5 +71,5 @@ def _near(path: list[str], model: type[BaseModel]) -> str:
         if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
             return ""
         model = inner
-    near = difflib.get_close_matches(path[-1], model.model_fields, n=1)
-    return ".".join([*path[:-1], near[0]]) if near else ""
+    near = nearest_name(path[-1], model.model_fields)
+    return ".".join([*path[:-1], near]) if near else ""

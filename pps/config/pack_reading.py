@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
@@ -27,6 +26,7 @@ from pps.core.kinds import (
     RelationSpec,
     ToolSpec,
 )
+from pps.core.text import nearest_name
 from pps.core.values import RESERVED_KINDS
 
 MAX_BYTES = 1_000_000
@@ -358,8 +358,8 @@ class _Reading:
 
 
 def _meant(name: str, known: Collection[str]) -> str:
-    near = difflib.get_close_matches(name, known, 1)
-    return f", did you mean {near[0]!r}?" if near else ""
+    near = nearest_name(name, known)
+    return f", did you mean {near!r}?" if near else ""
 
 
 def _table(value: object) -> _Tree:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from pps.core.errors import InvalidRequest
-from pps.core.text import normalise
+from pps.core.text import nearest_name, normalise
 from pps.core.time import utc
 from pps.core.values import JSON, RESERVED_KINDS, FactDraft, NodeDraft
 
@@ -67,8 +66,8 @@ def check_keywords(method: str, given: Iterable[str], taken: type) -> None:
     names = [*taken.__annotations__]
     for name in given:
         if name not in names:
-            near = difflib.get_close_matches(name, names, 1)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
+            near = nearest_name(name, names)
+            meant = f"; did you mean {near!r}?" if near else ""
             raise TypeError(f"{method}() got an unexpected keyword argument {name!r}{meant}")
 
 

@@ -5,12 +5,12 @@ Only values: ``config.packs`` reads them from TOML files; whoever knows of kinds
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from pps.core.errors import InvalidRequest
+from pps.core.text import nearest_name
 from pps.core.values import JSON, NodeDraft
 
 FieldType: TypeAlias = Literal[
@@ -224,9 +224,9 @@ class Kinds:
         """Return a typed kind; InvalidRequest names those that there are."""
         if name not in self.by_name:
             known = ", ".join(self.by_name) or "none: `pps pack enable` gives this memory a pack"
-            if near := difflib.get_close_matches(name, self.by_name, n=1):
+            if near := nearest_name(name, self.by_name):
                 raise InvalidRequest(
-                    "kind", f"{name!r} is no kind of this memory's packs; did you mean {near[0]!r}?"
+                    "kind", f"{name!r} is no kind of this memory's packs; did you mean {near!r}?"
                 )
             raise InvalidRequest(
                 "kind", f"{name!r} is no kind of this memory's packs; there are {known}"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import math
 import os
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+_MAX_COMPARED = 100
 _CHARACTERS_A_TOKEN = 3.5
 _SPACE = re.compile(r"\s+")
 # Commands to a terminal (ECMA-48): control sequences, operating system commands and the like, other escapes.
@@ -63,6 +65,13 @@ def is_question(sentence: str) -> bool:
 def content_hash(text: str) -> str:
     """Return the sha256 hex digest of a text with its white space folded."""
     return hashlib.sha256(_SPACE.sub(" ", normalise(text)).strip().encode()).hexdigest()
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str:
+    """Return the known name that an unknown one probably means; empty where none is near or the name is too long."""
+    if len(name) > _MAX_COMPARED:
+        return ""
+    return next(iter(difflib.get_close_matches(name, list(known), 1)), "")
 
 
 def first_line(text: str, limit: int = 80) -> str:

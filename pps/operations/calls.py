@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, PPSError
+from pps.core.json_bounds import is_large
 from pps.core.log_context import serving
 from pps.core.reports import Forgotten
 from pps.core.trust import CAPTURED
@@ -278,7 +279,10 @@ class Calls:
         started = clock.perf_counter()
         outcome = "internal"
         try:
-            given = found.parse(arguments)
+            if is_large(arguments):
+                given = await asyncio.to_thread(found.parse, arguments)
+            else:
+                given = found.parse(arguments)
             if isinstance(given, RememberInput | AddEventInput) and given.source in CAPTURED:
                 self._check_captures(caller, given.source)
             async with self._subject(caller, found.audience) as subject:

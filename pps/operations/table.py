@@ -17,6 +17,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.values import JSON
 from pps.ingest.indexer import Progress
 from pps.operations.inputs import Input
+from pps.operations.shape_bounds import check_sizes
 
 Audience: TypeAlias = Literal["entity", "member", "router", "runner", "operator", "owner"]
 """Who may ask, and what the act is given: an entity its ``Memory``; one that is a member of a squad its ``Desk``;
@@ -92,8 +93,10 @@ class Operation(Generic[Subject, In, Out]):
     def parse(self, arguments: Mapping[str, JSON]) -> In:
         """Return the checked input; InvalidRequest names each field that is wrong, never its value.
 
-        A null for an argument that may be left out counts as left out: calling models send it.
+        A null for an argument that may be left out counts as left out: calling models send it. Lists and objects
+        that are larger than the schema takes are refused before the model reads them.
         """
+        check_sizes(arguments, self.input)
         known = self.input.model_fields
         named = {
             name: value

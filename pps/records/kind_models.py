@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping
 from datetime import date, timedelta
@@ -26,7 +25,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.ids import ID_PATTERN
 from pps.core.kinds import FieldSpec, FieldType, Kinds
 from pps.core.record_values import Record
-from pps.core.text import snake, visible
+from pps.core.text import nearest_name, snake, visible
 from pps.core.time import iso
 from pps.core.values import JSON
 from pps.ingest.given_input import Moment, Tag, described_time
@@ -234,10 +233,8 @@ def _named(what: str, given: Mapping[str, JSON], known: list[str]) -> dict[str, 
         if own not in known and value is None:
             own = name  # what an older version of the pack had can be taken out
         elif own not in known:
-            near = difflib.get_close_matches(own, known, 1)
-            hint = (
-                f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known) or 'none'}"
-            )
+            near = nearest_name(own, known)
+            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known) or 'none'}"
             raise InvalidRequest(f"{what}.{name[:100]}", f"no such field; {hint}")
         if own in found:
             raise InvalidRequest(f"{what}.{own}", "is given twice")

@@ -17,47 +17,72 @@ from pps.core.trust import CAPTURED, WEB, Trust, lowest, trust_of
 from pps.core.values import Fact, Turn
 from pps.memory import Memory
 
-_DEEPEST = 5
+_MAX_RECORDS = 5_000
+"""Most records that the walk along citations reads; what rests on more is as little trusted as the least."""
 _MINTED = frozenset(("record", "hook"))
 """Sources whose ids are made here, so that one text has many; what a caller calls a source makes no root."""
 
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What a record rests on in a member's memory: digest → trust; and which records of the pool, those that hold."""
+    """What a record rests on in a member's memory.
+
+    Attributes:
+        digests: Each source's digest → its trust.
+        pool: The records of the pool that it rests on and that were not withdrawn.
+        trust: The lowest trust on any path of citations: of its sources, of what a record on the way is tagged, and
+            ``outside`` where a source on the way was forgotten or withdrawn, since nobody can tell what it was.
+    """
 
     digests: Mapping[str, Trust]
     pool: tuple[str, ...]
+    trust: Trust
 
 
 async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Grounds:
-    """Return what a member's record rests on, five steps deep; what cites nothing rests on its author alone."""
+    """Return what a member's record rests on, along all its citations; what cites nothing rests on its author alone."""
     digests: dict[str, Trust] = {}
     pool: dict[str, None] = {}
-    seen, level = {record.id}, [record.id]
-    for _ in range(_DEEPEST):
-        cites, pooled = await memory.records.cites(level), await memory.records.pool.cites(level)
-        of_pool = {id_: [one for one in found if not one.relation] for id_, found in pooled.items()}
+    trusts: list[Trust] = []
+    visited: set[str] = set()
+    level = [record]
+    while level:
+        visited |= {one.id for one in level}
+        if len(visited) > _MAX_RECORDS:
+            trusts.append("outside")
+            break
+        ids = [one.id for one in level]
+        cites = await memory.records.cites(ids)
+        pool_cites = {
+            id_: [cite for cite in cited if not cite.relation]
+            for id_, cited in (await memory.records.pool.cites(ids)).items()
+        }
         for one in level:
-            if not cites.get(one) and not of_pool.get(one):
-                digests.setdefault(
-                    word_of(key, member), "outside" if WEB in record.tags else "agent"
-                )
-        pool |= dict.fromkeys(one.id for found in of_pool.values() for one in found if not one.gone)
-        below = [
-            cite
-            for one in level
-            for cite in cites.get(one, ())
-            if not cite.gone and cite.id not in seen
-        ]
-        seen |= {cite.id for cite in below}
-        for turn in await _turns(memory, [cite.id for cite in below if cite.kind != "record"]):
+            tagged: Trust = "outside" if WEB in one.tags else "person"
+            trusts.append(tagged)
+            if not cites.get(one.id) and not pool_cites.get(one.id):
+                digests.setdefault(word_of(key, member), lowest([tagged, "agent"]))
+        for cite in (cite for cited in pool_cites.values() for cite in cited):
+            if cite.gone:
+                trusts.append("outside")
+            else:
+                pool[cite.id] = None
+        below = [cite for cited in cites.values() for cite in cited]
+        if any(cite.gone for cite in below):
+            trusts.append("outside")
+        held = [cite for cite in below if not cite.gone and cite.id not in visited]
+        sources, has_all = await _turns(memory, [cite.id for cite in held if cite.kind != "record"])
+        if not has_all:
+            trusts.append("outside")
+        for turn in sources:
             digest, trust = _source(key, turn, member)
             digests[digest] = lowest([trust, digests.get(digest, trust)])
-        level = [cite.id for cite in below if cite.kind == "record"]
-        if not level:
-            break
-    return Grounds(digests, tuple(pool))
+        next_ids = dict.fromkeys(cite.id for cite in held if cite.kind == "record")
+        records = await memory.records.find(next_ids)
+        if any(id_ not in records for id_ in next_ids):
+            trusts.append("outside")
+        level = [*{one.id: one for one in records.values()}.values()]
+    return Grounds(digests, tuple(pool), lowest([*trusts, *digests.values()]))
 
 
 def word_of(key: bytes, member: str) -> str:
@@ -71,19 +96,23 @@ def confidence_of(record: Record) -> float:
     return float(value) if isinstance(value, int | float) else 0.5
 
 
-async def _turns(memory: Memory, ids: Sequence[str]) -> list[Turn]:
-    """Return turns, and those that facts were read in."""
+async def _turns(memory: Memory, ids: Sequence[str]) -> tuple[list[Turn], bool]:
+    """Return turns, with those that facts were read in, and whether all of them are there."""
     turns: list[Turn] = []
-    for one in ids:
+    is_whole = True
+    for id_ in ids:
         try:
-            [item] = await memory.get([one])
+            [item] = await memory.get([id_])
         except NotFound:
+            is_whole = False
             continue
         if isinstance(item, Fact):
-            turns += await _turns(memory, item.episodes)
+            sources, has_all = await _turns(memory, item.episodes)
+            turns += sources
+            is_whole = is_whole and has_all and bool(sources)
         elif isinstance(item, Turn):
             turns.append(item)
-    return turns
+    return turns, is_whole
 
 
 def _source(key: bytes, turn: Turn, member: str) -> tuple[str, Trust]:

@@ -113,11 +113,8 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
 
 async def _grounds(desk: Desk, pool: Memory, record: Record) -> tuple[list[Root], Trust]:
     found = await grounds(desk.memory, record, desk.me.id, desk.squad.key)
-    cited = {
-        id_: one
-        for id_, one in (await pool.records.pool.shared(found.pool)).items()
-        if one.state == "shared"
-    }
+    copies = await pool.records.pool.shared(found.pool)
+    cited = {id_: one for id_, one in copies.items() if one.state == "shared"}
     through = await pool.records.pool.roots(cited)
     roots = [Root("", digest, confidence_of(record)) for digest in found.digests]
     roots += [
@@ -127,7 +124,7 @@ async def _grounds(desk: Desk, pool: Memory, record: Record) -> tuple[list[Root]
     ]
     if not roots:
         raise InvalidRequest("id", "rests on nothing but what was withdrawn from the pool")
-    return roots, lowest([*found.digests.values(), *(one.trust for one in cited.values())])
+    return roots, lowest([found.trust, *(copy.trust for copy in copies.values())])
 
 
 def _state(desk: Desk, record: Record, trust: Trust) -> SharedState:

@@ -440,3 +440,74 @@ async def test_the_pool_is_ranked_without_what_waits_or_is_private(team: Team) -
         rest = await team.ask(member, "squad_pool", types=["Concept"], offset=1)
         assert (rest["shared"], rest["total"], rest["me"]) == ([], 1, member)
         assert "kanarie6" not in str((ranks, group, listed))
+
+
+async def share_belief(team: Team, cites: list[str], tags: tuple[str, ...] = ()) -> dict[str, str]:
+    """Let mongke keep a belief that cites something, and share it; return its copy."""
+    kept = await team.store(
+        "mongke", "Ships sink at noon.", type="Belief", confidence=0.9, cites=cites, tags=[*tags]
+    )
+    return kept["copy"]
+
+
+async def private_record(
+    team: Team, content: str, cites: tuple[str, ...] = (), tags: tuple[str, ...] = ()
+) -> str:
+    kept = await team.store(
+        "mongke", content, private=True, confidence=0.9, cites=[*cites], tags=[*tags], **RESEARCH
+    )
+    return str(kept["id"])
+
+
+@pytest.mark.parametrize("steps", [1, 2, 4, 9])
+async def test_a_belief_that_rests_on_the_web_waits_however_far_away_that_is(
+    team: Team, steps: int
+) -> None:
+    cited = await private_record(team, "A page says so.", tags=("web",))
+    for step in range(1, steps):
+        cited = await private_record(team, f"Step {step}.", (cited,))
+    copy = await share_belief(team, [cited])
+    assert (copy["trust"], copy["state"]) == ("outside", "waiting")
+
+
+async def test_a_tag_on_a_record_counts_whatever_the_record_cites(team: Team) -> None:
+    turn = await team.ask("mongke", "remember", content="I saw it.", role="user")
+    tagged = await private_record(team, "A page says so.", (turn["turn_id"],), ("web",))
+    for cites, tags in (
+        ([tagged], ()),
+        ([turn["turn_id"]], ("web",)),
+        ([turn["turn_id"], tagged], ()),
+    ):
+        copy = await share_belief(team, cites, tags)
+        assert (copy["trust"], copy["state"]) == ("outside", "waiting"), (cites, tags)
+
+
+async def test_one_path_of_several_to_the_web_is_enough(team: Team) -> None:
+    page = await team.ask("mongke", "remember", content="Tool output.", role="tool")
+    own = await private_record(team, "I think so.")
+    via_tool = await private_record(team, "The tool says so.", (own, page["turn_id"]))
+    copy = await share_belief(team, [own, via_tool])
+    assert (copy["trust"], copy["state"]) == ("outside", "waiting")
+
+
+async def test_what_was_forgotten_on_the_way_is_not_trusted(team: Team) -> None:
+    page = await private_record(team, "A page says so.", tags=("web",))
+    own = await private_record(team, "I think so.")
+    between = await private_record(team, "Both say so.", (own, page))
+    await team.ask("mongke", "record_delete", ids=[page], dry_run=False)
+    copy = await share_belief(team, [between])
+    assert (copy["trust"], copy["state"]) == ("outside", "waiting")
+
+
+async def test_a_copy_in_the_pool_hands_its_trust_on(team: Team) -> None:
+    page = await team.store("jochi", "A page says so.", confidence=0.9, tags=["web"], **RESEARCH)
+    assert page["copy"]["state"] == "shared"
+    copy = await share_belief(team, [page["copy"]["id"]])
+    assert (copy["trust"], copy["state"]) == ("outside", "waiting")
+
+
+async def test_a_belief_on_ones_own_word_is_shared_at_once(team: Team) -> None:
+    own = await private_record(team, "I think so.")
+    for cites in ([], [own]):
+        copy = await share_belief(team, cites)
+        assert (copy["trust"], copy["state"]) == ("agent", "shared"), cites

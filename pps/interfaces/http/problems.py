@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http
-import json
 import logging
 import math
 from collections.abc import Awaitable, Callable
@@ -14,13 +13,13 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pps.core import errors
+from pps.core import errors, json_bounds
+from pps.core.json_bounds import TooLarge
 from pps.core.log_context import unforeseen
 from pps.core.values import JSON
 
 _log = logging.getLogger(__name__)
 
-MAX_BODY = 16 * 1024 * 1024
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 
 
@@ -40,10 +39,6 @@ class NoOperation(errors.InvalidRequest):
     """There is none of that name for this token."""
 
     code = "unknown_operation"
-
-
-class TooLarge(errors.InvalidRequest):
-    """The body is larger than 16 MiB."""
 
 
 class NotJSON(errors.InvalidRequest):
@@ -159,20 +154,14 @@ async def body(request: Request) -> dict[str, JSON]:
     Raises:
         TooLarge: It has more than 16 MiB.
         NotJSON: Its media type is another.
-        InvalidRequest: It is not JSON, or not an object.
+        InvalidRequest: It is not JSON, not an object, or holds more values or levels than a request may.
     """
     raw = bytearray()
     async for piece in request.stream():
         raw.extend(piece)
-        if len(raw) > MAX_BODY:
-            raise TooLarge("body", "must have at most 16 MiB")
+        if len(raw) > json_bounds.MAX_BYTES:
+            raise TooLarge
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if raw and kind != "application/json":
         raise NotJSON("Content-Type", "must be application/json")
-    try:
-        value = json.loads(raw or b"{}")
-    except (ValueError, RecursionError):
-        value = None
-    if not isinstance(value, dict):
-        raise errors.InvalidRequest("body", "must be a JSON object")
-    return cast("dict[str, JSON]", value)
+    return await json_bounds.read_object_aside(raw)

@@ -21,7 +21,6 @@ import httpx2
 import mcp_types as types
 from mcp.client.client import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 from pps.core.errors import InvalidRequest, PPSError, StoreUnavailable, UnknownEntity
@@ -35,6 +34,7 @@ from pps.interfaces.mcp.protocol import (
     Context,
     make_server,
 )
+from pps.interfaces.mcp.stdio import bounded_stdio
 from pps.server import Link, RunFile, connect, runfile
 
 _log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ async def _serve(
     timeout = httpx2.Timeout(10.0, read=_CALL_S)
     async with (
         httpx2.AsyncClient(timeout=timeout, trust_env=False) as http,
-        stdio_server() as (source, sink),
+        bounded_stdio() as (source, sink),
     ):
         bridge = _Bridge(home, whose, toolset, tools, http)
         server = make_server(bridge.list_tools, bridge.call_tool, instructions)

@@ -24,6 +24,7 @@ from starlette.types import Receive, Scope, Send
 from pps.core.errors import InvalidRequest, IsolationError
 from pps.core.ids import EntityId
 from pps.core.values import JSON
+from pps.interfaces.mcp.bounded_bodies import BoundedBodies
 from pps.interfaces.mcp.protocol import (
     DEFAULT,
     INSTRUCTIONS,
@@ -68,7 +69,7 @@ class Endpoint:
         )
         self._entities = _Desk(calls, "entity", INSTRUCTIONS, security)
         self._routers = _Desk(calls, "router", PROJECT_INSTRUCTIONS, security)
-        guarded = RequireAuthMiddleware(self._served, [_SCOPE])
+        guarded = RequireAuthMiddleware(BoundedBodies(self._served), [_SCOPE])
         backend = BearerAuthBackend(_Verifier(whose))
         self._app = AuthenticationMiddleware(guarded, backend=backend)
 
