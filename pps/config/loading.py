@@ -14,6 +14,7 @@ from pps.config.border import problems
 from pps.config.home import INSIDE, home_folder
 from pps.config.settings import Settings
 from pps.core.errors import ConfigError
+from pps.core.user_files import parse_toml, read_text
 
 _Tree: TypeAlias = "dict[str, object]"
 
@@ -62,7 +63,7 @@ def load(*, env: Mapping[str, str] | None = None, file: Path | None = None) -> S
 def _read(file: Path | None, home: Path) -> _Tree:
     path = file or home / "pps.toml"
     try:
-        tree = cast("_Tree", tomllib.loads(path.read_text(encoding="utf-8")))
+        tree = cast("_Tree", parse_toml(read_text(path)))
     except OSError as error:
         if file is None and isinstance(error, FileNotFoundError | NotADirectoryError):
             return {}

@@ -27,6 +27,7 @@ from pps.core.kinds import (
     ToolSpec,
 )
 from pps.core.text import nearest_name
+from pps.core.user_files import parse_toml
 from pps.core.values import RESERVED_KINDS
 
 MAX_BYTES = 1_000_000
@@ -71,13 +72,11 @@ def read_pack(
     if len(text.encode()) > MAX_BYTES:
         return None, (Mistake(1, "", f"the file is longer than {MAX_BYTES:,} bytes"),)
     try:
-        tree = tomllib.loads(text)
+        tree = parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         at = re.search(r"\(at line (\d+)", str(error))
         line = int(at[1]) if at else len(text.splitlines()) or 1
         return None, (Mistake(line, "", f"not valid TOML: {str(error).partition(' (at ')[0]}"),)
-    except RecursionError:
-        return None, (Mistake(1, "", "has too many lists or tables within each other"),)
     reading = _Reading(tree, TomlLines(text), operations)
     pack = reading.pack(name)
     mistakes = tuple(sorted(dict.fromkeys(reading.mistakes), key=lambda one: one.line))

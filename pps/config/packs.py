@@ -12,6 +12,7 @@ from pps.config.packaged import shipped
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.kinds import Pack
 from pps.core.text import snake
+from pps.core.user_files import read_text
 
 ALWAYS = "events"
 """The pack that every memory has."""
@@ -50,11 +51,12 @@ def pack_files(home: Path) -> dict[str, PackFile]:
     for place, own in places:
         name = place.name.removesuffix(".toml")
         try:
-            found.setdefault(
-                name, PackFile(name, place.read_text(encoding="utf-8"), own, str(place))
-            )
-        except (OSError, UnicodeDecodeError):
-            raise ConfigError(f"{place}: cannot be read as text") from None
+            text = read_text(Path(str(place))) if own else place.read_text(encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"{place}: cannot be read ({error.strerror})") from None
+        except UnicodeDecodeError:
+            raise ConfigError(f"{place}: cannot be read as UTF-8 text") from None
+        found.setdefault(name, PackFile(name, text, own, str(place)))
     return found
 
 

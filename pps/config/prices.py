@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pps.core.errors import ConfigError
+from pps.core.user_files import parse_toml, read_text
 
 
 class Price(BaseModel):
@@ -37,7 +38,7 @@ def load_prices(home: Path) -> Mapping[str, Price]:
     """
     path = home / "prices.toml"
     try:
-        return _FILE.validate_python(tomllib.loads(path.read_text(encoding="utf-8")))
+        return _FILE.validate_python(parse_toml(read_text(path)))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

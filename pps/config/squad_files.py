@@ -18,6 +18,7 @@ from pps.config.packaged import shipped
 from pps.config.packs import shipped_pack
 from pps.config.toml_lines import TomlLines
 from pps.core.errors import ConfigError, InvalidRequest
+from pps.core.user_files import parse_toml, read_text
 
 PACK = "squad"
 """The pack of kinds that members and pool have."""
@@ -135,7 +136,7 @@ def read_squad(text: str) -> tuple[SquadRules | None, tuple[Mistake, ...]]:
     if len(text.encode()) > MAX_BYTES:
         return None, (Mistake(1, "", f"the file is longer than {MAX_BYTES:,} bytes"),)
     try:
-        tree = tomllib.loads(text)
+        tree = parse_toml(text)
     except tomllib.TOMLDecodeError as error:
         said, _, at = str(error).partition(" (at line ")
         return None, (
@@ -222,7 +223,7 @@ def load_squad(home: Path, name: str) -> SquadRules:
     """
     own = Path(name) if name.endswith(".toml") else home / "squads" / f"{name}.toml"
     try:
-        return squad_rules(own.read_text(encoding="utf-8"))
+        text = read_text(own)
     except FileNotFoundError:
         there = {one.name.removesuffix(".toml"): one for one in shipped("config/squads").iterdir()}
         if name not in there:
@@ -230,5 +231,8 @@ def load_squad(home: Path, name: str) -> SquadRules:
                 "from", f"there is no {own} and no squad {name!r}; there are {', '.join(there)}"
             ) from None
         return squad_rules(there[name].read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        raise ConfigError(f"{own}: cannot be read as text") from None
+    except OSError as error:
+        raise ConfigError(f"{own}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{own}: cannot be read as UTF-8 text") from None
+    return squad_rules(text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Awaitable, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from pps.config import shipped
 from pps.core.errors import IsolationError, PPSError
 from pps.core.recalled import Channel, Hit, Recall
 from pps.core.time import now
+from pps.core.user_files import open_regular
 from pps.core.values import ChannelName, Fact, Node
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
@@ -83,11 +83,11 @@ def _hits(items: Sequence[Fact | Node]) -> tuple[Hit, ...]:
 def identity_of(folder: Path, name: str) -> str:
     """Return what the file says; nothing when there is none, when nobody has edited it, or when it is a link."""
     try:
-        file = os.open(folder / _IDENTITY, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        file = open_regular(folder / _IDENTITY, flags=os.O_NOFOLLOW)
     except OSError:
         return ""
-    with open(file, "rb") as opened:  # noqa: PTH123 - a descriptor, so that what was checked is what is read
-        if not stat.S_ISREG(os.fstat(file).st_mode) or os.fstat(file).st_nlink > 1:
+    with file as opened:
+        if os.fstat(opened.fileno()).st_nlink > 1:
             return ""
         text = opened.read(4 * LONGEST_IDENTITY).decode("utf-8", "ignore").strip()
     untouched = (

@@ -20,6 +20,7 @@ from pps.core import time
 from pps.core.errors import IsolationError, PPSError, StoreConflict, StoreError
 from pps.core.file_lock import FileLock
 from pps.core.ids import EntityId
+from pps.core.user_files import parse_toml, read_text
 
 JOURNAL, GRAPH = "memory.db", "graph.lbug"
 _CARD = "entity.toml"
@@ -111,7 +112,7 @@ def card_of(folder: Path) -> Card:
     """Return what a folder says of itself; StoreError when it has no ``entity.toml`` that can be understood."""
     path = folder / _CARD
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = parse_toml(read_text(path))
         entity = EntityId(str(values["name"]), str(values["group"]))
         return Card(entity, str(values["store"]), time.parse(str(values["created_at"])))
     except OSError as error:

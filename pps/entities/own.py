@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pps.config.settings import Hours, TimeZone, Week
 from pps.core.errors import ConfigError, StoreError
+from pps.core.user_files import parse_toml, read_text
 from pps.entities.folder import write
 
 
@@ -73,7 +74,7 @@ def own_settings(folder: Path) -> OwnSettings:
     """
     path = folder / "entity.toml"
     try:
-        return _checked(path.read_text(encoding="utf-8"), path)
+        return _checked(read_text(path), path)
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
         raise StoreError(f"{path}: cannot be read; restore it from a backup") from None
 
@@ -124,7 +125,7 @@ def set_packs(folder: Path, names: Sequence[str]) -> None:
 
 def _rewrite(path: Path, changed: Callable[[str], str]) -> None:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path)
         _checked(text, path)
         text = changed(text)
         _checked(text, path)
@@ -135,7 +136,7 @@ def _rewrite(path: Path, changed: Callable[[str], str]) -> None:
 
 def _checked(text: str, path: Path) -> OwnSettings:
     try:
-        return OwnSettings.model_validate(tomllib.loads(text))
+        return OwnSettings.model_validate(parse_toml(text))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         key = ".".join(str(part) for part in first["loc"])

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.text import fold, normalise, shown_name
+from pps.core.user_files import open_regular
 from pps.ingest.redact import whole
 
 MAX_BYTES = 4_000_000
@@ -36,7 +37,6 @@ _ITEM = re.compile(r"\s*-\s+(.+)")
 _HEADING = re.compile(r"#{1,6}\s+(.+?)\s*#*\s*")
 _FRONT = re.compile(r"\s*$|\s+\S|#|- |[\w-]+\s*:(\s|$)")
 _FENCE = "---"
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -351,10 +351,14 @@ def _is_link(folder: int, name: str) -> bool:
 def _content(folder: int, name: str, slug: str) -> AnchorFile | Unread:
     if _is_link(folder, name):
         return Unread(name, "a link, and links are not followed")
-    with os.fdopen(os.open(name, _READ, dir_fd=folder), "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
+    try:
+        opened = open_regular(name, flags=os.O_NOFOLLOW, dir_fd=folder)
+    except OSError as error:
+        if error.errno == errno.EINVAL:
             return Unread(name, "not a plain file")
+        raise
+    with opened as file:
+        status = os.fstat(file.fileno())
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         return Unread(name, f"over {MAX_BYTES // 1_000_000} MB")

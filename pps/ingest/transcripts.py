@@ -13,7 +13,6 @@ import hashlib
 import json
 import logging
 import os
-import stat
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -24,6 +23,7 @@ from weakref import WeakValueDictionary
 
 from pps.core.errors import InvalidRequest
 from pps.core.time import from_micros, micros
+from pps.core.user_files import open_regular
 from pps.ingest.hook_events import (
     Answer,
     SessionEvent,
@@ -147,16 +147,12 @@ def _opened(path: str) -> Generator[tuple[int, int]]:
     if not is_transcript(path):
         raise InvalidRequest("transcript", "must be the absolute path of a .jsonl file")
     try:
-        # A pipe of that name must not hold us up.
-        descriptor = os.open(Path(path).expanduser(), os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        file = open_regular(Path(path).expanduser())
     except OSError:
         yield -1, 0
         return
-    try:
-        status = os.fstat(descriptor)
-        yield (descriptor, status.st_size) if stat.S_ISREG(status.st_mode) else (-1, 0)
-    finally:
-        os.close(descriptor)
+    with file:
+        yield file.fileno(), os.fstat(file.fileno()).st_size
 
 
 def _tail(descriptor: int, offset: int) -> str:

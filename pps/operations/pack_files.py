@@ -17,6 +17,7 @@ from pps.config.toml_lines import TomlLines
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.kinds import Pack
 from pps.core.text import counted
+from pps.core.user_files import read_text
 from pps.entities.paths import MAX_PATH
 from pps.operations.command_line import argument
 from pps.operations.exchange import OfEntity
@@ -194,7 +195,7 @@ async def pack_list(app: App, _: Nothing) -> tuple[PackLine, ...]:
 async def pack_show(app: App, given: PackInput) -> PackView:
     """Returns a pack's layers, kinds with their fields, relations, life cycles and who may write; or its diagram."""
     file = await asyncio.to_thread(find_pack, app.settings.home, given.pack)
-    pack = file.pack()
+    pack = await asyncio.to_thread(file.pack)
     drawn = diagram(pack) if given.diagram else None
     return PackView(
         pack.name, pack.version, file.own, pack.about, None if drawn else schema_of((pack,)), drawn
@@ -214,7 +215,7 @@ async def pack_enable(app: App, given: EnableInput) -> EnabledPacks:
     Refused when a pack that it has, or PPS itself, has a kind, a layer or a tool of the same name.
     """
     file = await asyncio.to_thread(find_pack, app.settings.home, given.pack)
-    _, mistakes = read_for_entities(file.text, file.name, own=file.own)
+    _, mistakes = await asyncio.to_thread(read_for_entities, file.text, file.name, own=file.own)
     if mistakes:
         raise InvalidRequest(
             "pack", f"{given.pack} has mistakes: {'; '.join(map(str, mistakes[:3]))}"
@@ -232,19 +233,32 @@ async def pack_enable(app: App, given: EnableInput) -> EnabledPacks:
 async def pack_check(app: App, given: CheckInput) -> CheckedPack:
     """Returns every mistake in a pack's file with its line; of one without mistakes, its kinds as a Mermaid diagram."""
     path = Path(given.path)
-    try:
-        text = await asyncio.to_thread(path.read_text, encoding="utf-8")
-    except FileNotFoundError:
-        raise ConfigError(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError):
-        raise ConfigError(f"{path}: cannot be read as text") from None
-    shipped = {one.name: one.text for one in pack_files(app.settings.home).values() if not one.own}
-    pack, mistakes = read_for_entities(text, path.stem, own=path.stem not in shipped)
-    if path.stem in shipped and (
-        text != shipped[path.stem] or path.parent == app.settings.home / "packs"
-    ):
-        mistakes = (Mistake(1, "name", "a shipped pack has this name, choose another"), *mistakes)
+
+    def read() -> tuple[Pack | None, tuple[Mistake, ...]]:
+        text = _read(path)
+        files = pack_files(app.settings.home).values()
+        shipped = {file.name: file.text for file in files if not file.own}
+        pack, mistakes = read_for_entities(text, path.stem, own=path.stem not in shipped)
+        if path.stem in shipped and (
+            text != shipped[path.stem] or path.parent == app.settings.home / "packs"
+        ):
+            taken = Mistake(1, "name", "a shipped pack has this name, choose another")
+            mistakes = (taken, *mistakes)
+        return pack, mistakes
+
+    pack, mistakes = await asyncio.to_thread(read)
     if pack is None or mistakes:
         return CheckedPack(False, mistakes)
     drawn = diagram(pack) if given.diagram else None
     return CheckedPack(True, (), len(pack.kinds), len({one.name for one in pack.relations}), drawn)
+
+
+def _read(path: Path) -> str:
+    try:
+        return read_text(path)
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: there is no such file") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise ConfigError(f"{path}: cannot be read as UTF-8 text") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import errno
 import hashlib
 import io
 import json
@@ -20,6 +21,7 @@ from pps.config import problems
 from pps.core.errors import InvalidRequest, Overloaded
 from pps.core.kinds import FieldSpec, Kinds
 from pps.core.text import counted, snake
+from pps.core.user_files import read_regular
 from pps.core.values import JSON, Skipped
 from pps.ingest.indexer import Progress
 from pps.journal.kept_records import KEPT, Kept
@@ -274,12 +276,13 @@ def _rows_of(path: Path) -> Iterator[tuple[str, Mapping[str, JSON]]]:
     """Yield each row of a file with where it is; InvalidRequest when it holds no rows."""
     name = path.name
     try:
-        if path.stat().st_size > MAX_BYTES:
-            raise InvalidRequest(
-                "paths", f"{name} has more than {MAX_BYTES // 2**20} MiB; split it"
-            )
-        text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError):
+        text = read_regular(path, MAX_BYTES).decode("utf-8-sig")
+    except OSError as error:
+        if error.errno == errno.EFBIG:
+            limit = f"{MAX_BYTES // 2**20} MiB"
+            raise InvalidRequest("paths", f"{name} has more than {limit}; split it") from None
+        raise InvalidRequest("paths", f"{name} cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
         raise InvalidRequest("paths", f"{name} is no file that can be read as UTF-8") from None
     if path.suffix.lower() in (".csv", ".tsv"):
         reader = csv.DictReader(

@@ -24,6 +24,7 @@ from pydantic import (
 from pps.config import Settings, shipped
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.time import iso
+from pps.core.user_files import parse_toml, read_text
 from pps.core.values import CHANNELS, JSON, ChannelName
 from pps.isolation.recipes import RECIPES
 from pps.journal.filters import ItemFilter
@@ -353,7 +354,7 @@ def _own(settings: Settings) -> dict[str, Path]:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text("utf-8")
+        return read_text(file)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file}: cannot be read as UTF-8 text: {error}") from error
 
@@ -362,7 +363,7 @@ def _read(file: Path) -> str:
 def _parsed(place: str, text: str, known: frozenset[str]) -> _File | None:
     """Return a profile's file, checked against the perspectives that are known; None where nothing of it is left."""
     try:
-        tree = tomllib.loads(text)
+        tree = parse_toml(text)
         if _drop_communities(place, tree) and not (tree["channels"] or tree.get("extends")):
             return None
         file = _File.model_validate(tree)

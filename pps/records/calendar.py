@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import socket
 import time
@@ -18,6 +19,7 @@ import httpx
 from pps.config.settings import CalendarSettings, Settings
 from pps.core.text import first_line
 from pps.core.time import now
+from pps.core.user_files import open_regular
 from pps.records.agenda import Agenda
 from pps.records.ics_child import READ_S, read_apart
 
@@ -88,10 +90,12 @@ class Calendars:
 
     async def _of_file(self, path: Path, start: datetime, end: datetime) -> Agenda:
         def load() -> tuple[tuple[object, ...], bytes]:
-            file = self._base / path.expanduser()
-            state = file.stat()
-            size = state.st_size
-            return (file, state.st_mtime_ns, size), b"" if size > MOST_BYTES else file.read_bytes()
+            place = self._base / path.expanduser()
+            with open_regular(place) as file:
+                state = os.fstat(file.fileno())
+                body = file.read(MOST_BYTES + 1)
+            size = max(state.st_size, len(body))
+            return (place, state.st_mtime_ns, size), b"" if size > MOST_BYTES else body
 
         try:
             state, body = await asyncio.to_thread(load)

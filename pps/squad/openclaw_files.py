@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pps.core.errors import InvalidRequest
 from pps.core.text import content_hash
+from pps.core.user_files import read_text
 from pps.ingest.anchors import STATIC
 from pps.records.saving import MAX_RECORDS, RecordGiven
 from pps.squad.agents import own_state
@@ -92,7 +93,7 @@ def _files(folder: Path) -> Iterator[tuple[Path, str]]:
 def _text(place: Path) -> str | None:
     """Return a file's text; None when it is too large, or no text."""
     try:
-        return place.read_text(encoding="utf-8") if place.stat().st_size <= _MOST_BYTES else None
+        return read_text(place, _MOST_BYTES)
     except (OSError, UnicodeDecodeError):
         return None
 

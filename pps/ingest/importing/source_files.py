@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import lzma
 import os
 import stat
@@ -14,10 +13,11 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Protocol
 
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.text import shown_name
+from pps.core.user_files import open_regular
 from pps.ingest.importing.items import Passed, Unreadable
 
 MAX_FILE = 4 * 1024**3
@@ -28,8 +28,6 @@ MAX_MEMBERS = 20_000
 MAX_GROWTH = 100
 """How many times its own size a zip file may unpack to, beyond the first 64 MiB: text grows 5 to 20 times."""
 _FREE_GROWTH = 64 * 1024**2
-
-_OPEN = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Bytes(Protocol):
@@ -56,7 +54,7 @@ class Archives:
         if self._opened is None or self._path != path:
             if self._opened is not None:
                 self._opened.close()
-            _plain_file(path).close()
+            open_regular(path).close()
             self._opened, self._path = zipfile.ZipFile(path), path
         return self._opened
 
@@ -103,7 +101,7 @@ class Source:
                 with self.archives.of(self.path).open(self.member) as file:
                     yield _Counted(file, self)
             else:
-                with _plain_file(self.path, os.O_NOFOLLOW) as file:
+                with open_regular(self.path, flags=os.O_NOFOLLOW) as file:
                     yield _Counted(file, self)
         except (
             OSError,
@@ -176,7 +174,7 @@ def _below(
 def _is_zip(path: Path) -> bool:
     if path.name.lower().endswith(".zip"):
         return True
-    with contextlib.suppress(OSError), _plain_file(path) as file:
+    with contextlib.suppress(OSError), open_regular(path) as file:
         return zipfile.is_zipfile(file)
     return False
 
@@ -240,15 +238,6 @@ def _dated(member: zipfile.ZipInfo) -> datetime | None:
         return datetime.fromtimestamp(time.mktime((*member.date_time, 0, 0, -1)), UTC)
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _plain_file(path: Path, more: int = 0) -> BinaryIO:
-    """Open a plain file and nothing else: a pipe or a device may give nothing, or without end."""
-    descriptor = os.open(path, _OPEN | more)
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise OSError(errno.EINVAL, "it is no plain file")
-    return os.fdopen(descriptor, "rb")
 
 
 class _Counted:

@@ -15,6 +15,7 @@ from typing import cast
 
 from pps.config import shipped
 from pps.core.errors import InvalidRequest, StoreError
+from pps.core.user_files import read_regular
 from pps.core.values import JSON
 
 _Object = dict[str, JSON]
@@ -248,9 +249,12 @@ def _backup(path: Path) -> Path:
     return path.with_name(path.name + ".before-pps")
 
 
+_MAX_BYTES = 16 * 1024 * 1024
+
+
 def _read(path: Path) -> bytes | None:
     try:
-        return path.read_bytes()
+        return read_regular(path, _MAX_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:

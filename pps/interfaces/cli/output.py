@@ -17,6 +17,7 @@ from pps.config.home import home_folder
 from pps.core import errors
 from pps.core.ids import check_actor
 from pps.core.text import visible
+from pps.core.user_files import read_text
 
 if TYPE_CHECKING:
     from pps.core.values import JSON
@@ -82,6 +83,9 @@ def absolute(path: str) -> str:
     return str(Path(path).expanduser().absolute())
 
 
+_MAX_JSON_BYTES = 16 * 1024 * 1024
+
+
 def json_text(label: str, text: str) -> JSON:
     try:
         return json.loads(text)
@@ -93,11 +97,11 @@ def json_object(label: str, file: str) -> dict[str, JSON]:
     """Return the JSON object that a file holds; ``-`` is stdin."""
     try:
         value: JSON = json.loads(
-            sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+            sys.stdin.read() if file == "-" else read_text(file, _MAX_JSON_BYTES)
         )
     except OSError as error:
         raise errors.InvalidRequest(label, f"{file} cannot be read ({error.strerror})") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise errors.InvalidRequest(label, f"{file} is not JSON") from None
     if not isinstance(value, dict):
         raise errors.InvalidRequest(label, f"{file} must hold a JSON object")

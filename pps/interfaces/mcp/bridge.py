@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import json
 import logging
-import tomllib
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -26,6 +25,7 @@ from mcp.shared.exceptions import MCPError
 from pps.core.errors import InvalidRequest, PPSError, StoreUnavailable, UnknownEntity
 from pps.core.file_lock import is_held
 from pps.core.ids import check_actor, check_name
+from pps.core.user_files import parse_toml, read_text
 from pps.entities.routing import owner
 from pps.interfaces.mcp.protocol import (
     DEFAULT,
@@ -274,9 +274,7 @@ def built(
 def _of_packs(home: Path, entity: str) -> frozenset[str]:
     """Return the toolsets of an entity's packs, as its card names these; what is wrong with it the server says."""
     try:
-        card = tomllib.loads(
-            (home / "entities" / entity / "entity.toml").read_text(encoding="utf-8")
-        )
+        card = parse_toml(read_text(home / "entities" / entity / "entity.toml"))
     except (OSError, ValueError):
         return frozenset()
     return frozenset(f"{name}{rest}" for name in card.get("packs", ()) for rest in ("", "-typed"))
