@@ -373,8 +373,15 @@ class Memory:
             *await self.parts.jobs.problems(),
             *await self.parts.indexer.records.problems(self.entity.name),
         ]
+        clock = await self.forgetting.look_at_clock()
+        problems += filter(None, [clock.problem])
         drifted = await self.parts.indexer.drift.notes(self.entity.name)
-        notes = (*self.parts.notes, *await self.parts.jobs.notes(), *drifted)
+        notes = (
+            *self.parts.notes,
+            *await self.parts.jobs.notes(),
+            *drifted,
+            *filter(None, [clock.note]),
+        )
         return Health(not problems, tuple(problems), notes, self.parts.worker.outage)
 
     async def ledger(self) -> Ledger:

@@ -9,7 +9,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,8 +33,10 @@ from pps.core.ids import EntityId
 from pps.core.kinds import Kinds
 from pps.entities import Created, Deletion, Entry, Registry, folder
 from pps.entities.own import own_settings, set_extractor, set_packs
+from pps.entities.running_time import RunningTime
 from pps.index.indexes import Index
 from pps.ingest.redact import Redactor
+from pps.journal.bin_rows import has_overdue
 from pps.memory import Memory
 from pps.models.command import make_command
 from pps.server import spool
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 _PATIENCE_S = 30.0
+_SAVE_RUNNING_S = 60.0
 
 
 @dataclass(slots=True)
@@ -95,13 +98,18 @@ class App:
             Registry, settings.home, Redactor(on=settings.redaction == "on").label
         )
         async with open_shared(settings, embedder) as shared:
+            shared.running = registry.running
             app = cls(settings, registry, shared)
+            keeping = asyncio.create_task(_keep_running_time(registry.running))
             for name, why in (await app.finish_deletions()).items():
                 _log.warning("%s: %s", name, why)
             try:
                 yield app
             finally:
+                keeping.cancel()
+                await asyncio.wait([keeping])
                 await app.close_all()
+                await asyncio.to_thread(registry.running.save)
 
     async def create(
         self,
@@ -351,6 +359,23 @@ class App:
                 in_the_way[name] = f"unfinished jobs wait: {error.message}"
         return in_the_way
 
+    async def erase_overdue(self) -> None:
+        """Let every entity, closed ones too, erase what can no longer be restored; see ``Bin.expire``."""
+        keep = timedelta(days=self.settings.forgetting.restorable_d)
+        for entry in await asyncio.to_thread(self.registry.list):
+            name = entry.entity.name
+            try:
+                if name in self._open:
+                    async with self.memory(name, pool=True) as memory:
+                        await memory.forgetting.expire()
+                elif await asyncio.to_thread(
+                    has_overdue, entry.folder / "data" / folder.JOURNAL, keep, time.now()
+                ):
+                    async with self.memory(name, pool=True):
+                        pass  # it is erased as the memory is opened
+            except PPSError as error:
+                _log.warning("%s: what is over its time is not erased: %s", name, error.message)
+
     async def closed_pending(self) -> dict[str, datetime]:
         """Return the entities that are closed and may have unfinished jobs, and since when."""
         since = await asyncio.to_thread(self.registry.pending_since)
@@ -452,3 +477,9 @@ class App:
             UnknownEntity, StoreUnavailable
         ):  # deleted by another process; else it stays set
             await asyncio.to_thread(self.registry.set_pending, entity, pending)
+
+
+async def _keep_running_time(running: RunningTime) -> None:
+    while True:
+        await asyncio.sleep(_SAVE_RUNNING_S)
+        await asyncio.to_thread(running.save)

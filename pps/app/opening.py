@@ -81,6 +81,8 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         own = await asyncio.to_thread(own_settings, entry.folder)
         journal.zone = zone_of(own.time_zone or shared.settings.time_zone)
         journal.bin.keep = timedelta(days=shared.settings.forgetting.restorable_d)
+        if shared.running is not None:
+            journal.bin.running = shared.running.mark
         opening = _Opening(entry, shared, anew, journal, own, stack)
         opening.kinds = Kinds(await asyncio.to_thread(load_packs, shared.settings.home, own.packs))
         # Without a layered pack, filters know the layers of the one that is shipped.

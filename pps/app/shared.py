@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 
 from pps.config import Settings
 from pps.core.footprint import cores
+from pps.entities.running_time import RunningTime
 from pps.graph.neo4j import Neo4jPool, open_neo4j
 from pps.ingest.work_rules import SharedWork
 from pps.isolation.counters import IsolationCounters
@@ -31,6 +32,7 @@ class Shared:
     profiles: Profiles
     work: SharedWork
     counters: IsolationCounters = field(default_factory=IsolationCounters)
+    running: RunningTime | None = None
     _others: dict[str, Embedder] = field(default_factory=dict[str, Embedder])
     _server: Neo4jPool | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)

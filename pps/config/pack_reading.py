@@ -27,7 +27,7 @@ from pps.core.kinds import (
     ToolSpec,
 )
 from pps.core.text import nearest_name
-from pps.core.user_files import parse_toml
+from pps.core.user_files import NestedTooDeeply, parse_toml
 from pps.core.values import RESERVED_KINDS
 
 MAX_BYTES = 1_000_000
@@ -73,6 +73,8 @@ def read_pack(
         return None, (Mistake(1, "", f"the file is longer than {MAX_BYTES:,} bytes"),)
     try:
         tree = parse_toml(text)
+    except NestedTooDeeply as error:
+        return None, (Mistake(1, "", str(error)),)
     except tomllib.TOMLDecodeError as error:
         at = re.search(r"\(at line (\d+)", str(error))
         line = int(at[1]) if at else len(text.splitlines()) or 1

@@ -78,10 +78,12 @@ def check_values(value: JSON | Mapping[str, JSON], field: str = "arguments") -> 
             continue
         values += len(children)
         _check_totals(field, values, depth)
-        pending.extend(
-            (child, depth + 1) for child in children if isinstance(child, Mapping | list | tuple)
-        )
+        pending.extend((child, depth + 1) for child in children if _is_container(child))
     return values
+
+
+def _is_container(value: object) -> bool:
+    return isinstance(value, Mapping | list | tuple)
 
 
 def _check_totals(field: str, values: int, depth: int) -> None:

@@ -185,6 +185,14 @@ def _read_stored(value: object) -> object:
     return with_precision(moment) if value.endswith("T00:00:00Z") else moment
 
 
+@dataclass(frozen=True, slots=True)
+class RunningMark:
+    """A running time: seconds, and the id of the clock that counts them. Only marks of one clock compare."""
+
+    clock: str
+    seconds: float
+
+
 def now() -> datetime:
     return datetime.now(UTC)
 

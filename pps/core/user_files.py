@@ -22,6 +22,10 @@ _LONG_KEY = re.compile(rf"""(?<![^\s.=#\[\]"'])(?:{_KEY_PART}[ \t]*+){{{_MAX_KEY
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
+class NestedTooDeeply(tomllib.TOMLDecodeError):
+    """TOML has more lists or tables within each other than can be read."""
+
+
 def open_regular(path: Path | str, *, flags: int = 0, dir_fd: int | None = None) -> BinaryIO:
     """Open a regular file to read its bytes.
 
@@ -77,7 +81,7 @@ def parse_toml(text: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError:
         raise
     except RecursionError:
-        raise tomllib.TOMLDecodeError("nested too deeply") from None
+        raise NestedTooDeeply("has too many lists or tables within each other") from None
     except ValueError as error:
         raise tomllib.TOMLDecodeError(str(error)) from None
 

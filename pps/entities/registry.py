@@ -24,12 +24,13 @@ from pps.core.errors import (
     UnknownEntity,
 )
 from pps.core.ids import EntityId, check_actor, check_name, new_group
-from pps.entities import deletions, folder, memberships, paths, routing, tokens
+from pps.entities import deletions, folder, memberships, paths, routing, running_time, tokens
 from pps.entities.deletions import Deletions
 from pps.entities.folder import Entry
 from pps.entities.memberships import Squads
 from pps.entities.page_sessions import PageSessions
 from pps.entities.routing import Refusal, Routers, Routes, Watched
+from pps.entities.running_time import RunningTime
 from pps.entities.small_file import SmallFile
 
 _STORES = ("embedded", "neo4j")
@@ -126,13 +127,14 @@ class Registry:
                 f"{path} is gone or empty, and {len(lost)} entities have folders here; restore a backup, or run "
                 "`pps rebuild --registry`: tokens, routes and watched folders do not come back"
             )
-        self._file = SmallFile(path, _SCHEMA + memberships.SCHEMA, _CHANGES)
+        self._file = SmallFile(path, _SCHEMA + memberships.SCHEMA + running_time.SCHEMA, _CHANGES)
         self._seen: tuple[object, dict[str, Entry]] = (None, {})
         self._making = threading.Lock()  # who mounts an entity waits until its folder is whole
         self.routes = Routes(self._file, refuse)
         self.watched = Watched(self._file, home, refuse)
         self.routers = Routers(self._file, refuse)
         self.squads = Squads(self._file)
+        self.running = RunningTime(self._file)
         self.pages = PageSessions(self._file)
         self.deletions = Deletions(self._file, self.entities_folder)
 

@@ -18,13 +18,12 @@ from pps.core.bounds import check_keywords, check_length
 from pps.core.errors import InvalidRequest, NotFound, StoreError, StoreUnavailable
 from pps.core.ids import is_uuid
 from pps.core.reports import Forgotten, Restorable, Restored
-from pps.core.time import now
 from pps.core.values import Fact
 from pps.ingest.anchors import Anchors
 from pps.ingest.index_docs import WINDOW_TURNS
 from pps.ingest.indexer import Indexer
 from pps.ingest.linking import record_id
-from pps.ingest.recycle_bin import Plan, RecycleBin, Softly
+from pps.ingest.recycle_bin import ClockReport, Plan, RecycleBin, Softly
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.statements import is_undated
 from pps.ingest.worker import Worker
@@ -170,7 +169,7 @@ class Forgetter:
     async def resume(self) -> Plan | None:
         """Carry through what was cut short, if anything was; return what was to be forgotten."""
         await self.bin.resume()
-        await self._journal.bin.expire(now())
+        await self.bin.expire()
         if not (intent := await self._journal.get_meta(_INTENT)):
             return None
         plan = Plan(**{name: tuple(value) for name, value in json.loads(intent).items()})
@@ -364,6 +363,14 @@ class Forgetting:
         softly = Softly(clean(by) or self._actor, clean(why)) if how.get("soft") else None
         ids = await self._forgetter.whole(ids)
         return await self._forgetter.forget(ids, dry_run=dry_run, check=self._check, softly=softly)
+
+    async def expire(self) -> None:
+        """Erase for good what can no longer be restored and was so a day of running time ago already."""
+        await self._forgetter.bin.expire()
+
+    async def look_at_clock(self) -> ClockReport:
+        """Compare the clock with the latest entry."""
+        return await self._forgetter.bin.look_at_clock()
 
     async def list(self) -> list[Restorable]:
         """Return what was softly forgotten and can be restored, the latest first."""

@@ -11,7 +11,7 @@ import base64
 import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -33,6 +33,17 @@ from pps.journal.entries import Change
 from pps.journal.journal import Journal
 
 _SHOWN, _LABEL = 3, 80
+_CLOCK_BACK = timedelta(hours=1)
+_CLOCK_FAR = timedelta(days=30)
+"""How far the clock may be from the latest entry before that is said."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReport:
+    """What is to be said of the clock; both empty where it is near the latest entry."""
+
+    problem: str = ""
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +122,37 @@ class RecycleBin:
     async def list(self) -> list[Restorable]:
         """Return what can be restored, the latest first."""
         return [_said(one, self.until(one)) for one in await self._journal.bin.list(now())]
+
+    async def expire(self) -> None:
+        """Erase for good what can no longer be restored, see ``Bin.expire``."""
+        await self._journal.bin.expire(now())
+
+    async def look_at_clock(self) -> ClockReport:
+        """Compare the clock with the latest entry: by a wrong clock, text would be erased too early or never."""
+        latest = await self._journal.latest_entry_at()
+        if latest is None:
+            return ClockReport()
+        at = now()
+        ahead = at - latest
+        if ahead < -_CLOCK_BACK:
+            problem = (
+                f"the clock says {at:%Y-%m-%d %H:%M} UTC, which lies before the latest entry "
+                f"({latest:%Y-%m-%d %H:%M}): set the clock right"
+            )
+            return ClockReport(problem=problem)
+        if ahead <= _CLOCK_FAR:
+            return ClockReport()
+        said = (
+            f"the clock says {at:%Y-%m-%d %H:%M} UTC, {ahead.days:,} days after the latest entry "
+            f"({latest:%Y-%m-%d %H:%M})"
+        )
+        overdue = await self._journal.bin.overdue(at)
+        if not overdue:
+            return ClockReport(note=said)
+        return ClockReport(
+            problem=f"{said}: by it {overdue:,} softly forgotten are over their time and are erased for good after "
+            "a day of running; if it is wrong, set it right before"
+        )
 
     def until(self, row: Binned) -> datetime:
         """Return the end of the time in which a row can be restored."""

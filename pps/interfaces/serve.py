@@ -36,6 +36,7 @@ _SWITCH_S = 0.0005
 """How long a thread that indexes may keep the interpreter while an answer waits for it; Python's 5 ms add up."""
 _RESUME_S = 10.0
 _GIVE_BACK_S = 60.0
+_ERASE_S = 1_800.0
 _RESUME_PATIENCE_S = 30.0
 
 
@@ -129,7 +130,8 @@ async def _resume(app: App, parts: Parts) -> None:
     And once a memory is open, the last libraries are loaded: the garbage collector is told. What many clients at once
     have taken goes back to the system when they rest: the allocator would keep it.
     """
-    loaded, given_back = False, 0.0
+    loaded = False
+    given_back = erased_at = 0.0
     while True:
         try:
             parts.condition.resuming.in_the_way = await app.resume_pending(_RESUME_PATIENCE_S)
@@ -142,4 +144,7 @@ async def _resume(app: App, parts: Parts) -> None:
         if not parts.activity.in_flight and parts.activity.uptime_s - given_back > _GIVE_BACK_S:
             await asyncio.to_thread(give_back)
             given_back = parts.activity.uptime_s
+        if not erased_at or parts.activity.uptime_s - erased_at > _ERASE_S:
+            await app.erase_overdue()
+            erased_at = max(parts.activity.uptime_s, 0.001)
         await asyncio.sleep(_RESUME_S)

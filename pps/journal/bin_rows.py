@@ -6,16 +6,20 @@ Which rows of the journal it takes along is said once, in ``_TAKEN``.
 from __future__ import annotations
 
 import json
+import secrets
 import sqlite3
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 from pps.core.errors import InvalidRequest
 from pps.core.ids import is_beginning
 from pps.core.sql import LIST, listed
-from pps.core.time import from_micros, micros, precision_of, with_precision
+from pps.core.time import RunningMark, from_micros, micros, precision_of, with_precision
 from pps.journal import meta, turns
 from pps.journal.entries import Change, JobPayload, dump_payload, load_payload
 from pps.journal.job_rows import STAGES
@@ -23,6 +27,8 @@ from pps.journal.record_rows import RecordRows
 from pps.journal.store import Readers
 from pps.journal.writer import Writer
 
+ERASE_AFTER_S = 86_400.0
+"""Running time between the two checks that must both find a row over its age before it is erased."""
 T = TypeVar("T")
 Row: TypeAlias = dict[str, str | int | float | None]
 Rows: TypeAlias = dict[str, list[Row]]
@@ -57,7 +63,12 @@ _OF_TURNS = (
 _ABOUT = ("uuid", "turn", "node", "record", "source", "target", "kept", "gone", "job")
 """Columns that say what a row is about."""
 _BEGUN = "restoring"
+_PROCESS_CLOCK = secrets.token_hex(8)
 _COLUMNS = "id, at, actor, why, kinds, asked, ids, content"
+
+
+def _process_mark() -> RunningMark:
+    return RunningMark(_PROCESS_CLOCK, time.monotonic())
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +178,15 @@ class Bin:
 
     Attributes:
         keep: How long something can be restored; whoever opens the journal sets it.
+        running: Returns the running time, by which what is over its age is erased; whoever opens the journal sets one
+            that adds up over starts.
     """
 
     def __init__(self, writer: Writer, readers: Readers) -> None:
         self._writer = writer
         self._readers = readers
         self.keep = timedelta(days=30)
+        self.running: Callable[[], RunningMark] = _process_mark
 
     async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``work`` in one transaction; what it deletes is overwritten on disk."""
@@ -270,12 +284,39 @@ class Bin:
         )
 
     async def expire(self, at: datetime) -> None:
-        """Erase for good what can no longer be restored."""
-        due = (micros(at - self.keep),)
-        if await self._readers.read(
-            lambda db: db.execute("SELECT 1 FROM bin WHERE at <= ? LIMIT 1", due).fetchone()
-        ):
-            await self.write(lambda db: db.execute("DELETE FROM bin WHERE at <= ?", due) and None)
+        """Erase for good what can no longer be restored, and was so a day of running time ago already.
+
+        A clock that jumps ahead and is put right again within a day of running erases nothing.
+        """
+        due = micros(at - self.keep)
+        mark = self.running()
+
+        def looks(db: sqlite3.Connection) -> bool:
+            row = db.execute(
+                "SELECT 1 FROM bin WHERE at <= ? OR seen_clock <> '' LIMIT 1", (due,)
+            ).fetchone()
+            return row is not None
+
+        def work(db: sqlite3.Connection) -> None:
+            db.execute("UPDATE bin SET seen_clock = '', seen_s = 0 WHERE at > ?", (due,))
+            db.execute(
+                "UPDATE bin SET seen_clock = ?, seen_s = ? WHERE at <= ? AND (seen_clock <> ? OR seen_s > ?)",
+                (mark.clock, mark.seconds, due, mark.clock, mark.seconds),
+            )
+            db.execute(
+                "DELETE FROM bin WHERE at <= ? AND seen_clock = ? AND seen_s <= ?",
+                (due, mark.clock, mark.seconds - ERASE_AFTER_S),
+            )
+
+        if await self._readers.read(looks):
+            await self.write(work)
+
+    async def overdue(self, at: datetime) -> int:
+        """Return how many rows can no longer be restored and are not erased yet."""
+        due = micros(at - self.keep)
+        return await self._readers.read(
+            lambda db: db.execute("SELECT count(*) FROM bin WHERE at <= ?", (due,)).fetchone()[0]
+        )
 
     async def _select(self, where: str, *values: str | int) -> list[Binned]:
         def work(db: sqlite3.Connection) -> list[Binned]:
@@ -289,3 +330,13 @@ def _read(row: tuple[str, int, str, str, str, str, str, str]) -> Binned:
     id_, at, actor, why, kinds, asked, ids, content = row
     lists = (tuple(json.loads(kinds)), tuple(json.loads(asked)), tuple(json.loads(ids)))
     return Binned(id_, from_micros(at), actor, why, *lists, content)
+
+
+def has_overdue(path: Path, keep: timedelta, at: datetime) -> bool:
+    """Tell whether a ``memory.db`` that nobody has open holds rows of the bin that can no longer be restored."""
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
+            statement = "SELECT 1 FROM bin WHERE at <= ? LIMIT 1"
+            return db.execute(statement, (micros(at - keep),)).fetchone() is not None
+    except sqlite3.Error:  # what is wrong with it, whoever opens it says
+        return False

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from pps.core.errors import InvalidRequest
 from pps.core.ids import is_beginning
+from pps.core.time import from_micros
 from pps.core.values import Fact, ItemKind, Node, Turn
 from pps.journal import filters, job_queue, job_rows, links, meta, projection, usage
 from pps.journal import turns as turn_rows
@@ -35,6 +36,10 @@ from pps.journal.writer import Writer
 T = TypeVar("T")
 
 _MIRRORED_AT_ONCE = 1_000
+
+
+_LATEST_ENTRY = """SELECT max(at) FROM (SELECT * FROM (SELECT recorded_at AS at FROM turns ORDER BY seq DESC LIMIT 1)
+    UNION ALL SELECT max(at) FROM bin)"""
 
 
 class Journal(Store):
@@ -161,6 +166,11 @@ class Journal(Store):
     async def recent(self, limit: int, *, session: str | None = None) -> list[Turn]:
         """Return the latest turns by event time, newest first."""
         return await self.look_up(partial(turn_rows.recent, limit=limit, session=session), limit)
+
+    async def latest_entry_at(self) -> datetime | None:
+        """Return when the latest turn was recorded or put into the bin; None where there is none."""
+        row = await self.read(lambda db: db.execute(_LATEST_ENTRY).fetchone())
+        return None if row[0] is None else from_micros(row[0])
 
     async def latest_ids(self, session: str, limit: int) -> list[str]:
         """Return the ids of a session's latest turns by event time, newest first."""

@@ -424,3 +424,9 @@ UPDATE mirror_fact SET invalid_precision = 'day'
 DROP INDEX mirror_fact_times;
 CREATE INDEX mirror_fact_times
     ON mirror_fact (valid_at, invalid_at, expired_at, valid_precision, invalid_precision, uuid);
+
+-- version 17
+-- The running time (of which clock, at how many seconds) at which a row of the bin was first seen to be over its age;
+-- an empty clock says that it was not. It is erased when it is still over a day of running later, see ``bin_rows``.
+ALTER TABLE bin ADD COLUMN seen_clock TEXT NOT NULL DEFAULT '';
+ALTER TABLE bin ADD COLUMN seen_s REAL NOT NULL DEFAULT 0;

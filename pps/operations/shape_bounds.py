@@ -78,12 +78,13 @@ class Shape:
 def shape_of_schemas(schemas: Iterable[Any], definitions: Mapping[str, Any]) -> Shape:
     """Return the shape of some alternatives, with references and ``anyOf`` followed."""
     plain: list[Mapping[str, Any]] = []
-    pending = list(schemas)
+    pending: list[Any] = list(schemas)
     followed: set[str] = set()
     while pending:
-        schema = pending.pop(0)
-        if not isinstance(schema, Mapping):
+        value = pending.pop(0)
+        if not isinstance(value, Mapping):
             continue
+        schema = cast("Mapping[str, Any]", value)
         reference = schema.get("$ref")
         if isinstance(reference, str):
             name = reference.rpartition("/")[2]
@@ -97,7 +98,7 @@ def shape_of_schemas(schemas: Iterable[Any], definitions: Mapping[str, Any]) -> 
         ]
         pending.extend(alternatives)
         if reference is None and not alternatives:
-            plain.append(cast("Mapping[str, Any]", schema))
+            plain.append(schema)
     return Shape(tuple(plain), definitions)
 
 
@@ -127,7 +128,7 @@ def check_sizes(arguments: Mapping[str, JSON], model: type[BaseModel]) -> None:
                     shape.properties.get(name, shape.any_name),
                 )
                 for name, inner in named.items()
-                if isinstance(inner, Mapping | list)
+                if _is_container(inner)
             )
         elif isinstance(value, list):
             items = cast("list[Any]", value)
@@ -138,7 +139,7 @@ def check_sizes(arguments: Mapping[str, JSON], model: type[BaseModel]) -> None:
             pending.extend(
                 (f"{path}.{number}", inner, shape.item)
                 for number, inner in enumerate(items)
-                if isinstance(inner, Mapping | list)
+                if _is_container(inner)
             )
 
 
@@ -154,6 +155,10 @@ def _check_names(path: str, value: Mapping[str, Any], shape: Shape) -> None:
     if len(unknown) > _MAX_UNKNOWN:
         shown = ", ".join(repr(_shown(name)) for name in unknown[:_NAMED])
         raise InvalidRequest(place, f"{len(unknown):,} unknown arguments: {shown}, …")
+
+
+def _is_container(value: object) -> bool:
+    return isinstance(value, Mapping | list)
 
 
 def _takes(schema: Mapping[str, Any], kind: str) -> bool:

@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pps.app import App
+from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.record_values import Record
-from pps.core.time import now
+from pps.core.time import RunningMark, now
 from pps.core.values import FactDraft, NodeDraft
+from pps.entities.running_time import RunningTime
+from pps.journal.bin_rows import ERASE_AFTER_S
 from pps.models.hash import HashEmbedder
 from pps.records.saving import RecordGiven, RelationGiven
 
@@ -197,33 +200,125 @@ async def test_forgetting_for_good_reaches_what_was_softly_forgotten(ana: Memory
     assert await gone_from_files(ana, b"Zanzibar")
 
 
-async def test_after_its_time_it_is_erased_for_good_at_work_and_when_a_memory_is_opened(
-    app: App, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await app.create("ana")
-    real, ahead = now, timedelta(0)
-    for module in ("pps.ingest.recycle_bin", "pps.ingest.forget", "pps.ingest.write_path"):
-        monkeypatch.setattr(f"{module}.now", lambda: real() + ahead)
+class Clocks:
+    """The wall clock and the running time of an app, moved by a test."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.ahead = timedelta(0)
+        self.ran_s = 0.0
+        real, mark = now, RunningTime.mark
+        for module in ("pps.ingest.recycle_bin", "pps.ingest.write_path", "pps.core.time"):
+            monkeypatch.setattr(f"{module}.now", lambda: real() + self.ahead)
+
+        def moved(running: RunningTime) -> RunningMark:
+            done = mark(running)
+            return replace(done, seconds=done.seconds + self.ran_s)
+
+        monkeypatch.setattr(RunningTime, "mark", moved)
+
+
+@pytest.fixture
+def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
+    return Clocks(monkeypatch)
+
+
+async def forgotten_softly(app: App, text: str) -> str:
+    """Let ana be told something and forget it softly; return the id by which it can be restored."""
     async with app.memory("ana") as memory:
-        gone = await memory.forget(
-            [(await memory.remember("Zanzibar.")).turn_id], dry_run=False, soft=True
-        )
-        ahead = timedelta(days=30)
-        assert await memory.forgetting.list() == []
-        with pytest.raises(NotFound):
-            await memory.forgetting.restore(gone.restorable_as)
-        await memory.remember("Something else.")
-        assert await memory.settled()
-        assert await gone_from_files(memory, b"Zanzibar")
-        await memory.forget(
-            [(await memory.remember("Zanzibar again.")).turn_id], dry_run=False, soft=True
-        )
-        assert in_files(memory, b"Zanzibar again")
+        told = await memory.remember(text)
+        return (await memory.forget([told.turn_id], dry_run=False, soft=True)).restorable_as
+
+
+async def reopened(app: App) -> None:
     await app.archive("ana")  # closes it
     await app.archive("ana", undo=True)
-    ahead = timedelta(days=61)
+
+
+async def test_it_is_erased_when_two_checks_a_day_of_running_apart_found_it_over_its_time(
+    app: App, clocks: Clocks
+) -> None:
+    await app.create("ana")
+    restorable = await forgotten_softly(app, "Zanzibar.")
+    clocks.ahead = timedelta(days=30)
     async with app.memory("ana") as memory:
+        assert await memory.forgetting.list() == []
+        with pytest.raises(NotFound):
+            await memory.forgetting.restore(restorable)
+        await memory.remember("Something else.")
+        assert await memory.settled()
+        assert in_files(memory, b"Zanzibar")
+        clocks.ran_s = ERASE_AFTER_S - 60
+        await memory.remember("Something else again.")
+        assert await memory.settled()
+        assert in_files(memory, b"Zanzibar")
+        clocks.ran_s = ERASE_AFTER_S + 60
+        await memory.remember("And again.")
+        assert await memory.settled()
         assert await gone_from_files(memory, b"Zanzibar")
+
+
+async def test_a_clock_that_jumps_at_a_start_erases_nothing_and_is_reported(
+    app: App, clocks: Clocks
+) -> None:
+    await app.create("ana")
+    restorable = await forgotten_softly(app, "Zanzibar.")
+    clocks.ahead = timedelta(days=40)
+    for _ in range(3):  # however often it starts
+        await reopened(app)
+        async with app.memory("ana") as memory:
+            assert in_files(memory, b"Zanzibar")
+            [problem] = (await memory.health()).problems
+            assert "40 days after the latest entry" in problem
+            assert "set it right" in problem
+    clocks.ahead = timedelta(0)
+    clocks.ran_s = ERASE_AFTER_S + 60
+    await reopened(app)
+    clocks.ahead = timedelta(days=40)
+    clocks.ran_s += 60  # the first jump was taken back in between: it counts anew
+    await reopened(app)
+    clocks.ahead = timedelta(0)
+    await reopened(app)
+    async with app.memory("ana") as memory:
+        assert (await memory.health()).problems == ()
+        back = await memory.forgetting.restore(restorable)
+        assert len(back.turns) == 1
+
+
+async def test_running_time_adds_up_over_starts_and_closed_memories_are_looked_at(
+    tmp_path: Path, clocks: Clocks
+) -> None:
+    settings = Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"))
+    async with App.open(settings) as app:
+        await app.create("ana")
+        await forgotten_softly(app, "Zanzibar.")
+        clocks.ahead = timedelta(days=31)
+        await app.erase_overdue()
+        clocks.ran_s = ERASE_AFTER_S / 2
+        await app.close_all()
+    clocks.ran_s = 0.0  # what ran before is stored
+    async with App.open(settings) as app:
+        clocks.ran_s = ERASE_AFTER_S / 2 - 60
+        await app.erase_overdue()
+        async with app.memory("ana") as memory:
+            assert in_files(memory, b"Zanzibar")
+        await app.close_all()
+        clocks.ran_s = ERASE_AFTER_S / 2 + 60
+        await app.erase_overdue()  # nobody opens it otherwise
+        async with app.memory("ana") as memory:
+            assert await gone_from_files(memory, b"Zanzibar")
+
+
+async def test_a_clock_before_the_latest_entry_is_reported(app: App, clocks: Clocks) -> None:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        await memory.remember("Tea.")
+        clocks.ahead = -timedelta(days=2)
+        [problem] = (await memory.health()).problems
+        assert "before the latest entry" in problem
+        clocks.ahead = timedelta(days=50)
+        health = await memory.health()
+        assert health.problems == ()
+        assert any("50 days after the latest entry" in note for note in health.notes)
 
 
 async def test_a_folder_that_is_dropped_takes_its_softly_forgotten_passages_along(
