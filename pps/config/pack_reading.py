@@ -14,6 +14,7 @@ from pps.config import pack_shapes as shapes
 from pps.config.border import problems
 from pps.config.toml_lines import TomlLines
 from pps.core.kinds import (
+    ANY_KIND,
     COMMON_FIELDS,
     PLAIN_KIND,
     Authority,
@@ -120,8 +121,30 @@ class _Reading:
         if head is None:
             return None
         return Pack(
-            said, version, head.open, head.about, layers, kinds, relations, authority, tools
+            said,
+            version,
+            head.open,
+            head.about,
+            layers,
+            kinds,
+            relations,
+            authority,
+            tools,
+            self._reserved(head.reserved, kinds, relations),
         )
+
+    def _reserved(
+        self,
+        names: Sequence[str],
+        kinds: Mapping[str, KindSpec],
+        relations: Sequence[RelationSpec],
+    ) -> frozenset[str]:
+        """Return the kinds and relations that no caller makes by hand; unknown names are mistakes."""
+        known = {*kinds, *(relation.name for relation in relations)}
+        for name in names:
+            if name not in known:
+                self._say(("reserved",), f"{name!r} is no kind and no relation of this pack", name)
+        return frozenset(names)
 
     def _tables(self, key: str) -> list[tuple[str, object]]:
         return [*_table(self._tree.get(key)).items()]
@@ -306,9 +329,10 @@ class _Reading:
         return tuple(found.values())
 
     def _pairs(self, pairs: list[list[str]], path: _Path) -> list[tuple[str, str]]:
-        """Return the pairs of kinds; ``A|B`` stands for either."""
+        """Return the pairs of kinds; ``A|B`` stands for either, ``*`` for any of the pack."""
         for one in {one for pair in pairs for ends in pair for one in ends.split("|")}:
-            self._known_as("kinds", one, (*path, "pairs"))
+            if one != ANY_KIND:
+                self._known_as("kinds", one, (*path, "pairs"))
         return [
             (a, b) for first, second in pairs for a in first.split("|") for b in second.split("|")
         ]

@@ -23,6 +23,7 @@ class Head(Part):
     name: str
     version: int = Field(ge=1, le=1_000_000)
     open: bool = False
+    reserved: list[str] = []
     about: str = Field(default="", max_length=500)
     layers: Tree = {}
     kinds: Tree = {}

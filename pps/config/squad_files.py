@@ -36,12 +36,19 @@ class _Part(BaseModel):
 
 
 class PoolRules(_Part):
-    """How something gets into the pool: at once, after a reviewer, or after one where its kind is risky."""
+    """How a record gets into the pool: at once, after a reviewer, or after one where its kind is risky.
+
+    Attributes:
+        steps: Step of an approved improvement → roles that may take another's improvement there.
+    """
 
     gate: Gate = "confidence"
     share_from: _Share = 0.7
     risky: _Texts = []
     reviewers: _Texts = []
+    steps: dict[Literal["implementing", "measuring", "complete"], _Texts] = {
+        "measuring": ["analyst"]
+    }
 
 
 class MemberRules(_Part):

@@ -59,6 +59,8 @@ COMMON_FIELDS = (
     ),
 )
 """What no kind may call a field of its own."""
+ANY_KIND = "*"
+"""In a relation of a pack: any kind of that pack but the reserved ones."""
 PLAIN_KIND = "Thing"
 """The kind of nodes that are no records; relations and refs may lead to one."""
 
@@ -183,6 +185,7 @@ class Pack:
 
     Attributes:
         open: Its kinds are written by ``add_event``, with any fields, and any other kind is as good.
+        reserved: Kinds and relations that the system makes alone, never a caller.
     """
 
     name: str
@@ -194,6 +197,7 @@ class Pack:
     relations: tuple[RelationSpec, ...] = ()
     authority: tuple[Authority, ...] = ()
     tools: tuple[ToolSpec, ...] = ()
+    reserved: frozenset[str] = frozenset()
 
 
 class Kinds:
@@ -246,7 +250,9 @@ class Kinds:
 
     def relation(self, name: str, source: str, target: str) -> RelationSpec:
         """Return a relation between two kinds; InvalidRequest names the pairs that it may join."""
-        found = self._relations.get((name, source, target))
+        found = self._relations.get((name, source, target)) or self._between_any(
+            name, source, target
+        )
         if found is None:
             pairs = [f"{a} → {b}" for (one, a, b) in self._relations if one == name]
             names = sorted({one for one, a, b in self._relations if (a, b) == (source, target)})
@@ -257,9 +263,27 @@ class Kinds:
             )
         return found
 
+    def _between_any(self, name: str, source: str, target: str) -> RelationSpec | None:
+        for pack in self.packs:
+            ends = {source, target}
+            if ends <= pack.kinds.keys() and ends.isdisjoint(pack.reserved):
+                for relation in pack.relations:
+                    if (relation.name, relation.source, relation.target) == (
+                        name,
+                        ANY_KIND,
+                        ANY_KIND,
+                    ):
+                        return relation
+        return None
+
     def relations(self) -> tuple[RelationSpec, ...]:
         """Return every relation, a pair each, in the packs' order."""
         return tuple(self._relations.values())
+
+    def check_by_hand(self, field: str, name: str) -> None:
+        """Raise InvalidRequest when a kind or relation is made by the system alone."""
+        if any(name in pack.reserved for pack in self.packs):
+            raise InvalidRequest(field, f"{name} is made by the squad itself, never by hand")
 
     def check_write(self, actor: str, kind: str) -> None:
         """Raise InvalidRequest when an actor may not write a kind: see ``Authority``.

@@ -1,7 +1,7 @@
-"""What members of a squad share, beside the records themselves: by whom, what it rests on, who saw it, what is due.
+"""Rows of a squad's pool beside its records: who shared each, what it rests on, who saw it, what is due.
 
-``shared``, ``shared_root``, ``shared_use`` and ``inbox`` are a pool's; ``shared_cites`` is a member's: what of its own
-rests on a record of the pool.
+``shared``, ``shared_root``, ``shared_stance``, ``shared_use`` and ``inbox`` belong to a pool;
+``shared_cites`` belongs to a member: which of its own records rest on records of the pool.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias, cast
@@ -21,16 +21,24 @@ from pps.core.trust import Trust
 from pps.core.values import JSON
 from pps.journal.store import Store
 
-SharedState: TypeAlias = Literal["waiting", "shared", "revoked"]
+SharedState: TypeAlias = Literal[
+    "waiting", "needs_revision", "rejected", "shared", "withdrawn", "revoked"
+]
+SUPPORTING = frozenset(("SUPPORTS", "VALIDATED"))
+OPPOSING = frozenset(("CHALLENGED", "CONTRADICTS"))
+MAX_CONFIDENCE = 0.99
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """A record of the pool: whose copy it is, and of what.
+    """A record of the pool: whose copy it is, and of which original.
 
     Attributes:
-        confidence: Of all its roots together.
-        state: ``waiting`` for a reviewer; ``revoked`` while it is taken out.
+        confidence: The author's own, raised by independent support and lowered by opposition.
+        state: ``waiting`` for a reviewer, ``needs_revision`` and ``rejected`` by one; ``shared``:
+            every member reads it; ``withdrawn`` by a reviewer, who can undo it; ``revoked`` while
+            it is being taken out.
+        own_confidence: What the author gave it, 0 to 1.
     """
 
     record: str
@@ -40,24 +48,47 @@ class Shared:
     confidence: float
     trust: Trust
     state: SharedState = "shared"
+    own_confidence: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """What a record rests on: a digest, and through which record of the pool (empty: of itself).
+    """A source that a record rests on in the end.
 
     Attributes:
-        digest: Of a source; ``source:member`` where only a member's own word says that there is one.
+        via: The record of the pool through which it rests on the source; empty when directly.
+        digest: Keyed digest of the source; ``source:member`` where only a member's word says that
+            the source exists.
     """
 
     via: str
     digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stance:
+    """A record of the pool that supports or opposes another."""
+
+    record: str
+    target: str
+    relation: str
+
+    @property
+    def opposes(self) -> bool:
+        return self.relation in OPPOSING
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """A stance as it counts: the voter's own confidence and the ends of all that it rests on."""
+
     confidence: float
+    ends: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """Something for a member to look at from ``due_at`` on; ``seq`` acknowledges it."""
+    """A record for a member to look at from ``due_at`` on; ``seq`` acknowledges it."""
 
     member: str
     record: str
@@ -76,7 +107,7 @@ class Uses:
 
 @dataclass(frozen=True, slots=True)
 class PoolCite:
-    """A record of the pool that one of a member's own rests on, or is related to; ``gone`` when it was withdrawn."""
+    """A pool record that a member's own record rests on or relates to; ``gone`` once withdrawn."""
 
     id: str
     relation: str = ""
@@ -84,57 +115,145 @@ class PoolCite:
     gone: bool = False
 
 
-def joint(roots: Iterable[Root]) -> float:
-    """Return the confidence of roots together: min(.99, 1 − Π(1 − best confidence of a root))."""
-    return round(min(0.99, 1 - math.prod(1 - confidence for confidence in counted(roots))), 4)
+def ends_of(digests: Iterable[str]) -> frozenset[str]:
+    """Return the sources and members' words of some digests: two records that share one depend on each other."""
+    return frozenset(end for digest in digests for end in digest.split(":"))
 
 
-def counted(roots: Iterable[Root]) -> list[float]:
-    """Return the confidences of the roots that count, the best first: each source once, and each member's word once.
+def independent(votes: Iterable[Vote], taken: Collection[str] = ()) -> list[Vote]:
+    """Return the votes that count, the most confident first.
 
-    So a member who stores many texts of its own adds one root, and many who store the same text add one.
+    A vote counts when none of its ends is ``taken`` or an end of a vote that counts already: each
+    source counts once, and so does each member's word.
     """
-    found, taken = list[float](), set[str]()
-    for digest, confidence in sorted(best(roots).items(), key=lambda one: (-one[1], one[0])):
-        source, _, member = digest.partition(":")
-        if taken.isdisjoint(ends := {source, member or source}):
-            taken |= ends
-            found.append(confidence)
-    return found
+    used = set(taken)
+    counting: list[Vote] = []
+    for vote in sorted(votes, key=lambda vote: (-vote.confidence, sorted(vote.ends))):
+        if used.isdisjoint(vote.ends):
+            used |= vote.ends
+            counting.append(vote)
+    return counting
 
 
-def best(roots: Iterable[Root]) -> dict[str, float]:
-    """Return digest → the best confidence that it is given."""
-    found: dict[str, float] = {}
-    for one in roots:
-        found[one.digest] = max(one.confidence, found.get(one.digest, 0.0))
-    return found
+def count_roots(digests: Iterable[str]) -> int:
+    """Return how many independent sources some digests are."""
+    return len(independent(Vote(1.0, ends_of([digest])) for digest in digests))
+
+
+def weighed(
+    own: float, ends: Collection[str], support: Iterable[Vote], opposition: Iterable[Vote]
+) -> float:
+    """Return the confidence of a record: its author's own, raised by support, lowered by opposition.
+
+    Support multiplies the doubt: ``min(.99, 1 - (1 - own) * prod(1 - c))`` over the independent
+    supporters, none of which may share a source or an author with the record (``ends``).
+    Opposition takes away at most half: ``* (1 - o / 2)`` with ``o = 1 - prod(1 - c)`` over the
+    independent opponents, so that one voice alone never silences a record.
+    """
+    doubt = math.prod(1 - vote.confidence for vote in independent(support, ends))
+    raised = own if doubt == 1 else max(own, min(MAX_CONFIDENCE, 1 - (1 - own) * doubt))
+    opposed = 1 - math.prod(1 - vote.confidence for vote in independent(opposition))
+    return round(raised * (1 - opposed / 2), 4)
 
 
 def put_shared(
-    db: sqlite3.Connection, one: Shared, roots: Sequence[Root], due: Iterable[Delivery]
+    db: sqlite3.Connection,
+    shared: Shared,
+    roots: Sequence[Root],
+    due: Iterable[Delivery],
+    stances: Sequence[Stance] = (),
 ) -> None:
-    """Keep what a record of the pool is a copy of, what it rests on, and who hears of it.
+    """Write what a pool record is a copy of, what it rests on, what it supports or opposes, and who hears of it.
 
-    Raises Changed when what it rests on was withdrawn meanwhile.
+    Raises:
+        Changed: A record that it rests on was withdrawn meanwhile.
     """
     through = {root.via for root in roots if root.via}
     held = f"SELECT count(*) FROM shared WHERE state = 'shared' AND record IN {LIST}"  # noqa: S608 - literals
     if db.execute(held, (listed(through),)).fetchone() != (len(through),):
         raise Changed("what it rests on was withdrawn meanwhile: ask again")
     db.execute(
-        """INSERT INTO shared (record, member, origin, at, confidence, trust, state) VALUES (?, ?, ?, ?, ?, ?, ?)
+        """INSERT INTO shared (record, member, origin, at, confidence, trust, state, own_confidence)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (record) DO UPDATE SET origin = excluded.origin, at = excluded.at,
-            confidence = excluded.confidence, trust = excluded.trust, state = excluded.state""",
-        (one.record, one.member, one.origin, micros(one.at), one.confidence, one.trust, one.state),
+            trust = excluded.trust, state = excluded.state,
+            own_confidence = excluded.own_confidence""",
+        (
+            shared.record,
+            shared.member,
+            shared.origin,
+            micros(shared.at),
+            shared.own_confidence,
+            shared.trust,
+            shared.state,
+            shared.own_confidence,
+        ),
     )
-    db.execute("DELETE FROM shared_root WHERE record = ?", (one.record,))
-    rows = [(one.record, root.via, root.digest, root.confidence) for root in roots]
+    db.execute("DELETE FROM shared_root WHERE record = ?", (shared.record,))
     db.executemany(
-        "INSERT OR REPLACE INTO shared_root (record, via, digest, confidence) VALUES (?, ?, ?, ?)",
-        rows,
+        "INSERT OR REPLACE INTO shared_root (record, via, digest) VALUES (?, ?, ?)",
+        [(shared.record, root.via, root.digest) for root in roots],
     )
+    affected = {shared.record, *_targets(db, [shared.record])}
+    db.execute("DELETE FROM shared_stance WHERE record = ?", (shared.record,))
+    db.executemany(
+        "INSERT OR REPLACE INTO shared_stance (record, target, relation) VALUES (?, ?, ?)",
+        [(stance.record, stance.target, stance.relation) for stance in stances],
+    )
+    affected.update(stance.target for stance in stances)
+    reweigh(db, affected)
     put_due(db, due)
+
+
+def set_state(
+    db: sqlite3.Connection, record: str, expected: SharedState, state: SharedState
+) -> bool:
+    """Change a pool record's state if it is the expected one; tell whether it was."""
+    statement = "UPDATE shared SET state = ? WHERE record = ? AND state = ?"
+    if not db.execute(statement, (state, record, expected)).rowcount:
+        return False
+    reweigh(db, {record, *_targets(db, [record])})
+    return True
+
+
+def shared_state(db: sqlite3.Connection, record: str) -> SharedState | None:
+    """Return the state of a pool record; None when it was never shared."""
+    row = db.execute("SELECT state FROM shared WHERE record = ?", (record,)).fetchone()
+    return cast("SharedState", row[0]) if row else None
+
+
+def reweigh(db: sqlite3.Connection, records: Iterable[str]) -> dict[str, float]:
+    """Compute the confidence of some pool records anew; return those that changed."""
+    changed: dict[str, float] = {}
+    for record in records:
+        row = db.execute(
+            "SELECT member, confidence, own_confidence FROM shared WHERE record = ?", (record,)
+        ).fetchone()
+        if row is None:
+            continue
+        _, before, own = row
+        votes: dict[bool, list[Vote]] = {False: [], True: []}
+        statement = """SELECT DISTINCT s.record, s.relation, of.own_confidence FROM shared_stance AS s
+            JOIN shared AS of ON of.record = s.record
+            WHERE s.target = ? AND of.state = 'shared' ORDER BY s.record"""
+        for voter, relation, confidence in db.execute(statement, (record,)).fetchall():
+            votes[relation in OPPOSING].append(Vote(confidence, _ends(db, voter)))
+        after = weighed(own, _ends(db, record), votes[False], votes[True])
+        if after != before:
+            db.execute("UPDATE shared SET confidence = ? WHERE record = ?", (after, record))
+            changed[record] = after
+    return changed
+
+
+def _ends(db: sqlite3.Connection, record: str) -> frozenset[str]:
+    """Return what a pool record rests on, its author among it: the author's word counts once."""
+    (member,) = db.execute("SELECT member FROM shared WHERE record = ?", (record,)).fetchone()
+    return ends_of(root.digest for root in _roots(db, record)) | {f"member {member}"}
+
+
+def _targets(db: sqlite3.Connection, records: Iterable[str]) -> list[str]:
+    statement = f"SELECT DISTINCT target FROM shared_stance WHERE record IN {LIST}"  # noqa: S608 - literals
+    return [target for (target,) in db.execute(statement, (listed(records),))]
 
 
 def put_due(db: sqlite3.Connection, due: Iterable[Delivery]) -> None:
@@ -152,50 +271,85 @@ def put_due(db: sqlite3.Connection, due: Iterable[Delivery]) -> None:
     )
 
 
-def withdraw(db: sqlite3.Connection, records: Sequence[str]) -> tuple[list[str], dict[str, float]]:
-    """Mark records as revoked, with all that rests on them alone; return them, and the confidence of what stays.
+def withdraw(
+    db: sqlite3.Connection, records: Sequence[str], *, cascade: bool = True
+) -> tuple[list[str], dict[str, float]]:
+    """Mark records as revoked; return them, and the confidence of what stays but changes.
 
-    Nothing of them is delivered from then on.
+    Args:
+        db: Inside a write transaction.
+        records: Ids of pool records.
+        cascade: Revoke also what rests on them alone; else it stays, and its citations are marked.
+
+    Nothing of what is revoked is delivered from then on.
     """
     gone: dict[str, None] = {}
-    weaker: dict[str, float] = {}
     queue = list(records)
     while queue:
-        one = queue.pop()
-        roots = [] if one in gone or one in records else _roots(db, one)
-        if not roots:
-            gone[one] = None
-            weaker.pop(one, None)
-        for (dependent,) in db.execute(
-            "SELECT DISTINCT record FROM shared_root WHERE via = ?", (one,)
-        ).fetchall():
-            before = best(_roots(db, dependent))
-            db.execute("DELETE FROM shared_root WHERE record = ? AND via = ?", (dependent, one))
-            rows = [
-                (dependent, one, digest, confidence) for digest, confidence in best(roots).items()
-            ]
-            db.executemany(
-                "INSERT INTO shared_root (record, via, digest, confidence) VALUES (?, ?, ?, ?)",
-                rows,
-            )
-            left = _roots(db, dependent)
-            if best(left) != before and dependent not in gone:
-                weaker[dependent] = joint(left)
+        record = queue.pop()
+        if record in gone:
+            continue
+        gone[record] = None
+        if not cascade:
+            continue
+        for dependent in _dependents(db, record):
+            db.execute("DELETE FROM shared_root WHERE record = ? AND via = ?", (dependent, record))
+            if not _roots(db, dependent):
                 queue.append(dependent)
-    weaker = {record: confidence for record, confidence in weaker.items() if record not in gone}
+            else:
+                _narrow_dependents(db, dependent)
+    affected = set(_targets(db, gone)) - gone.keys()
     db.execute(f"UPDATE shared SET state = 'revoked' WHERE record IN {LIST}", (listed(gone),))  # noqa: S608 - literals
     db.execute(f"DELETE FROM inbox WHERE record IN {LIST}", (listed(gone),))  # noqa: S608 - literals
-    db.executemany(
-        "UPDATE shared SET confidence = ? WHERE record = ?",
-        [(one, id_) for id_, one in weaker.items()],
-    )
-    return list(gone), weaker
+    return list(gone), reweigh(db, sorted(affected))
+
+
+def _dependents(db: sqlite3.Connection, record: str) -> list[str]:
+    statement = "SELECT DISTINCT record FROM shared_root WHERE via = ? ORDER BY record"
+    return [dependent for (dependent,) in db.execute(statement, (record,))]
+
+
+def _narrow_dependents(db: sqlite3.Connection, record: str) -> None:
+    """Take the sources that a record lost from what rests on it, and from what rests on that."""
+    pending = [record]
+    seen: set[str] = set()
+    while pending:
+        current = pending.pop()
+        if current in seen:
+            continue
+        seen.add(current)
+        digests = {root.digest for root in _roots(db, current)}
+        for dependent in _dependents(db, current):
+            lost = [
+                root.digest
+                for root in _roots(db, dependent)
+                if root.via == current and root.digest not in digests
+            ]
+            if lost:
+                db.execute(
+                    f"DELETE FROM shared_root WHERE record = ? AND via = ? AND digest IN {LIST}",  # noqa: S608 - literals
+                    (dependent, current, listed(lost)),
+                )
+                pending.append(dependent)
 
 
 def drop(db: sqlite3.Connection, records: Sequence[str]) -> None:
     """Forget that records were ever shared."""
-    for table in ("shared", "shared_root", "shared_use", "inbox"):
+    for table in ("shared", "shared_root", "shared_stance", "shared_use", "inbox"):
         db.execute(f"DELETE FROM {table} WHERE record IN {LIST}", (listed(records),))  # noqa: S608 - literals
+    db.execute(f"DELETE FROM shared_stance WHERE target IN {LIST}", (listed(records),))  # noqa: S608 - literals
+
+
+def put_cites(db: sqlite3.Connection, record: str, cites: Iterable[PoolCite]) -> None:
+    """Write which pool records a member's record rests on or relates to, beside those it has."""
+    rows = [
+        (record, cite.id, cite.relation, json.dumps(cite.properties, ensure_ascii=False))
+        for cite in cites
+    ]
+    db.executemany(
+        "INSERT OR REPLACE INTO shared_cites (record, id, relation, properties) VALUES (?, ?, ?, ?)",
+        rows,
+    )
 
 
 class _Foreseen(Exception):
@@ -210,11 +364,13 @@ class _Foreseen(Exception):
 class PoolRows(Store):
     """The rows of one ``memory.db``."""
 
-    async def foreseen(self, records: Sequence[str]) -> tuple[list[str], dict[str, float]]:
+    async def foreseen(
+        self, records: Sequence[str], *, cascade: bool = True
+    ) -> tuple[list[str], dict[str, float]]:
         """Return what ``withdraw`` would, and change nothing."""
 
         def work(db: sqlite3.Connection) -> None:
-            raise _Foreseen(*withdraw(db, records))
+            raise _Foreseen(*withdraw(db, records, cascade=cascade))
 
         try:
             await self.write(work)
@@ -228,7 +384,8 @@ class PoolRows(Store):
         """Return record → whose copy it is: of some records, or of all; of one member where it is named."""
         where = "TRUE" if records is None else f"record IN {LIST}"
         values = () if records is None else (listed(records),)
-        statement = f"""SELECT record, member, origin, at, confidence, trust, state FROM shared
+        statement = f"""SELECT record, member, origin, at, confidence, trust, state, own_confidence
+            FROM shared
             WHERE {where} AND (? = '' OR member = ?) ORDER BY at, record"""  # noqa: S608 - literals
         rows = await self.select(statement, *values, member, member)
         return {
@@ -254,6 +411,17 @@ class PoolRows(Store):
     async def roots(self, records: Iterable[str]) -> dict[str, list[Root]]:
         """Return record → what it rests on."""
         return await self.read(lambda db: {one: _roots(db, one) for one in records})
+
+    async def stances(self, records: Sequence[str]) -> dict[str, list[Stance]]:
+        """Return record → the shared records that support or oppose it."""
+        statement = f"""SELECT s.record, s.target, s.relation FROM shared_stance AS s
+            JOIN shared AS of ON of.record = s.record
+            WHERE s.target IN {LIST} AND of.state = 'shared' ORDER BY s.target, s.record"""  # noqa: S608 - literals
+        stances: dict[str, list[Stance]] = {}
+        for row in await self.select(statement, listed(records)):
+            stance = Stance(*row)
+            stances.setdefault(stance.target, []).append(stance)
+        return stances
 
     async def uses(self, records: Sequence[str]) -> dict[str, Uses]:
         """Return record → who saw and who applied it."""
@@ -297,16 +465,6 @@ class PoolRows(Store):
         """Empty a member's inbox for good."""
         await self.write(lambda db: db.execute("DELETE FROM inbox WHERE member = ?", (member,)))
 
-    async def put_cites(self, record: str, cites: Iterable[PoolCite]) -> None:
-        """Keep what of the pool a record of one's own rests on, beside what is kept already."""
-        rows = [
-            (record, one.id, one.relation, json.dumps(one.properties, ensure_ascii=False))
-            for one in cites
-        ]
-        statement = "INSERT OR REPLACE INTO shared_cites (record, id, relation, properties) VALUES (?, ?, ?, ?)"
-        if rows:
-            await self.write(lambda db: db.executemany(statement, rows))
-
     async def cites(self, records: Sequence[str] | None = None) -> dict[str, list[PoolCite]]:
         """Return record of one's own → what of the pool it rests on; of all records when none are named."""
         where = "TRUE" if records is None else f"record IN {LIST}"
@@ -325,7 +483,5 @@ class PoolRows(Store):
 
 
 def _roots(db: sqlite3.Connection, record: str) -> list[Root]:
-    statement = (
-        "SELECT via, digest, confidence FROM shared_root WHERE record = ? ORDER BY via, digest"
-    )
+    statement = "SELECT via, digest FROM shared_root WHERE record = ? ORDER BY via, digest"
     return [Root(*row) for row in db.execute(statement, (record,))]

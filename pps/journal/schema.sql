@@ -430,3 +430,19 @@ CREATE INDEX mirror_fact_times
 -- an empty clock says that it was not. It is erased when it is still over a day of running later, see ``bin_rows``.
 ALTER TABLE bin ADD COLUMN seen_clock TEXT NOT NULL DEFAULT '';
 ALTER TABLE bin ADD COLUMN seen_s REAL NOT NULL DEFAULT 0;
+
+-- version 18
+-- Confidence is the author's own; other records raise or lower it by what they state of it.
+ALTER TABLE shared ADD COLUMN own_confidence REAL NOT NULL DEFAULT 0.5;
+UPDATE shared SET own_confidence = COALESCE(
+    (SELECT max(confidence) FROM shared_root AS r WHERE r.record = shared.record AND r.via = ''),
+    (SELECT max(confidence) FROM shared_root AS r WHERE r.record = shared.record), confidence);
+UPDATE shared SET confidence = own_confidence;
+ALTER TABLE shared_root DROP COLUMN confidence;
+CREATE TABLE shared_stance (
+    record TEXT NOT NULL,
+    target TEXT NOT NULL,
+    relation TEXT NOT NULL,
+    PRIMARY KEY (record, target, relation)
+) WITHOUT ROWID;
+CREATE INDEX shared_stance_by_target ON shared_stance (target);

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pps.core.kinds import FieldSpec, KindSpec, Pack
+from pps.core.kinds import ANY_KIND, FieldSpec, KindSpec, Pack
 from pps.core.record_values import RecordQuery
 from pps.core.text import counted
 from pps.memory import Memory
@@ -223,8 +223,9 @@ def diagram(pack: Pack) -> str:
         if layer and within:
             lines.append("  }")
     joined: dict[tuple[str, str], list[str]] = {}
-    for one in pack.relations:
-        joined.setdefault((one.source, one.target), []).append(one.name)
+    for relation in pack.relations:
+        ends = ["AnyKind" if end == ANY_KIND else end for end in (relation.source, relation.target)]
+        joined.setdefault((ends[0], ends[1]), []).append(relation.name)
     lines += [f"  {a} --> {b} : {', '.join(names)}" for (a, b), names in joined.items()]
     return "\n".join(lines)
 

@@ -24,6 +24,7 @@ from pps.squad import founding, sharing
 from pps.squad.agents import introduce
 from pps.squad.desk import Desk, desk_of, rules_of
 from pps.squad.openclaw_files import Taken, take_in
+from pps.squad.sharing import WithdrawnRecord
 
 Binding = Annotated[
     str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*=[a-z][a-z0-9_]*$", max_length=100)
@@ -93,13 +94,21 @@ class SquadImportInput(MemberInput):
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """A member that is none any more, and what was withdrawn from the pool with it; ``weaker`` stays, less sure."""
+    """A former member, and what was withdrawn from the pool with it.
+
+    Attributes:
+        withdrawn: Ids; ``records`` has them with titles and owners.
+        weaker: What stays with another confidence, by id.
+        marked: Records of others that stay, though they cite what goes.
+    """
 
     name: str
     member: str
     withdrawn: tuple[str, ...]
     weaker: dict[str, float]
     dry_run: bool
+    records: tuple[WithdrawnRecord, ...] = ()
+    marked: tuple[WithdrawnRecord, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,11 +145,23 @@ def _shown(one: SquadView) -> str:
     return "\n".join(lines)
 
 
-def _left(one: Removed) -> str:
-    would = "would leave" if one.dry_run else "has left"
-    gone = f"{len(one.withdrawn)} records of the pool {'go' if one.dry_run else 'are gone'} with it"
-    how = "\n--yes does it; --keep leaves what it shared" if one.dry_run else ""
-    return "\n".join((f"{one.member} {would} {one.name}; {gone}", *one.withdrawn)) + how
+def _left(removed: Removed) -> str:
+    would = "would leave" if removed.dry_run else "has left"
+    verb = "go" if removed.dry_run else "are gone"
+    lines = [
+        f"{removed.member} {would} {removed.name}; {len(removed.withdrawn)} records of the pool {verb} with it"
+    ]
+    lines += [
+        f"  {record.kind} {record.title} of {record.owner} ({record.id[:8]})"
+        for record in removed.records
+    ]
+    lines += [
+        f"  stays, its citation marked: {record.kind} {record.title} of {record.owner} ({record.id[:8]})"
+        for record in removed.marked
+    ]
+    if removed.dry_run:
+        lines.append("--yes does it; --keep leaves what it shared")
+    return "\n".join(lines)
 
 
 def _view(squad: Squad, tokens: dict[str, str] | None = None) -> SquadView:
@@ -236,11 +257,20 @@ async def squad_add(app: App, given: SquadAddInput) -> SquadView:
 async def squad_remove(app: App, given: SquadRemoveInput) -> Removed:
     """Takes a member out of its squad, and what it shared out of the pool unless that is kept; its own memory stays.
 
-    By default a dry run: it shows the copies that would be withdrawn, with what rests on them alone.
+    What other members made stays; where it cites what goes, that is marked. By default a dry run: it lists the
+    copies that would be withdrawn, and what would be marked, with titles and owners.
     """
     async with _desk(app, given) as desk:
         found = await sharing.leave(desk, keep=given.keep, dry_run=given.dry_run)
-    return Removed(desk.squad.name, desk.me.id, found.gone, dict(found.weaker), found.dry_run)
+    return Removed(
+        desk.squad.name,
+        desk.me.id,
+        found.gone,
+        dict(found.weaker),
+        found.dry_run,
+        found.records,
+        found.marked,
+    )
 
 
 @REGISTRY.operation(
@@ -254,6 +284,24 @@ async def squad_delete(app: App, given: SquadInput) -> Deleted:
     """Erases a squad with all that is in its pool. The members keep their own memories."""
     await founding.disband(app, await asyncio.to_thread(app.registry.squads.get, given.name))
     return Deleted(given.name)
+
+
+@REGISTRY.operation(
+    "Make a member's token anew",
+    _shown,
+    SETS,
+    command="squad token",
+    examples=("pps squad token team kublai",),
+)
+async def squad_token(app: App, given: MemberInput) -> SquadView:
+    """Makes a new token for a member's memory, beside those that there are. Returns the squad with it, shown this once."""
+    squad = await asyncio.to_thread(app.registry.squads.get, given.name)
+    member = rules_of(squad).member(given.member)
+    if member not in squad.members:
+        raise NotFound("member")
+    entity = squad.members[member].entity
+    token = await asyncio.to_thread(app.registry.issue_token, entity.name)
+    return _view(squad, {member: token})
 
 
 @OWNERS_REGISTRY.operation(

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pps.core.record_values import Transition
 from pps.core.text import counted
 from pps.core.values import JSON
 from pps.operations.inputs import Ids, Input, Labels
@@ -79,12 +80,13 @@ class PoolView:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryView:
-    """Something to look at; acknowledge its ``seq``."""
+    """Something to look at; acknowledge its ``seq``. ``notes`` is the reason of a decision or move."""
 
     seq: int
     why: str
     due_at: datetime
     record: Known
+    notes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,10 @@ class Acknowledged:
 
 def _inbox(deliveries: Sequence[DeliveryView]) -> str:
     return (
-        "\n".join(f"{one.seq} ({one.why}) {said(one.record)}" for one in deliveries)
+        "\n".join(
+            f"{delivery.seq} ({delivery.why}{f': {delivery.notes}' if delivery.notes else ''}) {said(delivery.record)}"
+            for delivery in deliveries
+        )
         or "Nothing new."
     )
 
@@ -150,11 +155,24 @@ async def squad_inbox(desk: Desk, given: InboxInput) -> tuple[DeliveryView, ...]
         due = await rows.due(desk.me.id, desk.now(), given.limit)
         ids = [one.record for one in due]
         records, shared = await pool.records.find(ids), await rows.shared(ids)
+        moves = await pool.records.moves(ids)
     return tuple(
-        DeliveryView(one.seq, one.why, one.due_at, of_pool(records[one.record], shared))
-        for one in due
-        if one.record in records
+        DeliveryView(
+            delivery.seq,
+            delivery.why,
+            delivery.due_at,
+            of_pool(records[delivery.record], shared),
+            _reason(delivery.why, moves.get(delivery.record, ())),
+        )
+        for delivery in due
+        if delivery.record in records
     )
+
+
+def _reason(why: str, moves: Sequence[Transition]) -> str:
+    """Return the reason of the move that a delivery tells of; empty when it tells of none."""
+    word = why.rsplit(maxsplit=1)[-1]
+    return next((move.why for move in reversed(moves) if move.after == word), "")
 
 
 @SQUAD.operation("Acknowledge", lambda one: f"{one.acknowledged} acknowledged.", SETS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated
 
@@ -20,6 +20,7 @@ from pps.squad import knowing, sharing
 from pps.squad.desk import Desk
 from pps.squad.reflecting import reflect
 from pps.squad.roots import confidence_of
+from pps.squad.sharing import WithdrawnRecord
 
 Share = Annotated[float, Field(ge=0, le=1)]
 
@@ -96,16 +97,37 @@ class ShareInput(Input):
 class RevokeInput(Input):
     """What is to be taken back."""
 
-    ids: Ids = Field(description="Of your records, or of their copies in the pool.")
+    ids: Ids = Field(
+        description="Of your records, or of their copies in the pool; a reviewer: of any record in the pool."
+    )
     dry_run: bool = Field(default=True, description="Only say what would go.")
+    reason: Annotated[str, StringConstraints(max_length=2_000)] = Field(
+        default="", description="Why; a reviewer who withdraws another's record must say it."
+    )
+    undo: bool = Field(
+        default=False, description="Show again what a reviewer withdrew from the pool."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OpposedBy:
+    """A shared record that challenges or contradicts another."""
+
+    id: str
+    member: str
+    confidence: float
+    relation: str
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A record; what is of the pool says whose it is, what it rests on and who saw it.
+    """A record; one of the pool says whose it is, what it rests on, who saw it and who opposes it.
 
     Attributes:
-        withdrawn: What it rests on in the pool and was taken back since.
+        confidence: The author's own; in the pool raised by independent support, lowered by opposition.
+        withdrawn: Ids that it rests on and that were taken out of the pool.
+        opposed_by: Records that challenge or contradict it.
+        copies: Near-copies that this line stands for, as ``member:id``.
     """
 
     id: str
@@ -123,6 +145,8 @@ class Known:
     accessed_by: tuple[str, ...] = ()
     applied_by: tuple[str, ...] = ()
     withdrawn: tuple[str, ...] = ()
+    opposed_by: tuple[OpposedBy, ...] = ()
+    copies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,31 +164,48 @@ class CopyView:
 
 @dataclass(frozen=True, slots=True)
 class KeptView:
-    """What was kept; ``near`` has beliefs of your own that say nearly the same."""
+    """What was kept; ``near`` has beliefs of your own that say nearly the same.
+
+    Attributes:
+        repeat: The same was stored before: this is that record, and nothing was added.
+    """
 
     id: str
     type: str
     title: str
     version: int
+    repeat: bool = False
     copy: CopyView | None = None
     near: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeView:
-    """What you know, and what the pool has; two lists, each best first, whose scores do not compare."""
+    """What you know, and what the pool has; two lists, each best first, whose scores do not compare.
+
+    Attributes:
+        held_back: Author → lines left out of the pool's so that no author fills more than a third.
+    """
 
     own: tuple[Known, ...]
     pool: tuple[Known, ...]
+    held_back: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True)
 class WithdrawnView:
-    """What goes out of the pool, and what stays with another confidence, by id."""
+    """What goes out of the pool, and what stays with another confidence, by id.
+
+    Attributes:
+        records: What goes, with its title and owner.
+        shown: ``undo`` showed it again.
+    """
 
     withdrawn: tuple[str, ...]
     weaker: dict[str, float]
     dry_run: bool
+    records: tuple[WithdrawnRecord, ...] = ()
+    shown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,20 +237,22 @@ def known(record: Record, confidence: float | None = None) -> Known:
     )
 
 
-def line_view(one: knowing.Line) -> Known:
-    record, uses = one.record, one.uses
-    base = known(record, one.confidence)
-    if one.shared is None:
-        return replace(base, withdrawn=one.withdrawn)
-    whose = one.shared
+def line_view(line: knowing.Line) -> Known:
+    base = replace(known(line.record, line.confidence), withdrawn=line.withdrawn)
+    if line.shared is None:
+        return base
     return replace(
         base,
-        shared_by=whose.member,
-        shared_at=whose.at,
-        roots=one.roots,
-        trust=whose.trust,
-        accessed_by=uses.accessed if uses else (),
-        applied_by=uses.applied if uses else (),
+        shared_by=line.shared.member,
+        shared_at=line.shared.at,
+        roots=line.roots,
+        trust=line.shared.trust,
+        accessed_by=line.uses.accessed if line.uses else (),
+        applied_by=line.uses.applied if line.uses else (),
+        opposed_by=tuple(
+            OpposedBy(each.id, each.member, each.confidence, each.relation) for each in line.opposed
+        ),
+        copies=line.copies,
     )
 
 
@@ -230,20 +273,30 @@ def _copy(one: sharing.SharedCopy) -> CopyView:
     )
 
 
-def said(one: Known) -> str:
-    whose = f"{one.shared_by} {one.shared_at:%Y-%m-%d}, " if one.shared_by else ""
-    roots = f", {counted(one.roots, 'root')}" if one.roots is not None else ""
-    gone = (
-        f"; rests on {counted(len(one.withdrawn), 'record')} that was withdrawn"
-        if one.withdrawn
+def said(line: Known) -> str:
+    """Return a record as one line of text, with its provenance and what stands against it."""
+    whose = f"{line.shared_by} {line.shared_at:%Y-%m-%d}, " if line.shared_by else ""
+    roots = f", {counted(line.roots, 'root')}" if line.roots is not None else ""
+    withdrawn = (
+        f"; rests on {counted(len(line.withdrawn), 'record')} that was withdrawn"
+        if line.withdrawn
         else ""
     )
-    return f"{one.id[:8]} {one.type} ({whose}confidence {one.confidence:.2f}{roots}{gone}) {one.title}: {one.content}"
+    opposed = "".join(
+        f"; {each.relation} by {each.member} ({each.confidence:.2f}, id {each.id[:8]})"
+        for each in line.opposed_by
+    )
+    copies = f"; said alike {len(line.copies)} more times" if line.copies else ""
+    details = f"{whose}confidence {line.confidence:.2f}{roots}{withdrawn}{opposed}{copies}"
+    return f"{line.id[:8]} {line.type} ({details}) {line.title}: {line.content}"
 
 
 def _answers(value: KnowledgeView) -> str:
     own = "\n".join(map(said, value.own)) or "nothing"
-    return f"Your own:\n{own}\n\nThe pool:\n" + ("\n".join(map(said, value.pool)) or "nothing")
+    pool = "\n".join(map(said, value.pool)) or "nothing"
+    left_out = ", ".join(f"{count} of {author}" for author, count in value.held_back.items())
+    note = f"\n(left out so that no author fills more than a third: {left_out})" if left_out else ""
+    return f"Your own:\n{own}\n\nThe pool:\n{pool}{note}"
 
 
 def _kept(value: KeptView) -> str:
@@ -253,21 +306,34 @@ def _kept(value: KeptView) -> str:
         if value.near
         else ""
     )
-    return f"{value.type} kept: {value.title} (id {value.id}){copy}{near}"
+    how = "was kept before" if value.repeat else "kept"
+    return f"{value.type} {how}: {value.title} (id {value.id}){copy}{near}"
+
+
+_COPY_STATES = {
+    "shared": "Shared",
+    "waiting": "Waits for a reviewer",
+    "needs_revision": "Needs a revision",
+}
 
 
 def _copied(value: CopyView) -> str:
     told = f"; told: {', '.join(value.told)}" if value.told else ""
-    how = "Shared" if value.state == "shared" else "Waits for a reviewer"
+    how = _COPY_STATES.get(value.state, value.state)
     return f"{how} as {value.id}: confidence {value.confidence:.2f}, {counted(value.roots, 'root')}, {value.trust}{told}"
 
 
 def _withdrawn(value: WithdrawnView) -> str:
     would = "would be" if value.dry_run else "is"
-    weaker = "".join(
-        f"\n{id_} stays with confidence {one:.2f}" for id_, one in value.weaker.items()
-    )
-    return f"{', '.join(value.withdrawn) or 'Nothing'} {would} withdrawn{weaker}"
+    done = f"{would} shown again" if value.shown else f"{would} withdrawn"
+    lines = [
+        f"{record.owner}'s {record.kind} {record.title} (id {record.id}) {done}"
+        for record in value.records
+    ]
+    lines += [
+        f"{id_} stays with confidence {confidence:.2f}" for id_, confidence in value.weaker.items()
+    ]
+    return "\n".join(lines) or f"Nothing {done}"
 
 
 def _sheet(value: WorksheetView) -> str:
@@ -282,8 +348,10 @@ def _sheet(value: WorksheetView) -> str:
 async def memory_store(desk: Desk, given: StoreInput) -> KeptView:
     """Use it to keep an experience, a belief or what you made in your own memory.
 
-    With confidence .7 or more, and not private, it is shared with the squad at once (experiences never are); it may
-    wait for a reviewer. Returns its id, its copy in the pool, and beliefs that say nearly the same.
+    It always makes a new record, whatever its title; an exact repeat is reported as one. A belief that changed names
+    the old one in 'supersedes'. With confidence .7 or more, and not private, it is shared with the squad at once
+    (experiences never are); it may wait for a reviewer. Returns its id, its copy in the pool, and beliefs that say
+    nearly the same.
     """
     relations = tuple(
         RelationGiven(one.type, one.target, one.properties) for one in given.relations
@@ -298,7 +366,13 @@ async def memory_store(desk: Desk, given: StoreInput) -> KeptView:
 def _kept_view(kept: knowing.Kept) -> KeptView:
     one = kept.record
     return KeptView(
-        one.id, one.kind, one.title, one.version, _copy(kept.copy) if kept.copy else None, kept.near
+        one.id,
+        one.kind,
+        one.title,
+        one.version,
+        kept.repeat,
+        _copy(kept.copy) if kept.copy else None,
+        kept.near,
     )
 
 
@@ -306,10 +380,10 @@ def _kept_view(kept: knowing.Kept) -> KeptView:
 async def memory_query(desk: Desk, given: QueryInput) -> KnowledgeView:
     """Use it before you work on something: what you know of it, and what the squad shares, as two lists.
 
-    Each of the pool's says who shared it and when, its confidence and how many roots it rests on. It is noted that
-    you saw them.
+    Each of the pool's says who shared it and when, its confidence, how many roots it rests on and who opposes it;
+    near-copies are one line, and no author fills more than a third. It is noted that you saw them.
     """
-    own, pool = await knowing.query(
+    answer = await knowing.query(
         desk,
         given.topic,
         min_confidence=given.min_confidence,
@@ -317,7 +391,9 @@ async def memory_query(desk: Desk, given: QueryInput) -> KnowledgeView:
         kinds=given.types,
         limit=given.limit,
     )
-    return KnowledgeView(tuple(map(line_view, own)), tuple(map(line_view, pool)))
+    return KnowledgeView(
+        tuple(map(line_view, answer.own)), tuple(map(line_view, answer.pool)), answer.held_back
+    )
 
 
 @SQUAD.operation("Reflect", _sheet, ADDS)
@@ -353,7 +429,12 @@ async def memory_share(desk: Desk, given: ShareInput) -> CopyView:
 async def memory_revoke(desk: Desk, given: RevokeInput) -> WithdrawnView:
     """Use it to take your copies out of the pool, with what rests on them alone; what has other roots stays.
 
+    A reviewer also withdraws another's record, with a reason that its author gets; undo=true shows it again.
     By default a dry run: show what it returns, and only then call again with dry_run=false.
     """
-    found = await sharing.revoke(desk, given.ids, dry_run=given.dry_run)
-    return WithdrawnView(found.gone, dict(found.weaker), found.dry_run)
+    withdrawn = await sharing.revoke(
+        desk, given.ids, dry_run=given.dry_run, reason=given.reason, undo=given.undo
+    )
+    return WithdrawnView(
+        withdrawn.gone, dict(withdrawn.weaker), withdrawn.dry_run, withdrawn.records, given.undo
+    )

@@ -59,9 +59,18 @@ class TaskIdInput(Input):
 class TaskDoneInput(TaskIdInput):
     """How a task ended."""
 
-    outcome: Literal["success", "partial", "failed"] = Field(description="How it ended.")
+    outcome: Literal["success", "partial", "failed", "blocked"] = Field(
+        description="How it ended; 'blocked': it cannot go on now, and is taken again later."
+    )
     quality: Share | None = Field(default=None, description="How good the result is, 0 to 1.")
     notes: Note = Field(default="", description="What came of it.")
+
+
+class TaskCancelInput(TaskIdInput):
+    """A task that is not wanted any more."""
+
+    id: Id = Field(description="Of a task that you gave.")
+    notes: Note = Field(default="", description="Why.")
 
 
 class SubmitInput(Input):
@@ -213,8 +222,19 @@ async def squad_task_take(desk: Desk, given: TaskIdInput) -> TaskView:
 
 @SQUAD.operation("End a task", _told, SETS)
 async def squad_task_done(desk: Desk, given: TaskDoneInput) -> TaskView:
-    """Use it when a task that you hold is done: how it ended, and how good the result is. Who asked for it is told."""
+    """Use it when a task that you hold is done: how it ended, and how good the result is. Who asked for it is told.
+
+    With outcome 'blocked' it is not ended: it waits until you take it again, or who gave it cancels it.
+    """
+    if given.outcome == "blocked":
+        return _task(await working.block(desk, given.id, given.notes))
     return _task(await working.finish(desk, given.id, given.outcome, given.quality, given.notes))
+
+
+@SQUAD.operation("Cancel a task", _told, SETS)
+async def squad_task_cancel(desk: Desk, given: TaskCancelInput) -> TaskView:
+    """Use it to cancel a task that you gave and that has not ended; who has it is told. Returns the task."""
+    return _task(await working.cancel(desk, given.id, given.notes))
 
 
 @SQUAD.operation("Submit a proposal", _state, SETS)

@@ -97,16 +97,18 @@ class Records(recorder.Records):
         self._forgetter = forgetter
         self._models = KindModels(parts.kinds)
         self._also: tuple[Also, ...] = ()
+        self._is_system = False
 
-    def by(self, actor: str, *also: Also) -> Records:
+    def by(self, actor: str, *also: Also, is_system: bool = False) -> Records:
         """Return the same records, written by an actor. It comes from the connection, never from an argument.
 
-        Each ``also`` runs with what is saved or moved, in the same transaction: what it raises undoes all of it.
+        ``is_system`` is for what the server itself writes: reserved kinds and relations. Each ``also`` runs with what is saved or moved, in the same transaction: what it raises undoes all of it.
         """
         own: Records = copy.copy(self)
         own._actor = actor
         own.merging = self.merging.checked(own.check_write)
         own._also = also
+        own._is_system = is_system
         return own
 
     async def save(
@@ -137,6 +139,15 @@ class Records(recorder.Records):
         return lambda rows, _: Saving(
             self._writing(), all_redacted(records, self._parts.redactor())
         )(rows)
+
+    def moving(self, id: str, to: str, *, expected: str | None = None, why: str = "") -> Also:
+        """Return a move as a part of another's transaction, for ``by``; raises as ``move``."""
+        clean = self._parts.redactor().text(why)
+        return lambda rows, _: moved(rows, self._writing(), id, to, expected, clean)
+
+    async def transact(self, work: Callable[[RecordRows], T]) -> T:
+        """Run ``work`` in one write transaction; an exception undoes all of it."""
+        return await self._parts.journal.typed.write(work)
 
     async def tried(
         self, saves: Sequence[Sequence[RecordGiven]]
@@ -176,7 +187,9 @@ class Records(recorder.Records):
             60.0
         )  # what texts of the same file have brought is known by then
         redactor = self._parts.redactor()
-        found = Restoring(self._writing(), [cleaned(one, redactor) for one in given])
+        found = Restoring(
+            replace(self._writing(), is_system=True), [cleaned(one, redactor) for one in given]
+        )
 
         def trial(rows: RecordRows) -> None:
             raise _Undone(found.tried(rows), None)
@@ -373,6 +386,14 @@ class Records(recorder.Records):
         """Return a record's moves, oldest first."""
         return await self._parts.journal.typed.read(lambda rows: rows.moves([record]))
 
+    async def moves(self, records: Iterable[str]) -> dict[str, list[Transition]]:
+        """Return record → its moves, oldest first; those that never moved are left out."""
+        found = await self._parts.journal.typed.read(lambda rows: rows.moves(records))
+        moves: dict[str, list[Transition]] = {}
+        for move in found:
+            moves.setdefault(move.record, []).append(move)
+        return moves
+
     async def versions(self, record: str) -> Sequence[Record]:
         """Return what a record was at each of its versions, oldest first; the last is what it is now."""
         [latest] = await self.get([record])
@@ -382,7 +403,14 @@ class Records(recorder.Records):
 
     def _writing(self) -> Writing:
         parts = self._parts
-        return Writing(parts.journal.group, parts.kinds, self._models, parts.automatic, self._actor)
+        return Writing(
+            parts.journal.group,
+            parts.kinds,
+            self._models,
+            parts.automatic,
+            self._actor,
+            self._is_system,
+        )
 
     async def _written(
         self, most: int, work: Callable[[RecordRows], T], jobs: Callable[[T], Sequence[int]]

@@ -86,13 +86,18 @@ class Saved:
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """Who writes records, and what they are checked by."""
+    """Who writes records, and what they are checked by.
+
+    Attributes:
+        is_system: The system writes: it alone makes reserved kinds and relations.
+    """
 
     group: str
     kinds: Kinds
     models: KindModels
     automatic: Automatic
     actor: str
+    is_system: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +196,8 @@ class Saving:
         if before and one.kind not in ("", before.kind):
             raise InvalidRequest("kind", f"is a {before.kind} and stays one")
         self._by.kinds.check_write(self._by.actor, kind.name)
+        if not self._by.is_system:
+            self._by.kinds.check_by_hand("kind", kind.name)
         version = before.version if before else 0
         if one.expected_version not in (None, version):
             is_at = f"is at version {version}" if before else "is not there"
@@ -432,6 +439,8 @@ def relation_of(
     """Return a relation between two nodes, each as (id, kind), checked by the pack; raises InvalidRequest."""
     if source[0] == target[0]:
         raise InvalidRequest("target", "joins a record to itself")
+    if not by.is_system:
+        by.kinds.check_by_hand("type", given.type)
     kinds = [one if one in by.kinds else PLAIN_KIND for one in (source[1], target[1])]
     properties = by.models.check_relation(given.type, kinds[0], kinds[1], given.properties)
     weight = properties.get("weight", 1)

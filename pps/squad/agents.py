@@ -28,7 +28,7 @@ _BEAT = timedelta(minutes=5)
 
 def agent_id(squad: Squad, member: str) -> str:
     """Return the id of a member's Agent in the pool."""
-    return _id(squad.pool.group, f"agent:{member}")
+    return record_id_of(squad.pool.group, f"agent:{member}")
 
 
 def created(desk: Desk, rows: RecordRows, record: str, contributed: Iterable[str] = ()) -> None:
@@ -59,9 +59,10 @@ async def introduce(app: App, squad: Squad) -> None:
         for source, type_, to, said in _ties(rules)
     ]
     async with app.memory(squad.pool, pool=True) as pool:
-        await pool.records.save(agents)
+        records = pool.records.by("", is_system=True)
+        await records.save(agents)
         if joins:
-            await pool.records.join(joins)
+            await records.join(joins)
 
 
 def _ties(rules: SquadRules) -> Iterator[tuple[str, str, str, dict[str, JSON]]]:
@@ -111,7 +112,7 @@ async def saw(desk: Desk, pool: Memory, records: Iterable[str], *, applied: bool
             )
             for one, id_ in teachers.items()
         ]
-    await pool.records.by(desk.me.id).join(joins)
+    await pool.records.by(desk.me.id, is_system=True).join(joins)
     await rows.note_use(fresh, desk.me.id, desk.now(), applied=applied)
 
 
@@ -134,7 +135,7 @@ async def beat(desk: Desk, pool: Memory, *, busy: bool) -> None:
     )
     await desk.memory.records.save([state])
     agent = RecordGiven(id=agent_id(desk.squad, desk.me.id), fields=fields)
-    await pool.records.by(desk.me.id).save([agent])
+    await pool.records.by(desk.me.id, is_system=True).save([agent])
 
 
 async def own_state(desk: Desk, said: str) -> RecordGiven:
@@ -147,8 +148,11 @@ async def own_state(desk: Desk, said: str) -> RecordGiven:
 
 
 async def _state(desk: Desk) -> Record | None:
-    return (await desk.memory.records.graph()).records.get(_id(desk.me.entity.group, STATE))
+    return (await desk.memory.records.graph()).records.get(
+        record_id_of(desk.me.entity.group, STATE)
+    )
 
 
-def _id(group: str, ref: str) -> str:
+def record_id_of(group: str, ref: str) -> str:
+    """Return the id of the record that is stored under a reference of its own."""
     return record_id(group, turn_id(group, TYPED_SOURCE, ref, ref))

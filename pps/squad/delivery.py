@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 from pps.config.squad_files import SquadRules
@@ -16,40 +15,57 @@ BROADCAST = "broadcast"
 
 def deliveries(
     rules: SquadRules, record: Record, author: str, confidence: float, at: datetime
-) -> Iterator[Delivery]:
-    """Yield who hears of a record that is written into the pool, and from when on; never its own author.
+) -> list[Delivery]:
+    """Return who hears of a record that is written into the pool, and from when on; never its own author.
+
+    A member that several subscriptions and broadcasts reach hears of it once, at the earliest of
+    their times. Domains compare without regard to case.
 
     Args:
         rules: The squad's.
         record: As it is now.
         author: Whose copy it is.
-        confidence: Of its roots together.
+        confidence: The record's.
         at: Now.
     """
-    domain = record.fields.get("domain")
-    domains = {domain} if isinstance(domain, str) else set[str]()
-    more = record.fields.get("domains")
-    domains |= {str(one) for one in more} if isinstance(more, list | tuple) else set[str]()
-    for one in rules.subscriptions:
-        if (
-            one.to != author
-            and one.source in ("", author)
-            and (not one.kinds or record.kind in one.kinds)
-            and (not one.domains or domains & set(one.domains))
-            and confidence >= one.min_confidence
-        ):
-            yield Delivery(one.to, record.id, one.tier, due_at(at, one.interval))
+    domains = _domains(record)
+    due = [
+        Delivery(subscription.to, record.id, subscription.tier, due_at(at, subscription.interval))
+        for subscription in rules.subscriptions
+        if subscription.to != author
+        and subscription.source in ("", author)
+        and (not subscription.kinds or record.kind in subscription.kinds)
+        and (
+            not subscription.domains
+            or domains & {domain.casefold() for domain in subscription.domains}
+        )
+        and confidence >= subscription.min_confidence
+    ]
     for rule in rules.broadcast.rules:
         if (
             (not rule.kinds or record.kind in rule.kinds)
             and rule.source in ("", author)
             and (not rule.states or record.state in rule.states)
         ):
-            for member in rules.members:
-                if member != author:
-                    yield Delivery(
-                        member, record.id, BROADCAST, due_at(at, rules.broadcast.interval)
-                    )
+            due += [
+                Delivery(member, record.id, BROADCAST, due_at(at, rules.broadcast.interval))
+                for member in rules.members
+                if member != author
+            ]
+    earliest: dict[str, Delivery] = {}
+    for delivery in due:
+        known = earliest.get(delivery.member)
+        if known is None or delivery.due_at < known.due_at:
+            earliest[delivery.member] = delivery
+    return list(earliest.values())
+
+
+def _domains(record: Record) -> set[str]:
+    """Return a record's domains, case-folded."""
+    single, several = record.fields.get("domain"), record.fields.get("domains")
+    domains = [single] if isinstance(single, str) else []
+    domains += [str(domain) for domain in several] if isinstance(several, list | tuple) else []
+    return {domain.casefold() for domain in domains}
 
 
 def due_at(at: datetime, interval: timedelta) -> datetime:

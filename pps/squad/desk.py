@@ -41,8 +41,14 @@ class Desk:
         return self.rules.members[self.me.id]
 
     @property
+    def reviewers(self) -> frozenset[str]:
+        """The members who may review, of those that are in the squad now."""
+        named = (self.rules.aliases[name] for name in self.rules.pool.reviewers)
+        return frozenset(member for member in named if member in self.squad.members)
+
+    @property
     def is_reviewer(self) -> bool:
-        return self.me.id in {self.rules.aliases[name] for name in self.rules.pool.reviewers}
+        return self.me.id in self.reviewers
 
     @contextlib.asynccontextmanager
     async def pool(self) -> AsyncGenerator[Memory]:

@@ -3,44 +3,77 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import hmac
+import json
+import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.record_values import Record, RecordQuery, Relation
+from pps.core.text import content_hash, fold
 from pps.core.values import JSON
-from pps.journal.pool_rows import PoolCite, Shared, Uses, counted
+from pps.ingest.linking import relation_id
+from pps.ingest.support import content_words
+from pps.journal.pool_rows import PoolCite, Shared, Stance, Uses, count_roots, put_cites
+from pps.journal.record_rows import RecordRows
 from pps.memory import Memory
-from pps.records.finding import RecordSearch
+from pps.recall.floor import least_similarity
+from pps.records.finding import SEMANTIC_LEAST, RecordSearch
 from pps.records.ranks import Ranking, RankRequest, cut, ranking
-from pps.records.records import Join
-from pps.records.saving import RecordGiven, RelationGiven
-from pps.squad.agents import saw
+from pps.records.saving import RecordGiven, RelationGiven, Saved
+from pps.squad.agents import record_id_of, saw
 from pps.squad.desk import Desk
 from pps.squad.pool_queries import shown
-from pps.squad.roots import confidence_of
-from pps.squad.sharing import PRIVATE, PROPOSAL, SharedCopy, share
+from pps.squad.roots import PRIVATE, confidence_of, rests_on_private
+from pps.squad.sharing import PROPOSAL, SharedCopy, share
 
 NEAR = 0.85
 """Cosine from which two beliefs are said to be one (the seed's)."""
-_OWN = frozenset(("Experience", "AgentState", PROPOSAL))
-"""What is not shared by itself, however sure; a proposal goes by ``proposal_submit``."""
-_FOUND, _EXPERIENCES, _REFLECTIONS, _NEIGHBOURS = 50, 50, 5, 50
+NEAR_COPY = 0.8
+"""Share of words from which two records with the same numbers and negations are near-copies."""
+_NEVER_AUTOMATIC = frozenset(("Experience", "AgentState", PROPOSAL))
+"""Kinds that are not shared by themselves, however sure; a proposal goes by ``proposal_submit``."""
+_CANDIDATES, _EXPERIENCES, _REFLECTIONS, _NEIGHBOURS = 50, 50, 5, 50
+_REPEATS = 100
+_WORD = re.compile(r"[^\W_]+")
+_NEGATIONS = frozenset(
+    [
+        "no",
+        "not",
+        "never",
+        "none",
+        "nothing",
+        "nobody",
+        "neither",
+        "nor",
+        "without",
+        "cannot",
+        "isn",
+        "t",
+        "doesn",
+        "don",
+        "didn",
+        "won",
+    ]
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """Something to keep.
+    """What a member keeps with ``memory_store``.
 
     Attributes:
         kind: Of the squad's pack.
         content: Becomes the summary, 1 to 2,000 characters; title: its first words when empty.
         fields: The kind's own, beside confidence and domain.
-        cites: Ids of one's own facts, turns and records, and of the pool's, that it rests on.
-        relations: To records of one's own or of the pool.
-        supersedes: A belief of one's own that it takes the place of.
+        cites: Ids of its own facts, turns and records, and of the pool's, that it rests on.
+        relations: To records of its own or of the pool.
+        supersedes: A belief of its own that this one replaces.
         private: It never crosses.
-        at_once: It is shared when it is sure enough; else only by ``share``.
+        at_once: Share it when it is sure enough; else only ``share`` does.
     """
 
     content: str
@@ -59,16 +92,37 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What became of it: the record, its copy when it was shared, and one's own beliefs that say nearly the same."""
+    """A stored record, its copy when it was shared, and the member's beliefs that say nearly the same.
+
+    Attributes:
+        repeat: The same was stored before: this is that record, and nothing was added.
+    """
 
     record: Record
     copy: SharedCopy | None = None
     near: tuple[str, ...] = ()
+    repeat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Opposition:
+    """A shared record that challenges or contradicts another."""
+
+    id: str
+    member: str
+    confidence: float
+    relation: str
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A record that answers: of one's own, or of the pool, then with whose it is and what it rests on."""
+    """A record that answers a query: the member's own, or the pool's with its provenance.
+
+    Attributes:
+        withdrawn: Ids that it rests on and that were taken out of the pool.
+        opposed: Who challenges or contradicts it.
+        copies: Near-copies that this line stands for, as ``member:id``.
+    """
 
     record: Record
     confidence: float
@@ -77,6 +131,21 @@ class Line:
     roots: int = 0
     uses: Uses | None = None
     withdrawn: tuple[str, ...] = ()
+    opposed: tuple[Opposition, ...] = ()
+    copies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Answers to a query: the member's own, the pool's, and how many each author had left out.
+
+    Attributes:
+        held_back: Author → lines that were left out so that no author fills more than a third.
+    """
+
+    own: list[Line]
+    pool: list[Line]
+    held_back: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,67 +180,182 @@ class Worksheet:
         return self.experiences, self.related, self.reflections, self.beliefs
 
 
-async def store(desk: Desk, given: Knowledge) -> Kept:
-    """Keep something in a member's own memory; sure enough and not private, it is shared at once.
+async def store(desk: Desk, knowledge: Knowledge) -> Kept:
+    """Store a new record in a member's own memory; sure enough and not private, it is shared at once.
+
+    It never changes a record: the same title makes a second one, and an exact repeat (all
+    arguments equal, while the first still stands) is reported as such. A belief changes only by
+    ``supersedes``; record, citations and superseding are one transaction.
 
     Raises:
-        InvalidRequest: A field breaks a bound of its kind; what it cites is nothing of this member's or the pool's.
-        NotFound: What it supersedes is none of this member's beliefs.
+        InvalidRequest: A field breaks a bound of its kind, or a citation is neither this member's
+            nor the pool's.
+        NotFound: ``supersedes`` is no record of this member.
+        StoreConflict: ``supersedes`` is not active any more.
     """
-    spec = desk.memory.kinds.kind(given.kind)
-    if given.supersedes and spec.name != "Belief":
+    spec = desk.memory.kinds.kind(knowledge.kind)
+    if knowledge.supersedes and spec.name != "Belief":
         raise InvalidRequest("supersedes", "is for beliefs")
-    named = [*given.cites, *(one.target for one in given.relations)]
+    of_pool = await _pool_citations(desk, spec.name, knowledge)
+    pool_ids = {cite.id for cite in of_pool}
+    own_cites = tuple(id_ for id_ in knowledge.cites if id_ not in pool_ids)
+    reference, existing = await _reference(desk, knowledge)
+    near = await _near(desk.memory, knowledge) if spec.name == "Belief" else ()
+    if existing:
+        record = existing
+        if knowledge.supersedes:
+            await _supersede_copy(desk, knowledge.supersedes)
+    else:
+        if knowledge.supersedes:
+            [old] = await desk.memory.records.get([knowledge.supersedes])
+            knowledge = replace(knowledge, supersedes=old.id)
+        record = await _save_new(desk, knowledge, reference, own_cites, of_pool)
+        if knowledge.supersedes:
+            await _supersede_copy(desk, knowledge.supersedes)
+    copy = await _share_if_sure(desk, knowledge, record)
+    if copy and of_pool:
+        async with desk.pool() as pool:
+            await saw(desk, pool, [cite.id for cite in of_pool], applied=True)
+    return Kept(
+        record, copy, tuple(id_ for id_ in near if id_ != record.id), repeat=existing is not None
+    )
+
+
+async def _pool_citations(desk: Desk, kind: str, knowledge: Knowledge) -> list[PoolCite]:
+    """Return the citations and relations that lead into the pool, checked against the pack."""
+    named = [*knowledge.cites, *(relation.target for relation in knowledge.relations)]
     async with desk.pool() as pool:
-        shared = {
-            id_
-            for id_, one in (await pool.records.pool.shared(named)).items()
-            if one.state == "shared"
-        }
-    of_pool = [PoolCite(one) for one in given.cites if one in shared]
-    of_pool += [
-        PoolCite(one.target, one.type, one.properties)
-        for one in given.relations
-        if one.target in shared
+        rows = await pool.records.pool.shared(named)
+        readable = {id_ for id_, shared in rows.items() if shared.state == "shared"}
+        for relation in knowledge.relations:
+            if relation.target in readable:
+                [target] = await pool.records.get([relation.target])
+                desk.memory.kinds.relation(relation.type, kind, target.kind)
+    citations = [PoolCite(id_) for id_ in knowledge.cites if id_ in readable]
+    return citations + [
+        PoolCite(relation.target, relation.type, relation.properties)
+        for relation in knowledge.relations
+        if relation.target in readable
     ]
-    for one in given.relations:
-        if one.target in shared:
-            await _check_relation(desk, spec.name, one)
-    said: dict[str, JSON] = {"confidence": given.confidence, "domain": given.domain or None}
-    fields = {
-        **given.fields,
-        **{name: one for name, one in said.items() if one is not None and name in spec.fields},
+
+
+async def _reference(desk: Desk, knowledge: Knowledge) -> tuple[str, Record | None]:
+    """Return the reference that the knowledge is stored under, and the record that is it already.
+
+    The reference is a keyed digest of all arguments, so that an exact repeat, or a call that is
+    retried after a crash, finds its record. Where that record was superseded, archived or changed
+    since, the next reference of the series is taken.
+    """
+    stated = json.dumps(
+        [
+            knowledge.kind,
+            knowledge.title,
+            content_hash(knowledge.content),
+            knowledge.confidence,
+            knowledge.domain,
+            dict(knowledge.fields),
+            sorted(knowledge.cites),
+            sorted(
+                [r.type, r.target, json.dumps(dict(r.properties), sort_keys=True)]
+                for r in knowledge.relations
+            ),
+            knowledge.supersedes,
+            knowledge.private,
+            sorted(knowledge.tags),
+        ],
+        sort_keys=True,
+        ensure_ascii=False,
+    )
+    digest = hmac.new(desk.squad.key, stated.encode(), hashlib.sha256).hexdigest()[:32]
+    reference = ""
+    for number in range(_REPEATS):
+        reference = f"memory_store:{digest}:{number}"
+        id_ = record_id_of(desk.me.entity.group, reference)
+        record = (await desk.memory.records.find([id_])).get(id_)
+        if record is None:
+            return reference, None
+        if record.version == 1 and record.state not in ("superseded", "archived"):
+            return reference, record
+    raise InvalidRequest("content", f"was stored and replaced {_REPEATS} times; say what is new")
+
+
+async def _save_new(
+    desk: Desk,
+    knowledge: Knowledge,
+    reference: str,
+    own_cites: tuple[str, ...],
+    of_pool: Sequence[PoolCite],
+) -> Record:
+    spec = desk.memory.kinds.kind(knowledge.kind)
+    stated: dict[str, JSON] = {
+        "confidence": knowledge.confidence,
+        "domain": knowledge.domain or None,
+    }
+    fields = dict(knowledge.fields)
+    fields |= {
+        name: value for name, value in stated.items() if value is not None and name in spec.fields
     }
     if spec.name == "Belief":
         fields.setdefault("source_type", "experience")
-    near = await _near(desk.memory, given) if spec.name == "Belief" else ()
-    record = RecordGiven(
+    pool_ids = {cite.id for cite in of_pool}
+    given = RecordGiven(
         spec.name,
-        given.title or " ".join(given.content.split())[:120],
-        given.content,
+        knowledge.title or " ".join(knowledge.content.split())[:120],
+        knowledge.content,
         fields=fields,
-        tags=(*given.tags, PRIVATE) if given.private else given.tags,
-        cites=tuple(one for one in given.cites if one not in shared) or None,
-        relations=tuple(one for one in given.relations if one.target not in shared),
+        tags=(*knowledge.tags, PRIVATE) if knowledge.private else knowledge.tags,
+        cites=own_cites or None,
+        relations=tuple(one for one in knowledge.relations if one.target not in pool_ids),
+        ref=reference,
     )
-    if given.supersedes:
-        await desk.memory.records.get([given.supersedes])
-    kept = (await desk.memory.records.save([record])).records[0].record
-    await desk.memory.records.pool.put_cites(kept.id, of_pool)
-    if given.supersedes:
-        await _supersede(desk, given.supersedes, kept.id)
+    records = desk.memory.records
+
+    def complete(rows: RecordRows, saved: Sequence[Saved]) -> None:
+        new = saved[0]
+        if new.change != "created":  # the same call ran twice at once
+            return
+        rows.beside(lambda db: put_cites(db, new.record.id, of_pool))
+        if knowledge.supersedes:
+            records.moving(
+                knowledge.supersedes,
+                "superseded",
+                expected="active",
+                why=f"superseded by {new.record.id}",
+            )(rows, saved)
+            rows.relate(_evolved_into(desk, knowledge.supersedes, new.record.id))
+
+    return (await records.by("", complete).save([given])).records[0].record
+
+
+def _evolved_into(desk: Desk, old: str, new: str) -> Relation:
+    id_ = relation_id(desk.me.entity.group, old, "EVOLVED_INTO", new)
+    return Relation(id_, old, "EVOLVED_INTO", new, desk.now())
+
+
+async def _share_if_sure(desk: Desk, knowledge: Knowledge, record: Record) -> SharedCopy | None:
     sure = (
-        given.at_once
-        and given.confidence is not None
-        and given.confidence >= desk.rules.pool.share_from
+        knowledge.at_once
+        and knowledge.confidence is not None
+        and knowledge.confidence >= desk.rules.pool.share_from
     )
-    copy = (
-        await share(desk, kept.id) if sure and not given.private and spec.name not in _OWN else None
-    )
-    if copy and of_pool:
-        async with desk.pool() as pool:
-            await saw(desk, pool, [one.id for one in of_pool], applied=True)
-    return Kept(kept, copy, near)
+    if not sure or knowledge.private or record.kind in _NEVER_AUTOMATIC:
+        return None
+    if await rests_on_private(desk.memory, record):
+        return None
+    return await share(desk, record.id)
+
+
+async def _supersede_copy(desk: Desk, old: str) -> None:
+    """Let the pool's copy of a superseded belief be superseded too; again, it changes nothing."""
+    async with desk.pool() as pool:
+        copies = await pool.records.pool.copies(desk.me.id, [old])
+        if old not in copies:
+            return
+        for copy in await pool.records.get([copies[old]]):
+            if copy.state == "active":
+                await pool.records.by(desk.me.id).move(
+                    copy.id, "superseded", expected="active", why="superseded"
+                )
 
 
 async def query(
@@ -182,18 +366,101 @@ async def query(
     include_shared: bool,
     kinds: Sequence[str],
     limit: int,
-) -> tuple[list[Line], list[Line]]:
-    """Return what a member knows of a topic, and what the pool does, each best first; the pool's are marked as seen."""
-    own = await _found(desk.memory, topic, kinds, min_confidence, limit)
-    pooled = await desk.memory.records.pool.cites([one.record.id for one in own])
-    own = [_with_gone(one, pooled.get(one.record.id, ())) for one in own]
+) -> Known:
+    """Return what a member knows of a topic and what the pool does, each best first.
+
+    Near-copies in the pool fold into one line. Where records of several authors fit, no author
+    fills more than a third of the pool's lines. The lines that are returned count as seen.
+    """
+    own = await _search(desk.memory, topic, kinds)
+    own = [line for line in own if line.confidence >= min_confidence][:limit]
+    pooled = await desk.memory.records.pool.cites([line.record.id for line in own])
+    own = [_with_withdrawn(line, pooled.get(line.record.id, ())) for line in own]
     if not include_shared:
-        return own, []
+        return Known(own, [])
+    listed = {line.record.id for line in own}
     async with desk.pool() as pool:
-        found = await _provenance(pool, await _found(pool, topic, kinds, 0.0, limit))
-        lines = [one for one in found if _is_open(one) and one.confidence >= min_confidence]
-        await saw(desk, pool, [one.record.id for one in lines])
-    return own, lines
+        candidates = await _provenance(pool, await _search(pool, topic, kinds))
+        readable = [
+            line
+            for line in candidates
+            if _is_open(line)
+            and line.confidence >= min_confidence
+            and not (
+                line.shared and line.shared.member == desk.me.id and line.shared.origin in listed
+            )
+        ]
+        lines, held_back = balanced(fold_copies(readable), limit)
+        await saw(desk, pool, [line.record.id for line in lines])
+    return Known(own, lines, held_back)
+
+
+def fold_copies(lines: Sequence[Line]) -> list[Line]:
+    """Fold near-copies into one line each, that of the greatest confidence, in the place of the best.
+
+    Two records are near-copies when their words are nearly the same and they have the same
+    numbers and negations: "it is safe" and "it is not safe" never fold.
+    """
+    groups: list[list[Line]] = []
+    for line in lines:
+        group = next((group for group in groups if _near_copies(group[0], line)), None)
+        if group is None:
+            groups.append([line])
+        else:
+            group.append(line)
+    folded: list[Line] = []
+    for group in groups:
+        shown_line = max(group, key=lambda line: line.confidence)
+        others = tuple(
+            f"{line.shared.member if line.shared else ''}:{line.record.id}"
+            for line in group
+            if line is not shown_line
+        )
+        folded.append(replace(shown_line, copies=others))
+    return folded
+
+
+def _near_copies(first: Line, second: Line) -> bool:
+    if first.record.kind != second.record.kind or first.opposed or second.opposed:
+        return False
+    one, other = _words(first.record), _words(second.record)
+    if _telling(one) != _telling(other):
+        return False
+    return len(one & other) >= NEAR_COPY * len(one | other)
+
+
+def _words(record: Record) -> set[str]:
+    return set(_WORD.findall(fold(f"{record.title} {record.summary}")))
+
+
+def _telling(words: set[str]) -> set[str]:
+    """Return the words of which a single one changes what a sentence states."""
+    return {word for word in words if word in _NEGATIONS or any(map(str.isdigit, word))}
+
+
+def balanced(lines: Sequence[Line], limit: int) -> tuple[list[Line], dict[str, int]]:
+    """Return at most ``limit`` lines, best first, of which no author fills more than a third.
+
+    An author gets at most half as many lines as all others together, and at least one; with one
+    author alone there is nothing to balance. Also returns how many lines of each author that left out.
+    """
+    counts = Counter(line.shared.member if line.shared else "" for line in lines)
+    total = sum(counts.values())
+    caps = {
+        author: limit if len(counts) == 1 else max(1, min(limit // 3, (total - count) // 2))
+        for author, count in counts.items()
+    }
+    used: Counter[str] = Counter()
+    held_back: Counter[str] = Counter()
+    kept: list[Line] = []
+    for line in lines:
+        author = line.shared.member if line.shared else ""
+        if used[author] >= caps[author]:
+            held_back[author] += 1
+        elif len(kept) < limit:
+            used[author] += 1
+            kept.append(line)
+    return kept, dict(held_back)
 
 
 async def whole(desk: Desk, ids: Sequence[str]) -> list[Whole]:
@@ -238,7 +505,7 @@ async def whole(desk: Desk, ids: Sequence[str]) -> list[Whole]:
     )
     for id_, one in own.items():
         rests = [*cites.get(id_, ()), *of_pool.get(id_, ())]
-        line = _with_gone(Line(one, confidence_of(one), 1.0), of_pool.get(id_, ()))
+        line = _with_withdrawn(Line(one, confidence_of(one), 1.0), of_pool.get(id_, ()))
         answers.insert(0, _whole(line, [cite.id for cite in rests if not cite.gone], joined))
     return answers
 
@@ -250,22 +517,42 @@ def _whole(line: Line, cites: Sequence[str], joined: Sequence[Relation]) -> Whol
     )
 
 
-async def _provenance(pool: Memory, found: Sequence[Line]) -> list[Line]:
-    """Return lines of the pool with whose they are, how sure, and what they rest on."""
-    rows, ids = pool.records.pool, [one.record.id for one in found]
+async def _provenance(pool: Memory, lines: Sequence[Line]) -> list[Line]:
+    """Return lines of the pool with whose they are, how sure, what they rest on and who opposes them."""
+    rows, ids = pool.records.pool, [line.record.id for line in lines]
     shared, roots, uses = await rows.shared(ids), await rows.roots(ids), await rows.uses(ids)
-    return [
-        replace(
-            one,
-            confidence=whose.confidence if whose else one.confidence,
-            shared=whose,
-            roots=len(counted(roots.get(id_, ()))),
-            uses=uses.get(id_),
+    stances, cites = await rows.stances(ids), await pool.records.cites(ids)
+    against = [stance for found in stances.values() for stance in found if stance.opposes]
+    opponents = await rows.shared([stance.record for stance in against])
+    complete: list[Line] = []
+    for line in lines:
+        id_ = line.record.id
+        own_row = shared.get(id_)
+        complete.append(
+            replace(
+                line,
+                confidence=own_row.confidence if own_row else line.confidence,
+                shared=own_row,
+                roots=count_roots(root.digest for root in roots.get(id_, ())),
+                uses=uses.get(id_),
+                withdrawn=tuple(cite.id for cite in cites.get(id_, ()) if cite.gone),
+                opposed=_opposition(stances.get(id_, ()), opponents),
+            )
         )
-        for one in found
-        for id_ in [one.record.id]
-        for whose in [shared.get(id_)]
-    ]
+    return complete
+
+
+def _opposition(stances: Sequence[Stance], shared: Mapping[str, Shared]) -> tuple[Opposition, ...]:
+    return tuple(
+        Opposition(
+            stance.record,
+            shared[stance.record].member,
+            shared[stance.record].own_confidence,
+            stance.relation,
+        )
+        for stance in stances
+        if stance.opposes and stance.record in shared
+    )
 
 
 def _is_open(line: Line) -> bool:
@@ -274,27 +561,37 @@ def _is_open(line: Line) -> bool:
 
 
 async def beliefs(desk: Desk, domain: str, least: float) -> tuple[list[Record], list[Record]]:
-    """Return the beliefs that are held, the surest first: a member's own, and what others share (then seen)."""
+    """Return the active beliefs, the surest first: a member's own, and what others share (then seen).
+
+    Domains compare without regard to case; empty is any.
+    """
     async with desk.pool() as pool:
         shared = await pool.records.pool.shared()
-        there = (await pool.records.graph()).records
+        readable = (await shown(pool)).records
         others = [
-            id_ for id_, one in shared.items() if one.state == "shared" and one.member != desk.me.id
+            record
+            for id_, record in readable.items()
+            if id_ in shared and shared[id_].member != desk.me.id
         ]
-        seen = _held([there[id_] for id_ in others if id_ in there], domain, least)
-        await saw(desk, pool, [one.id for one in seen])
+        seen = _active_beliefs(others, domain, least)
+        await saw(desk, pool, [record.id for record in seen])
     own = (await desk.memory.records.graph()).records
-    return _held([*own.values()], domain, least), seen
+    return _active_beliefs([*own.values()], domain, least), seen
 
 
-def _held(records: Sequence[Record], domain: str, least: float) -> list[Record]:
-    held = [
-        one
-        for one in records
-        if one.kind == "Belief" and one.state == "active" and confidence_of(one) >= least
+def _active_beliefs(records: Sequence[Record], domain: str, least: float) -> list[Record]:
+    active = [
+        record
+        for record in records
+        if record.kind == "Belief" and record.state == "active" and confidence_of(record) >= least
     ]
-    wanted = [one for one in held if domain in ("", one.fields.get("domain"))]
-    return sorted(wanted, key=confidence_of, reverse=True)
+    wanted = domain.casefold()
+    matching = [
+        record
+        for record in active
+        if not wanted or str(record.fields.get("domain") or "").casefold() == wanted
+    ]
+    return sorted(matching, key=confidence_of, reverse=True)
 
 
 async def ranked(desk: Desk, asked: RankRequest) -> Ranking:
@@ -342,22 +639,28 @@ async def _latest(memory: Memory, kind: str, limit: int) -> list[Record]:
     return list(page.records)
 
 
-async def _found(
-    memory: Memory, topic: str, kinds: Sequence[str], least: float, limit: int
-) -> list[Line]:
-    found = await memory.finding.search(
-        RecordSearch(topic, types=tuple(kinds), top_k=_FOUND, min_similarity=-1.0)
+async def _search(memory: Memory, topic: str, kinds: Sequence[str]) -> list[Line]:
+    """Return the records that have to do with a topic, best first; superseded ones are left out.
+
+    A record has to do with it when it is as near as the embedder's threshold for records, or has
+    at least half of the topic's content words.
+    """
+    answer = await memory.finding.search(
+        RecordSearch(topic, types=tuple(kinds), top_k=_CANDIDATES, min_similarity=-1.0)
     )
-    scores = {one.node.uuid: one.score for one in found.results}
-    records = await memory.records.find(scores)
-    lines = [
-        Line(records[id_], confidence_of(records[id_]), score)
-        for id_, score in scores.items()
-        if id_ in records
-    ]
-    return [one for one in lines if one.confidence >= least and one.record.state != "superseded"][
-        :limit
-    ]
+    results = {result.node.uuid: result for result in answer.results}
+    records = await memory.records.find(results)
+    threshold = least_similarity(memory.finding.model) or SEMANTIC_LEAST
+    wanted = content_words(topic)
+    lines: list[Line] = []
+    for id_, result in results.items():
+        record = records.get(id_)
+        if record is None or record.state == "superseded":
+            continue
+        shared_words = wanted & content_words(f"{record.title} {result.summary}")
+        if result.semantic >= threshold or (wanted and 2 * len(shared_words) >= len(wanted)):
+            lines.append(Line(record, confidence_of(record), result.score))
+    return lines
 
 
 async def _near(memory: Memory, given: Knowledge) -> tuple[str, ...]:
@@ -366,25 +669,5 @@ async def _near(memory: Memory, given: Knowledge) -> tuple[str, ...]:
     return tuple(one.node.uuid for one in found.results if one.node.uuid != given.supersedes)
 
 
-def _with_gone(line: Line, cites: Sequence[PoolCite]) -> Line:
-    gone = tuple(one.id for one in cites if one.gone)
-    return Line(line.record, line.confidence, line.score, withdrawn=gone)
-
-
-async def _supersede(desk: Desk, old: str, new: str) -> None:
-    """Let a belief take another's place, which is kept as it was: in the member's memory, and in the pool."""
-    await desk.memory.records.move(old, "superseded", expected="active", why=f"superseded by {new}")
-    await desk.memory.records.join([Join(old, RelationGiven("EVOLVED_INTO", new))])
-    async with desk.pool() as pool:
-        mine = await pool.records.pool.copies(desk.me.id, [old])
-        if old in mine:
-            await pool.records.by(desk.me.id).move(
-                mine[old], "superseded", expected="active", why="superseded"
-            )
-
-
-async def _check_relation(desk: Desk, kind: str, relation: RelationGiven) -> None:
-    """Raise InvalidRequest unless the pack joins a kind to a record of the pool so."""
-    async with desk.pool() as pool:
-        [target] = await pool.records.get([relation.target])
-    desk.memory.kinds.relation(relation.type, kind, target.kind)
+def _with_withdrawn(line: Line, cites: Sequence[PoolCite]) -> Line:
+    return replace(line, withdrawn=tuple(cite.id for cite in cites if cite.gone))

@@ -159,11 +159,26 @@ def stages(asked: Asked) -> list[Stage]:
 
 
 async def shown(pool: Memory) -> RecordGraph:
-    """Return what of a pool all members may read: what waits for a reviewer, or is on its way out, is left out."""
+    """Return what of a pool all members may read, each record with the confidence that the pool gives it.
+
+    What waits for a reviewer, was rejected or withdrawn, or is on its way out, is left out.
+    """
     graph, shared = await pool.records.graph(), await pool.records.pool.shared()
-    may = {id_ for id_, one in shared.items() if one.state == "shared"}
-    held = {id_: one for id_, one in graph.records.items() if id_ in may or one.kind == "Agent"}
-    return replace(graph, records=held)
+    readable: dict[str, Record] = {}
+    for id_, record in graph.records.items():
+        row = shared.get(id_)
+        if row is not None and row.state == "shared":
+            readable[id_] = with_confidence(record, row.confidence)
+        elif record.kind == "Agent":
+            readable[id_] = record
+    return replace(graph, records=readable)
+
+
+def with_confidence(record: Record, confidence: float) -> Record:
+    """Return a record of the pool with the confidence that support and opposition leave it."""
+    if "confidence" not in record.fields or record.fields["confidence"] == confidence:
+        return record
+    return replace(record, fields={**record.fields, "confidence": confidence})
 
 
 async def ask_pool(desk: Desk, pool: Memory, name: str, parameters: Mapping[str, JSON]) -> Asked:

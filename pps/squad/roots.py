@@ -1,6 +1,6 @@
 """What a record rests on: digests of its sources, which tell nothing without the squad's key, and their trust.
 
-What a member stored by itself is followed by the member's own digest (``source:member``): see ``counted``.
+What a member stored by itself is followed by the member's own digest (``source:member``): see ``pool_rows.ends_of``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,14 @@ from pps.core.trust import CAPTURED, WEB, Trust, lowest, trust_of
 from pps.core.values import Fact, Turn
 from pps.memory import Memory
 
+<<<<<<< HEAD
 _MAX_RECORDS = 5_000
 """Most records that the walk along citations reads; what rests on more is as little trusted as the least."""
+=======
+PRIVATE = "private"
+"""The tag of a record that never crosses into the pool."""
+_DEEPEST = 5
+>>>>>>> 7e88544 (Never lose what agents store, and weigh support instead of citing)
 _MINTED = frozenset(("record", "hook"))
 """Sources whose ids are made here, so that one text has many; what a caller calls a source makes no root."""
 
@@ -83,6 +89,25 @@ async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Gr
             trusts.append("outside")
         level = [*{one.id: one for one in records.values()}.values()]
     return Grounds(digests, tuple(pool), lowest([*trusts, *digests.values()]))
+
+
+async def rests_on_private(memory: Memory, record: Record) -> bool:
+    """Tell whether a record, or one of the member's own that it rests on at any depth, is private."""
+    seen = {record.id}
+    level = [record]
+    while level:
+        if any(PRIVATE in each.tags for each in level):
+            return True
+        cites = await memory.records.cites([each.id for each in level])
+        below = {
+            cite.id
+            for cited in cites.values()
+            for cite in cited
+            if cite.kind == "record" and not cite.gone and cite.id not in seen
+        }
+        seen |= below
+        level = list((await memory.records.find(below)).values())
+    return False
 
 
 def word_of(key: bytes, member: str) -> str:

@@ -3,44 +3,43 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import sqlite3
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from pps.core.errors import Changed, InvalidRequest, NotFound
+from pps.core.errors import InvalidRequest, NotFound
 from pps.core.kinds import FieldSpec
-from pps.core.record_values import Record
+from pps.core.record_values import Record, Transition
 from pps.core.trust import Trust, lowest
 from pps.core.values import JSON
 from pps.journal.pool_rows import (
+    OPPOSING,
+    SUPPORTING,
     Delivery,
     Root,
     Shared,
     SharedState,
-    best,
-    counted,
-    joint,
+    Stance,
+    count_roots,
+    put_due,
     put_shared,
+    shared_state,
     withdraw,
 )
 from pps.journal.record_rows import RecordRows
 from pps.memory import Memory
-from pps.records.saving import MAX_RECORDS, RecordGiven, RelationGiven, Saved
+from pps.records.saving import RecordGiven, RelationGiven, Saved
 from pps.squad.agents import agent_id, created
 from pps.squad.delivery import deliveries
 from pps.squad.desk import Desk, settle
-from pps.squad.roots import confidence_of, grounds
+from pps.squad.gate import CLOSED, Action, advance
+from pps.squad.roots import PRIVATE, confidence_of, grounds, rests_on_private
 
-PRIVATE = "private"
-"""The tag of what never crosses."""
 PROPOSAL = "WorkflowImprovement"
-"""It goes the long way through the gate, whatever the pool's gate is; until it is approved reviewers alone see it."""
-_OPEN = ("proposed", "needs_revision")
+"""Kind that always waits for a reviewer, whatever the pool's gate; until then reviewers alone see it."""
+_REVISABLE = ("proposed", "needs_revision")
 GUARDED = frozenset(("Belief", "ProcessInsight", "ProcessPattern", PROPOSAL))
-"""What the squad goes by: of tool output and the web it becomes none of these without a reviewer."""
-_TRIES = 20
+"""Kinds that the squad goes by: from tool output and the web they need a reviewer."""
 T = TypeVar("T")
 
 
@@ -55,12 +54,31 @@ class SharedCopy:
 
 
 @dataclass(frozen=True, slots=True)
-class Withdrawn:
-    """What is taken out of the pool, and what stays with less confidence, by id."""
+class WithdrawnRecord:
+    """A record that goes out of the pool."""
 
-    gone: tuple[str, ...]
+    id: str
+    title: str
+    kind: str
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """Records that go out of the pool, and the confidence of those that stay but change, by id.
+
+    Attributes:
+        marked: Records of others that stay though they cite what goes; the citation is marked.
+    """
+
+    records: tuple[WithdrawnRecord, ...]
     weaker: Mapping[str, float]
     dry_run: bool
+    marked: tuple[WithdrawnRecord, ...] = ()
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        return tuple(record.id for record in self.records)
 
 
 async def share(desk: Desk, id_: str) -> SharedCopy:
@@ -68,38 +86,75 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
 
     Raises:
         NotFound: It is none of the member's records.
-        InvalidRequest: It is private, or rests on nothing but what was withdrawn.
+        InvalidRequest: It is private or rests on a private record, rests on nothing but what was
+            withdrawn, or its copy was rejected.
     """
     [record] = await desk.memory.records.get([id_])
     if PRIVATE in record.tags:
         raise InvalidRequest("id", "is private; it is never shared")
+    if await rests_on_private(desk.memory, record):
+        raise InvalidRequest("id", "rests on a private record; it is never shared")
     async with desk.pool() as pool:
         roots, trust = await _grounds(desk, pool, record)
-        state = _state(desk, record, trust)
-        now, confidence = desk.now(), joint(roots)
+        wanted = _state(desk, record, trust)
+        now, own_confidence = desk.now(), confidence_of(record)
         copies = await pool.records.pool.copies(desk.me.id, [record.id])
-        known = any(
-            one.state == "shared"
-            for one in (await pool.records.pool.shared([*copies.values()])).values()
-        )
-        copy = await _copy(desk, pool, record, confidence, state)
+        known = (await pool.records.pool.shared([*copies.values()])).get(copies.get(record.id, ""))
+        copy = await _copy(desk, pool, record, "shared" if known else wanted)
         contributed = await _cited(pool, copy, "CONTRIBUTED_TO", into=True)
-        based = [RelationGiven("BASED_ON", one) for one in await _cited(pool, copy, "BASED_ON")]
+        based = [RelationGiven("BASED_ON", id_) for id_ in await _cited(pool, copy, "BASED_ON")]
         copy = replace(copy, relations=(*copy.relations, *based))
-        made: list[Delivery] = []
+        targets = await pool.records.pool.shared([relation.target for relation in copy.relations])
+        told: list[Delivery] = []
 
         def also(rows: RecordRows, saved: Sequence[Saved]) -> None:
-            one = saved[0].record
-            shared = Shared(one.id, desk.me.id, record.id, now, confidence, trust, state)
-            if one.kind == PROPOSAL and one.state not in _OPEN and saved[0].change != "unchanged":
+            current, change = saved[0].record, saved[0].change
+            if (
+                current.kind == PROPOSAL
+                and current.state not in _REVISABLE
+                and change != "unchanged"
+            ):
                 raise InvalidRequest(
                     "id",
-                    f"its copy is {one.state}; only one that is {' or '.join(_OPEN)} may change",
+                    f"its copy is {current.state}; only one that is {' or '.join(_REVISABLE)} may change",
                 )
-            if state == "shared" and not (known and saved[0].change == "unchanged"):
-                made.extend(deliveries(desk.rules, one, desk.me.id, confidence, now))
-            rows.beside(lambda db: put_shared(db, shared, roots, made))
-            created(desk, rows, one.id, contributed)
+            before: SharedState | None = rows.beside(lambda db: shared_state(db, current.id))
+            if before in CLOSED:
+                raise InvalidRequest(
+                    "id",
+                    f"its copy was {before} by a reviewer; store it anew to propose it again",
+                )
+            state: SharedState = wanted
+            if before is not None and before != "needs_revision" and change == "unchanged":
+                state = before
+            shared = Shared(
+                current.id,
+                desk.me.id,
+                record.id,
+                now,
+                own_confidence,
+                trust,
+                state,
+                own_confidence,
+            )
+            stances = [
+                Stance(current.id, relation.target, relation.type)
+                for relation in copy.relations
+                if relation.type in SUPPORTING | OPPOSING and relation.target in targets
+            ]
+            if state == "shared" and not (before == "shared" and change == "unchanged"):
+                told.extend(deliveries(desk.rules, current, desk.me.id, own_confidence, now))
+                told.extend(
+                    Delivery(targets[stance.target].member, current.id, "opposes yours", now)
+                    for stance in stances
+                    if stance.opposes and targets[stance.target].member != desk.me.id
+                )
+            rows.beside(lambda db: put_shared(db, shared, roots, told, stances))
+            if before == "needs_revision" and state == "waiting" and current.kind != PROPOSAL:
+                rows.note_move(
+                    Transition(current.id, before, "revised", desk.me.id, now, "changed")
+                )
+            created(desk, rows, current.id, contributed)
 
         saved = (await pool.records.by(desk.me.id, also).save([copy])).records[0].record
         shared = (await pool.records.pool.shared([saved.id]))[saved.id]
@@ -107,24 +162,39 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
             await take_out(desk, pool, [saved.id])
             raise NotFound()
     return SharedCopy(
-        saved, shared, len(counted(roots)), tuple(dict.fromkeys(one.member for one in made))
+        saved,
+        shared,
+        count_roots(root.digest for root in roots),
+        tuple(dict.fromkeys(delivery.member for delivery in told)),
     )
 
 
 async def _grounds(desk: Desk, pool: Memory, record: Record) -> tuple[list[Root], Trust]:
     found = await grounds(desk.memory, record, desk.me.id, desk.squad.key)
+<<<<<<< HEAD
     copies = await pool.records.pool.shared(found.pool)
     cited = {id_: one for id_, one in copies.items() if one.state == "shared"}
+=======
+    cited = {
+        id_: shared
+        for id_, shared in (await pool.records.pool.shared(found.pool)).items()
+        if shared.state == "shared"
+    }
+>>>>>>> 7e88544 (Never lose what agents store, and weigh support instead of citing)
     through = await pool.records.pool.roots(cited)
-    roots = [Root("", digest, confidence_of(record)) for digest in found.digests]
+    roots = [Root("", digest) for digest in found.digests]
     roots += [
-        Root(id_, digest, one)
-        for id_, those in through.items()
-        for digest, one in best(those).items()
+        Root(id_, digest)
+        for id_, below in through.items()
+        for digest in dict.fromkeys(root.digest for root in below)
     ]
     if not roots:
         raise InvalidRequest("id", "rests on nothing but what was withdrawn from the pool")
+<<<<<<< HEAD
     return roots, lowest([found.trust, *(copy.trust for copy in copies.values())])
+=======
+    return roots, lowest([*found.digests.values(), *(shared.trust for shared in cited.values())])
+>>>>>>> 7e88544 (Never lose what agents store, and weigh support instead of citing)
 
 
 def _state(desk: Desk, record: Record, trust: Trust) -> SharedState:
@@ -135,49 +205,50 @@ def _state(desk: Desk, record: Record, trust: Trust) -> SharedState:
     return "waiting" if rules.gate == "approve" or risky or guarded else "shared"
 
 
-async def _copy(
-    desk: Desk, pool: Memory, record: Record, confidence: float, state: SharedState
-) -> RecordGiven:
-    """Return a member's record as it lies in the pool: nothing of its own memory but itself; ids are the pool's."""
+async def _copy(desk: Desk, pool: Memory, record: Record, state: SharedState) -> RecordGiven:
+    """Return a member's record as it lies in the pool: nothing of its memory but itself; ids are the pool's."""
     spec = pool.kinds.kind(record.kind)
     refs = {
         name: _ids(record.fields[name])
-        for name, one in spec.fields.items()
-        if name in record.fields and _leads(one)
+        for name, field_spec in spec.fields.items()
+        if name in record.fields and _leads(field_spec)
     }
     pooled = (await desk.memory.records.pool.cites([record.id])).get(record.id, [])
-    own = [one.id for one in (await desk.memory.records.cites([record.id])).get(record.id, ())]
+    own_cites = (await desk.memory.records.cites([record.id])).get(record.id, ())
+    own = [cite.id for cite in own_cites]
     related = [
-        one for one in await desk.memory.records.relations([record.id]) if one.source == record.id
+        relation
+        for relation in await desk.memory.records.relations([record.id])
+        if relation.source == record.id
     ]
     named = [id_ for ids in refs.values() for id_ in ids]
     mine = await pool.records.pool.copies(
-        desk.me.id, [*named, *own, *(one.target for one in related)]
+        desk.me.id, [*named, *own, *(relation.target for relation in related)]
     )
-    there = await pool.records.pool.shared([*named, *(one.id for one in pooled)])
-    known = {id_: id_ for id_, one in there.items() if one.state == "shared"} | mine
+    rows = await pool.records.pool.shared([*named, *(cite.id for cite in pooled)])
+    known = {id_: id_ for id_, shared in rows.items() if shared.state == "shared"} | mine
     fields: dict[str, JSON] = {
         name: value for name, value in record.fields.items() if name != "provenance"
     }
     for name, ids in refs.items():
-        found = [known[one] for one in ids if one in known]
-        fields[name] = found if isinstance(fields[name], list) else (found or [None])[0]
-    if "confidence" in spec.fields:
-        fields["confidence"] = confidence
+        readable = [known[id_] for id_ in ids if id_ in known]
+        fields[name] = readable if isinstance(fields[name], list) else (readable or [None])[0]
     relations = [
-        RelationGiven(one.type, mine[one.target], one.properties)
-        for one in related
-        if one.target in mine
+        RelationGiven(relation.type, mine[relation.target], relation.properties)
+        for relation in related
+        if relation.target in mine
     ]
     relations += [
-        RelationGiven(one.relation, one.id, one.properties)
-        for one in pooled
-        if one.relation and one.id in known
+        RelationGiven(cite.relation, cite.id, cite.properties)
+        for cite in pooled
+        if cite.relation and cite.id in known
     ]
     cites = [
-        known[one.id] for one in pooled if one.id in known and not one.relation and not one.gone
+        known[cite.id]
+        for cite in pooled
+        if cite.id in known and not cite.relation and not cite.gone
     ]
-    cites += [mine[one] for one in own if one in mine]
+    cites += [mine[id_] for id_ in own if id_ in mine]
     return RecordGiven(
         record.kind,
         record.title,
@@ -214,61 +285,139 @@ async def _cited(
     return [one.id for one in cited if (copy.kind, one.kind) in may]
 
 
-async def revoke(desk: Desk, ids: Sequence[str], *, dry_run: bool) -> Withdrawn:
-    """Take a member's copies out of the pool, by their ids or those of their originals, with what rests on them alone.
+async def revoke(
+    desk: Desk, ids: Sequence[str], *, dry_run: bool, reason: str = "", undo: bool = False
+) -> Withdrawn:
+    """Take copies out of the pool, by their ids or those of their originals.
 
-    Raises NotFound when one of them is no copy of this member's; nothing was changed.
+    A member's own copies go for good, with what rests on them alone. A reviewer hides the records
+    of others, with a reason, and ``undo`` shows them again.
+
+    Raises:
+        NotFound: One of them is neither; nothing was changed.
+        InvalidRequest: A reviewer gives no reason, or names own and others' records together.
+        StoreConflict: A record is not in the state that withdrawing or undoing starts from.
     """
     async with desk.pool() as pool:
-        named = await pool.records.pool.copies(desk.me.id, ids)
-        named |= {
-            id_: id_
-            for id_, one in (await pool.records.pool.shared(ids)).items()
-            if one.member == desk.me.id
-        }
-        if any(one not in named for one in ids):
+        own = await pool.records.pool.copies(desk.me.id, ids)
+        rows = await pool.records.pool.shared(ids)
+        own |= {id_: id_ for id_, row in rows.items() if row.member == desk.me.id}
+        others = [id_ for id_ in ids if id_ not in own]
+        if not others and not undo:
+            return await take_out(desk, pool, [own[id_] for id_ in ids], dry_run=dry_run)
+        if not desk.is_reviewer or any(id_ not in rows for id_ in others):
             raise NotFound()
-        return await take_out(desk, pool, [named[one] for one in ids], dry_run=dry_run)
+        if own and others:
+            raise InvalidRequest("ids", "are your own and others': take them back in two calls")
+        if not reason.strip():
+            raise InvalidRequest(
+                "reason", "must say why a record of another is withdrawn or shown again"
+            )
+        if dry_run:
+            records = await pool.records.find(ids)
+            listed = tuple(_withdrawn_record(id_, records, rows) for id_ in ids)
+            return Withdrawn(listed, {}, dry_run=True)
+    return await withdraw_by_reviewer(desk, ids, reason, undo=undo)
 
 
 async def take_out(
-    desk: Desk, pool: Memory, records: Sequence[str], *, dry_run: bool = False
+    desk: Desk,
+    pool: Memory,
+    records: Sequence[str],
+    *,
+    dry_run: bool = False,
+    cascade: bool = True,
 ) -> Withdrawn:
-    """Take records out of the pool, and lower in the same transaction what stays; then ``settle`` finishes.
-
-    Raises Changed when the pool is changed again and again meanwhile.
-    """
+    """Take records out of the pool, with what rests on them alone unless ``cascade`` is off."""
     rows = pool.records.pool
-    for _ in range(_TRIES):
-        foreseen = await rows.foreseen(records)
-        gone, weaker = foreseen
-        if dry_run:
-            return Withdrawn(tuple(gone), weaker, dry_run=True)
-        graded = [
-            RecordGiven(id=id_, fields={"confidence": weaker[id_]})
-            for id_, one in (await pool.records.find(weaker)).items()
-            if id_ in weaker and "confidence" in pool.kinds.kind(one.kind).fields
-        ]
-
-        def work(db: sqlite3.Connection, foreseen: object = foreseen) -> None:
-            if withdraw(db, records) != foreseen:
-                raise Changed("the pool was changed meanwhile: ask again")
-
-        with contextlib.suppress(Changed):
-            if graded:
-                by = pool.records.by(desk.me.id, lambda rows, _, work=work: rows.beside(work))
-                await by.save(graded[:MAX_RECORDS], wait="journal")
-            else:
-                await rows.write(work)
-            break
+    titles = await pool.records.find(records)
+    owners = await rows.shared(records)
+    citing = await _citing(pool, records) if not cascade else ()
+    if dry_run:
+        gone, weaker = await rows.foreseen(records, cascade=cascade)
     else:
-        raise Changed("the pool was changed meanwhile: ask again")
-    for start in range(
-        MAX_RECORDS, len(graded), MAX_RECORDS
-    ):  # what members are shown is lowered already
-        await pool.records.by(desk.me.id).save(graded[start : start + MAX_RECORDS], wait="journal")
-    await settle(desk, pool)
-    return Withdrawn(tuple(gone), weaker, dry_run=False)
+        gone, weaker = await rows.write(lambda db: withdraw(db, records, cascade=cascade))
+    if further := [id_ for id_ in gone if id_ not in titles]:
+        titles |= await pool.records.find(further)
+        owners |= await rows.shared(further)
+    if not dry_run:
+        await settle(desk, pool)
+    return Withdrawn(
+        tuple(_withdrawn_record(id_, titles, owners) for id_ in gone),
+        weaker,
+        dry_run,
+        tuple(record for record in citing if record.id not in gone),
+    )
+
+
+def _withdrawn_record(
+    id_: str, records: Mapping[str, Record], shared: Mapping[str, Shared]
+) -> WithdrawnRecord:
+    record, owner = records.get(id_), shared.get(id_)
+    return WithdrawnRecord(
+        id_,
+        record.title if record else "",
+        record.kind if record else "",
+        owner.member if owner else "",
+    )
+
+
+async def _citing(pool: Memory, records: Sequence[str]) -> tuple[WithdrawnRecord, ...]:
+    """Return the pool's other records that cite some of its records."""
+    shared = await pool.records.pool.shared()
+    cites = await pool.records.cites([*shared])
+    leaving = set(records)
+    citing = [
+        id_
+        for id_, cited in cites.items()
+        if id_ not in leaving and any(cite.id in leaving for cite in cited)
+    ]
+    titles = await pool.records.find(citing)
+    return tuple(_withdrawn_record(id_, titles, shared) for id_ in citing)
+
+
+async def withdraw_by_reviewer(
+    desk: Desk, ids: Sequence[str], reason: str, *, undo: bool = False
+) -> Withdrawn:
+    """Let a reviewer hide records of other members from the squad, or show them again.
+
+    Their authors get the reason. What rests on them stays, and its confidence follows what is
+    left of its support.
+
+    Raises:
+        InvalidRequest: This member is no reviewer.
+        NotFound: One of them is not in the pool.
+        StoreConflict: One of them is not shared (for ``undo``: not withdrawn so); nothing was changed.
+    """
+    desk.check_reviewer()
+    action: Action = "reinstated" if undo else "withdrawn"
+    async with desk.pool() as pool:
+        shared = await pool.records.pool.shared(ids)
+        if any(id_ not in shared for id_ in ids):
+            raise NotFound()
+        records = await pool.records.find(ids)
+        confidences = {
+            id_: row.confidence for id_, row in (await pool.records.pool.shared()).items()
+        }
+        now = desk.now()
+
+        def work(rows: RecordRows) -> None:
+            for id_, row in shared.items():
+                advance(rows, id_, action, desk.me.id, now, reason)
+                if row.member != desk.me.id:
+                    notice = Delivery(row.member, id_, action, now)
+                    rows.beside(lambda db, notice=notice: put_due(db, [notice]))
+
+        await pool.records.transact(work)
+        after = await pool.records.pool.shared()
+    changed = {
+        id_: row.confidence
+        for id_, row in after.items()
+        if id_ not in shared and row.confidence != confidences.get(id_)
+    }
+    return Withdrawn(
+        tuple(_withdrawn_record(id_, records, shared) for id_ in shared), changed, dry_run=False
+    )
 
 
 async def forgetting(
@@ -315,15 +464,16 @@ async def _copies_of(desk: Desk, ids: Sequence[str]) -> tuple[str, ...]:
 async def leave(desk: Desk, *, keep: bool, dry_run: bool) -> Withdrawn:
     """Let a member go: its copies are withdrawn, unless they are kept, and its inbox is emptied.
 
-    A kill between leaves it a member, whose copies are gone.
+    What other members made stays, also where it rests on the copies; its citations are marked. A
+    kill between the two steps leaves it a member, whose copies are gone.
     """
     async with desk.pool() as pool:
         mine = [] if keep else [*await pool.records.pool.shared(member=desk.me.id)]
-        found = await take_out(desk, pool, mine, dry_run=dry_run)
+        withdrawn = await take_out(desk, pool, mine, dry_run=dry_run, cascade=False)
         if not dry_run:
             await pool.records.pool.leave(desk.me.id)
-            await pool.records.save(
+            await pool.records.by("", is_system=True).save(
                 [RecordGiven(id=agent_id(desk.squad, desk.me.id), status="archived")]
             )
             await asyncio.to_thread(desk.app.registry.squads.remove, desk.squad.name, desk.me.id)
-    return found
+    return withdrawn

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -20,8 +19,9 @@ from pps.records.saving import RecordGiven, RelationGiven, Saved
 from pps.squad.agents import agent_id, created
 from pps.squad.delivery import deliveries
 from pps.squad.desk import Desk
+from pps.squad.gate import advance
 from pps.squad.roots import word_of
-from pps.squad.sharing import PROPOSAL, share, take_out
+from pps.squad.sharing import PROPOSAL, share
 
 LEASE = timedelta(hours=1)
 Decision: TypeAlias = Literal["approved", "rejected", "needs_revision"]
@@ -51,16 +51,20 @@ def _telling(
         due += deliveries(desk.rules, one, desk.me.id, 1.0, at) if all_ else ()
         if anew:
             created(desk, rows, one.id)
-        shared = Shared(one.id, desk.me.id, "", at, 1.0, "agent")
-        root = Root("", word_of(desk.squad.key, desk.me.id), 1.0)
+        shared = Shared(one.id, desk.me.id, "", at, 1.0, "agent", own_confidence=1.0)
+        root = Root("", word_of(desk.squad.key, desk.me.id))
         rows.beside(lambda db: put_shared(db, shared, [root], due) if anew else put_due(db, due))
 
     return also
 
 
 async def give(desk: Desk, to: str, record: RecordGiven) -> Record:
-    """Give a member a task; it hears of it at once. InvalidRequest for a member or field that is none."""
+    """Give a member a task; it hears of it at once. InvalidRequest for an unknown or former member, or a wrong field."""
     member = desk.rules.member(to, "to")
+    if member not in desk.squad.members:
+        raise InvalidRequest(
+            "to", f"{member} is not in the squad now; there are {', '.join(desk.squad.members)}"
+        )
     fields: dict[str, JSON] = {
         "requested_by": desk.me.id,
         "delegated_by": desk.me.id,
@@ -75,9 +79,8 @@ async def give(desk: Desk, to: str, record: RecordGiven) -> Record:
         another=True,
     )
     async with desk.pool() as pool:
-        saved = await pool.records.by(desk.me.id, _telling(desk, [member], "task", anew=True)).save(
-            [given]
-        )
+        telling = _telling(desk, [member], "task", anew=True)
+        saved = await pool.records.by(desk.me.id, telling, is_system=True).save([given])
     return saved.records[0].record
 
 
@@ -102,8 +105,9 @@ async def take(desk: Desk, id_: str) -> Record:
             given = RecordGiven(id=task.id, fields=fields, expected_version=task.version)
             return (await by.save([given])).records[0].record
         held = by.saving(RecordGiven(id=task.id, fields=fields))
+        expected = "blocked" if task.state == "blocked" else "pending"
         await pool.records.by(desk.me.id, held).move(
-            task.id, "in_progress", expected="pending", why="taken"
+            task.id, "in_progress", expected=expected, why="taken"
         )
         return await _task(pool, id_, desk.me.id)
 
@@ -127,6 +131,49 @@ async def finish(desk: Desk, id_: str, outcome: str, quality: float | None, why:
         return await _task(pool, id_, desk.me.id)
 
 
+async def block(desk: Desk, id_: str, why: str) -> Record:
+    """Report that a task one holds cannot go on; who gave it hears of it. Raises as ``finish``."""
+    async with desk.pool() as pool:
+        task = await _task(pool, id_, desk.me.id)
+        if task.state != "in_progress":
+            raise StoreConflict(f"is {task.state}, not in_progress")
+        released = pool.records.by(desk.me.id).saving(
+            RecordGiven(id=task.id, fields={"lease_until": None})
+        )
+        giver = str(task.fields.get("requested_by") or "")
+        telling = _telling(desk, [giver], "task blocked")
+        await pool.records.by(desk.me.id, released, telling).move(
+            task.id, "blocked", expected="in_progress", why=why
+        )
+        return await _task(pool, id_, desk.me.id)
+
+
+async def cancel(desk: Desk, id_: str, why: str) -> Record:
+    """Cancel a task that one gave and that has not ended; who has it hears of it.
+
+    Raises:
+        NotFound: There is no such task.
+        InvalidRequest: Another gave it.
+        StoreConflict: It has ended.
+    """
+    async with desk.pool() as pool:
+        [task] = await pool.records.get([id_])
+        if task.kind != "Task":
+            raise NotFound("task")
+        if task.fields.get("requested_by") != desk.me.id:
+            raise InvalidRequest("id", "was given by another member, who can cancel it")
+        if task.state not in ("pending", "in_progress", "blocked"):
+            raise StoreConflict(f"is {task.state}: it has ended")
+        released = pool.records.by(desk.me.id).saving(
+            RecordGiven(id=task.id, fields={"lease_until": None})
+        )
+        telling = _telling(desk, [str(task.fields.get("assigned_to") or "")], "task cancelled")
+        await pool.records.by(desk.me.id, released, telling).move(
+            task.id, "cancelled", expected=task.state, why=why
+        )
+        return (await pool.records.get([task.id]))[0]
+
+
 async def submit(desk: Desk, id_: str, to: Step, why: str) -> Record:
     """Bring a proposal before the reviewers, or an approved one a step further.
 
@@ -145,9 +192,8 @@ async def submit(desk: Desk, id_: str, to: Step, why: str) -> Record:
         if record.kind != PROPOSAL:
             raise InvalidRequest("id", "is no WorkflowImprovement; memory_share shares the rest")
         by, at = pool.records.by(desk.me.id), list[Also]()
+        _check_step(desk, record, to)
         if to == "pending_approval":
-            if record.author != desk.me.id:
-                raise InvalidRequest("id", "is another's proposal")
             if record.state == "needs_revision":
                 await by.move(record.id, "proposed", expected="needs_revision", why=why)
             at.append(
@@ -160,6 +206,28 @@ async def submit(desk: Desk, id_: str, to: Step, why: str) -> Record:
             (await pool.records.by(desk.me.id, *at, telling).move(record.id, to, why=why))
             .records[0]
             .record
+        )
+
+
+def _check_step(desk: Desk, record: Record, to: Step) -> None:
+    """Raise InvalidRequest unless this member may take a proposal to a step."""
+    if to == "pending_approval":
+        if record.author != desk.me.id:
+            raise InvalidRequest("id", "is another's proposal")
+        if not desk.reviewers - {desk.me.id}:
+            raise InvalidRequest(
+                "id",
+                "nobody else may review it here: add a reviewer to the squad's file ([pool] reviewers)",
+            )
+        return
+    partner = str(record.fields.get("co_created_with") or "")
+    allowed = {record.author, desk.rules.aliases.get(partner, partner), *desk.reviewers}
+    roles = desk.rules.pool.steps.get(to, [])
+    if desk.me.id not in allowed and desk.my_rules.role not in roles:
+        named = f", or a member with the role {' or '.join(roles)}" if roles else ""
+        raise InvalidRequest(
+            "id",
+            f"is another's improvement: its author, whom it was made with, a reviewer{named} takes it to {to}",
         )
 
 
@@ -215,21 +283,17 @@ async def review(
     """
     desk.check_reviewer()
     async with desk.pool() as pool:
-        whose = (await pool.records.pool.shared([id_])).get(id_)
-        if whose is None or whose.state == "revoked":
+        shared = (await pool.records.pool.shared([id_])).get(id_)
+        if shared is None or shared.state == "revoked":
             raise NotFound()
-        if whose.member == desk.me.id:
+        if shared.member == desk.me.id:
             raise InvalidRequest("id", "is your own; another reviewer decides on it")
         [record] = await pool.records.get([id_])
         if record.kind == PROPOSAL:
-            return await _reviewed(desk, pool, record, whose, decision, notes, conditions)
-        if whose.state != "waiting":
-            raise StoreConflict("was decided already")
-        if decision == "rejected":
-            await take_out(desk, pool, [id_])
-            return record
-        also = _released(desk, whose, decision)
-        given = RecordGiven(id=id_, status="active" if decision == "approved" else None, fields={})
+            return await _reviewed(desk, pool, record, shared, decision, notes, conditions)
+        also = _decided(desk, shared, decision, notes)
+        status = "active" if decision == "approved" else None
+        given = RecordGiven(id=id_, status=status, fields={})
         return (await pool.records.by(desk.me.id, also).save([given])).records[0].record
 
 
@@ -257,29 +321,26 @@ async def _reviewed(
         status="active" if decision == "approved" else None,
         relations=(RelationGiven("APPROVED_BY", agent_id(desk.squad, desk.me.id), said),),
     )
-    reviewed = pool.records.by(desk.me.id).saving(given)
-    by = pool.records.by(desk.me.id, reviewed, _released(desk, whose, decision))
+    reviewed = pool.records.by(desk.me.id, is_system=True).saving(given)
+    by = pool.records.by(desk.me.id, reviewed, _decided(desk, whose, decision, notes))
     await by.move(record.id, decision, expected="pending_approval", why=notes)
     return (await pool.records.get([record.id]))[0]
 
 
-def _released(desk: Desk, whose: Shared, decision: Decision) -> Also:
-    """Return what lets a decided copy out, and tells of it, in the decision's own transaction."""
+def _decided(desk: Desk, shared: Shared, decision: Decision, notes: str) -> Also:
+    """Take a copy through the gate and tell of it, in the decision's own transaction.
+
+    Of many decisions at once one is written; the others raise StoreConflict.
+    """
 
     def also(rows: RecordRows, saved: Sequence[Saved]) -> None:
-        one, at = saved[0].record, desk.now()
-        due = [Delivery(whose.member, one.id, decision, at)]
+        record, at = saved[0].record, desk.now()
+        is_noted = record.kind == PROPOSAL
+        advance(rows, record.id, decision, desk.me.id, at, notes, is_noted=is_noted)
+        due = [Delivery(shared.member, record.id, decision, at)]
         if decision == "approved":
-            due += deliveries(desk.rules, one, whose.member, whose.confidence, at)
-
-        def work(db: sqlite3.Connection) -> None:
-            if whose.state == "waiting" and decision == "approved":
-                let = "UPDATE shared SET state = 'shared' WHERE record = ? AND state = 'waiting'"
-                if not db.execute(let, (one.id,)).rowcount:
-                    raise StoreConflict("was decided already")
-            put_due(db, due)
-
-        rows.beside(work)
+            due += deliveries(desk.rules, record, shared.member, shared.confidence, at)
+        rows.beside(lambda db: put_due(db, due))
 
     return also
 

@@ -91,7 +91,7 @@ async def test_three_agents_who_repeat_one_mail_are_one_root(team: Team) -> None
     echo = await team.store(
         "kublai", "All say that queues fill.", type="Belief", confidence=0.95, cites=copies
     )
-    assert (echo["copy"]["roots"], echo["copy"]["confidence"]) == (1, 0.9)
+    assert (echo["copy"]["roots"], echo["copy"]["confidence"]) == (1, 0.95)  # its author's own
     said = await team.ask(
         "kublai",
         "remember",
@@ -106,7 +106,7 @@ async def test_three_agents_who_repeat_one_mail_are_one_root(team: Team) -> None
         confidence=0.75,
         cites=[*copies, said["turn_id"]],
     )
-    assert (two["copy"]["roots"], two["copy"]["confidence"]) == (2, 0.975)
+    assert (two["copy"]["roots"], two["copy"]["confidence"]) == (2, 0.75)
     assert "m1@host" not in await team.pool_text()
 
 
@@ -135,7 +135,7 @@ async def test_what_a_member_says_that_a_user_said_is_its_own_word_and_what_hook
     real = await team.store("kublai", "Do pay.", type="Belief", confidence=0.8, cites=cites)
     assert (real["copy"]["roots"], real["copy"]["confidence"], real["copy"]["trust"]) == (
         3,
-        0.99,
+        0.8,
         "person",
     )
 
@@ -180,12 +180,12 @@ async def test_what_is_revoked_goes_with_what_rests_on_it_alone(team: Team) -> N
     both = await team.store(
         "jochi", "Limits help.", type="Belief", confidence=0.7, cites=[base_id, said["turn_id"]]
     )
-    assert both["copy"]["confidence"] == 0.94
+    assert both["copy"]["confidence"] == 0.7  # citing is no support
     with pytest.raises(NotFound):
         await team.ask("jochi", "memory_revoke", ids=[base_id], dry_run=False)
     shown = await team.ask("mongke", "memory_revoke", ids=[base["id"]])
     assert set(shown["withdrawn"]) == {base_id, alone["copy"]["id"]}
-    assert shown["weaker"] == {both["copy"]["id"]: 0.7}
+    assert shown["weaker"] == {}
     assert (await team.ask("kublai", "memory_query", topic="kanarie77"))["pool"] != []
     gone = await team.ask("mongke", "memory_revoke", ids=[base["id"]], dry_run=False)
     assert set(gone["withdrawn"]) == set(shown["withdrawn"])
@@ -240,13 +240,14 @@ async def test_what_is_forgotten_goes_out_of_the_pool_too(team: Team) -> None:
 async def test_a_record_is_read_whole_by_those_who_may(team: Team) -> None:
     base = await team.store("mongke", "Tea is green.", type="Belief", confidence=0.9)
     own = await team.store("mongke", "Mine alone.", type="Belief", confidence=0.9, private=True)
+    open_ = await team.store("mongke", "Unsure yet.", type="Belief", confidence=0.3)
     fields = {**RESEARCH["fields"], "findings": "Green of chlorophyll."}
     made = await team.store(
         "mongke",
         "Why.",
         confidence=0.9,
         **{**RESEARCH, "fields": fields},
-        cites=[base["copy"]["id"], own["id"]],
+        cites=[base["copy"]["id"], open_["id"]],
     )
     copy = made["copy"]["id"]
     [seen] = (await team.ask("jochi", "squad_get", ids=[copy]))["records"]
@@ -254,9 +255,9 @@ async def test_a_record_is_read_whole_by_those_who_may(team: Team) -> None:
         "Green of chlorophyll.",
         "mongke",
     )
-    assert own["id"] not in repr(seen)
+    assert open_["id"] not in repr(seen)
     [whole] = (await team.ask("mongke", "squad_get", ids=[made["id"]]))["records"]
-    assert set(whole["cites"]) == {base["copy"]["id"], own["id"]}
+    assert set(whole["cites"]) == {base["copy"]["id"], open_["id"]}
     assert [
         one["record"]["accessed_by"]
         for one in (await team.ask("kublai", "squad_get", ids=[copy]))["records"]
@@ -320,7 +321,7 @@ async def test_what_is_forgotten_may_stay_in_the_pool_and_is_no_copy_of_anything
     assert "kanarie44" not in await team.pool_text()
 
 
-async def test_what_stays_is_less_sure_in_the_same_transaction_as_the_withdrawal(
+async def test_a_withdrawal_that_a_kill_cuts_short_is_finished_by_the_next_call(
     team: Team, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     base = await team.store("mongke", "Pressure breaks queues.", confidence=0.8, **RESEARCH)
@@ -339,14 +340,10 @@ async def test_what_stays_is_less_sure_in_the_same_transaction_as_the_withdrawal
             await team.ask("mongke", "memory_revoke", ids=[base["id"]], dry_run=False)
     async with team.app.memory(team.squad.pool, pool=True) as pool:
         [left] = await pool.records.get([both["copy"]["id"]])
-        assert (
-            left.fields["confidence"]
-            == (await pool.records.pool.shared([left.id]))[left.id].confidence
-            == 0.7
-        )
+        assert (await pool.records.pool.shared([left.id]))[left.id].confidence == 0.7
         assert await pool.records.pool.revoked() == [base["copy"]["id"]]
     assert [
-        one["id"] for one in (await team.ask("kublai", "memory_query", topic="queues"))["pool"]
+        one["id"] for one in (await team.ask("kublai", "memory_query", topic="limits"))["pool"]
     ] == [left.id]
     async with team.app.memory(team.squad.pool, pool=True) as pool:
         assert await pool.records.pool.revoked() == []

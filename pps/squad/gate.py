@@ -1,0 +1,63 @@
+"""The gate of a pool: how a copy goes from waiting to shared, rejected or withdrawn, and who decided.
+
+Shares and improvements go through the same transitions, decided by compare-and-set in the
+transaction that writes their effect, and noted in the same history (``Records.transitions``).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+from pps.core.errors import StoreConflict
+from pps.core.record_values import Transition
+from pps.journal.pool_rows import SharedState, set_state
+from pps.journal.record_rows import RecordRows
+
+Action: TypeAlias = Literal[
+    "approved", "rejected", "needs_revision", "revised", "withdrawn", "reinstated"
+]
+
+TRANSITIONS: Mapping[Action, tuple[SharedState, SharedState]] = {
+    "approved": ("waiting", "shared"),
+    "rejected": ("waiting", "rejected"),
+    "needs_revision": ("waiting", "needs_revision"),
+    "revised": ("needs_revision", "waiting"),
+    "withdrawn": ("shared", "withdrawn"),
+    "reinstated": ("withdrawn", "shared"),
+}
+"""Action → the state that a copy must be in, and the state that it gets."""
+
+CLOSED: frozenset[SharedState] = frozenset(("rejected", "withdrawn"))
+"""States of a copy that its author cannot change by sharing it again."""
+
+
+def advance(
+    rows: RecordRows,
+    record: str,
+    action: Action,
+    actor: str,
+    at: datetime,
+    why: str,
+    *,
+    is_noted: bool = False,
+) -> None:
+    """Take a copy through one transition and note it, in the transaction of ``rows``.
+
+    ``is_noted``: the record has a life cycle of its own, whose move is in the history already.
+
+    Raises:
+        StoreConflict: The copy is not in the state that the action starts from; of many that act
+            at once, one does not get this.
+    """
+    before, after = TRANSITIONS[action]
+
+    def work(db: sqlite3.Connection) -> bool:
+        return set_state(db, record, before, after)
+
+    if not rows.beside(work):
+        raise StoreConflict(f"is not {before} any more: another decided meanwhile")
+    if not is_noted:
+        rows.note_move(Transition(record, before, action, actor, at, why))
