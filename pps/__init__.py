@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import AsyncGenerator
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from pps.core.recalled import Pack, Recall
     from pps.core.values import FactDraft, NodeDraft, Receipt
-    from pps.interfaces.remote import RemoteMemory
+    from pps.interfaces.remote import RemoteMember, RemoteMemory
     from pps.memory import Memory
     from pps.squad.agent import AgentMemory
 
@@ -94,6 +94,7 @@ __all__ = [
     "StoreUnavailable",
     "UnknownEntity",
     "connect",
+    "connect_member",
     "load",
     "open",
     "open_member",
@@ -206,6 +207,37 @@ async def connect(
             f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back"
         )
     yield RemoteMemory(Link(link.run, actor), name)
+
+
+@contextlib.asynccontextmanager
+async def connect_member(
+    squad: str, member: str, *, home: Path | None = None
+) -> AsyncGenerator[RemoteMember]:
+    """Lend a squad member's memory of the running server, with the pool beside it; as ``connect``.
+
+    Args:
+        squad: Its name, as ``pps squad list`` shows it.
+        member: Its id or alias there.
+        home: As ``connect``.
+
+    Raises:
+        NotFound: No such squad, or nobody is that member.
+        StoreUnavailable: The server did not come up in time.
+    """
+    import asyncio
+
+    from pps.config.home import home_folder
+    from pps.core.errors import NotFound
+    from pps.interfaces.remote import RemoteMember
+    from pps.server import connect as to_server
+
+    link = await asyncio.to_thread(to_server, home or home_folder())
+    answer = await asyncio.to_thread(link.call, "squad_show", "", {"name": squad})
+    for view in cast("dict[str, Any]", answer["data"])["members"]:
+        if member == view["id"] or member in view.get("aliases", ()):
+            yield RemoteMember(link, view["entity"])
+            return
+    raise NotFound("member")
 
 
 def __getattr__(name: str) -> object:

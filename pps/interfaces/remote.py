@@ -29,13 +29,15 @@ class RemoteMemory:
         self._link = link
         self._name = name
 
+    def _operations(self) -> Mapping[str, AnyOperation]:
+        return operations_for("entity")
+
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         """Return the operation of a name as a method."""
-        operation = operations_for("entity").get(name)
+        operations = self._operations()
+        operation = operations.get(name)
         if operation is None:
-            raise AttributeError(
-                f"a memory has no {name!r}; it has {', '.join(operations_for('entity'))}"
-            )
+            raise AttributeError(f"a memory has no {name!r}; it has {', '.join(operations)}")
 
         async def ask(*given: Any, **named: Any) -> Any:
             arguments = _arguments(operation, given, named)
@@ -45,6 +47,61 @@ class RemoteMemory:
             return TypeAdapter[Any](operation.output).validate_json(json.dumps(data))
 
         return ask
+
+
+class RemoteMember(RemoteMemory):
+    """A squad member's memory on the server, with the pool beside it.
+
+    Beside the operations of an entity it has those of a member (``memory_store``,
+    ``memory_query``, ``squad_inbox``, …) and the methods of ``AgentMemory``.
+    """
+
+    def _operations(self) -> Mapping[str, AnyOperation]:
+        return {**operations_for("entity"), **operations_for("member")}
+
+    async def add_experience(self, content: str, type: str = "", *, domain: str = "") -> Any:
+        """Keep what happened, 1 to 2,000 characters, in the member's own memory; return what was kept."""
+        named = (("type", type), ("domain", domain))
+        fields = {name: value for name, value in named if value}
+        return await self.memory_store(content=content, type="Experience", fields=fields)
+
+    async def get_beliefs(
+        self, domain: str = "", *, min_confidence: float = 0.0, include_shared: bool = True
+    ) -> list[Any]:
+        """Return the active beliefs, the surest first: its own, then those of others in the pool."""
+        page = await self.record_list(kinds=["Belief"], limit=200)
+        own = [(belief, belief.fields) for belief in page.records if belief.state == "active"]
+        kept = [
+            belief
+            for belief, fields in own
+            if float(fields.get("confidence") or 0.5) >= min_confidence
+            and domain.casefold() in ("", str(fields.get("domain") or "").casefold())
+        ]
+        kept.sort(key=lambda belief: float(belief.fields.get("confidence") or 0.5), reverse=True)
+        if not include_shared:
+            return kept
+        pool = await self.squad_pool(types=["Belief"], limit=200)
+        others = [
+            belief
+            for belief in pool.shared
+            if belief.shared_by != pool.me
+            and belief.state == "active"
+            and belief.confidence >= min_confidence
+            and domain.casefold() in ("", belief.domain.casefold())
+        ]
+        return kept + sorted(others, key=lambda belief: belief.confidence, reverse=True)
+
+    async def store(self, content: str, **knowledge: Any) -> Any:
+        """Keep something as ``memory_store`` does: sure enough and not private, it is shared at once."""
+        return await self.memory_store(content=content, **knowledge)
+
+    async def share(self, id: str) -> Any:
+        """Copy a record of its own into the pool."""
+        return await self.memory_share(id=id)
+
+    async def reflect(self) -> Any:
+        """Return what there is to reflect on."""
+        return await self.memory_reflect()
 
 
 def _arguments(

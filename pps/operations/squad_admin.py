@@ -120,6 +120,7 @@ class MemberView:
     role: str
     entity: str
     token: str | None = field(default=None, repr=False)
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +174,7 @@ def _view(squad: Squad, tokens: dict[str, str] | None = None) -> SquadView:
             one.role,
             one.entity.name,
             (tokens or {}).get(one.id),
+            tuple(rules.members[one.id].aliases),
         )
         for one in squad.members.values()
         if one.id in rules.members

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pps.core.record_values import RecordGraph
+from pps.core.record_values import RecordGraph, RecordQuery
 from pps.squad.agents import beat
 from pps.squad.desk import Desk
+from pps.squad.openclaw_files import CHECKLIST
 from pps.squad.pool_queries import HEALTH, SURE, SYNTHESES, UNSEEN, Stage, ask_pool, shown, stages
 from pps.squad.roots import confidence_of
 from pps.squad.sharing import withdraw_orphans
@@ -68,6 +69,7 @@ async def heartbeat(desk: Desk) -> tuple[list[Item], list[Stage]]:
     items += [Item("unseen", one.said, one.id, 0.5) for one in unseen.found]
     items += [Item("synthesis", one.said, one.id, 0.6) for one in syntheses.found]
     items += await _beliefs(desk, now)
+    items += await _checks(desk)
     return sorted(items, key=lambda found: -found.priority), stages(health)
 
 
@@ -103,3 +105,12 @@ async def _beliefs(desk: Desk, now: datetime) -> list[Item]:
     return found + [
         Item("stale belief", f"Unsure for two days: {one.title}", one.id, 0.3) for one in stale
     ]
+
+
+async def _checks(desk: Desk) -> list[Item]:
+    """Return the checks of the member's own HEARTBEAT.md that are not ticked."""
+    wanted = RecordQuery(
+        kinds=("Documentation",), tags=(CHECKLIST,), statuses=("active",), limit=100
+    )
+    page = await desk.memory.records.list(wanted)
+    return [Item("checklist", record.title, record.id, 0.4) for record in page.records]

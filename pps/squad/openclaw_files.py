@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from datetime import time as time_of_day
 from pathlib import Path
 
 from pps.core.errors import InvalidRequest
 from pps.core.text import content_hash
 from pps.core.user_files import read_text
+from pps.core.values import JSON
 from pps.ingest.anchors import STATIC
 from pps.records.saving import MAX_RECORDS, RecordGiven
 from pps.squad.agents import own_state
@@ -20,11 +22,36 @@ from pps.squad.desk import Desk
 _IDENTITY = "IDENTITY.md"
 _STATIC_FILES = ("SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md")
 _MOST_BYTES = 1_000_000
-_DAY = re.compile(r"(\d{4}-\d{2}-\d{2})\.md")
-_HEADING, _BULLET = (
-    re.compile(r"#+\s+(.*)"),
-    re.compile(r"\s*(?:[-*+]|\d+\.)\s+(?:\[[ xX]\]\s+)?(.*)"),
+CHECKLIST = "heartbeat"
+"""Tag of the checks of HEARTBEAT.md; those that are not ticked come back in ``heartbeat``."""
+_DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?:-[^/]*)?\.md")
+_HEADING = re.compile(r"#+\s+(.*)")
+_BULLET = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[(?P<tick>[ xX])\]\s+)?(?P<text>.*)")
+_FENCE = re.compile(r"\s*(```+|~~~+)")
+_ROW = re.compile(r"\s*\|(.+)\|\s*")
+_RULE = re.compile(r"\s*\|?[\s:|-]*-[\s:|-]*\|?\s*")
+_UPDATED = re.compile(r"\s*[_*]*(?:last )?updated\b.*", re.IGNORECASE)
+_TIME = re.compile(
+    r"[\[(]?(\d{1,2}):(\d{2})(?::\d{2})?\s*(am|pm)?[\])]?\b[\s:,\u2013\u2014-]*", re.IGNORECASE
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A bullet, paragraph, table row or code block of a Markdown file.
+
+    Attributes:
+        headings: The headings above it, outermost first, without times.
+        time: The time of day that it, or its heading, begins with.
+        is_done: It is ticked in a checklist.
+        code: Code blocks that follow it.
+    """
+
+    headings: tuple[str, ...]
+    text: str
+    time: time_of_day | None = None
+    is_done: bool = False
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +112,14 @@ def _read(folder: Path) -> tuple[list[RecordGiven], dict[str, str], list[str]]:
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, str]]:
-    named = {"MEMORY.md": "Belief", "HEARTBEAT.md": "Documentation"}
-    yield from ((folder / name, kind) for name, kind in named.items() if (folder / name).is_file())
-    yield from ((one, "Experience") for one in sorted((folder / "memory").glob("*.md")))
+    """Yield the files that become records, each with the kind of its records."""
+    for name, kind in (("MEMORY.md", "Belief"), ("HEARTBEAT.md", "Documentation")):
+        if (folder / name).is_file():
+            yield folder / name, kind
+    for place in sorted((folder / "memory").glob("*.md")):
+        yield place, "Experience"
+    for place in sorted((folder / "memory" / "projects").glob("*.md")):
+        yield place, "Documentation"
 
 
 def _text(place: Path) -> str | None:
@@ -99,35 +131,161 @@ def _text(place: Path) -> str | None:
 
 
 def _records(place: Path, kind: str, text: str) -> Iterator[RecordGiven]:
-    day = _DAY.fullmatch(place.name)
-    happened = datetime.fromisoformat(day[1]).replace(tzinfo=UTC) if day else None
+    """Yield the records of one file, those that say the same once."""
+    dated = _DATED.fullmatch(place.name)
+    day = datetime.fromisoformat(dated[1]).replace(tzinfo=UTC) if dated else None
+    is_project = place.parent.name == "projects"
+    is_checklist = place.name == "HEARTBEAT.md"
+    name = f"projects/{place.name}" if is_project else place.name
     seen: set[str] = set()
-    for heading, said in _items(text):
-        ref = f"openclaw:{content_hash(f'{place.name}:{said}')[:32]}"
+    for note in notes(text):
+        ref = f"openclaw:{content_hash(f'{name}:{note.text}')[:32]}"
         if ref in seen:
             continue
         seen.add(ref)
-        domain = {"domain": heading[:100]} if heading else {}
-        fields = {
-            "Belief": {"confidence": 0.6, "source_type": "user", **domain},
-            "Experience": {"type": "note", **domain},
-            "Documentation": {"type": "process", **domain},
-        }[kind]
-        title = " ".join(said.split())[:120]
-        yield RecordGiven(kind, title, said[:2_000], fields=fields, created_at=happened, ref=ref)
+        at = day
+        if day and note.time:
+            at = datetime.combine(day.date(), note.time, tzinfo=UTC)
+        yield RecordGiven(
+            kind,
+            " ".join(note.text.split())[:120],
+            note.text[:2_000],
+            fields=_fields(kind, place.stem if is_project else "", note),
+            status="archived" if is_checklist and note.is_done else None,
+            tags=(CHECKLIST,) if is_checklist else None,
+            created_at=at,
+            ref=ref,
+        )
 
 
-def _items(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the bullets and paragraphs of a Markdown text, each with its heading."""
-    heading, open_ = "", list[str]()
-    for line in (*text.splitlines(), ""):
-        title, bullet = _HEADING.match(line), _BULLET.match(line)
-        if (title or bullet or not line.strip()) and open_:
-            yield heading, " ".join(open_)
-            open_ = []
-        if title:
-            heading = title[1].strip()
-        elif bullet and bullet[1].strip():
-            open_ = [bullet[1].strip()]
-        elif line.strip() and not bullet:
-            open_.append(line.strip())
+def _fields(kind: str, project: str, note: Note) -> dict[str, JSON]:
+    fields: dict[str, JSON] = {}
+    if kind == "Belief":
+        fields = {"confidence": 0.6, "source_type": "user"}
+    elif kind == "Experience":
+        fields = {"type": "note"}
+    else:
+        fields = {"type": "reference" if project else "process"}
+    domain = project or (note.headings[-1] if note.headings else "")
+    if domain:
+        fields["domain"] = domain[:100]
+    if len(note.headings) > 1 or (project and note.headings):
+        fields["metadata"] = {"headings": " > ".join(note.headings)[:500]}
+    if note.code:
+        fields["description"] = note.code[:4_000]
+    return fields
+
+
+def notes(text: str) -> list[Note]:
+    """Return the notes of a Markdown text in their order.
+
+    A bullet, a paragraph and each row of a table is a note of its own; code blocks belong to the
+    note before them; headings are kept with what stands below them; "Last updated" lines and the
+    heads of tables are left out.
+    """
+    return _Notes(text.splitlines()).read()
+
+
+class _Notes:
+    """A reader of one Markdown text, line by line."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        self._lines = lines
+        self._headings: list[tuple[int, str]] = []
+        self._heading_time: time_of_day | None = None
+        self._open: list[str] = []
+        self._open_is_done = False
+        self._columns: list[str] | None = None
+        self._notes: list[Note] = []
+
+    def read(self) -> list[Note]:
+        at = 0
+        while at < len(self._lines):
+            line = self._lines[at]
+            if fence := _FENCE.match(line):
+                at = self._take_code(at, fence[1])
+            else:
+                self._take_line(line, self._lines[at + 1] if at + 1 < len(self._lines) else "")
+                at += 1
+        self._close()
+        return self._notes
+
+    def _take_line(self, line: str, following: str) -> None:
+        heading, row = _HEADING.match(line), _ROW.fullmatch(line)
+        if heading:
+            self._close()
+            self._columns = None
+            self._take_heading(len(line) - len(line.lstrip("#")), heading[1].strip())
+        elif row:
+            self._close()
+            self._take_row(row[1], following)
+        elif not line.strip() or _UPDATED.fullmatch(line):
+            self._close()
+            self._columns = None
+        elif bullet := _BULLET.match(line):
+            self._close()
+            self._open = [bullet["text"].strip()] if bullet["text"].strip() else []
+            self._open_is_done = (bullet["tick"] or "").strip() != ""
+        else:
+            self._open.append(line.strip())
+
+    def _take_heading(self, level: int, title: str) -> None:
+        self._headings = [each for each in self._headings if each[0] < level]
+        self._heading_time, rest = _time_in(title)
+        if rest:
+            self._headings.append((level, rest))
+
+    def _take_row(self, row: str, following: str) -> None:
+        cells = [cell.strip() for cell in row.split("|")]
+        if _RULE.fullmatch(f"|{row}|"):
+            return
+        if self._columns is None:
+            if _ROW.fullmatch(following) and _RULE.fullmatch(following):
+                self._columns = cells
+                return
+            self._columns = []
+        named = [
+            f"{self._columns[at]}: {cell}"
+            if at < len(self._columns) and self._columns[at]
+            else cell
+            for at, cell in enumerate(cells)
+            if cell
+        ]
+        if named:
+            self._add("; ".join(named), is_done=False)
+
+    def _take_code(self, at: int, fence: str) -> int:
+        """Add a code block to the note before it; return the number of the line after it."""
+        self._close()
+        end = at + 1
+        while end < len(self._lines) and not self._lines[end].strip().startswith(fence):
+            end += 1
+        code = "\n".join(self._lines[at : end + 1])
+        if self._notes:
+            last = self._notes[-1]
+            self._notes[-1] = replace(last, code=f"{last.code}\n{code}".strip())
+        return end + 1
+
+    def _close(self) -> None:
+        if self._open:
+            self._add(" ".join(self._open), is_done=self._open_is_done)
+        self._open = []
+        self._open_is_done = False
+
+    def _add(self, text: str, *, is_done: bool) -> None:
+        own_time, _ = _time_in(text)
+        headings = tuple(title for _, title in self._headings)
+        self._notes.append(Note(headings, text, own_time or self._heading_time, is_done))
+
+
+def _time_in(text: str) -> tuple[time_of_day | None, str]:
+    """Return the time of day that a text begins with, and the text without it."""
+    match = _TIME.match(text)
+    if match is None:
+        return None, text
+    hour, minute = int(match[1]), int(match[2])
+    if match[3]:
+        hour = hour % 12 + (12 if match[3].lower() == "pm" else 0)
+    if hour > 23 or minute > 59:
+        return None, text
+    return time_of_day(hour, minute), text[match.end() :].strip()

@@ -17,14 +17,10 @@ from pps.core.trust import CAPTURED, WEB, Trust, lowest, trust_of
 from pps.core.values import Fact, Turn
 from pps.memory import Memory
 
-<<<<<<< HEAD
-_MAX_RECORDS = 5_000
-"""Most records that the walk along citations reads; what rests on more is as little trusted as the least."""
-=======
 PRIVATE = "private"
 """The tag of a record that never crosses into the pool."""
-_DEEPEST = 5
->>>>>>> 7e88544 (Never lose what agents store, and weigh support instead of citing)
+_MAX_RECORDS = 5_000
+"""Most records that the walk along citations reads; what rests on more is as little trusted as the least."""
 _MINTED = frozenset(("record", "hook"))
 """Sources whose ids are made here, so that one text has many; what a caller calls a source makes no root."""
 

@@ -171,16 +171,8 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
 
 async def _grounds(desk: Desk, pool: Memory, record: Record) -> tuple[list[Root], Trust]:
     found = await grounds(desk.memory, record, desk.me.id, desk.squad.key)
-<<<<<<< HEAD
     copies = await pool.records.pool.shared(found.pool)
-    cited = {id_: one for id_, one in copies.items() if one.state == "shared"}
-=======
-    cited = {
-        id_: shared
-        for id_, shared in (await pool.records.pool.shared(found.pool)).items()
-        if shared.state == "shared"
-    }
->>>>>>> 7e88544 (Never lose what agents store, and weigh support instead of citing)
+    cited = {id_: copy for id_, copy in copies.items() if copy.state == "shared"}
     through = await pool.records.pool.roots(cited)
     roots = [Root("", digest) for digest in found.digests]
     roots += [
@@ -190,11 +182,7 @@ async def _grounds(desk: Desk, pool: Memory, record: Record) -> tuple[list[Root]
     ]
     if not roots:
         raise InvalidRequest("id", "rests on nothing but what was withdrawn from the pool")
-<<<<<<< HEAD
     return roots, lowest([found.trust, *(copy.trust for copy in copies.values())])
-=======
-    return roots, lowest([*found.digests.values(), *(shared.trust for shared in cited.values())])
->>>>>>> 7e88544 (Never lose what agents store, and weigh support instead of citing)
 
 
 def _state(desk: Desk, record: Record, trust: Trust) -> SharedState:

@@ -12,6 +12,7 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.squad import founding
 from pps.squad.agent import AgentMemory
 from pps.squad.desk import desk_of
+from pps.squad.heartbeat import heartbeat
 from pps.squad.knowing import Knowledge
 from pps.squad.openclaw_files import take_in
 from tests.squads import TRIO, write_squad
@@ -183,3 +184,49 @@ async def test_openclaws_files_are_taken_in_once_and_stay_ones_own(
     with pytest.raises(InvalidRequest, match=r"no MEMORY\.md"):
         async with desk_of(app, squad.members["jochi"].entity) as desk:
             await take_in(desk, tmp_path)
+
+
+async def test_openclaws_headings_times_tables_projects_and_checks_are_kept(
+    app: App, tmp_path: Path
+) -> None:
+    write_squad(app.settings.home, "trio")
+    squad = (await founding.found(app, "team", "trio", {})).squad
+    folder = tmp_path / "openclaw"
+    (folder / "memory" / "projects").mkdir(parents=True)
+    (folder / "MEMORY.md").write_text(
+        "# Memory\n_Last updated: 2026-02-01_\n\n## Hosts\n\n| Host | Role |\n| --- | --- |\n"
+        "| web1 | front |\n| db1 | PostgreSQL |\n\n## Deploy\n- Deploy by script.\n\n```sh\nmake deploy\n```\n"
+    )
+    (folder / "memory" / "2026-02-03-release.md").write_text(
+        "## 09:15 Release\n- Tagged v2.\n- 14:30 rolled back.\n\n## Notes\nAll quiet.\n"
+    )
+    (folder / "memory" / "projects" / "atlas.md").write_text("# Atlas\n- Uses Rust.\n")
+    (folder / "HEARTBEAT.md").write_text("- [ ] Look at the inbox\n- [x] Water the plants\n")
+    async with desk_of(app, squad.members["kublai"].entity) as desk:
+        taken, again = await take_in(desk, folder), await take_in(desk, folder)
+        records = {
+            record.summary: record
+            for record in (await desk.memory.records.graph()).records.values()
+        }
+        items, _ = await heartbeat(desk)
+    assert again.new == 0
+    assert taken.new == 9
+    assert {text for text, record in records.items() if record.kind == "Belief"} == {
+        "Host: web1; Role: front",
+        "Host: db1; Role: PostgreSQL",
+        "Deploy by script.",
+    }
+    deploy = records["Deploy by script."]
+    assert deploy.fields["domain"] == "Deploy"
+    assert deploy.fields["metadata"] == {"headings": "Memory > Deploy"}
+    assert "make deploy" in str(deploy.fields["description"])
+    times = {text: record.created_at.isoformat() for text, record in records.items()}
+    assert times["Tagged v2."] == "2026-02-03T09:15:00+00:00"
+    assert times["14:30 rolled back."] == "2026-02-03T14:30:00+00:00"
+    assert times["All quiet."] == "2026-02-03T00:00:00+00:00"
+    assert records["Tagged v2."].fields["domain"] == "Release"
+    assert (records["Uses Rust."].kind, records["Uses Rust."].fields["domain"]) == (
+        "Documentation",
+        "atlas",
+    )
+    assert [item.text for item in items if item.what == "checklist"] == ["Look at the inbox"]

@@ -8,6 +8,7 @@ import pps
 from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.values import FactDraft, NodeDraft
 from tests.integration.interfaces.serving import Served
+from tests.squads import write_squad
 
 
 async def test_a_program_remembers_and_recalls_while_a_server_runs(served: Served) -> None:
@@ -41,4 +42,25 @@ async def test_a_program_remembers_and_recalls_while_a_server_runs(served: Serve
 async def test_who_connects_to_nobody_is_told_at_once(served: Served) -> None:
     with pytest.raises(UnknownEntity, match="nobody"):
         async with pps.connect("nobody", home=served.home):
+            pass
+
+
+async def test_a_program_works_as_a_squads_member_through_the_server(served: Served) -> None:
+    write_squad(served.home, "trio")
+    served.link().call("squad_create", "", {"name": "team", "file": "trio"})
+    async with pps.connect_member("team", "main", home=served.home) as kublai:
+        await kublai.add_experience("The user asked for a comparison.", type="request")
+        kept = await kublai.store("Short answers are better.", type="Belief", confidence=0.8)
+        assert kept.copy.state == "shared"
+        assert [belief.title for belief in await kublai.get_beliefs(min_confidence=0.7)] == [
+            "Short answers are better."
+        ]
+        assert len((await kublai.reflect()).experiences) == 1
+    async with pps.connect_member("team", "jochi", home=served.home) as jochi:
+        assert [belief.content for belief in await jochi.get_beliefs()] == [
+            "Short answers are better."
+        ]
+        assert (await jochi.memory_query(topic="short answers")).own == ()
+    with pytest.raises(NotFound):
+        async with pps.connect_member("team", "nobody", home=served.home):
             pass
