@@ -447,11 +447,11 @@ async def share_belief(team: Team, cites: list[str], tags: tuple[str, ...] = ())
     return kept["copy"]
 
 
-async def private_record(
+async def unshared_record(
     team: Team, content: str, cites: tuple[str, ...] = (), tags: tuple[str, ...] = ()
 ) -> str:
     kept = await team.store(
-        "mongke", content, private=True, confidence=0.9, cites=[*cites], tags=[*tags], **RESEARCH
+        "mongke", content, confidence=0.3, cites=[*cites], tags=[*tags], **RESEARCH
     )
     return str(kept["id"])
 
@@ -460,16 +460,16 @@ async def private_record(
 async def test_a_belief_that_rests_on_the_web_waits_however_far_away_that_is(
     team: Team, steps: int
 ) -> None:
-    cited = await private_record(team, "A page says so.", tags=("web",))
+    cited = await unshared_record(team, "A page says so.", tags=("web",))
     for step in range(1, steps):
-        cited = await private_record(team, f"Step {step}.", (cited,))
+        cited = await unshared_record(team, f"Step {step}.", (cited,))
     copy = await share_belief(team, [cited])
     assert (copy["trust"], copy["state"]) == ("outside", "waiting")
 
 
 async def test_a_tag_on_a_record_counts_whatever_the_record_cites(team: Team) -> None:
     turn = await team.ask("mongke", "remember", content="I saw it.", role="user")
-    tagged = await private_record(team, "A page says so.", (turn["turn_id"],), ("web",))
+    tagged = await unshared_record(team, "A page says so.", (turn["turn_id"],), ("web",))
     for cites, tags in (
         ([tagged], ()),
         ([turn["turn_id"]], ("web",)),
@@ -481,16 +481,16 @@ async def test_a_tag_on_a_record_counts_whatever_the_record_cites(team: Team) ->
 
 async def test_one_path_of_several_to_the_web_is_enough(team: Team) -> None:
     page = await team.ask("mongke", "remember", content="Tool output.", role="tool")
-    own = await private_record(team, "I think so.")
-    via_tool = await private_record(team, "The tool says so.", (own, page["turn_id"]))
+    own = await unshared_record(team, "I think so.")
+    via_tool = await unshared_record(team, "The tool says so.", (own, page["turn_id"]))
     copy = await share_belief(team, [own, via_tool])
     assert (copy["trust"], copy["state"]) == ("outside", "waiting")
 
 
 async def test_what_was_forgotten_on_the_way_is_not_trusted(team: Team) -> None:
-    page = await private_record(team, "A page says so.", tags=("web",))
-    own = await private_record(team, "I think so.")
-    between = await private_record(team, "Both say so.", (own, page))
+    page = await unshared_record(team, "A page says so.", tags=("web",))
+    own = await unshared_record(team, "I think so.")
+    between = await unshared_record(team, "Both say so.", (own, page))
     await team.ask("mongke", "record_delete", ids=[page], dry_run=False)
     copy = await share_belief(team, [between])
     assert (copy["trust"], copy["state"]) == ("outside", "waiting")
@@ -504,7 +504,7 @@ async def test_a_copy_in_the_pool_hands_its_trust_on(team: Team) -> None:
 
 
 async def test_a_belief_on_ones_own_word_is_shared_at_once(team: Team) -> None:
-    own = await private_record(team, "I think so.")
+    own = await unshared_record(team, "I think so.")
     for cites in ([], [own]):
         copy = await share_belief(team, cites)
         assert (copy["trust"], copy["state"]) == ("agent", "shared"), cites
