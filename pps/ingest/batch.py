@@ -5,7 +5,7 @@ A batch overlays the graph: a later turn of the batch sees the nodes and facts o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -13,6 +13,7 @@ from pps.core.ids import EntityId, stable_id
 from pps.core.kinds import NO_KINDS, Kinds
 from pps.core.text import fold
 from pps.core.values import Episode, Fact, Node, Skipped, Turn
+from pps.journal.tie_rows import Ties
 
 
 @dataclass(slots=True)
@@ -42,6 +43,9 @@ class Batch:
         reworded: Turns whose words the graph knows from before they were changed.
         parted: (episode, node) pairs that are parted before ``mentions`` are saved.
         stated: (subject, relation, object) to the facts that say so, by uuid.
+        ties: (fact, turn that holds it, turn that it needs for that), see ``journal.tie_rows``.
+        known_ties: Those of the facts that the graph has and that changed turns may end.
+        reread: Turns that are to be read again by a command: they hold facts together with turns that changed.
         kinds: Of the entity's packs: texts name nodes of these kinds, and change nothing of them.
     """
 
@@ -63,6 +67,9 @@ class Batch:
     stated: dict[tuple[str, str, str], dict[str, None]] = field(
         default_factory=dict[tuple[str, str, str], dict[str, None]]
     )
+    ties: dict[tuple[str, str, str], None] = field(default_factory=dict[tuple[str, str, str], None])
+    known_ties: Ties = field(default_factory=dict[str, Mapping[str, frozenset[str]]])
+    reread: set[str] = field(default_factory=set[str])
     kinds: Kinds = NO_KINDS
 
     def copy(self) -> Batch:
@@ -76,6 +83,7 @@ class Batch:
             kinds=self.kinds,
         )
         batch.records, batch.record_nodes = dict(self.records), set(self.record_nodes)
+        batch.known_ties = self.known_ties
         for fact in batch.stored.values():
             batch.note_stated(fact)
         return batch
@@ -133,6 +141,15 @@ class Batch:
             description=f"{turn.source} {turn.session} {speaker}",
             facts=tuple(dict.fromkeys(facts)),
         )
+
+    def tie(self, fact: Fact, turn: Turn, cites: Sequence[str], uses: Sequence[str]) -> Fact:
+        """Let a fact rest on a turn together with those that it cites, and with those whose words it has."""
+        others = [one for one in dict.fromkeys((*cites, *uses)) if one != turn.uuid]
+        self.ties.update(dict.fromkeys((fact.uuid, turn.uuid, one) for one in others))
+        for one in cites:
+            fact = self.support(fact, one)
+        self.put_fact(fact)
+        return fact
 
     def support(self, fact: Fact, episode: str) -> Fact:
         """Return the fact with an episode among its supports."""

@@ -18,9 +18,11 @@ from datetime import datetime
 from pps.core import bounds, time
 from pps.core.errors import BudgetSpent, ModelUnavailable, PPSError
 from pps.core.text import estimate_tokens
+from pps.core.values import Fact, Node
 from pps.ingest.budget import Costs
 from pps.ingest.extraction import Findings, Known, prompt_of, speaker, understand
 from pps.ingest.redact import KeyedRedactor
+from pps.ingest.support import content_words
 from pps.ingest.work_rules import Failing, WorkRules
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.providers import TokensUsed
@@ -32,6 +34,7 @@ _log = logging.getLogger(__name__)
 _MOST_TURNS = 200
 _MOST_NAMES = 40
 _MOST_KNOWN_FACTS = 60
+_MOST_MENTIONS = 2_000
 _LOOK_S = 60.0
 _PLACE_S = 5.0
 _LEAST_S, _SOON_S = 0.05, 0.2
@@ -274,16 +277,39 @@ class Reader:
             for fact in facts
             if fact.kind == "fact"
             and (fact.invalid_at is None or fact.invalid_at > moment)
+            and fact.episodes
             and not turns.issuperset(fact.episodes)  # else what rules found in these very turns
         ]
-        return Known(nodes, current[:_MOST_KNOWN_FACTS])
+        shown = current[:_MOST_KNOWN_FACTS]
+        return Known(nodes, shown, await self._sources(nodes, shown))
+
+    async def _sources(self, nodes: Sequence[Node], facts: Sequence[Fact]) -> dict[str, str]:
+        """Return content word of a known name or fact → a turn that says it: what uses it is tied to that turn."""
+        mentions = await self._journal.mentioning([node.uuid for node in nodes], _MOST_MENTIONS)
+        turns = [*(turn for some in mentions.values() for turn in some)]
+        turns += [turn for fact in facts for turn in fact.episodes[:1]]
+        words = {
+            turn.uuid: content_words(turn.content)
+            for turn in await self._journal.turns(list(dict.fromkeys(turns)))
+        }
+        sources: dict[str, str] = {}
+        for node in nodes:
+            for word in content_words(" ".join((node.name, *node.aliases))):
+                for turn in mentions.get(node.uuid, ()):
+                    if word in words.get(turn, ()):
+                        sources.setdefault(word, turn)
+        for fact in facts:
+            for word in content_words(fact.text) & words.get(fact.episodes[0], set()):
+                sources.setdefault(word, fact.episodes[0])
+        return sources
 
     def _clean(self, found: Findings) -> Reading:
         """Return what was found in a turn, within the bounds of what a job holds and without secrets."""
         redactor = self._asked.redactor()
         nodes = redactor.nodes(tuple(found.nodes[: bounds.MAX_NODES]))
         facts = redactor.facts(tuple(found.facts[: bounds.MAX_FACTS]))
-        return Reading(nodes, facts, tuple(found.dropped))
+        dropped = [replace(one, what=redactor.text(one.what)) for one in found.dropped]
+        return Reading(nodes, facts, tuple(dropped[: bounds.MAX_FACTS]))
 
 
 def reads(job: Job) -> bool:

@@ -7,7 +7,7 @@ carried through at the next start. What is forgotten for a while is put into the
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
@@ -26,12 +26,15 @@ from pps.ingest.linking import record_id
 from pps.ingest.recycle_bin import ClockReport, Plan, RecycleBin, Softly
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.statements import is_undated
+from pps.ingest.support import broken_holders, supports_left
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import meta
 from pps.journal.bin_rows import Binned, drop_given, rewrite
 from pps.journal.entries import Change
+from pps.journal.job_queue import read_again
 from pps.journal.journal import Journal
+from pps.journal.tie_rows import Ties
 
 MAX_IDS, MAX_WHY = 500, 500
 _INTENT = "forgetting"
@@ -104,6 +107,8 @@ class Forgetter:
                     "it is noted and may be forgotten in part; the next forget or start finishes it"
                 )
                 raise StoreUnavailable(f"{why} ({error.message})") from error
+        if plan.reread:
+            self._worker.notify()
         return self._said(plan, rows, softly, dry_run=False)
 
     async def restore(self, id: str, check: Check | None = None) -> Restored:
@@ -221,18 +226,43 @@ class Forgetter:
                 (fact.uuid, fact) for fact in await self._client.facts_of_nodes(nodes, _ALL)
             )
         weakened: list[str] = []
-        for fact in await self._client.facts_of_episodes(turns) if turns else []:
-            if set(fact.episodes) <= set(turns):
-                gone[fact.uuid] = fact
-            elif fact.uuid not in gone:
+        reread: set[str] = set()
+        supported, ties = await self._supported_by(turns)
+        for fact in supported:
+            if fact.uuid in gone:
+                continue
+            tied = ties.get(fact.uuid, {})
+            reread |= broken_holders(tied, set(turns))
+            if supports_left(fact, tied, set(turns)):
                 weakened.append(fact.uuid)
+            else:
+                gone[fact.uuid] = fact
+        # What was found in the turns of a fact that is forgotten by itself must not be found again.
+        reread.difference_update(*(gone[uuid].episodes for uuid in facts if uuid in gone))
         orphans = await self._orphans(turns, gone, nodes)
         gone_nodes = (*nodes, *orphans)
         stripped = tuple(node for node in records.values() if node not in gone_nodes)
         asked = (*turns, *facts, *nodes, *slugs)
         return Plan(
-            tuple(turns), tuple(gone), tuple(weakened), gone_nodes, tuple(slugs), stripped, asked
+            turns=tuple(turns),
+            facts=tuple(gone),
+            weakened=tuple(weakened),
+            nodes=gone_nodes,
+            anchors=tuple(slugs),
+            stripped=stripped,
+            asked=asked,
+            reread=tuple(sorted(reread)),
         )
+
+    async def _supported_by(self, turns: Sequence[str]) -> tuple[list[Fact], Ties]:
+        """Return the facts that some turns support, alone or with others, and the ties of these facts."""
+        if not turns:
+            return [], {}
+        facts = {fact.uuid: fact for fact in await self._client.facts_of_episodes(turns)}
+        needing = await self._journal.ties.needing(turns)
+        more = [uuid for uuid in needing if uuid not in facts]
+        facts.update((fact.uuid, fact) for fact in await self._client.facts(more))
+        return list(facts.values()), await self._journal.ties.of_facts([*facts])
 
     async def _orphans(
         self, turns: Sequence[str], gone: dict[str, Fact], nodes: Sequence[str]
@@ -266,7 +296,7 @@ class Forgetter:
         told = {turn for fact in facts for turn in fact.episodes}
         if plan.nodes:  # one that was given alone
             told.update(*(await self._client.episodes_of_nodes(list(plan.nodes))).values())
-        return tuple(sorted(told - set(plan.turns)))
+        return tuple(sorted(told.union(plan.reread) - set(plan.turns)))
 
     async def _carry_out(self, plan: Plan) -> None:
         # Turns are found by the words of their neighbours and of their facts.
@@ -283,9 +313,14 @@ class Forgetter:
         await self._journal.mark_dirty(changes)
         await self._indexer.know_near([*touched])
         weakened = await self._client.facts(list(plan.weakened))
+        ties = await self._journal.ties.of_facts(list(plan.weakened))
         said = {turn.uuid: turn.occurred_at for turn in await self._journal.turns(list(plan.turns))}
         await self._client.save_facts(
-            [self._without(fact, set(plan.turns), set(said.values())) for fact in weakened], {}
+            [
+                self._without(fact, ties.get(fact.uuid, {}), set(plan.turns), set(said.values()))
+                for fact in weakened
+            ],
+            {},
         )
         await self._strip(plan.stripped)
         await self._client.delete_facts(list(plan.facts))
@@ -295,6 +330,7 @@ class Forgetter:
         await self._journal.mirror_drop("node", list(plan.nodes))
         await self._journal.mirror_facts(await self._client.facts(list(plan.weakened)))
         await self._journal.typed.forget(plan.turns, plan.facts, plan.nodes)
+        await self._journal.ties.forget(list(plan.facts), list(plan.turns))
         await self._journal.forget_turns(list(plan.turns))
         await self._worker.forgotten()
         await self._journal.merges.forget(plan.nodes)
@@ -306,16 +342,20 @@ class Forgetter:
         await self._indexer.purge()
         await self._journal.set_meta(_INTENT, "")
 
-    def _without(self, fact: Fact, lost: set[str], days: set[datetime]) -> Fact:
-        """Return a fact without some supports, and without a day that is theirs: its next first text gives it one."""
+    def _without(
+        self,
+        fact: Fact,
+        ties: Mapping[str, frozenset[str]],
+        lost: set[str],
+        days: set[datetime],
+    ) -> Fact:
+        """Return a fact without the supports that some turns were, and without a day that is theirs: its next first text gives it one."""
         since = (
             None
             if fact.valid_at in days and is_undated(self._client.entity.group, fact)
             else fact.valid_at
         )
-        return replace(
-            fact, valid_at=since, episodes=tuple(one for one in fact.episodes if one not in lost)
-        )
+        return replace(fact, valid_at=since, episodes=supports_left(fact, ties, lost))
 
     async def _strip(self, nodes: Sequence[str]) -> None:
         """Let nodes be plain again: name, aliases and what others made of them stay."""
@@ -390,6 +430,8 @@ class Forgetting:
 def _begin(db: Connection, plan: Plan, rows: Sequence[Binned]) -> None:
     """Note what is to go, and keep what can be restored; InvalidRequest when a turn is still being worked on."""
     for turn in plan.told:
-        drop_given(db, turn)
+        if turn not in plan.reread:
+            drop_given(db, turn)
+    read_again(db, plan.reread, plan.turns)
     rewrite(db, rows)
     meta.put(db, _INTENT, json.dumps(asdict(plan)))

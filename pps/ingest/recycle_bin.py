@@ -26,6 +26,7 @@ from pps.ingest.anchor_files import AnchorFile
 from pps.ingest.anchors import Anchors
 from pps.ingest.indexer import Indexer
 from pps.ingest.statements import is_undated
+from pps.ingest.support import supports_left
 from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.bin_rows import Binned, Row, without_given, without_rows
@@ -63,6 +64,7 @@ class Plan:
         stripped: Nodes that stay, for others know them too, and lose what the text that made them records said of them.
         asked: What was named, with its records and sources; the rest goes along because nothing needs it any more.
         told: Turns that stay, and with which something was given that goes.
+        reread: Those of them that a command reads again: it found what goes in them together with turns that go.
     """
 
     turns: tuple[str, ...] = ()
@@ -73,6 +75,7 @@ class Plan:
     stripped: tuple[str, ...] = ()
     asked: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
+    reread: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,6 +273,14 @@ class RecycleBin:
         facts = {fact.uuid for fact in content.facts}
         there |= {fact.uuid for fact in await client.facts([*facts])}
         needed = nodes | facts | {turn for turn, _ in content.mentions}
+        tied = {
+            str(row[end])
+            for row in content.rows.get("fact_ties", ())
+            for end in ("holder", "needs")
+            if row["fact"] in facts
+        }
+        needed |= tied
+        there |= {turn.uuid for turn in await journal.turns([*tied])}
         needed.update(*(fact.episodes for fact in content.facts if there.isdisjoint(fact.episodes)))
         missing = needed - there
         return [
@@ -313,7 +324,8 @@ class RecycleBin:
         await self._indexer.drain()
         await self._indexer.embed_due()
         back = [*plan.turns, *(one.uuid for one in nodes), *(one.uuid for one in facts)]
-        await journal.bin.end(row.id, content.rows, back, *await self._given(row, content))
+        given, others = await self._given(row, content)
+        await journal.bin.end(row.id, content.rows, back, given, others, plan.turns)
         journal.typed.touch()
         await self._pipeline.link(fold(one.name) for one in nodes)
         await self._pipeline.project_relations()
@@ -399,12 +411,16 @@ def _erased(content: _Content, gone: set[str]) -> _Content | None:
     told = {turn for fact in lost for turn in fact.episodes} | {
         turn for turn, node in content.mentions if node in gone
     }
-    kept = [fact for fact in content.facts if fact not in lost]
-    facts = [
-        replace(fact, episodes=tuple(turn for turn in fact.episodes if turn not in gone))
-        for fact in kept
-        if not fact.episodes or not gone.issuperset(fact.episodes)
-    ]
+    ties = _ties(content)
+    facts: list[Fact] = []
+    for fact in content.facts:
+        if fact in lost:
+            continue
+        episodes = supports_left(fact, ties.get(fact.uuid, {}), gone)
+        if episodes or not fact.episodes:
+            facts.append(replace(fact, episodes=episodes))
+        else:
+            told.update(fact.episodes)
     rows = without_rows(content.rows, gone)
     for row in rows.get("jobs", ()):
         if row["turn"] in told:
@@ -427,6 +443,7 @@ def _erased(content: _Content, gone: set[str]) -> _Content | None:
         plan.stripped,
         plan.asked,
         plan.told,
+        plan.reread,
     )
     left = Plan(*(tuple(one for one in some if one not in gone) for some in ids))
     if not left.asked:
@@ -447,6 +464,16 @@ def _erased(content: _Content, gone: set[str]) -> _Content | None:
     )
 
 
+def _ties(content: _Content) -> dict[str, dict[str, frozenset[str]]]:
+    """Return the ties of the facts of a content, as ``journal.tie_rows`` has them."""
+    ties: dict[str, dict[str, frozenset[str]]] = {}
+    for row in content.rows.get("fact_ties", ()):
+        holders = ties.setdefault(str(row["fact"]), {})
+        holder = str(row["holder"])
+        holders[holder] = holders.get(holder, frozenset()) | {str(row["needs"])}
+    return ties
+
+
 def _kept(row: Binned, content: _Content) -> Binned:
     plan = content.plan
     pairs = (*content.mentions, *((fact.subject, fact.object) for fact in content.facts))
@@ -455,6 +482,9 @@ def _kept(row: Binned, content: _Content) -> Binned:
         *plan.turns,
         *(one.uuid for one in (*content.nodes, *content.facts)),
         *content.given,
+    ]
+    ids += [
+        str(tie[end]) for tie in content.rows.get("fact_ties", ()) for end in ("holder", "needs")
     ]
     ids += [one for pair in pairs for one in pair] + [
         turn for fact in content.facts for turn in fact.episodes

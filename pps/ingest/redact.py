@@ -12,7 +12,7 @@ import importlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON, FactDraft, NodeDraft
@@ -22,6 +22,7 @@ from pps.ingest.given_secrets import given_secrets
 _MOST_ROUNDS = 4
 _DIGITS = 16
 _MOST_IDENTIFIER = 200
+_AnyFact = TypeVar("_AnyFact", bound=FactDraft)
 _Marker: TypeAlias = Callable[[str, str], str]
 
 
@@ -137,7 +138,7 @@ class Redactor:
             node, name=name, summary=summary, aliases=aliases, tags=tags, attributes=attributes
         )
 
-    def facts(self, facts: Sequence[FactDraft]) -> tuple[FactDraft, ...]:
+    def facts(self, facts: Sequence[_AnyFact]) -> tuple[_AnyFact, ...]:
         """Return facts without secrets, texts of those to replace too; InvalidRequest when a relation holds one."""
         return (
             tuple(self._fact(fact, at) for at, fact in enumerate(facts))
@@ -145,7 +146,7 @@ class Redactor:
             else tuple(facts)
         )
 
-    def _fact(self, fact: FactDraft, at: int) -> FactDraft:
+    def _fact(self, fact: _AnyFact, at: int) -> _AnyFact:
         if _is_clean((fact.subject, fact.relation, fact.object, fact.text, *fact.invalidates)):
             return fact
         self.label(f"facts[{at}].relation", fact.relation)

@@ -18,6 +18,7 @@ from pps.core.time import iso
 from pps.core.values import Fact, FactDraft, Node, NodeDraft, Skipped, Turn
 from pps.ingest.batch import Batch, TurnOutcome
 from pps.ingest.support import adds_nothing, said_by, taken_back
+from pps.journal.entries import ReadFact
 
 _NEAREST = 3
 _PAIR = re.compile(r"^(.{1,500}\S)\s+([A-Z][A-Z0-9_]*)$")
@@ -33,6 +34,8 @@ def plan_given(
     supported: list[str] = []
     for draft in facts:
         fact = plan_fact(batch, turn, draft, outcome)
+        if isinstance(draft, ReadFact) and (draft.cites or draft.uses):
+            fact = batch.tie(fact, turn, draft.cites, draft.uses)
         supported.append(fact.uuid)
         mentioned += [fact.subject, fact.object]
     batch.mention(turn.uuid, mentioned)

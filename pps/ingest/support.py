@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -13,6 +13,7 @@ from pps.ingest.batch import Batch
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.entries import Job
 from pps.journal.journal import Journal
+from pps.journal.tie_rows import Ties
 
 _FACTS = 100_000
 _PARAGRAPH = "\n\n"
@@ -49,14 +50,47 @@ def taken_back(fact: Fact) -> bool:
     )
 
 
-def take_back(fact: Fact, turn: str, at: datetime) -> Fact:
-    """Return a fact as it is once a text says it no more: without that support, or ended when it is the only one.
+def supports_left(
+    fact: Fact, ties: Mapping[str, frozenset[str]], lost: Collection[str]
+) -> tuple[str, ...]:
+    """Return the episodes that still support a fact when some turns are lost; empty when none does.
 
-    Relations, and facts that had ended before ``at``, stay as they are when nothing else supports them.
+    Args:
+        fact: As it was.
+        ties: Turn that holds the fact → the other turns that it needs for that. Such a turn supports it only as long
+            as all of them are there, and they do only with it.
+        lost: Turns that are forgotten, or say something else.
+    """
+    together = [{holder, *needs} for holder, needs in ties.items()]
+    whole = [turns for turns in together if turns.isdisjoint(lost)]
+    tied, kept = set[str]().union(*together), set[str]().union(*whole)
+    return tuple(
+        one
+        for one in dict.fromkeys(fact.episodes)
+        if one not in lost and (one in kept or one not in tied)
+    )
+
+
+def broken_holders(ties: Mapping[str, frozenset[str]], lost: Collection[str]) -> set[str]:
+    """Return the turns that hold a fact no more since they need one of those that are lost."""
+    return {
+        holder
+        for holder, needs in ties.items()
+        if holder not in lost and not needs.isdisjoint(lost)
+    }
+
+
+def take_back(
+    fact: Fact, turn: str, at: datetime, ties: Mapping[str, frozenset[str]] | None = None
+) -> Fact:
+    """Return a fact as it is once a text says it no more: without that support, or ended when nothing else says it.
+
+    Relations, and facts that had ended before ``at``, stay as they are when nothing else supports them. ``ties`` as
+    ``supports_left``.
     """
     if fact.kind != "fact":
         return fact
-    if others := tuple(dict.fromkeys(one for one in fact.episodes if one != turn)):
+    if others := supports_left(fact, ties or {}, {turn}):
         return replace(fact, episodes=others)
     ended = fact.expired_at is not None if fact.invalid_at is None else fact.invalid_at <= at
     return fact if ended else replace(fact, invalid_at=at, expired_at=at)
@@ -103,7 +137,7 @@ class OldWords:
 
 
 async def load_old_words(
-    client: IsolatedGraphitiClient, known: Batch, jobs: Sequence[Job]
+    client: IsolatedGraphitiClient, journal: Journal, known: Batch, jobs: Sequence[Job]
 ) -> dict[str, OldWords]:
     """Return turn → its old words, for each job whose text was changed; add the facts that it supports to a batch."""
     again = {
@@ -113,13 +147,21 @@ async def load_old_words(
     changed = [turn for turn in before if before[turn] != again[turn].content]
     if not changed:
         return {}
+    known.known_ties = await journal.ties.needing(changed)
     facts = await client.facts_of_episodes(changed)
+    known.known_ties = {**known.known_ties, **await journal.ties.of_facts([f.uuid for f in facts])}
+    tied = [fact for fact in known.known_ties if fact not in {known.uuid for known in facts}]
+    facts += await client.facts(tied)
     known.stored.update((fact.uuid, fact) for fact in facts)
     mentioned = await client.mentioned_nodes(changed)
     alone = await _alone(client, mentioned)
     return {
         turn: OldWords(
-            tuple(fact.uuid for fact in facts if turn in fact.episodes),
+            tuple(
+                fact.uuid
+                for fact in facts
+                if turn in fact.episodes or _needs(known.known_ties, fact.uuid, turn)
+            ),
             tuple(mentioned.get(turn, ())),
             tuple(node for node in mentioned.get(turn, ()) if node in alone),
             _goes_on(before[turn], again[turn]),
@@ -137,14 +179,19 @@ def plan_rewording(batch: Batch, job: Job, old: OldWords) -> None:
     batch.reworded.add(turn)
     said = set(batch.episodes[turn].facts)
     for uuid in () if old.stay else old.facts:
-        fact = batch.fact(uuid)
-        if fact and uuid not in said and (after := take_back(fact, turn, batch.at)) != fact:
+        fact, ties = batch.fact(uuid), batch.known_ties.get(uuid, {})
+        batch.reread |= broken_holders(ties, {turn})
+        if fact and uuid not in said and (after := take_back(fact, turn, batch.at, ties)) != fact:
             batch.put_fact(after)
     batch.mention(turn, old.mentioned if old.stay else old.alone)
     read_anew = job.payload.extraction == "model"
     batch.parted += [
         (turn, node) for node in old.mentioned if read_anew or (turn, node) not in batch.mentions
     ]
+
+
+def _needs(ties: Ties, fact: str, turn: str) -> bool:
+    return any(turn in needs for needs in ties.get(fact, {}).values())
 
 
 async def _alone(

@@ -168,6 +168,8 @@ class Worker:
         self._settled.clear()
         self._saved.clear()
         self._wake.set()
+        if self.reader:
+            self.reader.notify()
 
     async def dropped(self, job_ids: Sequence[int]) -> None:
         """Tell those who wait for jobs that were given up or read elsewhere, and look again at what is left."""
@@ -364,7 +366,11 @@ class Worker:
         return False
 
     async def _work(self, stage: Stage, jobs: Sequence[Job]) -> None:
-        if stage == "read":
+        if (
+            stage == "read" and jobs[0].payload.extraction == "command"
+        ):  # no command is set any more
+            await self._queue.finish([(jobs[0].id, jobs[0].result or JobResult())])
+        elif stage == "read":
             await self._queue.finish([(jobs[0].id, await self._steps.read(jobs[0]))])
         else:
             results = await self._steps.save(jobs)

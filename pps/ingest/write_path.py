@@ -104,7 +104,7 @@ class Pipeline:
     ) -> tuple[Batch, dict[int, TurnOutcome]]:
         """Plan until the plan needs no fact that was not looked up in the graph."""
         known = await self._known(list(drafts.values()), jobs)
-        old = await load_old_words(self._client, known, jobs)
+        old = await load_old_words(self._client, self._journal, known, jobs)
         looked_up: set[str] = set()
         while True:
             batch = known.copy()
@@ -212,6 +212,9 @@ class Pipeline:
         told = [spoken(turn) for turn in turns if batch.episodes[turn.uuid].facts]
         texts = await self._vectors.of(words, soon=told) if self._vectors else dict[str, Vector]()
 
+        if batch.ties:  # first: a fact must never be there without what it needs
+            await self._journal.ties.put(list(batch.ties))
+
         async def put() -> None:
             await self._client.save_nodes(
                 nodes, {n.uuid: texts[n.name] for n in nodes if n.name in texts}
@@ -240,6 +243,8 @@ class Pipeline:
             )
             await self._journal.mirror_mentions(batch.mentions, batch.parted)
             await self.link(batch.fresh)
+        if batch.reread:
+            await self._journal.queue.read_again(sorted(batch.reread), sorted(batch.reworded))
 
     async def _coming(self, last_job: int) -> list[str]:
         """Return what the jobs after one say, and the facts that were given with them."""
@@ -362,5 +367,13 @@ def _names(nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]) -> list[str]:
 
 
 def _result(job: Job, outcome: TurnOutcome) -> JobResult:
-    counts = outcome.nodes, outcome.facts, outcome.edges
-    return JobResult(*counts, job.turn.tags, tuple(outcome.skipped), outcome.record, outcome.title)
+    left_out = job.payload.read.dropped if job.payload.read else ()
+    return JobResult(
+        nodes=outcome.nodes,
+        facts=outcome.facts,
+        edges=outcome.edges,
+        tags=job.turn.tags,
+        skipped=(*left_out, *outcome.skipped),
+        record=outcome.record,
+        title=outcome.title,
+    )

@@ -11,7 +11,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeAlias, TypeVar
@@ -21,7 +21,13 @@ from pps.core.ids import is_beginning
 from pps.core.sql import LIST, listed
 from pps.core.time import RunningMark, from_micros, micros, precision_of, with_precision
 from pps.journal import meta, turns
-from pps.journal.entries import Change, JobPayload, dump_payload, load_payload
+from pps.journal.entries import (
+    Change,
+    JobPayload,
+    dump_payload,
+    load_payload,
+    without_needing,
+)
 from pps.journal.job_rows import STAGES
 from pps.journal.record_rows import RecordRows
 from pps.journal.store import Readers
@@ -44,6 +50,8 @@ _TAKEN = {
     "turn_links": f"turn IN {LIST}",
     "versions": f"turn IN {LIST}",
     "endings": f"turn IN {LIST}",
+    "fact_ties": f"""fact IN {LIST} OR holder IN {LIST} OR EXISTS (SELECT 1 FROM fact_ties AS broken
+        WHERE broken.fact = fact_ties.fact AND broken.holder = fact_ties.holder AND broken.needs IN {LIST})""",  # noqa: S608 - literals
     "record_field": f"node IN {LIST}",
     "transitions": f"record IN {LIST}",
     "record_cites": f"record IN {LIST}",
@@ -60,7 +68,10 @@ _OF_TURNS = (
     "versions",
     "endings",
 )
-_ABOUT = ("uuid", "turn", "node", "record", "source", "target", "kept", "gone", "job")
+_ABOUT = (
+    *("uuid", "turn", "node", "record", "source", "target", "kept", "gone", "job"),
+    *("holder", "needs"),
+)
 """Columns that say what a row is about."""
 _BEGUN = "restoring"
 _PROCESS_CLOCK = secrets.token_hex(8)
@@ -97,6 +108,7 @@ def _take(
 ) -> Rows:
     t, n, f = listed(turns), listed(nodes), listed(facts)
     values = dict.fromkeys(_OF_TURNS, (t,)) | {"record_relations": (n, n, f), "merges": (n, n)}
+    values["fact_ties"] = (f, t, t)
     found: Rows = {}
     for table, where in _TAKEN.items():
         read = db.execute(f"SELECT * FROM {table} WHERE {where}", values.get(table, (n,)))  # noqa: S608 - literals
@@ -159,6 +171,33 @@ def without_given(payload: str, state: str) -> str:
         kept.extraction if state in ("queued", "running") else "none"
     )  # a model may have yet to read it
     return dump_payload(JobPayload(extraction=extraction, record=kept.record, links=kept.links))
+
+
+def _put_back_given(
+    db: sqlite3.Connection, turn: str, payload: str, forgotten: Collection[str]
+) -> None:
+    """Put back what was given with a turn, or what a command found in it together with turns that were forgotten."""
+    found = db.execute("SELECT payload, state FROM jobs WHERE turn = ?", (turn,)).fetchone()
+    if found is None:
+        return
+    stored, state = found
+    before, current = load_payload(payload), load_payload(stored)
+    if stored == without_given(payload, state):
+        db.execute("UPDATE jobs SET payload = ? WHERE turn = ?", (payload, turn))
+    elif current == without_needing(before, forgotten):  # it waits to be read again: it need not
+        db.execute(
+            """UPDATE jobs SET payload = ?, state = iif(state = 'queued' AND stage = 1, 'done', state)
+                WHERE turn = ?""",
+            (payload, turn),
+        )
+    elif before.read and current.read:  # it was read again meanwhile
+        kept = without_needing(before, forgotten).read
+        facts = [fact for fact in before.read.facts if kept and fact not in kept.facts]
+        read = replace(current.read, facts=(*current.read.facts, *facts))
+        db.execute(
+            "UPDATE jobs SET payload = ? WHERE turn = ?",
+            (dump_payload(replace(current, read=read)), turn),
+        )
 
 
 def rewrite(db: sqlite3.Connection, rows: Iterable[Binned]) -> None:
@@ -228,11 +267,12 @@ class Bin:
         back: Collection[str],
         given: Mapping[str, str],
         others: Sequence[Binned],
+        forgotten: Collection[str],
     ) -> None:
         """Note that a row of the bin is put back, and drop it; ``others`` are rows that changed with it.
 
         What cites one of the ids that came ``back`` rests on something again. What was ``given`` with turns is put
-        back where nothing else was taken from them since.
+        back where nothing else was taken from them since; ``forgotten`` are the turns that came back.
         """
         records = listed(str(row["node"]) for row in rows.get("records", ()))
 
@@ -244,11 +284,7 @@ class Bin:
                 (there, listed(back), records),
             )
             for turn, payload in given.items():
-                found = db.execute(
-                    "SELECT payload, state FROM jobs WHERE turn = ?", (turn,)
-                ).fetchone()
-                if found and found[0] == without_given(payload, found[1]):
-                    db.execute("UPDATE jobs SET payload = ? WHERE turn = ?", (payload, turn))
+                _put_back_given(db, turn, payload, forgotten)
             rewrite(db, others)
             db.execute("DELETE FROM bin WHERE id = ?", (id,))
             meta.put(db, _BEGUN, "")

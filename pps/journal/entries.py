@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, TypeVar
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
@@ -33,10 +33,16 @@ from pps.core.values import (
 
 
 def _skipped(value: object) -> object:
-    """Return what results of before 2026-11 have, a list of two, as the fields that it stands for."""
+    """Return what results of before 2026-11 have, a list of two, as the fields that it stands for.
+
+    Readings of before 2026-12 have reasons alone.
+    """
+    if isinstance(value, str):
+        return {"what": "", "why": value}
     return dict(zip(("what", "why"), value, strict=True)) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
 
 
+_AnyFact = TypeVar("_AnyFact", bound=FactDraft)
 Extraction: TypeAlias = Literal["given", "rules", "command", "model", "none"]
 JobState: TypeAlias = Literal["queued", "running", "done", "failed", "dropped"]
 Stage: TypeAlias = Literal["save", "read"]
@@ -75,12 +81,26 @@ class TurnDraft:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadFact(FactDraft):
+    """A fact that a command found in a turn.
+
+    Attributes:
+        cites: Other turns of the entity that state it together with that turn: none of them does alone.
+        uses: Turns whose words its sentence has besides, such as the one that says the speaker's name.
+            When one of ``cites`` or ``uses`` is forgotten or changed, the fact goes, and its turn is read again.
+    """
+
+    cites: tuple[str, ...] = ()
+    uses: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
-    """What a command found in a turn, and why it left some of its answer out, a reason each."""
+    """What a command found in a turn, and what of its answer was left out, with the reason."""
 
     nodes: tuple[NodeDraft, ...] = ()
-    facts: tuple[FactDraft, ...] = ()
-    dropped: tuple[str, ...] = ()
+    facts: tuple[ReadFact, ...] = ()
+    dropped: tuple[Annotated[Skipped, BeforeValidator(_skipped)], ...] = ()
     endings: tuple[EndingDraft, ...] = ()
 
 
@@ -267,7 +287,7 @@ def dump_payload(payload: JobPayload) -> str:
     return _PAYLOAD.dump_json(payload, exclude=absent).decode()
 
 
-def _facts_in_utc(facts: Iterable[FactDraft]) -> tuple[FactDraft, ...]:
+def _facts_in_utc(facts: Iterable[_AnyFact]) -> tuple[_AnyFact, ...]:
     """Return facts with their times in UTC: JSON has no room for a zone's seconds, as that of Berlin in 1880."""
     return tuple(
         replace(fact, valid_at=_in_utc(fact.valid_at), invalid_at=_in_utc(fact.invalid_at))
@@ -288,6 +308,14 @@ def _endings_in_utc(endings: Iterable[EndingDraft]) -> tuple[EndingDraft, ...]:
 
 def _in_utc(moment: datetime | None) -> datetime | None:
     return moment and moment.astimezone(UTC)
+
+
+def without_needing(payload: JobPayload, lost: Collection[str]) -> JobPayload:
+    """Return a payload without what a command read that needs one of some turns; that may have their words."""
+    if payload.read is None:
+        return payload
+    kept = tuple(fact for fact in payload.read.facts if {*fact.cites, *fact.uses}.isdisjoint(lost))
+    return replace(payload, read=replace(payload.read, facts=kept))
 
 
 def load_payload(text: str) -> JobPayload:

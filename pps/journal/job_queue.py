@@ -12,8 +12,8 @@ from datetime import datetime
 from functools import partial
 
 from pps.core.bounds import check_range
-from pps.core.errors import NotFound
-from pps.core.sql import listed
+from pps.core.errors import InvalidRequest, NotFound
+from pps.core.sql import LIST, listed
 from pps.core.time import micros, now
 from pps.journal import job_rows, projection, turns
 from pps.journal.entries import (
@@ -27,6 +27,8 @@ from pps.journal.entries import (
     Stage,
     dump_payload,
     dump_result,
+    load_payload,
+    without_needing,
 )
 from pps.journal.job_rows import OPEN, STAGES, due_at, select, selected, unread_ids
 from pps.journal.store import Store, looks_up, reads, writes
@@ -145,15 +147,21 @@ def finish(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResul
 def give(connection: sqlite3.Connection, found: Sequence[tuple[int, JobPayload]]) -> bool:
     """Give jobs what a command has read in their turns, and let them be saved once more.
 
-    False, and nothing is changed, when one of them is not in the reading's hands any more: its turn was forgotten or
-    changed meanwhile, and what was read may hold its words.
+    False, and nothing is changed, when one of them is not in the reading's hands any more, or a turn whose words were
+    shown is not there any more: it was forgotten or changed meanwhile, and what was read may hold its words.
     """
     ids = [number for number, _ in found]
     (still,) = connection.execute(
         "SELECT count(*) FROM jobs WHERE id IN (SELECT value FROM json_each(?)) AND state = 'running' AND stage = 1",
         (listed(ids),),
     ).fetchone()
-    if still < len(ids):
+    facts = [fact for _, payload in found if payload.read for fact in payload.read.facts]
+    used = {turn for fact in facts for turn in (*fact.cites, *fact.uses)}
+    (present,) = connection.execute(
+        f"SELECT count(*) FROM turns WHERE uuid IN {LIST}",  # noqa: S608 - literals
+        (listed(used),),
+    ).fetchone()
+    if still < len(ids) or present < len(used):
         return False
     _note(connection, ids, "done")
     connection.executemany(
@@ -173,6 +181,29 @@ def read_by_rules(connection: sqlite3.Connection, results: Sequence[tuple[int, J
             WHERE jobs.id = json_extract(given.value, '$[0]') AND state = 'queued' AND stage = 1""",
         (_listed_results(results),),
     )
+
+
+def read_again(connection: sqlite3.Connection, turns: Sequence[str], lost: Sequence[str]) -> None:
+    """Take the facts that need ``lost`` turns out of what a command read in some turns, and have it read them again.
+
+    Raises:
+        InvalidRequest: One of them is not saved yet; nothing was changed.
+    """
+    rows = connection.execute(
+        f"SELECT id, state, stage, payload FROM jobs WHERE turn IN {LIST}",  # noqa: S608 - literals
+        (listed(turns),),
+    ).fetchall()
+    for number, state, stage, stored in rows:
+        payload = load_payload(stored)
+        if payload.read is None:
+            continue
+        if state in ("queued", "running") and STAGES[stage] == "save":
+            raise InvalidRequest("turn", "its job has not ended yet: try again when it is done")
+        connection.execute(
+            """UPDATE jobs SET state = 'queued', stage = 1, failures = 0, next_at = 0, first_failed_at = 0,
+                queued_at = ?, payload = ? WHERE id = ?""",
+            (micros(now()), dump_payload(without_needing(payload, lost)), number),
+        )
 
 
 def put_back(
@@ -339,6 +370,7 @@ class JobQueue(Store):
     of_turn = reads(job_rows.get_of_turn)
     outcomes = looks_up(job_rows.outcomes)
     put_back = writes(put_back)
+    read_again = writes(read_again, secure=True)
     read_by_rules = writes(read_by_rules)
     read_later = writes(read_later)
     readings = reads(job_rows.readings)

@@ -28,6 +28,7 @@ from pps.journal.pool_rows import PoolRows
 from pps.journal.record_book import Merges, RecordBook
 from pps.journal.record_rows import TypedRecords
 from pps.journal.store import Readers, Store, looks_up, reads, writes
+from pps.journal.tie_rows import FactTies
 from pps.journal.topic_rows import TopicRows
 from pps.journal.usage import Given, Spending
 from pps.journal.versions import Versions
@@ -112,6 +113,7 @@ class Journal(Store):
         self.given = Given(*stores)
         self.topics = TopicRows(*stores)
         self.features = FeatureRows(*stores)
+        self.ties = FactTies(*stores)
         self._secrets: dict[str, bytes] = {}
 
     @classmethod

@@ -446,3 +446,14 @@ CREATE TABLE shared_stance (
     PRIMARY KEY (record, target, relation)
 ) WITHOUT ROWID;
 CREATE INDEX shared_stance_by_target ON shared_stance (target);
+
+-- version 19
+-- Facts that a command found in several turns together, see ``tie_rows``.
+CREATE TABLE fact_ties (
+    fact TEXT NOT NULL,
+    holder TEXT NOT NULL,
+    needs TEXT NOT NULL,
+    PRIMARY KEY (fact, holder, needs)
+) WITHOUT ROWID;
+CREATE INDEX fact_ties_by_holder ON fact_ties (holder);
+CREATE INDEX fact_ties_by_needs ON fact_ties (needs);

@@ -186,6 +186,63 @@ async def changed(memory: Memory, turn: str, change: str) -> None:
             await memory.records.update(turn, content="Mara hides nothing.")
 
 
+async def test_what_is_forgotten_while_its_words_are_used_stands_in_no_fact_of_another(
+    app: App, command: Path, tmp_path: Path
+) -> None:
+    (command / "script.json").write_text(json.dumps([HIDES]))
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        secret = await memory.remember("Mara hides gold in the quartzmine.")
+        assert await memory.settled()
+        told = {**LIVES, "text": "Mara, who hides gold, lives in Oslo."}
+        (command / "script.json").write_text(json.dumps([{"do": "hold"}, told]))
+        await memory.remember("Mara lives in Oslo.")
+        settling = asyncio.create_task(memory.settled())
+        await until(command / "asked-1.txt")
+        assert "Mara hides gold." in (command / "asked-1.txt").read_text()
+        await memory.forget([secret.turn_id], dry_run=False)
+        (command / "script.json").write_text(json.dumps([LIVES]))
+        (command / "go").touch()
+        assert await settling
+        assert [fact.text for fact in (await memory.timeline()).facts] == ["Mara lives in Oslo."]
+    assert "gold" not in (command / "asked-2.txt").read_text()
+    assert kept(tmp_path / "home", "quartzmine") == []
+    assert kept(tmp_path / "home", "hides gold") == []
+
+
+async def test_an_answer_ties_and_ends_nothing_of_another_entity(app: App, command: Path) -> None:
+    """Numbers that a prompt does not have, ids and sentences of another entity name nothing here."""
+    (command / "script.json").write_text(json.dumps([LIVES]))
+    await app.create("ana")
+    await app.create("tom")
+    async with app.memory("tom") as tom:
+        theirs = await tom.remember("Mara lives in Oslo.")
+        assert await tom.settled()
+        [fact] = (await tom.timeline()).facts
+    moved = {
+        **LIVES,
+        "object": "Rome",
+        "text": "Mara lives in Rome.",
+        "said": "Rome",
+        "invalidates": [fact.uuid, "Mara lives in Oslo.", "F1", "F7"],
+        "turns": [1, 2, 99, theirs.turn_id],
+        "cites": [theirs.turn_id],
+        "uses": [theirs.turn_id],
+    }
+    (command / "script.json").write_text(json.dumps([moved]))
+    async with app.memory("ana") as ana:
+        await ana.remember("Mara moved to Rome.")
+        assert await ana.settled()
+        [own] = (await ana.timeline()).facts
+        assert (own.text, theirs.turn_id in own.episodes) == ("Mara lives in Rome.", False)
+    async with app.memory("tom") as tom:
+        [fact] = (await tom.timeline()).facts
+        assert (fact.text, fact.invalid_at) == ("Mara lives in Oslo.", None)
+        await tom.forget([theirs.turn_id], dry_run=False)
+    async with app.memory("ana") as ana:
+        assert len((await ana.timeline()).facts) == 1
+
+
 async def test_what_only_a_forgotten_turn_said_stands_in_no_fact_of_another(
     app: App, command: Path, tmp_path: Path
 ) -> None:
@@ -196,6 +253,11 @@ async def test_what_only_a_forgotten_turn_said_stands_in_no_fact_of_another(
         secret = await memory.remember("Mara has diabetes.", wait="journal")
         await memory.remember("Mara lives in Oslo.", wait="journal")
         assert await memory.settled()
+        assert [fact.text for fact in (await memory.timeline()).facts] == [moved["text"]]
+        (command / "script.json").write_text(json.dumps([LIVES]))
         await memory.forget([secret.turn_id], dry_run=False)
-        assert [fact.text for fact in (await memory.timeline()).facts] == ["Mara lives in Oslo"]
+        assert (await memory.timeline()).facts == ()
+        assert kept(tmp_path / "home", "diabetes") == []
+        assert await memory.settled()  # the other turn is read again
+        assert [fact.text for fact in (await memory.timeline()).facts] == ["Mara lives in Oslo."]
     assert kept(tmp_path / "home", "diabetes") == []
