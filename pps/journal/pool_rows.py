@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -136,8 +137,20 @@ def independent(votes: Iterable[Vote], taken: Collection[str] = ()) -> list[Vote
 
 
 def count_roots(digests: Iterable[str]) -> int:
-    """Return how many independent sources some digests are."""
-    return len(independent(Vote(1.0, ends_of([digest])) for digest in digests))
+    """Return how many independent sources some digests are: each source and each member's word once.
+
+    Digests whose ends few others share are taken first, so that one member's word that stands for
+    several sources hides none that another member has too.
+    """
+    ends = [ends_of([digest]) for digest in set(digests)]
+    uses = Counter(end for pair in ends for end in pair)
+    used: set[str] = set()
+    count = 0
+    for pair in sorted(ends, key=lambda pair: (sum(uses[end] for end in pair), sorted(pair))):
+        if used.isdisjoint(pair):
+            used |= pair
+            count += 1
+    return count
 
 
 def weighed(
