@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import importlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -18,11 +19,14 @@ from pps.core.errors import InvalidRequest
 from pps.core.values import JSON, FactDraft, NodeDraft
 from pps.ingest.detectors import Detector, Span, gitleaks, known_keys
 from pps.ingest.given_secrets import given_secrets
+from pps.ingest.spoken_secrets import spoken_secrets
 
 _MOST_ROUNDS = 4
 _DIGITS = 16
 _MOST_IDENTIFIER = 200
 _AnyFact = TypeVar("_AnyFact", bound=FactDraft)
+_MARKER = re.compile(r"\[redacted: (?:[A-Za-z][\w ]{0,60})?(?: ?[0-9a-f]{16})?\]")
+"""What stands in the place of a secret, with the digest that an identifier has."""
 _Marker: TypeAlias = Callable[[str, str], str]
 
 
@@ -225,6 +229,9 @@ def _redacted(text: str, marker: _Marker) -> Redacted:
 def _found(text: str) -> list[tuple[Span, str]]:
     """Return the spans of a text's secrets in order, those that overlap joined; the first kind names them."""
     spans = [(span, one.kind) for one in _hinted(text) for span in one.find(text)]
+    if spans:
+        marked = {at for match in _MARKER.finditer(text) for at in range(*match.span())}
+        spans = [(span, kind) for span, kind in spans if not {span[0], span[1] - 1} <= marked]
     spans.sort(key=lambda found: found[0])
     joined: list[tuple[Span, str]] = []
     for (start, end), kind in spans:
@@ -262,4 +269,4 @@ def _hints() -> tuple[Any, list[list[int]]]:
 @cache
 def _detectors() -> tuple[Detector, ...]:
     """Return every detector; libraries are imported here (0.3 s), when the first text is looked at."""
-    return (*known_keys(), *given_secrets(), *gitleaks())
+    return (*known_keys(), *given_secrets(), *spoken_secrets(), *gitleaks())

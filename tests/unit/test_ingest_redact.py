@@ -191,6 +191,17 @@ HOSTILE = {
     "cookies": "cookie:a=" * 7_000,
     "many cookies": "cookie:" + "a=;" * 20_000,
     "variables": "PASSWORD=\n" * 6_000 + "A" * 65_000,
+    "sentences": "password for " * 5_000,
+    "copulas": "password is " * 5_000,
+    "keys": "api key for " * 5_000,
+    "CJK": "密码是" * 20_000,
+    "programs": "redis-cli " * 6_000,
+    "options": "ldapsearch -w " * 4_500,
+    "values behind": "a1B2c3D4! is the " * 4_000 + "password",
+    "logins and passwords": "user/pass: a / " * 4_000,
+    "changes": "changed the password " * 3_000,
+    "names and values": "password value " * 4_000,
+    "one long value": "password is " + "aB1!" * 16_000,
     "fields": "pgpass " + "a:12:" * 13_000,
 }
 

@@ -1,0 +1,576 @@
+"""Secrets that a sentence or a command line hands over: "my api key is …", "la contraseña es …", "redis-cli -a …".
+
+What is named is data: nouns of eleven languages, the words that join a noun and its value, and the options of
+programs that take a password. A value is looked at last: words, paths, placeholders and names of algorithms are none.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pps.ingest.detectors import Detector, entropy_bits, given, looks_random
+
+_PASSWORD_NOUNS = (
+    # English
+    *(
+        "password",
+        "passwd",
+        "passcode",
+        "pass code",
+        "passphrase",
+        "pass phrase",
+        "pwd",
+        "pin code",
+    ),
+    *("passwort", "kennwort", "zugangscode", "passwörter"),  # German
+    *("mot de passe", "code d'accès", "mdp"),  # French
+    *("contraseña", "contrasena", "clave de acceso", "clave del", "clave"),  # Spanish
+    *("senha", "palavra-passe", "palavra passe"),  # Portuguese
+    *("parola d'ordine", "parola chiave"),  # Italian
+    *("wachtwoord", "toegangscode"),  # Dutch
+    *("hasło", "haslo", "hasłem"),  # Polish
+    *("пароль", "пароля", "паролем", "кодовое слово"),  # Russian
+    *("密码", "密碼", "口令", "暗号"),  # Chinese
+    *("パスワード", "パスコード", "暗証番号", "合言葉"),  # Japanese
+    *("비밀번호", "비번", "패스워드", "암호"),  # Korean
+)
+_SHORT_NOUNS = ("pw", "p/w", "pass", "psw", "pswd", "mdp")
+"""Abbreviations: they stand alone, and a sign or a copula follows at once."""
+_KEY_NOUNS = (
+    *(
+        "api key",
+        "api-key",
+        "apikey",
+        "api_key",
+        "secret key",
+        "access key",
+        "auth key",
+        "license key",
+    ),
+    *(
+        "private key",
+        "account key",
+        "encryption key",
+        "signing key",
+        "master key",
+        "secret",
+        "token",
+    ),
+    *("credential", "access code", "client secret", "webhook secret"),
+    *("api-schlüssel", "schlüssel", "geheimnis", "zugangsschlüssel"),
+    *("clé api", "clé d'api", "clé secrète", "clé d'accès", "clé", "jeton", "cle api"),
+    *("clave api", "clave de api", "clave de la api", "clave secreta", "llave", "clave"),
+    *("chave de api", "chave da api", "chave api", "chave secreta", "chave de acesso", "chave"),
+    *("chiave api", "chiave segreta", "chiave di accesso", "chiave"),
+    *("api-sleutel", "sleutel", "toegangssleutel", "geheime sleutel"),
+    *("klucz api", "klucz", "sekret", "tokenem"),
+    *("ключ", "ключа", "токен", "токена", "секрет"),
+    *(
+        "密钥",
+        "密鑰",
+        "秘钥",
+        "令牌",
+        "金鑰",
+        "キー",
+        "トークン",
+        "シークレット",
+        "秘密鍵",
+        "키",
+        "토큰",
+        "시크릿",
+    ),
+)
+_PLAIN_KEY = (
+    "".join(
+        f"(?<!{word}[ _-])"
+        for word in (
+            *(
+                "primary",
+                "foreign",
+                "cache",
+                "public",
+                "partition",
+                "sort",
+                "row",
+                "object",
+                "index",
+                "message",
+                "routing",
+            ),
+            *(
+                "idempotency",
+                "hash",
+                "range",
+                "map",
+                "composite",
+                "natural",
+                "surrogate",
+                "lookup",
+                "translation",
+                "dict",
+            ),
+        )
+    )
+    + r"(?<![\w-])key(?![\w-])"
+)
+"""A key that is not one of a table or a cache."""
+_COPULAS = (
+    *(
+        "is",
+        "was",
+        "are",
+        "to",
+        "will be",
+        "should be",
+        "as",
+        "be",
+        "'s",
+        "’s",
+        "equals",
+        "reads",
+        "now",
+    ),
+    *("ist", "lautet", "war", "heißt", "heisst", "auf"),
+    *("est", "c'est", "c’est", "était", "vaut"),
+    *("es", "era", "son", "a"),
+    *("é", "eh", "era", "para"),
+    *("è", "e'", "era"),
+    *("luidt", "wordt", "naar"),
+    *("to", "jest", "brzmi", "na"),
+    *(
+        "veranderd in",
+        "gewijzigd in",
+        "geändert in",
+        "changé en",
+        "cambiado por",
+        "cambiada por",
+        "cambiata in",
+    ),
+    *(
+        "这样",
+        "改成",
+        "改成了",
+        "改为",
+        "改為",
+        "换成",
+        "設為",
+        "设为",
+        "设置为",
+        "になりました",
+        "に",
+        "を",
+    ),
+    *("это", "такой", "такая", "—", "–", "-", "на"),
+    *("是", "为", "為", "は", "が", "은", "는", "이", "가", "를", "을"),
+    *(":=", "=>", "->", "→", "=", ":", "："),
+)
+_JOINED = (
+    *("改成了", "改成", "改为", "改為", "换成", "設為", "设为", "设置为", "を", "に"),
+    "是",
+    "为",
+    "為",
+    "は",
+    "が",
+    "은",
+    "는",
+    "이",
+    "가",
+    "를",
+    "을",
+    "：",
+    ":",
+    "=",
+    "->",
+    "→",
+    "=>",
+    ":=",
+)
+"""Copulas beside which no space need stand."""
+_VALUE = r"([!#-&(-;=?-_a-~]{5,127}[!#-&(-+\-/-9=?-_a-~])"
+"""ASCII without spaces, quotes and ``<>``; its last sign is no comma, full stop, semicolon or colon."""
+_OPENED = r"[ \t]{0,3}[\"'`*_「『“«(\[]{0,3}"
+_CHANGED = (
+    *(
+        "changed",
+        "change",
+        "set",
+        "reset",
+        "cambiato",
+        "cambiata",
+        "cambié",
+        "cambiado",
+        "mudei",
+        "changé",
+        "modifié",
+    ),
+    *(
+        "veranderd",
+        "gewijzigd",
+        "geändert",
+        "zmieniłem",
+        "zmieniłam",
+        "сменил",
+        "поменял",
+        "impostato",
+    ),
+)
+_LOGINS = (
+    *(
+        "credentials",
+        "creds",
+        "logins",
+        "zugangsdaten",
+        "anmeldedaten",
+        "credenciales",
+        "credenciais",
+        "credenziali",
+    ),
+    *(
+        "identifiants",
+        "inloggegevens",
+        "dane logowania",
+        "учётные данные",
+        "учетные данные",
+        "доступы",
+    ),
+    *("凭据", "凭证", "認証情報", "자격 증명", "계정 정보"),
+)
+_WORDS = r"(?:,?[ \t][^\s\"'`:=，。]{1,24}){0,6}?"
+_ASIDE = r"(?:[ \t]?[(\[（][^\n()（）\[\]]{1,40}[)\]）])?"
+_PLACEHOLDER = re.compile(
+    r"\$\{|\$\(|\$[A-Za-z_]\w*$|\{\{|\{[\w.:!]*\}$|%[({]|<|\[?redacted|\[MASK|urn:|\{[\w.\[\]]+\}|x{4,}|\*{3,}|\.{3}|your|example|changeme|(?:env|file|fd|stdin):|stdin\Z|prompt",
+    re.IGNORECASE,
+)
+_ALGORITHM = re.compile(
+    r"(?i)(?:sha|md|aes|rsa|base|utf|hmac|bcrypt|scrypt|argon|pbkdf|oauth|ipv|http|tls|ssl|ed|x|v|p|ecdsa|hs|rs|es"
+    r"|blake|crc|iso|win|py|web|s|k|i)[-_/]?\d+(?:[-_/][A-Za-z0-9-]*)?\Z"
+)
+_DATE_OR_TIME = re.compile(r"\d{1,4}([-/:.T]\d{1,4})+(?:[a-z]{0,3})?\Z", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"(?i)\w+://|[\w.+-]+@[\w-]+\.[a-z]{2,}\Z|(?:~|\.{1,2})?/{1,2}[\w.]|[a-z]:\\|(?:[\w-]+\.)+(?:com|org|net|io|dev|de|py|"
+    r"js|ts|md|json|toml|ya?ml|txt|html?|sh|rs|go|cfg|conf|ini)(?:[/:].*)?\Z"
+)
+_CODE = re.compile(
+    r"[A-Za-z_][\w.]*(?:\(.*\)|\[.*\])|[\w]+(?:\.[A-Za-z_]\w*)+(?:\(|\Z)|[a-z]+(?:_[a-z0-9]+)+\Z|\w+\("
+)
+_CALL = re.compile(r"[A-Za-z_]{3,}\w*(?:\.\w+)*\(")
+_WORD = re.compile(
+    r"[^\W\d_]+(?:[-'][^\W\d_]+)*\d?\Z|\d+(?:[-.,]\d+)*\w{0,4}\Z|\d+(?:st|nd|rd|th|px|ms|kb|mb|gb|%)\Z"
+)
+_OPTION_VALUE = r"[\"']?([^\s\"'`$<>{}|;&-][^\s\"'`]{3,128})"
+
+_PROGRAMS: tuple[tuple[tuple[str, ...], str, str], ...] = (
+    (("redis-",), r"redis-(?:cli|benchmark)", r"-a[ \t]{1,4}"),
+    (("pass:",), r"openssl|keytool|jarsigner|apksigner|qpdf", r"-pass(?:in|out)?[ \t]{1,4}pass:"),
+    (("openssl",), r"openssl", r"-k[ \t]{1,4}"),
+    (
+        ("ldap",),
+        r"ldap(?:search|add|modify|delete|whoami|compare|modrdn|exop|passwd)",
+        r"-w[ \t]{0,4}",
+    ),
+    (("ldappasswd",), r"ldappasswd", r"-[sa][ \t]{1,4}"),
+    (("mongo",), r"mongo(?:sh|dump|restore|export|import|stat|top)?", r"-p[ \t]{0,4}"),
+    (("cypher-shell", "rabbitmqadmin"), r"cypher-shell|rabbitmqadmin", r"-p[ \t]{0,4}"),
+    (
+        ("login",),
+        r"(?:docker|podman|buildah|skopeo|helm|oras|nerdctl|oc|az)[^\n|;&]{0,60}login",
+        r"-p[ \t]{1,4}",
+    ),
+    (
+        ("sql", "bcp", "mosquitto_", "ipmitool"),
+        r"sqlcmd|bcp|[iot]sql|mosquitto_(?:pub|sub)|ipmitool",
+        r"-P[ \t]{0,4}",
+    ),
+    (("zip",), r"(?:un)?zip", r"-P[ \t]{1,4}"),
+    (("7z", "rar"), r"7z[az]?|(?:un)?rar", r"-h?p(?=\S)"),
+    (
+        ("plink", "pscp", "psftp", "klink", "putty"),
+        r"plink|pscp|psftp|putty|klink",
+        r"-pw[ \t]{1,4}",
+    ),
+    (("smb", "rpcclient"), r"smbclient|rpcclient|smbget", r"-U[ \t]{0,4}[\"']?[\w.\\/-]{1,60}%"),
+    (("/p:",), r"[xw]l?freerdp|mstsc", r"/p:"),
+    (
+        ("rdesktop", "cadaver", "ncftp", "influx", "cqlsh", "vsql"),
+        r"rdesktop|cadaver|ncftp(?:get|put)?|influx|cqlsh|vsql",
+        r"-p[ \t]{1,4}",
+    ),
+    (("lftp",), r"lftp", r"-u[ \t]{1,4}[\w.@-]{1,60},"),
+    (("net use", "net user"), r"net[ \t]{1,4}use", r"/user:\S{1,60}[ \t]{1,4}"),
+    (
+        ("storepass", "keypass"),
+        r"keytool|jarsigner|apksigner",
+        r"-(?:src|dest)?(?:store|key)pass[ \t]{1,4}",
+    ),
+    (
+        ("htpasswd",),
+        r"htpasswd",
+        r"-[a-zA-Z]*b[a-zA-Z]*[ \t]{1,4}\S{1,120}[ \t]{1,4}\S{1,60}[ \t]{1,4}",
+    ),
+    (("http", "xh "), r"https?|xh", r"(?:-a|--auth)[ \t=]{1,4}[\"']?[^\s:\"'$]{1,100}:"),
+    (("nmcli", "iwctl", "netsh"), r"nmcli|iwctl|netsh", r"(?:password|psk|key)[ \t=]{1,4}"),
+    (("wpa_passphrase",), r"wpa_passphrase", r"(?:\"[^\"]{1,40}\"|\S{1,40})[ \t]{1,4}"),
+    (("rabbitmqctl",), r"rabbitmqctl", r"(?:add_user|change_password)[ \t]{1,4}\S{1,60}[ \t]{1,4}"),
+    (("snmp",), r"snmp(?:walk|get|bulkwalk|set)", r"-[AX][ \t]{1,4}"),
+    (
+        ("sqlplus", "expdp", "impdp", "sqlldr"),
+        r"sqlplus|expdp|impdp|sqlldr",
+        r"[\w$#]{1,60}/(?=\S{4,60}@)",
+    ),
+    (
+        ("configure set",),
+        r"aws[ \t]{1,4}configure[ \t]{1,4}set",
+        r"[\w.]{0,60}(?:secret|token)[\w.]{0,40}[ \t]{1,4}",
+    ),
+    (
+        ("config",),
+        r"(?:git|npm|pip)[ \t]{1,4}config",
+        r"[\w.:/-]{0,80}(?:token|password)[ \t=]{1,4}",
+    ),
+    (
+        ("sudo", "chpasswd", "--stdin", "login"),
+        r"echo|printf",
+        r"[\"']?(?:[\w.-]{1,40}:)?(?=[^\n]{4,130}\|[ \t]{0,4}(?:sudo[ \t]{1,4}(?:-\w{1,4}[ \t]{1,4}){0,3}-S"
+        r"|(?:sudo[ \t]{1,4})?chpasswd|(?:sudo[ \t]{1,4})?passwd[ \t]{1,4}--stdin|docker[ \t]{1,4}login))",
+    ),
+)
+"""(what a text with one holds, programs, what stands before the password in their command line)."""
+
+
+def spoken_secrets() -> tuple[Detector, ...]:
+    return (*_in_sentences(), *_in_assignments(), *_in_command_lines())
+
+
+def _in_sentences() -> tuple[Detector, ...]:
+    password = rf"{_any_of(_PASSWORD_NOUNS)}|(?<![\w/])(?:pw|p/w|mdp|psw)(?!\w)"
+    key = rf"{_any_of((*_KEY_NOUNS, *_PASSWORD_NOUNS))}|{_PLAIN_KEY}"
+    joined = rf"(?:{_any_of(_JOINED)})"
+    copula = rf"(?:[ \t]{{0,3}}{joined}|,?[ \t]{{0,3}}(?:{_any_of(_COPULAS)})(?=[ \t\"'`]))"
+    behind = rf"{_ASIDE}{_WORDS}{copula}[ \t:=]{{0,4}}{_OPENED}"
+    return (
+        given(
+            "Password",
+            (*_PASSWORD_NOUNS, "pw", "p/w", "psw"),
+            rf"(?i:{password}){behind}{_VALUE}",
+            _is_spoken_password,
+        ),
+        given(
+            "API Key",
+            ("key", *_KEY_NOUNS, *_PASSWORD_NOUNS),
+            rf"(?i:{key}){behind}{_VALUE}",
+            _is_spoken_key,
+        ),
+        given(
+            "Password",
+            _SHORT_NOUNS,
+            rf"(?i:(?<![\w/])(?:{_any_of(_SHORT_NOUNS)}))(?:[ \t]{{0,3}}(?:[:=]|is\b|->)|(?<=p/w)[ \t]){_OPENED}{_VALUE}",
+            _is_spoken_password,
+        ),
+        # "ana / Tr0ub4dor&3" behind "user/pass", "login and password", "credentials" and the like
+        given(
+            "Password",
+            (
+                "user",
+                "login",
+                "usuario",
+                "benutzer",
+                "utilisateur",
+                "логин",
+                "账号",
+                "u/p",
+                *_LOGINS,
+            ),
+            r"(?i:(?:user(?:name)?|login|usuario|benutzer(?:name)?|utilisateur|логин|账号|u)[ \t]{0,3}"
+            r"(?:/|\||&|and|und|y|et|и)[ \t]{0,3}[^\s:=/]{1,24}"
+            rf"|{_any_of(_LOGINS)})(?:[ \t]{{1,3}}(?:are|is|sind|son|sont|sono|zijn|to))?[ \t]{{0,3}}[:=：]?[ \t]{{0,3}}"
+            rf"[\w.@+-]{{1,60}}[ \t]{{0,3}}[/|:,][ \t]{{0,3}}{_OPENED}{_VALUE}",
+            _is_spoken_password,
+        ),
+        # "ho cambiato la password in Tr0ub4dor"
+        given(
+            "Password",
+            _PASSWORD_NOUNS,
+            rf"(?i:{_any_of(_CHANGED)})[ \t][^\n.:;]{{0,40}}?(?i:{password})(?:[ \t][^\s.:;]{{1,20}}){{0,4}}?[ \t]"
+            rf"(?i:in|en|por|to|a|op|naar|auf|na|на)[ \t]{_OPENED}{_VALUE}",
+            _is_spoken_password,
+        ),
+        # "Tr0ub4dor&3 is the password"
+        given(
+            "Password",
+            _PASSWORD_NOUNS,
+            rf"(?<![^\s\"'`(]){_VALUE}[\"'`)]{{0,2}}[ \t]{{1,3}}(?i:is|ist|est|es|é|è|to|—|as)[ \t]{{1,3}}"
+            rf"(?:[^\s.:;]{{1,16}}[ \t]{{1,3}}){{0,4}}?(?i:{password})(?!\w)",
+            _is_spoken_password,
+        ),
+        # "AWS secret wJalr…": a noun and a generated key side by side
+        given(
+            "API Key",
+            _KEY_NOUNS,
+            rf"(?i:{_any_of(_KEY_NOUNS)})(?:[ \t]{{1,3}}(?:for|of|für|de|pour|для)[ \t]{{1,3}}\S{{1,24}})?[ \t]{{1,3}}"
+            rf"{_OPENED}([A-Za-z0-9+/=_-]{{20,200}})",
+            looks_random,
+        ),
+        # "ana, password Tr0ub4dor&3": the same of a password, which must look like one beyond doubt
+        given(
+            "Password",
+            _PASSWORD_NOUNS,
+            rf"(?i:{password})[ \t]{{1,3}}{_OPENED}{_VALUE}",
+            _is_beyond_doubt,
+        ),
+    )
+
+
+def _in_assignments() -> tuple[Detector, ...]:
+    name = r"[\w.-]{0,60}(?i:passw(?:or)?d|passphrase|passcode|[_-]pass|[_-]pwd|[_-]pw|secret|secret[_-]?key|api[_-]?key|token)"
+    key = r"(?i:secret|token|[a-z]{2,12}[_-]?key|credentials?|passphrase|salt|signature|dsn|_auth)"
+    return (
+        # A name with a password's ending, as programs have it: ansible_become_pass=…, REDISCLI_AUTH=…
+        given(
+            "Password",
+            ("_pass", "-pass", "_pw", "-pw", "_auth", "_psw", "_pin", "_cred", "_key", "_secret"),
+            r"(?<![\w.-])(?:[\w.-]{1,60}[_-](?i:pass|pw|pwd|psw|auth|pin|creds?))[ \t]{0,4}[:=][ \t]{0,4}"
+            rf"{_OPENED}{_VALUE}",
+            _is_spoken_password,
+        ),
+        # A name and its value side by side, as in XML, Kubernetes and Compose
+        given(
+            "Password",
+            ("value",),
+            rf"{name}[\w.-]{{0,40}}[\"']?[,]?\s{{1,20}}[\"']?(?i:value)[\"']?[ \t]{{0,4}}[:=][ \t]{{0,4}}[\"']?"
+            r"([^\s\"'`<>]{6,200})",
+            _is_quoted_secret,
+        ),
+        # In quotes a value is literal, whatever signs are in it.
+        given(
+            "Password",
+            (
+                "passw",
+                "passphrase",
+                "passcode",
+                "_pass",
+                "-pass",
+                "_pwd",
+                "_pw",
+                "secret",
+                "key",
+                "token",
+            ),
+            rf"(?<![\w.-]){name}[\w-]{{0,20}}[\"'\])]{{0,2}}[ \t]{{0,4}}(?::=|=>|=|:)[ \t]{{0,4}}(?:[\"'`])"
+            r"([^\s\"'`<>]{6,200})(?=[\"'`])",
+            _is_quoted_secret,
+        ),
+        given(
+            "API Key",
+            ("secret", "token", "key", "credential", "passphrase", "salt", "signature", "_auth"),
+            rf"(?<![\w.-])[\w.-]{{0,60}}{key}[\"'\])]{{0,2}}[ \t]{{0,4}}(?::=|=>|=|:)[ \t]{{0,4}}[\"'`]?"
+            r"([^\s\"'`<>,]{12,200})",
+            _is_key_with_signs,
+        ),
+    )
+
+
+def _in_command_lines() -> tuple[Detector, ...]:
+    detectors = [
+        given(
+            "Password",
+            hints,
+            rf"(?<![\w-])(?:{programs})(?=[ \t])[^\n;|&]{{0,300}}?(?<=[ \t]){before}{_OPTION_VALUE}",
+            _is_option_value,
+        )
+        for hints, programs, before in _PROGRAMS
+    ]
+    detectors.append(
+        given(
+            "Password",
+            ("pass", "-pw"),
+            rf"(?<=[ \t])(?:--?[a-z-]{{0,20}}pass(?:wd|word|phrase)?|-pw|/pass(?:word)?:)[ \t=:]{{0,3}}{_OPTION_VALUE}",
+            _is_spoken_password,
+        )
+    )
+    return tuple(detectors)
+
+
+def _any_of(words: tuple[str, ...]) -> str:
+    """Return a pattern of any of some words, the longest first."""
+    longest_first = sorted(dict.fromkeys(words), key=len, reverse=True)
+    return "|".join(re.escape(word).replace(r"\ ", r"[ \t]") for word in longest_first)
+
+
+def _is_no_secret(value: str) -> bool:
+    return any(
+        pattern.match(value) is not None
+        for pattern in (_PLACEHOLDER, _DATE_OR_TIME, _ADDRESS, _WORD)
+    )
+
+
+def _kinds_of_signs(value: str) -> int:
+    """Return how many of small letters, capitals, digits and other signs (but for ``-_.``) a value has."""
+    return sum(
+        (
+            any(char.islower() for char in value),
+            any(char.isupper() for char in value),
+            any(char.isdigit() for char in value),
+            any(not char.isalnum() and char not in "-_./" for char in value),
+        )
+    )
+
+
+def _is_spoken_password(value: str) -> bool:
+    """Tell whether what a sentence gives as a password is one: three kinds of signs, or letters mixed with digits."""
+    core = value.rstrip(".,;:!?)")
+    if len(core) < 5 or _is_no_secret(core) or _ALGORITHM.match(core):
+        return False
+    if _CODE.fullmatch(value) or _CODE.fullmatch(core) or _CALL.match(core):
+        return False
+    has_letter = any(char.isalpha() for char in core)
+    has_digit = any(char.isdigit() for char in core)
+    if has_letter and has_digit and _kinds_of_signs(core) >= 3:
+        return True
+    digits = sum(char.isdigit() for char in core)
+    return core.isalnum() and has_letter and digits >= 2 and len(core) >= 7
+
+
+def _is_beyond_doubt(value: str) -> bool:
+    core = value.rstrip(".,;:!?)")
+    return len(core) >= 8 and _kinds_of_signs(core) >= 3 and _is_spoken_password(core)
+
+
+def _is_spoken_key(value: str) -> bool:
+    core = value.rstrip(".,;:!?)")
+    return len(core) >= 16 and not _is_no_secret(core) and looks_random(core)
+
+
+def _is_quoted_secret(value: str) -> bool:
+    if len(value) < 6 or _is_no_secret(value) or _CODE.fullmatch(value) or _ALGORITHM.match(value):
+        return False
+    has_letter = any(char.isalpha() for char in value)
+    return has_letter and _kinds_of_signs(value) >= 3 and any(not char.isalpha() for char in value)
+
+
+def _is_key_with_signs(value: str) -> bool:
+    """Tell whether a value is a generated key with signs in it, as frameworks make them; code has other signs."""
+    core = value.rstrip(",;")
+    if (
+        len(core) < 12
+        or _is_no_secret(core)
+        or _CODE.match(core)
+        or ("(" in core[1:] and ")" not in core)
+    ):
+        return False
+    signs = sum(not char.isalnum() and char not in "-_./" for char in core)
+    return (
+        signs >= 1
+        and _kinds_of_signs(core) >= 3
+        and any(char.isdigit() for char in core)
+        and entropy_bits(core) >= 3.0
+    )
+
+
+def _is_option_value(value: str) -> bool:
+    """Tell whether the value of an option that takes a password is one: anything but a placeholder, number or path."""
+    return (
+        not _PLACEHOLDER.match(value)
+        and not value.startswith(("/", "~", "./", "-"))
+        and any(char.isalpha() for char in value)
+        and len(set(value.lower())) >= 4
+    )
