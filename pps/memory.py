@@ -8,6 +8,7 @@ import copy
 import time as clock
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import tzinfo
 from functools import partial
 from pathlib import Path
 from typing import Literal, Unpack
@@ -123,6 +124,11 @@ class Memory:
     def entity(self) -> EntityId:
         """Whose memory this is."""
         return self.parts.entity
+
+    @property
+    def zone(self) -> tzinfo:
+        """The entity's time zone: a time that is given without one is there, and "yesterday" is a day there."""
+        return self.parts.journal.zone
 
     @property
     def kinds(self) -> Kinds:
@@ -255,13 +261,13 @@ class Memory:
             InvalidRequest: A bound is broken or the profile is unknown; NotFound: ``center`` is no node of this entity.
         """
         check_keywords("recall", options, RecallOptions)
-        return await self._recalled(make_request(query, options))
+        return await self._recalled(make_request(query, options, self.zone))
 
     async def why(self, query: str, expect: str = "", **options: Unpack[RecallOptions]) -> Why:
         """Return what became of each candidate of a recall, and why the id ``expect`` is not in it; as ``recall``."""
         check_keywords("why", options, RecallOptions)
         return await self.parts.engine.why(
-            known_by(make_request(query, options), self._identifier), expect
+            known_by(make_request(query, options, self.zone), self._identifier), expect
         )
 
     async def ambient_recall(

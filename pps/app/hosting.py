@@ -9,7 +9,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, tzinfo
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from pps.app.opening import Anew, open_memory
 from pps.app.shared import Shared, open_shared
 from pps.config import Settings
 from pps.config.packs import load_packs, packs_together
-from pps.config.zones import checked_zone
+from pps.config.zones import checked_zone, zone_of
 from pps.core import time
 from pps.core.errors import (
     InvalidRequest,
@@ -248,6 +248,16 @@ class App:
             return held.memory.kinds
         own = await asyncio.to_thread(own_settings, entry.folder)
         return Kinds(await asyncio.to_thread(load_packs, self.settings.home, own.packs))
+
+    async def zone_of(self, owner: str | EntityId | None) -> tzinfo:
+        """Return an entity's time zone without opening it, the setting's without an owner; raises as ``kinds_of``."""
+        if owner is None:
+            return zone_of(self.settings.time_zone)
+        entry = await self._owned(owner)
+        if (held := self._open.get(entry.entity.name)) and held.memory.entity == entry.entity:
+            return held.memory.zone
+        own = await asyncio.to_thread(own_settings, entry.folder)
+        return zone_of(own.time_zone or self.settings.time_zone)
 
     @contextlib.asynccontextmanager
     async def memory(self, owner: str | EntityId, *, pool: bool = False) -> AsyncGenerator[Memory]:

@@ -53,6 +53,11 @@ def zone_of(name: str) -> tzinfo:
     return UTC if name == "UTC" else ZoneInfo(name)
 
 
+def zone_name(zone: tzinfo) -> str:
+    """Return the name of a zone that ``zone_of`` returned."""
+    return zone.key if isinstance(zone, ZoneInfo) else "UTC"
+
+
 def machine_zone(env: Mapping[str, str] | None = None) -> str:
     """Return the IANA name of the zone that this machine is in: of ``$TZ``, else of its files; UTC when none tells."""
     env = os.environ if env is None else env

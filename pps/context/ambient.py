@@ -124,6 +124,7 @@ class Ambient:
             recalled, about = await self._about(recalled, request.session or "", request.about)
         pack = build_pack(
             PackRequest(
+                zone=self._journal.zone,
                 entity=self._entity,
                 recall=recalled,
                 mark=marks.new(),
@@ -171,7 +172,10 @@ class Ambient:
             "breakdown": bool(request.about),
         }
         found = await recall(
-            replace(make_request(request.context, options), without=seen.ids.union(own))
+            replace(
+                make_request(request.context, options, self._journal.zone),
+                without=seen.ids.union(own),
+            )
         )
         near = found.evidence and (found.evidence.clear if seen.prompts else found.evidence.shown)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 
 from pps.context.fence import escaped
 from pps.core.ids import short_id
 from pps.core.recalled import Hit
 from pps.core.text import fold
+from pps.core.time import shown_day
 from pps.core.values import AnchorPassage, Episode, Fact, Node, Turn, spoken
 
 LONGEST = 600
@@ -41,11 +42,12 @@ def trusted(line: Line, trust: str) -> Line:
     )
 
 
-def line_of(hit: Hit) -> Line:
+def line_of(hit: Hit, zone: tzinfo = UTC) -> Line:
+    """Return the line of a hit, with days of a zone."""
     item = hit.item
     if isinstance(item, Fact):
         return Line(
-            bullet(f"{item.text}{span(item.valid_at, item.invalid_at)}", item.uuid),
+            bullet(f"{item.text}{span(item.valid_at, item.invalid_at, zone)}", item.uuid),
             _folded(item.text),
         )
     if isinstance(item, Node):
@@ -61,17 +63,18 @@ def line_of(hit: Hit) -> Line:
         )
     if isinstance(item, Episode):
         said = hit.passage or item.content
-        return Line(bullet(f"{_day(item.valid_at)} {said}", item.uuid), _folded(said))
-    return turn_line(item, hit.passage)
+        return Line(bullet(f"{shown_day(item.valid_at, zone)} {said}", item.uuid), _folded(said))
+    return turn_line(item, hit.passage, zone)
 
 
-def turn_line(turn: Turn, passage: str = "") -> Line:
-    """Return the line of a turn: when, who, what; the passage, with its speaker, in place of a long text."""
+def turn_line(turn: Turn, passage: str = "", zone: tzinfo = UTC) -> Line:
+    """Return the line of a turn: the day in a zone, who, what; the passage, with its speaker, in place of a long text."""
     speaker = f"{turn.actor or turn.role}: "
     said = passage if not passage or passage.startswith(speaker) else f"{speaker}… {passage}"
     words = (passage or turn.content).removeprefix(speaker)
     return Line(
-        bullet(f"{_day(turn.occurred_at)} {said or spoken(turn)}", turn.uuid), _folded(words)
+        bullet(f"{shown_day(turn.occurred_at, zone)} {said or spoken(turn)}", turn.uuid),
+        _folded(words),
     )
 
 
@@ -93,12 +96,16 @@ def _folded(text: str) -> str:
     return fold(text).strip(" .!?…\"'")
 
 
-def span(start: datetime | None, end: datetime | None) -> str:
-    """Return in brackets since when and until when something holds; nothing when neither is known."""
-    if start and end:
-        return f" ({_day(start)} to {_day(end)})"
-    return f" (since {_day(start)})" if start else f" (until {_day(end)})" if end else ""
+def span(start: datetime | None, end: datetime | None, zone: tzinfo | None = None) -> str:
+    """Return in brackets since when and until when something holds; nothing when neither is known.
+
+    Days are those of a zone; without one, each of the time's own.
+    """
+    since, until = (moment and _day(moment, zone) for moment in (start, end))
+    if since and until:
+        return f" ({since} to {until})"
+    return f" (since {since})" if since else f" (until {until})" if until else ""
 
 
-def _day(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%d")
+def _day(moment: datetime, zone: tzinfo | None) -> str:
+    return shown_day(moment, zone or moment.tzinfo or UTC)

@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
 from pps.context.fence import fenced
@@ -102,6 +102,7 @@ class PackRequest:
         trust: How far the sources of a hit are trusted, by its id; shown behind it.
         brief: There is little to say: a line or two, hardly any frame.
         clock: The moment that the pack states; None is now.
+        zone: Whose time and days the pack states.
         started: ``time.perf_counter()`` at the start of the call, for the stated latency.
         hint: What the memory lacks and how it gets it, in a line; empty when nothing.
     """
@@ -115,6 +116,7 @@ class PackRequest:
     records: Sequence[tuple[str, Line]] = ()
     mode: Literal["turn", "startup"] = "turn"
     clock: datetime | None = None
+    zone: tzinfo = UTC
     started: float | None = None
     budget_chars: int | None = None
     hint: str = ""
@@ -288,7 +290,7 @@ def _shown(request: PackRequest, draft: _Draft) -> tuple[str, ...]:
 
 def _lines(request: PackRequest) -> dict[str, list[Line]]:
     lines = {
-        name: [trusted(line_of(hit), request.trust.get(hit.id, "")) for hit in hits]
+        name: [trusted(line_of(hit, request.zone), request.trust.get(hit.id, "")) for hit in hits]
         for name, hits in _hits(request).items()
     }
     lines |= {name: [line for _, line in request.about.get(name, ())] for name in ABOUT}
@@ -296,17 +298,24 @@ def _lines(request: PackRequest) -> dict[str, list[Line]]:
         [Line(bullet(request.identity, longest=LONGEST_IDENTITY), "")] if request.identity else []
     )
     lines["records"] = [line for _, line in request.records]
-    lines["turns"] = [turn_line(turn) for turn in reversed(request.recent)]
-    lines["summaries"] += [turn_line(turn) for turn in request.summaries]
+    lines["turns"] = [turn_line(turn, zone=request.zone) for turn in reversed(request.recent)]
+    lines["summaries"] += [turn_line(turn, zone=request.zone) for turn in request.summaries]
     return lines
 
 
 def _head(request: PackRequest) -> str:
-    clock = request.clock or now()
+    clock = (request.clock or now()).astimezone(request.zone)
     if request.brief:
         return _BRIEF_FRAMING.format(entity=request.entity)
     hint = f"\n{request.hint}" if request.hint else ""
-    return f"{_FRAMING.format(entity=request.entity)}\nNow: {clock.strftime('%A %Y-%m-%d %H:%M')} UTC.{hint}"
+    return f"{_FRAMING.format(entity=request.entity)}\nNow: {_clock(clock, request.zone)}.{hint}"
+
+
+def _clock(clock: datetime, zone: tzinfo) -> str:
+    """Return the time on the person's clock, with its zone: a model adds and subtracts days from it."""
+    if zone is UTC:
+        return clock.strftime("%A %Y-%m-%d %H:%M UTC")
+    return f"{clock.strftime('%A %Y-%m-%d %H:%M')} in {zone} (UTC{clock.strftime('%:z')})"
 
 
 def _tail(request: PackRequest) -> str:

@@ -11,7 +11,6 @@ from string import Template
 from pps.config import shipped
 from pps.core.errors import IsolationError, PPSError
 from pps.core.recalled import Channel, Hit, Recall
-from pps.core.time import now
 from pps.core.user_files import open_regular
 from pps.core.values import ChannelName, Fact, Node
 from pps.isolation.client import IsolatedGraphitiClient
@@ -63,7 +62,7 @@ async def _latest_facts(journal: Journal, client: IsolatedGraphitiClient, limit:
     turns = [turn.uuid for turn in await journal.recent(_TURNS)]
     supported = await journal.facts_supported_by(turns)
     ids = list(dict.fromkeys(fact for turn in turns for fact in supported.get(turn, ())))
-    moment = now()
+    moment = journal.now()
     facts: list[Fact] = []
     for start in range(0, len(ids), 4 * limit):
         page = await client.facts(ids[start : start + 4 * limit])

@@ -122,6 +122,11 @@ def wall(moment: datetime) -> datetime:
     return plain(moment).replace(tzinfo=UTC, fold=0)
 
 
+def wall_day(moment: datetime) -> datetime:
+    """Return the day that a time falls on in its own zone, as its midnight in UTC."""
+    return wall(moment).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
 def at_wall(clock: datetime, zone: tzinfo) -> datetime:
     """Return the instant in UTC at which a zone's clock shows this; the inverse of ``wall``.
 
@@ -134,6 +139,21 @@ def at_wall(clock: datetime, zone: tzinfo) -> datetime:
         return clock.replace(tzinfo=zone, fold=0).astimezone(UTC)
     except OverflowError:
         return _FIRST if clock.year == 1 else _LAST
+
+
+def in_zone(moment: datetime | date, zone: tzinfo, field: str = "time") -> datetime:
+    """Return a reference time on a person's clock: one without a zone is theirs, a date is its first instant there.
+
+    Raises:
+        InvalidRequest: It lies beyond the years 1 to 9999 of UTC.
+    """
+    moment = zoned(moment, zone, field)
+    if isinstance(moment, CoarseTime):
+        moment, _ = interval(moment, zone)
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:  # the first or the last moment that there is
+        return moment
 
 
 def has_begun(moment: datetime, at: datetime) -> bool:
@@ -292,7 +312,7 @@ def from_micros(value: int) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time, half-open ``[start, end)``, aware UTC; None is an end that is not named.
+    """A stretch of time, half-open ``[start, end)``, aware, in ``zone``; None is an end that is not named.
 
     Attributes:
         grain: How exactly it was named: ``week`` for "last week", ``stretch`` for one with its own ends.
@@ -318,8 +338,8 @@ class Span:
 
     def in_zone(self, zone: tzinfo) -> Span:
         """Return the span whose ends stand on this span's wall clocks, as instants of a zone."""
-        start = None if self.start is None else at_wall(self.start, zone)
-        end = None if self.end is None else at_wall(self.end, zone)
+        start = None if self.start is None else in_zone(at_wall(self.start, zone), zone)
+        end = None if self.end is None else in_zone(at_wall(self.end, zone), zone)
         return Span(start, end, self.grain, self.text, zone)
 
     def margin(self) -> timedelta:

@@ -15,7 +15,14 @@ from typing import Any, Final, TypeAlias, Unpack
 from pps.core.errors import InvalidRequest
 from pps.core.time import utc
 from pps.core.values import Episode, Fact, GraphCounts, Node
-from pps.graph.graph_store import ByUuid, GraphStore, Rows, TimelineOptions, slices
+from pps.graph.graph_store import (
+    ByUuid,
+    GraphStore,
+    Rows,
+    TimelineOptions,
+    as_of_bounds,
+    slices,
+)
 from pps.graph.mapping import joined, parse_cursor
 
 _Run: TypeAlias = Callable[..., Awaitable[Rows]]
@@ -124,7 +131,8 @@ FOREIGN_EDGES: Final = " UNION ALL ".join(
     )
 )
 _HOLDS = (
-    "(e.valid_at IS NULL OR e.valid_at <= $as_of) AND (e.invalid_at IS NULL OR $as_of < e.invalid_at) "
+    "(e.valid_at IS NULL OR e.valid_at <= $as_of) "
+    "AND (e.invalid_at IS NULL OR $as_of_first < e.invalid_at) "
     "AND NOT (e.expired_at IS NOT NULL AND e.invalid_at IS NULL)"
 )
 _PAST = "e.valid_at > $cursor_at OR (e.valid_at = $cursor_at AND e.uuid > $cursor_uuid) OR e.valid_at IS NULL"
@@ -233,11 +241,13 @@ def _timeline(options: TimelineOptions) -> tuple[str, dict[str, Any]]:
         ("relation", "e.name = $relation", options.get("relation")),
         ("from_at", "e.valid_at >= $from_at", _moment(options.get("after"))),
         ("until_at", "e.valid_at < $until_at", _moment(options.get("before"))),
-        ("as_of", _HOLDS, _moment(options.get("as_of"))),
     ):
         if value is not None:
             clauses.append(clause)
             parameters[name] = value
+    if bounds := as_of_bounds(options):
+        clauses.append(_HOLDS)
+        parameters["as_of_first"], parameters["as_of"] = bounds
     if cursor := options.get("cursor"):
         valid_at, uuid = parse_cursor(cursor)
         clauses.append(_PAST_UNDATED if valid_at is None else _PAST)

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, ClassVar, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
 from pps.core.errors import InvalidRequest
+from pps.core.time import utc
 from pps.core.values import Episode, Fact, GraphCounts, Node, Vector
 from pps.graph import traverse
 from pps.graph.mapping import episode_of, fact_of, in_order, node_of, vector_of
@@ -59,6 +60,8 @@ class TimelineOptions(TypedDict, total=False):
         as_of: Only facts that held at this instant of world time: ``valid_at <= as_of < invalid_at``, where
             an unknown ``valid_at`` is the distant past and an open ``invalid_at`` the distant future. A fact
             that was given up (``expired_at``) without an ``invalid_at`` never holds.
+        as_of_dates: What the wall clock shows at ``as_of``, as if that were UTC: facts that held at either are let
+            through, since a date holds by the wall clock; the caller tells them apart.
         after, before: Only facts with ``after <= valid_at < before``; undated facts drop out if either is given.
         cursor: ``mapping.timeline_cursor`` of the last fact of the page before; empty is the start.
         limit: Most facts, 1 to 1,000; 100 by default.
@@ -67,10 +70,20 @@ class TimelineOptions(TypedDict, total=False):
     node: str | None
     relation: str | None
     as_of: datetime | None
+    as_of_dates: datetime | None
     after: datetime | None
     before: datetime | None
     cursor: str
     limit: int
+
+
+def as_of_bounds(options: TimelineOptions) -> tuple[datetime, datetime] | None:
+    """Return the first and the last of ``as_of`` and ``as_of_dates`` in UTC; None where facts need not hold."""
+    as_of = options.get("as_of")
+    if as_of is None:
+        return None
+    moments = [utc(as_of, "as_of"), utc(options.get("as_of_dates") or as_of, "as_of_dates")]
+    return min(moments), max(moments)
 
 
 @dataclass(frozen=True, slots=True)

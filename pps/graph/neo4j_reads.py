@@ -9,7 +9,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.time import utc
 from pps.core.values import Episode, Fact, GraphCounts, Node
 from pps.graph import neo4j_cypher as cypher
-from pps.graph.graph_store import GraphStore, Rows, TimelineOptions
+from pps.graph.graph_store import GraphStore, Rows, TimelineOptions, as_of_bounds
 from pps.graph.mapping import FACT_TIMES, episode_of, fact_of, node_of, parse_cursor
 
 _TIMES = frozenset(FACT_TIMES)
@@ -17,7 +17,7 @@ _MOST_OF_TIMELINE = 1_000
 _HOLDS = (
     "coalesce(e.valid_at <= $as_of, true)",
     # Given up without an end in world time: it never held.
-    "coalesce(e.invalid_at > $as_of, e.expired_at IS NULL)",
+    "coalesce(e.invalid_at > $as_of_first, e.expired_at IS NULL)",
 )
 
 
@@ -126,8 +126,8 @@ def _timeline_filters(options: TimelineOptions) -> tuple[dict[str, Any], list[st
         if (moment := options.get(name)) is not None:
             parameters[name] = utc(moment, name)
             conditions.append(condition)
-    if (as_of := options.get("as_of")) is not None:
-        parameters["as_of"] = utc(as_of, "as_of")
+    if bounds := as_of_bounds(options):
+        parameters["as_of_first"], parameters["as_of"] = bounds
         conditions.extend(_HOLDS)
     return parameters, conditions
 

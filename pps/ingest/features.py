@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 import numpy as np
 
 from pps.core.errors import PPSError
-from pps.core.time import now
 from pps.core.values import Fact, ItemKind, Node, Turn
 from pps.index.signs import causal_pairs, hashed, identifiers, letters
 from pps.ingest.passage_vectors import PassageVectors
@@ -48,7 +47,7 @@ class Features:
 
     async def facts(self, ids: Sequence[str], facts: Sequence[Fact]) -> None:
         """Keep those of the facts that hold; a past one is found by its words and its meaning alone."""
-        moment = now()
+        moment = self._journal.now()
         told = {one.uuid: one.text for one in facts if one.kind == "fact" and holds(one, moment)}
         await self._write("fact", ids, told)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Annotated, Literal, cast
 
 from pydantic import (
@@ -13,24 +13,26 @@ from pydantic import (
     Field,
     JsonValue,
     StringConstraints,
+    ValidationInfo,
     WithJsonSchema,
 )
 
 from pps.core import bounds
 from pps.core.errors import InvalidRequest
-from pps.core.time import parse, utc
+from pps.core.time import read_moment, zoned
 from pps.core.values import FactDraft, NodeDraft
 
+ZONE = "time_zone"
+"""Key of a validation's context: the zone of times that name none."""
 
-def _moment(value: object) -> object:
+
+def _moment(value: object, info: ValidationInfo) -> object:
+    context = cast("Mapping[str, tzinfo]", info.context or {})
+    zone = context.get(ZONE, UTC)
     try:
-        return (
-            parse(value)
-            if isinstance(value, str)
-            else utc(value)
-            if isinstance(value, datetime)
-            else value
-        )
+        if isinstance(value, str):
+            return read_moment(value, zone)
+        return zoned(value, zone) if isinstance(value, datetime) else value
     except InvalidRequest as error:
         raise ValueError(error.message.partition(": ")[2]) from None
 
@@ -51,7 +53,8 @@ def described_time(description: str) -> WithJsonSchema:
 
 
 Moment = Annotated[datetime, BeforeValidator(_moment)]
-"""ISO 8601 text or an aware datetime; a date alone is its midnight in UTC."""
+"""ISO 8601 text or a datetime, made aware. A date alone is a ``CoarseTime``, any other time without a zone is of that
+in the validation's context under ``ZONE``, the entity's."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_NAME)]
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=65)]
 Replaced = Annotated[

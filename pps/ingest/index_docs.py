@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 
 import numpy as np
 
 from pps.core.kinds import Kinds
 from pps.core.text import is_question, sentences_of
-from pps.core.time import micros, now
+from pps.core.time import micros
 from pps.core.time_reading import LONGEST, names_time, read_times
 from pps.core.values import Fact, ItemKind, Node, Turn, local_time, speaker_of, spoken
 from pps.index.indexes import IndexDoc
@@ -72,9 +72,11 @@ def node_docs(node: Node, record: str) -> list[tuple[IndexDoc, str]]:
     return [named, (IndexDoc("node", node.uuid, "records", "", at=at), told)] if record else [named]
 
 
-def fact_docs(facts: Sequence[Fact]) -> list[tuple[IndexDoc, str]]:
-    """Return what facts are found by, current and past ones apart; relations are not found by their words."""
-    moment = now()
+def fact_docs(facts: Sequence[Fact], moment: datetime) -> list[tuple[IndexDoc, str]]:
+    """Return what facts are found by; relations are not found by their words.
+
+    Those that hold at ``moment``, the time now on the person's clock, and past ones are apart.
+    """
     found = [
         (one, "facts" if holds(one, moment) else "past_facts")
         for one in facts

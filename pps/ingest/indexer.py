@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from pps.core.time import iso, now, parse
+from pps.core.time import in_zone, iso, parse
 from pps.core.values import Fact, ItemKind, Node, Turn, Vector, spoken
 from pps.index.indexes import Cleared, EntityIndexes, IndexDoc
 from pps.ingest.anchors import Anchors
@@ -147,7 +147,7 @@ class Indexer:
             doc for node, text in told if node.kind not in kinds for doc in node_docs(node, text)
         ]
         docs += await self.records.texts([one for one in told if one[0].kind in kinds])
-        docs += fact_docs(facts)
+        docs += fact_docs(facts, self._journal.now())
         docs += [(IndexDoc("episode", one.uuid, "episodes", ""), spoken(one)) for one in turns]
         passages = await self._vectors.split([text for _, text in docs])
         owners: dict[str, list[str]] = {}
@@ -309,9 +309,12 @@ class Indexer:
 
     async def _turn_facts(self) -> None:
         """Note the facts that ended by the clock alone since this was last asked; one that begins is there already."""
-        moment = now()
+        moment = self._journal.now()
         last = await self._journal.get_meta(_TURNED)
-        turning = await self._journal.facts_turning(parse(last), moment) if last else []
+        turning: list[str] = []
+        if last:
+            since = in_zone(parse(last), self._journal.zone)
+            turning = await self._journal.facts_turning(since, moment)
         if turning:
             await self._journal.mark_dirty([Change("fact", uuid) for uuid in turning])
         if turning or not last:
@@ -337,7 +340,10 @@ class Indexer:
             if filling.vectors is self._vectors:
                 await self._features.facts([one.uuid for one in page], facts)
             await self._indexes.apply(
-                filling.kept(await embedded(fact_docs(facts), filling.vectors)), []
+                filling.kept(
+                    await embedded(fact_docs(facts, self._journal.now()), filling.vectors)
+                ),
+                [],
             )
             done, after = done + len(page), page[-1].uuid
             filling.tell("facts", done, total)
@@ -363,7 +369,7 @@ class Indexer:
             facts += await with_days(read, self._client, self._journal)
             await self._journal.mirror_facts(facts, gone=_absent(ids, facts))
             await self._features.facts(ids, facts)
-            return await embedded(fact_docs(facts), self._vectors)
+            return await embedded(fact_docs(facts, self._journal.now()), self._vectors)
         if kind == "episode":
             turns = await self._journal.turns(ids)
             docs = await self._episodes.of(turns, written.facts)

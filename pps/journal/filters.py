@@ -7,15 +7,16 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Literal
 
 from pps.core.kinds import NO_KINDS
 from pps.core.sql import LIST, listed
 from pps.core.text import fold
-from pps.core.time import micros, now, utc
+from pps.core.time import from_micros, in_zone, interval, micros, now, with_precision
 from pps.core.values import ItemKind
+from pps.journal import time_sql
 from pps.journal.store import Readers
 from pps.journal.writer import Writer
 
@@ -52,7 +53,8 @@ class ItemFilter:
         statuses: A node's ``status`` attribute. Where layers are given too, one node must have both. A fact has them
             of one of its ends, a turn of the node that it records or of its facts' ends.
         since, until: Half-open; an episode's event time, a fact's ``valid_at`` (else ``created_at``),
-            a node's ``created_at``.
+            a node's ``created_at``. A day, month or year is let through that is not over by ``since``. As with
+            ``as_of``, one without a zone is of the entity's, and a date alone is its first instant there.
         as_of: World time. Facts: ``valid_at <= t < invalid_at`` (unknown ends are open) and not expired by
             then; None means now. Turns: said by then; None means all.
     """
@@ -85,29 +87,35 @@ class _Where:
         if values:
             self.add(f"{column} IN {LIST}", listed(values))
 
-    def between(self, column: str, since: datetime | None, until: datetime | None) -> None:
+    def between(
+        self, column: str, since: datetime | None, until: datetime | None, precision: str
+    ) -> None:
+        """Let through what lies in a time; see ``ItemFilter`` for dates. ``precision`` is a column of them."""
         if since is not None:
-            self.add(f"{column} >= ?", micros(utc(since, "since")))
+            self.meet(time_sql.ends_after(column, precision, since))
         if until is not None:
-            self.add(f"{column} < ?", micros(utc(until, "until")))
+            self.meet(time_sql.begins(column, precision, "<", until))
+
+    def meet(self, condition: time_sql.Condition) -> None:
+        self.add(condition[0], *condition[1])
 
     def sql(self) -> str:
         return " AND ".join(self.conditions)
 
 
 def allowed_ids(
-    connection: sqlite3.Connection, kind: ItemKind, wanted: ItemFilter
+    connection: sqlite3.Connection, kind: ItemKind, wanted: ItemFilter, zone: tzinfo = UTC
 ) -> set[str] | None:
-    """Return the ids that pass a filter, or None when it restricts nothing.
+    """Return the ids that pass a filter, or None when it restricts nothing; ``zone`` is the person's.
 
     Anchors have none of the columns: a filter on one of them lets none through.
     Facts that must hold now are a restriction only beside another one, since past facts have an
     index of their own.
     """
     if kind == "fact":
-        return _facts(connection, wanted)
+        return _facts(connection, wanted, zone)
     if kind == "node":
-        return _nodes(connection, wanted)
+        return _nodes(connection, wanted, zone)
     if kind == "episode":
         return _episodes(connection, wanted)
     return (
@@ -126,22 +134,35 @@ def within(
 ) -> dict[str, int]:
     """Return id → event time (microseconds since 1970 UTC) of those in ``[since, until)``, latest first.
 
-    A fact's time is its ``valid_at``, else ``created_at``; relations are left out.
+    A fact's time is its ``valid_at``, else ``created_at``; relations are left out. A date is of the zone of ``since``:
+    its time is the first instant of it there.
     """
-    table, column = ("turns", "occurred_at") if kind == "episode" else ("mirror_fact", "at")
+    table, column, precision = (
+        ("turns", "occurred_at", "occurred_precision")
+        if kind == "episode"
+        else ("mirror_fact", "at", "valid_precision")
+    )
+    where = _Where()
+    where.between(column, since, until, precision)
     facts_only = "" if kind == "episode" else "AND +kind = 'fact'"
     rows = connection.execute(
-        f"""SELECT uuid, {column} FROM {table} WHERE {column} >= ? AND {column} < ? {facts_only}
+        f"""SELECT uuid, {column}, {precision} FROM {table} WHERE {where.sql()} {facts_only}
             ORDER BY {column} DESC LIMIT ?""",  # noqa: S608 - literals
-        (micros(utc(since, "since")), micros(utc(until, "until")), limit),
+        (*where.parameters, limit),
     )
-    return dict(rows.fetchall())
+    zone = since.tzinfo or UTC
+    return {
+        uuid: at
+        if precision == "instant" or zone is UTC
+        else micros(interval(with_precision(from_micros(at), precision), zone)[0])
+        for uuid, at, precision in rows
+    }
 
 
-def _facts(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | None:
+def _facts(connection: sqlite3.Connection, wanted: ItemFilter, zone: tzinfo) -> set[str] | None:
     where = _Where()
     where.among("f.relation", wanted.relations)
-    where.between("f.at", wanted.since, wanted.until)
+    where.between("f.at", wanted.since, wanted.until, "f.valid_precision")
     if wanted.kinds:
         ends = f"(SELECT id FROM mirror_node WHERE kind IN {LIST})"  # noqa: S608 - literals
         where.add(
@@ -161,29 +182,26 @@ def _facts(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | Non
     if origin.conditions:
         where.add(f"f.id IN ({_FACTS_OF_TURNS} WHERE {origin.sql()})", *origin.parameters)
     if where.conditions or wanted.as_of is not None:
-        moment = micros(now() if wanted.as_of is None else utc(wanted.as_of, "as_of"))
         # The plus signs keep SQLite off an index of ends, by which nearly every fact would be visited.
         start = "+f.valid_at" if where.conditions else "f.valid_at"
-        where.add(
-            f"{start} <= ? AND +f.invalid_at > ? AND f.expired_at > ?", moment, moment, moment
-        )
+        at = in_zone(wanted.as_of or now(), zone, "as_of")
+        where.meet(time_sql.holds(start, "+f.invalid_at", at))
     return _ids(connection, "f.uuid", "mirror_fact AS f", where)
 
 
-def _nodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | None:
+def _nodes(connection: sqlite3.Connection, wanted: ItemFilter, zone: tzinfo) -> set[str] | None:
     where = _of_node(wanted)
     where.among("n.kind", wanted.kinds)
     if wanted.since or wanted.until:
         _told_between(where, wanted)
     if wanted.relations:
-        moment = micros(now() if wanted.as_of is None else utc(wanted.as_of, "as_of"))
-        holds = (
-            f"f.relation IN {LIST} AND +f.valid_at <= ? AND +f.invalid_at > ? AND +f.expired_at > ?"
-        )
+        at = in_zone(wanted.as_of or now(), zone, "as_of")
+        holding, values = time_sql.holds("+f.valid_at", "+f.invalid_at", at)
+        holds = f"f.relation IN {LIST} AND {holding}"
         where.add(
             f"""(n.id IN (SELECT f.subject FROM mirror_fact AS f WHERE {holds})
                 OR n.id IN (SELECT f.object FROM mirror_fact AS f WHERE {holds}))""",  # noqa: S608 - literals
-            *[listed(wanted.relations), moment, moment, moment] * 2,
+            *[listed(wanted.relations), *values] * 2,
         )
     if wanted.tags:
         where.add(
@@ -207,8 +225,8 @@ def _told_between(where: _Where, wanted: ItemFilter) -> None:
     Only of a node that no turn speaks of is the time when it was taken in all there is.
     """
     told, made = _Where(), _Where()
-    told.between("t.occurred_at", wanted.since, wanted.until)
-    made.between("n.created_at", wanted.since, wanted.until)
+    told.between("t.occurred_at", wanted.since, wanted.until, "t.occurred_precision")
+    made.between("n.created_at", wanted.since, wanted.until, "'instant'")
     where.add(
         f"""(n.uuid IN (SELECT r.node FROM turns AS t CROSS JOIN records AS r ON r.turn = t.uuid WHERE {told.sql()})
             OR NOT EXISTS (SELECT 1 FROM records AS r WHERE r.node = n.uuid) AND (
@@ -229,9 +247,9 @@ def _episodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | 
             f"{_TURNS_OF_NODES} WHERE {node.sql()}",
         )
         where.add(f"(t.uuid IN ({said}) OR t.uuid IN ({recorded}))", *node.parameters * 3)
-    where.between("t.occurred_at", wanted.since, wanted.until)
+    where.between("t.occurred_at", wanted.since, wanted.until, "t.occurred_precision")
     if wanted.as_of is not None:
-        where.add("t.occurred_at <= ?", micros(utc(wanted.as_of, "as_of")))
+        where.meet(time_sql.begins("t.occurred_at", "t.occurred_precision", "<=", wanted.as_of))
     if wanted.relations:
         where.add(
             f"t.uuid IN ({_TURNS_OF_FACTS} WHERE f.relation IN {LIST})",
@@ -294,6 +312,7 @@ class FilterCache:
 
     Attributes:
         kinds: Whose layers a filter may name.
+        zone: The entity's, that the times of filters are read in.
     """
 
     def __init__(
@@ -303,6 +322,7 @@ class FilterCache:
         self._readers = readers
         self._clock = clock
         self.kinds = NO_KINDS
+        self.zone: tzinfo = UTC
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
 
     async def allowed(self, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:
@@ -312,6 +332,7 @@ class FilterCache:
             wanted = replace(
                 wanted, layers=kinds or ("",)
             )  # what is in a layer without kinds is nothing
+        wanted = replace(wanted, **self._in_zone(wanted))
         key = f"{kind} {wanted!r}"  # a caller's filter may hold lists, which have no hash
         found = self._kept.get(key)
         if found and found.commits == self._writer.commits and self._clock() < found.until:
@@ -320,9 +341,16 @@ class FilterCache:
         commits = (
             self._writer.commits
         )  # before the read: what is committed after it makes the answer old
-        ids = await self._readers.read(partial(allowed_ids, kind=kind, wanted=wanted))
+        ids = await self._readers.read(
+            partial(allowed_ids, kind=kind, wanted=wanted, zone=self.zone)
+        )
         self._keep(key, _Kept(ids, commits, self._clock() + KEPT_S))
         return ids
+
+    def _in_zone(self, wanted: ItemFilter) -> dict[str, datetime]:
+        """Return the times of a filter on the person's clock."""
+        times = {name: getattr(wanted, name) for name in ("since", "until", "as_of")}
+        return {name: in_zone(at, self.zone, name) for name, at in times.items() if at is not None}
 
     def _keep(self, key: str, one: _Kept) -> None:
         self._kept.pop(key, None)

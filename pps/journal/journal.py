@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -96,7 +96,6 @@ class Journal(Store):
         """Start the threads of a file that ``prepare_file`` has checked; callers use ``open``."""
         self.path = path
         self.group = group
-        self.zone: tzinfo = UTC
         stores = Writer(path), Readers(path)
         super().__init__(*stores)
         self.allowing = FilterCache(*stores)
@@ -115,6 +114,18 @@ class Journal(Store):
         self.features = FeatureRows(*stores)
         self.ties = FactTies(*stores)
         self._secrets: dict[str, bytes] = {}
+
+    @property
+    def zone(self) -> tzinfo:
+        return self.allowing.zone
+
+    @zone.setter
+    def zone(self, zone: tzinfo) -> None:
+        self.allowing.zone = zone
+
+    def now(self) -> datetime:
+        """Return the time now on the person's clock: the reference time of what holds, and of "yesterday"."""
+        return datetime.now(self.zone)
 
     @classmethod
     async def open(cls, path: Path, group: str) -> Journal:

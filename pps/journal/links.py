@@ -13,19 +13,20 @@ from typing import NamedTuple
 
 from pps.core.sql import LIST, listed
 from pps.core.text import fold
-from pps.core.time import from_micros, micros, with_precision
+from pps.core.time import from_micros, has_begun, with_precision
 from pps.core.values import Fact, Node
+from pps.journal import time_sql
 from pps.journal.projection import OPEN, numbers_of
 
 MOST_WALKED = 2_000
 """Most links that a walk reads; what it has not met by then is out of reach."""
 
+_ENDS = ("+valid_at", "+invalid_at")
+"""The plus signs keep SQLite on the index of ends: a node has few facts, a moment nearly all."""
+
 MOST_PAIRS = 2_000
 """Pairs of nodes up to which a walk's last step looks for the facts between them, and not at all facts of its ring:
 a well-known person has thousands."""
-
-_HOLDS = "+valid_at <= ? AND +invalid_at > ? AND +expired_at > ?"
-"""The plus signs keep SQLite on the index of ends: a node has few facts, a moment nearly all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,10 @@ class FactOutline:
 
 
 def holds(fact: Fact | FactOutline, at: datetime) -> bool:
-    """Tell whether a fact has not ended at an instant of world time and is still believed."""
-    return fact.expired_at is None if fact.invalid_at is None else fact.invalid_at > at
+    """Tell whether a fact has not ended at a time of the world (a date: on its wall clock) and is still believed."""
+    return (
+        fact.expired_at is None if fact.invalid_at is None else not has_begun(fact.invalid_at, at)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,12 +305,13 @@ def _next_to(
     connection: sqlite3.Connection, ring: Sequence[int], most: int, at: datetime
 ) -> list[tuple[int, int, int]]:
     """Return (fact, node of the ring, node at its other end) of the facts that hold and touch the ring."""
-    numbers, moment = listed(ring), micros(at)
+    numbers = listed(ring)
+    holding, values = time_sql.holds(*_ENDS, at)
     rows = connection.execute(
-        f"""SELECT id, subject, object FROM mirror_fact WHERE subject IN {LIST} AND {_HOLDS}
-            UNION ALL SELECT id, object, subject FROM mirror_fact WHERE object IN {LIST} AND {_HOLDS}
+        f"""SELECT id, subject, object FROM mirror_fact WHERE subject IN {LIST} AND {holding}
+            UNION ALL SELECT id, object, subject FROM mirror_fact WHERE object IN {LIST} AND {holding}
             LIMIT ?""",  # noqa: S608 - literals
-        (numbers, moment, moment, moment, numbers, moment, moment, moment, most),
+        (numbers, *values, numbers, *values, most),
     )
     return rows.fetchall()
 
@@ -316,11 +320,12 @@ def _joined_to(
     connection: sqlite3.Connection, ring: Sequence[int], others: Iterable[int], at: datetime
 ) -> list[int]:
     """Return those of the others that a fact which holds joins to a node of the ring."""
-    ours, theirs, moment = listed(ring), listed(others), micros(at)
+    ours, theirs = listed(ring), listed(others)
+    holding, values = time_sql.holds(*_ENDS, at)
     rows = connection.execute(
-        f"""SELECT object FROM mirror_fact WHERE subject IN {LIST} AND object IN {LIST} AND {_HOLDS}
-            UNION SELECT subject FROM mirror_fact WHERE subject IN {LIST} AND object IN {LIST} AND {_HOLDS}""",  # noqa: S608 - literals
-        (ours, theirs, moment, moment, moment, theirs, ours, moment, moment, moment),
+        f"""SELECT object FROM mirror_fact WHERE subject IN {LIST} AND object IN {LIST} AND {holding}
+            UNION SELECT subject FROM mirror_fact WHERE subject IN {LIST} AND object IN {LIST} AND {holding}""",  # noqa: S608 - literals
+        (ours, theirs, *values, theirs, ours, *values),
     )
     return [number for (number,) in rows]
 

@@ -12,9 +12,9 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_beginning
 from pps.core.sql import insert, listed
 from pps.core.text import fold
-from pps.core.time import micros, precision_of, utc
+from pps.core.time import micros, precision_of
 from pps.core.values import Fact, ItemKind, Node
-from pps.journal import names
+from pps.journal import names, time_sql
 
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
 OPEN = 1 << 62
@@ -285,10 +285,12 @@ def ids(connection: sqlite3.Connection, kind: ItemKind) -> set[str]:
 
 
 def facts_turning(connection: sqlite3.Connection, after: datetime, until: datetime) -> list[str]:
-    """Return ids of facts that ended in ``(after, until]`` by the clock alone."""
-    span = (micros(utc(after, "after")), micros(utc(until, "until")))
+    """Return ids of facts that ended in ``(after, until]`` by the clock alone: dates on the wall clock of these."""
+    later, after_values = time_sql.begins("invalid_at", "invalid_precision", ">", after)
+    by_then, until_values = time_sql.begins("invalid_at", "invalid_precision", "<=", until)
     rows = connection.execute(
-        "SELECT uuid FROM mirror_fact WHERE invalid_at > ? AND invalid_at <= ?", span
+        f"SELECT uuid FROM mirror_fact WHERE {later} AND {by_then}",  # noqa: S608 - literals
+        (*after_values, *until_values),
     )
     return [uuid for (uuid,) in rows]
 

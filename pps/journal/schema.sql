@@ -457,3 +457,8 @@ CREATE TABLE fact_ties (
 ) WITHOUT ROWID;
 CREATE INDEX fact_ties_by_holder ON fact_ties (holder);
 CREATE INDEX fact_ties_by_needs ON fact_ties (needs);
+
+-- version 20
+-- Times that are a month or a year: few, and found by their beginning.
+CREATE INDEX turns_of_months ON turns (occurred_at) WHERE occurred_precision IN ('month', 'year');
+CREATE INDEX mirror_fact_of_months ON mirror_fact (at) WHERE valid_precision IN ('month', 'year');

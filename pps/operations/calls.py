@@ -10,7 +10,8 @@ import time as clock
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from pps.app import App
@@ -279,10 +280,11 @@ class Calls:
         started = clock.perf_counter()
         outcome = "internal"
         try:
+            zone = await self._zone(caller, found.audience)
             if is_large(arguments):
-                given = await asyncio.to_thread(found.parse, arguments)
+                given = await asyncio.to_thread(found.parse, arguments, zone)
             else:
-                given = found.parse(arguments)
+                given = found.parse(arguments, zone)
             if isinstance(given, RememberInput | AddEventInput) and given.source in CAPTURED:
                 self._check_captures(caller, given.source)
             async with self._subject(caller, found.audience) as subject:
@@ -291,9 +293,9 @@ class Calls:
                     and found.audience == "entity"
                     and "member" in self._audiences(caller)
                 ):
-                    answer = await self._forgotten(caller, found, given, subject)
+                    answer = await self._forgotten(caller, found, given, subject, zone)
                 else:
-                    answer = await found.answer(subject, given, progress)
+                    answer = await found.answer(subject, given, progress, zone)
             outcome = "ok"
         except PPSError as error:
             outcome = error.code
@@ -326,6 +328,13 @@ class Calls:
         else:
             yield app
 
+    async def _zone(self, caller: Caller, audience: Audience) -> tzinfo:
+        """Return the zone of a call's times that name none: the entity's, else the one that is set."""
+        if audience in ("entity", "member") and caller.entity is not None:
+            with suppress(PPSError):  # whoever opens the memory next says what is wrong with it
+                return await self._app.zone_of(caller.entity)
+        return await self._app.zone_of(None)
+
     def _check_captures(self, caller: Caller, source: str) -> None:
         """Raise InvalidRequest where a member calls a text of its own by a source that hooks and imports have."""
         if "owner" not in caller.audiences and "member" in self._audiences(caller):
@@ -339,13 +348,14 @@ class Calls:
         found: AnyOperation,
         given: Input,
         subject: Memory | Desk | Projects | App,
+        zone: tzinfo,
     ) -> Answer:
         """Let a member erase, with its copies in the pool; what would go, or stays, is said."""
         dry_run, keep = getattr(given, "dry_run", False), getattr(given, "keep", False) is True
 
         async def act(dry: bool) -> Answer:
             asked = given if dry == dry_run else given.model_copy(update={"dry_run": dry})
-            return await found.answer(subject, asked, None)
+            return await found.answer(subject, asked, None, zone)
 
         async with desk_of(self._app, caller.entity or "") as desk:
             ids = getattr(given, "ids", ())
@@ -354,9 +364,8 @@ class Calls:
             return answer
         done = "stay" if keep else "would be withdrawn" if dry_run else "are withdrawn"
         data = answer.data | ({"copies": [*copies]} if found.output is Forgotten else {})
-        return Answer(
-            data, f"{answer.text}\nIts copies in the squad's pool {done}: {', '.join(copies)}"
-        )
+        text = f"{answer.text}\nIts copies in the squad's pool {done}: {', '.join(copies)}"
+        return replace(answer, data=data, text=text)
 
     def _note(self, caller: Caller, name: str, outcome: str, seconds: float) -> None:
         tally = self.tallies[name, outcome]

@@ -14,6 +14,7 @@ from pydantic import JsonValue, model_serializer
 
 from pps.core.recalled import Channel, Hit, Pack, Recall, Relationship, SearchStats, Step
 from pps.core.reports import Duplicate, Ledger, Merge, TimelinePage
+from pps.core.time import Precision, precision_of
 from pps.core.values import ChannelName, Episode, Fact, Node, Turn
 from pps.entities.last_proof import Proof
 from pps.ingest.revising import HistoryEntry
@@ -52,6 +53,8 @@ class FactView:
     valid_at: datetime | None = None
     invalid_at: datetime | None = None
     expired_at: datetime | None = None
+    valid_at_precision: Precision | None = None
+    invalid_at_precision: Precision | None = None
     type: Literal["fact"] = "fact"
 
 
@@ -69,6 +72,8 @@ class TurnView:
     source_ref: str | None = None
     kind: str = "turn"
     tags: tuple[str, ...] = ()
+    occurred_at_precision: Precision | None = None
+    utc_offset_s: int | None = None
     type: Literal["turn"] = "turn"
 
 
@@ -80,6 +85,7 @@ class EpisodeView:
     name: str
     content: str
     occurred_at: datetime
+    occurred_at_precision: Precision | None = None
     type: Literal["episode"] = "episode"
 
 
@@ -127,6 +133,9 @@ class HitView:
     valid_at: datetime | None = None
     invalid_at: datetime | None = None
     occurred_at: datetime | None = None
+    valid_at_precision: Precision | None = None
+    invalid_at_precision: Precision | None = None
+    occurred_at_precision: Precision | None = None
     signals: Mapping[str, float] | None = None
     path: tuple[Step, ...] | None = None
     relationships: tuple[FactView, ...] | None = None
@@ -241,6 +250,11 @@ def item_view(item: Node | Fact | Episode | Turn, text: Turn | None = None) -> I
     return turn_view(item) if isinstance(item, Turn) else _episode(item)
 
 
+def coarse_precision(moment: datetime | None) -> Precision | None:
+    """Return ``day``, ``month`` or ``year`` of a date; None of an instant, which answers leave out."""
+    return None if moment is None or precision_of(moment) == "instant" else precision_of(moment)
+
+
 def fact_view(fact: Fact, names: Mapping[str, str]) -> FactView:
     """Return the view of a fact, with the names of its ends where they are known."""
     return FactView(
@@ -257,6 +271,8 @@ def fact_view(fact: Fact, names: Mapping[str, str]) -> FactView:
         valid_at=fact.valid_at,
         invalid_at=fact.invalid_at,
         expired_at=fact.expired_at,
+        valid_at_precision=coarse_precision(fact.valid_at),
+        invalid_at_precision=coarse_precision(fact.invalid_at),
     )
 
 
@@ -307,7 +323,12 @@ def hit_view(hit: Hit) -> HitView:
         view = replace(view, signals=signals, path=hit.path or None)
     if isinstance(item, Fact):
         return replace(
-            view, relation=item.relation, valid_at=item.valid_at, invalid_at=item.invalid_at
+            view,
+            relation=item.relation,
+            valid_at=item.valid_at,
+            invalid_at=item.invalid_at,
+            valid_at_precision=coarse_precision(item.valid_at),
+            invalid_at_precision=coarse_precision(item.invalid_at),
         )
     if isinstance(item, Turn):
         said = {
@@ -316,9 +337,14 @@ def hit_view(hit: Hit) -> HitView:
             "session": item.session,
             "source": item.source,
         }
-        return replace(view, occurred_at=item.occurred_at, **said)
+        precision = coarse_precision(item.occurred_at)
+        return replace(view, occurred_at=item.occurred_at, occurred_at_precision=precision, **said)
     if isinstance(item, Episode):
-        return replace(view, occurred_at=item.valid_at)
+        return replace(
+            view,
+            occurred_at=item.valid_at,
+            occurred_at_precision=coarse_precision(item.valid_at),
+        )
     if isinstance(item, Node):
         joined = tuple(fact_view(one.fact, _names(one)) for one in hit.relationships) or None
         return replace(view, title=item.name, kind=item.kind, relationships=joined)
@@ -374,11 +400,19 @@ def turn_view(turn: Turn, most: int | None = None) -> TurnView:
         source_ref=turn.source_ref or None,
         kind=turn.kind,
         tags=turn.tags,
+        occurred_at_precision=coarse_precision(turn.occurred_at),
+        utc_offset_s=turn.utc_offset_s,
     )
 
 
 def _episode(episode: Episode) -> EpisodeView:
-    return EpisodeView(episode.uuid, episode.name, episode.content, episode.valid_at)
+    return EpisodeView(
+        episode.uuid,
+        episode.name,
+        episode.content,
+        episode.valid_at,
+        coarse_precision(episode.valid_at),
+    )
 
 
 def _rounded(times: Mapping[str, float]) -> dict[str, float]:

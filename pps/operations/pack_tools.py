@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import UTC, tzinfo
 from typing import Any
 
 from pps.core.errors import InvalidRequest
@@ -57,12 +58,12 @@ class PackTool(Operation[Any, Any, Any]):
     defaults: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     without: frozenset[str] = frozenset()
 
-    def parse(self, arguments: Mapping[str, JSON]) -> Any:
+    def parse(self, arguments: Mapping[str, JSON], zone: tzinfo = UTC) -> Any:
         """Return the generic operation's checked input; raises as ``Operation.parse``. camelCase is understood."""
         given = _in_snake(arguments)
         if hidden := (self.fixed.keys() | self.without) & given.keys():
             raise InvalidRequest(min(hidden), "unknown argument")
-        return Operation[Any, Any, Any].parse(self, {**self.defaults, **given, **self.fixed})
+        return Operation[Any, Any, Any].parse(self, {**self.defaults, **given, **self.fixed}, zone)
 
     def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         schema = Operation[Any, Any, Any].input_schema(self, refs)
@@ -84,7 +85,7 @@ class QueryTool(PackTool):
 
     query: Query | None = None
 
-    def parse(self, arguments: Mapping[str, JSON]) -> Any:
+    def parse(self, arguments: Mapping[str, JSON], zone: tzinfo = UTC) -> Any:
         """Return the input of ``record_ask``; raises as ``Operation.parse``. ``parameters`` are taken as one, too."""
         given = _in_snake(arguments)
         whole = given.pop("parameters", None) or {}
@@ -92,7 +93,7 @@ class QueryTool(PackTool):
             hint = f"; there are {', '.join(self._fields())}"
             raise InvalidRequest(min(strange)[:100], f"unknown argument{hint}")
         parameters = {**whole, **given} if isinstance(whole, dict) else whole
-        return Operation[Any, Any, Any].parse(self, {**self.fixed, "parameters": parameters})
+        return Operation[Any, Any, Any].parse(self, {**self.fixed, "parameters": parameters}, zone)
 
     def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         """Return the schema of the query's parameters."""
@@ -118,7 +119,7 @@ class KindTool(PackTool):
     kind: str = ""
     models: KindModels = field(default_factory=lambda: KindModels(NO_KINDS))
 
-    def parse(self, arguments: Mapping[str, JSON]) -> Any:
+    def parse(self, arguments: Mapping[str, JSON], zone: tzinfo = UTC) -> Any:
         """Return the input of ``record_save``; raises as ``Operation.parse``."""
         given = _in_snake(arguments)
         own = self.models.model(self.kind).model_fields.keys() - _OF_RECORD
@@ -134,7 +135,7 @@ class KindTool(PackTool):
             name: value for name, value in given.items() if name in own
         }  # a null takes one out
         record = {**record, **new, "kind": self.kind, "fields": fields}
-        return Operation[Any, Any, Any].parse(self, {"records": [record]})
+        return Operation[Any, Any, Any].parse(self, {"records": [record]}, zone)
 
     @property
     def is_update(self) -> bool:

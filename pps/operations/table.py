@@ -6,6 +6,7 @@ import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, tzinfo
 from functools import lru_cache, partial
 from types import ModuleType
 from typing import Any, Concatenate, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints
@@ -13,10 +14,13 @@ from typing import Any, Concatenate, Generic, Literal, TypeAlias, TypeVar, cast,
 from pydantic import TypeAdapter, ValidationError
 
 from pps.config import problems
+from pps.config.zones import zone_name
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON
+from pps.ingest.given_input import ZONE
 from pps.ingest.indexer import Progress
 from pps.operations.inputs import Input
+from pps.operations.local_times import on_clock
 from pps.operations.shape_bounds import check_sizes
 
 Audience: TypeAlias = Literal["entity", "member", "router", "runner", "operator", "owner"]
@@ -53,10 +57,15 @@ ERASES = Hints(destructive=True)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An operation's result: JSON data of its output's schema, and the same as text to read."""
+    """An operation's result: JSON data of its output's schema, and the same as text to read.
+
+    Attributes:
+        time_zone: Name of the zone of the text's times; those of the data are in UTC.
+    """
 
     data: dict[str, JSON]
     text: str
+    time_zone: str = "UTC"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +99,10 @@ class Operation(Generic[Subject, In, Out]):
     command: str
     examples: tuple[str, ...]
 
-    def parse(self, arguments: Mapping[str, JSON]) -> In:
+    def parse(self, arguments: Mapping[str, JSON], zone: tzinfo = UTC) -> In:
         """Return the checked input; InvalidRequest names each field that is wrong, never its value.
+
+        Times without a zone are of ``zone``, the entity's.
 
         A null for an argument that may be left out counts as left out: calling models send it. Lists and objects
         that are larger than the schema takes are refused before the model reads them.
@@ -105,26 +116,30 @@ class Operation(Generic[Subject, In, Out]):
         }
         try:
             return self.input.model_validate_json(
-                json.dumps({k: _without_nulls(v) for k, v in named.items()})
+                json.dumps({k: _without_nulls(v) for k, v in named.items()}), context={ZONE: zone}
             )
         except RecursionError:
             raise InvalidRequest("arguments", "are nested too deeply") from None
         except ValidationError as error:
             raise _refusal(error, self.input) from None
 
-    async def answer(self, subject: Subject, given: In, progress: Progress | None = None) -> Answer:
-        """Let it be done; raises whatever the subject raises."""
+    async def answer(
+        self, subject: Subject, given: In, progress: Progress | None = None, zone: tzinfo = UTC
+    ) -> Answer:
+        """Let it be done, and answer with times of ``zone``, the person's; raises whatever the subject raises."""
         if self.long:
             value = await self.act(subject, given, progress or _unheard)
         else:
             value = await self.act(subject, given)
-        return self.shown(value)
+        return self.shown(value, zone)
 
-    def shown(self, value: Out) -> Answer:
-        """Return an output as data, without the fields that do not apply, and as text."""
+    def shown(self, value: Out, zone: tzinfo = UTC) -> Answer:
+        """Return an output as data, without the fields that do not apply, and as text with the times of a zone."""
         data = _adapter(self.output).dump_python(value, mode="json", exclude_none=True)
         return Answer(
-            {self.items: data} if self.items else cast("dict[str, JSON]", data), self.words(value)
+            {self.items: data} if self.items else cast("dict[str, JSON]", data),
+            self.words(on_clock(value, zone)),
+            zone_name(zone),
         )
 
     def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:

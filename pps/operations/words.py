@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence, Sized
-from datetime import datetime
+from datetime import UTC, datetime
 
 from pps.context.lines import span
 from pps.core.reports import (
@@ -24,7 +24,7 @@ from pps.core.reports import (
     Stats,
 )
 from pps.core.text import counted, one_line
-from pps.core.time import iso
+from pps.core.time import iso, shown, shown_day
 from pps.core.values import EventReceipt, Receipt
 from pps.ingest.anchors import AnchorInfo, ResyncReport
 from pps.operations.outputs import (
@@ -392,7 +392,7 @@ def _line(text: str) -> str:
 
 def at(moment: datetime | None) -> str:
     """Return a moment in brackets, to the minute; nothing when there is none."""
-    return f" ({moment:%Y-%m-%d %H:%M})" if moment else ""
+    return f" ({shown(moment, moment.tzinfo or UTC)})" if moment else ""
 
 
 def worded(value: object) -> str:
@@ -410,4 +410,4 @@ def redacted(number: int) -> str:
 
 
 def _day(moment: datetime | None) -> str:
-    return f"{moment:%Y-%m-%d}" if moment else "?"
+    return shown_day(moment, moment.tzinfo or UTC) if moment else "?"

@@ -12,7 +12,7 @@ from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import check_uuid, is_uuid
 from pps.core.reports import Changes, TimelinePage
-from pps.core.time import micros, now
+from pps.core.time import CoarseTime, has_begun, in_zone, micros, wall, wall_day
 from pps.core.values import Fact, Path, Subgraph, Turn
 from pps.graph import traverse
 from pps.graph.traverse import MAX_HOPS, Link
@@ -21,7 +21,7 @@ from pps.journal.job_rows import Outcome
 from pps.journal.journal import Journal
 from pps.journal.links import holds
 from pps.journal.turns import SessionTurns
-from pps.recall.request import TimelineOptions, checked_utc
+from pps.recall.request import TimelineOptions
 
 MAX_NODES = 1_000
 """Most nodes of one look."""
@@ -78,7 +78,9 @@ class Walks:
         check_range("max_hops", max_hops, 1, MAX_HOPS)
         check_range("limit", limit, 1, MAX_NODES)
         [node] = await self._there(node)
-        joints = _Joints(self._client, checked_utc(as_of, "as_of"))
+        zone = self._journal.zone
+        then = None if as_of is None else in_zone(as_of, zone, "as_of")
+        joints = _Joints(self._client, self._journal, then)
         hops = await traverse.distances(joints.of, node, max_hops, limit)
         await joints.of([one for one in hops if one not in joints.asked])
         nodes = await self._client.nodes(list(hops))
@@ -92,7 +94,7 @@ class Walks:
         """Return a shortest walk from one node to another, or None within ``max_hops`` (1 to 8)."""
         check_range("max_hops", max_hops, 1, MAX_HOPS)
         start, end = await self._there(start, end)
-        joints = _Joints(self._client)
+        joints = _Joints(self._client, self._journal)
         walk = await traverse.shortest_path(joints.of, start, end, max_hops)
         if walk is None:
             return None
@@ -116,10 +118,13 @@ class Walks:
             NotFound: ``about`` names nothing here.
         """
         check_range("limit", limit, 1, 1_000)
+        since = in_zone(since, self._journal.zone, "since")
+        until = in_zone(until, self._journal.zone, "until")
         if until <= since:
             raise InvalidRequest("until", "must be after 'since'")
         node = await _named(self._client, self._journal, about) if about else None
-        began = await self._client.timeline(node=node, after=since, before=until, limit=limit)
+        wanted = Wanted(after=since, before=until)
+        began, _ = await _facts_of_page(self._client, wanted, node=node, limit=limit)
         # The journal tells (since, until], in whole microseconds.
         ended = await self._client.facts(
             await self._journal.facts_turning(since - _TICK, until - _TICK)
@@ -205,8 +210,11 @@ def _replaced(began: Sequence[Fact], ended: Sequence[Fact]) -> tuple[tuple[Fact,
 class _Joints:
     """The joints of nodes, asked for ring by ring and kept."""
 
-    def __init__(self, client: IsolatedGraphitiClient, as_of: datetime | None = None) -> None:
+    def __init__(
+        self, client: IsolatedGraphitiClient, journal: Journal, as_of: datetime | None = None
+    ) -> None:
         self._client = client
+        self._journal = journal
         self._as_of = as_of
         self.asked: set[str] = set()
         self.facts: dict[str, Fact] = {}
@@ -218,10 +226,79 @@ class _Joints:
         held = [
             one
             for one in found
-            if holds(one, then or now()) and not (then and one.valid_at and one.valid_at > then)
+            if holds(one, then or self._journal.now())
+            and not (then and one.valid_at and not has_begun(one.valid_at, then))
         ]
         self.facts.update((one.uuid, one) for one in held)
         return [Link(one.uuid, one.subject, one.object) for one in held]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """When facts are to begin or to hold, on the clock of a zone.
+
+    The graph compares instants. So it is asked for a little more than is wanted, by the offset of the zone, and what
+    dates say on the wall clock is decided here.
+
+    Attributes:
+        after, before: Aware, in the person's zone. Only facts with ``after <= valid_at < before``; of dates, those
+            from the day of ``after`` on.
+        as_of: The same. Only facts that hold then.
+    """
+
+    after: datetime | None = None
+    before: datetime | None = None
+    as_of: datetime | None = None
+
+    def bounds(self) -> dict[str, datetime]:
+        """Return the options of the graph's timeline that let through all of them."""
+        bounds: dict[str, datetime] = {}
+        if self.after is not None:
+            bounds["after"] = min(self.after, wall_day(self.after))
+        if self.before is not None:
+            bounds["before"] = max(self.before, wall(self.before))
+        if self.as_of is not None:
+            bounds["as_of"] = self.as_of
+            bounds["as_of_dates"] = wall(self.as_of)
+        return bounds
+
+    def lets_through(self, fact: Fact) -> bool:
+        if self.as_of is not None and not holds(fact, self.as_of):
+            return False
+        since = fact.valid_at
+        if since is None:
+            return True
+        is_date = isinstance(since, CoarseTime)
+        if self.after is not None and since < (wall_day(self.after) if is_date else self.after):
+            return False
+        if self.before is not None and since >= (wall(self.before) if is_date else self.before):
+            return False
+        return self.as_of is None or has_begun(since, self.as_of)
+
+
+async def _facts_of_page(
+    client: IsolatedGraphitiClient,
+    wanted: Wanted,
+    *,
+    node: str | None = None,
+    relation: str | None = None,
+    cursor: str = "",
+    limit: int,
+) -> tuple[list[Fact], str]:
+    """Return at most ``limit`` facts in order of time, and the cursor of the next page; empty when it is the last."""
+    found: list[Fact] = []
+    while True:
+        page = await client.timeline(
+            node=node, relation=relation, cursor=cursor, limit=limit, **wanted.bounds()
+        )
+        for fact in page:
+            if wanted.lets_through(fact):
+                found.append(fact)
+                if len(found) == limit:
+                    return found, client.timeline_cursor(fact)
+        if len(page) < limit:
+            return found, ""
+        cursor = client.timeline_cursor(page[-1])
 
 
 async def timeline_page(
@@ -236,18 +313,21 @@ async def timeline_page(
     limit = options.get("limit", 100)
     check_range("limit", limit, 1, 1000)
     about = options.get("about")
-    facts = await client.timeline(
+    times = {name: options.get(name) for name in ("after", "before", "as_of")}
+    zone = journal.zone
+    wanted = Wanted(
+        **{name: in_zone(at, zone, name) for name, at in times.items() if at is not None}
+    )
+    facts, cursor = await _facts_of_page(
+        client,
+        wanted,
         node=await _named(client, journal, about) if about else None,
         relation=options.get("relation"),
-        as_of=checked_utc(options.get("as_of"), "as_of"),
-        after=checked_utc(options.get("after"), "after"),
-        before=checked_utc(options.get("before"), "before"),
         cursor=options.get("cursor", ""),
         limit=limit,
     )
     ends = list(dict.fromkeys(end for fact in facts for end in (fact.subject, fact.object)))
     names = {node.uuid: node.name for node in await client.nodes(ends)}
-    cursor = client.timeline_cursor(facts[-1]) if len(facts) == limit else ""
     return TimelinePage(tuple(facts), names, cursor)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from pps.core.errors import NotFound
 from pps.core.recalled import Hit, Relationship, Step
+from pps.core.time import has_begun
 from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, Node, Turn, spoken
 from pps.journal.links import FactOutline, NodeOutline, Support, holds
 from pps.recall.query import Ask, Candidate, Item, Scored
@@ -277,7 +278,9 @@ async def _joining(ask: Ask, node: str) -> list[Fact]:
     held: list[Fact] = []
     for most in _READ_FACTS:
         facts = await ask.sources.client.facts_of_nodes([node], most)
-        began = [fact for fact in facts if fact.valid_at is None or fact.valid_at <= moment]
+        began = [
+            fact for fact in facts if fact.valid_at is None or has_begun(fact.valid_at, moment)
+        ]
         held = [fact for fact in began if holds(fact, moment)]
         if len(held) >= MOST_RELATIONSHIPS or len(facts) < most:
             break

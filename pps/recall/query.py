@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping, S
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 
-from pps.core.time import Span, now
+from pps.core.time import Span, in_zone, now
 from pps.core.time_reading import names_time, read_times
 from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, ItemKind, Node, Turn
 from pps.index.indexes import EntityIndexes
@@ -138,8 +138,10 @@ class Ask:
         self.request = request
         self.text = condensed(request.query)
         self.words = content_words(self.text)
-        self.moment: datetime = request.as_of or now()
-        self.as_of = request.as_of or request.filters.as_of
+        zone = sources.journal.zone
+        self.moment: datetime = in_zone(request.as_of or now(), zone)
+        as_of = request.as_of or request.filters.as_of
+        self.as_of = as_of and in_zone(as_of, zone)
         self.filters: tuple[ItemFilter, ...] = (
             request.filters,
         )  # an empty one too: ``as_of`` is asked of each
@@ -294,7 +296,9 @@ class Ask:
         _, latest = await self.sources.journal.span()
         if latest is None or all(span.start is None or span.start <= latest for span in spans):
             return spans
-        return await asyncio.to_thread(read_times, self.text, latest)
+        return await asyncio.to_thread(
+            read_times, self.text, in_zone(latest, self.moment.tzinfo or UTC)
+        )
 
     async def _allowed(self, kind: ItemKind, wanted: Sequence[ItemFilter]) -> set[str] | None:
         passed: set[str] | None = None

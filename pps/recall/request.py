@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Any, Literal, TypeAlias, TypedDict, cast
 
 from pps.core.bounds import MAX_CONTENT, check_range
 from pps.core.errors import InvalidRequest
-from pps.core.time import now, utc
+from pps.core.time import in_zone
 from pps.core.time_reading import read_time
 from pps.core.values import ChannelName
 from pps.journal.filters import ItemFilter
@@ -32,7 +32,7 @@ class RecallOptions(TypedDict, total=False):
         profile: A name from ``pps profiles``, or a Graphiti recipe's; ``default`` when not given.
         channels: Names of channels, or ``auto`` to route by the kind of query.
         limit: Most results in each channel, 1 to 100 (10); 1 to 50 with ``semantic`` and ``hybrid``.
-        as_of: Aware instant of world time; None is now.
+        as_of: Time of the world; None is now.
         session: What it was shown lately is damped, where the profile does so.
         center: Uuid of a node that the graph perspectives start from; the entity's own when None.
         weights: Perspective → weight, 0 to 1,000, in place of the profile's or beside them (``pps profiles`` shows
@@ -109,7 +109,14 @@ class RecallRequest:
     without: frozenset[str] = frozenset()
 
 
-def make_request(query: str, options: RecallOptions) -> RecallRequest:
+def make_request(query: str, options: RecallOptions, zone: tzinfo = UTC) -> RecallRequest:
+    """Return a checked request; its times are on the clock of ``zone``, the person's.
+
+    A time without a zone is theirs, a date alone its first instant there, and "yesterday" their day.
+
+    Raises:
+        InvalidRequest: A bound is broken; the field is named.
+    """
     if not query.strip() or len(query) > MAX_QUERY:
         raise InvalidRequest(
             "query", f"must have 1 to {MAX_QUERY:,} characters, not only white space"
@@ -117,7 +124,7 @@ def make_request(query: str, options: RecallOptions) -> RecallRequest:
     given = {name: value for name, value in options.items() if name != "during"}
     request = replace(RecallRequest(query), **cast("dict[str, Any]", given))
     check_range("limit", request.limit, 1, 100)
-    as_of = checked_utc(request.as_of, "as_of")
+    as_of = request.as_of and in_zone(request.as_of, zone, "as_of")
     filters = request.filters
     check_range("max_hops", request.max_hops, 1, MAX_HOPS)
     for name, weight in request.weights.items():
@@ -131,7 +138,7 @@ def make_request(query: str, options: RecallOptions) -> RecallRequest:
         as_of=as_of,
         center=request.center or None,
         channels="auto" if channels == "auto" else tuple(channels) if channels else None,
-        filters=_during(options.get("during", ""), filters, as_of or now()),
+        filters=_during(options.get("during", ""), filters, as_of or datetime.now(zone)),
     )
 
 
@@ -147,10 +154,6 @@ def known_by(request: RecallRequest, identifier: Callable[[str], str]) -> Recall
     return replace(
         request, session=session, filters=replace(filters, sessions=sessions, sources=sources)
     )
-
-
-def checked_utc(moment: datetime | None, field: str) -> datetime | None:
-    return utc(moment, field) if moment else None
 
 
 def _during(words: str, filters: ItemFilter, moment: datetime) -> ItemFilter:

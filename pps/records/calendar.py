@@ -17,6 +17,7 @@ from zoneinfo import ZoneInfo
 import httpx
 
 from pps.config.settings import CalendarSettings, Settings
+from pps.config.zones import zone_name
 from pps.core.text import first_line
 from pps.core.time import now
 from pps.core.user_files import open_regular
@@ -53,7 +54,7 @@ class Calendars:
         reachable: Reachable | None = None,
         zone: tzinfo = UTC,
     ) -> None:
-        self.zone = ZoneInfo(settings.time_zone or getattr(zone, "key", "UTC"))
+        self.zone = ZoneInfo(settings.time_zone or zone_name(zone))
         self._settings = settings
         self._base = base
         self._reachable = reachable or is_public

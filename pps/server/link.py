@@ -94,7 +94,10 @@ class Link:
         *,
         timeout_s: float = _CALL_S,
     ) -> dict[str, Any]:
-        """Do one operation, for an entity where one is named; returns its ``data`` and, as ``text``, its words."""
+        """Do one operation, for an entity where one is named.
+
+        Returns its ``data``, as ``text`` its words, and the ``time_zone`` that the times of the data are shown in.
+        """
         reports = self.follow(operation, entity, arguments, timeout_s=timeout_s)
         while True:
             try:
@@ -127,7 +130,7 @@ class Link:
                 if isinstance(problem := event.get("problem"), dict):
                     raise error_from(problem)
                 if "result" in event:
-                    return {"data": event["result"], "text": event["text"]}
+                    return {"data": event.pop("result"), **event}
                 yield event
         raise ServerAway(
             "the server ended in the middle of the work; run the command again, it goes on from there"

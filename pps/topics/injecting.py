@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pps.context.lines import Line, bullet, trusted, turn_line
 from pps.core.recalled import Hit, Recall
 from pps.core.text import counted
-from pps.core.time import now
+from pps.core.time import now, shown
 from pps.core.trust import trust_of
 from pps.core.values import AnchorPassage, Episode, Fact, Turn
 from pps.recall.relevance import limits_of, recency_factor, relevance
@@ -93,10 +93,11 @@ class Injecting:
                     left, key=lambda use: importance(use.shown, use.at, moment, use.importance)
                 )
                 drawn.append((draw, best.turn))
+        zone = self._sources.journal.zone
         ids = [turn for _, turn in sorted(drawn, reverse=True)[:_EXPLORED]]
         turns = {one.uuid: one for one in await self._sources.journal.turns(ids)}
         return [
-            (one, trusted(turn_line(turns[one]), trust_of(turns[one])))
+            (one, trusted(turn_line(turns[one], zone=zone), trust_of(turns[one])))
             for one in ids
             if one in turns
         ]
@@ -105,8 +106,9 @@ class Injecting:
         turns = await self._sources.journal.recent(_SESSION, session=session)
         if not turns:
             return []
+        zone = self._sources.journal.zone
         own = sum(one.uuid in hits for one in turns)
-        since = f"{counted(len(turns), 'turn')} since {turns[-1].occurred_at:%Y-%m-%d %H:%M} UTC"
+        since = f"{counted(len(turns), 'turn')} since {shown(turns[-1].occurred_at, zone)}"
         return [_line(f"{since}, {own} of what was found is of it")]
 
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from pps.core.errors import InvalidRequest
 from pps.core.ids import new_group, stable_id
+from pps.core.time import coarse, precision_of
 from pps.core.values import Fact, Node, Turn
 from pps.journal import ItemFilter, JobPayload, Journal, TurnDraft
 
 MOMENT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
+LATER = datetime(2030, 1, 1, tzinfo=UTC)
 GROUP = new_group()
 
 
@@ -215,9 +218,89 @@ async def test_no_filter_restricts_nothing(journal: Journal) -> None:
     assert await journal.allowed("node", ItemFilter(kinds=("Nothing",))) == set()
 
 
-async def test_a_naive_time_in_a_filter_is_refused(journal: Journal) -> None:
-    with pytest.raises(InvalidRequest, match="as_of"):
-        await journal.allowed("fact", ItemFilter(as_of=datetime(2026, 1, 1)))  # noqa: DTZ001
+async def test_a_time_without_a_zone_in_a_filter_is_of_the_entity(journal: Journal) -> None:
+    midnight = datetime(2026, 1, 1, tzinfo=ZoneInfo("America/Los_Angeles"))
+    await journal.mirror_facts([fact(1, valid_at=midnight)])
+    before, then = (ItemFilter(as_of=datetime(2026, 1, 1) - step) for step in (DAY, 0 * DAY))  # noqa: DTZ001
+    assert await journal.allowed("fact", then) == set(), (
+        "in UTC that is eight hours before it began"
+    )
+    journal.zone = ZoneInfo("America/Los_Angeles")
+    assert await journal.allowed("fact", then) == {uid("f1")}
+    assert await journal.allowed("fact", before) == set()
+
+
+ZONES = (
+    "America/Los_Angeles",
+    "America/New_York",
+    "Europe/Berlin",
+    "Asia/Kathmandu",
+    "Pacific/Kiritimati",
+)
+
+
+@pytest.mark.parametrize("zone", ZONES)
+@pytest.mark.parametrize("day", [date(2026, 3, 29), date(2026, 11, 1), date(2026, 3, 8)])
+async def test_a_day_holds_what_is_shown_on_it_and_no_more(
+    journal: Journal, zone: str, day: date
+) -> None:
+    """Instants at both ends of the day, and the dates of the days around it; the clock may be set that night."""
+    journal.zone = ZoneInfo(zone)
+    midnight = datetime.combine(day, time(), ZoneInfo(zone))
+    following = datetime.combine(day + DAY, time(), ZoneInfo(zone))
+    last = following.astimezone(UTC) - timedelta(seconds=1)
+    await journal.mirror_facts(
+        [
+            fact(1, valid_at=midnight.astimezone(UTC)),
+            fact(2, valid_at=last),
+            fact(3, valid_at=midnight.astimezone(UTC) - timedelta(seconds=1)),
+            fact(4, valid_at=following.astimezone(UTC)),
+            fact(5, valid_at=coarse(day)),
+            fact(6, valid_at=coarse(day - DAY)),
+            fact(7, valid_at=coarse(day + DAY)),
+            fact(8, valid_at=coarse(day, "month")),
+            fact(9, valid_at=coarse(day + 40 * DAY, "month")),
+            fact(10, valid_at=coarse(day, "year")),
+        ]
+    )
+    spans = (
+        ItemFilter(since=midnight, until=following),
+        ItemFilter(since=midnight.replace(tzinfo=None), until=following.replace(tzinfo=None)),
+        ItemFilter(since=coarse(day), until=coarse(day + DAY)),
+        ItemFilter(since=midnight.astimezone(UTC), until=following.astimezone(UTC)),
+    )
+    wanted = {uid(f"f{n}") for n in (1, 2, 5, 8, 10)}
+    for span in spans:
+        assert await journal.allowed("fact", replace(span, as_of=LATER)) == wanted
+
+
+@pytest.mark.parametrize("zone", ZONES)
+async def test_a_date_begins_and_ends_at_midnight_of_the_person(
+    journal: Journal, zone: str
+) -> None:
+    journal.zone = ZoneInfo(zone)
+    day = date(2026, 6, 2)
+    midnight = datetime.combine(day, time(), ZoneInfo(zone))
+    before = midnight - timedelta(seconds=1)
+    await journal.mirror_facts(
+        [fact(1, valid_at=coarse(day)), fact(2, valid_at=coarse(day - DAY), invalid_at=coarse(day))]
+    )
+    assert await journal.allowed("fact", ItemFilter(as_of=before)) == {uid("f2")}
+    assert await journal.allowed("fact", ItemFilter(as_of=midnight)) == {uid("f1")}
+    assert await journal.facts_turning(before, midnight) == [uid("f2")]
+    assert await journal.facts_turning(midnight, midnight + DAY) == []
+
+
+@pytest.mark.parametrize("zone", ZONES)
+async def test_a_turn_of_a_date_alone_is_of_that_day(journal: Journal, zone: str) -> None:
+    journal.zone = ZoneInfo(zone)
+    appended = await journal.append(TurnDraft("Rain.", occurred_at=coarse(date(2026, 6, 2))))
+    assert precision_of(appended.turn.occurred_at) == "day"
+    for day, ids in ((1, set[str]()), (2, {appended.turn.uuid}), (3, set[str]())):
+        since = datetime(2026, 6, day, tzinfo=ZoneInfo(zone))
+        wanted = ItemFilter(since=since, until=since + DAY)
+        assert await journal.allowed("episode", wanted) == ids
+        assert set(await journal.within("episode", since, since + DAY, 10)) == ids
 
 
 class World:

@@ -9,8 +9,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
+from datetime import UTC, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
+from zoneinfo import ZoneInfo
 
 import click
 
@@ -23,10 +25,10 @@ if TYPE_CHECKING:
 Arguments: TypeAlias = "dict[str, JSON]"
 Data: TypeAlias = dict[str, Any]
 
-_SHOWN: Mapping[str, Callable[[Data, Mapping[str, Any]], str]] = {
-    "recall": lambda data, typed: wording.recall(data, typed["limit"]),
-    "timeline": lambda data, _: wording.timeline(data),
-    "get": lambda data, _: wording.items(data),
+_SHOWN: Mapping[str, Callable[[Data, Mapping[str, Any], tzinfo], str]] = {
+    "recall": lambda data, typed, zone: wording.recall(data, typed["limit"], zone),
+    "timeline": lambda data, _, zone: wording.timeline(data, zone),
+    "get": lambda data, _, zone: wording.items(data, zone),
 }
 _CODES: Mapping[str, Callable[[Data], int]] = {
     "import": lambda data: 1 if data["unreadable_count"] else 0,
@@ -45,9 +47,9 @@ def do(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> None
         _estimated(command, arguments)
     answer = _asked(command, arguments, typed)
     data: Data = answer["data"]
-    text = (
-        _SHOWN[command.operation](output.safe(data), typed) if command.operation in _SHOWN else None
-    )
+    text = None
+    if shown := _SHOWN.get(command.operation):
+        text = shown(output.safe(data), typed, _zone(answer))
     if (around := _AROUND.get(command.operation)) is not None:
         data, answer["text"] = around(data, answer["text"])
     if typed["as_json"]:
@@ -58,6 +60,14 @@ def do(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> None
         output.say(wording.short(_for_people(command, answer["text"]), data))
     if code := _CODES.get(command.operation, lambda _: 0)(data):
         raise click.exceptions.Exit(code)
+
+
+def _zone(answer: Data) -> tzinfo:
+    """Return the zone that the server tells, where this machine knows it."""
+    try:
+        return ZoneInfo(answer.get("time_zone", "UTC"))
+    except (ValueError, OSError, KeyError):
+        return UTC
 
 
 def _asked(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> Data:

@@ -315,19 +315,14 @@ def _text(one: Parameter, value: Any) -> Any:
         return output.absolute(value)
     if one.stdin and value == "-":
         return sys.stdin.read()
-    return _zoned(one.label, value) if one.time else value
+    return _checked_time(one.label, value) if one.time else value
 
 
-def _zoned(label: str, value: str) -> str:
-    """Return a time with its zone, the local one where it names none; a date alone stays one."""
+def _checked_time(label: str, value: str) -> str:
+    """Return a time as it was typed; without a zone it is of the entity's, which the server knows."""
     try:
-        moment = datetime.fromisoformat(value)
-        zoned = (
-            value
-            if len(value) <= len("2026-03-07") or moment.tzinfo
-            else moment.astimezone().isoformat()
-        )
-    except (ValueError, OverflowError):
+        datetime.fromisoformat(value if len(value) != len("2026-03") else f"{value}-01")
+    except ValueError:
         remedy = "is not a time; give such as 2026-03-07, 2026-03-07T08:30 or 2026-03-07T08:30:00Z"
         raise InvalidRequest(f"{label} {value!r}", remedy) from None
-    return zoned
+    return value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +12,7 @@ import click
 from pps.core.errors import NotFound, PPSError
 from pps.core.ids import short_id
 from pps.core.text import fold, one_line
+from pps.core.time import shown, with_precision
 
 if TYPE_CHECKING:
     from pps.core.values import JSON
@@ -107,7 +108,7 @@ def _ids(data: JSON) -> Iterator[str]:
         yield data
 
 
-def recall(found: Mapping[str, Any], limit: int | None) -> str:
+def recall(found: Mapping[str, Any], limit: int | None, zone: tzinfo = UTC) -> str:
     """Return hits channel by channel, five of each where no limit was asked for; what two channels have stands once."""
     lines: list[str] = []
     shown: set[str] = set()
@@ -118,7 +119,7 @@ def recall(found: Mapping[str, Any], limit: int | None) -> str:
         most = limit or SHOWN
         if fresh:
             lines.append(click.style(name, bold=True))
-        lines += [f"  {number}. {_hit(hit)}" for number, hit in enumerate(fresh[:most], 1)]
+        lines += [f"  {number}. {_hit(hit, zone)}" for number, hit in enumerate(fresh[:most], 1)]
         if len(fresh) > most:
             lines.append(
                 click.style(
@@ -137,60 +138,58 @@ def _is_new(hit: Mapping[str, Any], shown: set[str]) -> bool:
     return is_new
 
 
-def _hit(hit: Mapping[str, Any]) -> str:
+def _hit(hit: Mapping[str, Any], zone: tzinfo) -> str:
     text = hit.get("passage") or hit["text"]
     speaker = hit.get("actor") or hit.get("role") or ""
     title = hit.get("title") or ""
     head = f"{title}: " if title and not text.startswith(title) else ""
     who = speaker if not text.startswith(f"{speaker}:") else ""
-    when = span(hit) if hit.get("relation") else local(hit.get("occurred_at"))
+    when = span(hit, zone) if hit.get("relation") else local(hit, "occurred_at", zone)
     said = ", ".join(filter(None, (who, hit.get("source"), when)))
     return f"{head}{_line(text)}{click.style(f' ({said})' if said else '', dim=True)} {_id(hit)}"
 
 
-def timeline(found: Mapping[str, Any]) -> str:
+def timeline(found: Mapping[str, Any], zone: tzinfo = UTC) -> str:
     """Return one line a fact, and how to go on."""
     lines = [
-        f"{_line(one['text'])} ({span(one)}) {_id(one)}".replace(" ()", "")
+        f"{_line(one['text'])} ({span(one, zone)}) {_id(one)}".replace(" ()", "")
         for one in found["facts"]
     ]
     more = [f"More: --cursor {found['next_cursor']}"] if found.get("next_cursor") else []
     return "\n".join([*(lines or ["No facts."]), *more])
 
 
-def items(found: Mapping[str, Any]) -> str:
+def items(found: Mapping[str, Any], zone: tzinfo = UTC) -> str:
     """Return each item whole, in the order asked."""
-    return "\n\n".join(_item(one) for one in found["items"])
+    return "\n\n".join(_item(one, zone) for one in found["items"])
 
 
-def _item(one: Mapping[str, Any]) -> str:
+def _item(one: Mapping[str, Any], zone: tzinfo) -> str:
     kind = click.style(one["type"], bold=True)
     if one["type"] == "node":
         names = f" (also {', '.join(one['aliases'])})" if one.get("aliases") else ""
         return f"{kind} {one['name']}{names}, {one['kind']} {_id(one)}\n{one.get('content') or one['summary']}".rstrip()
     if one["type"] == "fact":
-        return f"{kind} {_line(one['text'])} ({span(one)}) {_id(one)}".replace(" ()", "")
+        return f"{kind} {_line(one['text'])} ({span(one, zone)}) {_id(one)}".replace(" ()", "")
     who = one.get("actor") or one.get("role") or one.get("name")
-    said = ", ".join(filter(None, (one.get("source"), local(one["occurred_at"]))))
+    said = ", ".join(filter(None, (one.get("source"), local(one, "occurred_at", zone))))
     return f"{kind} {who} ({said}) {_id(one)}\n{one['content']}"
 
 
-def span(one: Mapping[str, Any]) -> str:
+def span(one: Mapping[str, Any], zone: tzinfo) -> str:
     """Return since when and until when a fact holds."""
-    start, end = local(one.get("valid_at")), local(one.get("invalid_at"))
+    start, end = local(one, "valid_at", zone), local(one, "invalid_at", zone)
     if start and end:
         return f"{start} to {end}"
     return f"since {start}" if start else f"until {end}" if end else ""
 
 
-def local(text: str | None) -> str:
-    """Return a moment in this machine's zone, to the minute; midnight in UTC stands for its date."""
-    if not text:
+def local(one: Mapping[str, Any], name: str, zone: tzinfo) -> str:
+    """Return a time of an answer on the clock of a zone, to the minute; a day, month or year as it is."""
+    if not one.get(name):
         return ""
-    moment = datetime.fromisoformat(text).astimezone(UTC)
-    if moment.time() == time.min:
-        return f"{moment:%Y-%m-%d}"
-    return f"{moment.astimezone():%Y-%m-%d %H:%M}"
+    moment = datetime.fromisoformat(one[name])
+    return shown(with_precision(moment, one.get(f"{name}_precision", "instant")), zone)
 
 
 def _id(one: Mapping[str, Any]) -> str:

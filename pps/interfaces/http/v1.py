@@ -30,11 +30,16 @@ class Door(Protocol):
         ...
 
 
+TIME_ZONE = "PPS-Time-Zone"
+
+
 class V1:
     """Answers as the client accepts: JSON, the words (``text/plain``), or lines of JSON (``application/x-ndjson``).
 
-    Lines tell how far a long operation is (``what``, ``done``, ``total``); the last one has ``result`` and ``text``, or
-    ``problem``. When the reader goes away a long operation is given up.
+    The header ``PPS-Time-Zone`` names the zone of the person whose memory answered, for who shows the times of JSON.
+
+    Lines tell how far a long operation is (``what``, ``done``, ``total``); the last one has ``result``, ``text`` and
+    ``time_zone``, or ``problem``. When the reader goes away a long operation is given up.
     """
 
     def __init__(self, calls: Calls, door: Door) -> None:
@@ -51,10 +56,11 @@ class V1:
         if LINES in wanted:
             return StreamingResponse(self._lines(caller, found, arguments), media_type=LINES)
         answer = await self._calls.answer(caller, found.name, arguments)
+        zone = {TIME_ZONE: answer.time_zone}
         return (
-            PlainTextResponse(answer.text)
+            PlainTextResponse(answer.text, headers=zone)
             if wanted.startswith("text/plain")
-            else JSONResponse(answer.data)
+            else JSONResponse(answer.data, headers=zone)
         )
 
     async def openapi(self, request: Request) -> Response:
@@ -77,7 +83,7 @@ class V1:
 
 
 def _ended(answer: Answer) -> bytes:
-    return _line({"result": answer.data, "text": answer.text})
+    return _line({"result": answer.data, "text": answer.text, "time_zone": answer.time_zone})
 
 
 def _line(event: Mapping[str, JSON]) -> bytes:

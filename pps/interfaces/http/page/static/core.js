@@ -8,6 +8,27 @@ export const html = htm.bind(globalThis.preact.h);
 // No text becomes HTML. The policy of the page demands a policy for it; this one lets nothing but nothing through.
 globalThis.trustedTypes?.createPolicy("default", { createHTML: () => "" });
 
+/** The time zone of the person whose memory this is, as answers name it. */
+let zone = "UTC";
+
+/** A moment's date and time on the person's clock, as `2026-03-10 23:30:05`. */
+export function clock(moment) {
+  const parts = (timeZone) =>
+    Object.fromEntries(
+      new Intl.DateTimeFormat("en", {
+        timeZone, hourCycle: "h23", year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit",
+      }).formatToParts(moment).map((one) => [one.type, one.value]),
+    );
+  let of;
+  try {
+    of = parts(zone);
+  } catch {
+    of = parts("UTC"); // a zone that this browser does not know
+  }
+  return `${of.year.padStart(4, "0")}-${of.month}-${of.day} ${of.hour}:${of.minute}:${of.second}`;
+}
+export const zoneName = () => zone;
+
 export const entity = location.pathname.split("/")[2];
 const KEPT = `pps page ${entity}`;
 
@@ -25,6 +46,7 @@ async function asked(path, given, accept = "application/json") {
   const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(given), credentials: "same-origin" }).catch(() => {
     throw new Problem({});
   });
+  zone = answer.headers.get("PPS-Time-Zone") || zone;
   if (answer.ok) return answer;
   const said = await answer.json().catch(() => ({ status: answer.status, detail: answer.statusText }));
   if (said.status === 401) ended.tell(said.detail);

@@ -1,5 +1,5 @@
 // Pieces that views share: icons, times, ids, states, and what an item looks like in a line.
-import { call, go, href, html, useCall, useEffect, useMemo, useRef, useState } from "./core.js";
+import { call, clock, go, href, html, useCall, useEffect, useMemo, useRef, useState, zoneName } from "./core.js";
 
 const PATHS = {
   ask: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14m5 12 5 5",
@@ -35,12 +35,19 @@ export function Answer({ of, children }) {
   `;
 }
 
-export const day = (moment) => (moment ? moment.slice(0, 10) : "");
+const WIDTHS = { day: 10, month: 7, year: 4 };
 
-/** A time: the day in the text (with `time` the minute too), the whole of it on hover. */
-export const When = ({ at, none = "", time = false }) => {
-  const said = at && at.replace("T", " ");
-  return at ? html`<time datetime=${at} title=${said.slice(0, 19) + " UTC"}>${said.slice(0, time ? 16 : 10)}</time>` : none;
+/** A time as the person's calendar and clock have it: a date is that date in every zone. */
+export const told_time = (at, precision) => (precision ? at.slice(0, WIDTHS[precision]) : clock(new Date(at)));
+
+/** A time as milliseconds on the wall clock, as if that were UTC: what dates compare with. */
+export const wall = (at, precision) => Date.parse(precision ? at : clock(new Date(at)).replace(" ", "T") + "Z");
+
+/** A time: the day on the person's clock (with `time` the minute too), the whole of it on hover. */
+export const When = ({ at, precision, none = "", time = false }) => {
+  if (!at) return none;
+  const said = told_time(at, precision);
+  return html`<time datetime=${precision ? said : at} title=${precision ? said : `${said} ${zoneName()}`}>${said.slice(0, time ? 16 : 10)}</time>`;
 };
 
 /** Numbers of an answer, each under its name. */
@@ -53,7 +60,7 @@ export const State = ({ of }) => of !== "done" && html`<span class=${`tag ${of}`
 
 /** Since when and until when a fact holds. */
 export const Span = ({ of }) => html`<span class="span">
-  ${of.valid_at ? html`<${When} at=${of.valid_at} />` : "…"} – ${of.invalid_at ? html`<${When} at=${of.invalid_at} />` : "now"}
+  ${of.valid_at ? html`<${When} at=${of.valid_at} precision=${of.valid_at_precision} />` : "…"} – ${of.invalid_at ? html`<${When} at=${of.invalid_at} precision=${of.invalid_at_precision} />` : "now"}
 </span>`;
 
 /** A link to an item by its id. */
@@ -81,8 +88,9 @@ export const told = (value) =>
     : value && typeof value === "object" ? Object.entries(value).map(([name, one]) => `${name} ${told(one)}`).join(", ")
       : String(value);
 
-/** Whether a fact has ended at a moment (milliseconds). */
-export const hasEnded = (of, at = Date.now()) => (of.invalid_at ? Date.parse(of.invalid_at) <= at : Boolean(of.expired_at));
+/** Whether a fact has ended at a moment (milliseconds on the wall clock, as `wall` returns them). */
+export const hasEnded = (of, at = wall(new Date().toISOString())) =>
+  of.invalid_at ? wall(of.invalid_at, of.invalid_at_precision) <= at : Boolean(of.expired_at);
 
 /** A fact as a line: its sentence, its time; one that has ended at a moment, or by now, is struck. */
 export const FactLine = ({ of, at }) => html`<li class=${hasEnded(of, at) ? "ended" : ""}>
@@ -142,7 +150,7 @@ export function Diff({ before, after }) {
 
 /** A turn as it was said. */
 export const TurnCard = ({ of }) => html`<article class="card turn">
-  <p class="faint"><b>${of.actor || of.role}</b> · <${When} at=${of.occurred_at} /> · ${of.source}${of.session && ` · ${of.session}`} · <${Id} of=${of.id} /></p>
+  <p class="faint"><b>${of.actor || of.role}</b> · <${When} at=${of.occurred_at} precision=${of.occurred_at_precision} /> · ${of.source}${of.session && ` · ${of.session}`} · <${Id} of=${of.id} /></p>
   <p class="said">${of.content}</p>
 </article>`;
 

@@ -142,11 +142,11 @@ function Known({ id, as_of, records }) {
   return html`<${Answer} of=${of}>${({ facts, next_cursor }) => html`
     <h3>Facts</h3>
     ${!facts.length && html`<p class="faint">None.</p>`}
-    <ul class="lines facts">${facts.map((one) => html`<${FactLine} key=${one.id} of=${one} at=${as_of && Date.parse(as_of)} />`)}</ul>
+    <ul class="lines facts">${facts.map((one) => html`<${FactLine} key=${one.id} of=${one} at=${as_of && Date.parse(`${as_of}Z`)} />`)}</ul>
     ${next_cursor && html`<p class="faint">These are the first ${SHOWN}; <${Item} id=${id}>all of them<//>.</p>`}
     ${records.length > 0 && html`<h3>Records</h3><ul class="lines">${records.map((one) => html`<li key=${one.id}><a href=${href("records", {}, one.kind, one.id)}>${one.name}</a> <span class="faint">${one.kind}</span></li>`)}</ul>`}
     ${ids.length > 0 && html`<h3>Turns</h3><${Answer} of=${turns}>${({ items }) => html`<ul class="lines turns">${items.map((one) => html`<li key=${one.id}>
-      <span class="said">${one.content}</span> <span class="faint"><${When} at=${one.occurred_at} /></span> <${Id} of=${one.id} /></li>`)}</ul>`}<//>`}`}
+      <span class="said">${one.content}</span> <span class="faint"><${When} at=${one.occurred_at} precision=${one.occurred_at_precision} /></span> <${Id} of=${one.id} /></li>`)}</ul>`}<//>`}`}
   <//>`;
 }
 
@@ -178,7 +178,7 @@ function View({ query }) {
   const [off, turn] = useState({ kinds: new Set(), relations: new Set(), layers: new Set(), packs: new Set() });
   const kinds = useSchema()?.kinds || NO_KINDS;
   const chosen = query.node || "";
-  const as_of = /^\d{4}-\d\d-\d\d$/.test(query.at) ? `${query.at}T23:59:59Z` : undefined;
+  const as_of = /^\d{4}-\d\d-\d\d$/.test(query.at) ? `${query.at}T23:59:59` : undefined;
   // What comes late must not pull back to this view a reader who has left it.
   const choose = (id) => place().view === "graph" && go(href("graph", { ...query, node: id }), { replace: true });
   const add = async (asking) => {

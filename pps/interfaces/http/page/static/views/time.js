@@ -1,9 +1,11 @@
 // Time: what held at a moment, and what changed between two: what began, what ended, what took another's place.
 import { entity, go, href, html, useCall, useEffect, useMemo, useState } from "../core.js";
-import { Answer, Empty, FactLine, Item, Span, Typed, counted, day } from "../parts.js";
+import { Answer, Empty, FactLine, Item, Span, Typed, counted, wall } from "../parts.js";
 
 const DAY = 86_400_000;
-const iso = (ms) => new Date(ms).toISOString();
+
+/** The day of milliseconds on the wall clock: the calendar here is the person's, and the server reads days as theirs. */
+const day = (ms) => new Date(ms).toISOString().slice(0, 10);
 
 function Changes({ of, until }) {
   const parts = [
@@ -28,7 +30,7 @@ function Bars({ facts, from, to, since, until }) {
     const n = 60;
     const heights = new Array(n).fill(0);
     for (const one of facts) {
-      const at = (Date.parse(one.valid_at) - from) / (to - from);
+      const at = (wall(one.valid_at, one.valid_at_precision) - from) / (to - from);
       if (at >= 0 && at < 1) heights[Math.floor(at * n)] += 1;
     }
     const most = Math.max(1, ...heights);
@@ -45,15 +47,19 @@ function Bars({ facts, from, to, since, until }) {
 function Slider({ label, value, from, to, onMove }) {
   const [at, move] = useState(value);
   useEffect(() => move(value), [value]);
-  return html`<label class="slider"><span>${label} <b>${day(iso(at))}</b></span>
-    <input type="range" min=${from} max=${to} step=${DAY} value=${at} aria-valuetext=${day(iso(at))}
+  return html`<label class="slider"><span>${label} <b>${day(at)}</b></span>
+    <input type="range" min=${from} max=${to} step=${DAY} value=${at} aria-valuetext=${day(at)}
       onInput=${(event) => move(Number(event.target.value))} onChange=${(event) => onMove(Number(event.target.value))} />
   </label>`;
 }
 
 /** The days to look at; a few that lie far before all others (somebody was born) would leave no room for the rest. */
 function span(facts) {
-  const times = facts.flatMap((one) => [one.valid_at, one.invalid_at]).filter(Boolean).map(Date.parse).sort((a, b) => a - b);
+  const times = facts
+    .flatMap((one) => [[one.valid_at, one.valid_at_precision], [one.invalid_at, one.invalid_at_precision]])
+    .filter(([at]) => at)
+    .map(([at, precision]) => wall(at, precision))
+    .sort((a, b) => a - b);
   const [first, early, last] = [times[0], times[Math.floor(times.length / 10)], times.at(-1)];
   const from = Math.floor((early - first > 2 * (last - early) ? early : first) / DAY) * DAY;
   return [from, Math.max(from + 2 * DAY, (Math.floor(last / DAY) + 1) * DAY)];
@@ -66,8 +72,8 @@ function Between({ facts, query }) {
   const since = Math.max(from, Math.min(until - DAY, Date.parse(query.since) || from));
   const about = query.about || "";
   const at = (given) => go(href("time", { ...query, ...given }), { replace: true });
-  const changes = useCall("changes", { since: iso(since), until: iso(until), ...(about && { about }) }, { live: true });
-  const held = useCall("timeline", { as_of: iso(until - 1), limit: 200, ...(about && { about }) }, { live: true });
+  const changes = useCall("changes", { since: day(since), until: day(until), ...(about && { about }) }, { live: true });
+  const held = useCall("timeline", { as_of: `${day(until - DAY)}T23:59:59.999999`, limit: 200, ...(about && { about }) }, { live: true });
   const submit = (event) => {
     event.preventDefault();
     at({ about: new FormData(event.target).get("about").trim() });
@@ -81,15 +87,15 @@ function Between({ facts, query }) {
     <section class="card">
       <${Bars} facts=${dated} from=${from} to=${to} since=${since} until=${until} />
       <div class="sliders">
-        <${Slider} label="From" value=${since} from=${from} to=${to - DAY} onMove=${(ms) => at({ since: day(iso(Math.min(ms, until - DAY))) })} />
-        <${Slider} label="As of" value=${until} from=${from + DAY} to=${to} onMove=${(ms) => at({ until: day(iso(ms)), since: day(iso(Math.min(since, ms - DAY))) })} />
+        <${Slider} label="From" value=${since} from=${from} to=${to - DAY} onMove=${(ms) => at({ since: day(Math.min(ms, until - DAY)) })} />
+        <${Slider} label="As of" value=${until} from=${from + DAY} to=${to} onMove=${(ms) => at({ until: day(ms), since: day(Math.min(since, ms - DAY)) })} />
       </div>
     </section>
-    <h2>What changed from ${day(iso(since))} to ${day(iso(until))}</h2>
+    <h2>What changed from ${day(since)} to ${day(until)}</h2>
     <${Answer} of=${changes}>${(data) => html`<${Changes} of=${data} until=${until} />`}<//>
     <h2>What held then</h2>
     <${Answer} of=${held}>
-      ${(data) => html`<p class="faint">${counted(data.facts.length, "fact")}${data.next_cursor ? ", and more" : ""}, as of ${day(iso(until))}</p>
+      ${(data) => html`<p class="faint">${counted(data.facts.length, "fact")}${data.next_cursor ? ", and more" : ""}, as of ${day(until)}</p>
         <ul class="lines card">${data.facts.map((one) => html`<${FactLine} key=${one.id} of=${one} at=${until - 1} />`)}</ul>`}
     <//>
   `;

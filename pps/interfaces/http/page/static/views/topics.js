@@ -62,7 +62,7 @@ function Members({ of }) {
     ${of.terms.length > 0 && html`<p class="row">${of.terms.map((one) => html`<span key=${one} class="tag">${one}</span>`)}</p>`}
     ${of.named.length > 0 && html`<p class="faint">Named in it: ${of.named.join(", ")}</p>`}
     <${Answer} of=${found}>${({ items }) => html`<ul class="lines">${items.map((one) => html`<li key=${one.id}>
-      <span class="said">${one.content}</span> <span class="faint"><${When} at=${one.occurred_at} /></span> <${Id} of=${one.id} /></li>`)}</ul>`}<//>
+      <span class="said">${one.content}</span> <span class="faint"><${When} at=${one.occurred_at} precision=${one.occurred_at_precision} /></span> <${Id} of=${one.id} /></li>`)}</ul>`}<//>
     ${of.members.length > MOST && html`<p class="faint">These are ${MOST} of them.</p>`}
   </section>`;
 }

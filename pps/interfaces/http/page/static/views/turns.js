@@ -6,7 +6,7 @@ const PAGE = 30;
 
 function Turn({ of: { turn, state, error, facts, facts_total, record, cut } }) {
   return html`<li class="card turn">
-    <p class="faint"><b>${turn.actor || turn.role}</b> · <${When} at=${turn.occurred_at} time /> · ${turn.source}
+    <p class="faint"><b>${turn.actor || turn.role}</b> · <${When} at=${turn.occurred_at} precision=${turn.occurred_at_precision} time /> · ${turn.source}
       ${" · "}<a href=${href("turns", { session: turn.session })}>${turn.session}</a> · <${Id} of=${turn.id} /> <${State} of=${state} /></p>
     <p class="said clipped">${turn.content}${cut ? "…" : ""}</p>
     ${error && state !== "done" && html`<p class="why">${error}</p>`}
