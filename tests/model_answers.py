@@ -10,6 +10,7 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 _NAME = r"[^\W\d_a-z][\w'&-]*(?: [^\W\d_a-z][\w'&-]*)*|[\u4e00-\u9fff]+"
@@ -28,28 +29,45 @@ _FACT = re.compile(rf"(?P<subject>{_NAME}) (?P<verb>{'|'.join(_VERBS)}) (?P<obje
 Answer = dict[str, Any]
 
 
-def answer(properties: Iterable[str], prompt: str) -> Answer:
-    """Return what a good model would say to a prompt whose answer has these top-level properties."""
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a model finds.
+
+    Attributes:
+        facts: The facts in a text: subject, object, relation and fact (the sentence) of each.
+        ends: Whether a new sentence ends an old one.
+    """
+
+    facts: Callable[[str], Iterable[dict[str, str]]]
+    ends: Callable[[str, str], bool]
+
+
+def answer(properties: Iterable[str], prompt: str, reading: Reading | None = None) -> Answer:
+    """Return what a good model would say to a prompt whose answer has these top-level properties.
+
+    Without a reading it reads the sentences that this module knows.
+    """
+    reading = reading or Reading(_facts, _ends)
     asked = frozenset(properties)
     for wanted, reply in _REPLIES:
         if wanted <= asked:
-            return reply(prompt)
+            return reply(prompt, reading)
     return {}
 
 
-def _combined(prompt: str) -> Answer:
-    facts = list(_facts(_section(prompt, "CURRENT MESSAGES")))
+def _combined(prompt: str, reading: Reading) -> Answer:
+    facts = list(reading.facts(_section(prompt, "CURRENT MESSAGES")))
     return {"extracted_entities": _entities(facts), "edges": [_edge(fact) for fact in facts]}
 
 
-def _extracted_entities(prompt: str) -> Answer:
+def _extracted_entities(prompt: str, reading: Reading) -> Answer:
     text = (
         _section(prompt, "CURRENT MESSAGE") or _section(prompt, "TEXT") or _section(prompt, "JSON")
     )
-    return {"extracted_entities": _entities(list(_facts(text)))}
+    return {"extracted_entities": _entities(list(reading.facts(text)))}
 
 
-def _edges(prompt: str) -> Answer:
+def _edges(prompt: str, reading: Reading) -> Answer:
     text = _section(prompt, "CURRENT_MESSAGE")
     when = (
         _section(prompt, "REFERENCE_TIME")
@@ -60,12 +78,13 @@ def _edges(prompt: str) -> Answer:
     )
     return {
         "edges": [
-            {**_edge(fact), "valid_at": when or None, "invalid_at": None} for fact in _facts(text)
+            {**_edge(fact), "valid_at": when or None, "invalid_at": None}
+            for fact in reading.facts(text)
         ]
     }
 
 
-def _entity_resolutions(prompt: str) -> Answer:
+def _entity_resolutions(prompt: str, reading: Reading) -> Answer:
     existing = {
         item["name"].casefold(): item["candidate_id"]
         for item in _json(_section(prompt, "EXISTING ENTITIES"))
@@ -82,7 +101,7 @@ def _entity_resolutions(prompt: str) -> Answer:
     }
 
 
-def _edge_duplicate(prompt: str) -> Answer:
+def _edge_duplicate(prompt: str, reading: Reading) -> Answer:
     old = ast.literal_eval(_section(prompt, "EXISTING FACTS") or "[]")
     candidates = ast.literal_eval(_section(prompt, "FACT INVALIDATION CANDIDATES") or "[]")
     new = _section(prompt, "NEW FACT")
@@ -90,25 +109,25 @@ def _edge_duplicate(prompt: str) -> Answer:
     ended = [
         item["idx"]
         for item in (*old, *candidates)
-        if item["idx"] not in same and _ends(new, item["fact"])
+        if item["idx"] not in same and reading.ends(new, item["fact"])
     ]
     return {"duplicate_facts": same, "contradicted_facts": ended}
 
 
-def _timestamps(prompt: str) -> Answer:
+def _timestamps(prompt: str, reading: Reading) -> Answer:
     facts = _json(_section(prompt, "FACTS"))
     return {
         "timestamps": [{"valid_at": fact["reference_time"], "invalid_at": None} for fact in facts]
     }
 
 
-def _timestamp(prompt: str) -> Answer:
+def _timestamp(prompt: str, reading: Reading) -> Answer:
     return {"valid_at": _section(prompt, "REFERENCE TIME") or None, "invalid_at": None}
 
 
-def _summaries(prompt: str) -> Answer:
+def _summaries(prompt: str, reading: Reading) -> Answer:
     text = _section(prompt, "MESSAGES") or _section(prompt, "EPISODES")
-    said = {fact["fact"]: (fact["subject"], fact["object"]) for fact in _facts(text)}
+    said = {fact["fact"]: (fact["subject"], fact["object"]) for fact in reading.facts(text)}
     entities = _json(_section(prompt, "ENTITIES"))
     about = {
         item["name"]: [fact for fact, ends in said.items() if item["name"] in ends]
@@ -123,16 +142,16 @@ def _summaries(prompt: str) -> Answer:
     }
 
 
-def _summary(prompt: str) -> Answer:
-    facts = [fact["fact"] for fact in _facts(prompt)]
+def _summary(prompt: str, reading: Reading) -> Answer:
+    facts = [fact["fact"] for fact in reading.facts(prompt)]
     return {"summary": ". ".join(dict.fromkeys(facts)) or "Nothing."}
 
 
-def _description(prompt: str) -> Answer:
+def _description(prompt: str, reading: Reading) -> Answer:
     return {"description": "What is known together."}
 
 
-def _beliefs(prompt: str) -> Answer:
+def _beliefs(prompt: str, reading: Reading) -> Answer:
     """Believe what each case says, in place of the belief that is held; told to, cite what was not shown."""
     records, _ = json.JSONDecoder().raw_decode(prompt, prompt.index('[{"number"'))
     cases = [one for one in records if one["type"] == "Experience"]
@@ -153,7 +172,7 @@ def _beliefs(prompt: str) -> Answer:
     return {"beliefs": [belief]}
 
 
-_REPLIES: tuple[tuple[frozenset[str], Callable[[str], Answer]], ...] = (
+_REPLIES: tuple[tuple[frozenset[str], Callable[[str, Reading], Answer]], ...] = (
     (frozenset({"extracted_entities", "edges"}), _combined),
     (frozenset({"extracted_entities"}), _extracted_entities),
     (frozenset({"edges"}), _edges),

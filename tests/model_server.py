@@ -23,7 +23,7 @@ from pps.app import App
 from pps.config import ExtractorSettings, Settings
 from pps.memory import Memory
 from pps.models.hash import HashEmbedder
-from tests.model_answers import answer
+from tests.model_answers import Reading, answer
 
 Mode = Literal[
     "good",
@@ -65,6 +65,7 @@ class ModelServer:
         mode: How the next requests are answered; ``first`` says it of the first ones, in order.
         answered: How each request of ``asked`` was, or is being, answered.
         together: What was in hand when each request came, that one last.
+        reading: What chat completions find in texts; None is the sentences of ``model_answers``.
         delay_s: How late ``slow`` is. retry_after: the header of ``rate_limited``.
     """
 
@@ -72,6 +73,7 @@ class ModelServer:
     dimension: int = 16
     mode: Mode = "good"
     first: list[Mode] = field(default_factory=list)
+    reading: Reading | None = None
     delay_s: float = 5.0
     retry_after: str = "1"
     asked: list[Asked] = field(default_factory=list)
@@ -241,7 +243,7 @@ def _reply(asked: Asked, mode: Mode, model: ModelServer) -> dict[str, Any]:
     if asked.path.endswith("/embeddings"):
         return _embeddings(body, mode, model.dimension)
     if asked.path.endswith("/chat/completions"):
-        return _chat(body, mode)
+        return _chat(body, mode, model.reading)
     if asked.path.endswith("/responses"):
         return _response(body, mode)
     if asked.path.endswith("/messages"):
@@ -251,7 +253,9 @@ def _reply(asked: Asked, mode: Mode, model: ModelServer) -> dict[str, Any]:
     return {"error": {"message": f"no such route: {asked.path}"}}
 
 
-def _said(properties: dict[str, Any], prompt: str, mode: Mode) -> str:
+def _said(
+    properties: dict[str, Any], prompt: str, mode: Mode, reading: Reading | None = None
+) -> str:
     """Return what the model says, as text."""
     if mode == "malformed":
         return '{"extracted_entities": [{"name": "An'
@@ -259,10 +263,10 @@ def _said(properties: dict[str, Any], prompt: str, mode: Mode) -> str:
         return '{"extracted_entities": "none", "edges": 7, "summaries": {}, "entity_resolutions": null}'
     if mode == "empty":
         return ""
-    return json.dumps(answer(properties, prompt))
+    return json.dumps(answer(properties, prompt, reading))
 
 
-def _chat(body: dict[str, Any], mode: Mode) -> dict[str, Any]:
+def _chat(body: dict[str, Any], mode: Mode, reading: Reading | None = None) -> dict[str, Any]:
     prompt = "\n".join(_text(message["content"]) for message in body["messages"])
     form = body.get("response_format") or {}
     schema = form.get("json_schema", {}).get("schema") or _schema_in(prompt)
@@ -277,7 +281,7 @@ def _chat(body: dict[str, Any], mode: Mode) -> dict[str, Any]:
                 "finish_reason": "stop",
                 "message": {
                     "role": "assistant",
-                    "content": _said(schema.get("properties", {}), prompt, mode),
+                    "content": _said(schema.get("properties", {}), prompt, mode, reading),
                 },
             }
         ],

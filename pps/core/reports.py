@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from pps.core.values import Fact
+from pps.core.values import Fact, Skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +159,7 @@ class JobReport:
         attempts: Starts, crashes included; failures: bad ends in a row; code, error: of the last one.
         next_at: Not tried before; None is at once.
         tried: Attempts that came to an end, oldest first; empty in a list of jobs.
+        skipped: What was left out of what was given with the turn or found in it, and why.
     """
 
     id: int
@@ -175,6 +176,7 @@ class JobReport:
     queued_at: datetime | None = None
     next_at: datetime | None = None
     tried: tuple[AttemptReport, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +298,7 @@ class Extracted:
         facts, dropped: What was found in those that are done, and what was left out because no turn says it.
         tokens: What it took, in and out; of a dry run, or where nothing waited for it, an estimate.
         why: What the rest waits for, or what a dry run says is not set; empty when nothing.
+        left_out: The first 20 of what was dropped, each with the reason.
     """
 
     dry_run: bool
@@ -306,6 +309,7 @@ class Extracted:
     waiting: int
     tokens: int
     why: str = ""
+    left_out: tuple[Skipped, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -401,7 +401,8 @@ class _Answer:
 
     def _drop(self, at: int, what: str, why: str) -> None:
         """Note at a turn what was left out of it, with ``…`` for the words that other turns alone say."""
-        foreign = set[str]().union(*self._words) - self._words[at] if self._turns else set[str]()
+        foreign = set(self._known.sources).union(*self._words)
+        foreign -= self._words[at] if self._turns else set()
         words = ["…" if content_words(word) & foreign else word for word in what.split()]
         shown = re.sub(r"…(?: …)+", "…", " ".join(words))[:_MOST_SHOWN]
         if self.findings:

@@ -15,6 +15,7 @@ from pps.core.ids import is_uuid
 from pps.core.reports import AttemptReport, Extracted, IngestionStats, JobReport
 from pps.core.text import one_line
 from pps.core.time import iso, now, utc
+from pps.core.values import Skipped
 from pps.ingest.budget import Costs
 from pps.ingest.command_reader import Reader
 from pps.ingest.extraction import estimate
@@ -36,6 +37,7 @@ _ADVICE = (
     "--entity {name} --extract claude`, then `pps extract {name}`), or from a model (extractor.mode)"
 )
 _MOST_IDS = 1_000
+_MOST_LEFT_OUT = 20
 _TEXT = 120
 
 
@@ -217,17 +219,31 @@ class Jobs:
             return Extracted(False, 0, 0, 0, 0, 0, 0)
         before = (await self._costs.report(1)).tokens_today
         told = partial(_told, progress, turns) if progress else None
-        found, why = await self._read(since, reader.hurry, told)
+        found, why, left_out = await self._read(since, reader.hurry, told)
         left = turns - found.read
         spent = (await self._costs.report(1)).tokens_today - before if progress else estimated
         why = why or (f"`pps jobs list {self._name}` says for what" if progress and left else "")
-        return Extracted(False, turns, found.read, found.facts, found.dropped, left, spent, why)
+        return Extracted(
+            dry_run=False,
+            turns=turns,
+            read=found.read,
+            facts=found.facts,
+            dropped=found.dropped,
+            waiting=left,
+            tokens=spent,
+            why=why,
+            left_out=tuple(left_out),
+        )
 
     async def _read(
         self, since: datetime | None, hurry: Callable[[], None], told: Callable[[int], None] | None
-    ) -> tuple[Readings, str]:
-        """Queue what nothing has read, as there is room, and wait for it if somebody is told; return why it stopped."""
+    ) -> tuple[Readings, str, list[Skipped]]:
+        """Queue what nothing has read, as there is room, and wait for it if somebody is told.
+
+        Return what was found, why it stopped, and the first of what was left out.
+        """
         found, why = Readings(0, 0, 0, 0), ""
+        left_out: list[Skipped] = []
         while not why and (ids := await self._read_later(since)):
             hurry()
             while (
@@ -243,10 +259,12 @@ class Jobs:
                 )
                 why = why or "; ".join(self._worker.waits_for)
             last = await self._queue.readings(ids[0], ids[-1])
+            rows = await self._queue.left_out(ids[0], ids[-1], _MOST_LEFT_OUT - len(left_out))
+            left_out += [Skipped(what, reason) for what, reason in rows]
             found = Readings(
                 found.read + last.read, found.facts + last.facts, found.dropped + last.dropped, 0
             )
-        return found, why
+        return found, why, left_out
 
     async def _read_later(self, since: datetime | None) -> list[int]:
         """Queue the next turns that nothing has read, as many as there is room for."""
@@ -338,4 +356,5 @@ def _report(job: Job, attempts: Sequence[AttemptReport]) -> JobReport:
         queued_at=job.queued_at,
         next_at=job.next_at,
         tried=tuple(attempts),
+        skipped=result.skipped,
     )

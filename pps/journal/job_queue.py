@@ -368,6 +368,7 @@ class JobQueue(Store):
     give = writes(give)
     job = reads(job_rows.get)
     of_turn = reads(job_rows.get_of_turn)
+    left_out = reads(job_rows.left_out)
     outcomes = looks_up(job_rows.outcomes)
     put_back = writes(put_back)
     read_again = writes(read_again, secure=True)

@@ -11,10 +11,12 @@ from typing import TypeAlias, cast
 from pps.core.reports import AttemptReport
 from pps.core.sql import listed
 from pps.core.time import from_micros, micros, now
+from pps.core.values import Skipped
 from pps.journal.entries import (
     MICROS,
     Charge,
     Job,
+    JobResult,
     JobState,
     QueueState,
     Readings,
@@ -35,12 +37,13 @@ STAGES: tuple[Stage, ...] = ("save", "read")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A turn's job, its state, its last error, and the record that the turn is the source of, if any."""
+    """A turn's job, its state and last error, the record that the turn is the source of, if any, and what was left out."""
 
     job: int
     state: JobState
     error: str
     record: str
+    skipped: tuple[Skipped, ...]
 
 
 def due_at(connection: sqlite3.Connection, stage: Stage) -> datetime | None:
@@ -67,11 +70,14 @@ def get_of_turn(connection: sqlite3.Connection, turn_uuid: str) -> Job | None:
 def outcomes(connection: sqlite3.Connection, turns: Sequence[str]) -> dict[str, Outcome]:
     """Return turn → what has become of it; turns that are not there are left out."""
     rows = connection.execute(
-        """SELECT turn, id, state, error, coalesce(json_extract(result, '$.record'), '') FROM jobs
-            WHERE turn IN (SELECT value FROM json_each(?))""",
+        "SELECT turn, id, state, error, result FROM jobs WHERE turn IN (SELECT value FROM json_each(?))",
         (listed(turns),),
     )
-    return {turn: Outcome(*row) for turn, *row in rows}
+    outcomes: dict[str, Outcome] = {}
+    for turn, job, state, error, stored in rows:
+        result = load_result(stored) if stored else JobResult()
+        outcomes[turn] = Outcome(job, state, error, result.record, result.skipped)
+    return outcomes
 
 
 def in_state(
@@ -185,6 +191,19 @@ def readings(connection: sqlite3.Connection, first: int = 0, last: int = 1 << 62
         (first, last),
     ).fetchone()
     return Readings(row[0] - row[3], row[1], row[2], waiting)
+
+
+def left_out(
+    connection: sqlite3.Connection, first: int, last: int, limit: int
+) -> list[tuple[str, str]]:
+    """Return what a command's readings left out, and why, of the jobs with ids from ``first`` to ``last``."""
+    rows = connection.execute(
+        """SELECT json_extract(item.value, '$.what'), json_extract(item.value, '$.why')
+            FROM jobs, json_each(jobs.payload, '$.read.dropped') AS item
+            WHERE jobs.id BETWEEN ? AND ? AND item.type = 'object' ORDER BY jobs.id, item.key LIMIT ?""",
+        (first, last, limit),
+    )
+    return rows.fetchall()
 
 
 def unfinished(connection: sqlite3.Connection) -> int:

@@ -12,6 +12,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.reports import JobReport
 from pps.core.text import counted, one_line
 from pps.core.time import iso
+from pps.core.values import Skipped
 from pps.journal.entries import JobState
 from pps.journal.turns import SessionTurns
 from pps.memory import Memory
@@ -68,6 +69,8 @@ class ChosenInput(inputs.Input):
 class ListedTurn:
     """A turn with what was made of it: ``facts`` are the first 20 of ``facts_total``, ``record`` is a node's id.
 
+    ``skipped`` is what was left out of what was given with it or found in it, and why.
+
     ``turn.content`` is at most 2,000 characters, and ``cut`` tells where it was longer: ``get`` has the whole.
     """
 
@@ -79,6 +82,7 @@ class ListedTurn:
     job: int | None = None
     error: str | None = None
     record: str | None = None
+    skipped: tuple[Skipped, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +107,7 @@ def turns_words(value: Turns) -> str:
         f"{iso(one.turn.occurred_at)} {one.turn.actor or one.turn.role} ({one.turn.session}): "
         f"{one_line(one.turn.content, _LINE)} [{one.turn.id}] "
         f"{one.state}, {counted(one.facts_total, 'fact')}"
+        + (f", {len(one.skipped)} left out" if one.skipped else "")
         for one in value.turns
     ]
     lines += [
@@ -175,4 +180,5 @@ def _listed(one: SaidTurn) -> ListedTurn:
         job=made.job if made else None,
         error=(made.error or None) if made else None,
         record=(made.record or None) if made else None,
+        skipped=made.skipped if made else (),
     )

@@ -25,7 +25,7 @@ from pps.core.reports import (
 )
 from pps.core.text import counted, one_line
 from pps.core.time import iso, shown, shown_day
-from pps.core.values import EventReceipt, Receipt
+from pps.core.values import EventReceipt, Receipt, Skipped
 from pps.ingest.anchors import AnchorInfo, ResyncReport
 from pps.operations.outputs import (
     AnchorDeleted,
@@ -313,7 +313,12 @@ def job(value: JobReport) -> str:
         f"Job {value.id} {_ENDS[value.state]}{why}.{again} [{value.turn_id}]",
         f"  “{value.text}”",
     ]
-    return "\n".join([*lines, *(f"  {_attempt(one)}" for one in value.tried)])
+    lines += [f"  {_attempt(one)}" for one in value.tried]
+    return "\n".join([*lines, *(f"  {_left_out(one)}" for one in value.skipped)])
+
+
+def _left_out(one: Skipped) -> str:
+    return f"left out: {one.what}: {one.why}" if one.what else f"left out: {one.why}"
 
 
 def ingestion(value: IngestionStats) -> str:
@@ -348,10 +353,11 @@ def extracted(value: Extracted) -> str:
     if value.dry_run:
         return f"{value.turns:,} turns to read, about {value.tokens:,} tokens in and out.{why}"
     rest = f"; {value.waiting:,} wait{why}" if value.waiting else ""
-    return (
+    head = (
         f"{value.read:,} of {value.turns:,} turns read: {value.facts:,} facts, {value.dropped:,} left out "
         f"that no turn says, {value.tokens:,} tokens{rest}."
     )
+    return "\n".join([head, *map(_left_out, value.left_out)])
 
 
 def _heading(name: str, channel: ChannelView) -> str:

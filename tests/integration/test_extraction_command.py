@@ -23,6 +23,7 @@ from pps.core.values import FactDraft
 from pps.ingest.hook_events import SessionEvent
 from pps.journal import Journal
 from pps.memory import Memory
+from pps.operations import words
 from tests import stand_in
 
 
@@ -197,6 +198,18 @@ async def test_what_the_turns_do_not_say_is_dropped_and_counted(
         assert await facts(memory) == {"User lives in Oslo.": True}
         job = await memory.jobs.status(receipt.job_id)
         assert (job.nodes, job.facts) == (2, 1)
+        dropped = [(one.what, one.why) for one in job.skipped]
+        assert dropped == [
+            ("User lives in Oslo.", "its turns do not name both of its ends"),
+            ("User lives in Oslo.", "its subject is no name"),
+            ("", "a fact is not of the form that was asked for"),
+            ("User lives in Oslo.", "no turn of the prompt says it"),
+            ("Atlantis", "a node is not named by any turn"),
+        ]
+        page = await memory.graph.said()
+        assert page.turns[0].outcome is not None
+        assert page.turns[0].outcome.skipped == job.skipped
+        assert "left out: Atlantis: a node is not named by any turn" in words.job(job)
         assert "left out 5 facts or nodes that no turn says" in " ".join(
             (await memory.health()).notes
         )
@@ -373,6 +386,7 @@ async def test_what_was_there_before_is_read_once_and_what_an_agent_read_is_not(
         with pytest.raises(InvalidRequest, match=r"extractor\.mode"):
             await memory.jobs.extract(dry_run=False)
     seen: list[tuple[str, int, int]] = []
+    command.says([LIVES, {"node": {"name": "Atlantis", "kind": "Place"}}])
     async with ana() as memory:
         would = await memory.jobs.extract()
         assert (would.dry_run, would.turns, command.asked) == (True, 5, [])
@@ -380,6 +394,8 @@ async def test_what_was_there_before_is_read_once_and_what_an_agent_read_is_not(
         done = await memory.jobs.extract(dry_run=False, progress=lambda *at: seen.append(at))
         assert (done.turns, done.read, done.facts, done.waiting) == (5, 5, 1, 0)
         assert done.tokens > 500
+        assert [one.why for one in done.left_out] == ["a node is not named by any turn"]
+        assert "left out: Atlantis: a node" in words.extracted(done)
         assert seen
         assert not any(
             "Ana sails" in prompt or "Not for reading" in prompt for prompt in command.asked
@@ -444,13 +460,13 @@ async def test_a_command_is_set_for_one_entity_and_taken_back(
 ) -> None:
     settings = command.settings(tmp_path / "home", mode="given")
     command.says([LIVES])
-    words = shlex.join(settings.extractor.command)
+    line = shlex.join(settings.extractor.command)
     async with App.open(settings) as app:
         await app.create("ana")
         with pytest.raises(ConfigError, match=r"extractor\.model"):
             await app.extract_by("ana", "ollama")
         before = (app.registry.get("ana").folder / "entity.toml").read_text()
-        await app.extract_by("ana", words)
+        await app.extract_by("ana", line)
         async with app.memory("ana") as memory:
             await memory.remember("I live in Oslo.")
             assert await memory.settled()
