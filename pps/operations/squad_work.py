@@ -242,7 +242,7 @@ async def proposal_submit(desk: Desk, given: SubmitInput) -> ProposalView:
     """Use it to bring a WorkflowImprovement of yours before the reviewers.
 
     Once it is approved, the same brings it on: to implementing, measuring, complete. One that needs a revision is
-    changed with memory_store and submitted again.
+    changed with record_save and submitted again.
     """
     return _proposal(await working.submit(desk, given.id, given.to, given.notes))
 

@@ -390,7 +390,7 @@ async def query(
                 line.shared and line.shared.member == desk.me.id and line.shared.origin in listed
             )
         ]
-        lines, held_back = balanced(fold_copies(readable), limit)
+        lines, held_back = balanced(fold_copies(readable), limit, own_lines=len(own))
         await saw(desk, pool, [line.record.id for line in lines])
     return Known(own, lines, held_back)
 
@@ -438,11 +438,13 @@ def _telling(words: set[str]) -> set[str]:
     return {word for word in words if word in _NEGATIONS or any(map(str.isdigit, word))}
 
 
-def balanced(lines: Sequence[Line], limit: int) -> tuple[list[Line], dict[str, int]]:
+def balanced(
+    lines: Sequence[Line], limit: int, *, own_lines: int = 0
+) -> tuple[list[Line], dict[str, int]]:
     """Return at most ``limit`` lines, best first, of which no author fills more than a third.
 
-    An author gets at most half as many lines as all others together, and at least one; with one
-    author alone there is nothing to balance. Also returns how many lines of each author that left out.
+    An author gets at most half as many lines as all others together (``own_lines``, the asker's
+    own, among them), and at least one; with one author alone there is nothing to balance. Also returns how many lines of each author that left out.
     """
     counts = Counter(line.shared.member if line.shared else "" for line in lines)
     total = sum(counts.values())
@@ -657,10 +659,19 @@ async def _search(memory: Memory, topic: str, kinds: Sequence[str]) -> list[Line
         record = records.get(id_)
         if record is None or record.state == "superseded":
             continue
-        shared_words = wanted & content_words(f"{record.title} {result.summary}")
+        shared_words = wanted & content_words(_text_of(record))
         if result.semantic >= threshold or (wanted and 2 * len(shared_words) >= len(wanted)):
             lines.append(Line(record, confidence_of(record), result.score))
     return lines
+
+
+def _text_of(record: Record) -> str:
+    """Return a record's title, summary and the texts among its fields."""
+    texts = [record.title, record.summary]
+    for value in record.fields.values():
+        values = value if isinstance(value, list | tuple) else [value]
+        texts += [item for item in values if isinstance(item, str)]
+    return " ".join(texts)
 
 
 async def _near(memory: Memory, given: Knowledge) -> tuple[str, ...]:

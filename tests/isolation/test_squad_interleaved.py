@@ -134,5 +134,6 @@ async def test_interleaved_operations_leak_nothing(settings: Settings) -> None:
 async def test_the_proof_can_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"))
     monkeypatch.setattr(sharing, "PRIVATE", "no such tag")
+    monkeypatch.setattr(roots, "PRIVATE", "no such tag")
     async with App.open(settings) as app:
         assert await interleaved(await team_of_six(app), 40) != []
