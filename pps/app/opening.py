@@ -13,6 +13,7 @@ from typing import Literal
 from pps.app.shared import Shared, fingerprint_text
 from pps.config import load_prices
 from pps.config.packs import load_packs, shipped_pack
+from pps.config.relation_files import load_relations
 from pps.config.zones import zone_of
 from pps.core.errors import ConfigError, ModelUnavailable, StoreError, StoreUnavailable
 from pps.core.ids import EntityId, stable_id
@@ -141,7 +142,10 @@ class _Opening:
         vectors = self._vectors()
         indexer = self._indexer(client, indexes, vectors, anchors)
         costs = await self._costs(client)
-        pipeline = Pipeline(client, journal, indexes, indexer, vectors, costs, self.kinds)
+        relations = await asyncio.to_thread(load_relations, shared.settings.home)
+        pipeline = Pipeline(
+            client, journal, indexes, indexer, vectors, costs, self.kinds, relations
+        )
         self_node = await self._self_node(client, pipeline)
         rules = shared.work.rules(client, self.embedder, self_node, self._own_providers())
         worker = Worker(
@@ -149,8 +153,10 @@ class _Opening:
         )
         intake = Intake(journal, worker, rules.backlog)
         recycle_bin = RecycleBin(client, journal, indexer, anchors, pipeline)
-        forgetter = Forgetter(client, journal, indexer, anchors, recycle_bin, worker, self_node)
-        merging = Merging(client, journal, indexer, vectors, worker, self_node)
+        forgetter = Forgetter(
+            client, journal, indexer, anchors, recycle_bin, worker, pipeline, self_node
+        )
+        merging = Merging(client, journal, indexer, vectors, worker, pipeline, self_node)
         missing = (await shared.server()).missing if self._entry.store == "neo4j" else None
         bookkeeper = Bookkeeper(client, journal, indexes, missing)
         notes = await _repaired(forgetter, merging, bookkeeper, indexer, anchors, pipeline)

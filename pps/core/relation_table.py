@@ -92,6 +92,11 @@ class Relations:
             return conditional
         return None
 
+    def depends_on_kinds(self, name: str) -> bool:
+        """Tell whether a name stands for a relation only between certain kinds."""
+        key = relation_key(name)
+        return key in self._by_key_if_kinds and key not in self._by_key
+
     def is_single(self, name: str) -> bool:
         """Tell whether a subject has one of a relation at a time, whatever its ends are."""
         relation = self.find(name)

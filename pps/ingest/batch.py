@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from pps.config.relation_files import shipped_relations
 from pps.core.ids import EntityId, stable_id
 from pps.core.kinds import NO_KINDS, Kinds
+from pps.core.relation_table import Relation, Relations
 from pps.core.text import fold
-from pps.core.values import Episode, Fact, Node, Skipped, Turn
+from pps.core.values import Closing, Episode, Fact, Node, Skipped, Turn
+from pps.journal.closing_rows import Ending
 from pps.journal.tie_rows import Ties
 
 
@@ -40,12 +43,17 @@ class Batch:
         records: Turn → the record that it is the source of; record_nodes: nodes that are records already.
         links: Turn → the titles that it links to.
         fresh: Folded names that this batch gives to nodes: texts may be waiting for them.
+        restated: Stored episodes that state another fact now, in their new form.
         reworded: Turns whose words the graph knows from before they were changed.
         parted: (episode, node) pairs that are parted before ``mentions`` are saved.
         stated: (subject, relation, object) to the facts that say so, by uuid.
         ties: (fact, turn that holds it, turn that it needs for that), see ``journal.tie_rows``.
         known_ties: Those of the facts that the graph has and that changed turns may end.
         reread: Turns that are to be read again by a command: they hold facts together with turns that changed.
+        closings: Fact → the closings by ``invalidates`` that this batch makes; they are settled with the slots.
+        own_ends: Fact → the end that its own statement gives it, of those that this batch states.
+        endings: Turn → the endings in it, of every turn that the batch plans.
+        relations: The table of relations.
         kinds: Of the entity's packs: texts name nodes of these kinds, and change nothing of them.
     """
 
@@ -62,6 +70,7 @@ class Batch:
     record_nodes: set[str] = field(default_factory=set[str])
     links: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     fresh: set[str] = field(default_factory=set[str])
+    restated: dict[str, Episode] = field(default_factory=dict[str, Episode])
     reworded: set[str] = field(default_factory=set[str])
     parted: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
     stated: dict[tuple[str, str, str], dict[str, None]] = field(
@@ -70,7 +79,11 @@ class Batch:
     ties: dict[tuple[str, str, str], None] = field(default_factory=dict[tuple[str, str, str], None])
     known_ties: Ties = field(default_factory=dict[str, Mapping[str, frozenset[str]]])
     reread: set[str] = field(default_factory=set[str])
+    closings: dict[str, list[Closing]] = field(default_factory=dict[str, list[Closing]])
+    own_ends: dict[str, datetime | None] = field(default_factory=dict[str, "datetime | None"])
+    endings: dict[str, list[Ending]] = field(default_factory=dict[str, list[Ending]])
     kinds: Kinds = NO_KINDS
+    relations: Relations = field(default_factory=shipped_relations)
 
     def copy(self) -> Batch:
         """Return a batch that knows what this one knows of the graph, and changes nothing yet."""
@@ -81,6 +94,7 @@ class Batch:
             dict(self.known),
             dict(self.stored),
             kinds=self.kinds,
+            relations=self.relations,
         )
         batch.records, batch.record_nodes = dict(self.records), set(self.record_nodes)
         batch.known_ties = self.known_ties
@@ -124,6 +138,13 @@ class Batch:
             for uuid in self.stated.get((subject, relation, object_), ())
             if (fact := self.fact(uuid))
         ]
+
+    def relation_of(self, fact: Fact) -> Relation | None:
+        """Return the relation of the table that a fact is of, by the kinds of its ends as far as they are known."""
+        kinds = [
+            self.known[end].kind if end in self.known else "" for end in (fact.subject, fact.object)
+        ]
+        return self.relations.find(fact.relation, *kinds)
 
     def mention(self, episode: str, nodes: Sequence[str]) -> None:
         self.mentions.update(dict.fromkeys((episode, node) for node in nodes))

@@ -24,6 +24,7 @@ from pps.core.values import Fact, Node
 from pps.ingest.indexer import Indexer
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.worker import Worker
+from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.entries import Change
 from pps.journal.journal import Journal
@@ -133,6 +134,7 @@ class Merging:
         indexer: Indexer,
         vectors: PassageVectors | None,
         worker: Worker,
+        pipeline: Pipeline,
         self_node: str,
     ) -> None:
         self._client = client
@@ -141,6 +143,7 @@ class Merging:
         self._vectors = vectors
         self._self_node = self_node
         self._worker = worker
+        self._pipeline = pipeline
         self._check: Check | None = None
 
     def checked(self, check: Check) -> Merging:
@@ -357,6 +360,8 @@ class Merging:
         await self._journal.mirror_nodes(nodes)
         await self._journal.mirror_drop("node", set(both).difference(node.uuid for node in nodes))
         await self._journal.mirror_facts(facts)
+        # The slots of both nodes have other facts now.
+        await self._pipeline.resettle(facts=[fact.uuid for fact in facts])
         await self._mark(
             moves
         )  # again: the worker may have indexed what it wrote meanwhile, and cleared the marks

@@ -28,6 +28,7 @@ from pps.ingest.redact import KeyedRedactor
 from pps.ingest.statements import is_undated
 from pps.ingest.support import broken_holders, supports_left
 from pps.ingest.worker import Worker
+from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import meta
 from pps.journal.bin_rows import Binned, drop_given, rewrite
@@ -54,6 +55,7 @@ class Forgetter:
         anchors: Anchors,
         recycle_bin: RecycleBin,
         worker: Worker,
+        pipeline: Pipeline,
         self_node: str,
     ) -> None:
         self.bin = recycle_bin
@@ -63,6 +65,7 @@ class Forgetter:
         self._anchors = anchors
         self._self_node = self_node
         self._worker = worker
+        self._pipeline = pipeline
 
     async def whole(self, ids: Sequence[str]) -> list[str]:
         """Wait a moment for what was acknowledged to be saved; return ids with beginnings replaced by whole ones."""
@@ -334,6 +337,8 @@ class Forgetter:
         await self._journal.forget_turns(list(plan.turns))
         await self._worker.forgotten()
         await self._journal.merges.forget(plan.nodes)
+        # What is forgotten closes nothing any more; what it alone had closed holds again.
+        await self._pipeline.resettle(plan.turns, (*plan.facts, *plan.weakened))
         for slug in plan.anchors:
             await self._anchors.delete(slug, missing_ok=True)
         # Again: the worker may have indexed what was still there meanwhile, and cleared the marks.

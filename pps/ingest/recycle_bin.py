@@ -192,7 +192,7 @@ class RecycleBin:
     async def taken(self, plan: Plan, softly: Softly) -> Binned:
         """Return all that goes by a plan, to be kept; nothing is changed."""
         client, journal = self._client, self._journal
-        facts = await client.facts([*plan.facts, *plan.weakened])
+        facts = await self._opened([*plan.facts, *plan.weakened])
         mentions = _pairs(await client.mentioned_nodes(plan.turns))
         mentions += [
             (turn, node) for node, turn in _pairs(await client.episodes_of_nodes(plan.nodes))
@@ -220,6 +220,16 @@ class RecycleBin:
         kinds = await journal.typed.read(lambda rows: rows.kinds_written(changed))
         row = Binned(str(uuid.uuid4()), now(), softly.actor, softly.why, tuple(kinds), (), (), "")
         return _kept(row, content)
+
+    async def _opened(self, ids: Sequence[str]) -> list[Fact]:
+        """Return facts without what closed them: it may be forgotten itself by the time that they are put back."""
+        closings = {one.fact: one for one in reversed(await self._journal.closings.of(ids))}
+        return [
+            replace(fact, invalid_at=closings[fact.uuid].own_end, expired_at=None)
+            if fact.uuid in closings and fact.invalid_at == closings[fact.uuid].at
+            else fact
+            for fact in await self._client.facts(ids)
+        ]
 
     async def without(self, ids: Iterable[str]) -> list[Binned]:
         """Return the rows that hold anything of some ids, or are named by one, as they are to be once that is erased.
@@ -321,6 +331,7 @@ class RecycleBin:
         await client.save_mentions([pair for pair in content.mentions if pair[0] in turns])
         for file, parts in content.anchors:
             await self._anchors.restore(file, [_vector(part) for part in parts])
+        await self._pipeline.resettle(plan.turns, [one.uuid for one in facts])
         await self._indexer.drain()
         await self._indexer.embed_due()
         back = [*plan.turns, *(one.uuid for one in nodes), *(one.uuid for one in facts)]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from pps.config.relation_files import shipped_relations
 from pps.core.relation_table import Relation
-from pps.core.values import FactDraft
 
 KIN = {
     "sister": "SISTER_OF", "brother": "BROTHER_OF", "mother": "MOTHER_OF", "mom": "MOTHER_OF", "mum": "MOTHER_OF",
@@ -29,10 +27,3 @@ RELATIONS: Mapping[str, Relation] = {
     **{name: Relation(name, "Person", "Person", dated=False) for name in KIN.values()},
 }
 """Every relation that a rule may make, by its name."""
-
-
-def replacing(fact: FactDraft) -> FactDraft:
-    """Return a fact that closes what its subject had in its relation, where a subject has one at a time."""
-    if not RELATIONS[fact.relation].single:
-        return fact
-    return replace(fact, invalidates=(*fact.invalidates, f"{fact.subject} {fact.relation}"))

@@ -24,7 +24,7 @@ from pps.core.values import (
 )
 from pps.ingest import phrasing as said
 from pps.ingest.drafts import with_plain_links, without_code
-from pps.ingest.relations import KIN, RELATIONS, replacing
+from pps.ingest.relations import KIN, RELATIONS
 
 USER = "User"
 """The node that "I" stands for where nobody is named as the speaker; "My name is Nadia" gives it an alias."""
@@ -291,10 +291,9 @@ def _fact(triple: _Triple, sentence: Sentence, clause: str, at: datetime) -> Fac
     if ahead and since is None:
         return None
     instead = (f"{triple.subject} {triple.relation} {triple.instead}",) if triple.instead else ()
-    fact = FactDraft(
+    return FactDraft(
         triple.subject, triple.relation, triple.object, sentence.text, since, invalidates=instead
     )
-    return replacing(fact)
 
 
 def _since(text: str, at: datetime, *, ahead: bool) -> CoarseTime | None:

@@ -8,16 +8,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
-from pps.config.relation_files import shipped_relations
 from pps.core.ids import is_uuid, stable_id
+from pps.core.relation_table import relation_key
 from pps.core.text import first_line, fold
 from pps.core.time import iso
-from pps.core.values import Fact, FactDraft, Node, NodeDraft, Skipped, Turn
+from pps.core.values import (
+    Closing,
+    ClosingCause,
+    CorrectionDraft,
+    EndingDraft,
+    Fact,
+    FactDraft,
+    Node,
+    NodeDraft,
+    Skipped,
+    Turn,
+)
 from pps.ingest.batch import Batch, TurnOutcome
+from pps.ingest.supersession import end_of_the_past, speaks_of_the_past
 from pps.ingest.support import adds_nothing, said_by, taken_back
+from pps.journal.closing_rows import Ending
 from pps.journal.entries import ReadFact
 
 _NEAREST = 3
@@ -25,22 +38,141 @@ _PAIR = re.compile(r"^(.{1,500}\S)\s+([A-Z][A-Z0-9_]*)$")
 _WORD = re.compile(r"[^\W_]+")
 
 
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """What a turn states, by names: given with it, found by a command or read by rules."""
+
+    nodes: tuple[NodeDraft, ...] = ()
+    facts: tuple[FactDraft, ...] = ()
+    endings: tuple[EndingDraft, ...] = ()
+    corrections: tuple[CorrectionDraft, ...] = ()
+
+
 def plan_given(
     batch: Batch, turn: Turn, nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]
 ) -> TurnOutcome:
     """Plan one turn's nodes and facts into the batch and say what became of them."""
+    return plan_drafts(batch, turn, Drafts(tuple(nodes), tuple(facts)))
+
+
+def plan_drafts(
+    batch: Batch, turn: Turn, drafts: Drafts, said_before: Sequence[Turn] = ()
+) -> TurnOutcome:
+    """Plan what one turn states into the batch and say what became of it.
+
+    ``said_before`` are the turns of its session before it, newest first, that a correction may be about.
+    """
     outcome = TurnOutcome()
-    mentioned = [plan_node(batch, draft, outcome) for draft in nodes]
+    mentioned = [plan_node(batch, draft, outcome) for draft in drafts.nodes]
     supported: list[str] = []
-    for draft in facts:
+    for draft in drafts.facts:
         fact = plan_fact(batch, turn, draft, outcome)
         if isinstance(draft, ReadFact) and (draft.cites or draft.uses):
             fact = batch.tie(fact, turn, draft.cites, draft.uses)
         supported.append(fact.uuid)
         mentioned += [fact.subject, fact.object]
+    for correction in drafts.corrections:
+        fact = plan_correction(batch, turn, correction, said_before, supported, outcome)
+        if fact is not None:
+            supported.append(fact.uuid)
+            mentioned += [fact.subject, fact.object]
     batch.mention(turn.uuid, mentioned)
     batch.put_episode(turn, supported)
+    batch.endings[turn.uuid] = [
+        plan_ending(batch, turn, number, draft) for number, draft in enumerate(drafts.endings)
+    ]
     return outcome
+
+
+def plan_ending(batch: Batch, turn: Turn, number: int, draft: EndingDraft) -> Ending:
+    """Return an ending with its names resolved; a name that is not known stands for the node that it will be."""
+    subject, object_ = (
+        (batch.node_named(name) or batch.new_node_id(name)) if name else ""
+        for name in (draft.subject, draft.object)
+    )
+    keys: dict[str, None] = {}
+    for name in draft.relations:
+        relation = batch.relations.find(name)
+        every = batch.relations.keys(relation) if relation else ()
+        keys.update(dict.fromkeys((relation_key(name), *every)))
+    return Ending(
+        turn.uuid,
+        number,
+        subject,
+        object_,
+        tuple(keys),
+        draft.ended_at,
+        draft.ended_before,
+    )
+
+
+def plan_correction(
+    batch: Batch,
+    turn: Turn,
+    draft: CorrectionDraft,
+    said_before: Sequence[Turn],
+    own_facts: Sequence[str],
+    outcome: TurnOutcome,
+) -> Fact | None:
+    """Put right the fact that a correction is about; None when no such fact is known."""
+    wrong = _corrected(batch, turn, draft, said_before, own_facts)
+    if wrong is None:
+        outcome.skipped.append(Skipped("correction", "nothing before it in the session is meant"))
+        return None
+    subject = batch.known[wrong.subject].name
+    right = FactDraft(subject, wrong.relation, draft.object, draft.text, wrong.valid_at)
+    fact = plan_fact(batch, turn, right, outcome)
+    _end(batch, wrong, wrong.valid_at or turn.occurred_at, fact, turn, "corrected")
+    return fact
+
+
+def _corrected(
+    batch: Batch,
+    turn: Turn,
+    draft: CorrectionDraft,
+    said_before: Sequence[Turn],
+    own_facts: Sequence[str],
+) -> Fact | None:
+    """Return the last fact before a correction that it can be about."""
+    relations = set(map(relation_key, draft.relations))
+    wrong = batch.node_named(draft.instead) if draft.instead else None
+    right = batch.node_named(draft.object)
+    if draft.instead and wrong is None:
+        return None
+    stating = [turn.uuid, *(one.uuid for one in said_before if one.role == turn.role)]
+    for uuid in stating:
+        if uuid == turn.uuid:
+            facts = [fact for one in own_facts if (fact := batch.fact(one))]
+        else:
+            facts = [
+                fact
+                for fact in {**batch.stored, **batch.facts}.values()
+                if uuid in fact.episodes and fact.kind == "fact"
+            ]
+        meant = [
+            fact
+            for fact in facts
+            if not taken_back(fact)
+            and fact.subject in batch.known
+            and fact.object != right
+            and (wrong is None or fact.object == wrong)
+            and _may_be_corrected(batch, fact, relations)
+        ]
+        if meant:
+            # A correction that names neither the relation nor what was wrong means the one fact of its kind.
+            is_sure = len(meant) == 1 or wrong is not None or uuid == turn.uuid
+            return meant[-1] if is_sure else None
+    return None
+
+
+def _may_be_corrected(batch: Batch, fact: Fact, relations: set[str]) -> bool:
+    relation = batch.relation_of(fact)
+    if relations:
+        keys = {relation_key(fact.relation)}
+        if relation is not None:
+            keys.update(batch.relations.keys(relation))
+        return not keys.isdisjoint(relations)
+    return relation is not None and relation.single
 
 
 def plan_node(batch: Batch, draft: NodeDraft, outcome: TurnOutcome) -> str:
@@ -114,13 +246,14 @@ def plan_fact(batch: Batch, turn: Turn, draft: FactDraft, outcome: TurnOutcome) 
     """
     subject = batch.node_named(draft.subject) or plan_node(batch, NodeDraft(draft.subject), outcome)
     object_ = batch.node_named(draft.object) or plan_node(batch, NodeDraft(draft.object), outcome)
+    draft = _with_end_of_the_past(batch, draft, turn)
     text = said(draft)
     joins = subject, draft.relation, object_
-    uuid = _fact_id(batch.entity.group, joins, text, draft.valid_at)
+    uuid = fact_id(batch.entity.group, joins, text, draft.valid_at)
     fact = batch.fact(uuid) or _restated(batch, turn, draft, (subject, object_))
     if fact and _ended_before(fact, draft, turn):
         draft = replace(draft, valid_at=turn.occurred_at)
-        uuid = _fact_id(batch.entity.group, joins, text, draft.valid_at)
+        uuid = fact_id(batch.entity.group, joins, text, draft.valid_at)
         fact = batch.fact(uuid)
     if fact is None or taken_back(fact):
         outcome.facts += draft.kind == "fact"
@@ -137,9 +270,22 @@ def plan_fact(batch: Batch, turn: Turn, draft: FactDraft, outcome: TurnOutcome) 
     else:
         fact = _said_again(batch, fact, draft, turn)
     fact = batch.support(fact, turn.uuid)
+    if draft.invalid_at and draft.invalid_at == fact.invalid_at:
+        batch.own_ends[fact.uuid] = fact.invalid_at
     batch.put_fact(fact)
     close_replaced(batch, fact, draft.invalidates, turn, outcome)
     return batch.fact(fact.uuid) or fact
+
+
+def _with_end_of_the_past(batch: Batch, draft: FactDraft, turn: Turn) -> FactDraft:
+    """Return a statement of what was, in a single-valued relation, with an end; others as they are."""
+    relation = batch.relations.find(draft.relation)
+    if draft.invalid_at or draft.kind != "fact" or not (relation and relation.single):
+        return draft
+    if not speaks_of_the_past(draft.text):
+        return draft
+    end = end_of_the_past(draft.text, draft.valid_at, turn.occurred_at)
+    return replace(draft, invalid_at=end)
 
 
 def said(draft: FactDraft) -> str:
@@ -177,7 +323,7 @@ def _restated(batch: Batch, turn: Turn, draft: FactDraft, ends: tuple[str, str])
         ) or taken_back(fact):
             continue
         names = [batch.known[end].name for end in ends if end in batch.known]
-        if shipped_relations().is_single(draft.relation) or adds_nothing(said(draft), fact, names):
+        if batch.relations.is_single(draft.relation) or adds_nothing(said(draft), fact, names):
             return fact
     return None
 
@@ -208,10 +354,10 @@ def _ended_before(fact: Fact, draft: FactDraft, turn: Turn) -> bool:
 
 def is_undated(group: str, fact: Fact) -> bool:
     """Tell whether a fact was stated without a day: its id shows it."""
-    return fact.uuid == _fact_id(group, (fact.subject, fact.relation, fact.object), fact.text, None)
+    return fact.uuid == fact_id(group, (fact.subject, fact.relation, fact.object), fact.text, None)
 
 
-def _fact_id(group: str, joins: tuple[str, str, str], text: str, since: datetime | None) -> str:
+def fact_id(group: str, joins: tuple[str, str, str], text: str, since: datetime | None) -> str:
     """Return the uuid5 of what a fact says and since when: the same statement is one fact."""
     return stable_id(group, "fact", *joins, fold(text), iso(since) if since else "")
 
@@ -237,19 +383,30 @@ def close_replaced(
         olds = olds or _named(batch, name, fact)
         if not olds:
             outcome.skipped.append(Skipped("invalidates", _nothing(batch, fact, name)))
+        # Who replaces what held in a slot says no more than that the slot has one value: all its statements decide.
+        cause = "superseded" if pair and batch.relations.is_single(fact.relation) else "explicit"
         for old in olds:
             if pair and old.valid_at is not None and old.valid_at > since:
-                _end(batch, batch.fact(fact.uuid) or fact, old.valid_at)
+                latest = batch.fact(fact.uuid) or fact
+                _end(batch, latest, old.valid_at, old, turn, cause)
             elif not (
                 pair and old.episodes == (turn.uuid,)
             ):  # what a changed text says no more is taken back
-                _end(batch, old, max(since, old.valid_at) if old.valid_at else since)
+                end = max(since, old.valid_at) if old.valid_at else since
+                _end(batch, old, end, fact, turn, cause)
 
 
-def _end(batch: Batch, fact: Fact, end: datetime) -> None:
+def _end(
+    batch: Batch, fact: Fact, end: datetime, by: Fact, turn: Turn, cause: ClosingCause
+) -> None:
+    """Close a fact in favour of another, unless it ends earlier."""
+    if fact.invalid_at is not None and fact.invalid_at < end:
+        return
+    expired_at = batch.at if end <= batch.at else fact.expired_at
     if fact.invalid_at is None or fact.invalid_at > end:
-        expired_at = batch.at if end <= batch.at else fact.expired_at
         batch.put_fact(replace(fact, invalid_at=end, expired_at=expired_at))
+    closing = Closing(fact.uuid, by.uuid, turn.uuid, cause, end, batch.at)
+    batch.closings.setdefault(fact.uuid, []).append(closing)
 
 
 def _named_by_pair(batch: Batch, name: str, new: Fact) -> list[Fact]:

@@ -81,11 +81,17 @@ def broken_holders(ties: Mapping[str, frozenset[str]], lost: Collection[str]) ->
 
 
 def take_back(
-    fact: Fact, turn: str, at: datetime, ties: Mapping[str, frozenset[str]] | None = None
+    fact: Fact,
+    turn: str,
+    at: datetime,
+    ties: Mapping[str, frozenset[str]] | None = None,
+    *,
+    closed_by_others: bool = False,
 ) -> Fact:
     """Return a fact as it is once a text says it no more: without that support, or ended when nothing else says it.
 
-    Relations, and facts that had ended before ``at``, stay as they are when nothing else supports them. ``ties`` as
+    Relations, and facts that had ended before ``at``, stay as they are when nothing else supports them; one that other
+    statements had ended (``closed_by_others``) keeps its end and is taken back: nothing opens it again. ``ties`` as
     ``supports_left``.
     """
     if fact.kind != "fact":
@@ -93,6 +99,8 @@ def take_back(
     if others := supports_left(fact, ties or {}, {turn}):
         return replace(fact, episodes=others)
     ended = fact.expired_at is not None if fact.invalid_at is None else fact.invalid_at <= at
+    if ended and closed_by_others and fact.invalid_at is not None:
+        return replace(fact, expired_at=fact.invalid_at)
     return fact if ended else replace(fact, invalid_at=at, expired_at=at)
 
 
@@ -128,12 +136,14 @@ class OldWords:
         facts: Uuids of the facts that it supports.
         mentioned: Uuids of the nodes that it mentions; alone: those that nothing else mentions and no fact joins.
         stay: Whether the old words are the beginning of the new ones: a paragraph was added, and they hold on.
+        closed_by_others: Those of the facts that other statements have closed.
     """
 
     facts: tuple[str, ...]
     mentioned: tuple[str, ...]
     alone: tuple[str, ...]
     stay: bool
+    closed_by_others: frozenset[str] = frozenset()
 
 
 async def load_old_words(
@@ -155,6 +165,7 @@ async def load_old_words(
     known.stored.update((fact.uuid, fact) for fact in facts)
     mentioned = await client.mentioned_nodes(changed)
     alone = await _alone(client, mentioned)
+    closed = {one.fact for one in await journal.closings.of([fact.uuid for fact in facts])}
     return {
         turn: OldWords(
             tuple(
@@ -165,6 +176,7 @@ async def load_old_words(
             tuple(mentioned.get(turn, ())),
             tuple(node for node in mentioned.get(turn, ()) if node in alone),
             _goes_on(before[turn], again[turn]),
+            frozenset(closed),
         )
         for turn in changed
     }
@@ -181,7 +193,11 @@ def plan_rewording(batch: Batch, job: Job, old: OldWords) -> None:
     for uuid in () if old.stay else old.facts:
         fact, ties = batch.fact(uuid), batch.known_ties.get(uuid, {})
         batch.reread |= broken_holders(ties, {turn})
-        if fact and uuid not in said and (after := take_back(fact, turn, batch.at, ties)) != fact:
+        if fact is None or uuid in said:
+            continue
+        is_closed = uuid in old.closed_by_others
+        after = take_back(fact, turn, batch.at, ties, closed_by_others=is_closed)
+        if after != fact:
             batch.put_fact(after)
     batch.mention(turn, old.mentioned if old.stay else old.alone)
     read_anew = job.payload.extraction == "model"

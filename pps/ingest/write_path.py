@@ -11,15 +11,17 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from datetime import tzinfo
+from datetime import datetime, tzinfo
 from functools import partial
 
+from pps.config.relation_files import shipped_relations
 from pps.core import bounds
 from pps.core.ids import is_uuid
 from pps.core.kinds import NO_KINDS, Kinds
+from pps.core.relation_table import Relations
 from pps.core.text import fold
 from pps.core.time import now
-from pps.core.values import FactDraft, Node, NodeDraft, Skipped, Turn, spoken
+from pps.core.values import Closing, Fact, Node, Skipped, Turn, spoken
 from pps.index.indexes import EntityIndexes
 from pps.ingest.batch import Batch, TurnOutcome
 from pps.ingest.budget import Costs
@@ -28,11 +30,14 @@ from pps.ingest.indexer import Indexer
 from pps.ingest.linking import Linker, draft_of, plan_made, typed_node
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.rules import extract
-from pps.ingest.statements import pair_of, plan_given, said
-from pps.ingest.support import OldWords, load_old_words, plan_rewording, said_by
+from pps.ingest.slots import Settled, Slots
+from pps.ingest.statements import Drafts, pair_of, plan_drafts, said
+from pps.ingest.supersession import CORRECTION_REACH, end_of_the_past, speaks_of_the_past
+from pps.ingest.support import OldWords, load_old_words, plan_rewording, said_by, with_days
 from pps.isolation.client import Changes, IsolatedGraphitiClient
 from pps.journal.entries import Change, Job, JobPayload, JobResult, Reading
 from pps.journal.journal import Journal
+from pps.journal.links import FactOutline
 from pps.models.protocols import Vector
 
 _FACTS_OF_A_NODE = 2_000
@@ -54,7 +59,9 @@ class Pipeline:
         vectors: PassageVectors | None,
         costs: Costs,
         kinds: Kinds = NO_KINDS,
+        relations: Relations | None = None,
     ) -> None:
+        """``relations`` is the installation's table, the shipped one when None."""
         self._entity = client.entity
         self._client = client
         self._journal = journal
@@ -63,6 +70,8 @@ class Pipeline:
         self._vectors = vectors
         self._costs = costs
         self._kinds = kinds
+        self._relations = relations or shipped_relations()
+        self._slots = Slots(client, journal)
         self._linker = Linker(client, journal)
 
     async def save(self, jobs: Sequence[Job]) -> list[tuple[int, JobResult]]:
@@ -73,7 +82,11 @@ class Pipeline:
         """
         drafts = {job.id: _drafts(job, self._journal.zone) async for job in _one_by_one(jobs)}
         batch, outcomes = await self._planned(jobs, drafts)
+        again = [job.turn.uuid for job in jobs if job.attempts > 1]
+        settled = await self._slots.settle(batch, again)
+        await self._note(batch, settled, again)
         await self.write(batch, [job.turn for job in jobs], jobs[-1].id if len(jobs) > 1 else None)
+        await self._noted(settled)
         await self.project_relations()
         return [(job.id, _result(job, outcomes[job.id])) for job in jobs]
 
@@ -95,21 +108,73 @@ class Pipeline:
             saved, nodes=saved.nodes + len(changes.nodes), facts=saved.facts + len(changes.facts)
         )
 
+    async def resettle(self, turns: Sequence[str] = (), facts: Sequence[str] = ()) -> None:
+        """Let the slots of some facts, and what some turns closed, be as what is stated now has them.
+
+        For what is no turn's work: forgetting, restoring, merging. Safe to run again; the caller holds the worker.
+
+        Args:
+            turns: Those that were forgotten, put back or changed.
+            facts: Ids of facts that were forgotten, put back, moved to another node or lost a support.
+        """
+        batch = self._batch()
+        closed = await self._journal.closings.by_facts(facts)
+        ids = dict.fromkeys((*facts, *(closing.fact for closing in closed)))
+        found = await with_days(await self._client.facts(list(ids)), self._client, self._journal)
+        batch.stored = {fact.uuid: fact for fact in found}
+        settled = await self._slots.settle(batch, turns, [*ids])
+        await self._note(batch, settled, ())
+        await self._save_settled(batch)
+        await self._noted(settled)
+
+    async def _save_settled(self, batch: Batch) -> None:
+        """Write facts that were closed or opened, with the vectors that the indexes have of them."""
+        if not batch.facts:
+            return
+        changed = list(batch.facts.values())
+        vectors = await self._indexer.known_vectors((), [*changed, *batch.stored.values()], ())
+        self._indexer.know(vectors)
+        await self._journal.mark_dirty(
+            [
+                *(Change("fact", fact.uuid) for fact in changed),
+                *(Change("episode", turn) for fact in changed for turn in fact.episodes),
+            ]
+        )
+        new = [fact for fact in changed if fact.uuid not in batch.stored and fact.text in vectors]
+        await self._client.save_facts(changed, {fact.uuid: vectors[fact.text] for fact in new})
+        await self._client.save_episodes(list(batch.restated.values()))
+        await self._journal.mirror_facts(changed)
+
+    async def _note(self, batch: Batch, settled: Settled, again: Sequence[str]) -> None:
+        """Note what closes facts before the graph says that they are closed."""
+        endings = {turn: some for turn, some in batch.endings.items() if some or turn in again}
+        if endings or settled.closings:
+            await self._journal.closings.note(endings, settled.closings)
+
+    async def _noted(self, settled: Settled) -> None:
+        """Erase what closes facts no more, now that the graph says so."""
+        if settled.stale:
+            await self._journal.closings.keep_only(settled.facts, settled.closings)
+
+    def _batch(self) -> Batch:
+        return Batch(self._entity, now(), kinds=self._kinds, relations=self._relations)
+
     async def settle(self) -> float | None:
         await self._journal.bin.expire(now())
         return await self._indexer.settle()
 
     async def _planned(
-        self, jobs: Sequence[Job], drafts: dict[int, _Drafts]
+        self, jobs: Sequence[Job], drafts: dict[int, Drafts]
     ) -> tuple[Batch, dict[int, TurnOutcome]]:
         """Plan until the plan needs no fact that was not looked up in the graph."""
         known = await self._known(list(drafts.values()), jobs)
+        before = await self._said_before(known, jobs, drafts)
         old = await load_old_words(self._client, self._journal, known, jobs)
         looked_up: set[str] = set()
         while True:
             batch = known.copy()
             outcomes = {
-                job.id: self._plan(batch, job, drafts[job.id], old)
+                job.id: self._plan(batch, job, drafts[job.id], old, before.get(job.id, ()))
                 async for job in _one_by_one(jobs)
             }
             missing = set(batch.facts) - looked_up - set(known.stored)
@@ -121,12 +186,41 @@ class Pipeline:
                 return batch, outcomes
             known.stored.update((fact.uuid, fact) for fact in found)
 
+    async def _said_before(
+        self, known: Batch, jobs: Sequence[Job], drafts: Mapping[int, Drafts]
+    ) -> dict[int, list[Turn]]:
+        """Return job → what its session said before a correction in it; load the facts that those turns state."""
+        before: dict[int, list[Turn]] = {}
+        for job in jobs:
+            if drafts[job.id].corrections:
+                before[job.id] = await self._journal.closings.said_before(
+                    job.turn, CORRECTION_REACH
+                )
+        turns = list({turn.uuid for some in before.values() for turn in some})
+        if turns:
+            facts = await self._client.facts_of_episodes(turns)
+            known.stored.update((fact.uuid, fact) for fact in facts)
+            ends = {end for fact in facts for end in (fact.subject, fact.object)}
+            nodes = await self._client.nodes(sorted(ends - set(known.known)))
+            known.known.update((node.uuid, node) for node in nodes)
+            for node in nodes:
+                for name in (node.name, *node.aliases):
+                    known.names.setdefault(fold(name), node.uuid)
+        return before
+
     def _plan(
-        self, batch: Batch, job: Job, drafts: _Drafts, old: Mapping[str, OldWords]
+        self,
+        batch: Batch,
+        job: Job,
+        drafts: Drafts,
+        old: Mapping[str, OldWords],
+        said_before: Sequence[Turn],
     ) -> TurnOutcome:
-        outcome = plan_given(batch, job.turn, *drafts)
+        outcome = plan_drafts(batch, job.turn, drafts, said_before)
         if _is_read_by_rules(job.payload):  # rules do not know what there is to be closed
-            outcome.skipped = [one for one in outcome.skipped if one.what != "invalidates"]
+            outcome.skipped = [
+                one for one in outcome.skipped if one.what not in ("invalidates", "correction")
+            ]
         self._linker.plan(batch, job, outcome)
         if words := old.get(job.turn.uuid):
             plan_rewording(batch, job, words)
@@ -138,13 +232,13 @@ class Pipeline:
         if (
             job.attempts > 1
         ):  # a start that was cut short may have made names and linked nothing to them
-            batch.fresh.update(map(fold, (*_names(*drafts), *self._linker.names([job]))))
+            batch.fresh.update(map(fold, (*_names(drafts), *self._linker.names([job]))))
         return outcome
 
-    async def _known(self, drafts: Sequence[_Drafts], jobs: Sequence[Job]) -> Batch:
+    async def _known(self, drafts: Sequence[Drafts], jobs: Sequence[Job]) -> Batch:
         """Return a batch that holds what the graph knows of the names and replaced facts of the drafts."""
-        known = Batch(self._entity, now(), kinds=self._kinds)
-        names = {fold(name): name for nodes, facts in drafts for name in _names(nodes, facts)}
+        known = self._batch()
+        names = {fold(name): name for some in drafts for name in _names(some)}
         names |= {fold(name): name for name in self._linker.names(jobs)}
         resolved = await self._journal.resolve(list(names.values()))
         minted = {
@@ -165,9 +259,9 @@ class Pipeline:
         await self._linker.load(known, jobs)
         return known
 
-    async def _load_stated(self, known: Batch, drafts: Sequence[_Drafts]) -> None:
+    async def _load_stated(self, known: Batch, drafts: Sequence[Drafts]) -> None:
         """Load the facts that the drafts may say again, and those that they say they replace."""
-        given = [fact for _, facts in drafts for fact in facts]
+        given = [fact for some in drafts for fact in some.facts]
         named = {name for fact in given for name in fact.invalidates}
         pairs = {
             name: pair for name in named if (pair := pair_of(name)) and known.node_named(pair[0])
@@ -223,7 +317,7 @@ class Pipeline:
                 facts, {f.uuid: texts[f.text] for f in facts if f.text in texts}
             )
             await self._client.delete_mentions(batch.parted)
-            await self._client.save_episodes(list(batch.episodes.values()))
+            await self._client.save_episodes([*batch.episodes.values(), *batch.restated.values()])
             await self._client.save_mentions(list(batch.mentions))
             await self._linker.keep(batch)
 
@@ -285,6 +379,7 @@ class Pipeline:
         changes = await self._client.extract_episode(job.turn.uuid)
         await self._keep_records(changes.nodes)
         await self._note_said(job.turn.uuid)
+        await self._settle_model(job.turn, changes.facts)
         mentioned = await self._client.mentioned_nodes([job.turn.uuid])
         await self._journal.mirror_mentions(
             [(turn, node) for turn, nodes in mentioned.items() for node in nodes]
@@ -314,6 +409,58 @@ class Pipeline:
         if kept:
             await self._client.save_nodes(kept, {})
 
+    async def _settle_model(self, turn: Turn, changed: Sequence[str]) -> None:
+        """Close and open the facts of the slots that a model's reading of a turn changed.
+
+        Graphiti closes what the model says is contradicted, in the order in which it reads. In a single-valued slot
+        the turns' own times decide instead; elsewhere its closing stands, and is noted with the turn.
+        """
+        batch = self._batch()
+        facts = await self._client.facts(list(changed))
+        batch.stored = {fact.uuid: fact for fact in facts}
+        for fact in facts:
+            relation = batch.relations.find(fact.relation)
+            is_single = relation is not None and relation.single
+            if fact.invalid_at is None:
+                if is_single and speaks_of_the_past(fact.text):
+                    end = end_of_the_past(fact.text, fact.valid_at, turn.occurred_at)
+                    batch.own_ends[fact.uuid] = end
+                    batch.put_fact(replace(fact, invalid_at=end))
+                continue
+            slot_mates = await self._slot_mates(batch, fact) if is_single else []
+            closer = _closed_by(fact, [*facts, *slot_mates])
+            known = (await self._journal.fact_outlines([fact.uuid])).get(fact.uuid)
+            if known is not None and known.invalid_at == fact.invalid_at:
+                continue
+            if known is None and closer is None:
+                continue  # its own words name its end
+            own_end = await self._own_end_before(fact, known)
+            batch.own_ends[fact.uuid] = own_end
+            batch.put_fact(fact)
+            if not is_single:
+                by_fact = closer.uuid if closer else ""
+                batch.closings[fact.uuid] = [
+                    Closing(fact.uuid, by_fact, turn.uuid, "explicit", fact.invalid_at, batch.at)
+                ]
+        settled = await self._slots.settle(batch, facts=changed)
+        await self._note(batch, settled, ())
+        await self._save_settled(batch)
+        await self._noted(settled)
+
+    async def _slot_mates(self, batch: Batch, fact: Fact) -> list[Fact]:
+        """Return the facts of the single-valued slot of a fact."""
+        relation = batch.relations.find(fact.relation)
+        keys = batch.relations.keys(relation) if relation else ()
+        return await self._client.facts(await self._journal.facts_in_slots([(fact.subject, keys)]))
+
+    async def _own_end_before(self, fact: Fact, known: FactOutline | None) -> datetime | None:
+        """Return the end that a fact had without closings when it was last mirrored: before a model read on."""
+        if known is None or known.invalid_at is None:
+            return None
+        closings = await self._journal.closings.of([fact.uuid])
+        closing = next((one for one in closings if one.at == known.invalid_at), None)
+        return closing.own_end if closing else known.invalid_at
+
     async def _note_said(self, turn: str) -> None:
         """Let what a reading found hold again where the text had taken it back: Graphiti takes it as it finds it."""
         episodes = await self._client.episodes([turn])
@@ -322,7 +469,16 @@ class Pipeline:
         await self._client.save_facts([after for before, after in said if after != before], {})
 
 
-_Drafts = tuple[tuple[NodeDraft, ...], tuple[FactDraft, ...]]
+def _closed_by(fact: Fact, others: Sequence[Fact]) -> Fact | None:
+    """Return the fact at whose beginning Graphiti ended another."""
+    return next(
+        (
+            other
+            for other in others
+            if other.uuid != fact.uuid and other.valid_at == fact.invalid_at
+        ),
+        None,
+    )
 
 
 def _changes(batch: Batch, records: Iterable[str]) -> list[Change]:
@@ -335,6 +491,7 @@ def _changes(batch: Batch, records: Iterable[str]) -> list[Change]:
             for uuid, one in batch.episodes.items()
             if one.facts or uuid in batch.reworded
         ),
+        *(Change("episode", uuid) for uuid in batch.restated),
     ]
 
 
@@ -345,14 +502,17 @@ async def _one_by_one(jobs: Sequence[Job]) -> AsyncIterator[Job]:
         await asyncio.sleep(0)
 
 
-def _drafts(job: Job, zone: tzinfo) -> _Drafts:
+def _drafts(job: Job, zone: tzinfo) -> Drafts:
     """Return what was given with a turn, what a command found, and what rules read in it where no fact was given."""
-    nodes, facts = tuple(job.payload.nodes), tuple(job.payload.facts)
-    if _is_read_by_rules(job.payload):
+    payload = job.payload
+    read = payload.read or Reading()
+    nodes, facts = (*payload.nodes, *read.nodes), (*payload.facts, *read.facts)
+    endings, corrections = (*payload.endings, *read.endings), payload.corrections
+    if _is_read_by_rules(payload):
         found = extract(job.turn, zone)
-        nodes, facts = (*nodes, *found.nodes), found.facts
-    read = job.payload.read or Reading()
-    return (*nodes, *read.nodes), (*facts, *read.facts)
+        nodes, facts = (*nodes, *found.nodes), (*facts, *found.facts)
+        endings, corrections = (*endings, *found.endings), (*corrections, *found.corrections)
+    return Drafts(nodes, facts, endings, corrections)
 
 
 def _is_read_by_rules(payload: JobPayload) -> bool:
@@ -360,10 +520,16 @@ def _is_read_by_rules(payload: JobPayload) -> bool:
     return (payload.extraction == "rules" or payload.rules_meanwhile) and not payload.facts
 
 
-def _names(nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]) -> list[str]:
-    ends = [name for fact in facts for name in (fact.subject, fact.object)]
-    ends += [pair[0] for fact in facts for name in fact.invalidates if (pair := pair_of(name))]
-    return [name for draft in nodes for name in (draft.name, *draft.aliases)] + ends
+def _names(drafts: Drafts) -> list[str]:
+    names = [name for draft in drafts.nodes for name in (draft.name, *draft.aliases)]
+    for fact in drafts.facts:
+        names += [fact.subject, fact.object]
+        names += [pair[0] for name in fact.invalidates if (pair := pair_of(name))]
+    for ending in drafts.endings:
+        names += filter(None, (ending.subject, ending.object))
+    for correction in drafts.corrections:
+        names += filter(None, (correction.object, correction.instead))
+    return names
 
 
 def _result(job: Job, outcome: TurnOutcome) -> JobResult:

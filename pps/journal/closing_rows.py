@@ -39,18 +39,6 @@ class Ending:
     ended_before: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """When a turn was said: by its own time, then by its place in the journal."""
-
-    at: datetime
-    seq: int
-
-    @classmethod
-    def of(cls, turn: Turn) -> Said:
-        return cls(turn.occurred_at, turn.seq)
-
-
 def closings_of(db: Connection, facts: Sequence[str]) -> list[Closing]:
     """Return the closings of some facts, the earliest end of each fact first."""
     return _closings(db, f"fact IN {LIST}", facts)
@@ -86,19 +74,36 @@ def _closings(db: Connection, where: str, ids: Sequence[str]) -> list[Closing]:
 
 
 def endings_about(db: Connection, nodes: Sequence[str]) -> list[Ending]:
-    """Return the endings that name any of some nodes, as the subject or the object."""
-    wanted = listed(nodes)
+    """Return the endings that name any of some nodes, or a node merged into one, as the subject or the object.
+
+    A node that was merged into another stands as that one.
+    """
+    present = {node: node for node in nodes}
+    present |= _merged_into(db, nodes)
+    wanted = listed(present)
+    return _endings(db, f"subject IN {LIST} OR object IN {LIST}", (wanted, wanted), present)
+
+
+def endings_of(db: Connection, turns: Sequence[str]) -> list[Ending]:
+    """Return the endings of some turns as they were noted."""
+    return _endings(db, f"turn IN {LIST}", (listed(turns),), {})
+
+
+def _endings(
+    db: Connection, where: str, values: tuple[str, ...], present: Mapping[str, str]
+) -> list[Ending]:
     rows = db.execute(
-        f"""SELECT turn, number, subject, object, relations, ended_at, ended_before, ended_precision FROM endings
-            WHERE subject IN {LIST} OR object IN {LIST} ORDER BY turn, number""",  # noqa: S608 - literals
-        (wanted, wanted),
+        f"""SELECT turn, number, subject, object, relations, ended_at, ended_before, ended_precision
+            FROM endings
+            WHERE {where} ORDER BY turn, number""",  # noqa: S608 - literals
+        values,
     )
     return [
         Ending(
             turn,
             number,
-            subject,
-            object_,
+            present.get(subject, subject),
+            present.get(object_, object_),
             tuple(json.loads(relations)),
             None if ended_at is None else with_precision(from_micros(ended_at), precision),
             None if ended_before is None else from_micros(ended_before),
@@ -107,13 +112,28 @@ def endings_about(db: Connection, nodes: Sequence[str]) -> list[Ending]:
     ]
 
 
-def said_at(db: Connection, turns: Sequence[str]) -> dict[str, Said]:
-    """Return turn → when it was said, for those that are there."""
+def _merged_into(db: Connection, nodes: Sequence[str]) -> dict[str, str]:
+    """Return node that was merged into one of some nodes, by whatever number of steps → that one."""
     rows = db.execute(
-        f"SELECT uuid, occurred_at, seq FROM turns WHERE uuid IN {LIST}",  # noqa: S608 - literals
+        f"""WITH RECURSIVE merged (gone, kept) AS (
+            SELECT gone, kept FROM merges WHERE kept IN {LIST} AND state IN ('applying', 'applied')
+            UNION SELECT m.gone, merged.kept FROM merges AS m JOIN merged ON m.kept = merged.gone
+                WHERE m.state IN ('applying', 'applied'))
+            SELECT gone, kept FROM merged""",  # noqa: S608 - literals
+        (listed(nodes),),
+    )
+    return dict(rows.fetchall())
+
+
+def said_at(db: Connection, turns: Sequence[str]) -> dict[str, tuple[datetime, int]]:
+    """Return turn → its own time and its place in the journal, for those that are there."""
+    rows = db.execute(
+        f"SELECT uuid, occurred_at, occurred_precision, seq FROM turns WHERE uuid IN {LIST}",  # noqa: S608 - literals
         (listed(turns),),
     )
-    return {uuid: Said(from_micros(at), seq) for uuid, at, seq in rows}
+    return {
+        uuid: (with_precision(from_micros(at), precision), seq) for uuid, at, precision, seq in rows
+    }
 
 
 def said_before(db: Connection, turn: Turn, limit: int) -> list[Turn]:
@@ -130,6 +150,7 @@ class Closings(Store):
     """Closings and endings of one ``memory.db``."""
 
     about = looks_up(endings_about)
+    endings_of = looks_up(endings_of)
     by_facts = looks_up(closed_by_facts)
     by_turns = looks_up(closed_by_turns)
     of = looks_up(closings_of)

@@ -70,6 +70,8 @@ class Journal(Store):
     unfinished = reads(job_rows.unfinished)
 
     count_facts = reads(projection.count_facts)
+    facts_ended = reads(projection.facts_ended)
+    facts_in_slots = reads(projection.facts_in_slots)
     facts_supported_by = looks_up(projection.facts_supported_by)
     facts_turning = reads(projection.facts_turning)
     mirror_clear = writes(projection.clear)

@@ -314,6 +314,43 @@ def facts_joining(
     return [uuid for (uuid,) in rows]
 
 
+_RELATION_KEY = "lower(replace(replace(replace(f.relation, '_', ''), ' ', ''), '-', ''))"
+"""``relation_key`` of a relation's name, which has no other separators."""
+
+
+def facts_in_slots(
+    connection: sqlite3.Connection, slots: Sequence[tuple[str, Sequence[str]]]
+) -> list[str]:
+    """Return ids of the facts of subjects in relations, each slot a subject and the relations' keys."""
+    rows = connection.execute(
+        f"""SELECT DISTINCT f.uuid FROM json_each(?) AS w
+            CROSS JOIN mirror_id AS s ON s.uuid = json_extract(w.value, '$[0]')
+            CROSS JOIN mirror_fact AS f ON f.subject = s.id
+            WHERE f.kind = 'fact' AND {_RELATION_KEY} IN
+                (SELECT value FROM json_each(json_extract(w.value, '$[1]')))""",  # noqa: S608 - literals
+        (json.dumps(slots),),
+    )
+    return [uuid for (uuid,) in rows]
+
+
+def facts_ended(
+    connection: sqlite3.Connection, endings: Sequence[tuple[str, str, Sequence[str]]]
+) -> list[str]:
+    """Return ids of the facts that endings may be about: a subject or "", an object or "", and relations' keys or none."""
+    select = f"""SELECT f.uuid FROM json_each(?) AS w
+        CROSS JOIN mirror_id AS e ON e.uuid = json_extract(w.value, '$[0]')
+        CROSS JOIN mirror_fact AS f ON f.%s = e.id
+        WHERE f.kind = 'fact' AND (json_array_length(w.value, '$[1]') = 0 OR {_RELATION_KEY} IN
+            (SELECT value FROM json_each(json_extract(w.value, '$[1]'))))"""  # noqa: S608 - literals
+    by_subject = [(subject, keys) for subject, _, keys in endings if subject]
+    by_object = [(object_, keys) for subject, object_, keys in endings if not subject]
+    rows = connection.execute(
+        f"{select % 'subject'} UNION {select % 'object'}",
+        (json.dumps(by_subject), json.dumps(by_object)),
+    )
+    return [uuid for (uuid,) in rows]
+
+
 def numbers_of(connection: sqlite3.Connection, uuids: Iterable[str]) -> dict[str, int]:
     """Return uuid → the number by which the mirror's tables name it; an unknown uuid is left out."""
     (found,) = connection.execute(

@@ -1,0 +1,385 @@
+"""Slots of a graph: loads what the statements of the slots that a batch touches say, and closes and opens their facts.
+
+What closes what is decided in ``supersession``. Here is what it is decided from: the facts of the graph and of the
+batch, when their turns were said, the endings and closings of the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from pps.core.relation_table import Relation, relation_key
+from pps.core.values import Closing, Fact
+from pps.ingest.batch import Batch
+from pps.ingest.statements import fact_id
+from pps.ingest.supersession import (
+    Order,
+    Said,
+    SaidEnding,
+    Stated,
+    closed,
+    closing_of_other,
+    closings_of_slot,
+    runs_of_slot,
+)
+from pps.ingest.support import taken_back
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
+
+_ASSERTED = ("explicit", "corrected")
+"""Causes that a statement names itself; the others follow from all statements of a slot."""
+
+
+@dataclass(slots=True)
+class Settled:
+    """What a batch's slots came to.
+
+    Attributes:
+        facts: Every fact that was looked at.
+        closings: Theirs, those whose closer is in the recycle bin included.
+        stale: Whether the journal has closings of them beside these.
+    """
+
+    facts: list[str] = field(default_factory=list[str])
+    closings: list[Closing] = field(default_factory=list[Closing])
+    stale: bool = False
+
+
+class Slots:
+    """The slots of one entity."""
+
+    def __init__(self, client: IsolatedGraphitiClient, journal: Journal) -> None:
+        self._client = client
+        self._journal = journal
+
+    async def settle(
+        self, batch: Batch, turns: Sequence[str] = (), facts: Iterable[str] = ()
+    ) -> Settled:
+        """Close and open the facts of every slot that a batch touches; changed ones are put into the batch.
+
+        Args:
+            batch: Planned; its facts, closings and endings count in place of those that are stored.
+            turns: Those whose statements were changed, forgotten or put back.
+            facts: Ids of facts that were changed otherwise.
+        """
+        touched = await self._touched(batch, turns, facts)
+        if not touched:
+            return Settled()
+        slots, others = await self._slots(batch, touched)
+        everything = [*others, *(fact for some in slots.values() for fact in some)]
+        context = await self._context(batch, everything, turns)
+        settled = Settled([fact.uuid for fact in everything])
+        decided: dict[str, Closing | None] = {}
+        for (_, name), some in slots.items():
+            relation = batch.relations.by_name[name]
+            stated = context.all_stated(some)
+            if runs := runs_of_slot(stated, relation):
+                added = await self._part(batch, runs, context)
+                settled.facts += [fact.uuid for fact in added]
+                everything += added
+                parted = [batch.fact(fact.uuid) or fact for fact in (*some, *added)]
+                stated = context.all_stated({fact.uuid: fact for fact in parted}.values())
+            decided |= closings_of_slot(stated, context.endings, relation, batch.at)
+        for fact in others:
+            if (stated := context.stated(fact)) and not taken_back(fact):
+                relation = batch.relation_of(fact)
+                decided[fact.uuid] = closing_of_other(stated, context.endings, relation, batch.at)
+        for uuid in dict.fromkeys(fact.uuid for fact in everything):
+            if uuid in decided and (fact := batch.fact(uuid)):
+                self._apply(batch, fact, decided[uuid], context, settled)
+        return settled
+
+    async def _part(
+        self, batch: Batch, runs: Mapping[str, Sequence[Sequence[Said]]], context: _Context
+    ) -> list[Fact]:
+        """Make each run of statements of a value after the first a fact of its own; return those facts."""
+        added: list[Fact] = []
+        for uuid, parts in runs.items():
+            fact = batch.fact(uuid)
+            if fact is None:
+                continue
+            for run in parts[1:]:
+                turns = tuple(said.turn for said in run)
+                since = run[0].order.at
+                joins = fact.subject, fact.relation, fact.object
+                new_id = fact_id(batch.entity.group, joins, fact.text, since)
+                await self._load(batch, [new_id])
+                known = batch.fact(new_id)
+                new = replace(
+                    known or fact,
+                    uuid=new_id,
+                    episodes=tuple(dict.fromkeys((*(known.episodes if known else ()), *turns))),
+                    valid_at=since,
+                    invalid_at=None,
+                    expired_at=None,
+                )
+                batch.put_fact(new)
+                added.append(new)
+                for turn in turns:
+                    context.places[turn, new_id] = context.places.get((turn, uuid), 0)
+                await self._restate(batch, turns, uuid, new_id)
+            moved = {said.turn for run in parts[1:] for said in run}
+            kept = tuple(turn for turn in fact.episodes if turn not in moved)
+            batch.put_fact(replace(fact, episodes=kept))
+        return added
+
+    async def _restate(self, batch: Batch, turns: Sequence[str], old: str, new: str) -> None:
+        """Let the episodes of turns state one fact in place of another."""
+        missing = [turn for turn in turns if turn not in batch.episodes]
+        stored = await self._client.episodes(missing) if missing else []
+        batch.restated.update((episode.uuid, episode) for episode in stored)
+        for turn in turns:
+            episodes = batch.episodes if turn in batch.episodes else batch.restated
+            if turn in episodes:
+                facts = tuple(new if one == old else one for one in episodes[turn].facts)
+                episodes[turn] = replace(episodes[turn], facts=tuple(dict.fromkeys(facts)))
+
+    def _apply(
+        self,
+        batch: Batch,
+        fact: Fact,
+        closing: Closing | None,
+        context: _Context,
+        settled: Settled,
+    ) -> None:
+        """Put a fact as it is now into the batch, and its closings among those that hold."""
+        known = context.closings.get(fact.uuid, ())
+        if closing is not None:
+            same = next((one for one in known if _key(one) == _key(closing)), None)
+            closing = replace(
+                closing,
+                closed_at=same.closed_at if same else closing.closed_at,
+                own_end=context.own_end(fact),
+            )
+        after = closed(fact, closing, context.own_end(fact))
+        if after != fact:
+            batch.put_fact(after)
+        kept = [one for one in context.asserted(fact, dormant=True) if one != closing]
+        if closing is not None:
+            kept = [*(one for one in kept if _key(one) != _key(closing)), closing]
+        settled.closings += kept
+        settled.stale |= bool({_key(one) for one in known} - {_key(one) for one in kept})
+
+    async def _touched(
+        self, batch: Batch, turns: Sequence[str], facts: Iterable[str]
+    ) -> dict[str, Fact]:
+        """Return the facts whose slots are to be looked at."""
+        closings = self._journal.closings
+        ids = {*batch.facts, *batch.closings, *facts}
+        endings = [ending for some in batch.endings.values() for ending in some]
+        if turns:
+            ids.update(closing.fact for closing in await closings.by_turns(turns))
+            stored = await closings.endings_of(turns)
+            endings += [ending for ending in stored if ending.turn not in batch.endings]
+        if ids:
+            ids.update(closing.fact for closing in await closings.by_facts(sorted(ids)))
+        if endings:
+            wanted = [(one.subject, one.object, one.relations) for one in endings]
+            ids.update(await self._journal.facts_ended(wanted))
+        await self._load(batch, ids)
+        found = [fact for uuid in sorted(ids) if (fact := batch.fact(uuid))]
+        return {fact.uuid: fact for fact in found if fact.kind == "fact"}
+
+    async def _slots(
+        self, batch: Batch, touched: Mapping[str, Fact]
+    ) -> tuple[dict[tuple[str, str], list[Fact]], list[Fact]]:
+        """Return the slots of some facts, by subject and relation, with all facts of each; and the facts of none."""
+        await self._load_ends(batch, touched.values())
+        wanted: dict[tuple[str, str], Relation] = {}
+        for fact in touched.values():
+            relation = batch.relation_of(fact)
+            if relation is not None and relation.single:
+                wanted[fact.subject, relation.name] = relation
+        keys = [
+            (subject, batch.relations.keys(relation)) for (subject, _), relation in wanted.items()
+        ]
+        ids = set(await self._journal.facts_in_slots(keys)) if keys else set[str]()
+        await self._load(batch, ids)
+        candidates = {
+            uuid: fact
+            for uuid, fact in {**batch.stored, **batch.facts}.items()
+            if fact.kind == "fact" and self._may_fill(batch, fact, wanted)
+        }
+        await self._load_ends(batch, candidates.values())
+        slots: dict[tuple[str, str], list[Fact]] = {slot: [] for slot in wanted}
+        for fact in candidates.values():
+            relation = batch.relation_of(fact)
+            if relation is not None and (slot := (fact.subject, relation.name)) in slots:
+                slots[slot].append(fact)
+        within = {fact.uuid for some in slots.values() for fact in some}
+        return slots, [fact for uuid, fact in touched.items() if uuid not in within]
+
+    def _may_fill(
+        self, batch: Batch, fact: Fact, wanted: Mapping[tuple[str, str], Relation]
+    ) -> bool:
+        key = relation_key(fact.relation)
+        return any(
+            subject == fact.subject and key in batch.relations.keys(relation)
+            for (subject, _), relation in wanted.items()
+        )
+
+    async def _load(self, batch: Batch, ids: Collection[str]) -> None:
+        missing = sorted(uuid for uuid in ids if batch.fact(uuid) is None)
+        if missing:
+            found = await self._client.facts(missing)
+            batch.stored.update((fact.uuid, fact) for fact in found)
+
+    async def _load_ends(self, batch: Batch, facts: Iterable[Fact]) -> None:
+        """Load the ends of facts whose relation depends on their kinds."""
+        ends = {
+            end
+            for fact in facts
+            if batch.relations.depends_on_kinds(fact.relation)
+            for end in (fact.subject, fact.object)
+            if end not in batch.known
+        }
+        if ends:
+            nodes = await self._client.nodes(sorted(ends))
+            batch.known.update((node.uuid, node) for node in nodes)
+
+    async def _context(self, batch: Batch, facts: Sequence[Fact], turns: Sequence[str]) -> _Context:
+        closings = self._journal.closings
+        ids = [fact.uuid for fact in facts]
+        nodes = sorted({end for fact in facts for end in (fact.subject, fact.object)})
+        endings = [
+            ending for ending in await closings.about(nodes) if ending.turn not in batch.endings
+        ]
+        endings += [ending for some in batch.endings.values() for ending in some]
+        rows: dict[str, list[Closing]] = {}
+        for closing in await closings.of(ids):
+            rows.setdefault(closing.fact, []).append(closing)
+        said_turns = {turn for fact in facts for turn in fact.episodes}
+        said_turns.update(ending.turn for ending in endings)
+        said_at = await closings.said_at(sorted(said_turns))
+        closers = {
+            closing.by_fact
+            for some in (*rows.values(), *batch.closings.values())
+            for closing in some
+            if closing.by_fact
+        }
+        await self._load(batch, closers)
+        return _Context(
+            batch,
+            {*turns, *batch.episodes},
+            rows,
+            said_at,
+            await self._beside(batch, ids),
+            await self._places(batch, facts),
+            [
+                SaidEnding(ending, Order(*said_at[ending.turn]))
+                for ending in endings
+                if ending.turn in said_at
+            ],
+        )
+
+    async def _beside(self, batch: Batch, facts: Sequence[str]) -> dict[str, set[str]]:
+        """Return fact → the turns that state it only together with another, which holds it."""
+        ties = {*batch.ties}
+        for fact, holders in (await self._journal.ties.of_facts(facts)).items():
+            ties.update((fact, holder, one) for holder, needs in holders.items() for one in needs)
+        beside: dict[str, set[str]] = {}
+        for fact, _, needed in ties:
+            beside.setdefault(fact, set()).add(needed)
+        for fact, holder, _ in ties:
+            beside[fact].discard(holder)
+        return beside
+
+    async def _places(self, batch: Batch, facts: Sequence[Fact]) -> dict[tuple[str, str], int]:
+        """Return (turn, fact) → the fact's place among those of its turn, where a turn states several of the facts."""
+        stating: dict[str, list[Fact]] = {}
+        for fact in facts:
+            for turn in fact.episodes:
+                stating.setdefault(turn, []).append(fact)
+        shared = {turn: some for turn, some in stating.items() if len(some) > 1}
+        order = {turn: batch.episodes[turn].facts for turn in shared if turn in batch.episodes}
+        missing = sorted(set(shared) - set(order))
+        if missing:
+            order |= {one.uuid: one.facts for one in await self._client.episodes(missing)}
+        places: dict[tuple[str, str], int] = {}
+        for turn, some in shared.items():
+            by_id = {uuid: place for place, uuid in enumerate(order.get(turn, ()))}
+            by_text: dict[str, int] = {}
+            for fact in sorted(some, key=lambda fact: by_id.get(fact.uuid, len(by_id))):
+                place = by_id.get(fact.uuid, len(by_id))
+                places[turn, fact.uuid] = by_text.setdefault(fact.text, place)
+        return places
+
+
+@dataclass(slots=True)
+class _Context:
+    """What the facts of some slots are judged by.
+
+    Attributes:
+        turns: Those that the batch plans: their stored closings are replaced by the batch's.
+        closings: Fact → those stored.
+        said_at: Turn → its own time and its place in the journal.
+        beside: As ``Slots._beside``.
+        places: As ``Slots._places``.
+    """
+
+    batch: Batch
+    turns: set[str]
+    closings: Mapping[str, Sequence[Closing]]
+    said_at: Mapping[str, tuple[datetime, int]]
+    beside: Mapping[str, set[str]]
+    places: dict[tuple[str, str], int]
+    endings: Sequence[SaidEnding]
+
+    def all_stated(self, facts: Iterable[Fact]) -> list[Stated]:
+        return [stated for fact in facts if (stated := self.stated(fact))]
+
+    def stated(self, fact: Fact) -> Stated | None:
+        """Return a fact with what states it; None when no turn does."""
+        said = sorted(
+            (
+                Said(
+                    turn,
+                    Order(*self.said_at[turn], self.places.get((turn, fact.uuid), 0)),
+                )
+                for turn in fact.episodes
+                if turn in self.said_at and turn not in self.beside.get(fact.uuid, ())
+            ),
+            key=lambda one: one.order,
+        )
+        if not said:
+            return None
+        return Stated(fact, tuple(said), self.own_end(fact), tuple(self.asserted(fact)))
+
+    def own_end(self, fact: Fact) -> datetime | None:
+        """Return the end that a fact has without any closing."""
+        batch = self.batch
+        if fact.uuid in batch.own_ends:
+            return batch.own_ends[fact.uuid]
+        stored = batch.stored.get(fact.uuid)
+        if stored is None or taken_back(stored):
+            return None
+        rows = self.closings.get(fact.uuid, ())
+        closed_by_row = next((one for one in rows if one.at == stored.invalid_at), None)
+        return closed_by_row.own_end if closed_by_row else stored.invalid_at
+
+    def asserted(self, fact: Fact, *, dormant: bool = False) -> list[Closing]:
+        """Return the closings of a fact that statements name and that hold; ``dormant``: or may hold again.
+
+        One may hold again when the fact that did it is absent: it may be in the recycle bin.
+        """
+        stored = [
+            one
+            for one in self.closings.get(fact.uuid, ())
+            if one.cause in _ASSERTED and one.by_turn not in self.batch.episodes
+        ]
+        mine = [one for one in self.batch.closings.get(fact.uuid, ()) if one.cause in _ASSERTED]
+        return [one for one in (*stored, *mine) if self._holds(one, fact, dormant=dormant)]
+
+    def _holds(self, closing: Closing, fact: Fact, *, dormant: bool) -> bool:
+        if not closing.by_fact:
+            return closing.by_turn in self.said_at or dormant
+        by = self.batch.fact(closing.by_fact)
+        if by is None:
+            return dormant
+        return not taken_back(by) and closing.by_turn in (*by.episodes, *fact.episodes)
+
+
+def _key(closing: Closing) -> tuple[str, str, str, str, datetime]:
+    return closing.fact, closing.by_fact, closing.by_turn, closing.cause, closing.at
