@@ -56,6 +56,8 @@ def findings(home: Path, only: str, *, offline: bool) -> Iterator[Finding]:
     yield folder
     if not folder.ok:
         return
+    if broken := _relations(home):
+        yield broken
     yield _registry(home)
     yield _hooks_spool(home)
     yield from _offline(settings, only) if offline else _online(home, only)
@@ -80,6 +82,17 @@ def _folder(home: Path) -> Finding:
     return Finding(
         "data folder", writable, detail + ("" if private else " (others may read it: chmod 700)")
     )
+
+
+def _relations(home: Path) -> Finding | None:
+    """Return what is wrong in the installation's own table of relations: no memory opens until it is put right."""
+    from pps.config.relation_files import load_relations
+
+    try:
+        load_relations(home)
+    except PPSError as error:
+        return Finding("relations", False, error.message)
+    return None
 
 
 def _registry(home: Path) -> Finding:

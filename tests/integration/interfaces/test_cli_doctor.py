@@ -123,3 +123,15 @@ def test_a_turn_that_the_graph_lost_fails_the_command(
     found = looked(env, "ana", *options, code=1)
     assert found[EPISODES] == (False, "2 and 1, NOT the same ids")
     assert "`pps jobs retry ana ID`" in found["ana"][1]
+
+
+@OFFLINE
+def test_a_mistake_in_the_installations_own_relations_is_one_line_with_its_place(
+    env: dict[str, str], options: tuple[str, ...]
+) -> None:
+    path = Path(env["PPS_HOME"]) / "relations.toml"
+    path.write_text("[LIVES_IN]\nsingle = true\nunique = true\n")
+    result = pps(env, "doctor", *options)
+    assert result.returncode == 1
+    [line] = [one for one in result.stdout.splitlines() if "relations.toml" in one and "BAD" in one]
+    assert f"relations: {path}:3: LIVES_IN.unique: unknown key" in line

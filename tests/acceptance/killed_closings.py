@@ -1,0 +1,105 @@
+"""What ``test_killed_closings`` runs in processes of its own, to be killed while facts are closed and opened."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+
+from pps.app import App
+from pps.config import Settings
+from pps.core.values import FactDraft
+from pps.ingest.recycle_bin import RecycleBin
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.closing_rows import Closings
+from pps.journal.journal import Journal
+from pps.memory import Memory
+from tests.acceptance.killed_steps import arm, deadly
+
+CLOSE_STEPS: tuple[tuple[type, str], ...] = (
+    (Closings, "note"),
+    (IsolatedGraphitiClient, "save_facts"),
+    (Journal, "mirror_facts"),
+    (Journal, "clear_dirty"),
+)
+"""Of a statement that closes another: the closing is noted before the graph says it."""
+OPEN_STEPS: tuple[tuple[type, str], ...] = (
+    (IsolatedGraphitiClient, "delete_facts"),
+    (Journal, "forget_turns"),
+    (IsolatedGraphitiClient, "save_facts"),
+    (Closings, "keep_only"),
+    (Closings, "forget"),
+)
+"""Of forgetting such a statement: what it closed is opened before the closing is erased."""
+RESTORE_STEPS: tuple[tuple[type, str], ...] = (
+    (RecycleBin, "get"),
+    (IsolatedGraphitiClient, "save_facts"),
+    (Closings, "note"),
+    (Journal, "mirror_facts"),
+)
+"""Of restoring it."""
+
+
+def person(number: int) -> str:
+    return f"Person{number}"
+
+
+async def tell(memory: Memory, number: int, place: str, month: int) -> str:
+    """Tell where the person of a round lives since a month; return the turn."""
+    name = person(number)
+    told = await memory.remember(
+        f"{name} lives in {place}.",
+        source_ref=f"{number} {place}",
+        occurred_at=datetime(2026, month, 10, 9, tzinfo=UTC),
+        facts=[FactDraft(name, "LIVES_IN", place, text=f"{name} lives in {place}.")],
+    )
+    return told.turn_id
+
+
+def close_killed_at(found: Settings, number: int) -> None:
+    """Tell of a later home in a process that dies at a step."""
+    deadly(*CLOSE_STEPS[number])
+    asyncio.run(_opened(found, number, _moved))
+
+
+def open_killed_at(found: Settings, number: int) -> None:
+    """Forget the later of two homes in a process that dies at a step."""
+    deadly(*OPEN_STEPS[number])
+    asyncio.run(_opened(found, number, _moved_and_forgotten))
+
+
+def restore_killed_at(found: Settings, number: int) -> None:
+    """Forget the later of two homes softly, and restore it in a process that dies at a step."""
+    deadly(*RESTORE_STEPS[number])
+    asyncio.run(_opened(found, number, _moved_and_restored))
+
+
+async def _opened(
+    found: Settings, number: int, work: Callable[[Memory, int], Awaitable[None]]
+) -> None:
+    async with App.open(found) as app:
+        await app.create("ana")
+        async with app.memory("ana") as memory:
+            assert await memory.settled()
+            await work(memory, number)
+
+
+async def _moved(memory: Memory, number: int) -> None:
+    await tell(memory, number, "Rome", 3)
+    arm()
+    await tell(memory, number, "Milan", 4)
+
+
+async def _moved_and_forgotten(memory: Memory, number: int) -> None:
+    await tell(memory, number, "Rome", 3)
+    later = await tell(memory, number, "Milan", 4)
+    arm()
+    await memory.forget([later], dry_run=False)
+
+
+async def _moved_and_restored(memory: Memory, number: int) -> None:
+    await tell(memory, number, "Rome", 3)
+    later = await tell(memory, number, "Milan", 4)
+    gone = await memory.forget([later], dry_run=False, soft=True)
+    arm()
+    await memory.forgetting.restore(gone.restorable_as)
