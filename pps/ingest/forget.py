@@ -339,6 +339,12 @@ class Forgetter:
         await self._journal.merges.forget(plan.nodes)
         # What is forgotten closes nothing any more; what it alone had closed holds again.
         await self._pipeline.resettle(plan.turns, (*plan.facts, *plan.weakened))
+        rows = await self._journal.bin.holding(plan.asked)
+        await self._journal.closings.forget(
+            list({*plan.turns, *plan.asked}),
+            list({*plan.facts, *plan.asked}),
+            restorable=any(row.asked == plan.asked for row in rows),
+        )
         for slug in plan.anchors:
             await self._anchors.delete(slug, missing_ok=True)
         # Again: the worker may have indexed what was still there meanwhile, and cleared the marks.

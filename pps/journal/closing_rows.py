@@ -204,15 +204,20 @@ class Closings(Store):
 
         await self.write(work)
 
-    async def forget(self, turns: Sequence[str], facts: Sequence[str]) -> None:
-        """Erase every closing that names one of some turns or facts."""
-        some_turns, some_facts = listed(turns), listed(facts)
+    async def forget(
+        self, turns: Sequence[str], facts: Sequence[str], *, restorable: bool = False
+    ) -> None:
+        """Erase every closing that names one of some turns or facts.
+
+        Where they can be restored, those that a statement asserts stay: they hold again then, see ``ingest.slots``.
+        """
+        kept = " AND cause NOT IN ('explicit', 'corrected')" if restorable else ""
         statement = (
-            f"DELETE FROM closings WHERE by_turn IN {LIST} OR fact IN {LIST} OR by_fact IN {LIST}"  # noqa: S608
+            f"DELETE FROM closings WHERE (by_turn IN {LIST} OR fact IN {LIST} OR by_fact IN {LIST})"  # noqa: S608
+            + kept
         )
-        await self.write(
-            lambda db: db.execute(statement, (some_turns, some_facts, some_facts)), secure=True
-        )
+        wanted = listed(turns), listed(facts), listed(facts)
+        await self.write(lambda db: db.execute(statement, wanted), secure=True)
 
 
 def _row(closing: Closing) -> tuple[str, str, str, str, int, int, int | None, str, str]:

@@ -10,6 +10,7 @@ import pytest
 
 from pps.app import App
 from pps.config import Settings
+from pps.core.errors import ConfigError
 from pps.core.values import EndingDraft, Fact, FactDraft
 from pps.journal.entries import JobPayload, TurnDraft
 from pps.memory import Memory
@@ -112,10 +113,8 @@ async def test_a_memory_does_not_open_with_a_mistake_in_the_table(settings: Sett
     settings.home.mkdir(mode=0o700, parents=True)
     (settings.home / "relations.toml").write_text("[LIVES_IN]\nsingle = 1\n")
     async with App.open(settings) as app:
-        await app.create("ana")
-        with pytest.raises(Exception, match=r"relations\.toml:2: LIVES_IN\.single"):
-            async with app.memory("ana"):
-                pass
+        with pytest.raises(ConfigError, match=r"relations\.toml:2: LIVES_IN\.single"):
+            await app.create("ana")
 
 
 async def test_work_that_is_done_twice_comes_to_the_same(memory: Memory) -> None:

@@ -185,9 +185,7 @@ def test_the_i_of_a_document_is_nobody() -> None:
     assert [triple(fact) for fact in found.facts] == [("Priya", "LIVES_IN", "Tarn")]
 
 
-def test_a_rule_names_what_is_rejected_and_leaves_a_slot_of_one_value_to_the_table() -> (
-    None
-):
+def test_a_rule_names_what_is_rejected_and_leaves_a_slot_of_one_value_to_the_table() -> None:
     facts = extract(
         said("I live in Tarn. I work at Siemens. I like tea. We use Rust, not Go.")
     ).facts

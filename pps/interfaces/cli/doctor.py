@@ -58,6 +58,7 @@ def findings(home: Path, only: str, *, offline: bool) -> Iterator[Finding]:
         return
     if broken := _relations(home):
         yield broken
+        return
     yield _registry(home)
     yield _hooks_spool(home)
     yield from _offline(settings, only) if offline else _online(home, only)
