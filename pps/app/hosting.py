@@ -35,6 +35,7 @@ from pps.entities import Created, Deletion, Entry, Registry, folder
 from pps.entities.own import own_settings, set_extractor, set_packs
 from pps.entities.running_time import RunningTime
 from pps.index.indexes import Index
+from pps.index.text_damage import TextDamage
 from pps.ingest.redact import Redactor
 from pps.journal.bin_rows import has_overdue
 from pps.memory import Memory
@@ -72,6 +73,7 @@ class App:
         self._gate = Gates().hold  # one opening or closing at a time an entity
         self._erasing = Erasing(registry, shared, self._gate)
         self._failed: dict[str, str] = {}
+        self._damage = TextDamage()
         self._actor = ""
         self.clock: Callable[[], datetime] = lambda: time.now()  # by which squads deliver and lease
 
@@ -324,9 +326,22 @@ class App:
     async def unopenable(self) -> dict[str, str]:
         """Return the entities that cannot be opened, or not again, as far as it is known, and why."""
         entries = await asyncio.to_thread(self.registry.list)
-        lost = {one.entity.name: await asyncio.to_thread(folder.gone, one) for one in entries}
-        found = {name: why or self._failed.get(name, "") for name, why in lost.items()}
+        found = {
+            one.entity.name: await asyncio.to_thread(folder.unusable, one)
+            or self._failed.get(one.entity.name, "")
+            or await self._text_damage(one)
+            for one in entries
+        }
         return {name: why for name, why in found.items() if why}
+
+    async def _text_damage(self, entry: Entry) -> str:
+        name = entry.entity.name
+        wrong = await asyncio.to_thread(self._damage.of, entry.folder / "data" / "text")
+        return (
+            f"{name}: its text index is damaged ({wrong}); run `pps reindex {name}`"
+            if wrong
+            else ""
+        )
 
     @contextlib.asynccontextmanager
     async def _anew(self, name: str, anew: Anew) -> AsyncGenerator[Memory]:

@@ -136,6 +136,7 @@ class _Opening:
         indexes = await self._indexes()
         client = await self._client(indexes)
         redactor = partial(KeyedRedactor, await journal.secret("identifiers"), on=self._redacts)
+        journal.given.clean = lambda session: redactor().identifier(session)
         anchors = Anchors(
             self._entry.folder / "anchors", indexes, self.embedder, journal, redaction=self._redacts
         )

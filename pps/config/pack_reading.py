@@ -32,6 +32,8 @@ from pps.core.user_files import NestedTooDeeply, parse_toml
 from pps.core.values import RESERVED_KINDS
 
 MAX_BYTES = 1_000_000
+MAX_MISTAKES = 200
+"""Most mistakes of one file that are told with their lines."""
 _NAME, _SNAKE = re.compile(r"[a-z][a-z0-9_-]{0,63}"), re.compile(r"[a-z][a-z0-9_]{0,63}")
 _KIND, _LABEL = re.compile(r"[A-Z][A-Za-z0-9_]{0,63}"), re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,63}")
@@ -83,6 +85,9 @@ def read_pack(
     reading = _Reading(tree, TomlLines(text), operations)
     pack = reading.pack(name)
     mistakes = tuple(sorted(dict.fromkeys(reading.mistakes), key=lambda one: one.line))
+    if reading.count > MAX_MISTAKES:
+        more = f"and {reading.count - MAX_MISTAKES:,} more mistakes: mend these first"
+        mistakes = (*mistakes, Mistake(len(text.splitlines()) or 1, "", more))
     return (None if mistakes else pack), mistakes
 
 
@@ -91,6 +96,7 @@ class _Reading:
 
     def __init__(self, tree: _Tree, lines: TomlLines, operations: Operations | None) -> None:
         self.mistakes: list[Mistake] = []
+        self.count = 0
         self._tree = tree
         self._lines = lines
         self._operations = operations or {}
@@ -150,7 +156,15 @@ class _Reading:
         return [*_table(self._tree.get(key)).items()]
 
     def _say(self, path: _Path, problem: str, hint: str = "") -> None:
+        self.count += 1
+        if self.count > MAX_MISTAKES:
+            return  # to find each line takes as long as the file is long
         self.mistakes.append(Mistake(self._lines.line(path, hint), ".".join(path), problem))
+
+    def _meant(self, name: str, known: Collection[str]) -> str:
+        """Return a suggestion for an unknown name; none is looked for beyond the mistakes that are told."""
+        near = nearest_name(name, known) if self.count < MAX_MISTAKES else ""
+        return f", did you mean {near!r}?" if near else ""
 
     def _model(self, model: type[_Model], value: object, path: _Path) -> _Model | None:
         try:
@@ -171,7 +185,7 @@ class _Reading:
         known = self._known[what]
         if name in known or (what == "kinds" and name == PLAIN_KIND):
             return
-        self._say(path, f"{name!r} is none of this pack's {what}{_meant(name, known)}", name)
+        self._say(path, f"{name!r} is none of this pack's {what}{self._meant(name, known)}", name)
 
     def _layer(self, name: str, tree: object) -> LayerSpec:
         path = ("layers", name)
@@ -210,7 +224,9 @@ class _Reading:
             self._known_as("lifecycles", found.lifecycle, (*path, "lifecycle"))
         for one in found.embed:
             if one not in ("title", "summary", "description", *fields):
-                self._say((*path, "embed"), f"{one!r} is no field of it{_meant(one, fields)}", one)
+                self._say(
+                    (*path, "embed"), f"{one!r} is no field of it{self._meant(one, fields)}", one
+                )
         return KindSpec(
             kind.name,
             kind.pack,
@@ -379,12 +395,7 @@ class _Reading:
             ]
         for where, name, names, problem in said:
             if name not in names:
-                self._say((*path, *where), f"{name!r} {problem}{_meant(name, names)}", name)
-
-
-def _meant(name: str, known: Collection[str]) -> str:
-    near = nearest_name(name, known)
-    return f", did you mean {near!r}?" if near else ""
+                self._say((*path, *where), f"{name!r} {problem}{self._meant(name, names)}", name)
 
 
 def _table(value: object) -> _Tree:

@@ -20,7 +20,7 @@ from pps.core import time
 from pps.core.errors import IsolationError, PPSError, StoreConflict, StoreError
 from pps.core.file_lock import FileLock
 from pps.core.ids import EntityId
-from pps.core.user_files import parse_toml, read_text
+from pps.core.user_files import open_regular, parse_toml, read_text
 
 JOURNAL, GRAPH = "memory.db", "graph.lbug"
 _CARD = "entity.toml"
@@ -188,6 +188,37 @@ def gone(entry: Entry) -> str:
             "backup: no command can make the journal anew"
         )
     return graph_gone(name) if lost else ""
+
+
+def unusable(entry: Entry) -> str:
+    """Return why an entity cannot be opened, as far as its files tell that nobody has open; empty when they do not."""
+    if lost := gone(entry):
+        return lost
+    try:
+        check_card(entry.folder, entry.entity)
+    except PPSError as error:
+        return error.message
+    if not entry.made:
+        return ""
+    name, data = entry.entity.name, entry.folder / "data"
+    if not _begins_with(data / JOURNAL, b"SQLite format 3\0"):
+        return f"{name}: {JOURNAL} is damaged; restore {entry.folder} from a backup"
+    if entry.store == "embedded" and not _begins_with(data / GRAPH, b"LBUG"):
+        return f"{name}: its graph is damaged; `pps rebuild {name}` makes it anew from the journal"
+    if not _begins_with(data / "vectors.db", b"SQLite format 3\0"):
+        return f"{name}: its vectors are damaged; run `pps reindex {name}`"
+    return ""
+
+
+def _begins_with(file: Path, head: bytes) -> bool:
+    """Tell whether a file begins as its kind does; one that is not there yet is no damage."""
+    try:
+        with open_regular(file) as opened:
+            return opened.read(len(head)) == head
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def graph_gone(name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import sqlite3
+import stat
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from pps.core import time
 from pps.core.errors import (
+    ConfigError,
     InvalidRequest,
     StoreConflict,
     StoreError,
@@ -100,6 +102,18 @@ class Created:
     is_new: bool
 
 
+def check_private(home: Path) -> None:
+    """Raise ConfigError where everybody on this machine can write a data folder: they could put files of theirs there.
+
+    One in which only the owner of a file can remove it (sticky, as /tmp) is no better: names are taken first.
+    """
+    if home.stat().st_mode & stat.S_IWOTH:
+        raise ConfigError(
+            f"{home}: everybody on this machine can write this data folder; run `chmod 700 {home}`, or set PPS_HOME "
+            "to another"
+        )
+
+
 class Registry:
     """Names, folders and tokens of the entities of one data folder.
 
@@ -116,6 +130,7 @@ class Registry:
         self._refuse = refuse
         try:
             home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            check_private(home)
             self.entities_folder.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise StoreUnavailable(f"{home}: cannot be made ({error.strerror})") from None
@@ -311,8 +326,14 @@ class Registry:
             return [self._entry(row) for row in db.execute(f"{_ENTITIES} {where} ORDER BY name")]
 
     def archive(self, name: str, *, undo: bool = False) -> None:
+        """Take an entity out of use, or bring it back; sessions and links of its page end for good."""
         statement = "UPDATE entity SET archived = ? WHERE name = ? COLLATE BINARY"
+        sessions = (
+            "DELETE FROM token WHERE role IN ('page', 'link')"
+            " AND grp = (SELECT grp FROM entity WHERE name = ? COLLATE BINARY)"
+        )
         with self._file.writing() as db:
+            db.execute(sessions, (name,))
             changed = db.execute(statement, (int(not undo), name)).rowcount
         if not changed:
             self.get(name)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 from collections.abc import AsyncGenerator, Iterable, Sequence
@@ -136,6 +137,16 @@ class Exporter:
         return found
 
 
+_WRONG_PLACE = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EISDIR,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
+    errno.EROFS,
+)
+
+
 def _opened(path: Path) -> TextIO:
     try:
         descriptor = os.open(
@@ -143,7 +154,11 @@ def _opened(path: Path) -> TextIO:
         )
     except FileExistsError:
         raise InvalidRequest("file", f"there is something at {path} already") from None
+    except (FileNotFoundError, NotADirectoryError):
+        raise InvalidRequest("file", f"there is no folder {path.parent}; make it first") from None
     except OSError as error:
+        if error.errno in _WRONG_PLACE:
+            raise InvalidRequest("file", f"{path} cannot be written ({error.strerror})") from None
         raise StoreError(f"{path}: cannot be written ({error.strerror})") from error
     return os.fdopen(descriptor, "w", encoding="utf-8")
 

@@ -347,6 +347,8 @@ class Forgetter:
         )
         for slug in plan.anchors:
             await self._anchors.delete(slug, missing_ok=True)
+        anchors = [name for slug in plan.anchors for name in (slug, f"anchor:{slug}")]
+        await self._journal.given.forget([*plan.turns, *plan.facts, *plan.nodes, *anchors])
         # Again: the worker may have indexed what was still there meanwhile, and cleared the marks.
         await self._journal.mark_dirty(changes)
         await self._indexer.drain()

@@ -39,6 +39,7 @@ _ADVICE = (
 _MOST_IDS = 1_000
 _MOST_LEFT_OUT = 20
 _TEXT = 120
+_MAX_JOB_DIGITS = 18
 
 
 async def facts_hint(name: str, journal: Journal, mode: Extraction, reader: Reader | None) -> str:
@@ -153,6 +154,8 @@ class Jobs:
         turn = str(wanted) if is_uuid(str(wanted)) else None
         if turn is None and not str(wanted).isdecimal():
             raise InvalidRequest("id", "must be a job's number or a turn's id")
+        if turn is None and len(str(wanted)) > _MAX_JOB_DIGITS:  # no row has such a number
+            raise NotFound("job")
         job = await (self._queue.job(int(wanted)) if turn is None else self._queue.of_turn(turn))
         if job is None:
             raise NotFound("job")

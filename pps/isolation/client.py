@@ -12,8 +12,8 @@ from graphiti_core.driver.driver import GraphDriver, GraphProvider
 from graphiti_core.nodes import EpisodeType
 from graphiti_core.search.search_utils import RELEVANT_SCHEMA_LIMIT
 
-from pps.core.errors import ConfigError, InvalidRequest, ModelUnavailable, NotSet
-from pps.core.ids import EntityId, check_uuid
+from pps.core.errors import ConfigError, InvalidRequest, ModelUnavailable, NotSet, StoreError
+from pps.core.ids import EntityId, check_uuid, is_group
 from pps.core.values import Episode, Fact, GraphCounts, Node
 from pps.graph.graph_store import GraphStore, TimelineOptions
 from pps.graph.mapping import timeline_cursor
@@ -352,6 +352,12 @@ class IsolatedGraphitiClient:
             raise ModelUnavailable(NO_EMBEDDER)
 
     async def _audit(self, store: str) -> None:
+        strangers = await self._inside.objects.strangers() if store == "embedded" else set[str]()
+        if strangers and not any(map(is_group, strangers)):
+            raise StoreError(
+                f"the graph of {self.entity.name} is damaged: what should be the name of its owner is none; `pps "
+                f"rebuild {self.entity.name}` makes it anew from the journal"
+            )
         if crossing := await self._store.foreign_edges():
             raise self.counters.refuse(
                 self.entity,
@@ -359,7 +365,7 @@ class IsolatedGraphitiClient:
                 f"{crossing} edge(s) in the graph join this entity to another; the graph was written by something "
                 "else: restore it from a backup, or remove those edges, before opening it",
             )
-        if store == "embedded" and await self._inside.objects.strangers():
+        if strangers:
             raise self.counters.refuse(
                 self.entity,
                 "audit",

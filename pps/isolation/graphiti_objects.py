@@ -109,7 +109,8 @@ MATCH (e:Episodic {uuid: $episode})-[m:MENTIONS]->(n:Entity)
 WHERE e.group_id = $group_id AND n.group_id = $group_id
 RETURN m.uuid AS mention, n.uuid AS node"""
 _STRANGERS = "\nUNION ALL\n".join(
-    f"MATCH (n:{label}) WHERE coalesce(n.group_id, '') <> $group_id RETURN n.uuid AS uuid LIMIT 1"
+    f"MATCH (n:{label}) WHERE coalesce(n.group_id, '') <> $group_id "
+    "RETURN DISTINCT coalesce(n.group_id, '') AS owner LIMIT 20"
     for label in ("Entity", "RelatesToNode_", "Episodic", "Community", "Saga")
 )
 
@@ -169,9 +170,9 @@ class GroupObjects:
             }
         )
 
-    async def strangers(self) -> bool:
-        """Tell whether a file of one entity (embedded) holds anything of another group."""
-        return bool(await self._rows(_STRANGERS))
+    async def strangers(self) -> set[str]:
+        """Return what stands in the place of the group where a file of one entity (embedded) holds another one."""
+        return {str(row["owner"]) for row in await self._rows(_STRANGERS)}
 
     def _node(self, row: Any) -> EntityNode:
         return get_entity_node_from_record(row, self._provider)

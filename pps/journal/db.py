@@ -17,7 +17,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal, TypeAlias, TypeVar
 
-from pps.core.errors import IsolationError, StoreConflict, StoreError, StoreUnavailable
+from pps.core.errors import (
+    InvalidRequest,
+    IsolationError,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+)
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[sqlite3.Connection], T]
@@ -79,6 +85,8 @@ def mapping_errors(path: Path) -> Generator[None]:
         yield
     except sqlite3.Error as error:
         raise store_error(error, path) from error
+    except OverflowError:
+        raise InvalidRequest("number", "must be of at most 64 bits") from None
 
 
 def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) -> None:

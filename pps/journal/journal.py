@@ -14,7 +14,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.ids import is_beginning
 from pps.core.time import from_micros
 from pps.core.values import Fact, ItemKind, Node, Turn
-from pps.journal import filters, job_queue, job_rows, links, meta, projection, usage
+from pps.journal import filters, job_queue, job_rows, links, meta, projection
 from pps.journal import turns as turn_rows
 from pps.journal.bin_rows import Bin
 from pps.journal.closing_rows import Closings
@@ -91,7 +91,6 @@ class Journal(Store):
     damage = reads(damage)
     get_meta = reads(meta.get)
     set_meta = writes(meta.put)
-    shown = reads(usage.times_shown)
     within = reads(filters.within)
 
     def __init__(self, path: Path, group: str) -> None:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal, TypeAlias
 
 from pps.core.reports import SessionInjected
-from pps.core.sql import insert
+from pps.core.sql import LIST, insert, listed
 from pps.core.time import from_micros, micros, now, utc
 from pps.journal.store import Store, reads, writes
 
@@ -157,14 +157,56 @@ def injected(connection: sqlite3.Connection, since: datetime) -> list[SessionInj
     ]
 
 
-class Given(Store):
-    """What sessions were given."""
+def forget(connection: sqlite3.Connection, ids: Sequence[str]) -> None:
+    """Drop that anybody was shown some ids: that of an anchor is made of its title."""
+    passage_of = "substr(id, 1, instr(id, '#') - 1)"  # of an anchor, see ``recall.hits.shown_id``
+    statement = f"DELETE FROM shown WHERE id IN {LIST} OR {passage_of} IN {LIST}"  # noqa: S608 - literals
+    connection.execute(statement, (listed(ids), listed(ids)))
 
+
+def _as_it_is(session: str) -> str:
+    return session
+
+
+class Given(Store):
+    """What sessions were given.
+
+    Attributes:
+        clean: Takes secrets out of the name of a session, as turns have it; whoever opens the journal sets it.
+    """
+
+    clean: Callable[[str], str] = staticmethod(_as_it_is)
     injected = reads(injected)
-    parts = reads(parts_used)
-    record = writes(record)
-    record_parts = writes(record_parts)
-    seen = reads(seen)
+    forget = writes(forget)
+    _parts = reads(parts_used)
+    _record = writes(record)
+    _record_parts = writes(record_parts)
+    _seen = reads(seen)
+    _times_shown = reads(times_shown)
+
+    async def parts(self, session: str, since: datetime) -> list[PartUsed]:
+        """Do what ``parts_used`` says."""
+        return await self._parts(self.clean(session), since)
+
+    async def record(
+        self, session: str, occasion: Occasion, tokens: int, ids: Iterable[str]
+    ) -> None:
+        """Do what ``record`` says."""
+        await self._record(self.clean(session), occasion, tokens, ids)
+
+    async def record_parts(
+        self, session: str, parts: Mapping[str, int], ids: Iterable[str]
+    ) -> None:
+        """Do what ``record_parts`` says."""
+        await self._record_parts(self.clean(session), parts, ids)
+
+    async def seen(self, session: str) -> Seen:
+        """Do what ``seen`` says."""
+        return await self._seen(self.clean(session))
+
+    async def times_shown(self, session: str, since: datetime) -> dict[str, int]:
+        """Do what ``times_shown`` says."""
+        return await self._times_shown(self.clean(session), since)
 
 
 @dataclass(frozen=True, slots=True)

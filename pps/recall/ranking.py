@@ -176,7 +176,7 @@ async def novelty(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, float]:
     if not ask.request.session or not tuning.novelty_weight or not tuning.novelty_window_s:
         return {}
     session, since = ask.request.session, now() - timedelta(seconds=tuning.novelty_window_s)
-    shown = await ask.once("shown", lambda: ask.sources.journal.shown(session, since))
+    shown = await ask.once("shown", lambda: ask.sources.journal.given.times_shown(session, since))
     times = {one: shown.get(shown_id(one, item), 0) for one, item in items.items()}
     return {one: (1 - tuning.novelty_weight) ** count for one, count in times.items() if count}
 

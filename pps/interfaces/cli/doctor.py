@@ -74,6 +74,8 @@ def _folder(home: Path) -> Finding:
             f"{home} cannot be made ({error.strerror}); set PPS_HOME to another",
         )
     private = home.stat().st_mode & 0o077 == 0
+    if home.stat().st_mode & 0o002:
+        return Finding("data folder", False, f"everybody can write {home}: run `chmod 700 {home}`")
     writable = os.access(home, os.W_OK | os.X_OK)
     detail = (
         str(home)
