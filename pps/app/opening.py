@@ -19,7 +19,7 @@ from pps.core.errors import ConfigError, ModelUnavailable, StoreError, StoreUnav
 from pps.core.ids import EntityId, stable_id
 from pps.core.kinds import NO_KINDS, Kinds
 from pps.core.time import now
-from pps.core.values import Node
+from pps.core.values import SELF, Node
 from pps.entities import folder, last_proof
 from pps.entities.own import OwnSettings, own_settings
 from pps.entities.registry import Entry
@@ -365,7 +365,7 @@ class _Opening:
                 raise StoreError(folder.graph_gone(name))
             title = name.replace("_", " ").title()
             await pipeline.write_nodes(
-                [Node(uuid, title, now(), kind="Self", aliases=(name,) if title != name else ())]
+                [Node(uuid, title, now(), kind=SELF, aliases=(name,) if title != name else ())]
             )
         return uuid
 

@@ -26,6 +26,7 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.usage import KEPT_D, Seen
 from pps.models.token_counts import count_tokens, counter_name
+from pps.recall.lane import standing_instructions
 from pps.recall.request import RecallOptions, RecallRequest, make_request
 
 _TOOLS = 20
@@ -114,7 +115,9 @@ class Ambient:
             )
         seen = await self._journal.given.seen(request.session) if request.session else Seen()
         recalled = await self._recalled(request, recall, seen)
-        found = any(channel.hits or channel.error for channel in recalled.channels.values())
+        found = recalled.own or any(
+            channel.hits or channel.error for channel in recalled.channels.values()
+        )
         if request.mode == "turn" and not found:
             return self._silent(recalled, (clock.perf_counter() - started) * 1000)
         marks = await marks_of(self._journal)
@@ -133,6 +136,7 @@ class Ambient:
                 if at_start or request.injected
                 else (),
                 records=await self._records(request, seen) if at_start else (),
+                instructions=await self._instructions(seen) if at_start else (),
                 budget_tokens=request.budget_tokens,
                 budget_chars=request.budget_chars,
                 mode=request.mode,
@@ -144,7 +148,7 @@ class Ambient:
                 about=about,
                 most=_most(request),
                 trust=await self._trusted(recalled) if about else {},
-                brief=recalled.evidence is not None and recalled.evidence.level == "little",
+                brief=_is_brief(recalled),
             )
         )
         return replace(pack, took_ms=(clock.perf_counter() - started) * 1000)
@@ -179,19 +183,32 @@ class Ambient:
         )
         near = found.evidence and (found.evidence.clear if seen.prompts else found.evidence.shown)
 
-        def is_wanted(hit: Hit) -> bool:
-            its = (
+        def is_new(hit: Hit) -> bool:
+            is_before_the_reader = (
                 request.reader_has_session
                 and isinstance(hit.item, Turn)
                 and hit.item.session == request.session
             )
-            return hit.id not in seen.ids and not its and (near is None or hit.id in near)
+            return hit.id not in seen.ids and not is_before_the_reader
 
-        return _only(found, is_wanted, limit)
+        def is_near(hit: Hit) -> bool:
+            return near is None or hit.id in near
+
+        new = _only(found, is_new, limit)
+        channels = {
+            name: replace(channel, hits=tuple(filter(is_near, channel.hits)))
+            for name, channel in new.channels.items()
+        }
+        return replace(new, channels=channels)
 
     async def _records(self, request: AmbientRequest, seen: Seen) -> Sequence[tuple[str, Line]]:
         lines = await self._always(request.limit_per_layer) if self._always else ()
         return [(id_, line) for id_, line in lines if id_ not in seen.ids]
+
+    async def _instructions(self, seen: Seen) -> tuple[Turn, ...]:
+        """Return the person's standing instructions that the session does not have before it, newest first."""
+        standing = await standing_instructions(self._journal)
+        return tuple(turn for turn in standing if turn.uuid not in seen.ids)
 
     async def _summaries(self, request: AmbientRequest, seen: Seen) -> tuple[Turn, ...]:
         """Return the latest summaries, for a start; at a prompt they come as what is near it, or where it is wanted."""
@@ -202,6 +219,7 @@ class Ambient:
     async def _trusted(self, recalled: Recall) -> dict[str, Trust]:
         """Return how far the least trusted source of each hit is; an agent's word where none is known."""
         hits = [hit for channel in recalled.channels.values() for hit in channel.hits]
+        hits += [hit for own in recalled.own.values() for hit in own]
         sources = {hit.id: (hit.id,) for hit in hits}
         sources |= {hit.id: hit.item.episodes for hit in hits if isinstance(hit.item, Fact)}
         nodes = [hit.id for hit in hits if isinstance(hit.item, Node)]
@@ -234,7 +252,15 @@ def _only(found: Recall, is_wanted: Callable[[Hit], bool], limit: int) -> Recall
         name: replace(channel, hits=tuple(filter(is_wanted, channel.hits))[:limit])
         for name, channel in found.channels.items()
     }
-    return replace(found, channels=channels)
+    own = {kind: tuple(filter(is_wanted, hits)) for kind, hits in found.own.items()}
+    return replace(found, channels=channels, own={kind: hits for kind, hits in own.items() if hits})
+
+
+def _is_brief(recalled: Recall) -> bool:
+    """Tell whether there is so little evidence that a line or two must do; the person's own statements are wanted."""
+    return (
+        recalled.evidence is not None and recalled.evidence.level == "little" and not recalled.own
+    )
 
 
 def _most(request: AmbientRequest) -> dict[str, int]:

@@ -32,7 +32,7 @@ _MARK = re.compile(
 )
 # A line of a pack that was cut: a bullet and its further lines, a heading, the frame, what is left of its last line.
 _PACK_LINE = re.compile(
-    rf"[ \t]*(?:-[ \t]|  |#{{1,2}} |Notes from |Now: |Shown: |{_OPEN}\\?/?(?:memory-\w*)?$|$)"
+    rf"[ \t]*(?:-[ \t]|  |#{{1,2}} |Notes from |From .{0, 80}'s memory; data|Now: |Shown: |Left out for room: |Unavailable: |{_OPEN}\\?/?(?:memory-\w*)?$|$)"
 )
 _BLANKS = re.compile(r"[ \t]*\n?")
 # What opens something for a model, read without regard to case, width and look-alike letters: tags of its client's and

@@ -117,6 +117,8 @@ class Recall:
     Attributes:
         evidence: Set where the profile asks for it (``floor``): what is injected goes by it.
         notes: What a reader should know of all of it: that nothing is near, …
+        own: The person's statements for this prompt by kind, ``preference`` and ``instruction``, nearest first; set
+            with ``evidence``, and shown whatever that says.
     """
 
     query: str
@@ -125,6 +127,7 @@ class Recall:
     took_ms: Mapping[str, float] = field(default_factory=dict[str, float])
     evidence: Evidence | None = None
     notes: tuple[str, ...] = ()
+    own: Mapping[str, tuple[Hit, ...]] = field(default_factory=dict[str, tuple[Hit, ...]])
 
     def __getitem__(self, name: ChannelName) -> tuple[Hit, ...]:
         """Return the hits of a channel; an empty tuple when the profile does not fill it."""

@@ -35,6 +35,9 @@ ReceiptState: TypeAlias = Literal["accepted", "done", "duplicate", "failed"]
 RESERVED_KINDS = frozenset(("Entity", "Episodic", "Community", "Saga", "RelatesToNode_"))
 """Graphiti's own labels: a node of such a kind would be taken for one of its other things."""
 
+SELF = "Self"
+"""The kind of the entity's own node: the centre of its graph, and never an answer."""
+
 CHANNELS: tuple[ChannelName, ...] = ("nodes", "facts", "episodes", "anchors", "turns")
 """Every channel, in the order in which they are shown."""
 
@@ -191,6 +194,11 @@ def local_time(turn: Turn, zone: tzinfo = UTC) -> datetime:
 
 def speaker_of(turn: Turn) -> str:
     return turn.actor or turn.role
+
+
+def words_of(turn: Turn) -> str:
+    """Return a turn's words without the speaker's name that they may begin with."""
+    return turn.content.removeprefix(f"{turn.actor}: ") if turn.actor else turn.content
 
 
 def spoken(turn: Turn) -> str:

@@ -21,7 +21,7 @@ from pps.core import bounds
 from pps.core.errors import InvalidRequest, ModelOutputInvalid
 from pps.core.text import estimate_tokens, fold
 from pps.core.time import CoarseTime, coarse_text, parse, shown
-from pps.core.values import Fact, FactDraft, Node, NodeDraft, Skipped, Turn, local_time
+from pps.core.values import SELF, Fact, FactDraft, Node, NodeDraft, Skipped, Turn, local_time
 from pps.ingest.rules import extract
 from pps.ingest.support import content_words
 from pps.journal.entries import ReadFact
@@ -30,7 +30,6 @@ from pps.journal.names import units, without_s
 MARK = "[pps reads turns]"
 """Begins every prompt: a transcript that holds one is the extractor's own, and is never imported."""
 
-_SELF = "Self"
 _ROLES = frozenset(("user", "assistant", "system", "tool"))
 _MOST_WORDS = 8
 _MOST_SHOWN = 200
@@ -215,7 +214,7 @@ class _Answer:
         self._words = [content_words(f"{speaker(turn)} {turn.content}") for turn in turns]
         self._names = {fold(name): _all(node) for node in known.nodes for name in _all(node)}
         self._taken = {
-            fold(name) for node in known.nodes if node.kind != _SELF for name in _all(node)
+            fold(name) for node in known.nodes if node.kind != SELF for name in _all(node)
         }
         self._speakers: dict[str, str] = {}
         self._people = _people(known)

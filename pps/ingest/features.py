@@ -9,7 +9,9 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 import numpy as np
 
 from pps.core.errors import PPSError
-from pps.core.values import Fact, ItemKind, Node, Turn
+from pps.core.values import Fact, ItemKind, Node, Turn, words_of
+from pps.index.personal import statements_of
+from pps.index.prompts import ASKS, only_asks
 from pps.index.signs import causal_pairs, hashed, identifiers, letters
 from pps.ingest.passage_vectors import PassageVectors
 from pps.isolation.client import IsolatedGraphitiClient
@@ -17,7 +19,7 @@ from pps.journal.feature_rows import FAILED, Feature
 from pps.journal.journal import Journal
 from pps.journal.links import holds
 
-VERSION = 2
+VERSION = 3
 """Of the rules by which features are made; where those of a memory are of another, all are made again."""
 _MARK = "features"
 _PAGE = 500
@@ -53,7 +55,8 @@ class Features:
 
     async def turns(self, ids: Sequence[str], turns: Sequence[Turn]) -> None:
         """Keep those of the turns that there are of some ids."""
-        await self._write("episode", ids, {one.uuid: one.content for one in turns})
+        texts = {turn.uuid: turn.content for turn in turns}
+        await self._write("episode", ids, texts, await asyncio.to_thread(_statements, turns))
 
     async def mend(self, draining: asyncio.Lock) -> float | None:
         """Make what is missing: all of a memory of other rules, and what failed; return in how many seconds to retry.
@@ -101,10 +104,16 @@ class Features:
             else:
                 await self.turns(ids, await self._journal.turns(ids))
 
-    async def _write(self, kind: ItemKind, ids: Sequence[str], texts: Mapping[str, str]) -> None:
+    async def _write(
+        self,
+        kind: ItemKind,
+        ids: Sequence[str],
+        texts: Mapping[str, str],
+        more: Sequence[Feature] = (),
+    ) -> None:
         made = await asyncio.to_thread(_signs, kind, texts) if texts else []
         made += await self._causes(kind, texts)
-        await self._journal.features.put(ids, made)
+        await self._journal.features.put(ids, [*made, *more])
 
     async def _causes(self, kind: ItemKind, texts: Mapping[str, str]) -> list[Feature]:
         """Return the vectors of causes and effects, shape (pairs, 2, dimension), as half-precision numbers."""
@@ -142,3 +151,20 @@ def _signs(kind: ItemKind, texts: Mapping[str, str]) -> list[Feature]:
         *made,
         *(Feature(item, kind, "code", VERSION, hashed(found)) for item, found in code.items()),
     ]
+
+
+def _statements(turns: Sequence[Turn]) -> list[Feature]:
+    """Return what a turn's words are besides what they say: a person's statements of a kind, or nothing but a question.
+
+    Such a feature has no bytes: that it is there says all.
+    """
+    made: list[Feature] = []
+    for turn in turns:
+        words = words_of(turn)
+        if turn.kind != "turn":
+            continue
+        if only_asks(words):
+            made.append(Feature(turn.uuid, "episode", ASKS, VERSION))
+        elif turn.role == "user":
+            made += [Feature(turn.uuid, "episode", kind, VERSION) for kind in statements_of(words)]
+    return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from sqlite3 import Connection
 from typing import TypeVar, cast
@@ -16,6 +16,11 @@ from pps.journal.writer import Writer
 T = TypeVar("T")
 FAILED = 0
 """The version of a feature that could not be made: it is to be made again."""
+
+
+def ids_of(kept: Mapping[str, bytes]) -> frozenset[str]:
+    """Return the items of a perspective of which only matters that they have a feature; for ``FeatureRows.every``."""
+    return frozenset(kept)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import time as clock
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 
 from pps.core.errors import IsolationError, PPSError
 from pps.core.recalled import Channel
 from pps.core.values import ChannelName
+from pps.index.prompts import ASKS, asks_what_was_asked
+from pps.journal.feature_rows import ids_of
 from pps.journal.links import FactOutline
 from pps.models.protocols import Vector
 from pps.recall.hits import OUTLINED, fetch, make_hits, names_of, outlined, times_of
@@ -43,14 +46,28 @@ _SPARE = 3
 
 @dataclass(slots=True)
 class Lists:
-    """What the perspectives said, by name, and what kept one from saying it; ``sums`` when signals are added."""
+    """What the perspectives said, by name, and what kept one from saying it; ``sums`` when signals are added.
+
+    ``asked`` are the parts of their lists that only ask: they take no rank from what tells something.
+    """
 
     sums: bool = False
     said: dict[str, list[Scored]] = field(default_factory=dict[str, list[Scored]])
+    asked: dict[str, list[Scored]] = field(default_factory=dict[str, list[Scored]])
     failed: dict[str, PPSError] = field(default_factory=dict[str, PPSError])
 
     def ids(self) -> set[str]:
-        return {one.id for entries in self.said.values() for one in entries}
+        return {one.id for entries in self.whole().values() for one in entries}
+
+    def whole(self) -> dict[str, list[Scored]]:
+        """Return each list with what only asks behind the rest."""
+        return {name: [*entries, *self.asked.get(name, ())] for name, entries in self.said.items()}
+
+    def put_last(self, asking: AbstractSet[str]) -> None:
+        """Take turns that only ask out of the lists, to stand behind all others."""
+        for name, entries in self.said.items():
+            self.asked[name] = [one for one in entries if one.id in asking]
+            self.said[name] = [one for one in entries if one.id not in asking]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +166,7 @@ class _Filling:
             self._ask.traces[self._channel] = Trace(
                 self._profile,
                 self._limit,
-                lists.said,
+                lists.whole(),
                 joined,
                 ranking.scores,
                 order,
@@ -164,6 +181,7 @@ class _Filling:
         """Ask the perspectives once and order the best ``pool``; where places stay empty, the best ``most`` found."""
         lists = await find(self._ask, self._channel, self._profile, depth)
         cut_short = any(len(entries) >= depth for entries in lists.said.values())
+        lists.put_last(await self._asking())
         if self._profile.fusion == "sum":
             await self._complete(lists)
         ranking, picked = await self._ordered(lists, pool)
@@ -232,15 +250,23 @@ class _Filling:
         steered = ask.request.center or ask.request.weights  # then the caller says what comes first
         finds = {name for name, one in PERSPECTIVES.items() if one.find and not one.recall_only}
         found = [entries for name, entries in lists.said.items() if name in finds and not steered]
-        ahead = unanimous(found, scores) - shown.keys()
+        asking = {one.id for entries in lists.asked.values() for one in entries}
+        ahead = unanimous(found, scores) - shown.keys() - asking
         most = max(scores.values(), default=0.0)
         moved = {one: "put first: it is first in every list" for one in ahead if scores[one] < most}
+        moved |= dict.fromkeys(asking & scores.keys(), "put last: it only asks")
         return _Ranking(
             items,
             scores,
-            sorted(scores, key=lambda one: (one not in ahead, -scores[one])),
+            sorted(scores, key=lambda one: (one in asking, one not in ahead, -scores[one])),
             moved=moved,
         )
+
+    async def _asking(self) -> frozenset[str]:
+        """Return the turns that only ask, where the profile puts them last and the query is not after questions."""
+        if not self._profile.statements_first or asks_what_was_asked(self._ask.request.query):
+            return frozenset()
+        return await self._ask.sources.journal.features.every(ASKS, "episode", ids_of)
 
     def _moves(self) -> bool:
         """Tell whether anything changes the order that ranks give: then all that may be lifted are looked at."""
@@ -253,7 +279,13 @@ class _Filling:
             profile.speaker,
             profile.standing,
         ) != (1, 1, 1)
-        picks = profile.pairs or profile.distinct or profile.latest or profile.mmr is not None
+        picks = (
+            profile.pairs
+            or profile.distinct
+            or profile.latest
+            or profile.statements_first
+            or profile.mmr is not None
+        )
         return (
             weighs
             or turns
@@ -285,10 +317,19 @@ class _Filling:
         return ranking, best, items
 
     def _joined(self, lists: Lists) -> dict[str, float]:
+        """Return id → score, best first; what only asks is behind the rest and scores less than all of it."""
+        told = self._fused(lists.said)
+        asked = self._fused(lists.asked)
+        if not asked:
+            return told
+        least = min((score for score in told.values() if score > 0), default=1.0)
+        most = max(asked.values()) or 1.0
+        behind = {one: least * score / (2 * most) for one, score in asked.items()}
+        return {**told, **behind}
+
+    def _fused(self, lists: Mapping[str, list[Scored]]) -> dict[str, float]:
         said = {
-            name: entries
-            for name, entries in lists.said.items()
-            if not PERSPECTIVES[name].recall_only
+            name: entries for name, entries in lists.items() if not PERSPECTIVES[name].recall_only
         }
         if self._profile.fusion == "sum":
             joined = summed(said, self._profile.perspectives)
@@ -297,7 +338,7 @@ class _Filling:
             if self._profile.led:
                 weights = led(said, weights, len(self._ask.words.split()))
             joined = fused(said, weights, k=self._profile.k)
-        only = [entries for name, entries in lists.said.items() if PERSPECTIVES[name].recall_only]
+        only = [entries for name, entries in lists.items() if PERSPECTIVES[name].recall_only]
         return {
             **joined,
             **{one.id: 0.0 for entries in only for one in entries if one.id not in joined},
@@ -324,7 +365,9 @@ class _Filling:
         return _Ranking(ranking.items, ranking.scores, order, tuple(passed), moved)
 
     async def _latest(self, ranking: _Ranking) -> list[str]:
-        best, rest = ranking.order[: self._limit], ranking.order[self._limit :]
+        asking = await self._asking()
+        best = [one for one in ranking.order[: self._limit] if one not in asking]
+        rest = [one for one in ranking.order if one not in best]
         with self._timed():
             items = await fetch(self._ask, self._channel, best)
             times = await times_of(self._ask, {one: ranking.items[one] for one in items})

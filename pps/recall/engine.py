@@ -9,13 +9,14 @@ from dataclasses import replace
 
 from pps.core.errors import InvalidRequest, IsolationError, PPSError
 from pps.core.ids import check_uuid
-from pps.core.recalled import Channel, Evidence, Recall
+from pps.core.recalled import Channel, Evidence, Hit, Recall
 from pps.core.values import ChannelName, Episode, Fact, Node
 from pps.isolation.graphiti_search import GraphFilters
 from pps.journal.filters import ItemFilter
 from pps.recall.channel import Lists, fill
-from pps.recall.floor import evidence
+from pps.recall.floor import evidence, is_readable, scale_of
 from pps.recall.hits import fetch, make_hits, with_relationships
+from pps.recall.lane import own_statements
 from pps.recall.named_time import named_time
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.perspectives.finders import DATED
@@ -98,6 +99,7 @@ class RecallEngine:
         ask.narrow(profile.filters)
         seen: Evidence | None = None
         by_time_note = ""
+        own: Mapping[str, tuple[Hit, ...]] = {}
         try:
             if request.channels == "auto":
                 profile = self._profile(request, await routed(ask))
@@ -108,6 +110,8 @@ class RecallEngine:
             if not profile.recipe:
                 seen = await _evidence(ask, channels, profile)
                 by_time_note = await _time_note(ask, channels)
+                if profile.floor:
+                    own = await _own(ask)
             if request.include_relationships:
                 for name, one in channels.items():
                     with ask.timed("fetch", name):
@@ -120,7 +124,13 @@ class RecallEngine:
         nothing_near = seen is not None and seen.level == "nothing" and not failed
         notes = tuple(note for note in (NOTHING_NEAR if nothing_near else "", by_time_note) if note)
         return ask, Recall(
-            request.query, profile.name, channels, took, seen if profile.floor else None, notes
+            request.query,
+            profile.name,
+            channels,
+            took,
+            seen if profile.floor else None,
+            notes,
+            own,
         )
 
     def _profile(self, request: RecallRequest, name: str) -> Profile:
@@ -289,6 +299,17 @@ async def _time_note(ask: Ask, channels: Mapping[ChannelName, Channel]) -> str:
     if time is None or time.inside or not any(channel.hits for channel in channels.values()):
         return ""
     return NOTHING_THEN.format(time=time.words)
+
+
+async def _own(ask: Ask) -> Mapping[str, tuple[Hit, ...]]:
+    """Return the person's own statements for a prompt; none where they cannot be looked for."""
+    try:
+        scale = await scale_of(ask) if is_readable(ask) else None
+        return await own_statements(ask, ask.kind, scale)
+    except IsolationError:
+        raise
+    except PPSError:  # the channels have answered, and say what is away
+        return {}
 
 
 async def recipe_channels(ask: Ask, recipe: str) -> dict[ChannelName, Channel]:

@@ -1,7 +1,11 @@
 """The floor: whether a memory has anything to say to a text, and which of what was found has to do with it.
 
-Three things are evidence, and each can be told in a sentence: a node that the text names, an uncommon word of the text
-that few texts of the memory have, and a cosine that stands clear of those of unrelated pairs (``config/floor.toml``).
+Silence and answers are two decisions. The first goes by the kind of a prompt (``prompts``) and by evidence, each piece
+of which can be told in a sentence: an uncommon word of the text that few texts of the memory have, a cosine that stands
+clear of those of unrelated pairs (``config/floor.toml``), a node that the text names and that something says more of,
+or, for a question, retrievers that agree on what they put first. The second judges each item by itself.
+
+Where the embedder cannot read a text's language, words decide in its place.
 """
 
 from __future__ import annotations
@@ -12,25 +16,44 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from pps.config import shipped
 from pps.core.recalled import Channel, Evidence, Hit
-from pps.core.values import AnchorPassage, ChannelName, Fact, Node
+from pps.core.values import AnchorPassage, ChannelName, Fact, Node, Turn, words_of
+from pps.index.prompts import (
+    ASKS,
+    asks_what_was_asked,
+    is_small_talk,
+    only_asks,
+    without_small_talk,
+)
+from pps.journal.feature_rows import ids_of
 from pps.models.onnx import wordpiece
 from pps.models.protocols import Embedder, Matrix
 from pps.recall.profiles import ChannelProfile, Profile
 from pps.recall.query import Ask, Scored
-from pps.recall.question import IDLE, content_words, grams
+from pps.recall.question import IDLE, beyond_names, content_words, grams
 
 SURE, NEAR, ITEM, WEAK, WORD = 3.1, 1.4, 0.9, 0.5, -0.1
 """How many standard deviations a text must stand above the nearest of so many unrelated ones: to fill a pack without a
 name or a rare word besides; to be near at all; beside something near; beside a name alone; with a rare word of it.
 With MiniLM and 500 turns cosines of .55, .42, .38, .35 and .30."""
+TALK, BESIDE = 0.4, -0.9
+"""The same for a person who tells of something, to be reminded at all; and for one of the best lines of an answer."""
 LOOSE = 1.2
-"""The same above any unrelated one: enough beside something near of somebody who is named."""
+"""The same above any unrelated one: enough for what is about somebody who is named and shares another word."""
+NAME_ALONE = 5.2
+"""The same for what shares a name with the text and no other word: a cosine of .44 with MiniLM."""
+BEST_LINES = 5
+"""Lines of a channel that answer a question, best first, where each has something to do with it."""
+_AGREED_RANK, _AGREED_SHARE, _AGREED_WORDS, _AGREED = 2, 0.5, 2, 2.5
+"""Retrievers agree on an item that words and meaning both have among their first two, that has half of the words and at
+least two of them, and lies so many deviations above unrelated pairs."""
 _FEWEST = 8
 _OWN = 0.9
 """How much lower all of that lies for a text about what is the speaker's own: only a memory can know it."""
@@ -38,26 +61,25 @@ _OWN_MATTERS = re.compile(
     r"\b(?:my|our|mine|ours)\b|(?<!how )\b(?:do|did|am|was|were|have|had|are) (?:i|we)\b",
     re.IGNORECASE,
 )
+_TALKS = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|my|me|we|we're|we've|our)\b", re.IGNORECASE)
+_LEAST_TALK = 9
+"""Words of a text in the first person that tells of something."""
 _OWN_TEXTS, _LEAST_TEXTS = 200, 20
 _WORDS = 8
 _COMMON_PIECES = 7_000
 """The vocabulary is in order of frequency: a word that is one of its first pieces is a common one."""
 _RARE_SHARE, _LEAST_RARE = 100, 3
 _TERM = re.compile(r"\w+(?:[.:/_-]\w+)*")
-_PHRASES = re.compile(
-    r"\b(?:good (?:morning|afternoon|evening|night|day)|see you(?: \w+)?|how are you(?: \w+)?|how's it going"
-    r"|what time is it|what's up|what do you think|(?:that|it)(?:'s| is)? works?|sounds? (?:good|great|right|fine)"
-    r"|never mind|thank you|(?:go|move|carry|keep) (?:on|ahead|going)|let me \w+|(?:one|a) (?:moment|second|minute)"
-    r"|next step|try again)\b",
-    re.IGNORECASE,
-)
-_SMALL_TALK_WORDS = """
-agree agreed alright anyway awesome bye cheers continue cool correct exactly excellent fine glad goodbye good great haha
-hello hey hi hm hmm let let's lol lovely no nope now ok okay perfect please really right sorry sure thank thanks there
-understood wait welcome well wonderful wow wrong yeah yep yes yet again
-"""
-_SMALL_TALK = frozenset(_SMALL_TALK_WORDS.split())
-"""What is said to keep a talk going; a text of nothing else asks nothing of a memory."""
+_BEGINNING = 5
+"""Letters by which two words are one, without an ending: "open" and "opens", "lives" and "living"."""
+_ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
+_LATIN_END = 0x250
+_MOST_PIECES_A_WORD = 2.4
+"""An English word has 1.1 to 1.4 pieces of an English vocabulary, one of a language it does not know 2.5 to 4."""
+_LEAST_WORDS_READ = 3
+_UNREAD_SHARE, _UNREAD_RARE_SHARE = 0.4, 0.2
+"""Of a text's words (pairs of characters in scripts without spaces) that an item must have where only words decide; and
+where one of them is rare in the memory."""
 
 
 async def evidence(
@@ -71,11 +93,30 @@ async def evidence(
         profile: How; one without a floor looks for rare words among what was found only, since a note is all it is for.
         by_meaning: False when no embedder answers: words and names are all the evidence.
     """
-    if not _telling(ask):
+    if ask.kind == "idle" or not _telling(ask):
         return Evidence("nothing")
-    scale = await _scale(ask) if by_meaning else None
+    scale = await scale_of(ask) if by_meaning and is_readable(ask) else None
     turns = await ask.once("turns", ask.sources.journal.count_turns)
     return await _Floor(ask, scale, turns).evidence(channels, profile)
+
+
+def is_readable(ask: Ask) -> bool:
+    """Tell whether the embedder knows the language of a text: by its script, and by how it cuts the words.
+
+    A model that ``config/floor.toml`` says nothing of is taken to read all languages.
+    """
+    embedder = ask.sources.embedder
+    model = embedder.fingerprint.model if embedder else ""
+    if model not in _shipped().english:
+        return True
+    letters = [char for char in ask.text if char.isalpha()]
+    if sum(ord(char) >= _LATIN_END for char in letters) * 2 > len(letters):
+        return False
+    words = [word for word in re.findall(r"[^\W\d_]+", ask.text) if word[1:].islower()]
+    if len(words) < _LEAST_WORDS_READ:
+        return True
+    pieces = [len(wordpiece().encode(word, add_special_tokens=False).ids) for word in words]
+    return sum(pieces) <= _MOST_PIECES_A_WORD * len(words)
 
 
 def least_similarity(model: str) -> float | None:
@@ -105,10 +146,18 @@ class _Floor:
         self._about: dict[str, float] = {}
         self._exact: set[str] = set()
         self._named: set[str] = set()
+        self._needed = NEAR
+        self._words = _beginnings(grams(" ".join(_telling(ask))))
+        self._rest = self._words
 
     async def evidence(self, channels: Mapping[ChannelName, Channel], profile: Profile) -> Evidence:
         hits = [hit for channel in channels.values() for hit in channel.hits]
-        self._named = await self._nodes_named()
+        names = await self._nodes_named()
+        self._named = set(names)
+        spelled = [name for each in names.values() for name in each]
+        self._rest = (
+            _beginnings(grams(" ".join(beyond_names(self._ask.text, spelled)))) & self._words
+        )
         for name, channel in channels.items():
             await self._measure(channel, profile.channels[name])
         if profile.floor:
@@ -120,34 +169,147 @@ class _Floor:
             self._exact |= {
                 _owner(hit) for hit in hits if rare & grams(f"{hit.text} {hit.passage}")
             }
-        if (
-            self._scale is None
-        ):  # half of the words: all that can be said where nothing knows what texts mean
-            words = grams(" ".join(_telling(self._ask)))
-            sharing = (
-                hit
-                for hit in hits
-                if 2 * len(words & grams(f"{hit.text} {hit.passage}")) >= len(words)
-            )
-            self._near.update((_owner(hit), self._rise + SURE) for hit in sharing)
-        return self._judged(hits)
+        if await self._names_nobody_known():
+            self._needed = SURE
+        if self._scale is None:
+            await self._judge_by_words(hits)
+        asking = await self._only_asking(hits)
+        for one in asking:
+            self._near.pop(one, None)
+        self._exact -= asking
+        told = [hit for hit in hits if _owner(hit) not in asking]
+        return self._judged(channels, told)
 
-    def _judged(self, hits: Sequence[Hit]) -> Evidence:
-        rise, named = self._rise, bool(self._named)
+    async def _only_asking(self, hits: Sequence[Hit]) -> set[str]:
+        """Return the turns that only ask, which are no evidence and no answer, unless one asks what was asked."""
+        if asks_what_was_asked(self._ask.request.query):
+            return set()
+        features = self._ask.sources.journal.features
+        return set(await features.every(ASKS, "episode", ids_of)) | {
+            hit.id for hit in hits if isinstance(hit.item, Turn) and only_asks(words_of(hit.item))
+        }
+
+    async def _names_nobody_known(self) -> bool:
+        """Tell whether a text has names and no text of the memory has any of them: it is about somebody else."""
+        names = [word for word, is_name in self._uncommon.items() if is_name][:_WORDS]
+        if not names or self._scale is None or self._named:
+            return False
+        found = await asyncio.gather(*(self._ask.matches("episodes", name, 1) for name in names))
+        return not any(found)
+
+    async def _judge_by_words(self, hits: Sequence[Hit]) -> None:
+        """Take what has enough of the text's words for near: all that can be said where nothing knows what texts mean."""
+        words = [word for word in grams(" ".join(_telling(self._ask))) if _is_compared(word)]
+        most = max(_LEAST_RARE, self._turns // _RARE_SHARE)
+        rare: set[str] = set()
+        for word in words:
+            having = await self._ask.matches("episodes", word, most + 1)
+            if 0 < len(having) <= most:
+                rare.add(word)
+        for hit in hits:
+            shared = set(words) & grams(f"{hit.text} {hit.passage}")
+            least = _UNREAD_RARE_SHARE if shared & rare else _UNREAD_SHARE
+            if shared and len(shared) >= least * len(words):
+                self._near[_owner(hit)] = self._rise + SURE
+
+    def _judged(self, channels: Mapping[ChannelName, Channel], hits: Sequence[Hit]) -> Evidence:
+        rise = self._rise
         best = max(self._near.values(), default=0.0)
-        if best < rise + NEAR and not named and not self._exact:
+        named = any(self._is_about_a_name(hit) for hit in hits)
+        agreed = (
+            self._ask.kind == "question"
+            and self._needed == NEAR
+            and any(map(self._is_agreed, hits))
+        )
+        reminded = self._talks() and best >= rise + TALK
+        if best < rise + self._needed and not (named or self._exact or agreed or reminded):
             return Evidence("nothing")
         certain = (
             self._scale is None
             or best >= rise + SURE
-            or (best >= rise + NEAR and (named or bool(self._exact)))
+            or (best >= rise + self._needed and (named or bool(self._exact)))
+            or agreed
+            or reminded
         )
-        least = LOOSE if certain and named else rise + (ITEM if best >= rise + NEAR else WEAK)
+        least = rise + (ITEM if best >= rise + NEAR else WEAK)
+        lines = self._best_lines(channels, hits) if certain else frozenset[str]()
         return Evidence(
             "much" if certain else "little",
-            self._passing(hits, least),
-            self._passing(hits, rise + ITEM),
+            self._passing(hits, least) | lines,
+            self._passing(hits, rise + ITEM) | lines,
         )
+
+    def _talks(self) -> bool:
+        """Tell whether a person tells of something at some length, whatever is asked beside it."""
+        text = self._ask.text
+        return (
+            self._ask.kind != "task"
+            and self._scale is not None
+            and len(_TERM.findall(text)) >= _LEAST_TALK
+            and _TALKS.search(text) is not None
+        )
+
+    def _is_agreed(self, hit: Hit) -> bool:
+        """Tell whether words and meaning both put a hit first, and it says enough of what is asked."""
+        ranks = hit.ranks
+        shared = self._words & _beginnings(grams(hit.text))
+        return (
+            ranks.get("bm25", _AGREED_RANK + 1) <= _AGREED_RANK
+            and ranks.get("dense", _AGREED_RANK + 1) <= _AGREED_RANK
+            and len(shared) >= max(_AGREED_WORDS, _AGREED_SHARE * len(self._words))
+            and self._near.get(_owner(hit), 0.0) >= _AGREED
+        )
+
+    def _best_lines(
+        self, channels: Mapping[ChannelName, Channel], hits: Sequence[Hit]
+    ) -> frozenset[str]:
+        """Return the first facts and turns of an answer, each with something to do with what is asked."""
+        if self._ask.kind == "task" or self._ask.about_the_person:
+            return frozenset()
+        told = {hit.id for hit in hits}
+        lines: set[str] = set()
+        for name in channels.keys() & {"facts", "episodes", "turns"}:
+            first = [hit for hit in channels[name].hits if hit.id in told][:BEST_LINES]
+            near = (
+                hit
+                for hit in first
+                if self._nearness(hit) >= self._least_of(hit, self._rise + BESIDE)
+                and not _is_reply(hit)
+            )
+            lines.update(hit.id for hit in near)
+        return frozenset(lines)
+
+    def _least_of(self, hit: Hit, least: float) -> float:
+        """Return how near a hit must be: a name alone, without another word of the text, makes a cosine, and no answer."""
+        return max(least, NAME_ALONE) if self._shares_a_name_alone(hit) else least
+
+    def _shares_a_name_alone(self, hit: Hit) -> bool:
+        said = _beginnings(grams(hit.text))
+        shared = (self._words - self._rest) & said
+        alone = len(self._named) < 2 or len(shared) < 2
+        return alone and bool(shared) and bool(self._rest) and not self._rest & said
+
+    def _nearness(self, hit: Hit) -> float:
+        """Return how far a hit stands above unrelated pairs; of a fact, the turns that say it count too."""
+        owners = [_owner(hit), *(hit.item.episodes if isinstance(hit.item, Fact) else ())]
+        return max(self._near.get(owner, 0.0) for owner in owners)
+
+    def _is_about_a_name(self, hit: Hit) -> bool:
+        """Tell whether a hit is about a node that the text names and says more of what the text asks."""
+        if not self._named:
+            return False
+        item = hit.item
+        if isinstance(item, Node):
+            return hit.id in self._named and not self._rest
+        is_theirs = isinstance(item, Fact) and bool(self._named & {item.subject, item.object})
+        return (
+            (is_theirs or hit.ranks.get("named") is not None or self._names_in(hit.text))
+            and (not self._rest or bool(self._rest & _beginnings(grams(hit.text))))
+            and (not self._rest or self._near.get(_owner(hit), 0.0) >= LOOSE)
+        )
+
+    def _names_in(self, text: str) -> bool:
+        return bool((self._words - self._rest) & _beginnings(grams(text)))
 
     def _passing(self, hits: Sequence[Hit], least: float) -> frozenset[str]:
         """Return the ids of the hits that have to do with a text; a turn comes with a fact that it says, and back."""
@@ -157,7 +319,10 @@ class _Floor:
 
     def _passes(self, hit: Hit, least: float) -> bool:
         owner, near = _owner(hit), self._near
-        if owner in self._exact or near.get(owner, 0.0) >= least:
+        least = self._least_of(hit, least)
+        if owner in self._exact and not self._shares_a_name_alone(hit):
+            return True
+        if near.get(owner, 0.0) >= least or self._is_about_a_name(hit):
             return True
         if isinstance(hit.item, Node):  # a node is shown when the text is about it
             return hit.id in self._named or self._about.get(hit.id, 0.0) >= self._rise + SURE
@@ -184,21 +349,24 @@ class _Floor:
         for one in scored:
             into[one.id] = max(into.get(one.id, -1.0), (one.score - mean) / deviation)
 
-    async def _nodes_named(self) -> set[str]:
-        """Return the nodes that a text names by a word that is no common one, or its only one; not the entity's own."""
+    async def _nodes_named(self) -> dict[str, Sequence[str]]:
+        """Return the nodes, with their names, that a text names by a word that is no common one, or its only one.
+
+        The entity's own node is left out.
+        """
         named = [one for one in await self._ask.named() if one != self._ask.sources.self_node]
         names = await self._ask.sources.journal.names_of(named) if named else {}
         said = _telling(self._ask)
         telling = {word.casefold() for word in (said if len(said) == 1 else self._uncommon)}
         return {
-            one
+            one: names[one]
             for one in named
             if any(telling & set(name.casefold().split()) for name in names.get(one, ()))
         }
 
     async def _with_rare_words(self, collection: str) -> set[str]:
         """Return what has an uncommon word of the text that few of a collection have, and is not far in meaning."""
-        words = self._uncommon[:_WORDS]
+        words = list(self._uncommon)[:_WORDS]
         if not words:
             return set()
         most = max(_LEAST_RARE, self._turns // _RARE_SHARE)
@@ -213,26 +381,48 @@ class _Floor:
         return {one for one in having if self._near.get(one, 0.0) >= self._rise + WORD}
 
 
+def _is_reply(hit: Hit) -> bool:
+    """Tell whether no person said a turn: a reply is shown when it is near by itself, not beside better lines."""
+    item = hit.item
+    return isinstance(item, Turn) and item.kind == "turn" and item.role != "user"
+
+
 def _owner(hit: Hit) -> str:
     return hit.item.slug if isinstance(hit.item, AnchorPassage) else hit.id
 
 
+def _beginnings(words: AbstractSet[str]) -> frozenset[str]:
+    return frozenset(_ENDING.sub("", word)[:_BEGINNING] for word in words)
+
+
+def _is_compared(word: str) -> bool:
+    """Tell whether a word is compared by itself: of a script without spaces only its pairs are."""
+    return word.isascii() or ord(word[0]) < 0x0E00 or len(word) == 2
+
+
 def _telling(ask: Ask) -> list[str]:
-    said = _TERM.findall(content_words(_PHRASES.sub(" ", ask.text)))
-    return [word for word in said if len(word) > 1 and word.lower() not in _SMALL_TALK | IDLE]
+    said = _TERM.findall(content_words(without_small_talk(ask.text)))
+    return [
+        word
+        for word in said
+        if len(word) > 1 and word.lower() not in IDLE and not is_small_talk(word)
+    ]
 
 
-def _uncommon(ask: Ask) -> list[str]:
-    """Return the words of a text that are names, identifiers or seldom used, in order."""
-    found: dict[str, None] = {}
+def _uncommon(ask: Ask) -> dict[str, bool]:
+    """Return the words of a text that are names, identifiers or seldom used, in order, and which of them are names.
+
+    A name has a capital where no sentence begins.
+    """
+    found: dict[str, bool] = {}
     begins = True
     for match in _TERM.finditer(ask.text):
         word = match[0]
-        named = word[0].isupper() and not begins and word.lower() not in _SMALL_TALK
+        is_name = word[0].isupper() and not begins and not is_small_talk(word)
         begins = ask.text[match.end() : match.end() + 1] in (".", "!", "?", ":", "\n")
-        if len(word) > 2 and word in ask.words and (named or _is_rare(word)):
-            found[word] = None
-    return list(found)
+        if len(word) > 2 and word in ask.words and (is_name or _is_rare(word)):
+            found[word] = is_name
+    return found
 
 
 @lru_cache(maxsize=4096)
@@ -246,24 +436,23 @@ def _is_rare(word: str) -> bool:
     return len(pieces) > 1 or pieces[0] >= _COMMON_PIECES
 
 
-async def _scale(ask: Ask) -> tuple[float, float] | None:
+async def scale_of(ask: Ask) -> tuple[float, float] | None:
     """Return mean and deviation of the cosines of unrelated pairs; None without an embedder."""
     embedder = ask.sources.embedder
     if (
         embedder is None or embedder.fingerprint.pooling == "hash"
     ):  # which knows words, and no meaning
         return None
-    probes, table = _shipped()
     model = embedder.fingerprint.model
-    if model in table:
-        return table[model]
+    if model in _shipped().scales:
+        return _shipped().scales[model]
     key = f"floor:{model}"
     if kept := await ask.sources.journal.get_meta(key):
         mean, deviation = json.loads(kept)
         return float(mean), float(deviation)
     turns = [turn.uuid for turn in await ask.sources.journal.recent(_OWN_TEXTS)]
     own = list((await ask.sources.indexes.vectors("episodes", turns)).values()) if turns else []
-    embedded = await asyncio.to_thread(_embedded, embedder, probes)
+    embedded = await asyncio.to_thread(_embedded, embedder, _shipped().probes)
     enough = len(own) >= _LEAST_TEXTS
     scale = _calibrated(embedded, np.stack(own) if enough else None)
     if enough:
@@ -288,10 +477,21 @@ def _calibrated(probes: tuple[Matrix, Matrix], texts: Matrix | None) -> tuple[fl
     return float(cosines.mean()), max(float(cosines.std()), 0.01)
 
 
+@dataclass(frozen=True, slots=True)
+class _Scales:
+    """What ``config/floor.toml`` says: probes, scales by model, and the models that read English alone."""
+
+    probes: tuple[str, ...]
+    scales: Mapping[str, tuple[float, float]]
+    english: frozenset[str]
+
+
 @lru_cache(maxsize=1)
-def _shipped() -> tuple[tuple[str, ...], Mapping[str, tuple[float, float]]]:
+def _shipped() -> _Scales:
     found = tomllib.loads(shipped("config/floor.toml").read_text("utf-8"))
     scales = {
-        name: (float(one["mean"]), float(one["deviation"])) for name, one in found["models"].items()
+        name: (float(model["mean"]), float(model["deviation"]))
+        for name, model in found["models"].items()
     }
-    return tuple(found["probes"]), scales
+    english = {name for name, model in found["models"].items() if model.get("reads") == "english"}
+    return _Scales(tuple(found["probes"]), scales, frozenset(english))

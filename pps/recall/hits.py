@@ -205,8 +205,8 @@ async def make_hits(
     names = await names_of(ask, ends)
     nodes = [one for one, item in picked.items() if isinstance(item, Node)]
     records = await ask.sources.journal.records.texts(nodes) if nodes else {}
-    ranks = ranks_of(lists.said, picked)
-    signals = signals_of(lists.said, picked) if lists.sums or ask.request.breakdown else {}
+    ranks = ranks_of(lists.whole(), picked)
+    signals = signals_of(lists.whole(), picked) if lists.sums or ask.request.breakdown else {}
     paths = await _paths(ask, [one for one in nodes if one in ask.reached]) if ask.reached else {}
     return tuple(
         Hit(

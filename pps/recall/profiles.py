@@ -154,6 +154,7 @@ class ChannelProfile(_Table):
         routing: By kind of query, what some weigh instead: ``cause`` asks why, ``code`` has
             identifiers, ``intent`` asks for a purpose, ``named`` names a thing, ``exact`` quotes words.
         latest: Put the last of several statements of one thing before the others, where the query asks about now.
+        statements_first: Put turns that only ask behind all others, unless the query is after what was asked.
         freshness, novelty: Damp what is old, and what the session was shown lately.
         substance: Damp turns that tell little.
         assistant: What a turn counts that no user said: of an assistant, a tool, a system.
@@ -161,7 +162,7 @@ class ChannelProfile(_Table):
         standing: How much more "always …" and "never …" count where the query is about how to act.
 
     Whatever these say, a hit that every finding perspective ranks first comes first, unless the caller gives weights or
-    a centre, the session was shown it lately (novelty), it only asks the query's question (distinct), or a later
+    a centre, the session was shown it lately (novelty), it only asks (statements_first, distinct), or a later
     statement takes its place (latest).
     """
 
@@ -176,6 +177,7 @@ class ChannelProfile(_Table):
     freshness: bool = False
     novelty: bool = False
     latest: bool = False
+    statements_first: bool = False
     led: bool = False
     routing: Mapping[Route, Mapping[str, _Weight]] = Field(
         default_factory=dict[Route, Mapping[str, _Weight]]

@@ -16,6 +16,7 @@ from pps.core.time import Span, in_zone, now
 from pps.core.time_reading import names_time, read_times
 from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, ItemKind, Node, Turn
 from pps.index.indexes import EntityIndexes
+from pps.index.prompts import PromptKind, about_the_person, prompt_kind
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.filters import ItemFilter
 from pps.journal.journal import Journal
@@ -136,7 +137,11 @@ class Ask:
     def __init__(self, sources: Sources, request: RecallRequest) -> None:
         self.sources = sources
         self.request = request
-        self.text = condensed(request.query)
+        self.kind: PromptKind = prompt_kind(request.query)
+        self.about_the_person = about_the_person(request.query)
+        self.text = condensed(
+            self.about_the_person.seek if self.about_the_person else request.query
+        )
         self.words = content_words(self.text)
         zone = sources.journal.zone
         self.moment: datetime = in_zone(request.as_of or now(), zone)

@@ -1,0 +1,265 @@
+"""What a prompt wants of a memory, and whether a turn only asks: pure functions over text.
+
+Two decisions hang on the kind of a prompt: whether a memory answers at all (an idle prompt gets nothing), and what it
+looks for (advice looks for what the person likes and may not have). The cues are data: ``config/prompts.toml``.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, TypeAlias, cast
+
+from pps.config.packaged import shipped
+from pps.core.text import fold, is_question, sentences_of
+from pps.index.personal import Statement, statements_of
+
+PromptKind: TypeAlias = Literal["idle", "task", "advice", "question", "instruction", "statement"]
+"""``idle`` keeps a talk going; ``task`` is code or common knowledge; ``advice`` asks for a product, a plan or an idea;
+``question`` asks the memory; ``instruction`` and ``statement`` tell it something."""
+Cue: TypeAlias = Literal[
+    "small_talk",
+    "small_talk_words",
+    "orders",
+    "task",
+    "advice_outright",
+    "advice",
+    "asks",
+    "asks_what_was_asked",
+    "asks_without_mark",
+]
+ASKS = "asks"
+"""Under which it is kept of a turn that it only asks."""
+_READ_CHARS = 2_000
+_LONGEST_IDLE = 160
+"""Characters of a prompt that may keep a talk going; a longer one is about something."""
+_WORD = re.compile(r"\w+(?:'\w+)*")
+_FUNCTION_WORDS = frozenset(
+    [
+        "a",
+        "an",
+        "the",
+        "and",
+        "or",
+        "but",
+        "if",
+        "of",
+        "at",
+        "by",
+        "for",
+        "with",
+        "about",
+        "to",
+        "from",
+        "in",
+        "on",
+        "as",
+        "so",
+        "than",
+        "too",
+        "very",
+        "just",
+        "also",
+        "any",
+        "some",
+        "not",
+        "i",
+        "i'm",
+        "i've",
+        "i'd",
+        "i'll",
+        "me",
+        "my",
+        "you",
+        "you're",
+        "you've",
+        "your",
+        "he",
+        "she",
+        "it",
+        "it's",
+        "its",
+        "we",
+        "we're",
+        "us",
+        "they",
+        "them",
+        "this",
+        "that",
+        "that's",
+        "these",
+        "those",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "do",
+        "does",
+        "did",
+        "done",
+        "don't",
+        "didn't",
+        "have",
+        "has",
+        "had",
+        "will",
+        "would",
+        "can",
+        "could",
+        "should",
+        "may",
+        "might",
+        "what",
+        "what's",
+        "who",
+        "which",
+        "where",
+        "when",
+        "why",
+        "how",
+        "here",
+    ]
+)
+_EDGES = re.compile(r"^\W+|\W+$")
+_ASIDE = re.compile(r"^(?:\W*(?:and|but|so|also|oh|hmm*|hey|hi|hello|well|ok|okay)\b\W*)+", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class AboutThePerson:
+    """What answers "who am I?" and its like, which have no word of their answer.
+
+    Attributes:
+        seek: The words that an answer would have: they are looked for in place of the question.
+        statement: The kind of the person's statements that answer it.
+    """
+
+    seek: str
+    statement: Statement
+
+
+@dataclass(frozen=True, slots=True)
+class _Data:
+    cues: Mapping[Cue, re.Pattern[str]]
+    about_the_person: Mapping[str, AboutThePerson]
+
+
+def prompt_kind(prompt: str) -> PromptKind:
+    """Return what a prompt wants; the first that fits, in the order of ``_decide``."""
+    return _decide(_plain(prompt))
+
+
+def about_the_person(query: str) -> AboutThePerson | None:
+    """Return what answers a question about the person as such; None for another query."""
+    folded = _EDGES.sub("", fold(_plain(query)))
+    return _data().about_the_person.get(_EDGES.sub("", _ASIDE.sub("", folded)))
+
+
+def asks_what_was_asked(query: str) -> bool:
+    """Tell whether a query is after questions themselves: "What did I ask about the boiler?"."""
+    return _has("asks_what_was_asked", query)
+
+
+def without_small_talk(text: str) -> str:
+    """Return a text without the phrases that only keep a talk going."""
+    return _data().cues["small_talk"].sub(" ", text)
+
+
+def is_small_talk(word: str) -> bool:
+    """Tell whether a single word only keeps a talk going."""
+    return _data().cues["small_talk_words"].fullmatch(word.lower()) is not None
+
+
+@lru_cache(maxsize=4_096)
+def only_asks(text: str) -> bool:
+    """Tell whether a text does nothing but ask: it knows nothing, whatever words it has.
+
+    A sentence beside its questions that says more than small talk makes it a statement, and so does a question longer
+    than 25 words, which tells what it asks about.
+    """
+    asked = False
+    for sentence in sentences_of(_plain(text)):
+        words = _WORD.findall(_ASIDE.sub("", sentence))
+        if is_question(sentence) or _has("asks_without_mark", _ASIDE.sub("", sentence.strip())):
+            if len(words) > 25:
+                return False
+            asked = True
+        elif any(not is_small_talk(word) for word in _WORD.findall(without_small_talk(sentence))):
+            return False
+    return asked
+
+
+def _decide(prompt: str) -> PromptKind:
+    if about_the_person(prompt):
+        return "question"
+    if _is_idle(prompt):
+        return "idle"
+    if "instruction" in statements_of(prompt):
+        return "instruction"
+    last = _last_sentence(prompt)
+    if _has("advice_outright", prompt):
+        return "advice"
+    if _has("task", prompt):
+        return "task"
+    if _has("advice", prompt):
+        return "advice"
+    if is_question(last) or any(_has("asks", one.strip()) for one in sentences_of(prompt)):
+        return "question"
+    return "statement"
+
+
+def _is_idle(prompt: str) -> bool:
+    if len(prompt) > _LONGEST_IDLE:
+        return False
+    sentences = [_EDGES.sub("", one) for one in sentences_of(prompt)]
+    return all(_keeps_going(one) for clause in sentences for one in clause.split(", "))
+
+
+def _keeps_going(clause: str) -> bool:
+    bare = _EDGES.sub("", _ASIDE.sub("", clause.strip()))
+    if _data().cues["orders"].fullmatch(bare):
+        return True
+    left = _WORD.findall(without_small_talk(bare))
+    return all(is_small_talk(word) or word.lower() in _FUNCTION_WORDS for word in left)
+
+
+def _last_sentence(text: str) -> str:
+    sentences = [one for one in sentences_of(text) if one.strip()]
+    return sentences[-1] if sentences else ""
+
+
+def _plain(text: str) -> str:
+    return text[:_READ_CHARS].replace("’", "'").strip()
+
+
+def _has(cue: Cue, text: str) -> bool:
+    return _data().cues[cue].search(text) is not None
+
+
+@lru_cache(maxsize=1)
+def _data() -> _Data:
+    tables = tomllib.loads(shipped("config/prompts.toml").read_text("utf-8"))
+    answers = cast("list[dict[str, object]]", tables.pop("about_the_person"))
+    languages = cast("dict[str, dict[Cue, list[str]]]", tables)
+    names: list[Cue] = list(next(iter(languages.values())))
+    patterns: dict[Cue, list[str]] = {
+        name: [pattern for cues in languages.values() for pattern in cues[name]] for name in names
+    }
+    whole: set[Cue] = {"small_talk"}
+    cues: dict[Cue, re.Pattern[str]] = {
+        name: re.compile(
+            "|".join(rf"\b(?:{one})\b" if name in whole else f"(?:{one})" for one in some),
+            re.IGNORECASE | re.MULTILINE,
+        )
+        for name, some in patterns.items()
+    }
+    about = {
+        asks: AboutThePerson(str(answer["seek"]), cast("Statement", answer["statement"]))
+        for answer in answers
+        for asks in cast("list[str]", answer["asks"])
+    }
+    return _Data(cues, about)

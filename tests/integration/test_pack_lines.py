@@ -1,0 +1,207 @@
+"""The right lines in a prompt's pack: answers, the person's own statements, silence; and no old questions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from pps.app import App
+from pps.config import Settings
+from pps.core.values import FactDraft, NodeDraft, Turn
+from pps.memory import Memory
+
+LIFE = Path(__file__).parents[1] / "life"
+NEEDLESS = [line.replace("\\n", "\n") for line in (LIFE / "needless.txt").read_text().splitlines()]
+SCENES = {scene["name"]: scene for scene in json.loads((LIFE / "scenes.json").read_text())}
+START = datetime(2026, 3, 1, 9, tzinfo=UTC)
+ALLERGY = "I have a severe tree nut allergy."
+
+NOTES = (
+    ("The spare key is under the flower pot.", "Where is the spare key?", "How do I get in without my own key?"),
+    ("The drill is with the neighbours in number nine.", "Where is the drill?", "Who has our drilling machine?"),
+    ("Recycling is collected every second Wednesday.", "When is recycling collected?", "Which day do they take the paper and glass?"),
+    ("The wifi password is on a note inside the fuse box.", "Where is the wifi password?", "What do guests type in to use the wifi?"),
+    ("The plumber who fixed the boiler is called Ruud.", "Who fixed the boiler?", "What is the name of the plumber?"),
+    ("Dad's birthday is on the ninth of November.", "When is dad's birthday?", "On which date was my father born?"),
+    ("The passports are in the blue drawer.", "Where are the passports?", "Where do we keep our travel documents?"),
+    ("The hallway is painted in sage green.", "In which colour is the hallway painted?", "What shade do the walls of the corridor have?"),
+)  # fmt: skip
+"""Eight notes, each with a question in its own words and one in others."""
+
+
+async def tell(memory: Memory, texts: Sequence[str], *, day: int = 0, session: str = "") -> None:
+    await memory.remember_many(
+        [
+            (
+                text,
+                {
+                    "source_ref": f"{day} {session} {at}",
+                    "session": session or f"day {day + at // 4}",
+                    "occurred_at": START + timedelta(days=day + at // 4, minutes=at),
+                },
+            )
+            for at, text in enumerate(texts)
+        ]
+    )
+    assert await memory.settled()
+
+
+@pytest.fixture
+async def app(tmp_path: Path) -> AsyncIterator[App]:
+    async with App.open(Settings(home=tmp_path)) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def ops(app: App) -> AsyncIterator[Memory]:
+    await app.create("ops")
+    async with app.memory("ops") as memory:
+        await tell(memory, SCENES["ops"]["turns"])
+        yield memory
+
+
+@pytest.mark.parametrize("name", sorted(SCENES))
+async def test_questions_find_their_answer_and_prompts_that_need_nothing_get_nothing(
+    app: App, name: str
+) -> None:
+    await app.create(name)
+    async with app.memory(name) as memory:
+        await tell(memory, SCENES[name]["turns"])
+        missing: list[str] = []
+        for at, asked in enumerate(SCENES[name]["questions"]):
+            pack = await memory.sessions.pack(asked["question"], f"q{at}")
+            if not pack.sections or asked["answer"] not in pack.text:
+                missing.append(asked["question"])
+        spoken = [
+            text
+            for at, text in enumerate(NEEDLESS)
+            if (await memory.sessions.pack(text, f"n{at}")).sections
+        ]
+    assert missing == []
+    assert len(spoken) <= 0.05 * len(NEEDLESS), spoken
+
+
+async def test_a_question_that_retrievers_agree_on_is_answered_below_the_floor(ops: Memory) -> None:
+    pack = await ops.sessions.pack("Which region does production run in now?", "s")
+    assert "eu-west-1" in pack.text
+    assert 1 <= sum(pack.sections.values()) <= 10
+
+
+async def test_advice_gets_at_most_three_preferences_and_an_idle_prompt_none(ops: Memory) -> None:
+    more = [
+        f"I really dislike {thing}."
+        for thing in ("olives", "raisins", "anise", "tofu", "coriander")
+    ]
+    await tell(ops, more, day=20)
+    pack = await ops.sessions.pack("suggest classic Italian desserts", "s")
+    assert 1 <= pack.sections["preferences"] <= 3
+    for idle in ("thanks!", "ok, go on", "good morning!"):
+        assert (await ops.sessions.pack(idle, f"i {idle}")).sections == {}
+
+
+async def test_a_preference_is_in_the_pack_of_the_advice_that_it_is_for(ops: Memory) -> None:
+    pack = await ops.sessions.pack("suggest classic Italian desserts", "s")
+    assert ALLERGY in pack.text
+
+
+async def test_a_start_has_the_standing_instructions_and_a_prompt_those_that_fit(app: App) -> None:
+    await app.create("bo")
+    async with app.memory("bo") as memory:
+        rules = [
+            f"Always write the {thing} in capitals."
+            for thing in ("name", "town", "street", "label", "title", "heading")
+        ]
+        await tell(
+            memory,
+            [*rules, "Never suggest meetings before ten in the morning.", "The sky was grey."],
+        )
+        start = await memory.sessions.pack("", "s", mode="startup")
+        assert start.sections["instructions"] == 5
+        assert "Never suggest meetings before ten" in start.text
+        plain = await memory.sessions.pack("When could we hold the meeting with Ana tomorrow?", "t")
+        assert "Never suggest meetings before ten" in plain.text
+        assert plain.sections["instructions"] == 1
+        again = await memory.sessions.pack("When could we hold the meeting with Ana tomorrow?", "s")
+        assert "Never suggest meetings" not in again.text  # the start showed it
+
+
+@pytest.mark.parametrize("soft", [True, False])
+async def test_a_preference_that_was_forgotten_is_in_no_pack(ops: Memory, *, soft: bool) -> None:
+    found = await ops.recall("severe tree nut allergy", channels=["episodes"], limit=1)
+    [hit] = found["episodes"]
+    assert ALLERGY in hit.text
+    forgotten = await ops.forget([hit.id], dry_run=False, soft=soft)
+    for at in range(2):
+        pack = await ops.sessions.pack("suggest classic Italian desserts", f"s{at}")
+        assert "allergy" not in pack.text
+        assert "allergy" not in (await ops.sessions.pack("", f"t{at}", mode="startup")).text
+        assert await ops.settled()
+    if soft:
+        assert forgotten.restorable_as
+        await ops.forgetting.restore(forgotten.restorable_as)
+        assert await ops.settled()
+        assert ALLERGY in (await ops.sessions.pack("suggest classic Italian desserts", "r")).text
+
+
+@pytest.mark.parametrize("way", [1, 2], ids=["same words", "other words"])
+async def test_a_question_asked_before_stands_behind_the_note_and_is_in_no_pack(
+    app: App, way: int
+) -> None:
+    await app.create("home")
+    async with app.memory("home") as memory:
+        await tell(memory, [note[0] for note in NOTES])
+        for month in (1, 2):
+            await tell(memory, [note[way] for note in NOTES], day=30 * month)
+        for note in NOTES:
+            found = await memory.recall(note[way], channels=["episodes"])
+            texts = [hit.item.content for hit in found["episodes"] if isinstance(hit.item, Turn)]
+            assert texts[0] == note[0], (note[way], texts[:3])
+            pack = await memory.sessions.pack(note[way], f"s {note[way]}")
+            assert note[0] in pack.text, note[way]
+            assert note[1] not in pack.text
+            assert note[2] not in pack.text
+        asked = await memory.recall(
+            f"Did I ask you this before: {NOTES[0][way]}", channels=["episodes"]
+        )
+        first = asked["episodes"][0].item
+        assert isinstance(first, Turn)
+        assert first.content == NOTES[0][way]
+
+
+async def test_a_name_lifts_only_what_also_matches_the_rest_of_the_question(app: App) -> None:
+    await app.create("lab")
+    async with app.memory("lab") as memory:
+        nexus = NodeDraft("Nexus", "Project")
+        stated = {
+            "Nexus reads papers on graph databases.": "READS",
+            "Nexus meets every Monday in the library.": "MEETS",
+            "Nexus bought a new kettle for the kitchen.": "BOUGHT",
+        }
+        for text, relation in stated.items():
+            fact = FactDraft("Nexus", relation, text.split()[-1], text)
+            await memory.remember(text, nodes=[nexus], facts=[fact], extraction="given")
+        await tell(
+            memory, ["The kitchen tap drips since Sunday.", "We paint the hallway in sage green."]
+        )
+        pack = await memory.sessions.pack("What did Nexus buy for the kitchen?", "s")
+        assert "kettle" in pack.text
+        assert "graph databases" not in pack.text
+        kitchen = await memory.sessions.pack("what is wrong in the kitchen?", "t")
+        assert "tap drips" in kitchen.text
+        assert "graph databases" not in kitchen.text
+
+
+async def test_whats_my_name_gives_what_the_person_said_and_never_the_entitys_own_node(
+    app: App,
+) -> None:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        await tell(memory, ["My name is Sam and I live in Rome.", "The tap drips."])
+        for question in ("what's my name?", "who am I?"):
+            pack = await memory.sessions.pack(question, question)
+            assert "My name is Sam and I live in Rome" in pack.text
+            assert "(Self)" not in pack.text
