@@ -23,6 +23,7 @@ from pps.ingest.anchors import Anchors
 from pps.ingest.index_docs import WINDOW_TURNS
 from pps.ingest.indexer import Indexer
 from pps.ingest.linking import record_id
+from pps.ingest.lost_names import without_lost_names
 from pps.ingest.recycle_bin import ClockReport, Plan, RecycleBin, Softly
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.statements import is_undated
@@ -308,12 +309,16 @@ class Forgetter:
         }
         touched = {*plan.turns, *supports}
         neighbours = await self._journal.near([*touched], WINDOW_TURNS)
+        renamed = await without_lost_names(self._client, self._journal, plan.turns, plan.nodes)
+        changed_nodes = [*plan.nodes, *plan.stripped, *(node.uuid for node in renamed)]
         changes = [
             *(Change("episode", uuid) for uuid in sorted({*neighbours, *plan.turns})),
             *(Change("fact", uuid) for uuid in (*plan.facts, *plan.weakened)),
-            *(Change("node", uuid) for uuid in (*plan.nodes, *plan.stripped)),
+            *(Change("node", uuid) for uuid in dict.fromkeys(changed_nodes)),
         ]
         await self._journal.mark_dirty(changes)
+        # First: once the turns are gone, nobody knows any more which names were theirs.
+        await self._client.save_nodes(renamed, {})
         await self._indexer.know_near([*touched])
         weakened = await self._client.facts(list(plan.weakened))
         ties = await self._journal.ties.of_facts(list(plan.weakened))

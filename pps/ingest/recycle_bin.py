@@ -25,6 +25,7 @@ from pps.core.values import Episode, Fact, Node, Vector
 from pps.ingest.anchor_files import AnchorFile
 from pps.ingest.anchors import Anchors
 from pps.ingest.indexer import Indexer
+from pps.ingest.lost_names import with_names_back
 from pps.ingest.statements import is_undated
 from pps.ingest.support import supports_left
 from pps.ingest.write_path import Pipeline
@@ -384,11 +385,13 @@ class RecycleBin:
             for one, node in here.items()
             if one in plan.stripped and (node.kind, node.summary) == ("Thing", "")
         }
-        return [
-            one
-            for one in content.nodes
-            if one.uuid in plain or (one.uuid in wanted and one.uuid not in here)
-        ]
+        nodes: list[Node] = []
+        for node in content.nodes:
+            if node.uuid in plain or (node.uuid in wanted and node.uuid not in here):
+                nodes.append(node)
+            elif node.uuid in here and with_names_back(here[node.uuid], node) != here[node.uuid]:
+                nodes.append(with_names_back(here[node.uuid], node))
+        return nodes
 
     async def _vectors(self, content: _Content) -> dict[str, Vector]:
         """Have the vectors at hand that the indexes will ask for: those that were kept, and those of the neighbours."""

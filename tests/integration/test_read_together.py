@@ -142,3 +142,46 @@ async def test_a_graph_made_anew_has_it_with_its_ties(tmp_path: Path) -> None:
             assert await open_facts(memory) == before
             await memory.forget([turns[0]], dry_run=False)
             assert str(SPEECH["text"]) not in await open_facts(memory)
+
+
+async def test_a_name_goes_with_the_one_turn_that_says_it_and_comes_back_with_it(
+    tmp_path: Path,
+) -> None:
+    command = Scripted(tmp_path / "command")
+    lives = {
+        "subject": "User",
+        "relation": "LIVES_IN",
+        "object": "Oslo",
+        "text": "User lives in Oslo.",
+        "said": "in Oslo",
+    }
+    command.says([lives])
+    async with App.open(command.settings(tmp_path / "home")) as app, opened(app) as memory:
+        before = await memory.remember("I live in Oslo.")
+        assert await memory.settled()
+        named = await memory.remember("Hello, I'm Daniel Okafor.")
+        assert await memory.settled()
+        command.says(
+            [{**lives, "object": "Rome", "text": "User lives in Rome.", "said": "to Rome"}]
+        )
+        moved = await memory.remember("I moved to Rome.")
+        assert await memory.settled()
+        found = await open_facts(memory)
+        assert found["Daniel Okafor lives in Rome."] == (moved.turn_id,)
+        facts = (await memory.timeline()).facts
+        [person] = await memory.get([facts[0].subject])
+        assert {fact.subject for fact in facts} == {person.uuid}
+        assert "Daniel Okafor" in person.aliases
+        assert {episode for fact in facts for episode in fact.episodes} >= {before.turn_id}
+        done = await memory.forget([named.turn_id], dry_run=False, soft=True)
+        assert await memory.settled()
+        assert "User lives in Rome." in await open_facts(memory)
+        assert not any("Daniel" in fact.text for fact in (await memory.timeline()).facts)
+        [person] = await memory.get([person.uuid])
+        assert person.aliases == ()
+        assert not any("Daniel" in hit.text for hit in (await memory.recall("Daniel"))["nodes"])
+        await memory.forgetting.restore(done.restorable_as)
+        [person] = await memory.get([person.uuid])
+        assert "Daniel Okafor" in person.aliases
+        assert "Daniel Okafor lives in Rome." in await open_facts(memory)
+        assert (await memory.ledger()).problems == ()

@@ -1,0 +1,83 @@
+"""Names that only forgotten turns gave: a node that stays is no longer called by them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from pps.core.text import fold
+from pps.core.values import Node, NodeDraft, Turn
+from pps.ingest.rules import extract
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.entries import JobPayload, Reading, load_payload
+from pps.journal.journal import Journal
+
+_MOST_MENTIONS = 2_000
+"""A node that more turns mention keeps its names: looking through them would hold everything up."""
+
+
+async def without_lost_names(
+    client: IsolatedGraphitiClient, journal: Journal, turns: Sequence[str], gone: Collection[str]
+) -> list[Node]:
+    """Return the nodes that lose an alias when some turns are forgotten, without those that only these turns gave.
+
+    An alias that another turn gave, or has in its words, stays, and so does one that no turn gave.
+
+    Args:
+        client: Of the entity.
+        journal: Of the entity.
+        turns: That are to be forgotten; they must still be there.
+        gone: Nodes that are to be forgotten too.
+    """
+    mentioned = await client.mentioned_nodes(turns)
+    ids = {node for nodes in mentioned.values() for node in nodes}.difference(gone)
+    nodes = [node for node in await client.nodes(sorted(ids)) if node.aliases]
+    given = await _given_names(journal, turns)
+    candidates = [node for node in nodes if any(fold(alias) in given for alias in node.aliases)]
+    if not candidates:
+        return []
+    mentions = await journal.mentioning([node.uuid for node in candidates], _MOST_MENTIONS)
+    changed: list[Node] = []
+    for node in candidates:
+        if node.uuid not in mentions:
+            continue
+        others = [turn for turn in mentions[node.uuid] if turn not in turns]
+        kept = await _given_names(journal, others)
+        texts = [fold(turn.content) for turn in await journal.turns(others)]
+        aliases = tuple(
+            alias
+            for alias in node.aliases
+            if fold(alias) not in given
+            or fold(alias) in kept
+            or any(fold(alias) in text for text in texts)
+        )
+        if aliases != node.aliases:
+            changed.append(replace(node, aliases=aliases))
+    return changed
+
+
+def with_names_back(current: Node, before: Node) -> Node:
+    """Return a node with the aliases that it had before, beside those that it has."""
+    known = {fold(name) for name in (current.name, *current.aliases)}
+    back = [alias for alias in before.aliases if fold(alias) not in known]
+    return replace(current, aliases=(*current.aliases, *back)) if back else current
+
+
+async def _given_names(journal: Journal, turns: Sequence[str]) -> set[str]:
+    """Return the folded aliases that some turns gave: with the call, by rules or by what a command read."""
+    payloads: Mapping[str, JobPayload] = {
+        turn: load_payload(stored) for turn, stored in (await journal.bin.given(turns)).items()
+    }
+    names: set[str] = set()
+    for turn in await journal.turns(list(payloads)):
+        names.update(
+            fold(alias) for draft in _drafts(turn, payloads[turn.uuid]) for alias in draft.aliases
+        )
+    return names
+
+
+def _drafts(turn: Turn, payload: JobPayload) -> Iterable[NodeDraft]:
+    yield from payload.nodes
+    yield from (payload.read or Reading()).nodes
+    if payload.extraction == "rules" or payload.rules_meanwhile:
+        yield from extract(turn).nodes
