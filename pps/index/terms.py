@@ -12,6 +12,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from tantivy import (
@@ -219,6 +220,18 @@ def _condensed(terms: Counter[Weighted], searcher: Searcher) -> Iterable[Weighte
             rarity = math.log1p(max(0.0, total - found + _K1_IDF) / (found + _K1_IDF))
             worth.append((-boost * math.sqrt(times) * rarity, weighted))
     return [weighted for _, weighted in sorted(worth)[:_MAX_TERMS]]
+
+
+@lru_cache(maxsize=16_384)
+def stem(word: str) -> str:
+    """Return the English stem of one word, without accents: "lives" and "living" are "live"."""
+    stems = _english().analyze(word)
+    return stems[0] if stems else word
+
+
+@lru_cache(maxsize=1)
+def _english() -> TextAnalyzer:
+    return _analyzer("english", stops=False)
 
 
 def _analyzer(language: str, *, stops: bool) -> TextAnalyzer:

@@ -38,6 +38,7 @@ from pps.models.protocols import Embedder, Matrix
 from pps.recall.profiles import ChannelProfile, Profile
 from pps.recall.query import Ask, Scored
 from pps.recall.question import IDLE, beyond_names, content_words, grams
+from pps.recall.rarity import is_rare
 
 SURE, NEAR, ITEM, WEAK, WORD = 3.1, 1.4, 0.9, 0.5, -0.1
 """How many standard deviations a text must stand above the nearest of so many unrelated ones: to fill a pack without a
@@ -66,8 +67,6 @@ _LEAST_TALK = 9
 """Words of a text in the first person that tells of something."""
 _OWN_TEXTS, _LEAST_TEXTS = 200, 20
 _WORDS = 8
-_COMMON_PIECES = 7_000
-"""The vocabulary is in order of frequency: a word that is one of its first pieces is a common one."""
 _RARE_SHARE, _LEAST_RARE = 100, 3
 _TERM = re.compile(r"\w+(?:[.:/_-]\w+)*")
 _BEGINNING = 5
@@ -420,20 +419,9 @@ def _uncommon(ask: Ask) -> dict[str, bool]:
         word = match[0]
         is_name = word[0].isupper() and not begins and not is_small_talk(word)
         begins = ask.text[match.end() : match.end() + 1] in (".", "!", "?", ":", "\n")
-        if len(word) > 2 and word in ask.words and (is_name or _is_rare(word)):
+        if len(word) > 2 and word in ask.words and (is_name or is_rare(word)):
             found[word] = is_name
     return found
-
-
-@lru_cache(maxsize=4096)
-def _is_rare(word: str) -> bool:
-    """Tell whether English seldom has a word, or it is an identifier."""
-    if word.isdigit():
-        return len(word) > 3  # one of a house or a line tells nothing
-    if not word.isalpha():
-        return True
-    pieces = wordpiece().encode(word, add_special_tokens=False).ids
-    return len(pieces) > 1 or pieces[0] >= _COMMON_PIECES
 
 
 async def scale_of(ask: Ask) -> tuple[float, float] | None:
