@@ -49,6 +49,7 @@ from pps.journal import JobPayload, Journal, TurnDraft
 from pps.recall.engine import RecallEngine
 from pps.recall.explore import Walks, timeline_page
 from pps.recall.request import RecallOptions, RecallRequest, TimelineOptions, known_by, make_request
+from pps.recall.superseding import Superseding
 from pps.recall.why import Why
 from pps.records.asks import Asks
 from pps.records.finding import Finding
@@ -143,7 +144,16 @@ class Memory:
     @property
     def graph(self) -> Walks:
         """The graph's joints: what is next to a node, and how two are joined."""
-        return Walks(self.parts.client, self.parts.journal, self.parts.self_node)
+        parts = self.parts
+        return Walks(parts.client, parts.journal, self.superseding, parts.self_node)
+
+    @property
+    def superseding(self) -> Superseding:
+        """What finds the statements that took the place of others."""
+        parts = self.parts
+        return Superseding(
+            parts.client, parts.journal, parts.indexes, parts.engine.sources.embedder
+        )
 
     @property
     def jobs(self) -> Jobs:
@@ -294,7 +304,8 @@ class Memory:
     async def timeline(self, **options: Unpack[TimelineOptions]) -> TimelinePage:
         """Return facts in order of world time, undated last, a page at a time; NotFound if ``about`` names nothing."""
         check_keywords("timeline", options, TimelineOptions)
-        return await timeline_page(self.parts.client, self.parts.journal, options)
+        parts = self.parts
+        return await timeline_page(parts.client, parts.journal, self.superseding, options)
 
     async def get(self, ids: Sequence[str]) -> list[Item]:
         """Return turns, facts, nodes and episodes by uuid, or by 8 or more first characters of it, in order.
@@ -466,6 +477,7 @@ class Memory:
             parts.layers.lines,
             parts.topics.injecting.about,
             parts.jobs.facts_hint,
+            self.superseding,
         )
         pack = await ambient.pack(replace(request, session=session or None), self._recalled)
         noting = parts.journal.given.record(

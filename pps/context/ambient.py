@@ -15,7 +15,7 @@ from pps.context.pack import PackRequest, build_pack
 from pps.context.startup import identity_of, startup_recall
 from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest
-from pps.core.recalled import Hit, Pack, Recall
+from pps.core.recalled import Hit, Pack, Recall, Successor
 from pps.core.reports import Injected
 from pps.core.time import now
 from pps.core.trust import Trust, lowest, trust_of
@@ -28,6 +28,7 @@ from pps.journal.usage import KEPT_D, Seen
 from pps.models.token_counts import count_tokens, counter_name
 from pps.recall.lane import standing_instructions
 from pps.recall.request import RecallOptions, RecallRequest, make_request
+from pps.recall.superseding import Superseding
 
 _TOOLS = 20
 """Among so many turns of a coding agent one is said, the others are what its tools did."""
@@ -90,7 +91,9 @@ class Ambient:
         always: AlwaysLoaded | None = None,
         about: About | None = None,
         facts_hint: Callable[[], Awaitable[str]] | None = None,
+        superseding: Superseding | None = None,
     ) -> None:
+        self._superseding = superseding
         self._about = about
         self._facts_hint = facts_hint
         self._entity = entity
@@ -125,16 +128,22 @@ class Ambient:
         about: Mapping[str, Sequence[tuple[str, Line]]] = {}
         if self._about and request.about and not at_start:
             recalled, about = await self._about(recalled, request.session or "", request.about)
+        recent = await self._recent(request, seen)
+        summaries = await self._summaries(request, seen) if at_start or request.injected else ()
+        successors: Mapping[str, Successor] = {}
+        if self._superseding and at_start:
+            facts = [hit.item for hit in recalled["facts"] if isinstance(hit.item, Fact)]
+            successors = await self._superseding.in_listing((*recent, *summaries), facts)
+            recalled = _marked(recalled, successors)
         pack = build_pack(
             PackRequest(
                 zone=self._journal.zone,
                 entity=self._entity,
                 recall=recalled,
                 mark=marks.new(),
-                recent=await self._recent(request, seen),
-                summaries=await self._summaries(request, seen)
-                if at_start or request.injected
-                else (),
+                recent=recent,
+                summaries=summaries,
+                successors=successors,
                 records=await self._records(request, seen) if at_start else (),
                 instructions=await self._instructions(seen) if at_start else (),
                 budget_tokens=request.budget_tokens,
@@ -192,14 +201,25 @@ class Ambient:
             return hit.id not in seen.ids and not is_before_the_reader
 
         def is_near(hit: Hit) -> bool:
-            return near is None or hit.id in near
+            return is_new(hit) and (near is None or hit.id in near)
 
-        new = _only(found, is_new, limit)
-        channels = {
-            name: replace(channel, hits=tuple(filter(is_near, channel.hits)))
-            for name, channel in new.channels.items()
+        before_reader = frozenset(own)
+        wanted = _with_successors(
+            [hit for channel in found.channels.values() for hit in channel.hits],
+            is_near,
+            before_reader,
+        )
+        statements = _with_successors(
+            [hit for hits in found.own.values() for hit in hits], is_new, before_reader
+        )
+        of_person = {
+            statement: tuple(hit for hit in hits if hit.id in statements)
+            for statement, hits in found.own.items()
         }
-        return replace(new, channels=channels)
+        return replace(
+            _only(found, lambda hit: hit.id in wanted, limit),
+            own={statement: hits for statement, hits in of_person.items() if hits},
+        )
 
     async def _records(self, request: AmbientRequest, seen: Seen) -> Sequence[tuple[str, Line]]:
         lines = await self._always(request.limit_per_layer) if self._always else ()
@@ -245,6 +265,36 @@ class Ambient:
         new = [turn for turn in latest if turn.uuid not in seen.ids]
         said = [turn for turn in new if turn.role != "tool" or not request.reader_has_session]
         return tuple(reversed(said[: request.limit_per_layer]))
+
+
+def _marked(found: Recall, successors: Mapping[str, Successor]) -> Recall:
+    channels = {
+        name: replace(
+            channel,
+            hits=tuple(replace(hit, superseded_by=successors.get(hit.id)) for hit in channel.hits),
+        )
+        for name, channel in found.channels.items()
+    }
+    return replace(found, channels=channels)
+
+
+def _with_successors(
+    hits: Sequence[Hit], is_wanted: Callable[[Hit], bool], before_reader: frozenset[str]
+) -> set[str]:
+    """Return the ids of what is wanted, and of what took the place of it: an old statement is never given alone.
+
+    What was superseded by the session's own words, which the reader has before it, is left out.
+    """
+    ids: set[str] = set()
+    for hit in filter(is_wanted, hits):
+        successor = hit.superseded_by
+        is_before_reader = successor is not None and successor.id in before_reader
+        if successor and successor.sure and is_before_reader:
+            continue
+        ids.add(hit.id)
+        if successor and not is_before_reader:
+            ids.add(successor.id)
+    return ids
 
 
 def _only(found: Recall, is_wanted: Callable[[Hit], bool], limit: int) -> Recall:

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, tzinfo
 
 from pps.context.fence import escaped
 from pps.core.ids import short_id
-from pps.core.recalled import Hit
-from pps.core.text import fold
+from pps.core.recalled import Hit, Successor
+from pps.core.text import fold, one_line
 from pps.core.time import shown_day
 from pps.core.values import AnchorPassage, Episode, Fact, Node, Turn, spoken
 
@@ -16,6 +16,8 @@ LONGEST = 600
 """Characters of one line; longer ones are cut and end with ``…``."""
 LONGEST_PASSAGE = 1_000
 """Characters of an anchor's passage: it is shown whole."""
+LONGEST_MARK = 240
+"""Characters of what took the place of a line."""
 _SAME_SHARE = 0.6
 """A text that makes up so much of another says the same."""
 
@@ -42,8 +44,21 @@ def trusted(line: Line, trust: str) -> Line:
     )
 
 
+def marked(line: Line, successor: Successor | None, zone: tzinfo = UTC) -> Line:
+    """Return a line that says before its id what took the place of what it says."""
+    if successor is None:
+        return line
+    mark = escaped(one_line(successor.mark(zone), LONGEST_MARK))
+    text, bracket, id_ = line.text.rpartition(" [")
+    return Line(f"{text} ({mark}){bracket}{id_}", line.said)
+
+
 def line_of(hit: Hit, zone: tzinfo = UTC) -> Line:
-    """Return the line of a hit, with days of a zone."""
+    """Return the line of a hit, with days of a zone; one that is superseded says what took its place."""
+    return marked(_line_of(hit, zone), hit.superseded_by, zone)
+
+
+def _line_of(hit: Hit, zone: tzinfo) -> Line:
     item = hit.item
     if isinstance(item, Fact):
         return Line(

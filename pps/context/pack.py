@@ -11,11 +11,11 @@ from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
 from pps.context.fence import fenced
-from pps.context.lines import Line, bullet, line_of, trusted, turn_line
+from pps.context.lines import Line, bullet, line_of, marked, trusted, turn_line
 from pps.context.startup import LONGEST_IDENTITY
-from pps.core.recalled import Channel, Hit, Pack, Recall
+from pps.core.recalled import Channel, Hit, Pack, Recall, Successor
 from pps.core.time import now
-from pps.core.values import SELF, ChannelName, Node, Turn
+from pps.core.values import SELF, ChannelName, Fact, Node, Turn
 from pps.models.token_counts import count_tokens, counter_name
 
 SECTIONS = (
@@ -127,6 +127,7 @@ class PackRequest:
             others leave.
         trust: How far the sources of a hit are trusted, by its id; shown behind it.
         brief: There is little to say: a line or two, hardly any frame.
+        successors: What took the place of those of ``recent`` and ``summaries`` that are superseded, by id.
         clock: The moment that the pack states; None is now.
         zone: Whose time and days the pack states.
         started: ``time.perf_counter()`` at the start of the call, for the stated latency.
@@ -154,6 +155,7 @@ class PackRequest:
     most: Mapping[str, int] = field(default_factory=dict[str, int])
     trust: Mapping[str, str] = field(default_factory=dict[str, str])
     brief: bool = False
+    successors: Mapping[str, Successor] = field(default_factory=dict[str, Successor])
 
     def holds(self, text: str) -> bool:
         if self.budget_chars is not None and _units(text) > self.budget_chars:
@@ -356,6 +358,7 @@ def _hits(request: PackRequest) -> dict[str, list[Hit]]:
         name: [hit for hit in request.recall[name] if hit.id not in recent and _tells(hit)]
         for name in channels
     }
+    _without_outdated_facts(request, hits)
     hits["summaries"] = [hit for hit in hits["episodes"] if _sums_up(hit)]
     hits["episodes"] = [hit for hit in hits["episodes"] if not _sums_up(hit)]
     own = {section: list[Hit]() for section in (*OWN.values(), "episodes")}
@@ -364,6 +367,29 @@ def _hits(request: PackRequest) -> dict[str, list[Hit]]:
     answers = {hit.id for hit in own["episodes"]}
     others = [hit for hit in hits["episodes"] if hit.id not in answers]
     return {**hits, **own, "episodes": [*own["episodes"], *others]}
+
+
+def _turn_line(request: PackRequest, turn: Turn) -> Line:
+    line = turn_line(turn, zone=request.zone)
+    return marked(line, request.successors.get(turn.uuid), request.zone)
+
+
+def _without_outdated_facts(request: PackRequest, hits: dict[str, list[Hit]]) -> None:
+    """Leave out facts whose successors the pack shows: "Facts" stands above the turns that say otherwise.
+
+    One that only may be outdated is left out when the turn that states it is shown too; else it stands, marked.
+    """
+    shown = {hit.id for some in hits.values() for hit in some} | {
+        one.uuid for one in request.recent
+    }
+
+    def stands(hit: Hit) -> bool:
+        successor = hit.superseded_by
+        if successor is None or successor.id not in shown or not isinstance(hit.item, Fact):
+            return True
+        return not successor.sure and shown.isdisjoint(hit.item.episodes)
+
+    hits["facts"] = [hit for hit in hits["facts"] if stands(hit)]
 
 
 def _sums_up(hit: Hit) -> bool:
@@ -400,9 +426,9 @@ def _lines(request: PackRequest) -> dict[str, list[Line]]:
         [Line(bullet(request.identity, longest=LONGEST_IDENTITY), "")] if request.identity else []
     )
     lines["records"] = [line for _, line in request.records]
-    lines["turns"] = [turn_line(turn, zone=request.zone) for turn in reversed(request.recent)]
-    lines["instructions"] += [turn_line(turn, zone=request.zone) for turn in request.instructions]
-    lines["summaries"] += [turn_line(turn, zone=request.zone) for turn in request.summaries]
+    lines["turns"] = [_turn_line(request, turn) for turn in reversed(request.recent)]
+    lines["instructions"] += [_turn_line(request, turn) for turn in request.instructions]
+    lines["summaries"] += [_turn_line(request, turn) for turn in request.summaries]
     return lines
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
 from pps.core.text import estimate_tokens
+from pps.core.time import shown_day
 from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, Node, Turn
 
 
@@ -29,6 +31,28 @@ class Relationship:
 
 
 @dataclass(frozen=True, slots=True)
+class Successor:
+    """The later statement, a turn or a fact, that took the place of one.
+
+    Attributes:
+        id: Its uuid.
+        text: What it says, in one line of at most 200 characters.
+        at: When it was said (aware UTC).
+        sure: False when it only may have taken its place: the earlier statement is possibly outdated.
+    """
+
+    id: str
+    text: str
+    at: datetime
+    sure: bool = True
+
+    def mark(self, zone: tzinfo = UTC) -> str:
+        """Return what stands behind an earlier statement that is shown: the day, in a zone, and what was said then."""
+        how = "superseded" if self.sure else "possibly outdated since"
+        return f"{how} {shown_day(self.at, zone)}: {self.text}"
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """One result of one channel.
 
@@ -44,6 +68,7 @@ class Hit:
             where it is asked for.
         path: A shortest way from the anchor to this node, where the profile looks for one; empty when there is none.
         relationships: The newest facts and relations that hold and join this node, where they are asked for.
+        superseded_by: What took the place of this fact or turn; None while it stands.
     """
 
     id: str
@@ -56,6 +81,7 @@ class Hit:
     signals: Mapping[str, float] = field(default_factory=dict[str, float])
     path: tuple[Step, ...] = ()
     relationships: tuple[Relationship, ...] = ()
+    superseded_by: Successor | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 
+from pps.core.recalled import Successor
 from pps.core.values import Fact, Skipped
 
 
 @dataclass(frozen=True, slots=True)
 class TimelinePage:
-    """Facts in order of world time; ``next_cursor`` is empty on the last page."""
+    """Facts in order of world time; ``next_cursor`` is empty on the last page.
+
+    Attributes:
+        names: Of the facts' ends, by uuid.
+        successors: What took the place of those facts that are superseded, by uuid.
+    """
 
     facts: tuple[Fact, ...]
     names: Mapping[str, str]
     next_cursor: str
+    successors: Mapping[str, Successor] = field(default_factory=dict[str, Successor])
 
 
 @dataclass(frozen=True, slots=True)

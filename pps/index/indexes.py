@@ -190,6 +190,15 @@ class EntityIndexes:
             return []
         return await self._run(lambda: found.query(collection, vector, k, allowed))
 
+    async def nearest_of_each(
+        self, collection: str, vectors: Sequence[Vector], k: int
+    ) -> list[list[VectorHit]]:
+        """Return for each vector the ``k`` owners most like it, in one go. Empty lists without a model."""
+        found = self._vectors
+        if found is None or not vectors or (self._closing is None and found.is_empty(collection)):
+            return [[] for _ in vectors]
+        return await self._run(lambda: [found.query(collection, one, k) for one in vectors])
+
     async def vectors(self, collection: str, owners: Iterable[str]) -> dict[str, Vector]:
         """Return the first vector of each owner that has one. Empty without a model."""
         found, wanted = self._vectors, list(owners)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
 
 from pps.core.errors import InvalidRequest
+from pps.core.recalled import Successor
 from pps.core.reports import JobReport
 from pps.core.text import counted, one_line
 from pps.core.time import iso
@@ -108,6 +109,7 @@ def turns_words(value: Turns) -> str:
         f"{one_line(one.turn.content, _LINE)} [{one.turn.id}] "
         f"{one.state}, {counted(one.facts_total, 'fact')}"
         + (f", {len(one.skipped)} left out" if one.skipped else "")
+        + (f"; {one.turn.superseded_by.mark()}" if one.turn.superseded_by else "")
         for one in value.turns
     ]
     lines += [
@@ -147,7 +149,8 @@ async def turns_list(memory: Memory, given: TurnsInput) -> Turns:
     are, and a cursor for the next page.
     """
     page = await memory.graph.said(given.session, cursor=given.cursor, limit=given.limit)
-    return Turns(tuple(map(_listed, page.turns)), page.sessions, page.next_cursor or None)
+    listed = tuple(_listed(one, page.successors) for one in page.turns)
+    return Turns(listed, page.sessions, page.next_cursor or None)
 
 
 @UPKEEP.operation("List this memory's jobs", jobs_words, READS)
@@ -169,13 +172,13 @@ async def jobs_retry(memory: Memory, given: ChosenInput) -> tuple[int, ...]:
     return tuple(await memory.jobs.retry(given.chosen()))
 
 
-def _listed(one: SaidTurn) -> ListedTurn:
+def _listed(one: SaidTurn, successors: Mapping[str, Successor]) -> ListedTurn:
     made = one.outcome
     return ListedTurn(
-        turn=turn_view(one.turn, _MOST_SHOWN),
+        turn=turn_view(one.turn, _MOST_SHOWN, successors.get(one.turn.uuid)),
         state=made.state if made else "done",
         facts_total=one.total,
-        facts=tuple(fact_view(fact, {}) for fact in one.facts),
+        facts=tuple(fact_view(fact, {}, successors.get(fact.uuid)) for fact in one.facts),
         cut=len(one.turn.content) > _MOST_SHOWN,
         job=made.job if made else None,
         error=(made.error or None) if made else None,

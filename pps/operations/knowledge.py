@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pps.core.values import Receipt
+from pps.core.values import Fact, Receipt, Turn
 from pps.ingest.anchors import Anchor, AnchorInfo, ResyncReport
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
@@ -209,7 +209,12 @@ async def read_items(memory: Memory, ids: Sequence[str]) -> tuple[outputs.ItemVi
     """Return items whole; a record with its text, dated by it."""
     found = await memory.get(ids)
     texts = await memory.records.texts([item.uuid for item in found])
-    return tuple(outputs.item_view(item, texts.get(item.uuid)) for item in found)
+    turns = [item for item in found if isinstance(item, Turn)]
+    facts = [item for item in found if isinstance(item, Fact)]
+    successors = await memory.superseding.in_listing(turns, facts)
+    return tuple(
+        outputs.item_view(item, texts.get(item.uuid), successors.get(item.uuid)) for item in found
+    )
 
 
 def _asked(given: inputs.RecallInput, *without: str) -> Any:

@@ -12,7 +12,16 @@ from typing import Literal, TypeAlias, cast
 
 from pydantic import JsonValue, model_serializer
 
-from pps.core.recalled import Channel, Hit, Pack, Recall, Relationship, SearchStats, Step
+from pps.core.recalled import (
+    Channel,
+    Hit,
+    Pack,
+    Recall,
+    Relationship,
+    SearchStats,
+    Step,
+    Successor,
+)
 from pps.core.reports import Duplicate, Ledger, Merge, TimelinePage
 from pps.core.time import Precision, precision_of
 from pps.core.values import ChannelName, Episode, Fact, Node, Turn
@@ -38,7 +47,10 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class FactView:
-    """A fact; ``subject`` and ``object`` are ids of nodes, the names stand beside them where known."""
+    """A fact; ``subject`` and ``object`` are ids of nodes, the names stand beside them where known.
+
+    ``superseded_by`` is the later statement that took its place; absent while it stands.
+    """
 
     id: str
     text: str
@@ -55,12 +67,13 @@ class FactView:
     expired_at: datetime | None = None
     valid_at_precision: Precision | None = None
     invalid_at_precision: Precision | None = None
+    superseded_by: Successor | None = None
     type: Literal["fact"] = "fact"
 
 
 @dataclass(frozen=True, slots=True)
 class TurnView:
-    """A message as it was said."""
+    """A message as it was said; ``superseded_by`` is the later statement that took its place."""
 
     id: str
     content: str
@@ -74,6 +87,7 @@ class TurnView:
     tags: tuple[str, ...] = ()
     occurred_at_precision: Precision | None = None
     utc_offset_s: int | None = None
+    superseded_by: Successor | None = None
     type: Literal["turn"] = "turn"
 
 
@@ -114,7 +128,8 @@ class HitView:
     """One result. ``score`` compares only within its own list; of a long text ``text`` is what matched.
 
     Why it is here: ``ranks``; for a weighted sum also ``signals``; for a search around a node ``path``.
-    ``relationships`` of a node, where they are asked for.
+    ``relationships`` of a node, where they are asked for. ``superseded_by`` is the later statement that took the place
+    of a fact or turn; ``sure`` is false where it only may have.
     """
 
     id: str
@@ -139,6 +154,7 @@ class HitView:
     signals: Mapping[str, float] | None = None
     path: tuple[Step, ...] | None = None
     relationships: tuple[FactView, ...] | None = None
+    superseded_by: Successor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,14 +256,20 @@ class Duplicates:
     merges: tuple[Merge, ...]
 
 
-def item_view(item: Node | Fact | Episode | Turn, text: Turn | None = None) -> ItemView:
+def item_view(
+    item: Node | Fact | Episode | Turn,
+    text: Turn | None = None,
+    superseded_by: Successor | None = None,
+) -> ItemView:
     """Return the view of an item, whole; of a record with the turn whose text it is."""
     if isinstance(item, Node):
         view = node_view(item)
         return replace(view, content=text.content, created_at=text.occurred_at) if text else view
     if isinstance(item, Fact):
-        return fact_view(item, {})
-    return turn_view(item) if isinstance(item, Turn) else _episode(item)
+        return fact_view(item, {}, superseded_by)
+    if isinstance(item, Turn):
+        return turn_view(item, superseded_by=superseded_by)
+    return _episode(item)
 
 
 def coarse_precision(moment: datetime | None) -> Precision | None:
@@ -255,8 +277,10 @@ def coarse_precision(moment: datetime | None) -> Precision | None:
     return None if moment is None or precision_of(moment) == "instant" else precision_of(moment)
 
 
-def fact_view(fact: Fact, names: Mapping[str, str]) -> FactView:
-    """Return the view of a fact, with the names of its ends where they are known."""
+def fact_view(
+    fact: Fact, names: Mapping[str, str], superseded_by: Successor | None = None
+) -> FactView:
+    """Return the view of a fact, with the names of its ends where they are known, and what took its place."""
     return FactView(
         id=fact.uuid,
         text=fact.text,
@@ -273,6 +297,7 @@ def fact_view(fact: Fact, names: Mapping[str, str]) -> FactView:
         expired_at=fact.expired_at,
         valid_at_precision=coarse_precision(fact.valid_at),
         invalid_at_precision=coarse_precision(fact.invalid_at),
+        superseded_by=superseded_by,
     )
 
 
@@ -301,7 +326,8 @@ def pack_view(pack: Pack) -> PackView:
 
 
 def timeline_view(page: TimelinePage) -> Timeline:
-    return Timeline(tuple(fact_view(fact, page.names) for fact in page.facts), page.next_cursor)
+    facts = (fact_view(fact, page.names, page.successors.get(fact.uuid)) for fact in page.facts)
+    return Timeline(tuple(facts), page.next_cursor)
 
 
 def version_view(entry: HistoryEntry, *, with_content: bool) -> VersionView:
@@ -316,7 +342,13 @@ def hit_view(hit: Hit) -> HitView:
     record = isinstance(item, Node)  # whose passage stands beside its name and summary
     text, passage = (hit.text, hit.passage) if record else (hit.passage or hit.text, "")
     view = HitView(
-        hit.id, text, round(hit.score, 6), dict(hit.ranks), passage or None, between=hit.names
+        hit.id,
+        text,
+        round(hit.score, 6),
+        dict(hit.ranks),
+        passage or None,
+        between=hit.names,
+        superseded_by=hit.superseded_by,
     )
     if hit.signals:
         signals = {name: round(value, 4) for name, value in hit.signals.items()}
@@ -387,8 +419,10 @@ def node_view(node: Node) -> NodeView:
     )
 
 
-def turn_view(turn: Turn, most: int | None = None) -> TurnView:
-    """Return the view of a turn, with at most so many characters of it."""
+def turn_view(
+    turn: Turn, most: int | None = None, superseded_by: Successor | None = None
+) -> TurnView:
+    """Return the view of a turn, with at most so many characters of it, and what took its place."""
     return TurnView(
         id=turn.uuid,
         content=turn.content[:most],
@@ -402,6 +436,7 @@ def turn_view(turn: Turn, most: int | None = None) -> TurnView:
         tags=turn.tags,
         occurred_at_precision=coarse_precision(turn.occurred_at),
         utc_offset_s=turn.utc_offset_s,
+        superseded_by=superseded_by,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence, Sized
 from datetime import UTC, datetime
 
 from pps.context.lines import span
+from pps.core.recalled import Successor
 from pps.core.reports import (
     AttemptReport,
     CostDay,
@@ -374,12 +375,18 @@ def _hit(hit: HitView) -> str:
     who = f"{speaker}: " if hit.role and not text.startswith(f"{speaker}:") else ""
     title = f"{hit.title}: " if hit.title and not text.startswith(hit.title) else ""
     when = span(hit.valid_at, hit.invalid_at) if hit.relation else at(hit.occurred_at)
-    return f"{title}{who}{_line(text)}{when} [{hit.id}]"
+    return f"{title}{who}{_line(text)}{when}{_mark(hit.superseded_by)} [{hit.id}]"
 
 
 def fact_line(fact: FactView) -> str:
     """Return a fact as a line: its sentence, since when and until when, its id."""
-    return f"{_line(fact.text)}{span(fact.valid_at, fact.invalid_at)} [{fact.id}]"
+    held = span(fact.valid_at, fact.invalid_at)
+    return f"{_line(fact.text)}{held}{_mark(fact.superseded_by)} [{fact.id}]"
+
+
+def _mark(successor: Successor | None) -> str:
+    """Return in brackets what took the place of a statement; nothing while it stands."""
+    return f" ({one_line(successor.mark(), _LINE)})" if successor else ""
 
 
 def _item(item: ItemView) -> str:
@@ -389,7 +396,8 @@ def _item(item: ItemView) -> str:
     if isinstance(item, FactView):
         return f"fact {fact_line(item)}"
     who = f"{item.actor or item.role}" if isinstance(item, TurnView) else item.name
-    return f"{item.type} {who}{at(item.occurred_at)} [{item.id}]\n{item.content}"
+    mark = _mark(item.superseded_by) if isinstance(item, TurnView) else ""
+    return f"{item.type} {who}{at(item.occurred_at)}{mark} [{item.id}]\n{item.content}"
 
 
 def _line(text: str) -> str:

@@ -47,7 +47,7 @@ class Statement:
         text: What it says; the first 1,000 characters and 12 sentences are read.
         at: When it was said (aware), in the world's time.
         speaker: Who said it: what two people say of themselves ("I live in …") is never compared. Empty for a fact,
-            whose text names whom it is about.
+            whose text names whom it is about, and for a person whose name is not known.
         vector: Its unit-length vector of the entity's model, or None without one.
         amends: Whether it may amend others: a person's own words may; what an assistant, a tool or a summary
             writes, and a fact, may not.
@@ -143,7 +143,8 @@ class Rules:
         """Return what speaks for and against, by the names of the weights; most are 0 or 1.
 
         Args:
-            old, new: The earlier and the later sentence.
+            old: The earlier sentence.
+            new: The later one, or two of them joined.
             nearness: Of the two statements, see ``nearness_of``.
         """
         shared = old.terms.keys() & new.terms.keys()
@@ -165,6 +166,7 @@ class Rules:
         kept = not lost or (bool(old.names) and not old.names & lost.keys())
         renamed = changes and bool(old.names & lost.keys()) and bool(new.names - old.names)
         introduced = (strong or choice) and not kept and bool(new.names - old.names)
+        introduced = introduced and "deciding" in old.cues
         frame = changes and not kept and len(shared) > 1 and len(lost) == 1
         frame = frame and 0 < len(gained) <= _FRAME
         # The earlier value is what a change leaves out: one word that the later sentence lacks is forgiven.
@@ -219,7 +221,10 @@ class Rules:
     ) -> Amendment | None:
         best, sentence = float("-inf"), ""
         nearness: float | None = None
-        two_people = bool(old.speaker) and old.speaker != new.speaker
+        if new.speaker:
+            two_people = bool(old.speaker) and old.speaker != new.speaker
+        else:
+            two_people = bool(old.speaker) and not old.amends
         for stated in self._reader.read(old.text):
             for changing in windows:
                 if two_people and (stated.about_self or changing.about_self):

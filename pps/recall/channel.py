@@ -235,6 +235,8 @@ class _Filling:
         ask, profile = self._ask, self._profile
         joined = self._joined(lists)
         best = [one for one in joined if one not in ask.request.without][:pool]
+        if self._channel in ("episodes", "turns"):
+            ask.left_out.update(one for one in joined if one in ask.request.without)
         near = best if self._channel in OUTLINED or self._moves() else best[: self._limit + _SPARE]
         items = await outlined(ask, self._channel, near)
         if len(items) < min(self._limit, len(best)):

@@ -14,6 +14,7 @@ from pps.core.values import ChannelName, Episode, Fact, Node
 from pps.isolation.graphiti_search import GraphFilters
 from pps.journal.filters import ItemFilter
 from pps.recall.channel import Lists, fill
+from pps.recall.current_first import current_first
 from pps.recall.floor import evidence, is_readable, scale_of
 from pps.recall.hits import fetch, make_hits, with_relationships
 from pps.recall.lane import own_statements
@@ -107,11 +108,12 @@ class RecallEngine:
             channels = await (
                 recipe_channels(ask, profile.recipe) if profile.recipe else _filled(ask, profile)
             )
+            if profile.floor:
+                own = await _own(ask)
+            channels, own, unread = await _current_first(ask, channels, own, profile)
             if not profile.recipe:
                 seen = await _evidence(ask, channels, profile)
                 by_time_note = await _time_note(ask, channels)
-                if profile.floor:
-                    own = await _own(ask)
             if request.include_relationships:
                 for name, one in channels.items():
                     with ask.timed("fetch", name):
@@ -122,7 +124,8 @@ class RecallEngine:
         took["total"] = (clock.perf_counter() - started) * 1000
         failed = any(channel.error for channel in channels.values())
         nothing_near = seen is not None and seen.level == "nothing" and not failed
-        notes = tuple(note for note in (NOTHING_NEAR if nothing_near else "", by_time_note) if note)
+        noted = (NOTHING_NEAR if nothing_near else "", by_time_note, unread)
+        notes = tuple(note for note in noted if note)
         return ask, Recall(
             request.query,
             profile.name,
@@ -261,6 +264,22 @@ def _wanted(request: RecallRequest, profile: Profile) -> Mapping[ChannelName, Ch
             f"profile {profile.name!r} fills {', '.join(profile.channels)}, not {', '.join(missing)}",
         )
     return {name: profile.channels[name] for name in dict.fromkeys(asked)}
+
+
+async def _current_first(
+    ask: Ask,
+    channels: dict[ChannelName, Channel],
+    own: Mapping[str, tuple[Hit, ...]],
+    profile: Profile,
+) -> tuple[dict[ChannelName, Channel], Mapping[str, tuple[Hit, ...]], str]:
+    """Return the channels with what is superseded marked, and a note where that could not be looked up."""
+    try:
+        with ask.timed("fetch", "superseded"):
+            return *await current_first(ask, channels, own, profile), ""
+    except IsolationError:
+        raise
+    except PPSError as error:  # the channels have answered, and say what is away
+        return channels, own, f"what is superseded could not be looked up: {error.message}"
 
 
 async def _evidence(

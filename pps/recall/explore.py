@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import check_uuid, is_uuid
+from pps.core.recalled import Successor
 from pps.core.reports import Changes, TimelinePage
 from pps.core.time import CoarseTime, has_begun, in_zone, micros, wall, wall_day
 from pps.core.values import Fact, Path, Subgraph, Turn
@@ -22,6 +23,7 @@ from pps.journal.journal import Journal
 from pps.journal.links import holds
 from pps.journal.turns import SessionTurns
 from pps.recall.request import TimelineOptions
+from pps.recall.superseding import Superseding
 
 MAX_NODES = 1_000
 """Most nodes of one look."""
@@ -44,11 +46,15 @@ class SaidTurn:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A page of turns; ``sessions`` are the latest 200, on the first page; ``next_cursor`` is empty on the last."""
+    """A page of turns; ``sessions`` are the latest 200, on the first page; ``next_cursor`` is empty on the last.
+
+    ``successors`` are what took the place of those of its turns and facts that are superseded, by uuid.
+    """
 
     turns: tuple[SaidTurn, ...]
     sessions: tuple[SessionTurns, ...]
     next_cursor: str
+    successors: Mapping[str, Successor] = field(default_factory=dict[str, Successor])
 
 
 class Walks:
@@ -58,8 +64,15 @@ class Walks:
     that is not this entity's, and StoreUnavailable.
     """
 
-    def __init__(self, client: IsolatedGraphitiClient, journal: Journal, self_node: str) -> None:
+    def __init__(
+        self,
+        client: IsolatedGraphitiClient,
+        journal: Journal,
+        superseding: Superseding,
+        self_node: str,
+    ) -> None:
         self._client = client
+        self._superseding = superseding
         self._journal = journal
         self._self_node = self_node
 
@@ -181,6 +194,7 @@ class Walks:
             ),
             () if cursor else tuple(await self._journal.sessions(_MOST_SESSIONS)),
             last,
+            await self._superseding.in_listing(turns, read),
         )
 
     async def _there(self, *nodes: str) -> list[str]:
@@ -302,7 +316,10 @@ async def _facts_of_page(
 
 
 async def timeline_page(
-    client: IsolatedGraphitiClient, journal: Journal, options: TimelineOptions
+    client: IsolatedGraphitiClient,
+    journal: Journal,
+    superseding: Superseding,
+    options: TimelineOptions,
 ) -> TimelinePage:
     """Return a page of the facts that the options let through; undated ones come last.
 
@@ -328,7 +345,8 @@ async def timeline_page(
     )
     ends = list(dict.fromkeys(end for fact in facts for end in (fact.subject, fact.object)))
     names = {node.uuid: node.name for node in await client.nodes(ends)}
-    return TimelinePage(tuple(facts), names, cursor)
+    successors = await superseding.in_listing((), facts, at=wanted.as_of)
+    return TimelinePage(tuple(facts), names, cursor, successors)
 
 
 async def _named(client: IsolatedGraphitiClient, journal: Journal, name: str) -> str:

@@ -159,6 +159,9 @@ class Ask:
         self.traces: dict[ChannelName, Trace] | None = None
         self.lacking: set[str] = set()  # what a perspective could not see yet, for the notes
         self.reached: Mapping[str, Reached] = {}
+        self.left_out: set[str] = (
+            set()
+        )  # turns found among ``without``: what the reader has before it
         self._took_s: dict[tuple[str, str], float] = {}
         self._running: dict[Hashable, asyncio.Task[object]] = {}
 

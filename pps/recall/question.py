@@ -117,9 +117,14 @@ def content_words(query: str) -> str:
     return " ".join(kept) if any(_WORDS.search(word) for word in kept) else query
 
 
+def asks_past(query: str) -> bool:
+    """Tell whether a text asks for how something was: English alone is read for that."""
+    return _PAST.search(query) is not None
+
+
 def asks_now(query: str) -> bool:
     """Tell whether a text is a question that names no time but the present: English alone is read for that."""
-    return is_question(query) and not _PAST.search(query) and not names_time(query)
+    return is_question(query) and not asks_past(query) and not names_time(query)
 
 
 def kind_of(query: str, names: list[str]) -> Kind:

@@ -373,14 +373,16 @@ class SentenceReader:
         names: set[str] = set()
         for place, word in enumerate(words):
             token = word.lower()
-            if token[-1].isdigit() or not token[0].isalpha() or token in _VALUE_WORDS:
+            if not token[0].isalpha() or token in _VALUE_WORDS:
                 continue
             root = _root(token)
             if len(root) < 2 or token in IDLE or _bare(token) in _SELF or root in self._light:
                 continue
             inside = word[0].isupper() and place > 0
             spelled = any(character.isupper() for character in word[1:])
-            is_name = inside or spelled or (word.isascii() and pieces_of(token) >= _NAME_PIECES)
+            singular = token.removesuffix("s")
+            odd = word.isascii() and pieces_of(singular) >= _NAME_PIECES
+            is_name = inside or spelled or odd
             terms[root] = _NAMED if is_name or is_rare(token) else _PLAIN
             if is_name:
                 names.add(root)

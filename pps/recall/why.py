@@ -114,6 +114,7 @@ async def _channel(
         one for number, one in enumerate(ids) if number < MOST or one == expect or one in hits
     ]
     items, ranks = await fetch(ask, name, wanted), ranks_of(trace.said, set(wanted))
+    superseded = {hit.id: hit.superseded_by for hit in recall[name] if hit.superseded_by}
     told: list[Told] = []
     for one in wanted:
         place, hit = hits.get(one, (None, ""))
@@ -121,6 +122,8 @@ async def _channel(
             _left_out(one, trace, items) if place is None else _kept(place, hit, recall.evidence)
         )
         moved = f", {trace.moved[one]}" if place is not None and one in trace.moved else ""
+        if successor := superseded.get(hit):
+            moved += f", {successor.mark()} [{successor.id}]"
         joined, score = trace.joined.get(one, 0.0), trace.scores.get(one, 0.0)
         factor = round(score / joined, 4) if score and joined else 1.0
         text = text_of(items[one])[:200] if one in items else ""

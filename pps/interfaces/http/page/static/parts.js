@@ -92,9 +92,15 @@ export const told = (value) =>
 export const hasEnded = (of, at = wall(new Date().toISOString())) =>
   of.invalid_at ? wall(of.invalid_at, of.invalid_at_precision) <= at : Boolean(of.expired_at);
 
+/** What took the place of a fact or turn: since when, and what it says. */
+export const SupersededBy = ({ of }) => of.superseded_by && html`<span class="why superseded">
+  ${of.superseded_by.sure ? "Superseded" : "Possibly outdated since"} <${When} at=${of.superseded_by.at} />:${" "}
+  <${Item} id=${of.superseded_by.id}>${of.superseded_by.text}<//>
+</span>`;
+
 /** A fact as a line: its sentence, its time; one that has ended at a moment, or by now, is struck. */
 export const FactLine = ({ of, at }) => html`<li class=${hasEnded(of, at) ? "ended" : ""}>
-  <a class="item said" href=${href("item", {}, of.id)}>${of.text || `${of.subject_name} ${of.relation} ${of.object_name}`}</a> <${Span} of=${of} />
+  <a class="item said" href=${href("item", {}, of.id)}>${of.text || `${of.subject_name} ${of.relation} ${of.object_name}`}</a> <${Span} of=${of} /> <${SupersededBy} of=${of} />
 </li>`;
 
 /** The facts of a node, or those that a condition of `timeline` lets through. */
@@ -152,6 +158,7 @@ export function Diff({ before, after }) {
 export const TurnCard = ({ of }) => html`<article class="card turn">
   <p class="faint"><b>${of.actor || of.role}</b> · <${When} at=${of.occurred_at} precision=${of.occurred_at_precision} /> · ${of.source}${of.session && ` · ${of.session}`} · <${Id} of=${of.id} /></p>
   <p class="said">${of.content}</p>
+  <${SupersededBy} of=${of} />
 </article>`;
 
 /** What a text was, newest first. */

@@ -1,6 +1,6 @@
 // An item by its id: a fact with what supports it and how to correct or forget it; a node; a turn with its versions.
 import { call, href, html, useCall, useState } from "../core.js";
-import { Alert, Answer, Empty, FactLine, Facts, Forget, Id, Item, Span, TurnCard, Typed, Versions, When, hasEnded, told, useSchema } from "../parts.js";
+import { Alert, Answer, Empty, FactLine, Facts, Forget, Id, Item, Span, SupersededBy, TurnCard, Typed, Versions, When, hasEnded, told, useSchema } from "../parts.js";
 import { Share } from "./squad.js";
 
 function Correct({ fact, done, onDone }) {
@@ -48,6 +48,7 @@ function Fact({ of: bare }) {
     <p class="kind">Fact</p>
     <h1 tabindex="-1">${fact.text || `${fact.subject_name} ${fact.relation} ${fact.object_name}`}</h1>
     <p><${Item} id=${fact.subject}>${fact.subject_name || "…"}<//> <code>${fact.relation}</code> <${Item} id=${fact.object}>${fact.object_name || "…"}<//></p>
+    <${SupersededBy} of=${bare} />
     <dl class="times">
       <div><dt>Holds</dt><dd><${Span} of=${fact} /></dd></div>
       <div><dt>Known since</dt><dd><${When} at=${fact.created_at} /></dd></div>

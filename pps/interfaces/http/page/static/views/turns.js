@@ -1,6 +1,6 @@
 // Turns: what was said, newest first, a page at a time, all or of one session; and what was made of each.
 import { call, entity, go, href, html, useCall, useEffect, useState } from "../core.js";
-import { Alert, Answer, Empty, FactLine, Id, Item, State, When, counted } from "../parts.js";
+import { Alert, Answer, Empty, FactLine, Id, Item, State, SupersededBy, When, counted } from "../parts.js";
 
 const PAGE = 30;
 
@@ -9,6 +9,7 @@ function Turn({ of: { turn, state, error, facts, facts_total, record, cut } }) {
     <p class="faint"><b>${turn.actor || turn.role}</b> · <${When} at=${turn.occurred_at} precision=${turn.occurred_at_precision} time /> · ${turn.source}
       ${" · "}<a href=${href("turns", { session: turn.session })}>${turn.session}</a> · <${Id} of=${turn.id} /> <${State} of=${state} /></p>
     <p class="said clipped">${turn.content}${cut ? "…" : ""}</p>
+    <${SupersededBy} of=${turn} />
     ${error && state !== "done" && html`<p class="why">${error}</p>`}
     ${record && html`<p class="why">Made a record: <${Item} id=${record}>open it<//></p>`}
     ${facts_total > 0

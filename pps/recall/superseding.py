@@ -1,0 +1,221 @@
+"""What took the place of a statement: a fact that was closed by another, or what a later turn amends.
+
+A turn is superseded when a later turn closed a fact that it states, or amends what it says (``amending``); a fact when
+it was closed, or when a later turn amends it. All reads are one a store for all statements together, through one
+entity's own journal, graph and indexes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from pps.core.recalled import Successor
+from pps.core.text import one_line
+from pps.core.time import now
+from pps.core.values import Closing, Fact, Turn, Vector
+from pps.recall.amending import Statement, rules_for
+
+if TYPE_CHECKING:
+    from pps.index.indexes import EntityIndexes
+    from pps.isolation.client import IsolatedGraphitiClient
+    from pps.journal.journal import Journal
+    from pps.models.protocols import Embedder
+
+LONGEST = 200
+"""Characters of a successor's text."""
+_NEAREST, _MOST_LOOKED_AROUND = 8, 200
+"""Turns that are looked at around each statement of a listing, and statements of it that are looked around."""
+_MOST_STEPS = 32
+"""Successors of successors that are followed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Superseding:
+    """Finds the successors of one entity's statements."""
+
+    client: IsolatedGraphitiClient
+    journal: Journal
+    indexes: EntityIndexes
+    embedder: Embedder | None = None
+
+    async def successors(
+        self,
+        turns: Sequence[Turn],
+        facts: Sequence[Fact],
+        *,
+        later: Sequence[Turn] = (),
+        at: datetime | None = None,
+    ) -> dict[str, Successor]:
+        """Return id → what took its place, for those of the turns and facts that are superseded.
+
+        Args:
+            turns: What was said; each may also amend the others.
+            facts: Open or closed ones.
+            later: Further turns that may amend them.
+            at: The instant as of which that is asked (aware, world time); what was said after it is unknown then.
+
+        Raises:
+            StoreUnavailable: A store does not answer.
+            IsolationError: A foreign row came back.
+        """
+        if not turns and not facts:
+            return {}
+        moment = at or now()
+        saying = {turn.uuid: turn for turn in (*turns, *later) if turn.occurred_at <= moment}
+        closed, amended = await asyncio.gather(
+            self._closed(turns, facts, moment), self._amended(turns, facts, saying)
+        )
+        found = dict(amended)
+        for id_, successor in closed.items():
+            known = found.get(id_)
+            if known is None or not known.sure or known.at <= successor.at:
+                found[id_] = successor
+        return {id_: _last(found, id_) for id_ in found}
+
+    async def in_listing(
+        self, turns: Sequence[Turn], facts: Sequence[Fact], at: datetime | None = None
+    ) -> dict[str, Successor]:
+        """Return ``successors`` of what is listed, among the turns that are nearest to each in meaning.
+
+        The first 200 statements are looked around; by closings all are looked up.
+        """
+        if not turns and not facts:
+            return {}
+        open_facts = [fact for fact in facts if fact.invalid_at is None and fact.kind == "fact"]
+        vectors = await self._vectors(turns, open_facts)
+        around = list(vectors.values())[:_MOST_LOOKED_AROUND]
+        nearest = await self.indexes.nearest_of_each("episodes", around, _NEAREST)
+        near = {hit.owner for hits in nearest for hit in hits} - {turn.uuid for turn in turns}
+        later = await self.journal.turns(sorted(near)) if near else ()
+        return await self.successors(turns, facts, later=later, at=at)
+
+    async def _closed(
+        self, turns: Sequence[Turn], facts: Sequence[Fact], moment: datetime
+    ) -> dict[str, Successor]:
+        """Return the successors by closings: of closed facts, and of the turns that state them."""
+        stated = (
+            await self.journal.facts_supported_by([turn.uuid for turn in turns]) if turns else {}
+        )
+        ids = {fact.uuid for fact in facts}.union(*stated.values())
+        closings = await self.journal.closings.of(sorted(ids)) if ids else []
+        closings = [one for one in closings if one.at <= moment]
+        if not closings:
+            return {}
+        by_turn = {turn.uuid: turn for turn in await self._turns_of(closings)}
+        by_fact = {fact.uuid: fact for fact in await self._facts_of(closings)}
+        of_fact: dict[str, Closing] = {}
+        for closing in closings:
+            of_fact.setdefault(closing.fact, closing)
+        found: dict[str, Successor] = {}
+        for fact in facts:
+            closing = of_fact.get(fact.uuid)
+            if closing and fact.invalid_at is not None:
+                successor = _of_closing(closing, by_fact, by_turn)
+                if successor:
+                    found[fact.uuid] = successor
+        for turn in turns:
+            for fact_id in stated.get(turn.uuid, ()):
+                closing = of_fact.get(fact_id)
+                source = by_turn.get(closing.by_turn) if closing else None
+                if source and turn.occurred_at < source.occurred_at <= moment:
+                    found[turn.uuid] = successor_of(source)
+        return found
+
+    async def _turns_of(self, closings: Sequence[Closing]) -> Sequence[Turn]:
+        ids = sorted({one.by_turn for one in closings if one.by_turn})
+        return await self.journal.turns(ids) if ids else ()
+
+    async def _facts_of(self, closings: Sequence[Closing]) -> Sequence[Fact]:
+        ids = sorted({one.by_fact for one in closings if one.by_fact})
+        return await self.client.facts(ids) if ids else ()
+
+    async def _amended(
+        self, turns: Sequence[Turn], facts: Sequence[Fact], saying: Mapping[str, Turn]
+    ) -> dict[str, Successor]:
+        """Return the successors by what is said: of turns, and of open facts, that a later turn amends."""
+        open_facts = [fact for fact in facts if fact.invalid_at is None and fact.kind == "fact"]
+        speaking = [turn for turn in saying.values() if _may_amend(turn)]
+        if not speaking:
+            return {}
+        ids = [fact.uuid for fact in open_facts]
+        supports = await self.journal.fact_supports(ids) if ids else {}
+        vectors = await self._vectors([*turns, *speaking], open_facts)
+        earlier = [_statement(turn, vectors) for turn in turns]
+        for fact in open_facts:
+            support = supports.get(fact.uuid)
+            said_at = (support.said_at if support else None) or fact.valid_at or fact.created_at
+            earlier.append(
+                Statement(fact.uuid, fact.text, said_at, "", vectors.get(fact.uuid), amends=False)
+            )
+        rules = rules_for(self.embedder.fingerprint.model if self.embedder else "")
+        new = [_statement(turn, vectors) for turn in speaking]
+        # Some milliseconds of pure Python: a thread would only take turns with this one.
+        amendments = rules.amendments(earlier, new)
+        states = {fact.uuid: set(fact.episodes) for fact in open_facts}
+        return {
+            id_: successor_of(saying[one.later], sure=one.sure)
+            for id_, one in amendments.items()
+            if one.later not in states.get(id_, ())
+        }
+
+    async def _vectors(self, turns: Sequence[Turn], facts: Sequence[Fact]) -> dict[str, Vector]:
+        if self.embedder is None or self.embedder.fingerprint.pooling == "hash":
+            return {}
+        of_turns = list({turn.uuid for turn in turns})
+        vectors = await self.indexes.vectors("episodes", of_turns)
+        if facts:
+            vectors |= await self.indexes.vectors("facts", [fact.uuid for fact in facts])
+        return vectors
+
+
+def successor_of(turn: Turn, *, sure: bool = True) -> Successor:
+    """Return a turn as what took the place of another statement."""
+    return Successor(turn.uuid, one_line(_words(turn), LONGEST), turn.occurred_at, sure)
+
+
+def _of_closing(
+    closing: Closing, by_fact: Mapping[str, Fact], by_turn: Mapping[str, Turn]
+) -> Successor | None:
+    turn, fact = by_turn.get(closing.by_turn), by_fact.get(closing.by_fact)
+    if fact is not None:
+        at = turn.occurred_at if turn else closing.at
+        return Successor(fact.uuid, one_line(fact.text, LONGEST), at, sure=True)
+    return successor_of(turn) if turn else None
+
+
+def _last(found: Mapping[str, Successor], id_: str) -> Successor:
+    """Return the successor that is itself not superseded; on a ring of them, the last that is not met again."""
+    successor, met = found[id_], {id_}
+    for _ in range(_MOST_STEPS):
+        following = found.get(successor.id)
+        if following is None or not following.sure or following.id in met:
+            break
+        met.add(successor.id)
+        successor = replace(following, sure=successor.sure)
+    return successor
+
+
+def _may_amend(turn: Turn) -> bool:
+    """Tell whether a person said it in so many words: documents, summaries and what tools do amend nothing."""
+    return turn.role == "user" and turn.kind != "summary" and turn.chunk is None
+
+
+def _statement(turn: Turn, vectors: Mapping[str, Vector]) -> Statement:
+    """Return a turn as a statement; a person without a name may be any person."""
+    speaker = turn.actor or ("" if turn.role == "user" else turn.role)
+    return Statement(
+        turn.uuid,
+        _words(turn),
+        turn.occurred_at,
+        speaker,
+        vectors.get(turn.uuid),
+        amends=_may_amend(turn),
+    )
+
+
+def _words(turn: Turn) -> str:
+    return turn.content.removeprefix(f"{turn.actor or turn.role}:").strip()
