@@ -46,7 +46,8 @@ async def ambient_recall(memory: Memory, given: inputs.AmbientRecallInput) -> ou
 async def recall(memory: Memory, given: inputs.RecallInput) -> outputs.RecallView:
     """Use it when you look for something on purpose: a question or key words.
 
-    Returns one ranked list for each channel (nodes, facts, episodes, anchors, turns). 'as_of' asks for another time.
+    Returns one ranked list for each channel (nodes, facts, episodes, anchors, turns). 'as_of' asks for another time. A
+    hit with 'superseded_by' no longer holds, and one where that is not 'sure' may not: go by what took its place.
     """
     return outputs.recall_view(await memory.recall(given.query, **_asked(given, "query")))
 
@@ -105,7 +106,8 @@ async def remember(memory: Memory, given: inputs.RememberInput) -> Receipt:
 async def timeline(memory: Memory, given: inputs.TimelineInput) -> outputs.Timeline:
     """Use it to see how things came to be. Returns facts in the order of time since which they hold, ended ones too.
 
-    It answers a page at a time: pass 'next_cursor' as 'cursor' for the next.
+    'superseded_by' names what took the place of a fact. It answers a page at a time: pass 'next_cursor' as 'cursor' for
+    the next.
     """
     return outputs.timeline_view(await memory.timeline(**inputs.options(given)))
 

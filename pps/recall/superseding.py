@@ -101,8 +101,7 @@ class Superseding:
             await self.journal.facts_supported_by([turn.uuid for turn in turns]) if turns else {}
         )
         ids = {fact.uuid for fact in facts}.union(*stated.values())
-        closings = await self.journal.closings.of(sorted(ids)) if ids else []
-        closings = [one for one in closings if one.at <= moment]
+        closings = await self._closings(sorted(ids), moment) if ids else []
         if not closings:
             return {}
         by_turn = {turn.uuid: turn for turn in await self._turns_of(closings)}
@@ -113,7 +112,7 @@ class Superseding:
         found: dict[str, Successor] = {}
         for fact in facts:
             closing = of_fact.get(fact.uuid)
-            if closing and fact.invalid_at is not None:
+            if closing:
                 successor = _of_closing(closing, by_fact, by_turn)
                 if successor:
                     found[fact.uuid] = successor
@@ -124,6 +123,15 @@ class Superseding:
                 if source and turn.occurred_at < source.occurred_at <= moment:
                     found[turn.uuid] = successor_of(source)
         return found
+
+    async def _closings(self, facts: Sequence[str], moment: datetime) -> list[Closing]:
+        """Return the closings that closed one of the facts by a moment; one that is noted is not always carried out."""
+        noted = await self.journal.closings.of(facts)
+        closings = [one for one in noted if one.at <= moment]
+        closed = list({one.fact for one in closings})
+        outlines = await self.journal.fact_outlines(closed) if closed else {}
+        ends = {fact: outline.invalid_at for fact, outline in outlines.items()}
+        return [one for one in closings if ends.get(one.fact) == one.at]
 
     async def _turns_of(self, closings: Sequence[Closing]) -> Sequence[Turn]:
         ids = sorted({one.by_turn for one in closings if one.by_turn})

@@ -10,10 +10,10 @@ import pytest
 
 from pps.config import shipped
 from pps.context.fence import without_packs
-from pps.core.values import FactDraft, Turn
+from pps.core.values import Closing, FactDraft, Turn
 from pps.journal.filters import ItemFilter
 from pps.records.saving import RecordGiven
-from tests.isolation.house import House, everything
+from tests.isolation.house import WHEN, House, everything
 from tests.sampling import sample
 from tests.secrets import SECRETS
 
@@ -157,3 +157,52 @@ async def test_one_secret_has_another_marker_for_each_and_that_of_another_leads_
         recalled = await one.memory.recall("gate", filters=ItemFilter(sessions=(kept[other.mark],)))
         assert [hit for channel in recalled.channels.values() for hit in channel.hits] == []
         assert kept[other.mark] not in repr(await everything(one))
+
+
+async def test_what_took_the_place_of_a_statement_is_never_another_entitys(house: House) -> None:
+    """The others say later that it is otherwise, in marked words; an entity's own statement stands all the same."""
+    one, *others = house.all
+    receipt = await one.memory.remember(
+        "We'll use Postgres for the ledger.", session="ledger", occurred_at=WHEN
+    )
+    for number, other in enumerate(others):
+        at = WHEN + timedelta(days=30)
+        text = f"For the ledger database let's go with {other.mark} instead."
+        ledger = FactDraft("ledger", "USES", other.mark, text, valid_at=at)
+        await other.memory.remember(
+            text, facts=[ledger], session=f"ledger {number}", occurred_at=at
+        )
+    for each in house.all:
+        assert await each.memory.settled()
+
+    recalled = await one.memory.recall("Which database does the ledger use?")
+    [hit] = [hit for hit in recalled["episodes"] if hit.id == receipt.turn_id]
+    assert hit.superseded_by is None
+    pack = await one.memory.ambient_recall("Which database does the ledger use?")
+    start = await one.memory.sessions.pack("", "beginning", mode="startup")
+    said = await one.memory.graph.said()
+    page = await one.memory.timeline()
+    why = await one.memory.why("Which database does the ledger use?", receipt.turn_id)
+    for shown in (recalled, pack, start, said, page, why):
+        assert house.seen(one, shown) == []
+
+
+async def test_a_closing_that_names_what_is_another_entitys_gives_no_successor(
+    house: House,
+) -> None:
+    """A row of one journal that was made to point at the fact and the turn of another."""
+    one, other, _ = house.all
+    at = WHEN + timedelta(days=1)
+    ended = FactDraft("Ana", "LIKES", "plums", "Ana likes plums.", valid_at=WHEN, invalid_at=at)
+    receipt = await one.memory.remember("Ana likes plums.", occurred_at=WHEN, facts=[ended])
+    assert await one.memory.settled()
+    [fact] = [fact for fact in (await one.memory.timeline()).facts if "plums" in fact.text]
+    closing = Closing(fact.uuid, other.fact, other.turn, "explicit", at, at)
+    await one.memory.parts.journal.closings.note({}, [closing])
+    page = await one.memory.timeline()
+    said = await one.memory.graph.said()
+
+    assert fact.uuid not in page.successors
+    assert receipt.turn_id not in said.successors
+    assert house.seen(one, page) == []
+    assert house.seen(one, said) == []
