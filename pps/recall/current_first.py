@@ -16,6 +16,8 @@ from pps.recall.superseding import Superseding
 
 _MOST_LATER = 64
 """Turns that the reader has before it, or that only a facts channel needs, which are looked at too."""
+_AROUND = 6
+"""Turns that are looked at around each of the person's own statements."""
 _SPOKEN: tuple[ChannelName, ...] = ("episodes", "turns")
 
 
@@ -39,7 +41,7 @@ async def current_first(
     hits += [hit for statements in own.values() for hit in statements]
     turns = list({hit.id: hit.item for hit in hits if isinstance(hit.item, Turn)}.values())
     facts = [hit.item for hit in hits if isinstance(hit.item, Fact)]
-    later = await _later(ask) if turns or facts else []
+    later = await _later(ask, channels, own) if turns or facts else []
     sources = ask.sources
     superseding = Superseding(sources.client, sources.journal, sources.indexes, sources.embedder)
     found = await superseding.successors(turns, facts, later=later, at=ask.as_of)
@@ -70,10 +72,24 @@ def _claims(hits: Sequence[Hit], first: Mapping[str, Successor]) -> list[tuple[i
     return [(rank, first[hit.id]) for rank, hit in enumerate(hits) if hit.id in first]
 
 
-async def _later(ask: Ask) -> list[Turn]:
-    """Return the turns among which successors are looked for: the candidates, and what the reader has before it."""
+async def _later(
+    ask: Ask, channels: Mapping[ChannelName, Channel], own: Mapping[str, Sequence[Hit]]
+) -> list[Turn]:
+    """Return the turns among which successors are looked for.
+
+    They are the candidates, what the reader has before it, what is nearest to the person's own statements, and for an
+    answer of facts alone what is nearest to the query.
+    """
     wanted = sorted(ask.left_out)[:_MOST_LATER]
-    if not any(isinstance(item, Turn) for item in ask.items.values()):
+    statements = [hit.id for hits in own.values() for hit in hits]
+    if statements:
+        vectors = await ask.sources.indexes.vectors("episodes", statements)
+        nearest = await ask.sources.indexes.nearest_of_each(
+            "episodes", list(vectors.values()), _AROUND
+        )
+        around = {hit.owner for hits in nearest for hit in hits}
+        wanted += await ask.permitted("episode", sorted(around))
+    if "facts" in channels and not channels.keys() & set(_SPOKEN):
         near = [
             *await ask.similar("episodes", _MOST_LATER // 2),
             *await ask.matches("episodes", ask.words, _MOST_LATER // 2),
