@@ -38,8 +38,6 @@ _GRAIN_PRECISIONS: dict[Grain, Precision] = {
     "year": "year",
     "decade": "year",
 }
-_EXPLICIT_UTC = timezone(timedelta(), "+00:00")
-"""The offset of a text that ends with ``+00:00``; ``Z`` says nothing of where the writer is (RFC 9557, section 2)."""
 
 
 class CoarseTime(datetime):
@@ -161,6 +159,13 @@ def has_begun(moment: datetime, at: datetime) -> bool:
     return moment <= (wall(at) if isinstance(moment, CoarseTime) else at)
 
 
+def begins_within(moment: datetime, since: datetime, until: datetime) -> bool:
+    """Tell whether a time begins in ``[since, until)``: a date by the days and the wall clock of these."""
+    if isinstance(moment, CoarseTime):
+        return wall_day(since) <= moment < wall(until)
+    return since <= moment < until
+
+
 def shown(moment: datetime, zone: tzinfo = UTC) -> str:
     """Return a time to read: an instant to the minute in a zone, a date as it is (``2026-03-10``, ``2026-03``)."""
     if isinstance(moment, CoarseTime):
@@ -244,12 +249,12 @@ def zoned(moment: datetime | date, zone: tzinfo, field: str = "time") -> datetim
 def offset_of(moment: datetime) -> int | None:
     """Return the seconds east of UTC that a time was given with; None for a date, and for UTC itself.
 
-    Machines note times in UTC (``Z``), wherever the person is, so UTC tells nothing of the person's clock.
+    Machines note times in UTC, as ``Z`` or ``+00:00``, wherever the person is: that tells nothing of their clock.
     """
-    if isinstance(moment, CoarseTime) or moment.tzinfo in (None, UTC):
-        return 0 if moment.tzinfo is _EXPLICIT_UTC else None
     offset = moment.utcoffset()
-    return None if offset is None else int(offset.total_seconds())
+    if isinstance(moment, CoarseTime) or not offset:
+        return None
+    return int(offset.total_seconds())
 
 
 def later(moment: datetime, by: timedelta) -> datetime:
@@ -281,9 +286,29 @@ def read_moment(text: str, zone: tzinfo = UTC, field: str = "time") -> datetime:
         ) from None
     if len(text) <= len("2026-W05-6"):  # other forms of a date alone
         return coarse(moment.date())
-    if moment.tzinfo is UTC and not text.endswith(("Z", "z")):
-        moment = moment.replace(tzinfo=_EXPLICIT_UTC)
     return zoned(moment, zone, field)
+
+
+def read_imported(text: str) -> datetime:
+    """Return a time of a file: as ``read_moment``, but naive where it has no zone, for the memory that it goes to.
+
+    An export of before precisions wrote a day as its midnight in UTC, to the microsecond.
+    """
+    moment = read_moment(text, _NO_ZONE)
+    if moment.tzinfo is _NO_ZONE:
+        return moment.replace(tzinfo=None)
+    return with_precision(moment) if text.endswith("T00:00:00.000000Z") else moment
+
+
+def export_text(moment: datetime, utc_offset_s: int | None = None) -> str:
+    """Return ISO 8601 that ``read_imported`` reads back: with the offset, or in UTC; a date as that."""
+    if isinstance(moment, CoarseTime):
+        return shown(moment)
+    if utc_offset_s is not None:
+        return moment.astimezone(timezone(timedelta(seconds=utc_offset_s))).isoformat(
+            timespec="microseconds"
+        )
+    return iso(moment).replace("T00:00:00.000000Z", "T00:00:00Z")
 
 
 def parse(text: str, field: str = "time") -> datetime:

@@ -100,7 +100,9 @@ class Documents:
 
     async def import_files(self, wanted: Wanted, progress: Progress | None = None) -> Imported:
         """Remember what files and folders of other programs hold; what is there already is not stored twice."""
-        done = await import_files(wanted, Into(self._keep_new, self._count_known), progress)
+        done = await import_files(
+            wanted, Into(self._keep_new, self._count_known, self._journal.zone), progress
+        )
         return done if wanted.dry_run else replace(done, settled=await self.settled(progress))
 
     async def export(self, path: Path) -> int:

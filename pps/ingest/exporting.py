@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TextIO
 
 from pps.core.errors import InvalidRequest, StoreError
-from pps.core.time import iso
+from pps.core.time import export_text, iso
 from pps.core.values import JSON, Fact, Node, Turn
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
@@ -76,7 +76,7 @@ class Exporter:
                 told = {
                     "content": fact.text,
                     "kind": "fact",
-                    "occurred_at": iso(fact.valid_at or fact.created_at),
+                    "occurred_at": export_text(fact.valid_at or fact.created_at),
                 }
                 yield {**_origin(fact.uuid), **told, **self._given([], [fact], names)}
             after = facts[-1].uuid
@@ -190,7 +190,7 @@ def _turn(turn: Turn) -> dict[str, JSON]:
         session=turn.session,
         source=turn.source,
         source_ref=turn.source_ref or f"{KNOWN}{turn.uuid}",
-        occurred_at=iso(turn.occurred_at),
+        occurred_at=export_text(turn.occurred_at, turn.utc_offset_s),
         kind=turn.kind,
         actor=turn.actor,
         tags=list(turn.tags),
@@ -212,7 +212,7 @@ def _node(node: Node) -> dict[str, JSON]:
 
 def _fact(fact: Fact, subject: str, target: str) -> dict[str, JSON]:
     times = {"valid_at": fact.valid_at, "invalid_at": fact.invalid_at}
-    dated: dict[str, JSON] = {name: iso(moment) for name, moment in times.items() if moment}
+    dated: dict[str, JSON] = {name: export_text(moment) for name, moment in times.items() if moment}
     kind = fact.kind if fact.kind != "fact" else None
     return _said(
         subject=subject, relation=fact.relation, object=target, text=fact.text, **dated, kind=kind

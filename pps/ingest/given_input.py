@@ -19,20 +19,20 @@ from pydantic import (
 
 from pps.core import bounds
 from pps.core.errors import InvalidRequest
-from pps.core.time import read_moment, zoned
+from pps.core.time import read_imported, read_moment, zoned
 from pps.core.values import FactDraft, NodeDraft
 
 ZONE = "time_zone"
-"""Key of a validation's context: the zone of times that name none."""
+"""Key of a validation's context: the zone of times that name none; None leaves them so, for the memory to read."""
 
 
 def _moment(value: object, info: ValidationInfo) -> object:
-    context = cast("Mapping[str, tzinfo]", info.context or {})
+    context = cast("Mapping[str, tzinfo | None]", info.context or {})
     zone = context.get(ZONE, UTC)
     try:
         if isinstance(value, str):
-            return read_moment(value, zone)
-        return zoned(value, zone) if isinstance(value, datetime) else value
+            return read_imported(value) if zone is None else read_moment(value, zone)
+        return zoned(value, zone or UTC) if isinstance(value, datetime) else value
     except InvalidRequest as error:
         raise ValueError(error.message.partition(": ")[2]) from None
 

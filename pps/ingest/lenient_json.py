@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import cast
 
 from pps.core.errors import InvalidRequest
@@ -60,7 +60,11 @@ class Entry:
         return next((at for name in names if (at := moment(self.fields.get(name)))), None)
 
 
-def moment(value: JSON) -> datetime | None:
+def moment(value: JSON, zone: tzinfo | None = UTC) -> datetime | None:
+    """Return the time of a number of seconds or of a text; without a zone it is of ``zone``, naive when None.
+
+    A text that says no more is mostly written by a program, in UTC; one that a person wrote is of their own zone.
+    """
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         try:
             return datetime.fromtimestamp(value, UTC)
@@ -72,8 +76,8 @@ def moment(value: JSON) -> datetime | None:
         return parse(value)
     except InvalidRequest:
         pass
-    try:  # without a zone: it says no more, and most programs write UTC
-        return datetime.fromisoformat(value.strip()).replace(tzinfo=UTC)
+    try:
+        return datetime.fromisoformat(value.strip()).replace(tzinfo=zone)
     except ValueError:
         return None
 

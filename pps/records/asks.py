@@ -117,7 +117,14 @@ class Asks:
         if self._web is None or self._web.graph is not graph:
             self._web = await asyncio.to_thread(Web, graph)
         return Ground(
-            self._web, self.kinds, self.reads, self._similar, self._embed, self._facts, self._least
+            self._web,
+            self.kinds,
+            self.reads,
+            self._similar,
+            self._embed,
+            self._facts,
+            self._least,
+            self.engine.sources.journal.zone,
         )
 
     @property

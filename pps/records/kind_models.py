@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import date, timedelta
+from datetime import UTC, date, timedelta, tzinfo
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import (
@@ -28,7 +28,7 @@ from pps.core.record_values import Record
 from pps.core.text import nearest_name, snake, visible
 from pps.core.time import iso
 from pps.core.values import JSON
-from pps.ingest.given_input import Moment, Tag, described_time
+from pps.ingest.given_input import ZONE, Moment, Tag, described_time
 
 MAX_TITLE, MAX_SUMMARY, MAX_TEXT = 160, 2_000, 4_000
 """Most characters of a record's title and summary, and of any text that a pack does not bound."""
@@ -94,10 +94,11 @@ class Common(_Strict):
 
 
 class KindModels:
-    """The models of an entity's kinds, each made when it is first asked for."""
+    """The models of an entity's kinds, each made when it is first asked for; times without a zone are of ``zone``."""
 
-    def __init__(self, kinds: Kinds) -> None:
+    def __init__(self, kinds: Kinds, zone: tzinfo = UTC) -> None:
         self._kinds = kinds
+        self._zone = zone
         self._models: dict[str, type[BaseModel]] = {}
 
     def model(self, kind: str) -> type[BaseModel]:
@@ -131,7 +132,7 @@ class KindModels:
         Raises:
             InvalidRequest: Names the kind, the field and the bound of each mistake.
         """
-        return _checked(kind, self.model(kind), self.named(kind, given))
+        return _checked(kind, self.model(kind), self.named(kind, given), self._zone)
 
     def check_relation(
         self, name: str, source: str, target: str, properties: Mapping[str, JSON]
@@ -146,7 +147,7 @@ class KindModels:
         if key not in self._models:
             typed = cast("dict[str, Any]", {one: _typed(spec) for one, spec in fields.items()})
             self._models[key] = create_model(name, __base__=_Strict, **typed)
-        return _checked(name, self._models[key], _named(name, properties, [*fields]))
+        return _checked(name, self._models[key], _named(name, properties, [*fields]), self._zone)
 
     def misfit(self, record: Record) -> str:
         """Return why a record that was kept by another version of its pack no longer fits; empty when it does."""
@@ -242,10 +243,12 @@ def _named(what: str, given: Mapping[str, JSON], known: list[str]) -> dict[str, 
     return found
 
 
-def _checked(what: str, model: type[BaseModel], given: Mapping[str, JSON]) -> dict[str, JSON]:
+def _checked(
+    what: str, model: type[BaseModel], given: Mapping[str, JSON], zone: tzinfo
+) -> dict[str, JSON]:
     present = {name: value for name, value in given.items() if value is not None}
     try:
-        made = model.model_validate_json(json.dumps(present))
+        made = model.model_validate_json(json.dumps(present), context={ZONE: zone})
     except (RecursionError, TypeError):
         raise InvalidRequest(what, "must be plain JSON, at most 64 levels deep") from None
     except ValidationError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import UTC, timedelta, tzinfo
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -11,7 +11,7 @@ from pps.core.bounds import check_range, check_tags
 from pps.core.errors import InvalidRequest
 from pps.core.kinds import STATUSES, FieldSpec, Kinds, KindSpec
 from pps.core.record_values import Condition, RecordQuery
-from pps.core.time import iso, micros, parse
+from pps.core.time import in_zone, iso, micros, parse, read_moment
 from pps.core.values import JSON
 from pps.journal.record_queries import COLUMNS, Scalar, Slot, Term, Wanted, Where
 from pps.journal.record_rows import FieldValue
@@ -24,7 +24,7 @@ _COMMON = {"description": FieldSpec("description", "text")}
 _DURATION = TypeAdapter(timedelta)
 
 
-def wanted_of(kinds: Kinds, query: RecordQuery) -> Wanted:
+def wanted_of(kinds: Kinds, query: RecordQuery, zone: tzinfo = UTC) -> Wanted:
     """Return a query as the journal takes it; InvalidRequest for what is no kind, field, status, state or operator."""
     check_range("limit", query.limit, 1, MAX_LIST)
     chosen = [kinds.kind(one) for one in query.kinds] or [*kinds]
@@ -39,9 +39,9 @@ def wanted_of(kinds: Kinds, query: RecordQuery) -> Wanted:
         query.statuses,
         query.states,
         check_tags(query.tags),
-        query.since,
-        query.until,
-        tuple(_term(f"where[{at}]", chosen, one) for at, one in enumerate(query.where)),
+        query.since and in_zone(query.since, zone, "since"),
+        query.until and in_zone(query.until, zone, "until"),
+        tuple(_term(f"where[{at}]", chosen, one, zone) for at, one in enumerate(query.where)),
         tuple(
             (_where(f"order[{at}]", chosen, one.removeprefix("-"))[0], one.startswith("-"))
             for at, one in enumerate(query.order)
@@ -94,7 +94,7 @@ def _where(path: str, kinds: Sequence[KindSpec], name: str) -> tuple[Where, Fiel
     return Where(name, slot_of(spec) if spec.index else None, spec.type == "list"), spec
 
 
-def _term(path: str, kinds: Sequence[KindSpec], condition: Condition) -> Term:
+def _term(path: str, kinds: Sequence[KindSpec], condition: Condition, zone: tzinfo) -> Term:
     where, spec = _where(path, kinds, condition.field)
     op, value = condition.op, condition.value
     if op == "is_null":
@@ -108,20 +108,24 @@ def _term(path: str, kinds: Sequence[KindSpec], condition: Condition) -> Term:
             or not 1 <= len(value) <= MAX_LIST
         ):
             raise InvalidRequest(f"{path}.value", f"with in, a list of 1 to {MAX_LIST:,}")
-        return Term(where, op, tuple(_compared(path, where, spec, one) for one in value))
+        return Term(where, op, tuple(_compared(path, where, spec, one, zone) for one in value))
     if op == "contains":
         if not isinstance(value, str | int | float):
             raise InvalidRequest(f"{path}.value", "with contains, a text, or an item of a list")
         return Term(where, op, _bindable(f"{path}.value", value))
-    return Term(where, op, _compared(path, where, spec, value))
+    return Term(where, op, _compared(path, where, spec, value, zone))
 
 
-def _compared(path: str, where: Where, spec: FieldSpec | None, value: JSON) -> Scalar:
+def _compared(path: str, where: Where, spec: FieldSpec | None, value: JSON, zone: tzinfo) -> Scalar:
     """Return a value as what it is compared with is stored."""
     if spec is None:
         if not isinstance(value, str):
             raise InvalidRequest(f"{path}.value", "must be a text")
-        return micros(parse(value, f"{path}.value")) if where.field in _TIMES else value
+        if where.field not in _TIMES:
+            return value
+        return micros(in_zone(read_moment(value, zone, f"{path}.value"), zone))
+    if spec.type == "datetime" and isinstance(value, str):
+        value = iso(read_moment(value, zone, f"{path}.value"))
     stored = _stored(f"{path}.value", spec, value)
     if isinstance(stored, int | float) and slot_of(spec) != "at":
         stored = _bindable(f"{path}.value", stored)

@@ -6,7 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from pydantic import Field, StringConstraints, ValidationError
@@ -19,7 +19,7 @@ from pps.core.kinds import Kinds
 from pps.core.record_values import Record, RecordGraph, Relation
 from pps.core.text import fold
 from pps.core.values import JSON, Fact, Matrix
-from pps.ingest.given_input import Input
+from pps.ingest.given_input import ZONE, Input
 from pps.records.records import Records
 
 LIVE = ("draft", "active")
@@ -145,6 +145,7 @@ class Ground:
         embed: Texts → one unit vector each; None where no model is set.
         facts: The facts that hold, so many at most.
         least: Likeness from which a record has to do with a text, of the model that is set.
+        zone: The entity's: whose "today" it is, and of times without one.
     """
 
     web: Web
@@ -154,6 +155,7 @@ class Ground:
     embed: Callable[[Sequence[str]], Awaitable[Matrix | None]]
     facts: Callable[[], Awaitable[Sequence[Fact]]]
     least: float = LEAST
+    zone: tzinfo = UTC
 
 
 At = Annotated[str, StringConstraints(min_length=1, max_length=500)]
@@ -191,13 +193,20 @@ class Query:
                 f"{self.name!r} is about {named}; no pack of this memory has them: `pps pack enable` adds one",
             )
         try:
-            given = self.given.model_validate_json(json.dumps(dict(parameters)))
+            given = self.given.model_validate_json(
+                json.dumps(dict(parameters)), context={ZONE: ground.zone}
+            )
         except ValidationError as error:
             found = problems(error, self.given)
             said = "; ".join(f"{one.path}: {one.text}" for one in found)
             known = ", ".join(self.given.model_fields)
             raise InvalidRequest("parameters", f"{said}; {self.name!r} takes {known}") from None
-        return await self.act(ground, given)
+        times = {
+            name: time.in_zone(value, ground.zone, name)
+            for name, value in given
+            if isinstance(value, datetime)
+        }
+        return await self.act(ground, given.model_copy(update=times))
 
 
 def query(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Annotated
 
 from pydantic import Field
@@ -105,13 +105,18 @@ class Window(Limited):
 @query("tasks", Window, "Task")
 async def tasks(ground: Ground, given: Window) -> Asked:
     """Which tasks fall due in a window of time, the earliest first, of one day the most urgent (p0) first."""
-    since = given.since or datetime.combine(time.now().date(), datetime.min.time(), UTC)
+    today = datetime.now(ground.zone).replace(hour=0, minute=0, second=0, microsecond=0)
+    since = given.since or today
     until = given.until or time.later(since, _WINDOW)
     check_window(since, until)
     rows: list[tuple[datetime, str, Found]] = []
     for one in ground.web.of_kinds("Task"):
         due = moment(one, "due_date")
-        if due and since <= due < until and (not given.states or one.state in given.states):
+        if (
+            due
+            and time.begins_within(due, since, until)
+            and (not given.states or one.state in given.states)
+        ):
             urgency, hours = text(one, "priority") or "p9", number(one, "effort_hours")
             effort = "" if hours is None else f", {hours:g} h"
             rank = f" ({urgency})" if urgency != "p9" else ""

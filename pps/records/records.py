@@ -95,7 +95,7 @@ class Records(recorder.Records):
     def __init__(self, parts: RecordParts, merging: Merging, forgetter: Forgetter) -> None:
         super().__init__(parts, merging)
         self._forgetter = forgetter
-        self._models = KindModels(parts.kinds)
+        self._models = KindModels(parts.kinds, parts.journal.zone)
         self._also: tuple[Also, ...] = ()
         self._is_system = False
 
@@ -355,7 +355,7 @@ class Records(recorder.Records):
     async def list(self, query: RecordQuery) -> RecordPage:
         """Return a page of records; see RecordQuery. InvalidRequest for an unknown kind, field or operator."""
         found = await self._parts.journal.typed.page(
-            wanted_of(self._parts.kinds, query), query.limit, query.cursor
+            wanted_of(self._parts.kinds, query, self._parts.journal.zone), query.limit, query.cursor
         )
         return RecordPage(found.records, sum(found.by_kind.values()), found.cursor, found.by_kind)
 

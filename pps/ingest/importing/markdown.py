@@ -10,12 +10,12 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path, PurePosixPath
 
 from pps.core import bounds
-from pps.core.time import iso
+from pps.core.time import iso, zoned
 from pps.core.values import JSON, Chunk, FactDraft, NodeDraft
 from pps.ingest.anchor_files import AnchorText, parse
 from pps.ingest.chunking import Passage, passages
@@ -118,7 +118,7 @@ def note_turns(note: Note, *, with_graph: bool) -> Iterator[tuple[str, RememberO
             [
                 content,
                 *known,
-                iso(written) if written else "",
+                iso(zoned(written, UTC)) if written else "",  # the same in every zone: an id
                 *(_said(drawn) if given and drawn else ()),
             ]
         )
@@ -158,7 +158,7 @@ def _fields(parsed: AnchorText) -> dict[str, str]:
 
 def _written(parsed: AnchorText) -> datetime | None:
     fields = _fields(parsed)
-    return next((at for name in _DATES if (at := moment(fields.get(name, "")))), None)
+    return next((at for name in _DATES if (at := moment(fields.get(name, ""), None))), None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from pps.core.errors import InvalidRequest, Overloaded, StoreError
+from pps.core.time import utc, zoned
 from pps.core.values import Receipt, Skipped
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.extraction import MARK
@@ -70,10 +71,15 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Into:
-    """Where an import goes: ``keep`` stores messages, all or none; ``known`` counts those that are there already."""
+    """Where an import goes: ``keep`` stores messages, all or none; ``known`` counts those that are there already.
+
+    Attributes:
+        zone: That of times without one.
+    """
 
     keep: Keep
     known: Callable[[Given], Awaitable[int]]
+    zone: tzinfo = UTC
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +172,7 @@ class _Run:
         self.sessions.add((options.get("source", ""), options.get("session", "")))
         report.sessions = len(self.sessions)
         if at := options.get("occurred_at"):
+            at = utc(zoned(at, self.into.zone))
             report.first_at = min(at, report.first_at or at)
             report.last_at = max(at, report.last_at or at)
 
