@@ -27,3 +27,13 @@ RELATIONS: Mapping[str, Relation] = {
     **{name: Relation(name, "Person", "Person", dated=False) for name in KIN.values()},
 }
 """Every relation that a rule may make, by its name."""
+
+FAVOURITE = "FAVOURITE_"
+"""Begins the relation of a person to a favourite of some sort: ``FAVOURITE_EDITOR``."""
+
+_FAVOURITE = Relation(FAVOURITE, "Person", "Thing", dated=False)
+
+
+def relation_made(name: str) -> Relation:
+    """Return the relation of a name that a rule makes, a favourite of any sort among them."""
+    return _FAVOURITE if name.startswith(FAVOURITE) else RELATIONS[name]

@@ -217,10 +217,8 @@ class Pipeline:
         said_before: Sequence[Turn],
     ) -> TurnOutcome:
         outcome = plan_drafts(batch, job.turn, drafts, said_before)
-        if _is_read_by_rules(job.payload):  # rules do not know what there is to be closed
-            outcome.skipped = [
-                one for one in outcome.skipped if one.what not in ("invalidates", "correction")
-            ]
+        if _is_read_by_rules(job.payload):
+            outcome.skipped = [one for one in outcome.skipped if not _only_tried(one, job.payload)]
         self._linker.plan(batch, job, outcome)
         if words := old.get(job.turn.uuid):
             plan_rewording(batch, job, words)
@@ -513,6 +511,13 @@ def _drafts(job: Job, zone: tzinfo) -> Drafts:
         nodes, facts = (*nodes, *found.nodes), (*facts, *found.facts)
         endings, corrections = (*endings, *found.endings), (*corrections, *found.corrections)
     return Drafts(nodes, facts, endings, corrections)
+
+
+def _only_tried(skipped: Skipped, payload: JobPayload) -> bool:
+    """Tell whether rules tried what was skipped: they do not know what there is to be closed, or which names are taken."""
+    if skipped.what in ("invalidates", "correction"):
+        return True
+    return skipped.what.startswith("alias ") and not payload.nodes
 
 
 def _is_read_by_rules(payload: JobPayload) -> bool:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pps.core.text import fold
 from pps.core.values import Chunk, FactDraft, Turn
 from pps.ingest.drafts import links_in, tags_in
-from pps.ingest.relations import RELATIONS
+from pps.ingest.relations import relation_made
 from pps.ingest.rules import extract
+from tests.labelled_sentences import labelled_set, scores
 
 AT = datetime(2026, 3, 4, 9, tzinfo=UTC)  # a Wednesday
-SENTENCES = Path(__file__).parent.parent / "rule_sentences"
 
 
 def said(text: str, actor: str = "Mira", role: str = "user", chunk: Chunk | None = None) -> Turn:
@@ -30,42 +27,32 @@ def triple(fact: FactDraft) -> tuple[str, ...]:
     return fact.subject, fact.relation, fact.object
 
 
-def labelled(half: str) -> Iterator[tuple[str, set[tuple[str, ...]]]]:
-    """Yield the sentences of a half with the facts that they state; "I" is ``User``."""
-    for line in (SENTENCES / f"{half}.txt").read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith("#"):
-            sentence, _, facts = line.partition(" =>")
-            yield (
-                sentence.strip(),
-                {tuple(map(fold, one.split("|"))) for one in facts.split(" ; ") if one.strip()},
-            )
-
-
 @pytest.mark.parametrize(
-    ("half", "least_precision", "least_recall"), [("build", 0.98, 0.9), ("judge", 0.92, 0.35)]
+    ("name", "least_precision", "least_recall"),
+    [("build", 0.98, 0.95), ("judge", 0.95, 0.9), ("varied", 0.97, 0.9), ("held_out", 0.95, 0.9)],
 )
 def test_rules_are_right_or_silent_on_labelled_sentences(
-    half: str, least_precision: float, least_recall: float
+    name: str, least_precision: float, least_recall: float
 ) -> None:
-    right = wrong = missed = 0
-    for sentence, stated in labelled(half):
-        found = {tuple(map(fold, triple(fact))) for fact in extract(said(sentence, actor="")).facts}
-        right, wrong, missed = (
-            right + len(found & stated),
-            wrong + len(found - stated),
-            missed + len(stated - found),
-        )
-    assert right / (right + wrong) >= least_precision, (right, wrong, missed)
-    assert right / (right + missed) >= least_recall, (right, wrong, missed)
+    states, ends = scores(name)
+    assert states.precision >= least_precision, states.differing
+    assert states.recall >= least_recall, states.differing
+    if name in ("varied", "held_out"):  # the older sets have no labels of endings
+        assert ends.precision >= least_precision, ends.differing
+        assert ends.recall >= least_recall, ends.differing
 
 
-def test_the_labelled_halves_share_no_sentence_and_about_half_of_them_state_nothing() -> None:
-    build, judge = dict(labelled("build")), dict(labelled("judge"))
-    assert not set(build) & set(judge)
-    assert len(build) + len(judge) >= 300
-    for half in (build, judge):
-        assert sum(not facts for facts in half.values()) >= 0.4 * len(half)
-        assert {fact[1].upper() for facts in half.values() for fact in facts} <= set(RELATIONS)
+def test_the_labelled_sets_share_no_sentence_and_about_half_of_their_sentences_state_nothing() -> (
+    None
+):
+    sets = {name: dict(labelled_set(name)) for name in ("build", "judge", "varied", "held_out")}
+    sentences = [sentence for labelled in sets.values() for sentence in labelled]
+    assert len(sentences) == len(set(sentences)) >= 800
+    for name, labelled in sets.items():
+        nothing = sum(not (labels.states or labels.ends) for labels in labelled.values())
+        assert nothing >= 0.4 * len(labelled), name
+        relations = {triple[1].upper() for labels in labelled.values() for triple in labels.states}
+        assert all(relation_made(relation) for relation in relations)
 
 
 @pytest.mark.parametrize(
@@ -113,8 +100,11 @@ def test_reported_and_conditional_orders_and_what_held_until_something_give_no_f
         ("Pixel is a small grey cat and sleeps all day.", ("Pixel", "IS_A", "small grey cat")),
         ("The printer is called Gutenberg.", ("printer", "IS_CALLED", "Gutenberg")),
         ("The spare key hangs behind the mirror.", ("spare key", "KEPT_AT", "behind the mirror")),
-        ("The salary went up to 4,100 euros.", ("salary", "IS", "4,100 euros")),
-        ("The serial number of the drill is QX-77.", ("serial number of the drill", "IS", "QX-77")),
+        ("The salary went up to 4,100 euros.", ("salary", "HAS_VALUE", "4,100 euros")),
+        (
+            "The serial number of the drill is QX-77.",
+            ("serial number of the drill", "HAS_VALUE", "QX-77"),
+        ),
         ("The bridge has a span of 40 metres.", ("bridge", "MEASURES", "span of 40 metres")),
         ("I'm allergic to latex, so please never buy it.", ("Mira", "ALLERGIC_TO", "latex")),
     ],
@@ -185,16 +175,12 @@ def test_the_i_of_a_document_is_nobody() -> None:
     assert [triple(fact) for fact in found.facts] == [("Priya", "LIVES_IN", "Tarn")]
 
 
-def test_a_rule_names_what_is_rejected_and_leaves_a_slot_of_one_value_to_the_table() -> None:
-    facts = extract(
-        said("I live in Tarn. I work at Siemens. I like tea. We use Rust, not Go.")
-    ).facts
-    assert {fact.relation: fact.invalidates for fact in facts} == {
-        "LIVES_IN": (),
-        "WORKS_AT": (),
-        "LIKES": (),
-        "USES": ("Mira USES Go",),
-    }
+def test_what_a_sentence_rejects_is_ended() -> None:
+    found = extract(said("I like tea. We use Rust, not Go. My dog is called Bruno, not Rex."))
+    assert [(one.subject, one.relations, one.object) for one in found.endings] == [
+        ("Mira", ("USES",), "Go"),
+        ("Mira", ("HAS",), "Rex"),
+    ]
 
 
 def test_code_is_not_read() -> None:
@@ -209,7 +195,7 @@ def test_links_keep_their_title_and_drop_their_label() -> None:
 
 def test_a_long_text_gives_a_bounded_number_of_facts() -> None:
     text = " ".join(
-        f"I moved to Oslo{chr(97 + n % 26)}{chr(97 + n // 26)} on May {n % 28 + 1}."
+        f"I live in Oslo{chr(97 + n % 26)}{chr(97 + n // 26)} since May {n % 28 + 1}."
         for n in range(600)
     )
     assert 0 < len(extract(said(text)).facts) <= 64
