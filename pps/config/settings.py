@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 
@@ -266,14 +268,53 @@ class Settings(_Section):
     calendar: CalendarSettings = CalendarSettings()
 
     def told(self) -> dict[str, str]:
-        """Return what a caller's environment may not say otherwise, by the variable that would say it."""
-        server = (
-            {"NEO4J_URI": self.neo4j.uri, "NEO4J_DATABASE": self.neo4j.database}
-            if self.store == "neo4j"
-            else {}
-        )
-        more = {
-            "PPS_EMBEDDER__NAME": self.embedder.name,
-            "PPS_EXTRACTOR__MODE": self.extractor.mode,
+        """Return every setting but secrets as text, by the variable that sets it, such as ``PPS_EMBEDDER__NAME``."""
+        return {
+            **{name: text for name, (text, is_secret) in self._flat().items() if not is_secret},
+            **self._of_neo4j(),
         }
-        return {"PPS_STORE": self.store, **server, **more}
+
+    def told_secrets(self) -> dict[str, str]:
+        """Return by variable what each secret setting can be compared with, but not read from: ``salt$digest``."""
+        return {
+            name: salted_digest(text)
+            for name, (text, is_secret) in self._flat().items()
+            if is_secret
+        }
+
+    def _of_neo4j(self) -> dict[str, str]:
+        if self.store != "neo4j":
+            return {}
+        neo4j = self.neo4j
+        return {
+            "NEO4J_URI": neo4j.uri,
+            "NEO4J_USER": neo4j.user,
+            "NEO4J_DATABASE": neo4j.database,
+        }
+
+    def _flat(self) -> dict[str, tuple[str, bool]]:
+        found: dict[str, tuple[str, bool]] = {}
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, BaseModel):
+                for key, field in type(value).model_fields.items():
+                    is_secret = "SecretStr" in repr(field.annotation)
+                    found[f"PPS_{name}__{key}".upper()] = _as_text(getattr(value, key)), is_secret
+            elif name != "home":
+                found[f"PPS_{name}".upper()] = _as_text(value), False
+        return found
+
+
+def salted_digest(text: str, salt: str = "") -> str:
+    """Return ``salt$digest`` of a text: two texts are the same when their digests under one salt are."""
+    salt = salt or secrets.token_hex(8)
+    return f"{salt}${hashlib.sha256(f'{salt}{text}'.encode()).hexdigest()}"
+
+
+def _as_text(value: object) -> str:
+    """Return a value as a variable would give it."""
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
+    if isinstance(value, tuple):
+        return ",".join(map(_as_text, cast("tuple[object, ...]", value)))
+    return "" if value is None else str(value)

@@ -274,12 +274,18 @@ class Registry:
         """Return the entity of the longest mapped folder that is or holds a path; nothing is made."""
         return self.routes.nearest(path)
 
-    def is_told(self, entity: EntityId, name: str, folder: str) -> bool:
-        """Tell whether what named ``name``, or else nobody and came from a folder, was told to an entity."""
+    def is_told(self, entity: EntityId, name: str, folder: str, repository: str = "") -> bool:
+        """Tell whether what named ``name``, or else nobody and came from a folder, was told to an entity.
+
+        A folder that is nobody's is whose the ``repository`` is that it is a worktree of.
+        """
         if name:
             return name == entity.name
         with contextlib.suppress(InvalidRequest):  # no folder of anybody's
-            return self.routes.nearest(folder, archived=True) == entity
+            owner = self.routes.nearest(folder, archived=True)
+            if owner is None and repository:
+                owner = self.routes.nearest(repository, archived=True)
+            return owner == entity
         return False
 
     def get(self, name: str) -> Entry:

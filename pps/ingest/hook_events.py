@@ -79,6 +79,7 @@ class SessionEvent(BaseModel):
         at: When it happened; seconds since 1970 on the wire.
         entity: Whose memory, where the hook was installed for one; else the project's folder says.
         project, cwd: The folder that the session began in, and where it works now.
+        repository: The main folder of the Git repository that the project's folder is a linked worktree of.
         transcript, size: The session's file, and its bytes when the event happened.
         agent: Id of a subagent; empty for the session's own agent.
         text: The prompt, or the last answer.
@@ -102,6 +103,7 @@ class SessionEvent(BaseModel):
     entity: _Short = ""
     project: _Path = ""
     cwd: _Path = ""
+    repository: _Path = ""
     transcript: _Path = ""
     size: int = Field(default=0, ge=0)
     agent: _Short = ""

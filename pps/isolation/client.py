@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, Self, TypeVar, Unpack
 
 from graphiti_core import Graphiti
@@ -12,6 +13,7 @@ from graphiti_core.driver.driver import GraphDriver, GraphProvider
 from graphiti_core.nodes import EpisodeType
 from graphiti_core.search.search_utils import RELEVANT_SCHEMA_LIMIT
 
+from pps.core.bounds import check_keywords
 from pps.core.errors import ConfigError, InvalidRequest, ModelUnavailable, NotSet, StoreError
 from pps.core.ids import EntityId, check_uuid, is_group
 from pps.core.values import Episode, Fact, GraphCounts, Node
@@ -32,7 +34,7 @@ from pps.isolation.graphiti_models import (
     make_llm,
 )
 from pps.isolation.graphiti_objects import GroupObjects, GroupOperations
-from pps.isolation.graphiti_search import GroupSearch
+from pps.isolation.graphiti_search import GraphFilters, GroupSearch
 from pps.isolation.guard import GuardedDriver
 from pps.isolation.providers import TokensUsed
 from pps.isolation.recipes import GraphitiResults, SearchOptions, search_recipe
@@ -197,6 +199,7 @@ class IsolatedGraphitiClient:
         Raises:
             NotFound: ``node`` is given and is not a node of this entity.
         """
+        check_keywords("timeline", options, TimelineOptions)
         if (node := options.get("node")) is not None:
             await self.nodes([node], strict=True)
         return await self._store.timeline(**options)
@@ -211,7 +214,14 @@ class IsolatedGraphitiClient:
         return await self._store.counts()
 
     async def search(
-        self, query: str, *, recipe: str, limit: int = 10, **options: Unpack[SearchOptions]
+        self,
+        query: str,
+        *,
+        recipe: str,
+        limit: int = 10,
+        center: str | None = None,
+        filters: GraphFilters | None = None,
+        as_of: datetime | None = None,
     ) -> GraphitiResults:
         """Return what one of Graphiti's recipes finds in this entity's graph.
 
@@ -219,7 +229,10 @@ class IsolatedGraphitiClient:
             query: 1 to 8,000 characters of any text.
             recipe: A name of ``RECIPES``.
             limit: Most results in each channel, 1 to 1,000.
-            **options: See ``SearchOptions``.
+            center: Uuid of the node that the recipes with NODE_DISTANCE start from.
+            filters: Which nodes and facts may come back.
+            as_of: World time, aware; by default now. Facts that do not hold then are left out, and so are those of
+                the kind ``relation``.
 
         Returns:
             Each channel best first. Scores compare only within their channel. A step that could not be done as
@@ -229,8 +242,9 @@ class IsolatedGraphitiClient:
             InvalidRequest: A bound is broken.
             NotFound: The centre is not this entity's; nothing was searched.
         """
-        if (center := options.get("center")) is not None:
+        if center is not None:
             await self.nodes([center], strict=True)
+        options = SearchOptions(center=center, filters=filters, as_of=as_of)
         return await search_recipe(self._inside, query, recipe, check_limit(limit, 1_000), options)
 
     async def save_nodes(self, nodes: Sequence[Node], vectors: Mapping[str, Vector]) -> None:

@@ -250,12 +250,15 @@ def _said(about: str, generic: str) -> str:
 def _with_used_defs(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema with the definitions that it names, directly or through another."""
     defs: dict[str, Any] = schema.pop("$defs", {})
-    said, used = json.dumps(schema), dict[str, Any]()
+    referring, used = json.dumps(schema), dict[str, Any]()
     while more := {
-        name: one for name, one in defs.items() if name not in used and f'/{name}"' in said
+        name: one
+        for name, one in defs.items()
+        # A reference ends with the name, behind a slash or, in OpenAPI, behind the operation's name and a dot.
+        if name not in used and (f'/{name}"' in referring or f'.{name}"' in referring)
     }:
         used |= more
-        said = json.dumps(more)
+        referring = json.dumps(more)
     return {**schema, **({"$defs": used} if used else {})}
 
 

@@ -7,6 +7,7 @@ than the call.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import http.client
 import json
 import os
@@ -237,20 +238,51 @@ def find(home: Path) -> Link | None:
         return None
     if _version(run.version) < _version(__version__):
         return None
-    _check_settings(status.get("settings"))
+    _check_settings(status)
     return link
 
 
-def _check_settings(settings: object) -> None:
-    """Refuse to work with a server whose settings are not those that this process's environment asks for."""
-    for name, value in (
-        cast("dict[str, str]", settings).items() if isinstance(settings, dict) else ()
-    ):
-        if os.environ.get(name, value) != value:
+def _check_settings(status: Mapping[str, object]) -> None:
+    """Refuse to work with a server whose settings are not those that this process's environment asks for.
+
+    Raises:
+        ConfigError: A variable sets what the server has otherwise, or is none of its settings; the first is named.
+    """
+    settings = _texts(status.get("settings"))
+    digests = _texts(status.get("secrets"))
+    remedy = "`pps serve --stop` ends it and the next command starts one with yours; or unset it"
+    for name, value in os.environ.items():
+        if name in settings and not _is_same(value, settings[name]):
             raise ConfigError(
-                f"{name} is {os.environ[name]!r} here, and the running server has {value!r}: `pps serve --stop` ends "
-                "it and the next command starts one with yours; or unset it"
+                f"{name} is {value!r} here, and the running server has {settings[name]!r}: {remedy}"
             )
+        if name in digests and not _is_of(value, digests[name]):
+            raise ConfigError(f"{name} is not what the running server has: {remedy}")
+
+
+def _texts(value: object) -> dict[str, str]:
+    return cast("dict[str, str]", value) if isinstance(value, dict) else {}
+
+
+def _is_same(text: str, other: str) -> bool:
+    """Tell whether two texts set the same: numbers, switches and lists may be written in several ways."""
+    if text == other or text.casefold() in _SWITCH.get(other.casefold(), ()):
+        return True
+    with contextlib.suppress(ValueError):
+        return float(text) == float(other)
+    parts = [part.strip() for part in text.split(",")]
+    return parts == [part.strip() for part in other.split(",")]
+
+
+_SWITCH = {
+    "true": ("true", "1", "yes", "on", "t", "y"),
+    "false": ("false", "0", "no", "off", "f", "n"),
+}
+
+
+def _is_of(text: str, digest: str) -> bool:
+    salt = digest.partition("$")[0]
+    return digest == f"{salt}${hashlib.sha256(f'{salt}{text}'.encode()).hexdigest()}"
 
 
 def stop(home: Path) -> RunFile | None:

@@ -47,17 +47,18 @@ def waiting(home: Path) -> list[Path]:
     return sorted(spool_folder(home).glob("[0-9]*.json"))
 
 
-def erase(home: Path, is_theirs: Callable[[str, str], bool]) -> None:
+def erase(home: Path, is_theirs: Callable[[str, str, str], bool]) -> None:
     """Remove what was told to somebody, also what was put aside; what cannot be read is nobody's and stays.
 
     Args:
         home: The data folder.
-        is_theirs: Asked with the name and the folder of an event.
+        is_theirs: Asked with the name, the folder and the repository of an event.
     """
     for path in [*waiting(home), *spool_folder(home).glob("*.bad")]:
         with contextlib.suppress(FileNotFoundError, ValueError, RecursionError):
             event = json.loads(path.read_bytes())
-            if is_theirs(event.get("entity") or "", event.get("project") or event.get("cwd") or ""):
+            folder = event.get("project") or event.get("cwd") or ""
+            if is_theirs(event.get("entity") or "", folder, event.get("repository") or ""):
                 path.unlink()
 
 

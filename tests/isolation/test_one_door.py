@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -143,3 +145,19 @@ async def test_every_write_to_a_graph_is_made_by_whoever_holds_the_door(
             await memory.forget([one.turn_id, two.turn_id], dry_run=False)
             assert await memory.settled()
     assert open_at == []
+
+
+@pytest.mark.parametrize("option", ["group_ids", "group_id", "nonsense", "driver"])
+async def test_no_method_of_the_client_takes_an_option_that_it_does_not_name(
+    app: App, option: str
+) -> None:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        client = memory.parts.client
+        assert "kwargs" not in str(inspect.signature(client.search))
+        assert option not in inspect.signature(client.search).parameters
+        given: Any = {option: ["other"]}
+        with pytest.raises(TypeError, match=option):
+            await client.search("bees", recipe="NODE_HYBRID_SEARCH_RRF", **given)
+        with pytest.raises(TypeError, match=option):
+            await client.timeline(**given)

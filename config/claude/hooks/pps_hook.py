@@ -72,7 +72,7 @@ MOST = {
     **dict.fromkeys(
         ("session", "entity", "agent", "agent_type", "prompt", "tool", "ref"), MOST_NAME
     ),
-    **dict.fromkeys(("project", "cwd", "transcript"), MOST_PATH),
+    **dict.fromkeys(("project", "cwd", "repository", "transcript"), MOST_PATH),
 }
 """Most characters of these fields that a server takes."""
 LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - compared
@@ -108,11 +108,16 @@ def main(argv: list[str]) -> None:
     except (Away, OSError, ValueError) as error:
         if event in KEPT and _is_known(home, message):
             _spool(home, message)
-        elif event == "SessionStart" and isinstance(error, NOBODY) and _is_known(home, message):
-            _start(home)
+        elif event == "SessionStart" and isinstance(error, NOBODY):
+            if _is_known(home, message):
+                _start(home)
+            else:
+                _tell_once(home, message)
         return
     if answer.get("kept") is False and event in KEPT:
         _spool(home, message)
+    if event == "SessionStart" and answer.get("nobody") and not _is_known(home, message):
+        _tell_once(home, message)
     if isinstance(answer.get("context"), str) and answer["context"]:
         shown = {"hookEventName": event, "additionalContext": answer["context"]}
         _write(1, json.dumps({"hookSpecificOutput": shown}).encode())
@@ -178,8 +183,55 @@ def _message(event: str, entity: str, given: dict[str, Any]) -> dict[str, object
             tool=text("tool_name"), ref=text("tool_use_id"), input=_picked(given.get("tool_input"))
         )
     message["size"] = _size(str(message["transcript"]))
+    working_tree = git_working_tree(str(message["project"] or message["cwd"]))
+    if working_tree and (repository := main_repository(working_tree)):
+        message["repository"] = repository
     check(message)
     return message
+
+
+def git_working_tree(folder: str) -> str:
+    """Return the folder with a ``.git`` that a folder is or lies in; empty when there is none."""
+    place = os.path.realpath(folder) if folder else ""
+    while place and not os.path.lexists(os.path.join(place, ".git")):
+        parent = os.path.dirname(place)
+        place = "" if parent == place else parent
+    return place
+
+
+def main_repository(working_tree: str) -> str:
+    """Return the main folder of the repository that a linked worktree (``git worktree add``) is of; else empty.
+
+    Its ``.git`` is a file that names a folder of the repository, whose ``commondir`` leads to what all share, and whose
+    ``gitdir`` leads back: a folder that only says that it is somebody's worktree is none.
+    """
+    link = os.path.join(working_tree, ".git")
+    if not os.path.isfile(link):
+        return ""
+    try:
+        named = _first_line(link)
+        if not named.startswith("gitdir:"):
+            return ""
+        own = os.path.join(working_tree, named.removeprefix("gitdir:").strip())
+        back = os.path.join(own, _first_line(os.path.join(own, "gitdir")))
+        shared = os.path.realpath(os.path.join(own, _first_line(os.path.join(own, "commondir"))))
+        if os.path.realpath(back) != os.path.realpath(link):
+            return ""
+        if not os.path.realpath(own).startswith(os.path.join(shared, "worktrees") + os.sep):
+            return ""
+    except (OSError, ValueError):
+        return ""
+    return os.path.dirname(shared) if os.path.basename(shared) == ".git" else shared
+
+
+def _first_line(path: str) -> str:
+    file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise ValueError("no plain file")
+        return os.read(file, MOST_PATH + 16).decode("utf-8").split("\n", 1)[0].strip()
+    finally:
+        os.close(file)
 
 
 def check(message: dict[str, object]) -> None:
@@ -249,7 +301,7 @@ def _ask(home: str, message: dict[str, object], until: float) -> dict[str, objec
         return _object(rest)
     if status in (400, 404, 413):
         _debug(f"the server refused: {rest[:300]!r}")
-        return {}
+        return {"nobody": status == 404}
     raise Away
 
 
@@ -322,7 +374,8 @@ def _is_known(home: str, message: dict[str, object]) -> bool:
             )
             return row.fetchone() is not None
         roots = [root for (root,) in db.execute("SELECT path FROM route")]
-    places = [os.path.realpath(str(message[name])) for name in ("project", "cwd") if message[name]]
+    named = (message.get(name) for name in ("project", "cwd", "repository"))
+    places = [os.path.realpath(str(place)) for place in named if place]
     return any(
         place == root or place.startswith(root.rstrip("/") + "/")
         for place in places
@@ -358,6 +411,34 @@ def _append(path: str, body: bytes, how: int) -> None:
 def _write(file: int, body: bytes) -> None:
     while body:
         body = body[os.write(file, body) :]
+
+
+def _tell_once(home: str, message: dict[str, object]) -> None:
+    """Say once for each Git repository that it is nobody's, with the command that makes it somebody's."""
+    if message["entity"] or not os.path.exists(os.path.join(home, "registry.db")):
+        return
+    folder = str(message.get("repository") or "") or git_working_tree(
+        str(message["project"] or message["cwd"])
+    )
+    if not folder:
+        return
+    told = os.path.join(home, "hooks_told")
+    os.makedirs(told, mode=0o700, exist_ok=True)
+    name = blake2b(folder.encode("utf-8", "replace"), digest_size=16).hexdigest()
+    try:
+        _append(os.path.join(told, name), b"", os.O_EXCL)
+    except FileExistsError:
+        return
+    shown = (
+        folder
+        if folder.replace("/", "").replace("_", "").replace("-", "").isalnum()
+        else repr(folder)
+    )
+    text = (
+        f"PPS keeps nothing of this repository, since it is no entity's: `pps route add {shown} NAME` gives it to one "
+        "(this is said once)"
+    )
+    _write(1, json.dumps({"systemMessage": text}).encode())
 
 
 def _detach(deadline: float) -> None:

@@ -186,6 +186,8 @@ class Desk:
             return entry.entity
         project = self._projects.of(event)
         owner = registry.route(project) if project else None
+        if owner is None and event.repository:
+            owner = registry.route(event.repository)
         if owner is None:
             raise UnknownEntity("no entity for this project; `pps route add FOLDER NAME` maps one")
         if event.cwd and registry.route(event.cwd) not in (None, owner):

@@ -89,15 +89,19 @@ class Condition:
             if wait_s >= limit_s and name not in self.resuming.in_the_way
         ]
 
+    async def owners_status(self) -> dict[str, JSON]:
+        """Return what the owner's clients ask first; with what their secrets can be compared with."""
+        return {**await self.status(), "secrets": {**self._app.settings.told_secrets()}}
+
     async def status(self) -> dict[str, JSON]:
-        """Return what the owner's clients ask first."""
+        """Return how the server is."""
         return {
             "pid": os.getpid(),
             "version": __version__,
             "uptime_s": round(self._activity.uptime_s, 1),
             "open": self._app.open_names(),
             "in_flight": self._activity.in_flight,
-            "settings": {**self._app.settings.told()},
+            "settings": {**self._app.settings.told(), **_by_option()},
             "stopping": self._activity.stopping.is_set(),
         }
 
@@ -163,6 +167,12 @@ class Condition:
             ),
             *_gauge("pps_index_lag", "Index entries to be made anew.", {"": lag}),
         ]
+
+
+def _by_option() -> dict[str, str]:
+    """Return what this process's environment says of settings that an option of ``pps serve`` may have replaced."""
+    names = ("PPS_SERVER__HOST", "PPS_SERVER__PORT")
+    return {name: os.environ[name] for name in names if name in os.environ}
 
 
 def _by_state(archived: Iterable[bool]) -> dict[str, float]:

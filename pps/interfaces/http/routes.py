@@ -142,7 +142,7 @@ class Routes:
         return PlainTextResponse(self._parts.trust.proof(request, request.path_params["nonce"]))
 
     async def _status(self, _: Request) -> Response:
-        return JSONResponse(await self._parts.condition.status())
+        return JSONResponse(await self._parts.condition.owners_status())
 
     async def _stop(self, _: Request) -> Response:
         self._parts.activity.stopping.set()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any, cast
 
 import pytest
@@ -18,7 +20,11 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from pps.app import App
+from pps.config.packs import pack_files
+from pps.operations.calls import Caller, Calls
 from pps.operations.catalog import operations_for
+from pps.operations.openapi import document as document_of
 from tests.integration.interfaces.serving import Served
 from tests.sampling import sized
 
@@ -69,3 +75,13 @@ def test_what_is_asked_as_documented_or_not_is_answered_as_documented(
         case.validate_response(answer, checks=CHECKS, headers=headers)
 
     asked()
+
+
+async def test_every_reference_of_the_document_leads_somewhere_for_each_pack(app: App) -> None:
+    for pack in pack_files(app.settings.home):
+        await app.create(f"a_{pack}", packs=[pack])
+        offered = await Calls(app).operations(Caller(("entity",), f"a_{pack}"))
+        made = document_of(offered.values())
+        schemas = made["components"]["schemas"]
+        referring = re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(made))
+        assert [name for name in referring if name not in schemas] == [], pack
