@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 _SEPARATORS = re.compile(r"[\W_]+")
 _SUBJECT_KINDS: Mapping[str, frozenset[str]] = {
@@ -32,6 +33,7 @@ _OBJECT_KINDS: Mapping[str, frozenset[str]] = {
 """Kinds that extractors use for the same thing as a kind of the table."""
 
 
+@lru_cache(maxsize=4096)
 def relation_key(name: str) -> str:
     """Return a relation's name as names are compared: without case, spaces, hyphens and underscores."""
     return _SEPARATORS.sub("", name).casefold()
@@ -73,11 +75,14 @@ class Relations:
         self.by_name: Mapping[str, Relation] = {one.name: one for one in relations}
         self._by_key: dict[str, Relation] = {}
         self._by_key_if_kinds: dict[str, Relation] = {}
+        self._keys: dict[str, tuple[str, ...]] = {}
         for relation in self.by_name.values():
             for name in (relation.name, *relation.also):
                 self._by_key[relation_key(name)] = relation
             for name in relation.also_if:
                 self._by_key_if_kinds[relation_key(name)] = relation
+            names = (relation.name, *relation.also, *relation.also_if)
+            self._keys[relation.name] = tuple(dict.fromkeys(map(relation_key, names)))
 
     def find(self, name: str, subject_kind: str = "", object_kind: str = "") -> Relation | None:
         """Return the relation that a name stands for between nodes of two kinds; None when it is not in the table.
@@ -104,8 +109,7 @@ class Relations:
 
     def keys(self, relation: Relation) -> tuple[str, ...]:
         """Return every key by which facts may name a relation, those included that depend on the ends."""
-        names = (relation.name, *relation.also, *relation.also_if)
-        return tuple(dict.fromkeys(map(relation_key, names)))
+        return self._keys[relation.name]
 
 
 def _is_kind(kind: str, wanted: str, similar: Mapping[str, frozenset[str]]) -> bool:

@@ -192,15 +192,15 @@ class Slots:
             relation = batch.relation_of(fact)
             if relation is not None and relation.single:
                 wanted[fact.subject, relation.name] = relation
-        keys = [
-            (subject, batch.relations.keys(relation)) for (subject, _), relation in wanted.items()
-        ]
-        ids = set(await self._journal.facts_in_slots(keys)) if keys else set[str]()
-        await self._load(batch, ids)
+        keys: dict[str, set[str]] = {}
+        for (subject, _), relation in wanted.items():
+            keys.setdefault(subject, set()).update(batch.relations.keys(relation))
+        slots_keys = [(subject, sorted(some)) for subject, some in keys.items()]
+        await self._load(batch, await self._journal.facts_in_slots(slots_keys) if keys else [])
         candidates = {
             uuid: fact
             for uuid, fact in {**batch.stored, **batch.facts}.items()
-            if fact.kind == "fact" and self._may_fill(batch, fact, wanted)
+            if fact.kind == "fact" and relation_key(fact.relation) in keys.get(fact.subject, ())
         }
         await self._load_ends(batch, candidates.values())
         slots: dict[tuple[str, str], list[Fact]] = {slot: [] for slot in wanted}
@@ -210,15 +210,6 @@ class Slots:
                 slots[slot].append(fact)
         within = {fact.uuid for some in slots.values() for fact in some}
         return slots, [fact for uuid, fact in touched.items() if uuid not in within]
-
-    def _may_fill(
-        self, batch: Batch, fact: Fact, wanted: Mapping[tuple[str, str], Relation]
-    ) -> bool:
-        key = relation_key(fact.relation)
-        return any(
-            subject == fact.subject and key in batch.relations.keys(relation)
-            for (subject, _), relation in wanted.items()
-        )
 
     async def _load(self, batch: Batch, ids: Collection[str]) -> None:
         missing = sorted(uuid for uuid in ids if batch.fact(uuid) is None)
