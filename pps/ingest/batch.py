@@ -53,6 +53,7 @@ class Batch:
         closings: Fact → the closings by ``invalidates`` that this batch makes; they are settled with the slots.
         own_ends: Fact → the end that its own statement gives it, of those that this batch states.
         endings: Turn → the endings in it, of every turn that the batch plans.
+        corrections: Turn with a correction → whether the fact that it is about was found.
         relations: The table of relations.
         kinds: Of the entity's packs: texts name nodes of these kinds, and change nothing of them.
     """
@@ -81,6 +82,7 @@ class Batch:
     reread: set[str] = field(default_factory=set[str])
     closings: dict[str, list[Closing]] = field(default_factory=dict[str, list[Closing]])
     own_ends: dict[str, datetime | None] = field(default_factory=dict[str, "datetime | None"])
+    corrections: dict[str, bool] = field(default_factory=dict[str, bool])
     endings: dict[str, list[Ending]] = field(default_factory=dict[str, list[Ending]])
     kinds: Kinds = NO_KINDS
     relations: Relations = field(default_factory=shipped_relations)

@@ -73,6 +73,7 @@ def plan_drafts(
         mentioned += [fact.subject, fact.object]
     for correction in drafts.corrections:
         fact = plan_correction(batch, turn, correction, said_before, supported, outcome)
+        batch.corrections[turn.uuid] = batch.corrections.get(turn.uuid, True) and fact is not None
         if fact is not None:
             supported.append(fact.uuid)
             mentioned += [fact.subject, fact.object]

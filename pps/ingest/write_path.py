@@ -87,6 +87,7 @@ class Pipeline:
         await self._note(batch, settled, again)
         await self.write(batch, [job.turn for job in jobs], jobs[-1].id if len(jobs) > 1 else None)
         await self._noted(settled)
+        await self._note_corrections(batch, [job.turn.uuid for job in jobs])
         await self.project_relations()
         return [(job.id, _result(job, outcomes[job.id])) for job in jobs]
 
@@ -145,6 +146,18 @@ class Pipeline:
         await self._client.save_episodes(list(batch.restated.values()))
         await self._journal.mirror_facts(changed)
 
+    async def _note_corrections(self, batch: Batch, saved: Sequence[str]) -> None:
+        closings = self._journal.closings
+        if batch.corrections or await closings.any_correction_waits():
+            await closings.wait_for_fact(batch.corrections, saved)
+
+    async def _put_right(self) -> None:
+        """Plan the corrections again that came in before what they are about."""
+        for turn in await self._journal.closings.corrections_due():
+            job = await self._journal.queue.of_turn(turn)
+            if job is not None and (job.state in ("done", "failed") or job.stage == "read"):
+                await self.save([replace(job, attempts=max(2, job.attempts))])
+
     async def _note(self, batch: Batch, settled: Settled, again: Sequence[str]) -> None:
         """Note what closes facts before the graph says that they are closed."""
         endings = {turn: some for turn, some in batch.endings.items() if some or turn in again}
@@ -160,6 +173,7 @@ class Pipeline:
         return Batch(self._entity, now(), kinds=self._kinds, relations=self._relations)
 
     async def settle(self) -> float | None:
+        await self._put_right()
         await self._journal.bin.expire(now())
         return await self._indexer.settle()
 

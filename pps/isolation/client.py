@@ -16,6 +16,7 @@ from graphiti_core.search.search_utils import RELEVANT_SCHEMA_LIMIT
 from pps.core.bounds import check_keywords
 from pps.core.errors import ConfigError, InvalidRequest, ModelUnavailable, NotSet, StoreError
 from pps.core.ids import EntityId, check_uuid, is_group
+from pps.core.time import plain
 from pps.core.values import Episode, Fact, GraphCounts, Node
 from pps.graph.graph_store import GraphStore, TimelineOptions
 from pps.graph.mapping import timeline_cursor
@@ -326,7 +327,10 @@ class IsolatedGraphitiClient:
             return Changes(tuple(found), tuple(fact.uuid for fact in facts), (uuid,))
         self._need_models()
         # Graphiti's own choice of context would read the episode as its own.
-        latest = await inside.objects.latest_episodes(episode.valid_at, RELEVANT_SCHEMA_LIMIT + 1)
+        said_at = plain(
+            episode.valid_at
+        )  # Graphiti hands it to a driver, which knows no dates alone
+        latest = await inside.objects.latest_episodes(said_at, RELEVANT_SCHEMA_LIMIT + 1)
         context = [one for one in latest if one != uuid][-RELEVANT_SCHEMA_LIMIT:]
         async with self._one_at_a_time:
             with NoBreach(self.entity), GraphitiErrors():
@@ -334,7 +338,7 @@ class IsolatedGraphitiClient:
                     episode.name,
                     episode.content,
                     "",
-                    episode.valid_at,
+                    said_at,
                     source=EpisodeType(episode.source),
                     group_id=self.entity.group,
                     uuid=uuid,

@@ -15,7 +15,7 @@ from sqlite3 import Connection
 from pps.core.sql import LIST, listed
 from pps.core.time import from_micros, micros, precision_of, with_precision
 from pps.core.values import Closing, Turn
-from pps.journal.store import Store, looks_up, reads
+from pps.journal.store import Store, looks_up, reads, writes
 from pps.journal.turns import TURN_COLUMNS, read_turn
 
 _COLUMNS = "fact, by_fact, by_turn, cause, at, closed_at, own_end, at_precision, own_end_precision"
@@ -146,8 +146,45 @@ def said_before(db: Connection, turn: Turn, limit: int) -> list[Turn]:
     return list(map(read_turn, rows))
 
 
+def wait_for_fact(db: Connection, turns: Mapping[str, bool], saved: Sequence[str]) -> None:
+    """Note which corrections found the fact that they are about, and which of those that wait may find it now.
+
+    ``turns`` are those with a correction and whether it found its fact; one that was forgotten meanwhile is left out.
+    Corrections that were said after one of the ``saved`` turns of their session are due.
+    """
+    db.executemany("DELETE FROM corrections_waiting WHERE turn = ?", [(turn,) for turn in turns])
+    db.executemany(
+        "INSERT INTO corrections_waiting (turn) SELECT uuid FROM turns WHERE uuid = ?",
+        [(turn,) for turn, found in turns.items() if not found],
+    )
+    db.execute(
+        f"""UPDATE corrections_waiting SET due = 1 WHERE turn IN (
+            SELECT c.turn FROM corrections_waiting AS c JOIN turns AS t ON t.uuid = c.turn
+            JOIN turns AS s ON s.session = t.session
+            WHERE s.uuid IN {LIST} AND (s.occurred_at, s.seq) < (t.occurred_at, t.seq))""",  # noqa: S608
+        (listed(saved),),
+    )
+
+
+def corrections_due(db: Connection) -> list[str]:
+    """Return the turns whose corrections may find their fact now, oldest first."""
+    rows = db.execute(
+        """SELECT c.turn FROM corrections_waiting AS c JOIN turns AS t ON t.uuid = c.turn
+            WHERE c.due = 1 ORDER BY t.occurred_at, t.seq"""
+    )
+    return [turn for (turn,) in rows]
+
+
+def any_correction_waits(db: Connection) -> bool:
+    return db.execute("SELECT 1 FROM corrections_waiting LIMIT 1").fetchone() is not None
+
+
 class Closings(Store):
     """Closings and endings of one ``memory.db``."""
+
+    any_correction_waits = reads(any_correction_waits)
+    corrections_due = reads(corrections_due)
+    wait_for_fact = writes(wait_for_fact)
 
     about = looks_up(endings_about)
     endings_of = looks_up(endings_of)

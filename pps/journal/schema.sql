@@ -462,3 +462,10 @@ CREATE INDEX fact_ties_by_needs ON fact_ties (needs);
 -- Times that are a month or a year: few, and found by their beginning.
 CREATE INDEX turns_of_months ON turns (occurred_at) WHERE occurred_precision IN ('month', 'year');
 CREATE INDEX mirror_fact_of_months ON mirror_fact (at) WHERE valid_precision IN ('month', 'year');
+
+-- version 21
+-- Corrections that nothing said before them is known of, see ``closing_rows``; `due` when something has come in since.
+CREATE TABLE corrections_waiting (
+    turn TEXT PRIMARY KEY REFERENCES turns (uuid) ON DELETE CASCADE,
+    due INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
