@@ -13,7 +13,7 @@ from typing import Unpack
 from pps.core import bounds
 from pps.core.errors import InvalidRequest
 from pps.core.record_values import Relation
-from pps.core.text import normalise
+from pps.core.text import fold, normalise
 from pps.core.time import now
 from pps.core.values import JSON, EventReceipt, RecordDraft, Related, RelationDraft, Skipped
 from pps.ingest.drafts import (
@@ -27,7 +27,7 @@ from pps.ingest.drafts import (
     title_of,
 )
 from pps.ingest.duplicates import Merging
-from pps.ingest.linking import relation_id
+from pps.ingest.linking import record_id, relation_id
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.revising import RecordParts, Revisions, Wait, check_metadata, receipt_of
 from pps.journal.entries import Appended, Job, JobPayload, TurnDraft
@@ -181,6 +181,7 @@ class Records(Revisions):
         numbers = [one.job_id for one in appended]
         jobs = await self._ended_within(numbers, timeout_s) if wait == "done" else dict[int, Job]()
         records = await self._parts.journal.records.of_turns([one.turn.uuid for one in appended])
+        records = await self._foreseen(appended, [payload for _, payload in drafts]) | records
         took_ms = (clock.perf_counter() - started) * 1000
         return [
             replace(
@@ -190,6 +191,22 @@ class Records(Revisions):
             )
             for one, (_, payload), redactor in zip(appended, drafts, redactors, strict=True)
         ]
+
+    async def _foreseen(
+        self, appended: Sequence[Appended], payloads: Sequence[JobPayload]
+    ) -> dict[str, str]:
+        """Return turn → the record that it becomes: a plain node of its title, or one of its own."""
+        titles = {
+            one.turn.uuid: (payload.record.title if payload.record else "")
+            or title_of(one.turn.content)
+            for one, payload in zip(appended, payloads, strict=True)
+        }
+        journal = self._parts.journal
+        plain = await journal.records.plain_nodes_named(titles.values())
+        return {
+            turn: plain.get(fold(title)) or record_id(journal.group, turn)
+            for turn, title in titles.items()
+        }
 
     async def relate(
         self, relations: Sequence[RelationDraft], *, created_by: str = "agent"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -14,7 +14,7 @@ from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.core.time import from_micros, micros
 from pps.core.values import Turn
-from pps.journal import turns
+from pps.journal import projection, turns
 from pps.journal.links import node_times
 from pps.journal.store import Store, reads
 
@@ -58,6 +58,20 @@ class RecordBook(Store):
         """Return turn → its record, for those that have one."""
         query = f"SELECT turn, node FROM records WHERE turn IN {LIST}"  # noqa: S608 - literals
         return dict(await self.select(query, listed(turns)))
+
+    async def plain_nodes_named(self, titles: Iterable[str]) -> dict[str, str]:
+        """Return folded title → the plain node (a ``Thing`` that is no record) that has it as a name."""
+
+        def look(db: sqlite3.Connection) -> dict[str, str]:
+            named = projection.resolve(db, [*titles])
+            query = (
+                f"SELECT uuid FROM mirror_node WHERE uuid IN {LIST} AND kind = 'Thing'"  # noqa: S608 - literals
+                " AND uuid NOT IN (SELECT node FROM records WHERE node IS NOT NULL)"
+            )
+            plain = {uuid for (uuid,) in db.execute(query, (listed(named.values()),))}
+            return {title: node for title, node in named.items() if node in plain}
+
+        return await self.read(look)
 
     async def of_nodes(self, nodes: Sequence[str]) -> dict[str, str]:
         """Return record → the turn that it comes from, for those nodes that are records."""

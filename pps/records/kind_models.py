@@ -57,6 +57,10 @@ def _small(value: JsonValue) -> JsonValue:
     return value
 
 
+_MAX_TOLD = 10
+"""Mistakes of one record that are told."""
+
+
 class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -116,23 +120,29 @@ class KindModels:
         """Return the JSON schema of a kind's fields, the common ones among them."""
         return self.model(kind).model_json_schema()
 
-    def named(self, kind: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Return fields by their names in the pack: camelCase is understood.
+    def read_names(
+        self, kind: str, given: Mapping[str, JSON]
+    ) -> tuple[dict[str, JSON], dict[str, str]]:
+        """Return fields by their names in the pack, camelCase understood, and the mistakes: path → what is wrong."""
+        return _read_names(kind, given, [*self.model(kind).model_fields])
 
-        Raises:
-            InvalidRequest: A name is none of the kind's and has a value, or is there in both forms.
-        """
-        return _named(kind, given, [*self.model(kind).model_fields])
-
-    def check(self, kind: str, given: Mapping[str, JSON]) -> dict[str, JSON]:
+    def check(
+        self, kind: str, given: Mapping[str, JSON], mistakes: Mapping[str, str] | None = None
+    ) -> dict[str, JSON]:
         """Return a whole record's fields as they are kept: title, summary, status, tags and the kind's own.
 
         Dates, times and durations are ISO 8601 texts, times in UTC. What is null is left out.
 
+        Args:
+            kind: The record's.
+            given: Its fields.
+            mistakes: Those that were found before (path → what is wrong), to be told with the others.
+
         Raises:
             InvalidRequest: Names the kind, the field and the bound of each mistake.
         """
-        return _checked(kind, self.model(kind), self.named(kind, given), self._zone)
+        fields, wrong = self.read_names(kind, given)
+        return _checked(kind, self.model(kind), fields, self._zone, {**(mistakes or {}), **wrong})
 
     def check_relation(
         self, name: str, source: str, target: str, properties: Mapping[str, JSON]
@@ -147,7 +157,8 @@ class KindModels:
         if key not in self._models:
             typed = cast("dict[str, Any]", {one: _typed(spec) for one, spec in fields.items()})
             self._models[key] = create_model(name, __base__=_Strict, **typed)
-        return _checked(name, self._models[key], _named(name, properties, [*fields]), self._zone)
+        named, wrong = _read_names(name, properties, [*fields])
+        return _checked(name, self._models[key], named, self._zone, wrong)
 
     def misfit(self, record: Record) -> str:
         """Return why a record that was kept by another version of its pack no longer fits; empty when it does."""
@@ -227,38 +238,48 @@ def _map(spec: FieldSpec, of: Any) -> Any:
     return Annotated[dict[str, value] if of else JsonValue, AfterValidator(_small)]
 
 
-def _named(what: str, given: Mapping[str, JSON], known: list[str]) -> dict[str, JSON]:
+def _read_names(
+    what: str, given: Mapping[str, JSON], known: list[str]
+) -> tuple[dict[str, JSON], dict[str, str]]:
     found: dict[str, JSON] = {}
+    mistakes: dict[str, str] = {}
     for name, value in given.items():
         own = name if name in known else snake(name)
         if own not in known and value is None:
             own = name  # what an older version of the pack had can be taken out
         elif own not in known:
-            near = nearest_name(own, known)
+            near = nearest_name(own, known) if len(mistakes) < _MAX_TOLD else ""
             hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known) or 'none'}"
-            raise InvalidRequest(f"{what}.{name[:100]}", f"no such field; {hint}")
+            mistakes[f"{what}.{name[:100]}"] = f"no such field; {hint}"
+            continue
         if own in found:
-            raise InvalidRequest(f"{what}.{own}", "is given twice")
+            mistakes[f"{what}.{own}"] = "is given twice"
         found[own] = value
-    return found
+    return found, mistakes
 
 
 def _checked(
-    what: str, model: type[BaseModel], given: Mapping[str, JSON], zone: tzinfo
+    what: str,
+    model: type[BaseModel],
+    given: Mapping[str, JSON],
+    zone: tzinfo,
+    mistakes: Mapping[str, str],
 ) -> dict[str, JSON]:
+    """Return the fields as they are kept; InvalidRequest tells the mistakes that were found before, and its own."""
     present = {name: value for name, value in given.items() if value is not None}
+    told = dict(mistakes)
+    made: BaseModel | None = None
     try:
         made = model.model_validate_json(json.dumps(present), context={ZONE: zone})
     except (RecursionError, TypeError):
         raise InvalidRequest(what, "must be plain JSON, at most 64 levels deep") from None
     except ValidationError as error:
-        said: dict[str, str] = {}
         for one in error.errors(include_url=False, include_input=False):
-            said.setdefault(_path(what, one), _said(one))
-        first, *rest = said.items()
-        raise InvalidRequest(
-            first[0], first[1] + "".join(f"; {path}: {text}" for path, text in rest[:9])
-        ) from None
+            told.setdefault(_path(what, one), _said(one))
+    if told or made is None:
+        first, *rest = told.items()
+        more = "".join(f"; {path}: {text}" for path, text in rest[: _MAX_TOLD - 1])
+        raise InvalidRequest(first[0], first[1] + more)
     return cast("dict[str, JSON]", made.model_dump(mode="json", exclude_none=True))
 
 

@@ -326,10 +326,15 @@ class Saving:
         given = dict(one.fields)
         if spec.lifecycle:
             self._check_state(spec, given, before)
-        own = self._by.models.named(spec.name, given)
+        own, mistakes = self._by.models.read_names(spec.name, given)
         for name, value in own.items():
             if (ref := spec.fields.get(name)) and value is not None:
-                own[name] = self._ref(rows, ref, value, names)
+                try:
+                    own[name] = self._ref(rows, ref, value, names)
+                except InvalidRequest as error:
+                    mistakes.setdefault(
+                        f"{spec.name}.{name}", error.message.removeprefix(f"{error.field}: ")
+                    )
         whole: dict[str, JSON] = {}
         if before:
             tags = set(tags_in(content_of(before.summary, before.fields)))
@@ -346,7 +351,7 @@ class Saving:
         whole |= own | {name: value for name, value in named.items() if value is not None}
         if one.tags is not None:
             whole["tags"] = list(one.tags)
-        return self._by.models.check(spec.name, whole)
+        return self._by.models.check(spec.name, whole, mistakes)
 
     def _check_state(self, spec: KindSpec, given: dict[str, JSON], before: Record | None) -> None:
         """Take the state out of the fields; it may be given as it is, and is changed by record_move alone."""
