@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,6 +127,37 @@ async def test_a_decision_that_was_amended_in_other_words_stands_below_the_later
     assert (successor.text, successor.sure) == (AMENDED, True)
     assert successor.at == MARCH + timedelta(days=60)
     assert found["The ledger tests need fixtures."] is None
+
+
+async def test_six_decisions_of_coding_chats_stand_below_what_amends_them(clever: Memory) -> None:
+    """Each in two sessions, in other words, with the replies of an agent around them."""
+    decisions: list[dict[str, str]] = tomllib.loads(
+        (Path(__file__).parents[1] / "fixtures" / "amended_decisions.toml").read_text("utf-8")
+    )["decision"]
+    for number, decision in enumerate(decisions):
+        for key, value, day in (("first", "old", number), ("then", "new", 40 + number)):
+            at = MARCH + timedelta(days=day)
+            told = (
+                ("user", "Can you look at the failing test in the CI first?"),
+                ("user", decision[key]),
+                ("assistant", f"Done. {decision[value]} is in place, the tests pass."),
+            )
+            for minutes, (role, text) in enumerate(told):
+                await clever.remember(
+                    text,
+                    role=role,
+                    session=f"{key} {number}",
+                    occurred_at=at + timedelta(minutes=minutes),
+                )
+    assert await clever.settled()
+    for decision in decisions:
+        found = turns_of(await clever.recall(decision["ask"]))
+        order = list(found)
+
+        assert order.index(decision["then"]) < order.index(decision["first"])
+        successor = found[decision["first"]]
+        assert successor is not None
+        assert successor.text == decision["then"]
 
 
 async def test_a_question_about_the_past_keeps_its_order_and_the_mark(clever: Memory) -> None:
