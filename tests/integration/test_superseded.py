@@ -14,7 +14,7 @@ from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import IsolationError, StoreUnavailable
 from pps.core.recalled import Recall, Successor
-from pps.core.values import Closing, FactDraft, Turn
+from pps.core.values import FactDraft, Turn
 from pps.journal.closing_rows import Closings
 from pps.memory import Memory
 from pps.operations import outputs, words
@@ -203,11 +203,6 @@ async def test_closed_facts_name_their_successors_on_every_surface(memory: Memor
     [new] = await say(memory, "Mira lives in Milan.", first_day=30, facts=[milan])
     page = await memory.timeline(about="Mira")
     [closed, current] = sorted(page.facts, key=lambda fact: fact.text, reverse=True)
-    at = MARCH + timedelta(days=30)
-    closing = Closing(closed.uuid, current.uuid, new, "explicit", at, at)
-    await memory.parts.journal.closings.note({}, [closing])
-    page = await memory.timeline(about="Mira")
-
     assert page.successors[closed.uuid].id == current.uuid
     assert page.successors[closed.uuid].text == "Mira lives in Milan."
     assert current.uuid not in page.successors
@@ -223,6 +218,23 @@ async def test_closed_facts_name_their_successors_on_every_surface(memory: Memor
     found = turns_of(await memory.recall("Where does Mira live?"))
     assert next(iter(found)) == "Mira lives in Milan."
     assert found["Mira lives in Rome."] is not None
+
+
+async def test_what_rules_close_is_marked_for_turns_and_facts(memory: Memory) -> None:
+    """On each store, by closings alone: the texts share no word, and no model says what they mean."""
+    [old] = await say(memory, "I live in Rome.")
+    [new] = await say(memory, "We've moved to Milan.", first_day=32)
+    said = await memory.graph.said()
+    page = await memory.timeline()
+    closed = [fact for fact in page.facts if "Rome" in fact.text]
+
+    assert said.successors[old].id == new
+    assert new not in said.successors
+    assert [page.successors[fact.uuid].text for fact in closed] == ["We've moved to Milan."]
+    await memory.forget([new], dry_run=False)
+    assert await memory.settled()
+    assert (await memory.graph.said()).successors == {}
+    assert (await memory.timeline()).successors == {}
 
 
 async def test_forgetting_the_later_statement_takes_the_mark_away(clever: Memory) -> None:
