@@ -39,6 +39,7 @@ class _Entry(BaseModel):
     dated: bool | None = None
     also: _OtherNames = Field(default=(), strict=False)
     also_if: _OtherNames = Field(default=(), strict=False)
+    topics: _OtherNames = Field(default=(), strict=False)
 
 
 _ENTRIES = TypeAdapter(dict[str, _Entry])
@@ -99,6 +100,11 @@ def _check_names(entries: Mapping[str, _Entry], path: str, lines: TomlLines) -> 
     """Raise ConfigError when a name stands for two relations of one file."""
     owners: dict[str, str] = {relation_key(name): name for name in entries}
     for relation, entry in entries.items():
+        for name in entry.topics:
+            if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*\*", name):
+                line = lines.line((relation, "topics"), name)
+                problem = f"{name!r} must be a name's beginning and a '*', such as FAVOURITE_*"
+                raise ConfigError(f"{path}:{line}: {relation}.topics: {problem}")
         for field, names in (("also", entry.also), ("also_if", entry.also_if)):
             for name in names:
                 line = lines.line((relation, field), name)
@@ -127,8 +133,15 @@ def _merged(known: Mapping[str, Relation], entries: Mapping[str, _Entry]) -> dic
     }
     for name, entry in entries.items():
         before = merged.get(name) or Relation(name)
-        changes = entry.model_dump(exclude_none=True, exclude={"also", "also_if"})
+        changes = entry.model_dump(exclude_none=True, exclude={"also", "also_if", "topics"})
         also = dict.fromkeys((*before.also, *entry.also))
         also_if = dict.fromkeys((*before.also_if, *entry.also_if))
-        merged[name] = replace(before, **changes, also=tuple(also), also_if=tuple(also_if))
+        topics = dict.fromkeys((*before.topics, *entry.topics))
+        merged[name] = replace(
+            before,
+            **changes,
+            also=tuple(also),
+            also_if=tuple(also_if),
+            topics=tuple(topics),
+        )
     return merged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 _SEPARATORS = re.compile(r"[\W_]+")
@@ -50,6 +50,8 @@ class Relation:
         dated: A date beside a statement says since when it holds; else the date is what it is about.
         also: Other names that it is called by.
         also_if: Names that stand for it only between nodes of its kinds.
+        topics: Names with a topic in place of ``*``, such as ``FAVOURITE_*``: what is said above holds for each topic
+            by itself, and ``name`` alone is no single-valued relation.
     """
 
     name: str
@@ -59,6 +61,7 @@ class Relation:
     dated: bool = True
     also: tuple[str, ...] = ()
     also_if: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
 
     def joins(self, subject_kind: str, object_kind: str) -> bool:
         """Tell whether nodes of two kinds are certainly such as this relation joins."""
@@ -76,9 +79,14 @@ class Relations:
         self._by_key: dict[str, Relation] = {}
         self._by_key_if_kinds: dict[str, Relation] = {}
         self._keys: dict[str, tuple[str, ...]] = {}
+        self._topics: dict[str, Relation] = {}
         for relation in self.by_name.values():
-            for name in (relation.name, *relation.also):
-                self._by_key[relation_key(name)] = relation
+            bare = replace(relation, single=False) if relation.topics else relation
+            self._by_key[relation_key(relation.name)] = bare
+            for name in relation.also:
+                self._by_key[relation_key(name)] = bare
+            for name in relation.topics:
+                self._topics[relation_key(name)] = relation
             for name in relation.also_if:
                 self._by_key_if_kinds[relation_key(name)] = relation
             names = (relation.name, *relation.also, *relation.also_if)
@@ -95,6 +103,17 @@ class Relations:
         conditional = self._by_key_if_kinds.get(key)
         if conditional and conditional.joins(subject_kind, object_kind):
             return conditional
+        return self._of_topic(key)
+
+    def _of_topic(self, key: str) -> Relation | None:
+        """Return the relation of one topic, such as ``FAVOURITE_EDITOR``, by the longest name that begins a key."""
+        for beginning in sorted(self._topics, key=len, reverse=True):
+            topic = key.removeprefix(beginning)
+            if topic and topic != key:
+                relation = self._topics[beginning]
+                names = tuple(name.replace("*", topic) for name in relation.topics)
+                name = f"{relation.name}_{topic.upper()}"
+                return replace(relation, name=name, also=names, also_if=(), topics=())
         return None
 
     def depends_on_kinds(self, name: str) -> bool:
@@ -109,7 +128,9 @@ class Relations:
 
     def keys(self, relation: Relation) -> tuple[str, ...]:
         """Return every key by which facts may name a relation, those included that depend on the ends."""
-        return self._keys[relation.name]
+        if relation.name in self._keys:
+            return self._keys[relation.name]
+        return tuple(dict.fromkeys(map(relation_key, (relation.name, *relation.also))))
 
 
 def _is_kind(kind: str, wanted: str, similar: Mapping[str, frozenset[str]]) -> bool:

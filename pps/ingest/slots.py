@@ -67,13 +67,13 @@ class Slots:
         touched = await self._touched(batch, turns, facts)
         if not touched:
             return Settled()
-        slots, others = await self._slots(batch, touched)
+        slots, relations, others = await self._slots(batch, touched)
         everything = [*others, *(fact for some in slots.values() for fact in some)]
         context = await self._context(batch, everything, turns)
         settled = Settled([fact.uuid for fact in everything])
         decided: dict[str, Closing | None] = {}
-        for (_, name), some in slots.items():
-            relation = batch.relations.by_name[name]
+        for slot, some in slots.items():
+            relation = relations[slot]
             stated = context.all_stated(some)
             if runs := runs_of_slot(stated, relation):
                 added = await self._part(batch, runs, context)
@@ -184,8 +184,11 @@ class Slots:
 
     async def _slots(
         self, batch: Batch, touched: Mapping[str, Fact]
-    ) -> tuple[dict[tuple[str, str], list[Fact]], list[Fact]]:
-        """Return the slots of some facts, by subject and relation, with all facts of each; and the facts of none."""
+    ) -> tuple[dict[tuple[str, str], list[Fact]], dict[tuple[str, str], Relation], list[Fact]]:
+        """Return the slots of some facts with all facts of each, the slots' relations, and the facts of no slot.
+
+        A slot is named by its subject and the name of its relation.
+        """
         await self._load_ends(batch, touched.values())
         wanted: dict[tuple[str, str], Relation] = {}
         for fact in touched.values():
@@ -209,7 +212,7 @@ class Slots:
             if relation is not None and (slot := (fact.subject, relation.name)) in slots:
                 slots[slot].append(fact)
         within = {fact.uuid for some in slots.values() for fact in some}
-        return slots, [fact for uuid, fact in touched.items() if uuid not in within]
+        return slots, wanted, [fact for uuid, fact in touched.items() if uuid not in within]
 
     async def _load(self, batch: Batch, ids: Collection[str]) -> None:
         missing = sorted(uuid for uuid in ids if batch.fact(uuid) is None)

@@ -40,6 +40,17 @@ def test_relations_that_are_not_single_or_not_listed_close_nothing(name: str) ->
     assert not shipped_relations().is_single(name)
 
 
+def test_each_topic_is_a_slot_of_its_own() -> None:
+    relations = shipped_relations()
+    editor = relations.find("FAVOURITE_EDITOR")
+    assert editor is not None
+    assert editor.single
+    assert relations.find("has favorite editor") == editor
+    assert relations.find("FAVOURITE_FOOD") != editor
+    assert not relations.is_single("FAVOURITE")
+    assert {"favouriteeditor", "hasfavoriteeditor"} <= set(relations.keys(editor))
+
+
 def test_an_installation_adds_and_changes_relations(tmp_path: Path) -> None:
     (tmp_path / "relations.toml").write_text(
         """
@@ -77,6 +88,7 @@ also = ["EMPLOYED_BY"]
         ("[lives_in]\nsingle = true\n", 1, "lives_in: a relation's name has capitals"),
         ("single = true\n", 1, "single: a relation's name has capitals"),
         ("[PLAYS_FOR]\nalso = [\n  'X_OF',\n  '---',\n]\n", 4, "has no letter"),
+        ("[A]\ntopics = ['FAVOURITE']\n", 2, "must be a name's beginning and a '*'"),
         ("[A]\nalso = ['PLAYS']\n[B]\nalso = ['plays']\n", 4, "stands for A already"),
     ],
 )
