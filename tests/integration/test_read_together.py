@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pps.app import App
+from pps.config import Settings
 from pps.memory import Memory
 from tests.integration.test_extraction_command import Scripted, opened
 
@@ -29,12 +30,20 @@ WEDDING = {
 TURNS = ("Karolina is getting married in Toledo.", "Karolina asked me to give a speech there.")
 
 
+def read_by(command: Scripted, settings: Settings) -> Settings:
+    """Return the settings of a store with turns that are read by a command."""
+    extractor = command.settings(settings.home).extractor
+    return settings.model_copy(update={"extractor": extractor})
+
+
 @pytest.fixture
-async def told(tmp_path: Path) -> AsyncIterator[tuple[Memory, Scripted, list[str]]]:
-    """A memory of two turns, read by a command that finds one fact in the first and one in both."""
+async def told(
+    settings: Settings, tmp_path: Path
+) -> AsyncIterator[tuple[Memory, Scripted, list[str]]]:
+    """A memory of two turns on each store; a command found one fact in the first and one in both."""
     command = Scripted(tmp_path / "command")
     command.says([WEDDING, SPEECH])
-    async with App.open(command.settings(tmp_path / "home")) as app, opened(app) as memory:
+    async with App.open(read_by(command, settings)) as app, opened(app) as memory:
         turns = [(await memory.remember(text)).turn_id for text in TURNS]
         assert await memory.settled()
         yield memory, command, turns
@@ -128,10 +137,10 @@ async def test_it_ends_when_one_of_them_says_something_else_and_both_are_read_ag
     assert (await memory.ledger()).problems == ()
 
 
-async def test_a_graph_made_anew_has_it_with_its_ties(tmp_path: Path) -> None:
+async def test_a_graph_made_anew_has_it_with_its_ties(settings: Settings, tmp_path: Path) -> None:
     command = Scripted(tmp_path / "command")
     command.says([WEDDING, SPEECH])
-    async with App.open(command.settings(tmp_path / "home")) as app:
+    async with App.open(read_by(command, settings)) as app:
         async with opened(app) as memory:
             turns = [(await memory.remember(text)).turn_id for text in TURNS]
             assert await memory.settled()
@@ -145,7 +154,7 @@ async def test_a_graph_made_anew_has_it_with_its_ties(tmp_path: Path) -> None:
 
 
 async def test_a_name_goes_with_the_one_turn_that_says_it_and_comes_back_with_it(
-    tmp_path: Path,
+    settings: Settings, tmp_path: Path
 ) -> None:
     command = Scripted(tmp_path / "command")
     lives = {
@@ -156,7 +165,7 @@ async def test_a_name_goes_with_the_one_turn_that_says_it_and_comes_back_with_it
         "said": "in Oslo",
     }
     command.says([lives])
-    async with App.open(command.settings(tmp_path / "home")) as app, opened(app) as memory:
+    async with App.open(read_by(command, settings)) as app, opened(app) as memory:
         before = await memory.remember("I live in Oslo.")
         assert await memory.settled()
         named = await memory.remember("Hello, I'm Daniel Okafor.")
@@ -185,3 +194,20 @@ async def test_a_name_goes_with_the_one_turn_that_says_it_and_comes_back_with_it
         assert "Daniel Okafor" in person.aliases
         assert "Daniel Okafor lives in Rome." in await open_facts(memory)
         assert (await memory.ledger()).problems == ()
+
+
+async def test_a_fact_of_one_prompt_ends_another_of_the_same_prompt(
+    settings: Settings, tmp_path: Path
+) -> None:
+    command = Scripted(tmp_path / "command")
+    rides = {"subject": "User", "relation": "RIDES", "object": "Brompton", "said": "a Brompton"}
+    now = {**rides, "object": "Orbea", "said": "an Orbea", "invalidates": ["N1"]}
+    command.says(
+        [{**rides, "text": "User rides a Brompton."}, {**now, "text": "User rides an Orbea."}]
+    )
+    async with App.open(read_by(command, settings)) as app, opened(app) as memory:
+        await memory.remember("I ride a Brompton.")
+        await memory.remember("I ride an Orbea instead.")
+        assert await memory.settled()
+        assert len(command.asked) == 1
+        assert list(await open_facts(memory)) == ["User rides an Orbea."]
