@@ -298,6 +298,7 @@ class _Reading:
             max=given.max,
             index=given.index,
             about=given.about,
+            embed=given.embed,
         )
 
     def _lifecycle(self, name: str, tree: object) -> Lifecycle | None:

@@ -66,6 +66,7 @@ class FieldTable(Part):
     max: float | None = None
     index: bool = False
     about: str = Field(default="", max_length=500)
+    embed: bool = True
 
 
 class Lifecycle(Part):

@@ -76,6 +76,7 @@ class FieldSpec:
         min, max: Bounds of a number, of a text's characters, of a list's length.
         index: ``where`` and ``order`` of ``record_list`` find it fast.
         about: Said to agents in the schema.
+        embed: Its text is among what a record is found by, by words and by meaning.
     """
 
     name: str
@@ -88,6 +89,14 @@ class FieldSpec:
     max: float | None = None
     index: bool = False
     about: str = ""
+    embed: bool = True
+
+    @property
+    def is_text(self) -> bool:
+        """Whether its values are texts: a text, a list of texts or a map of texts."""
+        return self.type == "text" or (
+            self.type in ("list", "json") and self.of is not None and self.of.type == "text"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +131,8 @@ class KindSpec:
 
     Attributes:
         layer: The layer that it lies in; empty for none.
-        embed: Fields, in order, whose labelled lines are what a record is found by; empty for title and summary.
+        embed: Fields whose labelled lines stand first in the text that a record is found by; every other field of
+            text follows them, unless its ``embed`` is off.
         priority: How soon a changed record is embedded; ``none`` is never.
         describe: Its description is in session lists.
     """
@@ -225,8 +235,11 @@ class Kinds:
         return iter(self.by_name.values())
 
     def kind(self, name: str) -> KindSpec:
-        """Return a typed kind; InvalidRequest names those that there are."""
+        """Return a typed kind, its name in any case; InvalidRequest names those that there are."""
         if name not in self.by_name:
+            for known_name, kind in self.by_name.items():
+                if known_name.casefold() == name.casefold():
+                    return kind
             known = ", ".join(self.by_name) or "none: `pps pack enable` gives this memory a pack"
             if near := nearest_name(name, self.by_name):
                 raise InvalidRequest(
@@ -257,6 +270,8 @@ class Kinds:
             pairs = [f"{a} → {b}" for (one, a, b) in self._relations if one == name]
             names = sorted({one for one, a, b in self._relations if (a, b) == (source, target)})
             hint = f"it joins {', '.join(pairs)}" if pairs else "no pack has it"
+            if (name, target, source) in self._relations:
+                hint = f"it leads the other way, {target} → {source}; {hint}"
             also = f"; {source} → {target} has {', '.join(names)}" if names else ""
             raise InvalidRequest(
                 "type", f"{name!r} does not join {source} → {target}: {hint}{also}"

@@ -38,17 +38,26 @@ _Passages: TypeAlias = tuple[tuple[str, ...], Matrix]
 _OWN_LINES = ("title", "summary")
 
 
-def embedding_text(kind: KindSpec, title: str, summary: str, fields: Mapping[str, JSON]) -> str:
-    """Return what a record is found by: a labelled line each of kind, title, summary and the kind's ``embed`` fields.
+def full_text(kind: KindSpec, title: str, summary: str, fields: Mapping[str, JSON]) -> str:
+    """Return the text that a record is found by: a labelled line each of what it says.
 
-    At most ``MAX_TEXT`` characters; fields without a value have no line.
+    Kind and title, the summary, the kind's ``embed`` fields in their order, then every other
+    field of text unless the pack switches it off, then the description. Fields without a value
+    have no line.
     """
+    others = [name for name, spec in kind.fields.items() if spec.is_text and spec.embed]
+    names = dict.fromkeys((*kind.embed, *others, "description"))
     lines = [f"{kind.name}: {title}", f"Summary: {summary}"]
-    for name in kind.embed:
+    for name in names:
         value = _said(fields.get(name)) if name not in _OWN_LINES else ""
         if value:
             lines.append(f"{name.replace('_', ' ').capitalize()}: {value}")
-    return "\n".join(lines)[:MAX_TEXT]
+    return "\n".join(lines)
+
+
+def embedding_text(kind: KindSpec, title: str, summary: str, fields: Mapping[str, JSON]) -> str:
+    """Return the first ``MAX_TEXT`` characters of ``full_text``: what a record's vectors are made of."""
+    return full_text(kind, title, summary, fields)[:MAX_TEXT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +72,11 @@ class Drifted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Told:
-    """A record, what it is found by, and of which text its vectors are."""
+    """A record, the text that is embedded, all its words, and of which text its vectors are."""
 
     node: Node
     text: str
+    words: str
     hash: str
     priority: Priority
     state: VectorState
@@ -81,7 +91,7 @@ class _Told:
         )
         keeps = self.priority != "none"
         return (
-            IndexDoc("node", node.uuid, "nodes", self.text, title, at, keeps_vectors=keeps),
+            IndexDoc("node", node.uuid, "nodes", self.words, title, at, keeps_vectors=keeps),
             IndexDoc("node", node.uuid, "records", "", at=at, keeps_vectors=keeps),
         )
 
@@ -237,10 +247,13 @@ class RecordVectors:
         told: list[_Told] = []
         for node, summary in records:
             kind, state = self.kinds.kind(node.kind), states.get(node.uuid, VectorState(node.uuid))
-            text = embedding_text(kind, node.name, node.summary or summary, node.attributes)
+            words = full_text(kind, node.name, node.summary or summary, node.attributes)
+            text = words[:MAX_TEXT]
             state = state if node.uuid in held else replace(state, hash="")
             digest = hashlib.sha256(text.encode()).hexdigest()
-            told.append(_Told(node, text, digest, kind.priority, state, states.get(node.uuid)))
+            told.append(
+                _Told(node, text, words, digest, kind.priority, state, states.get(node.uuid))
+            )
         return told
 
     async def _embedded(

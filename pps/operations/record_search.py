@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 from pydantic import AliasChoices, Field
@@ -41,14 +41,14 @@ class RecordSearchInput(Input):
     status: tuple[Status, ...] = Field(
         default=(),
         max_length=len(STATUSES),
-        description="Only records with one of these; with any when not given.",
+        description="Only records with one of these; active ones and drafts when not given.",
     )
     top_k: int = Field(
         validation_alias=AliasChoices("top_k", "limit"),
-        default=10,
+        default=5,
         ge=1,
         le=50,
-        description="Most results.",
+        description="Most results; what lies below a clear gap is left out, unless min_similarity is given.",
         json_schema_extra=option("--limit"),
     )
     min_similarity: float | None = Field(
@@ -104,7 +104,7 @@ class RecordHit:
     """One record that answers.
 
     ``score`` is what it is ranked by; ``semantic`` is the cosine, ``structural`` 1 / hops from the anchor. ``path``
-    is the way from there.
+    is the way from there. ``weak``: its cosine is that of many records that have nothing to do with the question.
     """
 
     id: str
@@ -118,6 +118,7 @@ class RecordHit:
     structural: float | None = None
     path: tuple[WayStep, ...] | None = None
     relationships: tuple[Joined, ...] | None = None
+    weak: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,13 +151,15 @@ def _hit(one: FoundRecord, wanted: RecordSearchInput) -> RecordHit:
         if anchored
         else None,
         joined if wanted.include_relationships else None,
+        one.is_weak,
     )
 
 
 def _hits(value: RecordHits) -> str:
     lines: list[str] = []
     for one in value.results:
-        lines.append(f"{one.score:.2f}  {one.id[:8]}  {one.type:<12} {one.title}{_way(one)}")
+        weak = "  (weak)" if one.weak else ""
+        lines.append(f"{one.score:.2f}  {one.id[:8]}  {one.type:<12} {one.title}{weak}{_way(one)}")
         lines += [
             f"      {it.names[0]} -{it.type}-> {it.names[1]}" for it in one.relationships or ()
         ]
@@ -206,10 +209,13 @@ def _drift(value: DriftReport) -> str:
 async def record_search(memory: Memory, given: RecordSearchInput) -> RecordHits:
     """Use it to find records by what they mean, or with an anchor by meaning and by nearness to a node of the graph.
 
-    Returns the best, each with its scores and, from an anchor, the way to it; and how many there are, their average
-    score and their tokens. For exact conditions use 'record_list'.
+    Returns the best five or fewer, each with its scores, whether it is weak and, from an anchor, the way to it; and how
+    many there are, their average score and their tokens. For exact conditions use 'record_list'.
     """
-    found = await memory.finding.search(RecordSearch(**options(given)))
+    wanted = RecordSearch(**options(given))
+    if not wanted.status:
+        wanted = replace(wanted, status=("active", "draft"))
+    found = await memory.finding.search(wanted)
     hits = tuple(_hit(one, given) for one in found.results)
     return RecordHits(hits, stats_view(found.stats), found.min_similarity, found.notes)
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 
 from pps.core.errors import InvalidRequest
 from pps.core.kinds import Kinds
-from pps.core.record_values import Condition, RecordQuery
+from pps.core.record_values import Condition, RecordQuery, Relation
 from pps.core.reports import Forgotten
 from pps.core.text import counted, snake
 from pps.memory import Memory
@@ -110,12 +110,20 @@ async def _page(
             memory.kinds, views, parents_of(await memory.records.graph(), [one.id for one in views])
         )
     items = tuple(shapes.chosen(one, only, _hidden(memory.kinds, one, without)) for one in views)
-    relations = (
-        await memory.records.relations([one.id for one in items])
-        if given.include_relationships
-        else ()
-    )
-    joins = tuple(relations)
+    joins: tuple[Relation, ...] = ()
+    if given.include_relationships:
+        joins = tuple(await memory.records.relations([item.id for item in items]))
+    if joins and given.layers:  # a list of layers says nothing of what lies in others
+        listed = set(query.kinds)
+        records = (await memory.records.graph()).records
+        joins = tuple(
+            relation
+            for relation in joins
+            if all(
+                end in records and records[end].kind in listed
+                for end in (relation.source, relation.target)
+            )
+        )
     said = json.dumps([asdict(one) for one in (*items, *joins)], ensure_ascii=False, default=str)
     stats = shapes.ListStats(page.total, page.by_kind, count_tokens(said), counter_name())
     return shapes.RecordList(items, joins, stats, page.next_cursor)
@@ -140,13 +148,18 @@ def _by_horizon(
     ]
 
 
+_PROVENANCE = ("actor", "author", "pack", "pack_version", "turn", "version")
+"""Where a record comes from: left out with ``provenance``."""
+
+
 def _hidden(kinds: Kinds, one: shapes.RecordView, without: Collection[str]) -> set[str]:
     """Return which fields of a record are left out: ``properties`` are its kind's own.
 
     Its description then goes too, unless the pack wants it in lists.
     """
+    without = {*without, *(_PROVENANCE if "provenance" in without else ())}
     if "properties" not in without:
-        return set(without)
+        return without
     spec = kinds.by_name.get(one.kind)
     own = set(one.fields or ()) - {"description", "metadata", "provenance"}
     return {*without, *own, *(() if spec and spec.describe else ("description",))}

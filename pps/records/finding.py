@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import itertools
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Unpack
 
@@ -23,6 +24,12 @@ from pps.recall.request import RecallOptions
 
 SEMANTIC_LEAST, HYBRID_LEAST = 0.7, 0.65
 """What the seed asks of a cosine; it holds for a model that config/floor.toml has no threshold of."""
+
+
+WEAK_BAND = 0.15
+"""How far above the threshold a cosine must stand not to be weak."""
+CLEAR_GAP = 0.08
+"""Least fall between two scores after which the rest is left out."""
 
 
 class Recaller(Protocol):
@@ -63,6 +70,7 @@ class FoundRecord:
         score: What it is ranked by: the cosine, or with an anchor the weighted sum of both.
         semantic: The cosine, 0 where there is none; structural: 1 / hops from the anchor, 0 where it is not reached.
         path: The way from the anchor.
+        is_weak: Its cosine is that of many pairs that have little to do with each other.
     """
 
     node: Node
@@ -73,6 +81,7 @@ class FoundRecord:
     structural: float = 0.0
     path: tuple[Step, ...] = ()
     relationships: tuple[Relationship, ...] = ()
+    is_weak: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +143,7 @@ class Finding:
         options: RecallOptions = {
             "profile": "hybrid" if wanted.anchor_node_id else "semantic",
             "channels": ("nodes",),
-            "limit": wanted.top_k,
+            "limit": wanted.top_k + (wanted.anchor_node_id is not None),
             "min_similarity": least,
             "include_relationships": wanted.include_relationships,
             "filters": ItemFilter(kinds=_kinds(wanted, self._kinds), statuses=wanted.status),
@@ -148,9 +157,18 @@ class Finding:
         channel = (await self._recall(wanted.query, **options)).channels["nodes"]
         if channel.error:
             raise StoreError(f"the records could not be searched: {channel.error}")
-        nodes = [(hit, hit.item) for hit in channel.hits if isinstance(hit.item, Node)]
+        nodes = [
+            (hit, hit.item)
+            for hit in channel.hits
+            if isinstance(hit.item, Node) and hit.item.uuid != wanted.anchor_node_id
+        ]
         turns = await self._journal.records.texts([node.uuid for _, node in nodes])
-        found = tuple(_found(hit, node, turns.get(node.uuid), self._kinds) for hit, node in nodes)
+        sure = least + WEAK_BAND
+        found = tuple(
+            _found(hit, node, turns.get(node.uuid), self._kinds, sure) for hit, node in nodes
+        )[: wanted.top_k]
+        if wanted.min_similarity is None and not wanted.anchor_node_id:
+            found = found[: cut_at_gap([one.score for one in found])]
         tokens = estimate_tokens("".join(f"{one.node.name}{one.summary}" for one in found))
         average = sum(one.score for one in found) / len(found) if found else None
         return FoundRecords(found, SearchStats(len(found), average, tokens), least, channel.notes)
@@ -194,14 +212,27 @@ def _kinds(wanted: RecordSearch, kinds: Kinds) -> tuple[str, ...]:
     return found
 
 
-def _found(hit: Hit, node: Node, turn: Turn | None, kinds: Kinds) -> FoundRecord:
+def cut_at_gap(scores: Sequence[float]) -> int:
+    """Return how many of some falling scores stand above the largest gap; all where none is clear.
+
+    A gap is clear when it is at least ``CLEAR_GAP``.
+    """
+    gaps = [before - after for before, after in itertools.pairwise(scores)]
+    if not gaps or max(gaps) < CLEAR_GAP:
+        return len(scores)
+    return gaps.index(max(gaps)) + 1
+
+
+def _found(hit: Hit, node: Node, turn: Turn | None, kinds: Kinds, sure: float) -> FoundRecord:
+    semantic = hit.signals.get("dense", 0.0)
     return FoundRecord(
         node,
         turn.content if turn else node.summary,
         kinds.kind(node.kind).layer,
         hit.score,
-        hit.signals.get("dense", 0.0),
+        semantic,
         hit.signals.get("structural", 0.0),
         hit.path,
         hit.relationships,
+        is_weak=semantic < sure,
     )

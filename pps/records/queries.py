@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -36,6 +37,8 @@ from pps.records.named_query import (
 _LADDER = 5
 _SERIES = 100
 _WINDOW = timedelta(days=7)
+_WEAK = 3
+"""Most records that are shown although none is similar enough."""
 _MEASURED = timedelta(days=30)
 _LEAST = "Least likeness by meaning, with 'about'; the embedder's own threshold when not given."
 
@@ -146,13 +149,14 @@ class About(Limited):
 async def related_decisions(ground: Ground, given: About) -> Asked:
     """Which active decisions, tasks and actions are about what is talked about, the nearest first."""
     near = await ground.similar(given.about, ("Decision", "Task", "Action"), 50)
-    wanted, hidden = _near(ground, near, given.min_similarity)
+    nearest = _nearest(ground, near, given.min_similarity)
     rows = [
-        found(one, f"{one.kind} “{one.title}”: {one.summary}", score=score) for one, score in wanted
+        found(one, f"{nearest.mark}{one.kind} “{one.title}”: {one.summary}", score=score)
+        for one, score in nearest.records
     ]
     return answer(
         "related_decisions",
-        f"{len(rows)} decisions, tasks and actions are near.{hidden}",
+        f"{len(rows)} decisions, tasks and actions are near.{nearest.note}",
         rows,
         given.limit,
     )
@@ -175,12 +179,12 @@ class Precedent(Limited):
 async def precedent(ground: Ground, given: Precedent) -> Asked:
     """Which earlier decisions are like one that is to be made, with what they paid (roi) and led to; the best first."""
     web = ground.web
-    wanted, hidden = [(one, 0.0) for one in web.of_kinds("Decision")], ""
+    nearest = _Nearest([(record, 0.0) for record in web.of_kinds("Decision")])
     if given.about:
         near = await ground.similar(given.about, ("Decision",), 50)
-        wanted, hidden = _near(ground, near, given.min_similarity)
+        nearest = _nearest(ground, near, given.min_similarity)
     rows: list[tuple[float, float, Found]] = []
-    for one, score in wanted:
+    for one, score in nearest.records:
         roi, decided = number(one, "roi", "total"), moment(one, "decided_at") or one.created_at
         paid = given.min_roi is None or (roi is not None and roi >= given.min_roi)
         if one.status != "active" or not paid or (given.since and decided < given.since):
@@ -196,7 +200,7 @@ async def precedent(ground: Ground, given: Precedent) -> Asked:
             if outcomes
             else "; nothing is known to have come of it"
         )
-        said = f"“{one.title}”, decided {decided.date()}, {_paid(roi)}{came}."
+        said = f"{nearest.mark}“{one.title}”, decided {decided.date()}, {_paid(roi)}{came}."
         details: dict[str, JSON] = {
             "roi": one.fields.get("roi"),
             "decided_at": time.iso(decided),
@@ -215,7 +219,7 @@ async def precedent(ground: Ground, given: Precedent) -> Asked:
         + (f" of roi {given.min_roi:g} or more" if given.min_roi is not None else "")
         + "."
     )
-    return answer("precedent", said + hidden, [row[2] for row in rows], given.limit)
+    return answer("precedent", said + nearest.note, [row[2] for row in rows], given.limit)
 
 
 class Measured(Limited):
@@ -268,12 +272,12 @@ class Insights(Limited):
 async def insights(ground: Ground, given: Insights) -> Asked:
     """Which insights and patterns there are, with the evidence for each; the most certain first."""
     web, kinds = ground.web, ("Insight", "Pattern")
-    wanted, hidden = [(one, 0.0) for one in web.of_kinds(*kinds)], ""
+    nearest = _Nearest([(record, 0.0) for record in web.of_kinds(*kinds)])
     if given.about:
         near = await ground.similar(given.about, kinds, 50)
-        wanted, hidden = _near(ground, near, given.min_similarity)
+        nearest = _nearest(ground, near, given.min_similarity)
     rows: list[tuple[float, float, Found]] = []
-    for one, score in wanted:
+    for one, score in nearest.records:
         confidence = number(one, "confidence")
         if one.status != "active" or confidence is None or confidence < given.min_confidence:
             continue
@@ -283,7 +287,7 @@ async def insights(ground: Ground, given: Insights) -> Asked:
         ground_for = (
             f"rests on {_listed(evidence)}" if evidence else "rests on no evidence that is kept"
         )
-        said = f"“{one.title}” ({confidence:g} sure) {ground_for}."
+        said = f"{nearest.mark}“{one.title}” ({confidence:g} sure) {ground_for}."
         rows.append(
             (
                 confidence,
@@ -294,7 +298,7 @@ async def insights(ground: Ground, given: Insights) -> Asked:
     rows.sort(key=lambda row: (-row[0], -row[1], row[2].id))
     return answer(
         "insights",
-        f"{len(rows)} insights and patterns.{hidden}",
+        f"{len(rows)} insights and patterns.{nearest.note}",
         [row[2] for row in rows],
         given.limit,
     )
@@ -365,23 +369,35 @@ def _before(web: Web, end: Record, *names: str) -> Iterator[tuple[Relation, Reco
         yield relation, web.records[relation.source]
 
 
-def _near(
-    ground: Ground, near: Mapping[str, float], least: float | None
-) -> tuple[list[tuple[Record, float]], str]:
-    """Return the live records that are like enough, the nearest first, and what to say of those that are not."""
-    least, records = ground.least if least is None else least, ground.web.records
-    known = [
-        (records[one], score)
-        for one, score in near.items()
-        if one in records and alive(records[one])
+@dataclass(frozen=True, slots=True)
+class _Nearest:
+    """Live records by similarity, the nearest first; ``note`` says what to think of weak ones."""
+
+    records: Sequence[tuple[Record, float]]
+    note: str = ""
+    mark: str = ""
+
+
+def _nearest(ground: Ground, near: Mapping[str, float], least: float | None) -> _Nearest:
+    """Return the live records that are similar enough; where none is, the best three, marked as weak.
+
+    A ``least`` that the caller gave is kept to.
+    """
+    records = ground.web.records
+    live = [
+        (records[id_], score)
+        for id_, score in near.items()
+        if id_ in records and alive(records[id_])
     ]
-    rows = sorted((row for row in known if row[1] >= least), key=lambda row: (-row[1], row[0].id))
-    if rows or not known:
-        return rows, ""
-    return (
-        rows,
-        f" The nearest is {max(score for _, score in known):.2f} alike, below min_similarity {least:.2f}.",
-    )
+    live.sort(key=lambda row: (-row[1], row[0].id))
+    threshold = ground.least if least is None else least
+    enough = [row for row in live if row[1] >= threshold]
+    if enough or not live:
+        return _Nearest(enough)
+    best = f"The nearest is {live[0][1]:.2f} alike, below min_similarity {threshold:.2f}"
+    if least is not None:
+        return _Nearest((), f" {best}.")
+    return _Nearest(live[:_WEAK], f" {best}: those shown are weak.", "(weak) ")
 
 
 def _measured(

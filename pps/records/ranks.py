@@ -45,7 +45,8 @@ class RankRequest:
     """What to rank.
 
     Attributes:
-        layers, kinds, relations: Only records of these, only relations of these names; empty for all.
+        layers, kinds: Only records of these are returned; all are ranked, so that what joins others counts.
+        relations: Only relations of these names count; empty for all.
         statuses: Only records with one of these.
         source, target: Ends of a shortest path: an id or a title.
         limit: Most records; of communities most communities and most members of each.
@@ -160,25 +161,35 @@ class Ranks:
 
     def _kinds(self, asked: RankRequest) -> frozenset[str] | None:
         """Return the kinds that are wanted; None for all."""
-        for name in asked.kinds:
-            self.kinds.kind(name)
-        chosen = [frozenset(asked.kinds)] if asked.kinds else []
+        named = frozenset(self.kinds.kind(name).name for name in asked.kinds)
+        chosen = [named] if named else []
         if asked.layers:
             chosen.append(frozenset(self.kinds.of_layers(asked.layers)))
         return frozenset[str].intersection(*chosen) if chosen else None
 
 
 def ranking(graph: RecordGraph, asked: RankRequest, kinds: frozenset[str] | None) -> Ranking:
-    """Return a whole ranking of a graph; ``kinds`` are those of the request's kinds and layers."""
-    ties = chosen(graph, asked, kinds)
+    """Return a whole ranking of a graph.
+
+    Args:
+        graph: All records and relations.
+        asked: What to rank by.
+        kinds: The only kinds that are returned; None for all. Scores are those among all records.
+    """
+    ties = chosen(graph, asked)
     empty = Ranking(asked.algorithm, FORMULAS[asked.algorithm], len(ties.records), ties.count)
     if asked.algorithm == "pagerank":
-        return replace(empty, ranked=_ranked(ties, pagerank(ties)))
+        return replace(empty, ranked=_of_kinds(_ranked(ties, pagerank(ties)), kinds))
     if asked.algorithm == "betweenness":
-        return replace(empty, ranked=_ranked(ties, betweenness(ties)))
+        return replace(empty, ranked=_of_kinds(_ranked(ties, betweenness(ties)), kinds))
     if asked.algorithm == "communities":
         groups, modularity = communities(ties)
-        return replace(empty, communities=groups, modularity=modularity)
+        shown = (replace(group, members=_of_kinds(group.members, kinds)) for group in groups)
+        return replace(
+            empty,
+            communities=tuple(group for group in shown if group.members),
+            modularity=modularity,
+        )
     among = Web(replace(graph, records=ties.records, relations=()))
     start, end = among.find(asked.source, "source"), among.find(asked.target, "target")
     path, length = shortest_path(ties, start.id, end.id)
@@ -187,13 +198,16 @@ def ranking(graph: RecordGraph, asked: RankRequest, kinds: frozenset[str] | None
     )
 
 
-def chosen(graph: RecordGraph, asked: RankRequest, kinds: frozenset[str] | None) -> Ties:
-    """Return the records and relations that a request lets through, by id."""
+def _of_kinds(ranked: Sequence[Ranked], kinds: frozenset[str] | None) -> tuple[Ranked, ...]:
+    return tuple(record for record in ranked if kinds is None or record.kind in kinds)
+
+
+def chosen(graph: RecordGraph, asked: RankRequest) -> Ties:
+    """Return the records and relations that a request ranks, by id."""
     records = {
         one.id: one
         for one in sorted(graph.records.values(), key=lambda one: one.id)
-        if (kinds is None or one.kind in kinds)
-        and (not asked.statuses or one.status in asked.statuses)
+        if not asked.statuses or one.status in asked.statuses
     }
     joined: dict[tuple[str, str], tuple[Relation, ...]] = {}
     for one in sorted(graph.relations, key=lambda one: one.id):

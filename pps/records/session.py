@@ -19,6 +19,7 @@ from pps.core.kinds import Kinds, KindSpec, LayerSpec
 from pps.core.record_values import Record, RecordGraph
 from pps.core.text import fold
 from pps.core.time import now
+from pps.core.values import JSON
 from pps.ingest.anchors import Anchors
 from pps.journal.journal import Journal
 from pps.journal.usage import KEPT_D, PartUsed
@@ -54,14 +55,19 @@ class Parent:
 
 @dataclass(frozen=True, slots=True)
 class LoadedRecord:
-    """A record as a session is given it: its short fields, and its description where its kind is described."""
+    """A record as a session is given it, with its description where its kind is described.
+
+    Attributes:
+        fields: The short ones (enums, dates, numbers), and, where the layer's budget has room, the
+            texts: what a rule states, a vision's narrative, a goal's target.
+    """
 
     id: str
     kind: str
     title: str
     summary: str
     status: str
-    fields: Mapping[str, str | float | bool] = field(default_factory=dict[str, str | float | bool])
+    fields: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     state: str | None = None
     description: str | None = None
     parents: tuple[Parent, ...] | None = None
@@ -261,31 +267,54 @@ def load_layer(spec: LayerSpec, graph: RecordGraph, kinds: Kinds) -> LoadedLayer
     order = {name: rank for rank, name in enumerate(own)}
 
     @cache
-    def shown(at: int) -> LoadedRecord:
+    def shown(at: int, *, is_whole: bool = False) -> LoadedRecord:
         record = records[at]
-        return _loaded(record, own[record.kind], ups.get(record.id, ()))
+        return _loaded(record, own[record.kind], ups.get(record.id, ()), is_whole=is_whole)
 
     def place(at: int) -> tuple[int, int, datetime, str]:
-        one = records[at]
-        return order[one.kind], _horizon(one, own[one.kind]), one.created_at, one.id
+        record = records[at]
+        horizon = _horizon(record, own[record.kind])
+        return order[record.kind], horizon, record.created_at, record.id
 
-    def layer(count: int) -> LoadedLayer:
+    def layer(count: int, whole: int) -> LoadedLayer:
         rest = records[count:]
         made = LoadedLayer(
             spec.name,
             spec.budget_tokens,
             0,
             len(records),
-            tuple(map(shown, sorted(range(count), key=place))),
-            tuple(LeftOut(one.id, escaped(one.title)) for one in rest[:_NAMED]),
-            dict(Counter(one.kind for one in rest)),
+            tuple(shown(at, is_whole=at < whole) for at in sorted(range(count), key=place)),
+            tuple(LeftOut(record.id, escaped(record.title)) for record in rest[:_NAMED]),
+            dict(Counter(record.kind for record in rest)),
         )
         return replace(made, tokens=_tokens(made) + 1)
 
-    found = layer(trimmed(range(len(records)), spec.budget_tokens, lambda at: _json(shown(at))))
-    while found.tokens > spec.budget_tokens and found.items:
-        found = layer(len(found.items) - max(1, len(found.items) // 20))
-    return found
+    count = trimmed(range(len(records)), spec.budget_tokens, lambda at: _json(shown(at)))
+    loaded = layer(count, 0)
+    while loaded.tokens > spec.budget_tokens and loaded.items:
+        count -= max(1, count // 20)
+        loaded = layer(count, 0)
+    # Texts of the most needed records take the room that is left.
+    extra = [
+        count_tokens(_json(shown(at, is_whole=True))) - count_tokens(_json(shown(at)))
+        for at in range(count)
+    ]
+    whole = trimmed_by(extra, spec.budget_tokens - loaded.tokens)
+    with_texts = layer(count, whole)
+    while with_texts.tokens > spec.budget_tokens and whole:
+        whole -= max(1, whole // 20)
+        with_texts = layer(count, whole)
+    return with_texts
+
+
+def trimmed_by(tokens: Sequence[int], budget_tokens: int) -> int:
+    """Return how many of the first sizes fit into a budget together."""
+    room = budget_tokens
+    for at, size in enumerate(tokens):
+        room -= size
+        if room < 0:
+            return at
+    return len(tokens)
 
 
 def _fitting(found: Workload) -> tuple[Workload, int]:
@@ -326,14 +355,17 @@ def _horizon(record: Record, kind: KindSpec) -> int:
     return spec.enum.index(str(value)) if spec and value in spec.enum else 99
 
 
-def _loaded(record: Record, kind: KindSpec, parents: Sequence[Parent]) -> LoadedRecord:
-    short = {
-        name: escaped(value) if isinstance(value, str) else value
-        for name, value in record.fields.items()
-        if name in kind.fields
-        and kind.fields[name].type in _SHORT
-        and isinstance(value, str | float | int)
-    }
+def _loaded(
+    record: Record, kind: KindSpec, parents: Sequence[Parent], *, is_whole: bool
+) -> LoadedRecord:
+    """Return a record as it is loaded; ``is_whole``: with its texts too."""
+    shown: dict[str, JSON] = {}
+    for name, spec in kind.fields.items():
+        value = record.fields.get(name)
+        if spec.type in _SHORT and isinstance(value, str | float | int):
+            shown[name] = escaped(value) if isinstance(value, str) else value
+        elif is_whole and spec.is_text and value:
+            shown[name] = _escaped_texts(value)
     said = record.fields.get("description") if kind.describe else None
     return LoadedRecord(
         id=record.id,
@@ -341,11 +373,21 @@ def _loaded(record: Record, kind: KindSpec, parents: Sequence[Parent]) -> Loaded
         title=escaped(record.title),
         summary=escaped(record.summary),
         status=record.status,
-        fields=short,
+        fields=shown,
         state=record.state or None,
         description=escaped(said) if isinstance(said, str) else None,
         parents=tuple(parents) or None,
     )
+
+
+def _escaped_texts(value: JSON) -> JSON:
+    if isinstance(value, str):
+        return escaped(value)
+    if isinstance(value, Mapping):
+        return {name: _escaped_texts(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_escaped_texts(item) for item in value]
+    return value
 
 
 def parents_of(graph: RecordGraph, ids: Iterable[str]) -> dict[str, list[Parent]]:

@@ -196,7 +196,6 @@ async def test_a_plain_node_becomes_the_record_of_its_title_and_a_second_record_
         ("metadata.source", {"metadata": {"source": "x"}}),
         ("metadata._x", {"metadata": {"_x": 1}}),
         ("tags", {"tags": ["two words"]}),
-        ("timestamp", {"timestamp": datetime(2026, 1, 1)}),  # noqa: DTZ001 - the point
     ],
 )
 async def test_a_broken_bound_names_its_field_and_changes_nothing(

@@ -99,7 +99,12 @@ async def test_the_threshold_is_the_models_own_and_what_it_hides_is_said() -> No
     known = replace(ground(Shelf(year()), near=near), least=0.3)
     assert ids(await BY_NAME["precedent"].ask(known, {"about": about})) == ["car"]
     asked = await ask("precedent", near=near, about=about)
-    assert asked.said == "0 decisions. The nearest is 0.40 alike, below min_similarity 0.70."
+    assert asked.said == (
+        "2 decisions. The nearest is 0.40 alike, below min_similarity 0.70: those shown are weak."
+    )
+    assert all(shown.said.startswith("(weak) ") for shown in asked.found)
+    strict = await ask("precedent", near=near, about=about, min_similarity=0.6)
+    assert strict.said == "0 decisions. The nearest is 0.40 alike, below min_similarity 0.60."
 
 
 async def test_metrics_are_aggregated_over_what_tracks_them() -> None:

@@ -80,7 +80,7 @@ WRONG: dict[str, tuple[JSON, ...]] = {
     "integer": (1.5, "1", True),
     "bool": (1, "true"),
     "date": ("2026-13-01", "soon", 20260301),
-    "datetime": ("2026-03-01T09:00:00", "noon", 7),
+    "datetime": ("2026-03-41T09:00:00", "noon", 7),
     "duration": ("two hours",),
     "json": ({"other": 1}, {"total": "much"}),
     "ref": ("Ana", 1),

@@ -174,7 +174,7 @@ async def test_a_ranking_is_kept_until_something_is_written_and_an_hour_at_most(
 
 async def test_a_large_graph_is_ranked_as_networkx_ranks_it() -> None:
     given = large(sized(500, 5_000), sized(1_500, 15_000))
-    ties = chosen(given, RankRequest("pagerank"), None)
+    ties = chosen(given, RankRequest("pagerank"))
     directed = networkx.DiGraph()
     directed.add_nodes_from(ties.records)
     directed.add_weighted_edges_from(
@@ -211,3 +211,17 @@ async def test_communities_are_the_same_each_time() -> None:
     assert one == other
     assert one.modularity
     assert one.modularity > 0.3
+
+
+async def test_a_kind_is_ranked_among_all_records_and_then_shown_alone() -> None:
+    web = graph(
+        [
+            record("calm", "Value"),
+            record("haste", "Value"),
+            *(record(f"p{n}", "Principle") for n in range(4)),
+        ],
+        [relation(f"p{n}", "DEMONSTRATES", "calm") for n in range(4)],
+    )
+    ranked = ranking(web, RankRequest("pagerank", kinds=("Value",)), frozenset(("Value",))).ranked
+    assert [each.id for each in ranked] == ["calm", "haste"]
+    assert ranked[0].score > 2 * ranked[1].score
