@@ -20,6 +20,7 @@ from pps.ingest.drafts import TYPED_SOURCE, summary_of, title_of
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.entries import Job
 from pps.journal.journal import Journal
+from pps.journal.projection import RECORD_SOURCE
 from pps.journal.record_rows import Pending
 
 REFERENCES, CHILD_OF = "references", "child_of"
@@ -153,13 +154,15 @@ def draft_of(record: Record) -> RecordDraft:
 def typed_node(known: Node, tags: tuple[str, ...], draft: RecordDraft) -> Node:
     """Return the node of a record of a pack's kind: all but its aliases is what the record says."""
     state: dict[str, JSON] = {"state": draft.state} if draft.state else {}
+    # A kind may have a field `source` of its own, which stays readable; the filter of sources goes by the mark.
+    mark = RECORD_SOURCE if "source" in draft.attributes else "source"
     return replace(
         known,
         name=draft.title,
         kind=draft.kind,
         summary=draft.summary,
         tags=tags,
-        attributes={**draft.attributes, "status": draft.status, **state, "source": TYPED_SOURCE},
+        attributes={**draft.attributes, "status": draft.status, **state, mark: TYPED_SOURCE},
     )
 
 

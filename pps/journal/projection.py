@@ -27,6 +27,9 @@ UNION SELECT i.uuid FROM mirror_id i WHERE i.uuid >= :first AND i.uuid < :last A
 LIMIT 2
 """
 
+RECORD_SOURCE = "record_source"
+"""Attribute of a record's node that says that it is one, where its kind has a field ``source`` of its own."""
+
 
 def put_nodes(
     connection: sqlite3.Connection, nodes: Iterable[Node], gone: Iterable[str] = ()
@@ -44,7 +47,7 @@ def put_nodes(
                 numbers[node.uuid],
                 node.uuid,
                 node.kind,
-                _said(node, "source"),
+                _said(node, RECORD_SOURCE) or _said(node, "source"),
                 _said(node, "status"),
                 micros(node.created_at),
             )

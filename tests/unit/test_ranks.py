@@ -19,6 +19,7 @@ from pps.records.ranks import (
     betweenness,
     chosen,
     pagerank,
+    ranking,
     shortest_path,
 )
 from tests.sampling import SEED, sized
