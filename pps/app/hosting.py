@@ -74,6 +74,7 @@ class App:
         self._erasing = Erasing(registry, shared, self._gate)
         self._failed: dict[str, str] = {}
         self._damage = TextDamage()
+        self.makes_namespaces = False  # a server makes those in Chroma before they are needed
         self._actor = ""
         self.clock: Callable[[], datetime] = lambda: time.now()  # by which squads deliver and lease
 
@@ -471,6 +472,8 @@ class App:
                 raise
         held = _Open(memory)
         self._open[entry.entity.name] = held
+        if self.makes_namespaces:
+            await asyncio.to_thread(memory.parts.indexes.keep_namespace)
         return held
 
     async def _trim(self) -> None:

@@ -86,6 +86,14 @@ def make(folder: Path, card: Card, time_zone: str = "") -> None:
         raise StoreError(f"{folder}: cannot be written ({error.strerror})") from None
 
 
+def complete(folder: Path) -> None:
+    """Make again what was deleted from an entity's folder: its folders and the template's files. StoreError."""
+    try:
+        _copy(shipped("entities/_template"), folder, {"name": folder.name}, last=_CARD)
+    except OSError as error:
+        raise StoreError(f"{folder}: cannot be written ({error.strerror})") from None
+
+
 def _copy(source: Traversable, target: Path, words: dict[str, str], *, last: str) -> None:
     target.mkdir(mode=0o700, parents=True, exist_ok=True)
     for item in source.iterdir():

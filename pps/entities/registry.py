@@ -226,6 +226,7 @@ class Registry:
                     entry = self._entry(row)
                     _check_same(entry, store)
             self._complete(entry, time_zone)
+            folder.complete(entry.folder)
         return entry
 
     def first_token(self, entity: EntityId) -> str | None:

@@ -142,6 +142,11 @@ class EntityIndexes:
         """False when there is no model: then vector searches find nothing and ``apply`` takes text only."""
         return self._vectors is not None
 
+    def keep_namespace(self) -> None:
+        """Have the entity's namespace in Chroma made, in the background, where there is none."""
+        if self._vectors is not None:
+            self._vectors.keep_namespace()
+
     async def apply(
         self, upserts: Sequence[IndexDoc], deletes: Iterable[tuple[str, str]] = ()
     ) -> None:

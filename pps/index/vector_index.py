@@ -42,6 +42,12 @@ _BREATH_S = 0.02
 _log = logging.getLogger(__name__)
 
 
+_ANCHORS = "anchors"
+_NEW = "anchors.new"
+_EMPTY = "empty anchors"
+"""The mark of an empty collection that is made and not opened: its files as they were left."""
+
+
 class VectorIndex:
     """All vectors of one entity. Every method blocks; all may be called from several threads at once.
 
@@ -210,6 +216,34 @@ class VectorIndex:
             for name in list(self._chroma):
                 self._forget_chroma(name)
 
+    def keep_namespace(self) -> None:
+        """Begin to make the empty collection of anchors where there is none yet; returns at once.
+
+        So each entity has its namespace in Chroma before its first anchor. To import Chroma takes over a second: it is
+        made in a thread.
+        """
+        with self._writing:
+            there = (self._folder / _ANCHORS).exists() or not self.is_empty(_ANCHORS)
+            if there or self._closed.is_set() or _NEW in self._builds:
+                return
+            make = threading.Thread(target=self._make_empty, name="pps-build-empty", daemon=True)
+            self._builds[_NEW] = make
+        make.start()
+
+    def _make_empty(self) -> None:
+        made, place = self._folder / _NEW, self._folder / _ANCHORS
+        try:
+            ChromaCollection.erase(made)
+            ChromaCollection(made, _ANCHORS, self._rows, self._marks, make=True).close()
+            with self._writing:
+                if self._closed.is_set() or not self.is_empty(_ANCHORS) or place.exists():
+                    ChromaCollection.erase(made)
+                    return
+                made.rename(place)
+                self._rows.mark({_EMPTY: listing(place)})
+        except (PPSError, OSError) as error:
+            _log.warning("the empty collection of anchors is not made: %s", error)
+
     def close(self) -> None:
         """Give back Chroma's threads and files, and let the rows go; a second call does nothing."""
         if self._closed.is_set():
@@ -244,7 +278,11 @@ class VectorIndex:
             self._rows.unmark(whole(name))
             self._flat[name] = FlatIndex(self._dimension, size)
         for name in set(COLLECTIONS) - self._chroma.keys():
-            ChromaCollection.erase(self._folder / name)
+            is_empty_one = name not in self._flat and marks.get(_EMPTY) == listing(
+                self._folder / name
+            )
+            if name != _ANCHORS or not is_empty_one:
+                ChromaCollection.erase(self._folder / name)
         self._read_into(self._flat)
         for name in list(self._flat):
             self._build_if_many(name)
@@ -294,6 +332,9 @@ class VectorIndex:
     def _build(self, collection: str) -> None:
         """Put every row into Chroma, slice by slice beside reads and writes, then search there."""
         try:
+            ChromaCollection.erase(
+                self._folder / collection
+            )  # an empty one, or what is left of one
             made = self._collection(
                 collection, make=True
             )  # without the lock: to import Chroma takes a second or more

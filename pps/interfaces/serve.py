@@ -73,6 +73,7 @@ def _room_for_files() -> None:
 async def _serve(settings: Settings, *, auto: bool) -> None:
     secret = runfile.new_secret()
     async with App.open(settings) as app:
+        app.makes_namespaces = True
         desk = Desk(app)
         parts = _parts(app, secret, desk)
         listener = life.bind(settings.server.host, settings.server.port, or_free=auto)
