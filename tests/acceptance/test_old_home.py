@@ -18,6 +18,7 @@ from pps.app import App
 from pps.config import Settings, load
 from pps.entities.tokens import Bounds
 from pps.memory import Memory
+from pps.operations.calls import Caller, Calls
 from pps.server import stop
 from tests.integration.interfaces.serving import clean_env
 
@@ -152,3 +153,38 @@ def test_doctor_finds_nothing_wrong(home: Path) -> None:
         assert all(line.startswith("ok ") for line in done.stdout.splitlines()), done.stdout
     finally:
         stop(home)
+
+
+@pytest.mark.parametrize(
+    "zone",
+    [
+        "America/Los_Angeles",
+        "America/New_York",
+        "Europe/Berlin",
+        "Asia/Kathmandu",
+        "Pacific/Kiritimati",
+    ],
+)
+async def test_its_dates_are_the_same_in_every_zone(home: Path, zone: str) -> None:
+    """What it kept as midnight in UTC was a date, and is one; its entities have the zone that is set."""
+    settings = load(env={"PPS_HOME": str(home), "PPS_TIME_ZONE": zone})
+    async with App.open(settings) as app:
+        calls, ana = Calls(app), Caller.of_entity("ana")
+        told = await calls.answer(ana, "timeline", {})
+        assert told.time_zone == zone
+        for line in (
+            "Priya Nair lives in Lowgate. (2024-05-01 to 2026-03-02)",
+            "Priya Nair lives in Tarn. (since 2026-03-02)",
+            "P. Nair signed the flour contract. (since 2026-04-01)",
+        ):
+            assert line in told.text
+        day = {"after": "2026-03-02", "before": "2026-03-03"}
+        (moved,) = (await calls.answer(ana, "timeline", day)).data["facts"]  # pyright: ignore
+        assert moved["text"] == "Priya Nair lives in Tarn."  # pyright: ignore
+        assert moved["valid_at"] == "2026-03-02T00:00:00Z"  # pyright: ignore
+        assert moved["valid_at_precision"] == "day"  # pyright: ignore
+        for as_of, lives_in in (("2026-03-01T23:59", "Lowgate"), ("2026-03-02T00:00", "Tarn")):
+            held = await calls.answer(ana, "timeline", {"as_of": as_of, "relation": "LIVES_IN"})
+            texts = [one["text"] for one in held.data["facts"]]  # pyright: ignore
+            assert f"Priya Nair lives in {lives_in}." in texts
+            assert len([one for one in texts if "Priya" in one]) == 1  # pyright: ignore
