@@ -28,7 +28,6 @@ SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """First month of each meteorological season of the northern hemisphere; each lasts three."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DAY_MICROS = 86_400_000_000
-_NO_ZONE = timezone(timedelta(), "none")
 
 _COARSE_TEXT = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?")
 _COARSE_FORMATS: dict[Precision, str] = {"day": "%Y-%m-%d", "month": "%Y-%m", "year": "%Y"}
@@ -265,8 +264,10 @@ def later(moment: datetime, by: timedelta) -> datetime:
         return _LAST if by > timedelta() else _FIRST
 
 
-def read_moment(text: str, zone: tzinfo = UTC, field: str = "time") -> datetime:
+def read_moment(text: str, zone: tzinfo | None = UTC, field: str = "time") -> datetime:
     """Return the time of an ISO 8601 text, aware: with its own offset, or of ``zone`` where it has none.
+
+    Without a ``zone`` such a time stays naive, for who knows the zone.
 
     A date alone (``2026-03-10``, ``2026-03``, ``2026``) is a ``CoarseTime``.
 
@@ -286,7 +287,7 @@ def read_moment(text: str, zone: tzinfo = UTC, field: str = "time") -> datetime:
         ) from None
     if len(text) <= len("2026-W05-6"):  # other forms of a date alone
         return coarse(moment.date())
-    return zoned(moment, zone, field)
+    return moment if zone is None and moment.tzinfo is None else zoned(moment, zone or UTC, field)
 
 
 def read_imported(text: str) -> datetime:
@@ -294,9 +295,7 @@ def read_imported(text: str) -> datetime:
 
     An export of before precisions wrote a day as its midnight in UTC, to the microsecond.
     """
-    moment = read_moment(text, _NO_ZONE)
-    if moment.tzinfo is _NO_ZONE:
-        return moment.replace(tzinfo=None)
+    moment = read_moment(text, None)
     return with_precision(moment) if text.endswith("T00:00:00.000000Z") else moment
 
 
@@ -313,10 +312,7 @@ def export_text(moment: datetime, utc_offset_s: int | None = None) -> str:
 
 def parse(text: str, field: str = "time") -> datetime:
     """Return the time of an ISO 8601 text in UTC, a date alone as a ``CoarseTime``; one without a zone is refused."""
-    moment = read_moment(text, _NO_ZONE, field)
-    if moment.tzinfo is _NO_ZONE:
-        raise InvalidRequest(field, "must carry a time zone, such as 2026-01-31T09:00:00Z")
-    return utc(moment, field)
+    return utc(read_moment(text, None, field), field)
 
 
 def iso(moment: datetime) -> str:

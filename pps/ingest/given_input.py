@@ -24,6 +24,8 @@ from pps.core.values import FactDraft, NodeDraft
 
 ZONE = "time_zone"
 """Key of a validation's context: the zone of times that name none; None leaves them so, for the memory to read."""
+EXPORTED = "exported"
+"""Key of a validation's context that stands for: from a file, which an earlier PPS may have written."""
 
 
 def _moment(value: object, info: ValidationInfo) -> object:
@@ -31,7 +33,9 @@ def _moment(value: object, info: ValidationInfo) -> object:
     zone = context.get(ZONE, UTC)
     try:
         if isinstance(value, str):
-            return read_imported(value) if zone is None else read_moment(value, zone)
+            if EXPORTED in context:
+                return read_imported(value)
+            return read_moment(value, zone)
         return zoned(value, zone or UTC) if isinstance(value, datetime) else value
     except InvalidRequest as error:
         raise ValueError(error.message.partition(": ")[2]) from None

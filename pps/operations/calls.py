@@ -281,10 +281,12 @@ class Calls:
         outcome = "internal"
         try:
             zone = await self._zone(caller, found.audience)
+            # Which entity a project's memory is, only its operation finds out.
+            times = None if found.audience in ("router", "runner") else zone
             if is_large(arguments):
-                given = await asyncio.to_thread(found.parse, arguments, zone)
+                given = await asyncio.to_thread(found.parse, arguments, times)
             else:
-                given = found.parse(arguments, zone)
+                given = found.parse(arguments, times)
             if isinstance(given, RememberInput | AddEventInput) and given.source in CAPTURED:
                 self._check_captures(caller, given.source)
             async with self._subject(caller, found.audience) as subject:

@@ -58,7 +58,7 @@ class PackTool(Operation[Any, Any, Any]):
     defaults: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     without: frozenset[str] = frozenset()
 
-    def parse(self, arguments: Mapping[str, JSON], zone: tzinfo = UTC) -> Any:
+    def parse(self, arguments: Mapping[str, JSON], zone: tzinfo | None = UTC) -> Any:
         """Return the generic operation's checked input; raises as ``Operation.parse``. camelCase is understood."""
         given = _in_snake(arguments)
         if hidden := (self.fixed.keys() | self.without) & given.keys():
@@ -85,7 +85,7 @@ class QueryTool(PackTool):
 
     query: Query | None = None
 
-    def parse(self, arguments: Mapping[str, JSON], zone: tzinfo = UTC) -> Any:
+    def parse(self, arguments: Mapping[str, JSON], zone: tzinfo | None = UTC) -> Any:
         """Return the input of ``record_ask``; raises as ``Operation.parse``. ``parameters`` are taken as one, too."""
         given = _in_snake(arguments)
         whole = given.pop("parameters", None) or {}
@@ -119,7 +119,7 @@ class KindTool(PackTool):
     kind: str = ""
     models: KindModels = field(default_factory=lambda: KindModels(NO_KINDS))
 
-    def parse(self, arguments: Mapping[str, JSON], zone: tzinfo = UTC) -> Any:
+    def parse(self, arguments: Mapping[str, JSON], zone: tzinfo | None = UTC) -> Any:
         """Return the input of ``record_save``; raises as ``Operation.parse``."""
         given = _in_snake(arguments)
         own = self.models.model(self.kind).model_fields.keys() - _OF_RECORD

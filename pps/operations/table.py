@@ -99,10 +99,10 @@ class Operation(Generic[Subject, In, Out]):
     command: str
     examples: tuple[str, ...]
 
-    def parse(self, arguments: Mapping[str, JSON], zone: tzinfo = UTC) -> In:
+    def parse(self, arguments: Mapping[str, JSON], zone: tzinfo | None = UTC) -> In:
         """Return the checked input; InvalidRequest names each field that is wrong, never its value.
 
-        Times without a zone are of ``zone``, the entity's.
+        Times without a zone are of ``zone``, the entity's; without it they stay so, for the memory to read.
 
         A null for an argument that may be left out counts as left out: calling models send it. Lists and objects
         that are larger than the schema takes are refused before the model reads them.

@@ -15,6 +15,7 @@ from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.time import CoarseTime, coarse, coarse_text, plain, precision_of
 from pps.core.values import JSON, FactDraft, Turn
+from pps.entities import Router
 from pps.entities.own import own_settings
 from pps.ingest.importing.run import Wanted
 from pps.journal import ItemFilter
@@ -414,3 +415,20 @@ async def test_the_calendar_falls_back_on_the_entitys_zone(app: App) -> None:
 
 def zone_of_workload(memory: Memory) -> str:
     return memory.layers.calendars.zone.key
+
+
+async def test_a_project_reads_times_in_the_zone_of_its_own_entity(
+    app: App, tmp_path: Path
+) -> None:
+    """The tool does not know whose memory it is until it has found it: its times stay as they were given."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    await app.create("ana", time_zone="Pacific/Kiritimati")
+    app.registry.routes.add(str(folder), "ana")
+    caller = Caller.of_router(Router("test", (str(tmp_path),), may_create=True))
+    event = {"project_path": str(folder), "content": "The gate is green.", "title": "Gate"}
+    await Calls(app).answer(caller, "add_event", {**event, "timestamp": "2026-06-02T00:30"})
+    for since, titles in (("2026-06-02T00:00", ["Gate"]), ("2026-06-02T01:00", [])):
+        asked = {"project": str(folder), "query": "gate", "filters": {"since": since}}
+        answer = await Calls(app).answer(caller, "search_nodes", asked)  # pyright: ignore
+        assert [one["title"] for one in answer.data["results"]] == titles  # pyright: ignore

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.values import Chunk
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.given_input import ZONE, FactInput, Moment, NodeInput
+from pps.ingest.given_input import EXPORTED, ZONE, FactInput, Moment, NodeInput
 from pps.ingest.importing import claude_code, conversations, markdown, memories
 from pps.ingest.importing.items import Item, Passed, Read, Reader, Unreadable
 from pps.ingest.importing.source_files import Source
@@ -80,7 +80,7 @@ def _read_turns(source: Source) -> Iterator[Read]:
             continue
         try:
             line = TurnLine.model_validate_json(
-                raw.removeprefix(b"\xef\xbb\xbf"), context={ZONE: None}
+                raw.removeprefix(b"\xef\xbb\xbf"), context={ZONE: None, EXPORTED: True}
             )
         except ValidationError as error:
             first = error.errors(include_url=False, include_input=False)[0]
