@@ -164,6 +164,9 @@ class Reader:
         """Read the next group, if it may be read now; return how many seconds to wait for the one after."""
         waiting = await self._queue.after("read", 0, _MOST_TURNS, bounds.MAX_FACTS * _MOST_TURNS)
         if not waiting:
+            self.away = (
+                ""  # nothing waits for the command any more: it is asked when something does
+            )
             return _LOOK_S
         if self.away:
             await self._let_rules_read(waiting)

@@ -111,8 +111,7 @@ class Forgetter:
                     "it is noted and may be forgotten in part; the next forget or start finishes it"
                 )
                 raise StoreUnavailable(f"{why} ({error.message})") from error
-        if plan.reread:
-            self._worker.notify()
+        self._worker.notify()  # turns may have to be read again, and the command waits for fewer
         return self._said(plan, rows, softly, dry_run=False)
 
     async def restore(self, id: str, check: Check | None = None) -> Restored:

@@ -319,6 +319,20 @@ async def test_while_a_command_is_away_rules_read_and_it_reads_the_turns_when_it
         assert (health.problems, health.notes) == ((), ())
 
 
+async def test_a_command_that_nothing_waits_for_any_more_is_no_trouble(
+    ana: Opened, command: Scripted
+) -> None:
+    command.says([{"do": "fail"}])
+    async with ana(idle_s=0) as memory:
+        turn = await memory.remember("I live in Oslo.")
+        await until_known(memory, "I live in Oslo.")
+        assert "rules read the turns meanwhile" in " ".join((await memory.health()).problems)
+        await memory.forget([turn.turn_id], dry_run=False)
+        async with asyncio.timeout(20):
+            while (await memory.health()).problems:  # noqa: ASYNC110 - the reader looks again
+                await asyncio.sleep(0.02)
+
+
 async def test_a_command_that_is_set_and_found_nothing_yet_is_not_advised_to_be_installed(
     ana: Opened, command: Scripted
 ) -> None:
