@@ -20,7 +20,7 @@ from pps.memory import Memory
 
 SETS = Path(__file__).parent / "life" / "changes"
 START = datetime(2026, 2, 2, 9, tzinfo=UTC)
-MARKS = ("superseded", "no longer", "replaced", "until ", "ended", "earlier", "before ")
+MARKS = ("(superseded ", "(possibly outdated ")
 """Words that say, in a line of a pack, that the line no longer holds."""
 
 Order = Literal["in order", "changes first"]
@@ -73,11 +73,15 @@ def judge(pack: str, thing: ChangedThing) -> Verdict:
         in_nodes = line == "## Nodes" if line.startswith("## ") else in_nodes
         if in_nodes:
             continue  # the bare name of a node states nothing
-        if thing.new.lower() in line.lower():
+        statement = line.lower()
+        is_marked = False
+        for mark in MARKS:
+            statement, found, _ = statement.partition(mark)
+            is_marked = is_marked or bool(found)
+        if thing.new.lower() in statement:
             return "current first"
-        if thing.old.lower() in line.lower():
-            marked = any(mark in line.lower() for mark in MARKS)
-            return "old first, marked" if marked else "old first"
+        if thing.old.lower() in statement:
+            return "old first, marked" if is_marked else "old first"
     return "neither"
 
 

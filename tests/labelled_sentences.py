@@ -110,8 +110,8 @@ def ends_of(found: Found, labels: Labels) -> frozenset[Triple]:
 def _is_implied(end: Triple, states: frozenset[Triple]) -> bool:
     subject, relation, object_ = end
     for stated_of, stated, stated_object in states:
-        if subject == "*" and (relation, object_) == (stated, stated_object):
-            return True
+        if subject in ("*", stated_of) and (relation, object_) == (stated, stated_object):
+            return True  # said anew, perhaps of another day
         of_the_same = subject in (stated_of, "*")
         if of_the_same and object_ == "*" and (stated == relation or relation == "is"):
             return True

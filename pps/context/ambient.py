@@ -192,18 +192,23 @@ class Ambient:
         )
         near = found.evidence and (found.evidence.clear if seen.prompts else found.evidence.shown)
 
+        before_reader = frozenset(own)
+
         def is_new(hit: Hit) -> bool:
-            is_before_the_reader = (
-                request.reader_has_session
-                and isinstance(hit.item, Turn)
-                and hit.item.session == request.session
+            item = hit.item
+            is_before_the_reader = request.reader_has_session and (
+                (isinstance(item, Turn) and item.session == request.session)
+                or (
+                    isinstance(item, Fact)
+                    and bool(item.episodes)
+                    and before_reader >= {*item.episodes}
+                )
             )
             return hit.id not in seen.ids and not is_before_the_reader
 
         def is_near(hit: Hit) -> bool:
             return is_new(hit) and (near is None or hit.id in near)
 
-        before_reader = frozenset(own)
         wanted = _with_successors(
             [hit for channel in found.channels.values() for hit in channel.hits],
             is_near,

@@ -28,12 +28,10 @@ RELATIONS: Mapping[str, Relation] = {
 }
 """Every relation that a rule may make, by its name."""
 
-FAVOURITE = "FAVOURITE_"
-"""Begins the relation of a person to a favourite of some sort: ``FAVOURITE_EDITOR``."""
-
-_FAVOURITE = Relation(FAVOURITE, "Person", "Thing", dated=False)
-
 
 def relation_made(name: str) -> Relation:
-    """Return the relation of a name that a rule makes, a favourite of any sort among them."""
-    return _FAVOURITE if name.startswith(FAVOURITE) else RELATIONS[name]
+    """Return the relation that a rule makes, by its name; each favourite of some sort is one."""
+    relation = RELATIONS.get(name) or shipped_relations().find(name)
+    if relation is None:
+        raise KeyError(name)
+    return relation

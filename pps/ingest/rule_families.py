@@ -57,6 +57,7 @@ SLOTS: Mapping[str, Callable[[str], Value]] = {
     "stolen": words.read_stolen,
     "trip": words.read_trip,
     "changer": words.read_changer,
+    "system": words.read_system,
     "amount_thing": lambda text: words.read_thing_of("amount", text),
     "event": lambda text: words.read_thing_of("event", text),
     "code_thing": lambda text: words.read_thing_of("code", text),
@@ -126,15 +127,17 @@ _HOME = (
 _KIN = "|".join(sorted(KIN, key=len, reverse=True))
 _NOT = "(?:do not|does not|no longer|did not)"
 _RISES = (
-    "(?:(?:has |have )?(?:went|gone|goes|rose|risen|fell|fallen|dropped|increased|decreased"
+    "(?:(?:has |have |is |are )?(?:went|gone|going|goes|rose|risen|fell|fallen|dropped|increased"
+    "|decreased"
     "|changed|climbed)(?: up| down| back)?"
     "|(?:was|were|is|got|has been|have been|is being) (?:raised|cut|lowered|increased|reduced"
     "|changed|set|bumped|put up)(?: up| down)?)"
 )
 _RAISES = (
-    "(?:have |has )?(?:just )?(?:raised|cut|lowered|increased|reduced|changed|set|bumped"
-    "|put|trimmed)(?: up| down)?"
+    "(?:(?:have |has )?(?:just )?(?:raised|cut|lowered|increased|reduced|changed|set|bumped"
+    "|put|trimmed)(?: up| down)?|had to (?:raise|cut|lower|increase|reduce|change|trim))"
 )
+_NOW = "(?:now|these days|nowadays|instead|from now on)"
 _MOVES = (
     "(?:(?:has |have )?(?:just )?(?:moved|slipped|shifted|changed)"
     "|(?:was|were|is|are|got|has been|have been|had to be)(?: now)? (?:moved|postponed|pushed"
@@ -262,6 +265,15 @@ FAMILIES: tuple[Family, ...] = (
             Phrasing(
                 "<who> (?:am|is) (?:now )?(?:at|with) (?:the )?<organisation> now.*",
                 ("who WORKS_AT organisation",),
+            ),
+            Phrasing(
+                "(?P<me>[Mm]y|[Oo]ur) (?:new )?(?:employer|company) is (?:now )?(?:called "
+                ")?<employer>",
+                ("me WORKS_AT employer",),
+            ),
+            Phrasing(
+                "<who> (?:got|was|were|have been|has been) hired (?:by|at) <employer>",
+                ("who WORKS_AT employer",),
             ),
             Phrasing(
                 f"<who> {_HAVE}joined <employer> (?:as an? .+|last (?:week|month|year).*|in "
@@ -491,6 +503,10 @@ FAMILIES: tuple[Family, ...] = (
                 ends=("who HAS,DRIVES given_away", "who HAS,DRIVES gone_given_away"),
             ),
             Phrasing(
+                "<given_away> (?:is|was|got|has been) (?:sold|scrapped|written off)(?:[ ,].*)?",
+                ends=("me HAS,DRIVES given_away",),
+            ),
+            Phrasing(
                 "(?P<me>[Mm]y|[Oo]ur) <stolen> (?:was|got|has been) (?:stolen|totalled|wrecked"
                 "|sold)(?:[ ,].*)?",
                 ends=("me HAS,DRIVES stolen",),
@@ -617,6 +633,11 @@ FAMILIES: tuple[Family, ...] = (
                 ("who HAS_PHONE_NUMBER phone_number",),
             ),
             Phrasing(
+                "(?:[Hh]ere is |[Tt]his is )?(?P<me>[Mm]y) new (?:phone |mobile )?number:? "
+                "<phone_number>",
+                ("me HAS_PHONE_NUMBER phone_number",),
+            ),
+            Phrasing(
                 "<who> (?:have |has )?changed (?:my|his|her) (?:(?:phone|mobile|cell|telephone) "
                 ")?number to <phone_number>",
                 ("who HAS_PHONE_NUMBER phone_number",),
@@ -705,6 +726,18 @@ FAMILIES: tuple[Family, ...] = (
                 ("who USES product",),
             ),
             Phrasing(
+                f"<me> (?:use|am using|are using) <known_product> {_NOW}",
+                ("who USES known_product",),
+                (),
+                "known_product",
+            ),
+            Phrasing(
+                f"<me> {_HAVE}(?:went|gone) back to <known_product>",
+                ("who USES known_product",),
+                (),
+                "known_product",
+            ),
+            Phrasing(
                 f"<me> {_HAVE}(?:replaced|swapped) <old_known_product> (?:with|for|by) <product>",
                 ("who USES product",),
                 ("who USES old_known_product",),
@@ -740,19 +773,65 @@ FAMILIES: tuple[Family, ...] = (
         ),
     ),
     Family(
+        name="parts of systems",
+        opens=(
+            Phrasing(
+                f"<system> (?:now )?(?:uses?|runs? on|is built (?:on|with)|is written in|is on) "
+                f"<known_product>(?: {_NOW})?",
+                ("system USES known_product",),
+                (),
+                "known_product",
+            ),
+        ),
+        changes=(
+            Phrasing(
+                f"<me> {_HAVE}(?:switched|migrated|moved|ported) <system>(?: over)? from "
+                f"<old_product> to <product>",
+                ("system USES product",),
+                ("system USES old_product",),
+            ),
+            Phrasing(
+                f"<me> {_HAVE}(?:switched|migrated|moved|ported)(?: over)? <system>(?: over)? to "
+                f"<known_product>",
+                ("system USES known_product",),
+                (),
+                "known_product",
+            ),
+            Phrasing(
+                "[Ff]or <system>,? (?:I|we) (?:now )?(?:use|are using|will use|went with|chose"
+                "|switched to"
+                "|settled on|are going with) <known_product>",
+                ("system USES known_product",),
+                (),
+                "known_product",
+            ),
+        ),
+        examples=(
+            "The billing service uses PostgreSQL. => billing service | USES | PostgreSQL",
+            "We migrated the billing service to CockroachDB. => billing service | USES | "
+            "CockroachDB",
+            "For the billing service we went with CockroachDB instead."
+            " => billing service | USES | CockroachDB",
+            "The client uses the API.",
+        ),
+    ),
+    Family(
         name="plans",
         opens=(
             Phrasing(
                 r"<who> (?:(?:am|is|are) going to|will|plans? to|(?:am|is|are) planning to) "
                 r"(?P<planned_action>[a-z].+)",
                 ("who PLANS planned_action",),
+                ("who PLANS planned_action",),
             ),
             Phrasing(
                 "<who> (?:am|is|are) (?P<planned>(?:" + "|".join(words.PLAN_VERBS) + ") .+)",
                 ("who PLANS planned",),
+                ("who PLANS planned",),
             ),
             Phrasing(
                 "<who> (?:have|has) an? (?P<planned>(?:[a-z-]+ ){0,2}" + words.EVENT + r"\b.*)",
+                ("who PLANS planned",),
                 ("who PLANS planned",),
             ),
         ),
@@ -831,6 +910,17 @@ FAMILIES: tuple[Family, ...] = (
         ),
         changes=(
             Phrasing(
+                "<event> (?:is|are|takes place|will be)(?: now)?(?: on)? <day>,? (?:at|from) "
+                "<clock_time>",
+                ("event HAPPENS_ON day", "event STARTS_AT clock_time"),
+                ("* PLANS plan",),
+            ),
+            Phrasing(
+                "[Tt]he new date (?:for|of) <event> is <day>",
+                ("event HAPPENS_ON day",),
+                ("* PLANS plan",),
+            ),
+            Phrasing(
                 f"<event> {_MOVES}(?: from .+?)? (?:to|until|till) (?:the )?<day>",
                 ("event HAPPENS_ON day",),
                 ("* PLANS plan",),
@@ -859,6 +949,11 @@ FAMILIES: tuple[Family, ...] = (
             Phrasing(
                 f"<me> {_HAVE}(?:cancelled|canceled|called off|scrapped) <event>",
                 ends=("event * *", "* PLANS plan"),
+            ),
+            Phrasing(
+                "<event> (?:is|was|has been|got|are|were) (?:postponed|delayed|put off|pushed back)"
+                "(?: indefinitely| again| until further notice| by .+)?",
+                ends=("event HAPPENS_ON,STARTS_AT *", "* PLANS plan"),
             ),
             Phrasing(
                 "<event> (?:is|are) (?:not|no longer) (?:on|in) <day>(?: any ?more.*)?",
@@ -988,17 +1083,21 @@ FAMILIES: tuple[Family, ...] = (
         ),
         changes=(
             Phrasing(
+                f"<me> {_HAVE}moved <kept_thing> to <kept_in>", ("kept_thing KEPT_AT kept_in",)
+            ),
+            Phrasing(
                 f"<me> {_HAVE}(?:moved|put) <kept_thing> (?:back )?(?P<kept_at>(?:behind|under|in"
                 f"|on|above|below|beside|near|next to) .+)",
                 ("kept_thing KEPT_AT kept_at",),
-            ),
-            Phrasing(
-                f"<me> {_HAVE}moved <kept_thing> to <kept_in>", ("kept_thing KEPT_AT kept_in",)
             ),
         ),
         closes=(
             Phrasing(
                 f"<me> {_HAVE}(?:lost|threw away|thrown away|gave away) <kept_thing>",
+                ends=("kept_thing KEPT_AT *",),
+            ),
+            Phrasing(
+                "<kept_thing> (?:is|are) (?:no longer|not) (?:in|under|on|at|behind|with) .+",
                 ends=("kept_thing KEPT_AT *",),
             ),
         ),
@@ -1021,14 +1120,12 @@ FAMILIES: tuple[Family, ...] = (
             Phrasing(
                 "(?P<me>[Mm]y) (?:all-time |new )?favou?rite <topic> (?:is|are)(?: now)? <thing>",
                 ("me FAVOURITE_topic thing",),
-                ("me FAVOURITE_topic *",),
             ),
         ),
         changes=(
             Phrasing(
                 "<thing> is (?:now )?(?P<me>my) (?:all-time |new )?favou?rite <topic>(?: now)?",
                 ("me FAVOURITE_topic thing",),
-                ("me FAVOURITE_topic *",),
             ),
         ),
         examples=(

@@ -166,10 +166,15 @@ def _gather(
     gathered: _Gathered, reading: _Reading, sentence: Sentence, clause: str, at: datetime
 ) -> None:
     dated = sentence.text if sentence.whole else clause
-    for triple in reading.states:
-        fact = _fact(triple, _text_of(triple, reading, sentence), dated, at)
-        if fact is not None:
-            gathered.add_fact(fact, triple.object_kind)
+    facts = [
+        (fact, triple.object_kind)
+        for triple in reading.states
+        if (fact := _fact(triple, _text_of(triple, reading, sentence), dated, at)) is not None
+    ]
+    if reading.states and not facts:
+        return  # what says nothing ends nothing
+    for fact, object_kind in facts:
+        gathered.add_fact(fact, object_kind)
     for triple in reading.ends:
         since, before = _ended(dated, at)
         ending = EndingDraft(
@@ -195,6 +200,10 @@ def _text_of(triple: _Triple, reading: _Reading, sentence: Sentence) -> str:
 
 def _readings(sentence: Sentence, speaker: str) -> Iterator[tuple[_Reading, str]]:
     """Yield what a sentence says, clause by clause."""
+    if speaker and (gone := _NO_ORDER_ANY_MORE.match(sentence.led_off)):
+        ended = _Triple(speaker, ("ALWAYS",), gone["what"].rstrip(" .!"))
+        yield _Reading((), (ended,)), ""
+        return
     if speaker and (order := _ORDER.match(sentence.led_off)):
         what = _PLEASE.sub("", order["what"]).rstrip(" .!")
         if len(what.split()) <= words.MOST_WORDS and not is_reported(what.partition(" ")[2]):
@@ -444,6 +453,8 @@ _KIN_STATED = tuple(
     for pattern in (
         rf"{_MY_KIN}(?:'s name)? is (?:now )?(?:called |named "
         rf")?(?P<name>{words.TITLED_PERSON})(?=[.,!]|$| now\b)",
+        rf"^(?:I|[Ww]e) have (?:got )?an? new (?P<kin>{_OF_KIN})[,:] "
+        rf"(?P<name>{words.TITLED_PERSON})(?=[.,!]|$)",
         rf"^(?:[Tt]he|[Oo]ur) (?:new )?(?P<kin>{_OF_KIN})(?:'s name)? is (?:now )?(?:called "
         rf"|named )?"
         rf"(?P<name>{words.TITLED_PERSON})(?=[.,!]|$| now\b)",
@@ -454,7 +465,7 @@ _KIN_STATED = tuple(
     )
 )
 _REPLACED_BY = re.compile(
-    rf"\b(?:my|our|the) new (?:{_OF_KIN})\b|\bis now\b|\bnow[.!]?$", re.IGNORECASE
+    rf"\b(?:my|our|the|an?) new (?:{_OF_KIN})\b|\bis now\b|\bnow[.!]?$", re.IGNORECASE
 )
 _MY_PET = rf"\b(?:[Mm]y|[Oo]ur) (?:[a-z]+ )?{words.ANIMAL}s?"
 _PETS = tuple(
@@ -593,6 +604,11 @@ _VERB = (
     r"|validate|verify|wear|wrap"
     r"|write)"
 )
+_NO_ORDER_ANY_MORE = re.compile(
+    rf"^(?:you )?(?:do not|no longer) (?:have|need) to (?:always )?(?P<what>{_VERB}\b .+?)"
+    r"(?: any ?more| any longer)?[.!]*$",
+    re.IGNORECASE,
+)
 _ORDER = re.compile(
     rf"^(?:please )?(?P<when>always|never) (?!give up|say never|open (?:on|from|until|at"
     rf"|24))(?P<what>(?:force-)?{_VERB}\b .+)",
@@ -664,10 +680,13 @@ def _correction(sentence: Sentence) -> CorrectionDraft | None:
 
 _ALTERNATIVE = re.compile(
     r"^(.+?)(?:, (?:and )?not|,? instead of|,? rather than|(?P<over>,? over)) (?:in |on |at |by "
-    r"|a |an |the )?"
-    r"(?P<other>[\w.+#-]+(?: (?!for\b|any\b)[\w.+#-]+){0,2})(?:,? for [\w' -]+)?[.!]*$"
+    r"|a |an |the )?(?!(?:far|too|so|very|really|only|even|yet|just|that|like|because|for|to|with"
+    r"|in"
+    r"|at|on|sure|quite|always)\b)"
+    r"(?P<other>[\w.+#-]+(?:,\d+)*(?: (?!for\b|any\b)[\w.+#-]+){0,2})(?:,? for [\w' -]+)?[.!]*$"
 )
 _CHOOSES = re.compile(r"\b(?:prefers?|chose|choose|picked|use|went with|go with|like)\b")
+_REMARK = re.compile(r"^([^,]+), not (?:far|too|so|very|really|only|even|just|because|that)\b.*$")
 _PREFERRED_TO = re.compile(r"^(.+ prefers? .+?) to [\w -]+[.!]*$")
 _DENIED = re.compile(
     r"\b(?:can|cannot|not|no|never|nothing|none|neither|nor|hardly|used to|any ?more)\b"
@@ -679,6 +698,8 @@ def _without_alternative(clause: Clause) -> tuple[str, str]:
     match = _ALTERNATIVE.match(clause.text)
     if match and (match["over"] is None or _CHOOSES.search(match[1])):
         return match[1], match["other"].rstrip(".")
+    if match := _REMARK.match(clause.text):
+        return match[1], ""
     if match := _PREFERRED_TO.match(clause.text):
         return match[1], ""
     return clause.text, ""
@@ -696,7 +717,7 @@ _MAY_STATE = re.compile(
     r"|bought|likes?|loves?|enjoys?"
     r"|hates?|prefers?|speaks?|studies|always|never|drives?|hangs?|stands?|lies?|costs?|amounts?"
     r"|went|goes|rose|fell|died"
-    r"|passed|was|were|got|no|sorry|actually|they|the|has|meant|knows|renamed|im|i'm)\b",
+    r"|passed|was|were|got|no|sorry|actually|they|the|has|meant|need|knows|renamed|im|i'm)\b",
     re.IGNORECASE,
 )
 

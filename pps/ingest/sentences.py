@@ -72,7 +72,8 @@ _CLAUSE_END = re.compile(
     r"\s*;\s+|\s+[—–-]+\s+|,?\s+(?:but|and|so|because|although|though|while|since|yet|plus)\s+"
     r"(?=(?:I|we|We|my|My|our|he|she|it|they|you|this|that|there|her|his|their|here|even|now)\b"
     r"|[A-Z]\w+ (?:is|has|lives|likes|loves|hates|works|owns)\b|please (?:never|always)\b|never\b)"
-    r"|,\s+so\s+|,\s+(?=(?:he|she|it|they|his|her|their|I|we) |the old (?:one|number)\b)"
+    r"|,\s+so\s+|,\s+(?=(?:last|this|since|in|on) \w+ (?:I|we) )|,\s+(?=(?:he|she|it(?!(?: is|'s) "
+    r"\+?\d)|they|his|her|their|I|we) |the old (?:one|number)\b)"
 )
 _SHARED_SUBJECT = re.compile(
     r"^(?P<first>(?P<subject>I|[Ww]e)(?: have| am| are)? .+?),? and (?P<rest>(?:now |then |have "
@@ -101,12 +102,15 @@ _SPELLED_OUT = tuple(
 )
 _LOWER_I = re.compile(r"\bi(?= )")
 _ADVERBS = re.compile(
-    r"^((?:I|[Ww]e|[A-Z]\w+)(?: (?:am|is|are|have|has))?) (?:now|also|still|just|really|currently"
+    r"^(?P<who>(?:I|[Ww]e|[A-Z]\w+)(?: (?:am|is|are|have|has))?) (?P<adverb>now|also|still|just"
+    r"|really|currently"
     r"|absolutely|actually"
     r"|finally|already|recently|only|both|totally|definitely) "
 )
+_SAYS_OTHERWISE = re.compile(r" now\b| instead\b| rather than |, not ")
 _TIME_LED = (
-    r"(?:[Ll]ast|[Tt]his|[Nn]ext) \w+|[Ii]n (?:(?:early|late|mid) )?(?:[A-Z]\w+ )?\d{4}"
+    r"(?:[Ll]ast|[Tt]his|[Nn]ext|[Ss]ince|[Bb]ack in) \w+|[Ii]n (?:(?:early|late|mid) "
+    r")?(?:[A-Z]\w+ )?\d{4}"
     r"|[Oo]n [A-Z]\w+(?: \d{1,2})?|[Ii]n [A-Z]\w+|(?:[Aa]|[Tt]wo|[Tt]hree|\d+) \w+ ago"
     r"|(?i:yesterday|today|tomorrow|recently)"
 )
@@ -122,7 +126,8 @@ _LEAD = re.compile(
     r"on|going forward"
     r"|please|in general|turns out|it turns out|sorry|correction|small correction|heads up|quick "
     r"update|note"
-    r"|remember that|remember|in the end|unfortunately|sadly)"
+    r"|remember that|remember|in the end|unfortunately|sadly|change of plans?|plans? changed|news"
+    r"|quick correction)"
     rf"(?:[,!:]+\s*|\s)|(?:{_TIME_LED})(?:,\s*|\s{_BEFORE_SPEAKER})|{_NAMED}, {_BEFORE_SPEAKER})"
 )
 _GREETING = re.compile(r"^(?:hey|hi|hello|good (?:morning|evening|afternoon))\b", re.IGNORECASE)
@@ -238,5 +243,11 @@ def _with_shared_subject(clause: str) -> tuple[str, ...]:
 
 def _without_adverbs(clause: str) -> str:
     for _ in range(2):
-        clause = _ADVERBS.sub(r"\1 ", clause)
+        match = _ADVERBS.match(clause)
+        if match is None:
+            break
+        rest = clause[match.end() :]
+        # "I now use Zed" is a change as "I use Zed now" is.
+        is_now = match["adverb"] == "now" and not _SAYS_OTHERWISE.search(rest)
+        clause = f"{match['who']} {rest.rstrip(' .!')} now" if is_now else f"{match['who']} {rest}"
     return clause

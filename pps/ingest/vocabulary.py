@@ -290,10 +290,11 @@ _OWNED = (
 _A = r"(?:an?|the|my|our|some|two|three|four|\d+)"
 _OWNED_AT_START = re.compile(rf"({_A} (?:[\w-]+ ){{0,3}}{_OWNED}){VALUE_END}")
 _MY_OWNED_AT_START = re.compile(
-    rf"(?:[Mm]y|[Oo]ur|the|an?) (?:old |new )?((?:[\w-]+ ){{0,2}}?{_OWNED}|{NAME}){VALUE_END}"
+    rf"(?:[Mm]y|[Oo]ur|[Tt]he|an?) (?:old |new )?((?:[\w-]+ ){{0,2}}?{_OWNED}|{NAME}){VALUE_END}"
 )
 _BRAND_AT_START = re.compile(
     rf"an? (?:new )?((?:(?:used|second-hand|red|blue|black|white|green|grey|silver|old|little"
+    rf"|small|big|electric|hybrid"
     rf"|\d{{4}}) ){{0,2}}(?P<name>{NAME}))"
     rf"{VALUE_END}"
 )
@@ -450,7 +451,9 @@ _AMOUNT_AT_START = re.compile(rf"({_AMOUNT}{_PER}|\d[\d,.]*\d{_PER}){VALUE_END}"
 _WITH_UNIT_AT_START = re.compile(rf"({_AMOUNT}{_PER}){VALUE_END}")
 _WEEKDAY = r"(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday)"
 _DAY_LEAD = r"(?:on |for |until |the )*"
-_WEEKDAY_AT_START = re.compile(rf"{_DAY_LEAD}((?:next )?{_WEEKDAY}s?){VALUE_END}", re.IGNORECASE)
+_WEEKDAY_AT_START = re.compile(
+    rf"{_DAY_LEAD}((?:(?:next|every) )?{_WEEKDAY}s?){VALUE_END}", re.IGNORECASE
+)
 _DAY_LEAD_AT_START = re.compile(_DAY_LEAD)
 _DATE_KINDS = ("iso", "dotted", "date", "weekday")
 _MONTH_AT_START = re.compile(
@@ -627,6 +630,8 @@ def read_thing_of(kind: str, text: str) -> str:
         return ""
     if set(words.lower().split()[1:]) & _POINTING or tokens[0] in _NOT_THINGS:
         return ""
+    if kind == "kept" and " to " in words:
+        return ""
     if kind == "code" and len(tokens) == 1 and _HEAD_END.search(words) is None:
         return ""
     if determiner is None and words[:1].isupper() and not words.split()[0].endswith("'s"):
@@ -635,6 +640,23 @@ def read_thing_of(kind: str, text: str) -> str:
     if determiner and (determiner[1] or "").lower() == "my":
         return MINE + words
     return words
+
+
+def read_system(text: str) -> str:
+    """Return the part of a system that all of a text names: "the billing service"."""
+    match = _SYSTEM.fullmatch(text.strip())
+    return match["thing"] if match else ""
+
+
+_SYSTEM = re.compile(
+    r"(?:[Tt]he|[Oo]ur) (?P<thing>(?:[\w-]+ ){0,3}(?:service|app|application|backend|frontend"
+    r"|front end|back end|api|API"
+    r"|site|website|shop|server|worker|pipeline|dashboard|platform|system|ledger|store|catalogue"
+    r"|catalog|warehouse"
+    r"|project|product|prototype|database|client|bot|gateway|scheduler|queue|cache|search|blog"
+    r"|wiki|game|module|library"
+    r"|parser|compiler|crawler|importer|exporter|tests|build|CI))"
+)
 
 
 def other_names(thing_name: str) -> tuple[str, ...]:

@@ -29,7 +29,13 @@ def triple(fact: FactDraft) -> tuple[str, ...]:
 
 @pytest.mark.parametrize(
     ("name", "least_precision", "least_recall"),
-    [("build", 0.98, 0.95), ("judge", 0.95, 0.9), ("varied", 0.97, 0.9), ("held_out", 0.95, 0.9)],
+    [
+        ("build", 0.98, 0.95),
+        ("judge", 0.95, 0.9),
+        ("varied", 0.97, 0.9),
+        ("changes", 0.97, 0.9),
+        ("held_out", 0.95, 0.9),
+    ],
 )
 def test_rules_are_right_or_silent_on_labelled_sentences(
     name: str, least_precision: float, least_recall: float
@@ -37,7 +43,7 @@ def test_rules_are_right_or_silent_on_labelled_sentences(
     states, ends = scores(name)
     assert states.precision >= least_precision, states.differing
     assert states.recall >= least_recall, states.differing
-    if name in ("varied", "held_out"):  # the older sets have no labels of endings
+    if name not in ("build", "judge"):  # the older sets have no labels of endings
         assert ends.precision >= least_precision, ends.differing
         assert ends.recall >= least_recall, ends.differing
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import re
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pps.core.values import CorrectionDraft
-from pps.ingest.rule_families import FAMILIES, Family
+from pps.ingest.rule_families import FAMILIES, SLOTS, Family
 from pps.ingest.rules import extract
 from tests.labelled_sentences import ends_of, labelled_sentence, states_of, user_turn
 
@@ -185,3 +187,20 @@ def test_the_table_of_the_docs_says_what_rules_read() -> None:
             assert found.endings, sentence
         elif not facts:
             assert not found.endings, sentence
+
+
+def test_every_slot_is_read_and_every_template_names_slots_of_its_phrasing() -> None:
+    re2 = importlib.import_module("re2")
+    always = {"me", "*", "plan"}
+    for family in FAMILIES:
+        for phrasing in (*family.opens, *family.changes, *family.closes):
+            slots = set(re.findall(r"<(\w+)>", phrasing.words))
+            for slot in slots - {"who", "me"}:
+                assert slot.removeprefix("old_").removeprefix("gone_") in SLOTS, phrasing
+            named = slots | ({"who"} if "me" in slots else set()) | always
+            for template in (*phrasing.states, *phrasing.ends):
+                subject, relation, object_ = template.split()
+                assert {subject, object_} <= named, phrasing
+                assert relation == "*" or relation.isupper() or "topic" in slots, phrasing
+            assert not phrasing.rivals or phrasing.rivals in slots
+            re2.compile(re.sub(r"(?<!\?P)<\w+>", ".+?", phrasing.words))
