@@ -176,6 +176,9 @@ async def test_a_pack_states_the_persons_time_and_days(house: App, name: str) ->
     await ask(
         house, name, "remember", content="The kettle is blue.", occurred_at="2026-06-01T23:50"
     )
+    for number in range(12):  # a pack of little has no clock
+        text = f"Of the kettles that were looked at in the end, number {number} was by far the loudest."
+        await ask(house, name, "remember", content=text, occurred_at="2026-05-30T12:00")
     before = datetime.now(zone)
     async with house.memory(name) as memory:
         pack = await memory.ambient_recall("kettle", mode="startup")
