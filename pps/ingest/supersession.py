@@ -8,8 +8,8 @@ statement; statements are ordered by their turns' own times, so the order in whi
 * A date such as "in March" is a stretch, not its first instant: the change lies within the stretch and after the last
   statement of the old value.
 * A statement of an earlier time replaces nothing. Such are: words about the past ("In 2019 I lived in Rome"), which
-  give the fact an end of its own; a date before that of a value stated earlier; a date more than a year before the
-  last statement of another value. A statement in the present tense ("since 2019", "now") is none of them.
+  give the fact an end of its own; a date before that of a value stated earlier; a date in the words that lies more
+  than a year before the last statement of another value. Words of the present ("since 2019", "now") are none of them.
 * A plan ("moving to Milan in June") is a statement of its day; a later plan made before that day takes its place.
 * Statements that end facts (``Ending``) close what was stated before them, in any relation.
 * An end that a fact's own statement gives it, and one by ``invalidates``, win over all of this.
@@ -280,7 +280,7 @@ def _is_before(one: Stated, other: Stated, begins: dict[str, _Stretch | None]) -
         return False  # a plan
     if theirs is not None and mine.start < theirs.start and mine.end <= theirs.start:
         return True
-    return mine.end + _LONG_BEFORE <= other.last.order.at
+    return names_time(one.fact.text) and mine.end + _LONG_BEFORE <= other.last.order.at
 
 
 def _changes(facts: Iterable[Stated], begins: dict[str, _Stretch | None]) -> Iterator[_Change]:
