@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, Unpack
 
-from pps.context.ambient import LIMIT, Ambient, AmbientRequest, Sessions
+from pps.context.ambient import LIMIT, Ambient, AmbientRequest, Sessions, SharedLines
 from pps.context.fence import without_packs
 from pps.core.bounds import check_keywords, check_range, check_tags
 from pps.core.errors import InvalidRequest, NotFound
@@ -92,6 +92,7 @@ class Parts:
     forgetter: Forgetter
     closing: contextlib.AsyncExitStack
     notes: tuple[str, ...] = ()
+    shared: SharedLines | None = None
 
 
 class Memory:
@@ -478,6 +479,7 @@ class Memory:
             parts.topics.injecting.about,
             parts.jobs.facts_hint,
             self.superseding,
+            parts.shared,
         )
         pack = await ambient.pack(replace(request, session=session or None), self._recalled)
         noting = parts.journal.given.record(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pps.app.erasing import Erasing
 from pps.app.opening import Anew, open_memory
-from pps.app.shared import Shared, open_shared
+from pps.app.shared import Shared, SharedLinesOf, open_shared
 from pps.config import Settings
 from pps.config.packs import load_packs, packs_together
 from pps.config.zones import checked_zone, zone_of
@@ -288,6 +288,10 @@ class App:
         finally:
             held.users -= 1
             await self._trim()
+
+    def provide_shared_lines(self, lines: SharedLinesOf) -> None:
+        """Let packs have a section with what others share: what the layer of squads knows of an entity's pool."""
+        self._shared.lines_of = lines
 
     async def reembed(self, name: str, progress: Progress | None = None) -> dict[str, int]:
         """Drop an entity's vectors and embed everything with the configured model.

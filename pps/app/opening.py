@@ -206,6 +206,7 @@ class _Opening:
                 notes=notes
                 if self.embedder
                 else ("no embedder is set: recall goes by text and graph",),
+                shared=partial(shared.shared_lines, entity),
             )
         )
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from typing import TypeAlias
 
 from pps.config import Settings
+from pps.context.lines import Line
 from pps.core.footprint import cores
+from pps.core.ids import EntityId
 from pps.entities.running_time import RunningTime
 from pps.graph.neo4j import Neo4jPool, open_neo4j
 from pps.ingest.work_rules import SharedWork
@@ -18,6 +21,9 @@ from pps.isolation.counters import IsolationCounters
 from pps.models.factory import embedder_of, make_embedder, make_extractor, make_reranker
 from pps.models.protocols import Embedder, ExtractorModel, Fingerprint, Reranker
 from pps.recall.profiles import Profiles
+
+SharedLinesOf: TypeAlias = Callable[[EntityId, str, int], Awaitable[Sequence[tuple[str, Line]]]]
+"""Entity, text and most lines → what others share with the entity about the text."""
 
 
 @dataclass(slots=True)
@@ -33,9 +39,16 @@ class Shared:
     work: SharedWork
     counters: IsolationCounters = field(default_factory=IsolationCounters)
     running: RunningTime | None = None
+    lines_of: SharedLinesOf | None = None
     _others: dict[str, Embedder] = field(default_factory=dict[str, Embedder])
     _server: Neo4jPool | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def shared_lines(
+        self, entity: EntityId, text: str, limit: int
+    ) -> Sequence[tuple[str, Line]]:
+        """Return lines of what others share with an entity, near a text; none where nothing provides them."""
+        return await self.lines_of(entity, text, limit) if self.lines_of else ()
 
     async def server(self) -> Neo4jPool:
         """Return the one connection pool to Neo4j, opened when the first entity needs it."""

@@ -40,6 +40,8 @@ class PoolRules(_Part):
 
     Attributes:
         steps: Step of an approved improvement → roles that may take another's improvement there.
+        unasked: Packs of members (``ambient_recall`` and hooks) have a section with what the pool
+            shares about the prompt.
     """
 
     gate: Gate = "confidence"
@@ -49,6 +51,7 @@ class PoolRules(_Part):
     steps: dict[Literal["implementing", "measuring", "complete"], _Texts] = {
         "measuring": ["analyst"]
     }
+    unasked: bool = True
 
 
 class MemberRules(_Part):

@@ -20,6 +20,7 @@ from pps.core.reports import Injected
 from pps.core.time import now
 from pps.core.trust import Trust, lowest, trust_of
 from pps.core.values import Fact, Node, Turn
+from pps.index.prompts import prompt_kind
 from pps.ingest.hook_events import SessionEvent
 from pps.ingest.transcripts import Capture
 from pps.isolation.client import IsolatedGraphitiClient
@@ -47,6 +48,9 @@ About = Callable[
     [Recall, str, Sequence[str]], Awaitable[tuple[Recall, Mapping[str, Sequence[tuple[str, Line]]]]]
 ]
 """Returns what was found, the most relevant first, and ids and lines of the wanted sections, for a session."""
+SharedLines = Callable[[str, int], Awaitable[Sequence[tuple[str, Line]]]]
+"""Returns at most so many lines of shared knowledge near a text, with their ids: what a squad's pool has."""
+_MOST_SHARED = 5
 _INJECTED = {"alerts": 200, "topics": 400, "related": 300, "recent": 200, "badges": 50}
 _OF_TOKENS, _EXPLORED = 1_200, 0.15
 """For so many tokens S4-10's maxima hold; of more, as much more; and the share of a pack that may explore."""
@@ -92,7 +96,9 @@ class Ambient:
         about: About | None = None,
         facts_hint: Callable[[], Awaitable[str]] | None = None,
         superseding: Superseding | None = None,
+        shared: SharedLines | None = None,
     ) -> None:
+        self._shared = shared
         self._superseding = superseding
         self._about = about
         self._facts_hint = facts_hint
@@ -121,13 +127,16 @@ class Ambient:
         found = recalled.own or any(
             channel.hits or channel.error for channel in recalled.channels.values()
         )
-        if request.mode == "turn" and not found:
+        pool = await self._pool(request, seen)
+        if request.mode == "turn" and not found and not pool:
             return self._silent(recalled, (clock.perf_counter() - started) * 1000)
         marks = await marks_of(self._journal)
         at_start = request.mode == "startup"
         about: Mapping[str, Sequence[tuple[str, Line]]] = {}
         if self._about and request.about and not at_start:
             recalled, about = await self._about(recalled, request.session or "", request.about)
+        if pool:
+            about = {**about, "pool": pool}
         recent = await self._recent(request, seen)
         summaries = await self._summaries(request, seen) if at_start or request.injected else ()
         successors: Mapping[str, Successor] = {}
@@ -156,11 +165,20 @@ class Ambient:
                 else "",
                 about=about,
                 most=_most(request),
-                trust=await self._trusted(recalled) if about else {},
+                trust=await self._trusted(recalled) if about.keys() - {"pool"} else {},
                 brief=_is_brief(recalled),
             )
         )
         return replace(pack, took_ms=(clock.perf_counter() - started) * 1000)
+
+    async def _pool(self, request: AmbientRequest, seen: Seen) -> Sequence[tuple[str, Line]]:
+        """Return what the squad shares that is near the prompt and not before the reader; nothing for an idle one."""
+        if self._shared is None or request.mode != "turn":
+            return ()
+        if prompt_kind(request.context) == "idle":
+            return ()
+        lines = await self._shared(request.context, min(request.limit_per_layer, _MOST_SHARED))
+        return [(id_, line) for id_, line in lines if id_ not in seen.ids]
 
     def _silent(self, recalled: Recall, took_ms: float) -> Pack:
         text = f"Nothing in {self._entity}'s memory is about this that is not before you already."

@@ -29,13 +29,14 @@ SECTIONS = (
     "facts",
     "episodes",
     "anchors",
+    "pool",
     "explored",
     "turns",
     "summaries",
     "badges",
 )
 """Sections in the order in which they are shown."""
-ABOUT = ("alerts", "topics", "explored", "badges")
+ABOUT = ("alerts", "topics", "pool", "explored", "badges")
 """Those that tell of more than was found, or of the finding."""
 
 OWN = {"instruction": "instructions", "preference": "preferences"}
@@ -56,6 +57,7 @@ _TITLES = {
     "facts": "Facts",
     "episodes": "Said before",
     "anchors": "Anchors",
+    "pool": "Shared by the squad",
     "explored": "From other topics",
     "turns": "Recent turns",
     "summaries": "Summaries",
@@ -72,6 +74,7 @@ _ONE = {
     "facts": "fact",
     "episodes": "episode",
     "anchors": "anchor",
+    "pool": "shared record",
     "explored": "memory of another topic",
     "turns": "turn",
     "summaries": "summary",
@@ -88,6 +91,7 @@ _ROUND = (
     "facts",
     "nodes",
     "episodes",
+    "pool",
     "turns",
     "anchors",
     "summaries",
@@ -408,7 +412,8 @@ def _shown(request: PackRequest, draft: _Draft) -> tuple[str, ...]:
     ids["instructions"] += [turn.uuid for turn in request.instructions]
     ids["turns"] = [turn.uuid for turn in reversed(request.recent)]
     ids["summaries"] += [turn.uuid for turn in request.summaries]
-    ids["explored"] = [id_ for id_, _ in request.about.get("explored", ())]
+    for section in ("explored", "pool"):
+        ids[section] = [id_ for id_, _ in request.about.get(section, ())]
     return tuple(
         some[at]
         for name, some in ids.items()

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import tzinfo
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pps.app import App
@@ -28,6 +29,7 @@ from pps.operations.projects import Projects
 from pps.operations.table import Answer, AnyOperation, Audience
 from pps.squad import sharing
 from pps.squad.desk import desk_of
+from pps.squad.knowing import shared_lines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -147,6 +149,7 @@ class Calls:
 
     def __init__(self, app: App, table: tuple[AnyOperation, ...] = OPERATIONS) -> None:
         self._app = app
+        app.provide_shared_lines(partial(shared_lines, app))
         self._writes: set[asyncio.Task[Answer]] = set()
         self.table = table
         self._tools = PackTools(operations_for("entity", table=table))

@@ -11,7 +11,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pps.app import App
+from pps.context.lines import Line as PackLine
+from pps.context.lines import bullet
 from pps.core.errors import InvalidRequest, NotFound
+from pps.core.ids import EntityId
 from pps.core.record_values import Record, RecordQuery, Relation
 from pps.core.text import content_hash, fold
 from pps.core.values import JSON
@@ -25,7 +29,7 @@ from pps.records.finding import SEMANTIC_LEAST, RecordSearch
 from pps.records.ranks import Ranking, RankRequest, cut, ranking
 from pps.records.saving import RecordGiven, RelationGiven, Saved
 from pps.squad.agents import record_id_of, saw
-from pps.squad.desk import Desk
+from pps.squad.desk import Desk, rules_of
 from pps.squad.pool_queries import shown
 from pps.squad.roots import PRIVATE, confidence_of, rests_on_private
 from pps.squad.sharing import PROPOSAL, SharedCopy, share
@@ -463,6 +467,44 @@ def balanced(
             used[author] += 1
             kept.append(line)
     return kept, dict(held_back)
+
+
+async def shared_lines(
+    app: App, entity: EntityId, text: str, limit: int
+) -> list[tuple[str, PackLine]]:
+    """Return what the squad of an entity shares about a text, as lines of a context pack, with their ids.
+
+    Nothing for an entity that is in no squad, or whose squad's file switches it off. A member's own
+    records are left out, and so are those below ``share_from``: what others doubt is no advice.
+    """
+    found = await asyncio.to_thread(app.registry.squads.of_member, entity.name)
+    if found is None or not rules_of(found[0]).pool.unasked:
+        return []
+    squad, me = found
+    least = rules_of(squad).pool.share_from
+    async with app.memory(squad.pool, pool=True) as pool:
+        candidates = await _provenance(pool, await _search(pool, text, ()))
+    others = [
+        line
+        for line in candidates
+        if line.shared
+        and line.shared.state == "shared"
+        and line.shared.member != me.id
+        and line.confidence >= least
+        and line.record.kind != "Task"
+    ]
+    lines, _ = balanced(fold_copies(others), limit)
+    return [(line.record.id, _pack_line(line)) for line in lines]
+
+
+def _pack_line(line: Line) -> PackLine:
+    record = line.record
+    member = line.shared.member if line.shared else ""
+    opposed = (
+        f"; opposed by {', '.join(each.member for each in line.opposed)}" if line.opposed else ""
+    )
+    text = f"{record.kind} of {member}, confidence {line.confidence:.2f}{opposed}: {record.summary}"
+    return PackLine(bullet(text, record.id), fold(record.summary))
 
 
 async def whole(desk: Desk, ids: Sequence[str]) -> list[Whole]:

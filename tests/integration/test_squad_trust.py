@@ -9,7 +9,7 @@ import pytest
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, PPSError, StoreConflict
-from pps.operations.calls import OPERATOR
+from pps.operations.calls import OPERATOR, Caller
 from pps.squad import founding
 from tests.squads import TRIO, Team, team_of_three, write_squad
 
@@ -478,3 +478,51 @@ async def test_a_members_token_is_made_anew(team: Team) -> None:
     holder = team.app.registry.entity_of_token(member["token"])
     assert holder
     assert holder.name == "team_mongke"
+
+
+# Shared knowledge reaches an agent unasked.
+
+
+async def test_what_the_squad_shares_is_in_a_members_pack_unasked(team: Team) -> None:
+    kept = await team.store(
+        "mongke", "The vault refuses unsigned builds.", type="Belief", confidence=0.9
+    )
+    await team.store("mongke", "The vault has a private door kanarie91.", private=True, **BELIEF)
+    await team.store("mongke", "The vault may be blue, unsure.", type="Belief", confidence=0.3)
+    pack = await team.ask("jochi", "ambient_recall", context="Does the vault take unsigned builds?")
+    assert "The vault refuses unsigned builds." in pack["text"]
+    assert "Belief of mongke, confidence 0.90" in pack["text"]
+    assert "kanarie91" not in pack["text"]
+    assert "unsure" not in pack["text"]
+    async with team.app.memory(team.squad.pool, pool=True) as pool:
+        assert await pool.records.pool.uses([kept["copy"]["id"]]) == {}  # unasked is not seen
+    own = await team.ask("mongke", "ambient_recall", context="Does the vault take unsigned builds?")
+    assert "Belief of mongke" not in own["text"]
+    idle = await team.ask("jochi", "ambient_recall", context="Thanks, that's great!")
+    assert "vault" not in idle["text"]
+    await team.app.create("stranger")
+    answer = await team.calls.answer(
+        Caller.of_entity("stranger"), "ambient_recall", {"context": "Does the vault take builds?"}
+    )
+    assert "vault refuses" not in answer.text
+    await team.ask("mongke", "memory_revoke", ids=[kept["id"]], dry_run=False)
+    gone = await team.ask("jochi", "ambient_recall", context="Does the vault take unsigned builds?")
+    assert "vault refuses" not in gone["text"]
+
+
+async def test_a_hook_of_a_member_brings_the_pools_lines_once_a_session(team: Team) -> None:
+    await team.store("mongke", "The vault refuses unsigned builds.", type="Belief", confidence=0.9)
+    async with team.app.memory(team.squad.members["jochi"].entity) as memory:
+        first = await memory.sessions.pack("Does the vault take unsigned builds?", "s1")
+        await memory.settled()
+        again = await memory.sessions.pack("And the vault, unsigned builds?", "s1")
+    assert "The vault refuses unsigned builds." in first.text
+    assert "The vault refuses unsigned builds." not in again.text
+
+
+async def test_a_squads_file_switches_the_section_off(app: App) -> None:
+    write_squad(app.settings.home, "quiet", TRIO.replace("[pool]", "[pool]\nunasked = false"))
+    team = Team(app, (await founding.found(app, "team", "quiet", {})).squad)
+    await team.store("mongke", "The vault refuses unsigned builds.", type="Belief", confidence=0.9)
+    pack = await team.ask("jochi", "ambient_recall", context="Does the vault take unsigned builds?")
+    assert "vault refuses" not in pack["text"]
