@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -149,8 +150,8 @@ def closings_of_slot(
     """
     present = [one for one in facts if not taken_back(one.fact) and not _is_over(one)]
     begins = {one.fact.uuid: _begins(one, relation) for one in present}
-    earlier, current = _told_late(present, begins)
-    changes = sorted(_changes(current, begins), key=lambda change: change.order)
+    current, earlier = _told_late(present, begins)
+    changes = sorted(_changes(current, begins), key=_order_of)
     result: dict[str, Closing | None] = {}
     for one in facts:
         if taken_back(one.fact):
@@ -158,11 +159,10 @@ def closings_of_slot(
         if one.own_end is not None or one.explicit:
             result[one.fact.uuid] = _explicit(one)
             continue
-        candidates = [
-            *_endings_of(one, endings, relation, at),
-            *_overtaken(one, present, earlier, begins, at),
-        ]
-        if one not in earlier:
+        candidates = [*_endings_of(one, endings, relation, at)]
+        if earlier:
+            candidates += _overtaken(one, present, earlier, begins, at)
+        if one.fact.uuid not in earlier:
             candidates += _successors(one, changes, begins, at)
             candidates += _plans_made_anew(one, current, begins, at)
         result[one.fact.uuid] = min(candidates, key=lambda closing: closing.at, default=None)
@@ -177,14 +177,15 @@ def runs_of_slot(facts: Sequence[Stated], relation: Relation) -> dict[str, list[
     """
     present = [one for one in facts if not taken_back(one.fact) and not _is_over(one)]
     begins = {one.fact.uuid: _begins(one, relation) for one in present}
-    _, current = _told_late(present, begins)
-    changes = sorted(_changes(current, begins), key=lambda change: change.order)
+    current, _ = _told_late(present, begins)
+    changes = sorted(_changes(current, begins), key=_order_of)
     found: dict[str, list[tuple[Said, ...]]] = {}
     for one in current:
-        others = [change.order for change in changes if change.fact.object != one.fact.object]
         runs: list[list[Said]] = [[one.first]]
         for before, said in itertools.pairwise(one.said):
-            if any(before.order < order < said.order for order in others):
+            after = bisect_right(changes, before.order, key=_order_of)
+            until = bisect_left(changes, said.order, key=_order_of)
+            if any(changes[place].fact.object != one.fact.object for place in range(after, until)):
                 runs.append([])
             runs[-1].append(said)
         if len(runs) > 1:
@@ -261,26 +262,65 @@ def _spans(text: str, said_at: datetime) -> list[Span]:
 
 def _told_late(
     present: Sequence[Stated], begins: dict[str, _Stretch | None]
-) -> tuple[list[Stated], list[Stated]]:
-    """Return the facts that speak of an earlier time than one stated before them, and the others."""
-    earlier: list[Stated] = []
+) -> tuple[list[Stated], set[str]]:
+    """Return the facts that count, and the ids of those that speak of an earlier time than one stated before them."""
     current: list[Stated] = []
+    earlier: set[str] = set()
+    starts, statements = _Latest(), _Latest()
     for one in sorted(present, key=lambda stated: stated.last.order):
-        is_late = any(_is_before(one, other, begins) for other in current)
-        (earlier if is_late else current).append(one)
-    return earlier, current
+        stretch, value = begins[one.fact.uuid], one.fact.object
+        if stretch is not None and _is_before(
+            one, stretch, starts.besides(value), statements.besides(value)
+        ):
+            earlier.add(one.fact.uuid)
+            continue
+        current.append(one)
+        statements.add(value, one.last.order.at)
+        if stretch is not None:
+            starts.add(value, stretch.start)
+    return current, earlier
 
 
-def _is_before(one: Stated, other: Stated, begins: dict[str, _Stretch | None]) -> bool:
-    """Tell whether a fact, stated after another value, names a time that lies plainly before that value's."""
-    mine, theirs = begins[one.fact.uuid], begins[other.fact.uuid]
-    if mine is None or one.fact.object == other.fact.object or _PRESENT.search(one.fact.text):
-        return False
-    if mine.start > one.last.order.at:
-        return False  # a plan
-    if theirs is not None and mine.start < theirs.start and mine.end <= theirs.start:
+class _Latest:
+    """The latest moment of each of the two values that have the latest ones."""
+
+    def __init__(self) -> None:
+        self._moments: dict[str, datetime] = {}
+
+    def add(self, value: str, moment: datetime) -> None:
+        known = self._moments.get(value)
+        self._moments[value] = moment if known is None else max(known, moment)
+        if len(self._moments) > 2:
+            del self._moments[min(self._moments, key=self._moments.__getitem__)]
+
+    def besides(self, value: str) -> datetime | None:
+        """Return the latest moment of any other value."""
+        others = [moment for name, moment in self._moments.items() if name != value]
+        return max(others, default=None)
+
+
+def _is_before(
+    one: Stated, stretch: _Stretch, others_begin: datetime | None, others_stated: datetime | None
+) -> bool:
+    """Tell whether a fact names a time plainly before that of another value, which was stated before it.
+
+    Args:
+        one: The fact; ``stretch`` is the time that it names.
+        stretch: See there.
+        others_begin: The latest time that a statement of another value names.
+        others_stated: When another value was last stated.
+    """
+    if stretch.start > one.last.order.at or _PRESENT.search(one.fact.text):
+        return False  # a plan, or what holds now
+    if others_begin is not None and stretch.start < others_begin and stretch.end <= others_begin:
         return True
-    return names_time(one.fact.text) and mine.end + _LONG_BEFORE <= other.last.order.at
+    if others_stated is None or not names_time(one.fact.text):
+        return False
+    return stretch.end + _LONG_BEFORE <= others_stated
+
+
+def _order_of(change: _Change) -> Order:
+    return change.order
 
 
 def _changes(facts: Iterable[Stated], begins: dict[str, _Stretch | None]) -> Iterator[_Change]:
@@ -302,13 +342,15 @@ def _successors(
 ) -> Iterator[Closing]:
     """Yield the closing by the first statement of another value after the last of this one's."""
     last = max(change.order for change in _changes([one], begins))
-    for change in changes:
-        if change.order > last and change.fact.object != one.fact.object:
-            if change.turn == one.last.turn and change.fact.text == one.fact.text:
-                continue  # one sentence that names two values: neither replaces the other
-            moment = _moment(one, change.begins, change.order.at)
-            yield _closing(one, moment, "superseded", change.turn, at, change.fact.uuid)
-            return
+    for place in range(bisect_right(changes, last, key=_order_of), len(changes)):
+        change = changes[place]
+        if change.fact.object == one.fact.object:
+            continue
+        if change.turn == one.last.turn and change.fact.text == one.fact.text:
+            continue  # one sentence that names two values: neither replaces the other
+        moment = _moment(one, change.begins, change.order.at)
+        yield _closing(one, moment, "superseded", change.turn, at, change.fact.uuid)
+        return
 
 
 def _plans_made_anew(
@@ -329,7 +371,7 @@ def _plans_made_anew(
 def _overtaken(
     one: Stated,
     present: Sequence[Stated],
-    earlier: Sequence[Stated],
+    earlier: set[str],
     begins: dict[str, _Stretch | None],
     at: datetime,
 ) -> Iterator[Closing]:
@@ -341,7 +383,8 @@ def _overtaken(
         other_start = other.fact.valid_at
         if other.fact.object == one.fact.object or other_start is None or other_start <= start:
             continue
-        if one in earlier or (other in earlier and begins[one.fact.uuid] is not None):
+        is_between = other.fact.uuid in earlier and begins.get(one.fact.uuid) is not None
+        if one.fact.uuid in earlier or is_between:
             yield _closing(one, other_start, "superseded", other.first.turn, at, other.fact.uuid)
 
 

@@ -36,7 +36,10 @@ days = st.lists(st.tuples(st.sampled_from("ABC"), st.integers(0, 200)), min_size
 
 def stated(place: str, *on: int) -> Stated:
     """Return a fact of a place, stated on days after the start."""
-    said = tuple(Said(f"turn {day} {place}", Order(START + day * DAY, day)) for day in sorted(on))
+    said = tuple(
+        Said(f"turn {day} {place}", Order(START + day * DAY, 10 * day + "ABC".index(place)))
+        for day in sorted(on)
+    )
     fact = Fact(
         stable_id("g", place),
         "mira",
@@ -63,8 +66,7 @@ def test_the_last_value_holds_alone_in_any_order(
 ) -> None:
     facts = slot(told)
     expected = closings_of_slot(facts, [], LIVES_IN, NOW)
-    last = max(day for _, day in told)
-    latest = {place for place, day in told if day == last}
+    latest = {max(told, key=lambda place_and_day: place_and_day[::-1])[0]}
     open_ = {one.fact.object for one in facts if expected[one.fact.uuid] is None}
     assert open_ == latest
     shuffled = facts[:]
@@ -100,7 +102,7 @@ def test_runs_hold_every_statement_once_and_none_spans_another_value(
 
 
 def test_an_ending_closes_what_was_said_before_it_and_not_what_was_said_after() -> None:
-    ending = SaidEnding(Ending("turn 5", 0, "mira", "", ("livesin",)), Order(START + 5 * DAY, 5))
+    ending = SaidEnding(Ending("turn 5", 0, "mira", "", ("livesin",)), Order(START + 5 * DAY, 55))
     before, after = stated("A", 1), stated("A", 1, 9)
     assert closings_of_slot([after], [ending], LIVES_IN, NOW) == {after.fact.uuid: None}
     closing = closings_of_slot([before], [ending], LIVES_IN, NOW)[before.fact.uuid]
