@@ -73,11 +73,6 @@ def check_actor(name: str) -> str:
     return name
 
 
-def is_group(text: str) -> bool:
-    """Tell whether a text has the shape of an entity's group."""
-    return _GROUP.fullmatch(text) is not None
-
-
 def new_group() -> str:
     """Return a fresh random group (26 characters of 36, about 134 bits)."""
     return "ent_" + "".join(secrets.choice(_ALPHABET) for _ in range(26))

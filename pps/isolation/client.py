@@ -15,7 +15,7 @@ from graphiti_core.search.search_utils import RELEVANT_SCHEMA_LIMIT
 
 from pps.core.bounds import check_keywords
 from pps.core.errors import ConfigError, InvalidRequest, ModelUnavailable, NotSet, StoreError
-from pps.core.ids import EntityId, check_uuid, is_group
+from pps.core.ids import EntityId, check_uuid
 from pps.core.time import plain
 from pps.core.values import Episode, Fact, GraphCounts, Node
 from pps.graph.graph_store import GraphStore, TimelineOptions
@@ -370,8 +370,8 @@ class IsolatedGraphitiClient:
             raise ModelUnavailable(NO_EMBEDDER)
 
     async def _audit(self, store: str) -> None:
-        strangers = await self._inside.objects.strangers() if store == "embedded" else set[str]()
-        if strangers and not any(map(is_group, strangers)):
+        strangers = await self._inside.objects.strangers() if store == "embedded" else set[bool]()
+        if strangers == {False}:
             raise StoreError(
                 f"the graph of {self.entity.name} is damaged: what should be the name of its owner is none; `pps "
                 f"rebuild {self.entity.name}` makes it anew from the journal"

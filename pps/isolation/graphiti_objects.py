@@ -110,9 +110,10 @@ WHERE e.group_id = $group_id AND n.group_id = $group_id
 RETURN m.uuid AS mention, n.uuid AS node"""
 _STRANGERS = "\nUNION ALL\n".join(
     f"MATCH (n:{label}) WHERE coalesce(n.group_id, '') <> $group_id "
-    "RETURN DISTINCT coalesce(n.group_id, '') AS owner LIMIT 20"
+    "RETURN DISTINCT (coalesce(n.group_id, '') STARTS WITH 'ent_' AND size(coalesce(n.group_id, '')) = 30) AS is_group"
     for label in ("Entity", "RelatesToNode_", "Episodic", "Community", "Saga")
 )
+"""Whether what stands in the place of another group has the shape of one: no such value comes back by itself."""
 
 
 class GroupObjects:
@@ -170,9 +171,9 @@ class GroupObjects:
             }
         )
 
-    async def strangers(self) -> set[str]:
-        """Return what stands in the place of the group where a file of one entity (embedded) holds another one."""
-        return {str(row["owner"]) for row in await self._rows(_STRANGERS)}
+    async def strangers(self) -> set[bool]:
+        """Return, where a file of one entity (embedded) holds another group, whether that has the shape of a group."""
+        return {bool(row["is_group"]) for row in await self._rows(_STRANGERS)}
 
     def _node(self, row: Any) -> EntityNode:
         return get_entity_node_from_record(row, self._provider)

@@ -231,3 +231,17 @@ async def test_garbage_in_a_graph_is_damage_and_names_the_command_that_mends_it(
             said = error.message
             if ("cannot be opened" in said or "damaged" in said) and "pps rebuild ana" not in said:
                 pytest.fail(f"names no remedy: {said}")
+
+
+async def test_a_graph_whose_owners_are_garbage_is_damaged_and_no_breach(
+    kept: Path, tmp_path: Path
+) -> None:
+    home = tmp_path / "home"
+    shutil.copytree(kept, home)
+    graph = home / "entities" / "ana" / "data" / "graph.lbug"
+    async with App.open(Settings(home=home, embedder=EmbedderSettings(name="hash"))) as app:
+        group = app.registry.get("ana").entity.group.encode()
+        graph.write_bytes(graph.read_bytes().replace(group, b"x" * len(group)))
+        with pytest.raises(StoreError, match="pps rebuild ana"):
+            async with app.memory("ana"):
+                raise AssertionError
