@@ -30,6 +30,15 @@ from pps.core.values import (
     local_time,
 )
 from pps.ingest import vocabulary as words
+from pps.ingest.corrections import read_correction
+from pps.ingest.named_people import (
+    KIN_LEAD,
+    name_of_speaker,
+    named_people,
+    owned_by_name,
+    subject_named,
+)
+from pps.ingest.readings import Reading, Triple
 from pps.ingest.relations import KIN, relation_made
 from pps.ingest.rule_families import FAMILIES, SLOTS, Phrasing
 from pps.ingest.sentences import Clause, Sentence, is_reported, read_sentences
@@ -53,32 +62,6 @@ class Found:
     facts: tuple[FactDraft, ...] = ()
     endings: tuple[EndingDraft, ...] = ()
     corrections: tuple[CorrectionDraft, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Triple:
-    """What a clause states or ends; an empty end of an ending is any node.
-
-    Attributes:
-        relations: One of a statement, those that end of an ending.
-        object_kind: Kind of the object's node where the words tell it.
-    """
-
-    subject: str
-    relations: tuple[str, ...]
-    object: str
-    object_kind: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class _Reading:
-    """What a clause gives: the facts that it states, the facts that it ends."""
-
-    states: tuple[_Triple, ...] = ()
-    ends: tuple[_Triple, ...] = ()
-
-    def __add__(self, other: _Reading) -> _Reading:
-        return _Reading((*self.states, *other.states), (*self.ends, *other.ends))
 
 
 @dataclass(slots=True)
@@ -150,7 +133,7 @@ def extract(turn: Turn, zone: tzinfo = UTC) -> Found:
     gathered = _Gathered()
     left = MOST_STATEMENTS
     for sentence in read_sentences(turn.content):
-        if speaker and (correction := _correction(sentence)):
+        if speaker and (correction := read_correction(sentence)):
             if not gathered.correct(correction):
                 gathered.corrections.append(correction)
             continue
@@ -163,7 +146,7 @@ def extract(turn: Turn, zone: tzinfo = UTC) -> Found:
 
 
 def _gather(
-    gathered: _Gathered, reading: _Reading, sentence: Sentence, clause: str, at: datetime
+    gathered: _Gathered, reading: Reading, sentence: Sentence, clause: str, at: datetime
 ) -> None:
     dated = sentence.text if sentence.whole else clause
     facts = [
@@ -183,7 +166,7 @@ def _gather(
         gathered.endings.setdefault((triple.subject, triple.relations, triple.object), ending)
 
 
-def _text_of(triple: _Triple, reading: _Reading, sentence: Sentence) -> str:
+def _text_of(triple: Triple, reading: Reading, sentence: Sentence) -> str:
     """Return the words of a fact: its sentence, an occupation without the employer.
 
     "I'm an analyst at Tesco" would go on to name Tesco after the employer has changed.
@@ -198,11 +181,11 @@ def _text_of(triple: _Triple, reading: _Reading, sentence: Sentence) -> str:
     return text
 
 
-def _readings(sentence: Sentence, speaker: str) -> Iterator[tuple[_Reading, str]]:
+def _readings(sentence: Sentence, speaker: str) -> Iterator[tuple[Reading, str]]:
     """Yield what a sentence says, clause by clause."""
     if speaker and (gone := _NO_ORDER_ANY_MORE.match(sentence.led_off)):
-        ended = _Triple(speaker, ("ALWAYS",), gone["what"].rstrip(" .!"))
-        yield _Reading((), (ended,)), ""
+        ended = Triple(speaker, ("ALWAYS",), gone["what"].rstrip(" .!"))
+        yield Reading((), (ended,)), ""
         return
     if speaker and (order := _ORDER.match(sentence.led_off)):
         what = _PLEASE.sub("", order["what"]).rstrip(" .!")
@@ -210,9 +193,7 @@ def _readings(sentence: Sentence, speaker: str) -> Iterator[tuple[_Reading, str]
             when = order["when"].upper()
             opposite = "NEVER" if when == "ALWAYS" else "ALWAYS"
             yield (
-                _Reading(
-                    (_Triple(speaker, (when,), what),), (_Triple(speaker, (opposite,), what),)
-                ),
+                Reading((Triple(speaker, (when,), what),), (Triple(speaker, (opposite,), what),)),
                 "",
             )
         return
@@ -220,28 +201,28 @@ def _readings(sentence: Sentence, speaker: str) -> Iterator[tuple[_Reading, str]
         yield _read_clause(clause, sentence, speaker), clause.text
 
 
-def _read_clause(clause: Clause, sentence: Sentence, speaker: str) -> _Reading:
+def _read_clause(clause: Clause, sentence: Sentence, speaker: str) -> Reading:
     kept, instead = _without_alternative(clause)
     mood = _mood_of(kept, clause)
-    reading = _people(kept, speaker, only_in_passing=mood != "stated")
+    reading = named_people(kept, speaker, only_in_passing=mood != "stated")
     if mood == "guessed":
         return reading
-    name = _name(kept, speaker, sentence)
+    name = name_of_speaker(kept, speaker, sentence)
     if name is not None:
-        return reading + _Reading((name,))
+        return reading + Reading((name,))
     if mood == "stated":
-        named = _named_ones(kept, speaker)
+        named = owned_by_name(kept, speaker)
         if named.states:
             return reading + named
-    subject_first = _KIN_LEAD.sub(r"\1", kept)
+    subject_first = KIN_LEAD.sub(r"\1", kept)
     said = _say(subject_first.rstrip(" .!"), speaker, mood)
     if said is None:
-        said = _Reading()
+        said = Reading()
     elif said.ends and not said.states:  # "our cat Miso died" does not say that there is a cat
-        reading = _Reading()
+        reading = Reading()
     if instead:
         states = (*reading.states, *said.states)[-1:]
-        rejected = tuple(_Triple(one.subject, one.relations, instead) for one in states)
+        rejected = tuple(Triple(one.subject, one.relations, instead) for one in states)
         said = replace(said, ends=(*said.ends, *rejected))
     return reading + said
 
@@ -321,7 +302,7 @@ def _slot_pattern(slot: re.Match[str]) -> str:
     return _ME if slot[1] == "me" else f"(?P<{slot[1]}>.+?)"
 
 
-def _say(clause: str, speaker: str, mood: Literal["stated", "denied"]) -> _Reading | None:
+def _say(clause: str, speaker: str, mood: Literal["stated", "denied"]) -> Reading | None:
     """Return what the first phrasing says whose slots all hold values; None when there is none."""
     for phrasing in _phrasings().matching(clause, only_closing=mood == "denied"):
         match = _pattern(phrasing.words).match(clause)
@@ -346,7 +327,7 @@ def _speaks_of_many(who: str | None, clause: str) -> bool:
     return clause.startswith(who) and _OF_MANY.match(clause, len(who)) is not None
 
 
-def _fill(phrasing: Phrasing, groups: Mapping[str, str | None], speaker: str) -> _Reading | None:
+def _fill(phrasing: Phrasing, groups: Mapping[str, str | None], speaker: str) -> Reading | None:
     """Return what a phrasing says; None when a slot holds nothing of its type."""
     values: dict[str, tuple[str, ...]] = {"me": (speaker,), "*": ("",)}
     for slot, text in groups.items():
@@ -356,7 +337,7 @@ def _fill(phrasing: Phrasing, groups: Mapping[str, str | None], speaker: str) ->
             values[slot] = ()
             continue
         if slot == "who":
-            value = _resolve(text, speaker)
+            value = subject_named(text, speaker)
         else:
             value = SLOTS[slot.removeprefix("old_").removeprefix("gone_")](text.strip())
         values[slot] = (value,) if isinstance(value, str) and value else tuple(value or ())
@@ -369,15 +350,15 @@ def _fill(phrasing: Phrasing, groups: Mapping[str, str | None], speaker: str) ->
     states = tuple(_expand(phrasing.states, values, speaker))
     ends = [*_expand(phrasing.ends, values, speaker)]
     if phrasing.rivals:
-        ends += _rivals(values[phrasing.rivals][0], values.get("who", (speaker,))[0] or speaker)
+        ends += _rivals(values[phrasing.rivals][0], states[0].subject)
     if any(not one.subject and not one.object for one in ends):
         return None
-    return _Reading(states, tuple(ends))
+    return Reading(states, tuple(ends))
 
 
 def _expand(
     templates: Sequence[str], values: Mapping[str, tuple[str, ...]], speaker: str
-) -> Iterator[_Triple]:
+) -> Iterator[Triple]:
     for template in templates:
         subject_slot, relation, object_slot = template.split()
         if "_topic" in relation:
@@ -386,9 +367,9 @@ def _expand(
         relations = () if relation == "*" else tuple(relation.split(","))
         for subject, object_ in product(values[subject_slot], values[object_slot]):
             subject = _owned_by(subject, speaker)
-            yield _Triple(subject, relations, object_)
+            yield Triple(subject, relations, object_)
             if object_slot.removeprefix("old_").removeprefix("gone_") in _CALLED_BY_OWNER:
-                yield _Triple(subject, relations, f"{subject}'s {object_}")
+                yield Triple(subject, relations, f"{subject}'s {object_}")
 
 
 _CALLED_BY_OWNER = ("given_away", "stolen")
@@ -414,180 +395,16 @@ _JOURNEY = re.compile(
 )
 
 
-def _rivals(name: str, user: str) -> Iterator[_Triple]:
+def _rivals(name: str, user: str) -> Iterator[Triple]:
     """Yield the ends of the use of the other products of a product's group."""
     known = words.products()
     group = known.group_of.get(name.lower(), "")
     for rival in known.rivals.get(group, ()):
         if rival.lower() != name.lower():
-            yield _Triple(user, ("USES",), rival)
+            yield Triple(user, ("USES",), rival)
 
 
-def _resolve(who: str, speaker: str) -> str:
-    """Return the name of the subject of a clause; empty for what is nobody's name."""
-    lowered = who.lower()
-    if lowered in ("i", "we", "my", "our"):
-        return speaker
-    if lowered.startswith(("my ", "our ")) or lowered in _PARENTS:
-        relative = lowered.split(" ", 1)[-1]
-        return f"{speaker}'s {relative}" if speaker else ""
-    return who if words.is_person(who) else ""
-
-
-_PARENTS = frozenset(("mum", "dad", "mom", "grandma", "grandpa"))
-
-
-# People and animals that are named as somebody's, names, orders, corrections
-
-_OF_KIN = "|".join(sorted(KIN, key=len, reverse=True))
-_KIN_LEAD = re.compile(
-    rf"^[Mm]y (?:[a-z-]+ )?(?:{_OF_KIN}),? (?={words.CAPITAL})({words.PERSON})?", re.ASCII
-)
-_MY_KIN = (
-    rf"\b[Mm]y (?:(?:best|older|younger|little|big|elder|twin|new|old|dear|late) "
-    rf")?(?P<kin>{_OF_KIN})"
-)
-_KIN_IN_PASSING = re.compile(rf"{_MY_KIN},? (?P<name>{words.PERSON})")
-_KIN_STATED = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"{_MY_KIN}(?:'s name)? is (?:now )?(?:called |named "
-        rf")?(?P<name>{words.TITLED_PERSON})(?=[.,!]|$| now\b)",
-        rf"^(?:I|[Ww]e) have (?:got )?an? new (?P<kin>{_OF_KIN})[,:] "
-        rf"(?P<name>{words.TITLED_PERSON})(?=[.,!]|$)",
-        rf"^(?:[Tt]he|[Oo]ur) (?:new )?(?P<kin>{_OF_KIN})(?:'s name)? is (?:now )?(?:called "
-        rf"|named )?"
-        rf"(?P<name>{words.TITLED_PERSON})(?=[.,!]|$| now\b)",
-        rf"\b(?P<name>{words.PERSON}), my (?:[a-z]+ )?(?P<kin>{_OF_KIN})(?=[.,!]|$)",
-        rf"^(?P<name>{words.TITLED_PERSON}) is (?:now )?my (?:[a-z]+ )?(?P<kin>{_OF_KIN})\b(?!')",
-        rf"^(?P<name>{words.PERSON}) is (?P<of>{words.PERSON})'s (?:[a-z]+ "
-        rf")?(?P<kin>{_OF_KIN})\b(?!')",
-    )
-)
-_REPLACED_BY = re.compile(
-    rf"\b(?:my|our|the|an?) new (?:{_OF_KIN})\b|\bis now\b|\bnow[.!]?$", re.IGNORECASE
-)
-_MY_PET = rf"\b(?:[Mm]y|[Oo]ur) (?:[a-z]+ )?{words.ANIMAL}s?"
-_PETS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"{_MY_PET},? (?P<name>{words.PERSON})",
-        rf"{_MY_PET}(?:'s name)? (?:is|are)(?: called| named)? (?P<name>{words.PERSON}(?:,? "
-        rf"(?:and )?{words.PERSON})*)"
-        r"(?=[.,!]|$| now\b)",
-        rf"^[Tt]he {words.ANIMAL}(?:'s name is| is called) (?P<name>{words.PERSON})(?=[.,!]|$| "
-        rf"now\b)",
-    )
-)
-_A = r"(?:an?|the|my|our|some|two|three|four|\d+)"
-_NAMED_ONE = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"^(?P<who>I|[Ww]e|{words.PERSON}) (?:have(?: got)?|has|own|adopted|got) (?:{_A} "
-        rf")?(?P<what>(?:[\w-]+ ){{0,3}}[\w-]+)"
-        rf" (?:named|called) (?P<name>{words.PERSON}(?:,? (?:and )?{words.PERSON})*)",
-        rf"^(?P<who>I|[Ww]e|{words.PERSON}) (?:have(?: got)?|has|own|adopted|got) {_A} "
-        rf"(?P<what>(?:[\w-]+ ){{0,2}}{words.ANIMAL}s?)"
-        rf"[,:] (?P<name>{words.PERSON}(?:,? (?:and )?{words.PERSON})*)",
-    )
-)
-
-
-def _people(clause: str, speaker: str, *, only_in_passing: bool) -> _Reading:
-    """Return whom a clause names as somebody's: "my sister Ana", "my dog Rex"."""
-    states: list[_Triple] = []
-    ends: list[_Triple] = []
-    for pattern in (_KIN_IN_PASSING, *(() if only_in_passing else _KIN_STATED)):
-        for match in pattern.finditer(clause):
-            of, name = match.groupdict().get("of") or speaker, words.bare_name(match["name"])
-            if not of or words.is_no_name(name) or words.is_no_name(of):
-                continue
-            relation = KIN[match["kin"].lower()]
-            states.append(_Triple(name, (relation,), of))
-            if pattern is not _KIN_IN_PASSING and _REPLACED_BY.search(clause):
-                ends.append(_Triple("", (relation,), of))
-    for pattern in _PETS if speaker else ():
-        for match in pattern.finditer(clause):
-            names = words.read_people(match["name"])
-            states += [_Triple(speaker, ("HAS",), name, "Animal") for name in names]
-    return _Reading(tuple(dict.fromkeys(states)), tuple(ends))
-
-
-def _named_ones(clause: str, speaker: str) -> _Reading:
-    """Return whom somebody has by name: "a sister named Rosa", "two dogs, Pixel and Byte"."""
-    for pattern in _NAMED_ONE:
-        match = pattern.match(clause)
-        who = _resolve(match["who"], speaker) if match else ""
-        if match is None or not who:
-            continue
-        relation = KIN.get(match["what"].split()[-1].lower().removesuffix("s"))
-        kind = "Animal" if words.is_animal(match["what"]) else ""
-        names = words.read_people(match["name"])
-        if relation:
-            return _Reading(tuple(_Triple(name, (relation,), who) for name in names))
-        return _Reading(tuple(_Triple(who, ("HAS",), name, kind) for name in names))
-    return _Reading()
-
-
-_TITLES = frozenset(
-    [
-        "Doctor",
-        "Sir",
-        "Madam",
-        "Boss",
-        "Captain",
-        "Chef",
-        "Professor",
-        "Later",
-        "Maybe",
-        "Crazy",
-        "Paranoid",
-        "Lazy",
-    ]
-)
-_NAME_SAID = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"^[Mm]y (?:full )?name is (?P<name>{words.PERSON}){words.VALUE_END}",
-        rf"^(?:[Jj]ust |[Ee]veryone calls |Please |[Yy]ou can )?(?:[Cc]all )?me "
-        rf"(?P<name>{words.CAPITAL}\w+)[.!]?$",
-        rf"^I am (?P<name>{words.PERSON})(?:,? nice to|,? your |,? by the way|,? pleased|, the "
-        rf"(?:new )?[a-z]|,? and I am new"
-        r"|, and I am (?:an?|the) |, an? [a-z]).*",
-    )
-)
-_NAME_AFTER_GREETING = re.compile(
-    rf"^I am (?P<name>{words.PERSON})(?:[.!]?$|,.*| and\b.*| from\b.*)"
-)
-_FULL_NAME = re.compile(
-    rf"^I am (?P<name>{words.CAPITAL}[\w'-]+ (?:(?:van|von|de|da|der) "
-    rf")?{words.CAPITAL}[\w'-]+)[.!]?$"
-)
-_NO_PERSONS_NAME = re.compile(
-    r"(?:ian|ish|ese|ean|Dutch|French|Greek|German|American|Done|Sorry|Back|Jewish|Muslim|Swiss"
-    r"|Czech|Thai)$"
-)
-
-
-def _name(clause: str, speaker: str, sentence: Sentence) -> _Triple | None:
-    """Return the speaker's name; "I am Nadia" is one after a greeting or with a surname."""
-    if not speaker:
-        return None
-    patterns = (*_NAME_SAID, _FULL_NAME, *((_NAME_AFTER_GREETING,) if sentence.greets else ()))
-    for pattern in patterns:
-        match = pattern.match(clause)
-        if match is None:
-            continue
-        name = match["name"]
-        known = words.is_product(name) or name.lower() in words.places()
-        if name in _TITLES:
-            return None
-        if all(words.is_person(part) for part in name.split()) and not (
-            known or _NO_PERSONS_NAME.search(name)
-        ):
-            return _Triple(speaker, ("NAMED",), name)
-    return None
-
+# Orders, alternatives, moods
 
 _VERB = (
     r"(?:add|address|answer|apply|ask|attach|avoid|back up|begin|book|bring|buy|call|check|cite"
@@ -615,68 +432,6 @@ _ORDER = re.compile(
     re.IGNORECASE,
 )
 _PLEASE = re.compile(r",?\s*(?:please|ok|okay|thanks|thank you)[.!]*$", re.IGNORECASE)
-
-_CORRECTS = re.compile(
-    r"^(?:(?P<cue>(?:(?:actually|no|nope|sorry|oops|wait|hmm|hm|correction|my mistake|scratch "
-    r"that)[,.!:;]*\s+)+)"
-    r"(?P<says>(?:it is|it's|that's|that is|I meant|I mean|make that|make it|that should be)\s+)?"
-    r"|(?P<meant>I meant)\s+)"
-    r"(?:on |in |at )?(?P<right>[^,.;!]{1,60}?)(?:,? (?:and )?not (?:on |in |at "
-    r")?(?P<wrong>[^,.;!]{1,60}))?[.!]*$",
-    re.IGNORECASE,
-)
-_DAY_RELATIONS = ("HAPPENS_ON", "BORN_ON", "DUE_ON")
-_PLACE_RELATIONS = ("LIVES_IN", "FROM")
-_PRODUCT_RELATIONS = ("USES",)
-_NAME_RELATIONS = (
-    "WORKS_AT",
-    "MARRIED_TO",
-    "IS_CALLED",
-    "HAS",
-    "NAMED",
-    *sorted(set(KIN.values())),
-)
-_AMOUNT_RELATIONS = ("IS", "COSTS", "HAS_BUDGET")
-
-
-def _read_whole_product(text: str) -> str:
-    return text if words.is_product(text) else ""
-
-
-def _read_whole_name(text: str) -> str:
-    name = words.read_name(text)
-    return name if name == text and words.is_person(name) else ""
-
-
-_READ_IF_PLAIN = (
-    (_read_whole_product, _PRODUCT_RELATIONS),
-    (_read_whole_name, _NAME_RELATIONS),
-)
-"""What counts only after "it's" or "I meant": "Oh no, Jon!" corrects nothing."""
-
-
-def _correction(sentence: Sentence) -> CorrectionDraft | None:
-    """Return what puts right what was said before, as in "Actually no, it's Turin"."""
-    match = _CORRECTS.match(sentence.text)
-    if match is None:
-        return None
-    right = match["right"].strip()
-    is_plain = bool(match["says"] or match["meant"])
-    for read, relations in (
-        (words.read_day, _DAY_RELATIONS),
-        (words.read_clock_time, ("STARTS_AT",)),
-        (words.read_room, ("TAKES_PLACE_IN",)),
-        (words.read_known_place, _PLACE_RELATIONS),
-        (words.read_amount, _AMOUNT_RELATIONS),
-        (words.read_phone_number, ("HAS_PHONE_NUMBER",)),
-        *(_READ_IF_PLAIN if is_plain else ()),
-    ):
-        value = read(right)
-        if value and len(value) >= len(right) - 8:
-            wrong = (match["wrong"] or "").strip()
-            return CorrectionDraft(value, sentence.text, wrong, relations)
-    return None
-
 
 _ALTERNATIVE = re.compile(
     r"^(.+?)(?:, (?:and )?not|,? instead of|,? rather than|(?P<over>,? over)) (?:in |on |at |by "
@@ -729,7 +484,7 @@ def _may_state(content: str) -> bool:
 # Drafts of what was read
 
 
-def _fact(triple: _Triple, text: str, dated: str, at: datetime) -> FactDraft | None:
+def _fact(triple: Triple, text: str, dated: str, at: datetime) -> FactDraft | None:
     """Return the fact of a triple; None for a plan without a day to come."""
     relation = triple.relations[0]
     is_plan = relation == "PLANS"

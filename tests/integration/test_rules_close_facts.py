@@ -61,6 +61,30 @@ CASES: list[tuple[str, Sequence[str], set[str], set[str]]] = [
         {"exam HAPPENS_ON Monday"},
     ),
     (
+        "a correction of an amount",
+        ["The deposit is 2,000 euros.", "No, sorry, 2,500 euros."],
+        {"deposit HAS_VALUE 2,500 euros"},
+        {"deposit HAS_VALUE 2,000 euros"},
+    ),
+    (
+        "a correction of a favourite",
+        ["My favourite editor is Vim.", "Sorry, I meant Neovim."],
+        {"User FAVOURITE_EDITOR Neovim"},
+        {"User FAVOURITE_EDITOR Vim"},
+    ),
+    (
+        "a plan of another day",
+        ["I'm flying to Tokyo on June 3.", "I'm flying to Tokyo on June 9 instead."],
+        {"User PLANS fly to Tokyo"},
+        {"User PLANS fly to Tokyo"},
+    ),
+    (
+        "a part of a system",
+        ["The billing service uses PostgreSQL.", "We migrated the billing service to MySQL."],
+        {"billing service USES MySQL"},
+        {"billing service USES PostgreSQL"},
+    ),
+    (
         "a remark that corrects nothing",
         ["I live in Milan.", "Actually it's fine.", "Oh no, Jon!"],
         {"User LIVES_IN Milan"},

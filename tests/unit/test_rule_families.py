@@ -99,7 +99,6 @@ def test_pasted_documents_and_prompts_state_nothing(text: str) -> None:
             ),
         ),
         ("No, sorry, 5 pm.", CorrectionDraft("5 pm", relations=("STARTS_AT",))),
-        ("Sorry, I meant Neovim.", CorrectionDraft("Neovim", relations=("USES",))),
     ],
 )
 def test_a_correction_names_what_is_right(text: str, expected: CorrectionDraft) -> None:
