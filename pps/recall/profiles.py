@@ -6,7 +6,7 @@ import logging
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias, cast
@@ -23,7 +23,7 @@ from pydantic import (
 
 from pps.config import Settings, shipped
 from pps.core.errors import ConfigError, InvalidRequest
-from pps.core.time import iso
+from pps.core.time import coarse, iso
 from pps.core.user_files import parse_toml, read_text
 from pps.core.values import CHANNELS, JSON, ChannelName
 from pps.isolation.recipes import RECIPES
@@ -48,7 +48,7 @@ def _moment(value: object) -> datetime:
         except OverflowError:
             raise ValueError("must be in the years 1 to 9999 of UTC") from None
     if isinstance(value, date) and not isinstance(value, datetime):
-        return datetime.combine(value, time(), UTC)
+        return coarse(value)
     raise ValueError("must be a date, or a time with its zone, such as 2026-01-31T08:00:00Z")
 
 
@@ -76,7 +76,7 @@ class Filters(_Table):
     Attributes:
         kinds, sources, relations, sessions, layers, statuses: At most 50 of 1 to 200 characters each.
         tags: At most 50 of 1 to 64 characters, without ``#``.
-        since, until: Half-open, ``since`` before ``until``: times with a zone; a date is its midnight in UTC.
+        since, until: Half-open, ``since`` before ``until``: times with a zone, or dates of the entity's zone.
     """
 
     kinds: _Labels = ()

@@ -6,12 +6,13 @@ import asyncio
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from datetime import time as time_of_day
 from pathlib import Path
 
 from pps.core.errors import InvalidRequest
 from pps.core.text import content_hash
+from pps.core.time import coarse
 from pps.core.user_files import read_text
 from pps.core.values import JSON
 from pps.ingest.anchors import STATIC
@@ -133,7 +134,7 @@ def _text(place: Path) -> str | None:
 def _records(place: Path, kind: str, text: str) -> Iterator[RecordGiven]:
     """Yield the records of one file, those that say the same once."""
     dated = _DATED.fullmatch(place.name)
-    day = datetime.fromisoformat(dated[1]).replace(tzinfo=UTC) if dated else None
+    day = coarse(date.fromisoformat(dated[1])) if dated else None
     is_project = place.parent.name == "projects"
     is_checklist = place.name == "HEARTBEAT.md"
     name = f"projects/{place.name}" if is_project else place.name
@@ -143,7 +144,7 @@ def _records(place: Path, kind: str, text: str) -> Iterator[RecordGiven]:
         if ref in seen:
             continue
         seen.add(ref)
-        at = day
+        at: datetime | None = day
         if day and note.time:
             at = datetime.combine(day.date(), note.time, tzinfo=UTC)
         yield RecordGiven(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 
 from pps.core import bounds
 from pps.core.errors import InvalidRequest
 from pps.core.text import content_hash, fold
+from pps.core.time import with_precision
 from pps.core.values import JSON, RESERVED_KINDS, FactDraft, NodeDraft
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.importing.items import (
@@ -247,8 +249,14 @@ def _node(found: Entry, name: str) -> NodeDraft:
     return draft
 
 
+def _date_or_instant(moment: datetime | None) -> datetime | None:
+    return None if moment is None else with_precision(moment)
+
+
 def _fact(found: Entry, subject: str, target: str) -> FactDraft:
-    since, until = found.moment("valid_at"), found.moment("invalid_at", "expired_at")
+    # Graphiti's own pipeline writes a date that it read as midnight in UTC.
+    since = _date_or_instant(found.moment("valid_at"))
+    until = _date_or_instant(found.moment("invalid_at", "expired_at"))
     if since and until and until < since:
         until = since
     relation = label(found.text("name"), "RELATES_TO")

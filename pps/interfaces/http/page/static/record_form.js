@@ -1,5 +1,5 @@
 // A form made from what a kind's pack says of its fields; what another changed meanwhile is shown before it is lost.
-import { call, html, useState } from "./core.js";
+import { call, clock, html, useState, zoneName } from "./core.js";
 import { Alert, Diff, Typed } from "./parts.js";
 
 const STATUS = ["draft", "active", "archived", "deprecated"];
@@ -26,7 +26,7 @@ function readType(type) {
 function shown(value, base) {
   if (value === undefined || value === null) return "";
   if (base === "list") return value.map((one) => (typeof one === "string" ? one : JSON.stringify(one))).join("\n");
-  if (base === "datetime") return value.slice(0, 16);
+  if (base === "datetime") return clock(new Date(value)).replace(" ", "T").slice(0, 16);
   return typeof value === "object" ? JSON.stringify(value, null, 1) : String(value);
 }
 
@@ -35,7 +35,7 @@ function meant(text, base) {
   if (text === "") return null;
   if (base === "number" || base === "integer") return Number(text);
   if (base === "bool") return text === "true";
-  if (base === "datetime") return `${text}:00Z`;
+  // A time without a zone is the person's: the server reads it on their clock.
   return base === "json" || base === "map" ? JSON.parse(text) : text;
 }
 
@@ -55,7 +55,7 @@ export function Input({ of, value = "" }) {
   return html`<${Typed} ...${given} maxlength=${most} value=${value} />`;
 }
 
-const label = (of) => `${of.name.replaceAll("_", " ")}${of.type === "datetime" ? " (UTC)" : ""}`;
+const label = (of) => `${of.name.replaceAll("_", " ")}${of.type === "datetime" ? ` (${zoneName()})` : ""}`;
 const hint = (of) => of.about || (/^(list|json|map|id|duration)/.test(of.type) ? of.type + (of.type.startsWith("list") ? ", one a line" : "") : "");
 const valueOf = (record, name) => (BESIDE.includes(name) ? record?.[name] : record?.fields?.[name]);
 const baseOf = (one) => readType(one.type).base;
