@@ -13,6 +13,7 @@ from datetime import datetime
 from functools import partial
 from typing import TypeAlias, TypeVar, cast
 
+from pps.core.errors import InvalidRequest
 from pps.core.ids import is_uuid
 from pps.core.record_values import Cite, CiteKind, Record, RecordGraph, Relation, Transition
 from pps.core.sql import LIST, listed
@@ -90,8 +91,23 @@ class RecordRows:
         return self.named(end)
 
     def whole(self, ids: Sequence[str]) -> list[str]:
-        """Return ids with each beginning replaced by the one id that begins so, else as they are."""
-        return projection.whole(self._db, ids, strict=False)
+        """Return the whole ids of records that ids, their beginnings or titles stand for; unknown ones as they are.
+
+        Raises:
+            InvalidRequest: Several records have a title.
+        """
+        return [
+            id_ if is_uuid(id_) else self._titled_id(id_)
+            for id_ in projection.whole(self._db, ids, strict=False)
+        ]
+
+    def _titled_id(self, title: str) -> str:
+        records = self.titled(title)
+        if len(records) > 1:
+            raise InvalidRequest(
+                "id", f"{len(records)} records have the title {title[:80]!r}: give the id of one"
+            )
+        return records[0].id if records else title
 
     def cited(self, ids: Iterable[str]) -> dict[str, CiteKind]:
         """Return id → what it is, for ids of this memory's records, turns and facts."""

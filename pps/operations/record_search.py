@@ -14,7 +14,7 @@ from pps.core.text import counted
 from pps.ingest.drift import DriftReport
 from pps.memory import Memory
 from pps.operations.command_line import argument, option
-from pps.operations.inputs import Id, Input, Label, Nothing, Question, options
+from pps.operations.inputs import Input, Label, Nothing, Question, Title, options
 from pps.operations.outputs import StatsView, stats_view
 from pps.operations.table import READS, RECORDS, UPKEEP
 from pps.records.finding import FoundRecord, RecordSearch
@@ -58,9 +58,9 @@ class RecordSearchInput(Input):
         description="Least cosine; the embedder's own threshold when not given.",
     )
     include_relationships: bool = Field(default=False, description="With each, what joins it.")
-    anchor_node_id: Id | None = Field(
+    anchor_node_id: Title | None = Field(
         default=None,
-        description="Id of a node: what is near it counts too.",
+        description="Id or title of a node: what is near it counts too.",
         json_schema_extra=option("--anchor"),
     )
     structural_weight: _Weight = Field(default=0.6, description="Of nearness, with an anchor.")
@@ -215,6 +215,9 @@ async def record_search(memory: Memory, given: RecordSearchInput) -> RecordHits:
     wanted = RecordSearch(**options(given))
     if not wanted.status:
         wanted = replace(wanted, status=("active", "draft"))
+    if wanted.anchor_node_id:
+        anchor = await memory.records.node_of(wanted.anchor_node_id, "anchor_node_id")
+        wanted = replace(wanted, anchor_node_id=anchor)
     found = await memory.finding.search(wanted)
     hits = tuple(_hit(one, given) for one in found.results)
     return RecordHits(hits, stats_view(found.stats), found.min_similarity, found.notes)

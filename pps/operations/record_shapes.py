@@ -16,7 +16,7 @@ from pps.core.time import iso
 from pps.core.values import JSON
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.operations.command_line import argument, json_file, json_text, option
-from pps.operations.inputs import ForgetInput, Id, Ids, Title, fields_of
+from pps.operations.inputs import ForgetInput, Ids, Title, fields_of
 from pps.operations.words import worded
 from pps.records.listing import MAX_CONDITIONS, MAX_LIST
 from pps.records.records import SavedRecords
@@ -33,6 +33,9 @@ from pps.records.session import Parent
 Word = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Fields = Mapping[str, JsonValue]
 _ALWAYS = ("id", "kind", "title")
+
+Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=100)]
+"""Ids or titles of records."""
 
 
 class RelationInput(Input):
@@ -59,7 +62,7 @@ class RecordInput(Input):
     summary: str | None = Field(
         default=None, min_length=1, max_length=2_000, description="What it says, in a few words."
     )
-    id: Id | None = Field(default=None, description="Of the record to change.")
+    id: Name | None = Field(default=None, description="Id or title of the record to change.")
     fields: Fields = Field(
         default={},
         description="Its kind's own, and description, metadata, provenance; null takes one out.",
@@ -69,10 +72,10 @@ class RecordInput(Input):
     relations: tuple[RelationInput, ...] = Field(
         default=(), max_length=MAX_RELATIONS, description="Made with it."
     )
-    cites: tuple[Id, ...] | None = Field(
+    cites: tuple[Name, ...] | None = Field(
         default=None,
         max_length=MAX_CITES,
-        description="Ids of the facts, turns and records that it rests on, all.",
+        description="Ids of the facts, turns and records that it rests on, all; of records titles too.",
     )
     expected_version: int | None = Field(
         default=None, ge=0, description="Change only this version; 0: only if there is none yet."
@@ -112,7 +115,7 @@ class SaveRecordsInput(Input):
 class GetRecordsInput(Input):
     """Ids that another operation returned."""
 
-    ids: Ids = Field(description="Of records.", json_schema_extra=argument())
+    ids: Names = Field(description="Ids or titles of records.", json_schema_extra=argument())
 
 
 class ConditionInput(Input):
@@ -197,7 +200,7 @@ class ListRecordsInput(Input):
 class MoveRecordInput(Input):
     """Which record goes on to which state."""
 
-    id: Id = Field(description="Of the record.", json_schema_extra=argument())
+    id: Name = Field(description="Id or title of the record.", json_schema_extra=argument())
     to: Word = Field(description="The state that it gets.", json_schema_extra=argument())
     expected: Word | None = Field(default=None, description="The state that it must be in.")
     why: str = Field(default="", max_length=2_000, description="Kept with the move.")
@@ -206,7 +209,7 @@ class MoveRecordInput(Input):
 class DeleteRecordsInput(ForgetInput):
     """What to erase for good."""
 
-    ids: Ids = Field(description="Of records.", json_schema_extra=argument())
+    ids: Names = Field(description="Ids or titles of records.", json_schema_extra=argument())
 
 
 class RelateRecordsInput(Input):

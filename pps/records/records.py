@@ -352,6 +352,22 @@ class Records(recorder.Records):
         """Return id → record, by ids of records or their turns or 8 first characters, of those that are there."""
         return await self._parts.journal.typed.read(lambda rows: rows.find(rows.whole([*ids])))
 
+    async def node_of(self, name: str, path: str) -> str:
+        """Return the id of the node that an id, its beginning or a title stands for.
+
+        Raises InvalidRequest when it stands for several, NotFound when for none.
+        """
+
+        def work(rows: RecordRows) -> str:
+            nodes = rows.nodes(name)
+            if len(nodes) > 1:
+                raise InvalidRequest(path, f"{len(nodes)} have that title: give the id of one")
+            if not nodes:
+                raise NotFound(path)
+            return nodes[0]
+
+        return await self._parts.journal.typed.read(work)
+
     async def list(self, query: RecordQuery) -> RecordPage:
         """Return a page of records; see RecordQuery. InvalidRequest for an unknown kind, field or operator."""
         found = await self._parts.journal.typed.page(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -17,6 +18,7 @@ from pps.ingest.batch import Batch
 from pps.ingest.statements import plan_given
 from pps.journal.entries import Reading
 from pps.memory import Memory
+from pps.operations.calls import Caller, Calls
 from pps.records.records import Join
 from pps.records.saving import RecordGiven, RelationGiven
 from tests.sampling import LONG
@@ -416,3 +418,39 @@ async def test_two_actors_change_one_record_at_once_and_no_change_is_lost(memory
     assert (now.fields["content"], now.version) == (str(2 * times), 2 * times + 1)
     assert lost, "the two met"
     assert len(await memory.records.versions(record.id)) == 2 * times + 1
+
+
+async def test_titles_are_taken_wherever_ids_of_records_are(app: App) -> None:
+    await app.create("ana", packs=("constitution",))
+    calls, ana = Calls(app), Caller.of_entity("ana")
+
+    async def ask(name: str, **arguments: Any) -> Any:
+        return (await calls.answer(ana, name, arguments)).data
+
+    await ask(
+        "record_save",
+        records=[
+            {"kind": "Task", "title": "Buy shoes", "summary": "For the run."},
+            {"kind": "Goal", "title": "Run far", "summary": "A marathon."},
+            {"kind": "Goal", "title": "Twice", "summary": "First.", "tags": ["one"]},
+        ],
+    )
+    moved = await ask("record_move", id="buy shoes", to="in_progress")
+    assert moved["records"][0]["state"] == "in_progress"
+    assert (await ask("record_get", ids=["Run far"]))["records"][0]["title"] == "Run far"
+    await ask("record_relate", source="Buy shoes", type="SERVES", target="Run far")
+    found = await ask(
+        "record_search", query="a long race", anchor_node_id="Run far", min_similarity=-1
+    )
+    assert "Run far" not in [result["title"] for result in found["results"]]
+    assert found["results"][0]["title"] == "Buy shoes"
+    shown = await ask("record_delete", ids=["Twice"])
+    assert shown["dry_run"] is True
+    with pytest.raises(NotFound):
+        await ask("record_move", id="No such task", to="done")
+    await ask(
+        "record_save",
+        records=[{"kind": "Note", "title": "Twice", "summary": "B.", "fields": {"content": "x"}}],
+    )
+    with pytest.raises(InvalidRequest, match="2 records have the title"):
+        await ask("record_get", ids=["Twice"])
