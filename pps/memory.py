@@ -21,7 +21,7 @@ from pps.core.ids import EntityId, check_actor, check_uuid
 from pps.core.kinds import Kinds
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
-from pps.core.values import Episode, Fact, Node, Receipt, Turn
+from pps.core.values import ChannelName, Episode, Fact, Node, Receipt, Turn
 from pps.entities.last_proof import Proof
 from pps.index.indexes import EntityIndexes, Index
 from pps.ingest.anchors import Anchor, AnchorInfo, Anchors, ImportReport, ResyncReport
@@ -88,6 +88,7 @@ class Parts:
     anchors: Anchors
     engine: RecallEngine
     topics: Topics
+    hooks_leave_out: frozenset[ChannelName]
     proof: Callable[[], Proof | None]
     forgetter: Forgetter
     closing: contextlib.AsyncExitStack
@@ -113,7 +114,11 @@ class Memory:
             told, journal, parts.forgetter, parts.worker, export, self._identifier
         )
         self._sessions = Sessions(
-            self._pack, Capture(journal, told, self._identifier, self._ended), journal, hooks
+            self._pack,
+            Capture(journal, told, self._identifier, self._ended),
+            journal,
+            hooks,
+            parts.hooks_leave_out,
         )
 
     def by(self, actor: str) -> Memory:
@@ -390,6 +395,7 @@ class Memory:
         problems = [
             *await self.parts.jobs.problems(),
             *await self.parts.indexer.records.problems(self.entity.name),
+            *self.parts.engine.problems,
         ]
         clock = await self.forgetting.look_at_clock()
         problems += filter(None, [clock.problem])

@@ -200,6 +200,7 @@ class _Opening:
                 anchors=anchors,
                 engine=engine,
                 topics=self._topics(sources),
+                hooks_leave_out=frozenset(() if shared.settings.hooks.nodes else ("nodes",)),
                 proof=partial(last_proof.read, shared.settings.home),
                 forgetter=forgetter,
                 closing=self._stack.pop_all(),

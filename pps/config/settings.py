@@ -182,11 +182,13 @@ class HooksSettings(_Section):
     """What the packs of agents' hooks hold beside what is near the prompt.
 
     Attributes:
+        nodes: Nodes beside the facts and turns of a prompt's pack.
         topics: The topics of what was found.
         alerts: That the session has left its subject; often enough it has not, so it is off.
         explore: At most 15 % of a pack for memories of topics that a prompt does not ask for.
     """
 
+    nodes: bool = False
     topics: bool = False
     alerts: bool = False
     explore: bool = False

@@ -19,7 +19,7 @@ from pps.core.recalled import Hit, Pack, Recall, Successor
 from pps.core.reports import Injected
 from pps.core.time import now
 from pps.core.trust import Trust, lowest, trust_of
-from pps.core.values import Fact, Node, Turn
+from pps.core.values import ChannelName, Fact, Node, Turn
 from pps.index.prompts import prompt_kind
 from pps.ingest.hook_events import SessionEvent
 from pps.ingest.transcripts import Capture
@@ -70,6 +70,8 @@ class AmbientRequest:
         reader_has_session: The reader has the session's own turns before it, so the pack has none of them; at
             start-up it has the latest turns of every session instead of the session's.
         about: Sections of ``pack.ABOUT`` that are wanted too; at a turn only.
+        resumed: The session goes on with all that it had before it: its own turns and what it was shown.
+        leave_out: Channels that the pack is made without.
         injected: With a maximum for each section, and the latest summary; at a turn only.
     """
 
@@ -82,6 +84,8 @@ class AmbientRequest:
     reader_has_session: bool = False
     about: tuple[str, ...] = ()
     injected: bool = False
+    resumed: bool = False
+    leave_out: frozenset[ChannelName] = frozenset()
 
 
 class Ambient:
@@ -161,7 +165,7 @@ class Ambient:
                 started=started,
                 hint=await self._facts_hint() if self._facts_hint and at_start else "",
                 identity=await asyncio.to_thread(identity_of, self._folder, self._entity)
-                if at_start
+                if at_start and not request.resumed
                 else "",
                 about=about,
                 most=_most(request),
@@ -206,6 +210,7 @@ class Ambient:
             replace(
                 make_request(request.context, options, self._journal.zone),
                 without=seen.ids.union(own),
+                leave_out=request.leave_out,
             )
         )
         near = found.evidence and (found.evidence.clear if seen.prompts else found.evidence.shown)
@@ -285,7 +290,12 @@ class Ambient:
             return tuple(reversed(latest))
         session = None if request.reader_has_session else request.session
         latest = await self._journal.recent(_TOOLS * request.limit_per_layer, session=session)
-        new = [turn for turn in latest if turn.uuid not in seen.ids]
+        new = [
+            turn
+            for turn in latest
+            if turn.uuid not in seen.ids
+            and not (request.resumed and turn.session == request.session)
+        ]
         said = [turn for turn in new if turn.role != "tool" or not request.reader_has_session]
         return tuple(reversed(said[: request.limit_per_layer]))
 
@@ -348,7 +358,10 @@ def _most(request: AmbientRequest) -> dict[str, int]:
 
 
 class Sessions:
-    """One entity's side of the sessions of coding agents; ``in_hooks`` are further sections of their packs."""
+    """One entity's side of the sessions of coding agents; ``in_hooks`` are further sections of their packs.
+
+    ``leave_out`` are the channels that a prompt's pack is made without: nodes, where hooks want facts alone (S2-06).
+    """
 
     def __init__(
         self,
@@ -356,14 +369,21 @@ class Sessions:
         capture: Capture,
         journal: Journal,
         in_hooks: tuple[str, ...] = (),
+        leave_out: frozenset[ChannelName] = frozenset(),
     ) -> None:
         self._make_pack = make_pack
         self._in_hooks = in_hooks
+        self._leave_out = leave_out
         self._capture = capture
         self._journal = journal
 
     async def pack(
-        self, context: str, session: str, *, mode: Literal["turn", "startup"] = "turn"
+        self,
+        context: str,
+        session: str,
+        *,
+        mode: Literal["turn", "startup"] = "turn",
+        resumed: bool = False,
     ) -> Pack:
         """Return what the agent is given; it has its session's own turns before it, so the pack tells of the rest.
 
@@ -371,10 +391,9 @@ class Sessions:
             context: The prompt, at most 65,536 characters; empty at start-up.
             session: What it was shown, since it began or was compacted, is not shown again.
             mode: ``startup`` goes by recency, ``turn`` by the context.
+            resumed: At start-up: the session goes on with all that it had before it.
         """
-        if (
-            mode == "startup"
-        ):  # also one that goes on, or was cleared: what its agent has before it is not ours to know
+        if mode == "startup" and not resumed:  # one that was cleared has nothing before it
             await self._journal.given.record(session, "compact", 0, ())
         request = AmbientRequest(
             context=context,
@@ -384,6 +403,8 @@ class Sessions:
             mode=mode,
             reader_has_session=True,
             about=self._in_hooks,
+            resumed=resumed,
+            leave_out=self._leave_out if mode == "turn" else frozenset(),
         )
         return await self._make_pack(request)
 

@@ -82,6 +82,7 @@ class SessionEvent(BaseModel):
         repository: The main folder of the Git repository that the project's folder is a linked worktree of.
         transcript, size: The session's file, and its bytes when the event happened.
         agent: Id of a subagent; empty for the session's own agent.
+        source: How a session began: ``startup``, ``resume``, ``clear``, ``compact``, or another word.
         text: The prompt, or the last answer.
         within_s: How long the hook waits for an answer.
     """
@@ -108,6 +109,7 @@ class SessionEvent(BaseModel):
     size: int = Field(default=0, ge=0)
     agent: _Short = ""
     agent_type: _Short = ""
+    source: _Short = ""
     text: str = ""
     prompt: _Short = ""
     tool: _Short = ""

@@ -45,9 +45,12 @@ from pps.operations.outputs import (
     TurnView,
     VersionView,
 )
+from pps.recall.engine import NOTHING_NEAR
 from pps.recall.why import Why
 
 _LINE = 400
+_SHOWN_FAR = 2
+"""Hits of a channel that are told where nothing is near; as JSON all are."""
 _ENDS = {
     "queued": "waits to be taken in",
     "running": "is being taken in",
@@ -64,15 +67,22 @@ def pack(view: PackView) -> str:
 def recall(view: RecallView) -> str:
     """Return the lists one after another, each with a heading; where scores are sums of signals, with their mean."""
     lines: list[str] = []
+    nothing_near = NOTHING_NEAR in view.notes
     for name, channel in view.channels.items():
         if channel.error:
             lines.append(f"{name}: could not be searched ({channel.error})")
         elif channel.hits:
+            shown = channel.hits[:_SHOWN_FAR] if nothing_near else channel.hits
             lines.append(_heading(name, channel))
-            lines.extend(f"  {number}. {_hit(hit)}" for number, hit in enumerate(channel.hits, 1))
+            lines.extend(f"  {number}. {_hit(hit)}" for number, hit in enumerate(shown, 1))
+            if len(shown) < len(channel.hits):
+                lines.append(f"  … and {len(channel.hits) - len(shown)} more, farther away")
         lines.extend(f"  note: {note}" for note in channel.notes)
-    lines.extend(f"note: {note}" for note in view.notes if lines)
-    return "\n".join(lines) or "Nothing found."
+    if not lines:
+        return "Nothing found."
+    first = [f"note: {NOTHING_NEAR}"] if nothing_near else []
+    rest = [f"note: {note}" for note in view.notes if note != NOTHING_NEAR]
+    return "\n".join([*first, *lines, *rest])
 
 
 def anchor_hits(hits: Sequence[HitView]) -> str:

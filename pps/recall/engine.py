@@ -65,6 +65,11 @@ class RecallEngine:
         self.sources = sources
         self._profiles = profiles
 
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is wrong with profiles of the user's own, one line each; each of them alone is refused."""
+        return tuple(f"a profile is refused: {what}" for what in self._profiles.refused.values())
+
     async def recall(self, request: RecallRequest) -> Recall:
         """Return one list a channel of the profile, best first.
 
@@ -257,7 +262,12 @@ async def _by_time_alone(
 def _wanted(request: RecallRequest, profile: Profile) -> Mapping[ChannelName, ChannelProfile]:
     asked = request.channels
     if asked is None or asked == "auto":
-        return profile.channels
+        kept: dict[ChannelName, ChannelProfile] = {
+            name: channel
+            for name, channel in profile.channels.items()
+            if name not in request.leave_out
+        }
+        return kept or profile.channels
     if missing := [name for name in asked if name not in profile.channels]:
         raise InvalidRequest(
             "channels",

@@ -31,6 +31,7 @@ from pps.journal.filters import ItemFilter
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.query import Tuning
 from pps.recall.question import Route
+from pps.recall.request import DEFAULT_PROFILE
 
 _log = logging.getLogger(__name__)
 
@@ -141,7 +142,8 @@ class ChannelProfile(_Table):
     """How one channel is ranked.
 
     Attributes:
-        perspectives: Name to weight; 0 leaves one out.
+        perspectives: Name to weight; 0 leaves one out. A channel whose table is empty is that of the profile that
+            it extends, of the shipped one of its name, or of ``default``.
         fusion: ``rrf`` joins ranks; ``sum`` adds signals in [0, 1], weights renormalised over those that apply.
         k: Of reciprocal rank fusion: small trusts the first ranks of each list.
         depth: Length of each perspective's list; twice the limit when that is more.
@@ -166,7 +168,7 @@ class ChannelProfile(_Table):
     statement takes its place (latest).
     """
 
-    perspectives: Mapping[str, _Weight]
+    perspectives: Mapping[str, _Weight] = Field(default_factory=dict[str, float])
     fusion: Literal["rrf", "sum"] = "rrf"
     k: float = Field(default=5, ge=0, le=1000)
     depth: int = Field(default=50, ge=1, le=1000)
@@ -189,7 +191,7 @@ class ChannelProfile(_Table):
 
 
 class _File(_Table):
-    description: str = Field(min_length=1, max_length=300)
+    description: str = Field(default="", max_length=300)
     extends: str = ""
     channels: dict[ChannelName, ChannelProfile] = Field(
         default_factory=dict[ChannelName, ChannelProfile]
@@ -231,6 +233,7 @@ class Profiles:
         files: Mapping[str, str],
         tuning: Tuning | None = None,
         places: Mapping[str, Path] | None = None,
+        own: Mapping[str, str | ConfigError] | None = None,
     ) -> None:
         """Read profiles from TOML texts by name.
 
@@ -238,36 +241,63 @@ class Profiles:
             files: Name → text.
             tuning: What holds for every profile.
             places: Name → file, of those that are the user's own.
+            own: Name → text of the user's own, each in place of one of ``files`` of its name; or why it cannot be read.
+                One with a mistake is refused alone.
+
+        Attributes:
+            refused: Name → what is wrong with a profile of the user's own, with its file, key and bound.
 
         Raises:
-            ConfigError: Names the file, the key and the bound that is broken.
+            ConfigError: One of ``files`` is broken: names the profile, the key and the bound.
         """
         self.tuning = tuning or Tuning()
         self._places = places or {}
         self._settings: Settings | None = None
+        self.refused: dict[str, str] = {}
         known = frozenset(PERSPECTIVES)
-        parsed = {name: _parsed(self._place(name), text, known) for name, text in files.items()}
-        self._files = {name: file for name, file in parsed.items() if file is not None}
-        self._profiles = {name: self._resolved(name, ()) for name in self._files}
+        parsed = {name: _parsed(f"profile {name!r}", text, known) for name, text in files.items()}
+        self._shipped = {name: file for name, file in parsed.items() if file is not None}
+        self._files = dict(self._shipped)
+        for name, text in (own or {}).items():
+            self._files.pop(name, None)
+            try:
+                if isinstance(text, ConfigError):
+                    raise text
+                file = _parsed(self._place(name), text, known)
+            except ConfigError as error:
+                self.refused[name] = error.message
+                continue
+            if file is not None:
+                self._files[name] = file
+        self._profiles: dict[str, Profile] = {}
+        for name in self._files:
+            try:
+                self._profiles[name] = self._resolved(name, ())
+            except ConfigError as error:
+                if name not in self._places:
+                    raise
+                self.refused[name] = error.message
 
     @classmethod
     def load(cls, settings: Settings) -> Profiles:
         """Read ``config/profiles`` and ``$PPS_HOME/profiles``; a user's file replaces a shipped one of its name.
 
+        A user's file that cannot be read, or says what no profile can, is refused alone: see ``refused``.
+
         Raises:
-            ConfigError: A file or the folder cannot be read, or a file says what no profile can.
+            ConfigError: The folder cannot be read.
         """
         files = {
             Path(one.name).stem: one.read_text("utf-8")
             for one in shipped("config/profiles").iterdir()
         }
         own = _own(settings)
-        files.update((name, _read(file)) for name, file in own.items())
         tuning = Tuning(
             **settings.recall.model_dump(exclude={"budget_tokens"}),
             rerank_deadline_s=settings.reranker.deadline_ms / 1000,
         )
-        found = cls(files, tuning, own)
+        texts = {name: _read(file) for name, file in own.items()}
+        found = cls(files, tuning, own, texts)
         found._settings = settings
         return found
 
@@ -275,7 +305,7 @@ class Profiles:
         return name in self._profiles or name in RECIPES
 
     def look_for(self, name: str) -> None:
-        """Read the files again when one has come of that name, which was not there when they were read.
+        """Read the files again when one has come of that name, which was not there when they were read, or was refused.
 
         Raises:
             ConfigError: As ``load``; what was read before stays.
@@ -284,11 +314,19 @@ class Profiles:
             return
         found: Profiles = Profiles.load(self._settings)
         self._places, self._files, self._profiles = found._places, found._files, found._profiles
+        self.refused = found.refused
 
     def get(self, name: str) -> Profile:
-        """Return a profile or a recipe; InvalidRequest names those there are."""
+        """Return a profile or a recipe.
+
+        Raises:
+            InvalidRequest: There is none of that name; says which there are.
+            ConfigError: It is a profile of the user's own with a mistake.
+        """
         if name in self._profiles:
             return self._profiles[name]
+        if name in self.refused:
+            raise ConfigError(self.refused[name])
         if name in RECIPES:
             return Profile(name, f"Graphiti's own {name}", {}, {}, recipe=name, origin="graphiti")
         raise InvalidRequest(
@@ -309,16 +347,21 @@ class Profiles:
         ]
 
     def _resolved(self, name: str, seen: tuple[str, ...]) -> Profile:
-        if name in seen or name not in self._files:
+        # What extends a profile that was refused extends the shipped one of its name.
+        file = self._files.get(name) or self._shipped.get(name)
+        if name in seen or file is None:
             first = (*seen, name)[0]
             raise ConfigError(
                 f"{self._place(first)}: extends: {name!r} is unknown or goes in a circle"
             )
-        file = self._files[name]
         parent = (
             self._resolved(file.extends, (*seen, name)) if file.extends else Profile("", "", {}, {})
         )
-        channels = {**parent.channels, **file.channels}
+        namesake = self._shipped.get(name, file)
+        own = {
+            one: self._completed(name, one, table, parent) for one, table in file.channels.items()
+        }
+        channels = {**parent.channels, **own}
         if not channels:
             raise ConfigError(
                 f"{self._place(name)}: channels: fills no channel; give one, such as [channels.facts]"
@@ -329,14 +372,34 @@ class Profiles:
             raise ConfigError(f"{self._place(name)}: {error}") from error
         return Profile(
             name,
-            file.description,
+            file.description or parent.description or namesake.description or "A profile of yours",
             {one: channels[one] for one in CHANNELS if one in channels},
             {**parent.limits, **file.limits},
             max_limit=file.max_limit or parent.max_limit,
             origin="yours" if name in self._places else "shipped",
             filters=filters,
-            floor=parent.floor if file.floor is None else file.floor,
+            floor=next(
+                (said for said in (file.floor, namesake.floor) if said is not None), parent.floor
+            ),
         )
+
+    def _completed(
+        self, name: str, channel: ChannelName, table: ChannelProfile, parent: Profile
+    ) -> ChannelProfile:
+        """Return a channel whose table names no perspective as it is elsewhere, with what the table says of it."""
+        if table.perspectives:
+            return table
+        whole = parent.channels.get(channel)
+        for namesake in (name, DEFAULT_PROFILE):
+            if whole is None and namesake in self._shipped:
+                whole = self._shipped[namesake].channels.get(channel)
+        if whole is None or not whole.perspectives:
+            raise ConfigError(
+                f"{self._place(name)}: channels.{channel}.perspectives: names none with a weight above 0 that finds "
+                f"anything; there are {_perspectives_named()}"
+            )
+        said = {field: getattr(table, field) for field in table.model_fields_set}
+        return whole.model_copy(update=said)
 
     def _place(self, name: str) -> str:
         return str(self._places.get(name, f"profile {name!r}"))
@@ -354,11 +417,20 @@ def _own(settings: Settings) -> dict[str, Path]:
         ) from None
 
 
-def _read(file: Path) -> str:
+def _read(file: Path) -> str | ConfigError:
+    """Return a file's text, or why it cannot be read."""
     try:
         return read_text(file)
+    except ConfigError as error:
+        return error
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{file}: cannot be read as UTF-8 text: {error}") from error
+        return ConfigError(f"{file}: cannot be read as UTF-8 text: {error}")
+
+
+def _perspectives_named() -> str:
+    return ", ".join(
+        name if one.finds else f"{name} (only orders)" for name, one in PERSPECTIVES.items()
+    )
 
 
 @lru_cache(maxsize=256)
@@ -377,9 +449,7 @@ def _parsed(place: str, text: str, known: frozenset[str]) -> _File | None:
         raise ConfigError(
             f"{place}: {key}: {first['msg'].removeprefix('Value error, ')}"
         ) from error
-    there = ", ".join(
-        name if one.finds else f"{name} (only orders)" for name, one in PERSPECTIVES.items()
-    )
+    there = _perspectives_named()
     for channel, profile in file.channels.items():
         key = f"{place}: channels.{channel}.perspectives"
         routed = {one for weights in profile.routing.values() for one in weights}
@@ -387,7 +457,7 @@ def _parsed(place: str, text: str, known: frozenset[str]) -> _File | None:
             raise ConfigError(
                 f"{key}: no perspective is called {', '.join(unknown)}; there are {there}"
             )
-        if not any(
+        if profile.perspectives and not any(
             weight > 0 and PERSPECTIVES[one].finds for one, weight in profile.perspectives.items()
         ):
             raise ConfigError(

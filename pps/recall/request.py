@@ -90,6 +90,7 @@ class RecallRequest:
 
     Attributes:
         without: Ids that the reader has before it: they take no place, and are evidence all the same.
+        leave_out: Channels of the profile that are not wanted.
     """
 
     query: str
@@ -107,6 +108,7 @@ class RecallRequest:
     connections: Literal["source", "target", "both"] = "both"
     filters: ItemFilter = field(default_factory=ItemFilter)
     without: frozenset[str] = frozenset()
+    leave_out: frozenset[ChannelName] = frozenset()
 
 
 def make_request(query: str, options: RecallOptions, zone: tzinfo = UTC) -> RecallRequest:

@@ -56,6 +56,10 @@ def quality(
     ablation: Annotated[
         bool, typer.Option("--ablation", "--ablate", help="Leave out each part in turn.")
     ] = False,
+    packs: Annotated[
+        bool,
+        typer.Option("--packs", help="Also: what the pack of each question's prompt holds."),
+    ] = False,
     store: Annotated[str, typer.Option(help="embedded or neo4j; the setting's if not given.")] = "",
     answers: Annotated[
         Path | None, typer.Option(help="Write each question's result here, as JSON lines.")
@@ -67,7 +71,8 @@ def quality(
     """Tell how well recall finds the turns that answer a question: the episodes channel's ten best.
 
     Recall at 5, 10 and 20, reciprocal rank and nDCG at 10, over all questions, by category and by conversation.
-    --against and --out need the extra bench.
+    --packs tells how many prompts' packs hold a right turn, how many are empty, their tokens, and how many are silent
+    for questions of another conversation of the same data. --against and --out need the extra bench.
 
     Examples: scripts/bench quality --data DIR · scripts/bench quality --data notes --against all --ablation --out DIR
     """
@@ -77,7 +82,7 @@ def quality(
     from benchmarks.report import text
     from pps.recall.request import DEFAULT_PROFILE
 
-    plan = Plan(tuple(profile or [DEFAULT_PROFILE]), systems(against), ablation)
+    plan = Plan(tuple(profile or [DEFAULT_PROFILE]), systems(against), ablation, packs)
     wanted = commands.Wanted(data, plan, store, answers, out, name)
     with _progress() as progress:
         found = asyncio.run(commands.quality(wanted, os.environ, progress))

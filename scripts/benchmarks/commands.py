@@ -51,6 +51,8 @@ class Wanted:
             )
         if self.plan.ablation:
             words.append("--ablation")
+        if self.plan.packs:
+            words.append("--packs")
         if self.store:
             words.append(f"--store {self.store}")
         if self.out:

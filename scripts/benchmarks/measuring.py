@@ -14,6 +14,7 @@ from benchmarks.against import GRAPHITI, SYSTEMS, ask_graphiti, ask_plain
 from benchmarks.data import Conversation
 from benchmarks.days import DayAnswer, ask_days, day_figures
 from benchmarks.machine import machine
+from benchmarks.packs import PackAnswer, ask_packs, pack_figures
 from benchmarks.quality import Asking, Progress, Written, ask, write
 from benchmarks.scores import FIGURES, Answer, mean, ratios, summary
 from pps import __version__
@@ -44,11 +45,13 @@ class Plan:
         profiles: Profiles to ask; the first is the one that others are compared with.
         against: Other systems, of ``against.SYSTEMS``.
         ablation: Also leave out each part of the first profile in turn.
+        packs: Also make the pack of each question, from its own memory and from another of the same data.
     """
 
     profiles: tuple[str, ...] = (DEFAULT_PROFILE,)
     against: tuple[str, ...] = ()
     ablation: bool = False
+    packs: bool = False
 
 
 @dataclass(slots=True)
@@ -60,6 +63,7 @@ class Measured:
     days: dict[str, list[DayAnswer]] = field(default_factory=dict[str, list[DayAnswer]])
     others: dict[str, list[Answer]] = field(default_factory=dict[str, list[Answer]])
     left_out: dict[str, list[Answer]] = field(default_factory=dict[str, list[Answer]])
+    packs: list[PackAnswer] = field(default_factory=list[PackAnswer])
 
 
 @contextlib.asynccontextmanager
@@ -102,6 +106,8 @@ async def measure(
                 for left_out, name in parts.items():
                     found = await ask(memory, one, written, Asking(name, long=False), progress)
                     measured.left_out.setdefault(left_out, []).extend(found)
+        if plan.packs:
+            measured.packs = await ask_packs(app, conversations, measured.written, progress)
     await _compare(settings, conversations, plan, measured, progress)
     return measured
 
@@ -179,6 +185,7 @@ def report(
         "against": others,
         "ratios": {name: ratios(ours, mean(measured.others[name])) for name in others},
         "ablation": _losses(measured, plan.profiles[0]),
+        "packs": pack_figures(measured.packs) if plan.packs else None,
         "times": {name: day_figures(found) for name, found in measured.days.items() if found},
     }
 

@@ -50,6 +50,7 @@ def markdown(report: Report, name: str) -> str:
         _groups(found, "categories"),
         f"## R@10 {_CONVERSATIONS}",
         _groups(found, "conversations"),
+        *_packs(report),
         *_times(report),
         *_ablation(report),
     ]
@@ -79,7 +80,8 @@ def text(report: Report) -> str:
         f"{name}, questions about a time alone: P@10 {found['all']['P@10']:.1f}"
         for name, found in report.get("times", {}).items()
     ]
-    return "\n".join(part for part in (*lines, *times, *losses, _whose(report)) if part)
+    parts = (*lines, *times, _pack_line(report), *losses, _whose(report))
+    return "\n".join(part for part in parts if part)
 
 
 def _whose(report: Report) -> str:
@@ -153,6 +155,33 @@ def _ablation(report: Report) -> list[str]:
         for one in report["ablation"]
     )
     return ["## What each part brings: points lost without it", table(["left out", *names], rows)]
+
+
+def _packs(report: Report) -> list[str]:
+    found = report.get("packs")
+    if not found:
+        return []
+    header = [
+        "prompts",
+        "right turn in it",
+        "empty",
+        "tokens",
+        "tokens, not empty",
+        "silent for others",
+    ]
+    figures = ("right", "empty", "tokens", "tokens_given", "others_silent")
+    row = [str(found["packs"]), *(_number(found[name]) for name in figures)]
+    return ["## Packs of prompts, percent", table(header, [row])]
+
+
+def _pack_line(report: Report) -> str:
+    found = report.get("packs")
+    if not found:
+        return ""
+    return (
+        f"packs: {_number(found['right'])} % hold a right turn, {_number(found['empty'])} % are empty, "
+        f"{_number(found['tokens'])} tokens; {_number(found['others_silent'])} % silent for others' questions"
+    )
 
 
 def _loss(lost: Mapping[str, float]) -> str:

@@ -385,3 +385,16 @@ async def test_questions_about_a_time_alone_are_scored_by_days(data: Path) -> No
         "failed": 0,
     }
     assert "## P@10 of questions about a time alone" in markdown(found, "quality")
+
+
+async def test_packs_are_scored_by_what_they_hold_and_for_whom_they_are_silent(data: Path) -> None:
+    found = await quality(Wanted(str(data), Plan(packs=True)), os.environ, lambda *_: None)
+    packs = found["packs"]
+    assert packs["packs"] == sum(
+        one["questions"] - one["questions_without_answer"] for one in found["data"]
+    )
+    assert 0 <= packs["right"] <= 100 - packs["empty"]
+    assert packs["tokens_given"] is None or packs["tokens_given"] >= packs["tokens"]
+    assert 0 <= packs["others_silent"] <= 100
+    assert "## Packs of prompts, percent" in markdown(found, "quality")
+    assert "--packs" in found["command"]

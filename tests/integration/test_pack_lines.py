@@ -11,8 +11,12 @@ import pytest
 
 from pps.app import App
 from pps.config import Settings
+from pps.core.errors import ConfigError
 from pps.core.values import FactDraft, NodeDraft, Turn
 from pps.memory import Memory
+from pps.operations import words
+from pps.operations.outputs import recall_view
+from pps.recall.engine import NOTHING_NEAR
 
 LIFE = Path(__file__).parents[1] / "life"
 NEEDLESS = [line.replace("\\n", "\n") for line in (LIFE / "needless.txt").read_text().splitlines()]
@@ -205,3 +209,81 @@ async def test_whats_my_name_gives_what_the_person_said_and_never_the_entitys_ow
             pack = await memory.sessions.pack(question, question)
             assert "My name is Sam and I live in Rome" in pack.text
             assert "(Self)" not in pack.text
+
+
+async def test_a_prompts_pack_of_hooks_has_facts_without_nodes_unless_that_is_set(
+    tmp_path: Path,
+) -> None:
+    priya = NodeDraft("Priya", "Person", "A colleague who likes tea.")
+    fact = FactDraft("Priya", "WORKS_AT", "Acme", "Priya works at Acme.")
+    for nodes in (False, True):
+        settings = Settings(home=tmp_path / str(nodes))
+        hooks = settings.hooks.model_copy(update={"nodes": nodes})
+        async with App.open(settings.model_copy(update={"hooks": hooks})) as app:
+            await app.create("ana")
+            async with app.memory("ana") as memory:
+                await memory.remember(
+                    "Priya has a job at Acme now.", nodes=[priya], facts=[fact], extraction="given"
+                )
+                pack = await memory.sessions.pack("Where does Priya work?", "s")
+                assert "Priya works at Acme." in pack.text
+                assert ("nodes" in pack.sections) is nodes
+                start = await memory.sessions.pack("", "t", mode="startup")
+                assert "Priya works at Acme." in start.text
+                assert await memory.settled()  # what was shown is noted behind the answer
+                again = await memory.sessions.pack("Where does Priya work?", "t")
+                assert "Priya works at Acme." not in again.text
+                assert "- Priya (Person) [" not in again.text
+                asked = await memory.ambient_recall("Where does Priya work?")
+                assert "nodes" in asked.sections
+
+
+async def test_a_resumed_session_is_not_given_what_it_has_before_it(app: App) -> None:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        await tell(memory, ["The spare key is under the flower pot."], session="before")
+        first = await memory.sessions.pack("", "s", mode="startup")
+        assert "flower pot" in first.text
+        assert await memory.settled()
+        await tell(memory, ["The drill is with the neighbours."], session="s")
+        resumed = await memory.sessions.pack("", "s", mode="startup", resumed=True)
+        assert resumed.sections == {}
+        await tell(memory, ["Dad comes on Friday."], day=1, session="another")
+        news = await memory.sessions.pack("", "s", mode="startup", resumed=True)
+        assert "Dad comes on Friday." in news.text
+        assert "flower pot" not in news.text
+        assert "drill" not in news.text
+        cleared = await memory.sessions.pack("", "s", mode="startup")
+        assert "flower pot" in cleared.text
+
+
+async def test_one_bad_profile_is_reported_and_keeps_nothing_else_from_working(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "mine.toml").write_text("[channels.facts]\nk = -1\n")
+    async with App.open(Settings(home=tmp_path)) as app:
+        await app.create("ana")
+        async with app.memory("ana") as memory:
+            await tell(memory, ["The spare key is under the flower pot."])
+            assert (await memory.recall("Where is the spare key?"))["episodes"]
+            with pytest.raises(ConfigError, match=r"mine\.toml: channels\.facts\.k: "):
+                await memory.recall("Where is the spare key?", profile="mine")
+            health = await memory.health()
+            assert not health.ok
+            assert any("mine.toml" in problem for problem in health.problems)
+
+
+async def test_recall_in_words_says_first_that_nothing_is_near_and_then_shows_little(
+    ops: Memory,
+) -> None:
+    far = words.recall(
+        recall_view(await ops.recall("Why does my regular expression match too much?"))
+    )
+    near = words.recall(recall_view(await ops.recall("Who owns billing?")))
+    assert far.splitlines()[0] == f"note: {NOTHING_NEAR}"
+    assert len([line for line in far.splitlines() if line.startswith("  2. ")]) <= 4
+    assert not [line for line in far.splitlines() if line.startswith("  3. ")]
+    assert "more, farther away" in far
+    assert NOTHING_NEAR not in near
+    assert [line for line in near.splitlines() if line.startswith("  3. ")]

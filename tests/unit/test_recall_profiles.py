@@ -164,8 +164,9 @@ def test_a_profile_that_was_not_there_is_found_when_it_is_asked_for_and_a_mistak
     assert profiles.get("mine").origin == "yours"
 
     (folder / "wrong.toml").write_text(FACTS + "k = -1")
+    profiles.look_for("wrong")
     with pytest.raises(ConfigError, match=r"wrong\.toml: channels\.facts\.k: "):
-        profiles.look_for("wrong")
+        profiles.get("wrong")
     assert {name for name in ("mine", "wrong", "default", RECIPES[0]) if name in profiles} == {
         "mine",
         "default",
@@ -254,7 +255,7 @@ def test_a_bound_that_only_a_child_breaks_is_told_with_the_childs_file(tmp_path:
         'description = "d"\nextends = "parent"\n[filters]\nuntil = 2026-01-01T00:00:00Z\n'
     )
     with pytest.raises(ConfigError) as caught:
-        Profiles.load(Settings(home=tmp_path))
+        Profiles.load(Settings(home=tmp_path)).get("child")
     assert caught.value.message.startswith(
         f"{folder / 'child.toml'}: filters.until: must be after since"
     )
@@ -267,9 +268,43 @@ def test_a_mistake_in_a_users_file_is_told_with_the_file(tmp_path: Path) -> None
     file = folder / "mine.toml"
     for content in (FACTS.encode() + b"k = -1", b"\xff\xfe"):
         file.write_bytes(content)
+        profiles = Profiles.load(Settings(home=tmp_path))
         with pytest.raises(ConfigError) as caught:
-            Profiles.load(Settings(home=tmp_path))
+            profiles.get("mine")
         assert caught.value.message.startswith(str(file))
+        assert list(profiles.refused) == ["mine"]
+        assert profiles.get("default").origin == "shipped"  # that profile alone is refused
+
+
+def test_a_refused_profile_of_a_shipped_name_takes_no_other_with_it(tmp_path: Path) -> None:
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profiles" / "default.toml").write_text("[channels.facts]\nk = -1\n")
+    profiles = Profiles.load(Settings(home=tmp_path))
+
+    assert list(profiles.refused) == ["default"]
+    with pytest.raises(ConfigError, match=r"default\.toml: channels\.facts\.k: "):
+        profiles.get("default")
+    assert "anchors" in profiles.get("ambient").channels  # of the shipped one that it extends
+
+
+def test_a_channels_table_may_be_all_that_a_profile_says(tmp_path: Path) -> None:
+    folder = tmp_path / "profiles"
+    folder.mkdir()
+    shipped = Profiles.load(Settings(home=tmp_path))
+    (folder / "ambient.toml").write_text("[channels.facts]\n")
+    (folder / "few.toml").write_text("[channels.facts]\ndepth = 7\n")
+    (folder / "turns.toml").write_text("[channels.turns]\n")
+    profiles = Profiles.load(Settings(home=tmp_path))
+
+    ambient = profiles.get("ambient")
+    assert dict(ambient.channels) == {"facts": shipped.get("ambient").channels["facts"]}
+    assert ambient.floor
+    assert ambient.description
+    few = profiles.get("few").channels["facts"]
+    assert few.perspectives == shipped.get("default").channels["facts"].perspectives
+    assert few.depth == 7
+    assert not profiles.get("few").floor
+    assert "channels.turns.perspectives" in profiles.refused["turns"]
 
 
 def test_a_profile_says_where_it_is_from(tmp_path: Path) -> None:

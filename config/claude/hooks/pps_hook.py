@@ -174,7 +174,9 @@ def _message(event: str, entity: str, given: dict[str, Any]) -> dict[str, object
         "agent": text("agent_id"),
         "agent_type": text("agent_type"),
     }
-    if event == "UserPromptSubmit":
+    if event == "SessionStart":
+        message.update(source=text("source"))
+    elif event == "UserPromptSubmit":
         message.update(text=text("prompt"), prompt=text("prompt_id"))
     elif event == "Stop":
         message.update(text=text("last_assistant_message"))

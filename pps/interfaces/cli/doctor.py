@@ -60,6 +60,7 @@ def findings(home: Path, only: str, *, offline: bool) -> Iterator[Finding]:
         yield broken
         return
     yield _registry(home)
+    yield _profiles(settings)
     yield _hooks_spool(home)
     yield from _offline(settings, only) if offline else _online(home, only)
 
@@ -106,6 +107,17 @@ def _registry(home: Path) -> Finding:
     except PPSError as error:
         wrong = [error.message]
     return Finding("registry", not wrong, "; ".join(wrong) or "whole")
+
+
+def _profiles(settings: Settings) -> Finding:
+    from pps.recall.profiles import Profiles
+
+    try:
+        found = Profiles.load(settings)
+    except PPSError as error:
+        return Finding("profiles", False, error.message)
+    refused = "; ".join(found.refused.values())
+    return Finding("profiles", not refused, refused or f"{len(found.all())} ways to rank")
 
 
 def _hooks_spool(home: Path) -> Finding:

@@ -300,7 +300,8 @@ def profiles(*, as_json: bool) -> None:
     from pps.config import load
     from pps.recall.profiles import Profiles, in_words
 
-    found = Profiles.load(load()).all()
+    profiles = Profiles.load(load())
+    found = profiles.all()
     if as_json:
         show_json([_profile(one) for one in found])
         return
@@ -308,6 +309,8 @@ def profiles(*, as_json: bool) -> None:
     for one in found:
         only = f"; only {words}" if (words := in_words(one.filters)) else ""
         click.echo(f"{one.name:<{width}}  {one.description} ({one.origin}{only})")
+    for name, what in profiles.refused.items():
+        click.echo(f"{name:<{width}}  refused: {what}")
 
 
 def _profile(one: Any) -> JSON:

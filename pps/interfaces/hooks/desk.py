@@ -162,7 +162,9 @@ class Desk:
         try:
             async with self._app.memory(owner) as memory:
                 if event.event == "SessionStart":
-                    pack = await memory.sessions.pack("", event.session, mode="startup")
+                    pack = await memory.sessions.pack(
+                        "", event.session, mode="startup", resumed=event.source == "resume"
+                    )
                 else:
                     pack = await memory.sessions.pack(typed(event.text)[:65_536], event.session)
         except PPSError as error:
