@@ -186,6 +186,12 @@ class EntityIndexes:
             return []  # at once: a thread costs more than that
         return await self._run(lambda: self._text.search(collection, query, k, allowed))
 
+    async def text_terms(self, collection: str, initials: str) -> list[str]:
+        """Return the terms of texts that begin with one of some letters; stemmed, as they are indexed."""
+        if self._closing is None and self._text.is_empty(collection):
+            return []
+        return await self._run(lambda: self._text.terms(collection, initials))
+
     async def vector_search(
         self, collection: str, vector: Vector, k: int, allowed: AbstractSet[str] | None = None
     ) -> list[VectorHit]:

@@ -130,6 +130,15 @@ class Shelf:
                 for owner, _ in self._searcher.terms_with_prefix("owner", "", Query.all_query())
             }
 
+    def terms(self, initials: str) -> list[str]:
+        """Return the terms of documents' bodies that begin with one of some letters, as they are indexed: stemmed."""
+        with text_errors(self._folder):
+            return [
+                term
+                for initial in initials
+                for term, _ in self._searcher.terms_with_prefix("body", initial, Query.all_query())
+            ]
+
     def close(self) -> None:
         """Drop what is not committed and give the writer back."""
         with self._writing:

@@ -106,6 +106,11 @@ class TextIndex:
             return []
         return shelf.search(query, k, allowed)
 
+    def terms(self, collection: str, initials: str) -> list[str]:
+        """Return the terms of a collection that begin with one of some letters; stemmed, as they are indexed."""
+        shelf = self._found(collection)
+        return shelf.terms(initials) if shelf is not None else []
+
     def is_empty(self, collection: str) -> bool:
         """Tell, without reading a file, whether nothing was ever put into a collection, so nothing can be found."""
         return self._found(collection) is None

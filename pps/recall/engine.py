@@ -103,6 +103,7 @@ class RecallEngine:
         ask = Ask(self.sources, request)
         ask.traces = {} if why else None
         ask.narrow(profile.filters)
+        await ask.respell()
         seen: Evidence | None = None
         by_time_note = ""
         own: Mapping[str, tuple[Hit, ...]] = {}

@@ -73,10 +73,12 @@ _BEGINNING = 5
 """Letters by which two words are one, without an ending: "open" and "opens", "lives" and "living"."""
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
 _LATIN_END = 0x250
+_WITHOUT_SPACES = "\u0e00"
+"""The first character of scripts that put no spaces between words; most of those behind it do not either."""
 _MOST_PIECES_A_WORD = 2.4
 """An English word has 1.1 to 1.4 pieces of an English vocabulary, one of a language it does not know 2.5 to 4."""
 _LEAST_WORDS_READ = 3
-_UNREAD_SHARE, _UNREAD_RARE_SHARE = 0.4, 0.2
+_UNREAD_SHARE, _UNREAD_RARE_SHARE = 0.4, 0.25
 """Of a text's words (pairs of characters in scripts without spaces) that an item must have where only words decide; and
 where one of them is rare in the memory."""
 
@@ -208,7 +210,8 @@ class _Floor:
         for hit in hits:
             shared = set(words) & grams(f"{hit.text} {hit.passage}")
             least = _UNREAD_RARE_SHARE if shared & rare else _UNREAD_SHARE
-            if shared and len(shared) >= least * len(words):
+            least_pairs = 1 if any(len(word) > 2 for word in shared) else 2
+            if len(shared) >= max(least_pairs, least * len(words)):
                 self._near[_owner(hit)] = self._rise + SURE
 
     def _judged(self, channels: Mapping[ChannelName, Channel], hits: Sequence[Hit]) -> Evidence:
@@ -396,7 +399,7 @@ def _beginnings(words: AbstractSet[str]) -> frozenset[str]:
 
 def _is_compared(word: str) -> bool:
     """Tell whether a word is compared by itself: of a script without spaces only its pairs are."""
-    return word.isascii() or ord(word[0]) < 0x0E00 or len(word) == 2
+    return word[0] < _WITHOUT_SPACES or len(word) == 2
 
 
 def _telling(ask: Ask) -> list[str]:
@@ -419,7 +422,9 @@ def _uncommon(ask: Ask) -> dict[str, bool]:
         word = match[0]
         is_name = word[0].isupper() and not begins and not is_small_talk(word)
         begins = ask.text[match.end() : match.end() + 1] in (".", "!", "?", ":", "\n")
-        if len(word) > 2 and word in ask.words and (is_name or is_rare(word)):
+        # In a script without spaces a run of characters is no word: it matches whatever has two of them.
+        is_word = word[0] < _WITHOUT_SPACES
+        if is_word and len(word) > 2 and word in ask.words and (is_name or is_rare(word)):
             found[word] = is_name
     return found
 

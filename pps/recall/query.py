@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time as clock
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping, Sequence
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar, cast
 
 from pps.core.time import Span, in_zone, now
 from pps.core.time_reading import names_time, read_times
-from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, ItemKind, Node, Turn
+from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, ItemKind, Node, Turn, spoken
 from pps.index.indexes import EntityIndexes
 from pps.index.prompts import PromptKind, about_the_person, prompt_kind
 from pps.isolation.client import IsolatedGraphitiClient
@@ -24,6 +25,7 @@ from pps.journal.links import FactOutline, NodeOutline, Reached, Support
 from pps.models.protocols import Embedder, Reranker, Vector
 from pps.recall.question import condensed, content_words
 from pps.recall.request import RecallRequest
+from pps.recall.spellings import LEAST_LETTERS, initials, may_be_stem_of, spelled_alike
 
 if TYPE_CHECKING:
     from pps.recall.why import Trace
@@ -37,6 +39,9 @@ NAMED = 8
 """Most nodes that a query is taken to name."""
 
 QUERIES_KEPT, QUERY_KEPT_S = 256, 900.0
+_NAME_LIKE = re.compile(rf"\b[A-Z][^\W\d_]{{{LEAST_LETTERS - 1},}}\b")
+_CAPITALISED = re.compile(r"\b[^\W\d_a-z][^\W\d_]+\b")
+_MOST_STEMS, _MOST_SPELLED = 8, 3
 
 KINDS: dict[str, ItemKind] = {
     "facts": "fact",
@@ -174,6 +179,39 @@ class Ask:
         self.sources.journal.allowing.kinds.of_layers(filters.layers, "filters.layers")
         if filters not in (ItemFilter(), *self.filters):
             self.filters = (*self.filters, filters)
+
+    async def respell(self) -> None:
+        """Put the memory's own spelling in place of names that it does not know as the query writes them.
+
+        Call before anything is looked for. A name that no text has, and that some text spells otherwise, is replaced
+        by that spelling; the query that the caller sees stays as it was.
+        """
+        for word in dict.fromkeys(_NAME_LIKE.findall(self.words)):
+            if await self._is_known(word):
+                continue
+            spelling = await self._spelling_of(word)
+            if spelling:
+                whole = re.compile(rf"\b{re.escape(word)}\b")
+                self.text = whole.sub(spelling, self.text)
+                self.words = whole.sub(spelling, self.words)
+
+    async def _is_known(self, word: str) -> bool:
+        found = await asyncio.gather(
+            *(self.sources.indexes.text_search(one, word, 1) for one in ("episodes", "nodes"))
+        )
+        return any(found)
+
+    async def _spelling_of(self, word: str) -> str:
+        """Return how the memory's latest texts spell a name, where they spell it otherwise; else empty."""
+        terms = await self.sources.indexes.text_terms("episodes", initials(word))
+        stems = [term for term in terms if may_be_stem_of(term, word)][:_MOST_STEMS]
+        for stem in stems:
+            hits = await self.sources.indexes.text_search("episodes", stem, _MOST_SPELLED)
+            for turn in await self.sources.journal.turns([hit.owner for hit in hits]):
+                for other in _CAPITALISED.findall(spoken(turn)):
+                    if spelled_alike(word, other):
+                        return other
+        return ""
 
     def depth(self, usual: int, limit: int) -> int:
         """Return how many of each list are looked at: twice as many as are wanted, and more where some are left out."""

@@ -79,4 +79,4 @@ async def test_a_file_among_the_perspectives_is_all_that_a_profile_needs_to_rank
     with pytest.raises(
         ConfigError, match=r"mine\.toml: channels\.facts\..*: no perspective is called contrary"
     ):
-        Profiles.load(settings)
+        Profiles.load(settings).get("mine")

@@ -48,3 +48,19 @@ async def _check(app: App, marks: dict[str, str]) -> None:
             assert not [
                 mark for other, mark in marks.items() if other != name and mark and mark in text
             ]
+
+
+async def test_a_name_is_spelled_as_in_its_own_memory_alone(settings: Settings) -> None:
+    async with App.open(settings) as app:
+        for name, spelling in (("ana", "Mohammed"), ("bea", "Mohamed"), ("cid", "Zoltan")):
+            await app.create(name)
+            async with app.memory(name) as memory:
+                await memory.remember(f"{spelling} teaches chemistry.", session="s")
+                assert await memory.settled()
+        for name, others in (("ana", "Mohamed "), ("bea", "Mohammed"), ("cid", "Moham")):
+            async with app.memory(name) as memory:
+                recalled = await memory.recall("What does Muhammad teach?", limit=5)
+                pack = await memory.ambient_recall("What does Muhammad teach?")
+                assert others not in pack.text
+                for channel in recalled.channels.values():
+                    assert not [hit for hit in channel.hits if others in hit.text]

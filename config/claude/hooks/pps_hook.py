@@ -70,7 +70,8 @@ TOOL_CHARS = 4_000
 MOST_NAME, MOST_PATH = 200, 4_096
 MOST = {
     **dict.fromkeys(
-        ("session", "entity", "agent", "agent_type", "prompt", "tool", "ref"), MOST_NAME
+        ("session", "entity", "agent", "agent_type", "source", "prompt", "tool", "ref"),
+        MOST_NAME,
     ),
     **dict.fromkeys(("project", "cwd", "repository", "transcript"), MOST_PATH),
 }
