@@ -29,6 +29,8 @@ LONGEST = 200
 """Characters of a successor's text."""
 _NEAREST, _MOST_LOOKED_AROUND = 8, 200
 """Turns that are looked at around each statement of a listing, and statements of it that are looked around."""
+_LONGEST_ASKED = 300
+"""Characters of a turn by which others are looked for where only words tell what is near."""
 _MOST_STEPS = 32
 """Successors of successors that are followed."""
 
@@ -79,19 +81,35 @@ class Superseding:
     async def in_listing(
         self, turns: Sequence[Turn], facts: Sequence[Fact], at: datetime | None = None
     ) -> dict[str, Successor]:
-        """Return ``successors`` of what is listed, among the turns that are nearest to each in meaning.
+        """Return ``successors`` of what is listed, among the turns that are nearest to each.
 
         The first 200 statements are looked around; by closings all are looked up.
         """
         if not turns and not facts:
             return {}
         open_facts = [fact for fact in facts if fact.invalid_at is None and fact.kind == "fact"]
-        vectors = await self._vectors(turns, open_facts)
-        around = list(vectors.values())[:_MOST_LOOKED_AROUND]
-        nearest = await self.indexes.nearest_of_each("episodes", around, _NEAREST)
-        near = {hit.owner for hits in nearest for hit in hits} - {turn.uuid for turn in turns}
+        near = await self._near(turns, open_facts) - {turn.uuid for turn in turns}
         later = await self.journal.turns(sorted(near)) if near else ()
         return await self.successors(turns, facts, later=later, at=at)
+
+    async def _near(self, turns: Sequence[Turn], facts: Sequence[Fact]) -> set[str]:
+        """Return the turns nearest to each statement in meaning; by words where no model says what texts mean."""
+        if self._means_something():
+            vectors = await self._vectors(turns, facts)
+            around = list(vectors.values())[:_MOST_LOOKED_AROUND]
+            nearest = await self.indexes.nearest_of_each("episodes", around, _NEAREST)
+            return {hit.owner for hits in nearest for hit in hits}
+        texts = [_words(turn)[:_LONGEST_ASKED] for turn in turns] + [fact.text for fact in facts]
+        matches = await asyncio.gather(
+            *(
+                self.indexes.text_search("episodes", text, _NEAREST)
+                for text in texts[:_MOST_LOOKED_AROUND]
+            )
+        )
+        return {hit.owner for hits in matches for hit in hits}
+
+    def _means_something(self) -> bool:
+        return self.embedder is not None and self.embedder.fingerprint.pooling != "hash"
 
     async def _closed(
         self, turns: Sequence[Turn], facts: Sequence[Fact], moment: datetime
@@ -171,7 +189,7 @@ class Superseding:
         }
 
     async def _vectors(self, turns: Sequence[Turn], facts: Sequence[Fact]) -> dict[str, Vector]:
-        if self.embedder is None or self.embedder.fingerprint.pooling == "hash":
+        if not self._means_something():
             return {}
         of_turns = list({turn.uuid for turn in turns})
         vectors = await self.indexes.vectors("episodes", of_turns)

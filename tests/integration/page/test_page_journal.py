@@ -67,6 +67,31 @@ def test_turns_are_newest_first_by_page_and_by_conversation_with_what_was_made_o
     window.page.wait_for_selector(".turn:has-text('It is live here.')")
 
 
+def test_what_is_superseded_names_what_took_its_place_in_answers_and_on_the_page(
+    window: Window, theo: Served
+) -> None:
+    ids: list[str] = []
+    for day, text in (("01", "My dog is called Rex."), ("09", "My dog is called Bruno, not Rex.")):
+        told = {"content": text, "session": f"dog {day}", "occurred_at": f"2026-03-{day}T10:00:00Z"}
+        told["extraction"] = "none"
+        ids.append(theo.link.call("remember", "theo", told)["data"]["turn_id"])
+    found = theo.link.call("recall", "theo", {"query": "What is my dog called?"})["data"]
+    hits = {hit["id"]: hit for hit in found["channels"]["episodes"]["hits"]}
+
+    assert hits[ids[0]]["superseded_by"] == {
+        "id": ids[1],
+        "text": "My dog is called Bruno, not Rex.",
+        "at": "2026-03-09T10:00:00Z",
+        "sure": True,
+    }
+    assert "superseded_by" not in hits[ids[1]]
+    assert list(hits).index(ids[1]) < list(hits).index(ids[0])
+    window.go("#/turns?session=dog%2001", ".superseded")
+    assert "Superseded 2026-03-09: My dog is called Bruno" in window.page.inner_text(".superseded")
+    window.page.click(".superseded a")
+    window.page.wait_for_selector(".said:has-text('not Rex')")
+
+
 def test_jobs_show_what_failed_and_why_and_try_it_again(window: Window, theo: Served) -> None:
     window.go("#/jobs", "section[aria-label=Failed]")
     window.page.wait_for_selector("text=None: all that was said could be taken in.")
