@@ -420,7 +420,9 @@ class Memory:
             await self.records.index_fields()
             if which == "fields":
                 return {"fields": await self.parts.journal.vector_states.fields()}
-            return await self.parts.indexer.rebuild(progress, which)
+            counts = await self.parts.indexer.rebuild(progress, which)
+        self.parts.worker.notify()  # token states follow
+        return counts
 
     async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
         """Embed every node, fact, turn and anchor anew; only for a memory that was opened for it."""

@@ -171,7 +171,15 @@ class _Opening:
         )
         tuning = shared.profiles.tuning
         sources = Sources(
-            client, journal, indexes, self.embedder, shared.reranker, anchors, self_node, tuning
+            client,
+            journal,
+            indexes,
+            self.embedder,
+            shared.reranker,
+            anchors,
+            self_node,
+            tuning,
+            colbert=shared.colbert if self.embedder else None,
         )
         await self._start(worker, rules)
         engine = RecallEngine(sources, shared.profiles)
@@ -314,7 +322,8 @@ class _Opening:
             records,
             scheduled=self._shared.settings.embedder.drift == "scheduled",
         )
-        return Indexer(client, self._journal, indexes, vectors, anchors, drift)
+        colbert = self._shared.colbert if self.embedder else None
+        return Indexer(client, self._journal, indexes, vectors, anchors, drift, colbert)
 
     def _own_providers(self) -> tuple[Provider, ...]:
         own: dict[Provider, bool] = {

@@ -18,7 +18,14 @@ from pps.entities.running_time import RunningTime
 from pps.graph.neo4j import Neo4jPool, open_neo4j
 from pps.ingest.work_rules import SharedWork
 from pps.isolation.counters import IsolationCounters
-from pps.models.factory import embedder_of, make_embedder, make_extractor, make_reranker
+from pps.models.colbert import ColbertEncoder
+from pps.models.factory import (
+    embedder_of,
+    make_colbert,
+    make_embedder,
+    make_extractor,
+    make_reranker,
+)
 from pps.models.protocols import Embedder, ExtractorModel, Fingerprint, Reranker
 from pps.recall.profiles import Profiles
 
@@ -33,6 +40,7 @@ class Shared:
     settings: Settings
     embedder: Embedder | None
     reranker: Reranker | None
+    colbert: ColbertEncoder | None
     extractor: ExtractorModel | None
     threads: ThreadPoolExecutor
     profiles: Profiles
@@ -74,7 +82,7 @@ class Shared:
             return self._others[pinned]
 
     async def close(self) -> None:
-        for model in (self.embedder, self.reranker, *self._others.values()):
+        for model in (self.embedder, self.reranker, self.colbert, *self._others.values()):
             if model is not None:
                 await asyncio.to_thread(model.close)
         if self._server:
@@ -91,6 +99,7 @@ async def open_shared(
         settings,
         embedder or make_embedder(settings.embedder),
         make_reranker(settings.reranker),
+        make_colbert(settings.colbert, settings.embedder),
         make_extractor(settings.extractor),
         ThreadPoolExecutor(max_workers=cores() + 2, thread_name_prefix="pps-index"),
         Profiles.load(settings),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pps.config.packaged import shipped
     from pps.config.prices import Price, load_prices
     from pps.config.settings import (
+        ColbertSettings,
         EmbedderSettings,
         ExtractorSettings,
         JobsSettings,
@@ -34,13 +35,14 @@ _NAMES = {
     "loading": "load",
     "packaged": "shipped",
     "prices": "Price load_prices",
-    "settings": "EmbedderSettings ExtractorSettings JobsSettings Neo4jSettings RecallSettings RerankerSettings "
+    "settings": "ColbertSettings EmbedderSettings ExtractorSettings JobsSettings Neo4jSettings RecallSettings RerankerSettings "
     "ServerSettings Settings TextSettings VectorSettings",
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __all__ = [
     "INSIDE",
+    "ColbertSettings",
     "EmbedderSettings",
     "ExtractorSettings",
     "JobsSettings",

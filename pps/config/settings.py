@@ -76,6 +76,18 @@ class RerankerSettings(_Section):
     threads: int | None = Field(default=None, ge=1, le=64)
 
 
+class ColbertSettings(_Section):
+    """Late interaction: each word of a question beside its nearest word in a turn (the perspective ``colbert``).
+
+    Attributes:
+        name: ``auto``: on where the model's file is there and an embedder that reads meaning is set; ``none``: off.
+        path: A file or folder to load the model from instead of finding it.
+    """
+
+    name: Literal["auto", "none"] = "auto"
+    path: Path | None = None
+
+
 class ExtractorSettings(_Section):
     """Where nodes and facts come from when ``remember`` gets text.
 
@@ -259,6 +271,7 @@ class Settings(_Section):
     neo4j: Neo4jSettings = Neo4jSettings()
     embedder: EmbedderSettings = EmbedderSettings()
     reranker: RerankerSettings = RerankerSettings()
+    colbert: ColbertSettings = ColbertSettings()
     extractor: ExtractorSettings = ExtractorSettings()
     server: ServerSettings = ServerSettings()
     jobs: JobsSettings = JobsSettings()

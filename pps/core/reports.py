@@ -129,6 +129,7 @@ class IndexStatus:
         vectors_waiting: Records that are embedded when there is time or a failed model is tried again.
         vectors_failed: Records that are tried no more.
         model: Of the vectors; empty for none.
+        token_states, token_states_waiting: Turns that late interaction compares, and those whose states follow.
     """
 
     text: Mapping[str, int]
@@ -138,6 +139,8 @@ class IndexStatus:
     vectors_waiting: int
     vectors_failed: int
     model: str
+    token_states: int = 0
+    token_states_waiting: int = 0
 
 
 @dataclass(frozen=True, slots=True)

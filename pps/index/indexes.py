@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -192,6 +192,12 @@ class EntityIndexes:
             return []
         return await self._run(lambda: self._text.terms(collection, initials))
 
+    async def misspelt(self, collection: str, words: Sequence[str]) -> set[str]:
+        """Return those of the words that no document of a collection has, while one has a word spelt almost like it."""
+        if not words or (self._closing is None and self._text.is_empty(collection)):
+            return set()
+        return await self._run(lambda: self._text.misspelt(collection, words))
+
     async def vector_search(
         self, collection: str, vector: Vector, k: int, allowed: AbstractSet[str] | None = None
     ) -> list[VectorHit]:
@@ -240,9 +246,58 @@ class EntityIndexes:
             )
         )
 
+    async def token_model(self) -> str:
+        """Return the fingerprint of the model whose token states are kept; empty where there are none."""
+        found = self._vectors
+        return "" if found is None else await self._run(lambda: found.token_model)
+
+    async def keep_token_model(self, model: str) -> None:
+        """Note that all token states are noted or made by this model."""
+        if (found := self._vectors) is not None:
+            await self._run(lambda: found.keep_token_model(model))
+
+    async def clear_tokens(self) -> None:
+        """Drop all token states and what says of which model they are."""
+        if (found := self._vectors) is not None:
+            await self._run(found.clear_tokens)
+
+    async def note_tokens(self, hashes: Mapping[str, str], gone: Iterable[str] = ()) -> None:
+        """Note whose token states are to be made anew, and drop those of owners that are gone."""
+        if (found := self._vectors) is not None:
+            await self._run(lambda: found.note_tokens(hashes, gone))
+
+    async def tokens_due(self, limit: int) -> dict[str, str]:
+        """Return owner → hash of at most ``limit`` texts whose token states are to be made."""
+        found = self._vectors
+        return {} if found is None else await self._run(lambda: found.tokens_due(limit))
+
+    async def put_tokens(self, states: Mapping[str, tuple[str, bytes]]) -> None:
+        """Keep token states by owner, each with the hash of its text; one whose text has changed stays due."""
+        if (found := self._vectors) is not None:
+            await self._run(lambda: found.put_tokens(states))
+
+    async def tokens(self, owners: Iterable[str] | None) -> dict[str, bytes]:
+        """Return owner → token states, int8, of the owners that have any; None is all. Empty without vectors."""
+        found = self._vectors
+        return {} if found is None else await self._run(lambda: found.tokens(owners))
+
+    async def token_owners(self) -> set[str] | None:
+        """Return the owners that have token states or wait for them; None where none are kept."""
+        found = self._vectors
+        if found is None or not await self.token_model():
+            return None
+        return await self._run(found.token_owners)
+
+    async def token_counts(self) -> tuple[int, int]:
+        """Return how many texts have token states, and how many wait for them."""
+        found = self._vectors
+        return (0, 0) if found is None else await self._run(lambda: found.token_counts())
+
     async def purge(self) -> int:
-        """Take the text of deleted and replaced documents off the disk; return how many there were."""
+        """Take deleted and replaced documents off the disk, text and vectors; return how many texts there were."""
         async with self._changing:
+            if self._vectors is not None:
+                await self._run(self._vectors.purge)
             return await self._run(self._text.purge)
 
     async def clear(self, which: Cleared = "all") -> None:

@@ -35,6 +35,7 @@ from pps.core.ids import is_uuid
 _LONGEST_WORD_BYTES = 80
 _READ_CHARACTERS = 100_000
 _MAX_TERMS = 48
+_LONG_WORD = 9
 _TITLE_BOOST = 2.0
 _HAN_BOOST = 0.3
 _K1_IDF = 0.5
@@ -181,6 +182,17 @@ class Terms:
         return Query.boolean_query(
             [(Occur.Should, self._term(field, term, boost)) for field, term, boost in terms]
         )
+
+    def nearly(self, word: str) -> Query | None:
+        """Return what finds words spelt almost like one: one letter more, less, other or exchanged with the next.
+
+        Of nine letters or more two such slips. None for a word that has no term, or none of letters with spaces around.
+        """
+        terms = [term for field, term, _ in self._terms(word) if field == "body"]
+        if len(terms) != 1:
+            return None
+        slips = 2 if len(terms[0]) >= _LONG_WORD else 1
+        return Query.fuzzy_term_query(self._schema, "body", terms[0], distance=slips)
 
     def _terms(self, text: str) -> Counter[Weighted]:
         cut = split(text)

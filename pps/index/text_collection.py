@@ -107,6 +107,18 @@ class Shelf:
                 return _read(searcher, searcher.search(query, k, count=False).hits)
             return self._filtered(searcher, query, k, allowed)
 
+    def misspelt(self, words: Iterable[str]) -> set[str]:
+        """Return those of the words that no document has in any form, while one has a word spelt almost like it."""
+        searcher = self._searcher
+        with text_errors(self._folder):
+            return {word for word in words if self._is_misspelt(word, searcher)}
+
+    def _is_misspelt(self, word: str, searcher: Searcher) -> bool:
+        query, nearly = self._terms.query(word, searcher), self._terms.nearly(word)
+        if query is None or nearly is None or searcher.search(query, 1, count=False).hits:
+            return False
+        return bool(searcher.search(nearly, 1, count=False).hits)
+
     def purge(self) -> int:
         """Write what shares a file with deleted documents anew, so that their text leaves the disk.
 

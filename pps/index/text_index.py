@@ -111,6 +111,11 @@ class TextIndex:
         shelf = self._found(collection)
         return shelf.terms(initials) if shelf is not None else []
 
+    def misspelt(self, collection: str, words: Iterable[str]) -> set[str]:
+        """Return those of the words that no document of a collection has, while one has a word spelt almost like it."""
+        shelf = self._found(collection)
+        return set() if shelf is None else shelf.misspelt(words)
+
     def is_empty(self, collection: str) -> bool:
         """Tell, without reading a file, whether nothing was ever put into a collection, so nothing can be found."""
         return self._found(collection) is None

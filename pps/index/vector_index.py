@@ -37,6 +37,7 @@ __all__ = ["COLLECTIONS", "VectorHit", "VectorIndex", "VectorRow"]
 IN_MEMORY = VectorSettings().in_memory
 """Rows of a collection that are scanned in memory, at most: 0.5 GB of 384 dimensions. Among 100,000 a scan finds more
 of the nearest than a graph of neighbours, takes half its time, and costs nothing to write."""
+_TOKEN_MODEL = "token_model"  # noqa: S105 (a mark's key)
 _BREATH_S = 0.02
 """Between two slices of a build: a write that waits has its turn then."""
 _log = logging.getLogger(__name__)
@@ -69,6 +70,7 @@ class VectorIndex:
         self._chroma: dict[str, ChromaCollection] = {}
         self._builds: dict[str, threading.Thread] = {}
         self._closed = threading.Event()
+        self._token_counts: tuple[int, int] | None = None
 
     @classmethod
     def open(
@@ -207,11 +209,66 @@ class VectorIndex:
         """Return how many owners have a vector in the collection."""
         return 0 if self.is_empty(collection) else self._rows.count(collection)
 
+    @property
+    def token_model(self) -> str:
+        """The fingerprint of the model whose token states are kept; empty where there are none."""
+        return self._rows.marks().get(_TOKEN_MODEL, "")
+
+    def keep_token_model(self, model: str) -> None:
+        """Note that all token states are noted or made by this model."""
+        with self._writing:
+            self._rows.mark({_TOKEN_MODEL: model})
+
+    def clear_tokens(self) -> None:
+        """Drop all token states and what says of which model they are."""
+        with self._writing:
+            self._token_counts = None
+            self._rows.clear_tokens()
+            self._rows.unmark(_TOKEN_MODEL)
+
+    def purge(self) -> None:
+        """Take what was dropped out of the file's log too."""
+        with self._writing:
+            self._rows.empty_log()
+
+    def note_tokens(self, hashes: Mapping[str, str], gone: Iterable[str] = ()) -> None:
+        """Note whose token states are to be made anew, and drop those of owners that are gone."""
+        with self._writing:
+            self._rows.note_tokens(hashes, gone)
+            self._token_counts = None
+
+    def tokens_due(self, limit: int) -> dict[str, str]:
+        """Return owner → hash of at most ``limit`` texts whose token states are to be made."""
+        return self._rows.tokens_due(limit)
+
+    def put_tokens(self, states: Mapping[str, tuple[str, bytes]]) -> None:
+        """Keep token states by owner, each with the hash of its text; one whose text has changed stays due."""
+        with self._writing:
+            self._rows.put_tokens(states)
+            self._token_counts = None
+
+    def tokens(self, owners: Iterable[str] | None) -> dict[str, bytes]:
+        """Return owner → token states, int8, of the owners that have any; None is all of them."""
+        return self._rows.all_tokens() if owners is None else self._rows.tokens(owners)
+
+    def token_owners(self) -> set[str]:
+        """Return the owners that have token states, or wait for them."""
+        return self._rows.token_owners()
+
+    def token_counts(self) -> tuple[int, int]:
+        """Return how many texts have token states, and how many wait for them."""
+        counts = self._token_counts
+        if counts is None:
+            with self._writing:
+                counts = self._token_counts = self._rows.token_counts()
+        return counts
+
     def clear(self) -> None:
-        """Drop every vector of every collection."""
+        """Drop every vector of every collection, and every token state."""
         with self._writing:
             self._opened()
             self._rows.clear()
+            self._token_counts = None
             self._flat.clear()
             for name in list(self._chroma):
                 self._forget_chroma(name)

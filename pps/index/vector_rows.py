@@ -31,6 +31,9 @@ CREATE TABLE IF NOT EXISTS rows (
     collection TEXT NOT NULL, owner TEXT NOT NULL, part INTEGER NOT NULL, vector BLOB NOT NULL);
 CREATE UNIQUE INDEX IF NOT EXISTS rows_key ON rows (collection, owner, part);
 CREATE TABLE IF NOT EXISTS sizes (collection TEXT PRIMARY KEY, size INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS token_states (
+    owner TEXT PRIMARY KEY, hash TEXT NOT NULL, made INTEGER NOT NULL, states BLOB);
+CREATE INDEX IF NOT EXISTS token_states_made ON token_states (made, owner, hash);
 CREATE TRIGGER IF NOT EXISTS rows_in AFTER INSERT ON rows BEGIN
     INSERT INTO sizes VALUES (new.collection, 1) ON CONFLICT DO UPDATE SET size = size + 1;
 END;
@@ -184,12 +187,75 @@ class RowStore:
             "SELECT count(DISTINCT owner) FROM rows WHERE collection = ?", (collection,)
         )[0][0]
 
+    def note_tokens(self, hashes: Mapping[str, str], gone: Iterable[str] = ()) -> None:
+        """Note whose token states are to be made: those whose text has another hash than its states; drop others.
+
+        Args:
+            hashes: Owner → hash of its text.
+            gone: Owners that have no text any more.
+        """
+        with self._changing() as db:
+            db.executemany(
+                "INSERT INTO token_states VALUES (?, ?, 0, NULL) ON CONFLICT (owner) DO UPDATE "
+                "SET hash = excluded.hash, made = 0, states = NULL WHERE hash != excluded.hash",
+                list(hashes.items()),
+            )
+            db.execute(f"DELETE FROM token_states WHERE owner IN {LIST}", (listed(gone),))  # noqa: S608 - a constant
+
+    def tokens_due(self, limit: int) -> dict[str, str]:
+        """Return owner → hash of at most ``limit`` texts whose token states are to be made."""
+        return dict(
+            self._read("SELECT owner, hash FROM token_states WHERE made = 0 LIMIT ?", (limit,))
+        )
+
+    def put_tokens(self, states: Mapping[str, tuple[str, bytes]]) -> None:
+        """Keep token states by owner, each with the hash of its text; one whose text has changed stays due."""
+        with self._changing() as db:
+            db.executemany(
+                "UPDATE token_states SET states = ?, made = 1 WHERE owner = ? AND hash = ?",
+                [(blob, owner, text_hash) for owner, (text_hash, blob) in states.items()],
+            )
+
+    def tokens(self, owners: Iterable[str]) -> dict[str, bytes]:
+        """Return owner → token states of those that have any."""
+        return dict(
+            self._read(
+                f"SELECT owner, states FROM token_states WHERE owner IN {LIST} "  # noqa: S608 - a constant
+                "AND made = 1",
+                (listed(owners),),
+            )
+        )
+
+    def all_tokens(self) -> dict[str, bytes]:
+        """Return owner → token states of all; for a memory that is small enough to compare them all."""
+        return dict(self._read("SELECT owner, states FROM token_states WHERE made = 1"))
+
+    def token_owners(self) -> set[str]:
+        """Return the owners that have token states, or wait for them."""
+        return {owner for (owner,) in self._read("SELECT owner FROM token_states")}
+
+    def token_counts(self) -> tuple[int, int]:
+        """Return how many texts have token states, and how many wait for them."""
+        counts = dict(self._read("SELECT made, count(*) FROM token_states GROUP BY made"))
+        return counts.get(1, 0), counts.get(0, 0)
+
+    def clear_tokens(self) -> None:
+        """Drop every token state and every note of one."""
+        with self._changing() as db:
+            db.execute("DELETE FROM token_states")
+
     def clear(self) -> None:
         """Drop every row, and that any collection is whole in Chroma; other marks stay."""
         with self._changing() as db:
             db.execute("DELETE FROM rows")
+            db.execute("DELETE FROM token_states")
             db.execute("DELETE FROM sizes")
             db.execute(f"DELETE FROM marks WHERE key GLOB '{whole('*')}'")  # noqa: S608 - a constant
+
+    def empty_log(self) -> None:
+        """Write the log into the file and empty it: what was deleted is in neither any more."""
+        with self._lock, row_errors(self._path):
+            self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def close(self) -> None:
         with self._lock, row_errors(self._path):

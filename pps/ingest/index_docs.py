@@ -67,9 +67,18 @@ async def embedded(
 def node_docs(node: Node, record: str) -> list[tuple[IndexDoc, str]]:
     """Return what a node is found by: names and, of a record, its text; else its summary, which has no vector."""
     at, title = micros(node.created_at), " · ".join((node.name, *node.aliases))
-    named = IndexDoc("node", node.uuid, "nodes", record or node.summary, title, at), node.name
+    described = record or "\n".join((node.summary, *_attribute_lines(node)))
+    named = IndexDoc("node", node.uuid, "nodes", described.strip(), title, at), node.name
     told = record if record.startswith(node.name) else f"{node.name}\n{record}"
     return [named, (IndexDoc("node", node.uuid, "records", "", at=at), told)] if record else [named]
+
+
+def _attribute_lines(node: Node) -> list[str]:
+    """Return a node's attributes that are plain values, a line each: "type: ORM"."""
+    plain = (str, int, float)
+    return [
+        f"{name}: {value}" for name, value in node.attributes.items() if isinstance(value, plain)
+    ]
 
 
 def fact_docs(facts: Sequence[Fact], moment: datetime) -> list[tuple[IndexDoc, str]]:

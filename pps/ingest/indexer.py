@@ -26,9 +26,11 @@ from pps.ingest.index_docs import (
 )
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.support import with_days
+from pps.ingest.token_states import TokenStates
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.entries import Change, DirtyChange
 from pps.journal.journal import Journal
+from pps.models.colbert import ColbertEncoder
 
 _PAGE = 500
 DRAINED_AT_ONCE = 10_000
@@ -107,8 +109,10 @@ class Indexer:
         vectors: PassageVectors | None,
         anchors: Anchors,
         drift: Drift,
+        colbert: ColbertEncoder | None = None,
     ) -> None:
         self.records = drift.records
+        self.token_states = TokenStates(journal, indexes, colbert)
         self.drift = drift
         self._client = client
         self._journal = journal
@@ -200,11 +204,12 @@ class Indexer:
             await self._features.mend(self._draining),
             await self.embed_due(),
             await self.drift.step(),
+            await self.token_states.step(),
         ]
         return min((one for one in waits_s if one is not None), default=None)
 
     async def purge(self) -> None:
-        """Make sure that no forgotten text stays in the files of the text index."""
+        """Make sure that nothing of a forgotten text stays in the files of the indexes."""
         await self._indexes.purge()
 
     async def _drain(self, written: Written, graph: asyncio.Future[None] | None = None) -> int:
@@ -355,6 +360,7 @@ class Indexer:
         while page := await self._journal.scan(after, _PAGE):
             if filling.vectors is self._vectors:
                 await self._features.turns([one.uuid for one in page], page)
+                await self.token_states.note((), page)
             await self._indexes.apply(filling.kept(await episodes.of(page)), [])
             done, after = done + len(page), page[-1].seq
             filling.tell("turns", done, total)
@@ -374,6 +380,7 @@ class Indexer:
             turns = await self._journal.turns(ids)
             docs = await self._episodes.of(turns, written.facts)
             await self._features.turns(ids, turns)
+            await self.token_states.note(ids, turns)
             return docs
         return []
 

@@ -11,6 +11,7 @@ from pps.core.reports import Agreement, Ledger, Stats
 from pps.core.values import ItemKind
 from pps.index.indexes import EntityIndexes
 from pps.ingest.index_docs import COLLECTIONS
+from pps.ingest.token_states import has_states
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.entries import Change
 from pps.journal.journal import Journal
@@ -206,7 +207,20 @@ class Bookkeeper:
                 compared.append(
                     _Compared(f"{_WORDS[kind]} and vector index", expected, vectors, dirty | open_)
                 )
+        token_owners = await self._indexes.token_owners()
+        if token_owners is not None:
+            with_states = await self._turns_with_states()
+            compared.append(
+                _Compared("turns and token states", with_states, token_owners, dirty | open_)
+            )
         return compared, len(dirty | open_)
+
+    async def _turns_with_states(self) -> set[str]:
+        turns, seq = set[str](), 0
+        while page := await self._journal.scan(seq, _PAGE):
+            turns.update(turn.uuid for turn in page if has_states(turn))
+            seq = page[-1].seq
+        return turns
 
     async def _episodes(self) -> set[str]:
         found: set[str] = set()

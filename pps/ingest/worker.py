@@ -55,7 +55,8 @@ class Steps(Protocol):
     async def settle(self) -> float | None:
         """Bring the indexes up to date with the clock and with what was left over.
 
-        Return in how many seconds there is more to do by the clock, None when there is nothing.
+        Return in how many seconds there is more to do by the clock, 0 when there is more at once, None when there is
+        nothing.
         """
         ...
 
@@ -422,7 +423,7 @@ class Worker:
             look_s = _LOOK_S if again_s is None else min(_LOOK_S, max(0.01, again_s))
             if not self._wake.is_set():
                 self._saved.set()
-                if not unread:
+                if not unread and again_s != 0:
                     self._settled.set()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(

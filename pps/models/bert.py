@@ -175,7 +175,7 @@ class BertEmbedder(WindowedEmbedder):
                 self._workers = ThreadPoolExecutor(
                     self._threads,
                     thread_name_prefix=self._bert.weights.name,
-                    initializer=_let_others_first,
+                    initializer=let_others_first,
                 )
             return self._workers.map(self._forward, batches)
 
@@ -186,7 +186,7 @@ class BertEmbedder(WindowedEmbedder):
         return self._loaded
 
 
-def _let_others_first() -> None:
+def let_others_first() -> None:
     """Lower the priority of this thread alone, which only Linux has."""
     if sys.platform == "linux":
         niceness = os.getpriority(os.PRIO_PROCESS, 0) + _NICER

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Literal
 
-from pps.config import EmbedderSettings, ExtractorSettings, RerankerSettings
+from pps.config import ColbertSettings, EmbedderSettings, ExtractorSettings, RerankerSettings
 from pps.core.errors import ConfigError
+from pps.models.colbert import ColbertEncoder, find_colbert
 from pps.models.embedding import CachedEmbedder
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import OLLAMA_URL, Embedder, ExtractorModel, Reranker
@@ -60,6 +61,17 @@ def make_reranker(settings: RerankerSettings) -> Reranker | None:
     from pps.models.sentence_transformers import CrossEncoderReranker
 
     return CrossEncoderReranker(settings.model, batch=settings.batch)
+
+
+def make_colbert(settings: ColbertSettings, embedder: EmbedderSettings) -> ColbertEncoder | None:
+    """Return the encoder of token states; None where it is off, its file is not there, or no embedder reads meaning.
+
+    Raises:
+        ConfigError: ``colbert.path`` names no file.
+    """
+    if settings.name == "none" or embedder.name in ("none", "hash"):
+        return None
+    return find_colbert(settings.path)
 
 
 def make_extractor(settings: ExtractorSettings) -> ExtractorModel | None:

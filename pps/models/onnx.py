@@ -89,6 +89,15 @@ MS_MARCO_FILE = Weights(
     files=("1225ccd6afd0f1b43a1b08bf67cd1cb68c05aafb443e9d8450015b8b3837ffd1",),
     member="models/data/reranker_en/model.onnx",
 )
+COLBERT_FILE = Weights(
+    section="colbert",
+    name="answerai-colbert-small-v1",
+    model="answerai-colbert-small-v1",
+    package=_MODELS,
+    install=_INSTALL,
+    files=("4980983628c18e4f0a4c756114abd2d7c097c6ccad9cffc70e77302d21e05df0",),
+    member="models/data/colbert/model.onnx",
+)
 
 
 def locate(weights: Weights, setting: Path | None = None) -> Path:

@@ -146,7 +146,12 @@ class RecallInput(Input):
         description="Which lists to fill; 'auto' chooses by the kind of question. All of the profile's if not given.",
     )
     profile: Label = Field(default="default", description="How to rank; `pps profiles` lists them.")
-    limit: int = Field(default=10, ge=1, le=100, description="Most results in each channel.")
+    limit: int | None = Field(
+        default=None,
+        ge=1,
+        le=100,
+        description="Most results in each channel. If not given 10, of nodes 5; 20 for a question about several things.",
+    )
     as_of: Annotated[Moment | None, described_time("What held at that time instead of now.")] = None
     session: Label | None = Field(default=None, description="Id of this conversation.")
     center: Id | None = Field(

@@ -181,10 +181,20 @@ def _status(value: IndexStatus) -> str:
         f"text     {documents(value.text)}",
         f"vectors  {documents(value.vectors) if value.model else 'no embedder is set'}",
         f"fields   {counted(value.fields, 'value')}",
+        *_token_states(value),
         f"{counted(value.lag, 'change')} not indexed yet, {counted(value.vectors_waiting, 'record')} to be embedded, "
         f"{value.vectors_failed:,} could not be",
     ]
     return "\n".join(lines)
+
+
+def _token_states(value: IndexStatus) -> list[str]:
+    if not value.token_states and not value.token_states_waiting:
+        return []
+    return [
+        f"tokens   {counted(value.token_states, 'turn')} for late interaction, "
+        f"{value.token_states_waiting:,} to be made"
+    ]
 
 
 def _drift(value: DriftReport) -> str:

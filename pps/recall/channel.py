@@ -22,6 +22,7 @@ from pps.recall.profiles import ChannelProfile
 from pps.recall.query import Ask, Candidate, Item, Scored
 from pps.recall.question import asks_now, grams
 from pps.recall.ranking import (
+    NEAREST,
     diverse,
     freshness,
     fused,
@@ -246,7 +247,8 @@ class _Filling:
         scores = {one: score for one, score in joined.items() if one in items}
         shown = await novelty(ask, items) if profile.novelty else {}
         fresh = await freshness(ask, items) if profile.freshness else {}
-        for factors in (shown, fresh, of_turns(ask.text, items, profile)):
+        nearest = {scored.id for scored in lists.said.get("dense", ())[:NEAREST]}
+        for factors in (shown, fresh, of_turns(ask.text, items, profile, nearest)):
             for one, factor in factors.items():
                 scores[one] *= factor
         steered = ask.request.center or ask.request.weights  # then the caller says what comes first

@@ -23,7 +23,7 @@ from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.perspectives.finders import DATED
 from pps.recall.profiles import ChannelProfile, Profile, Profiles
 from pps.recall.query import Ask, Sources
-from pps.recall.question import Kind, kind_of, routes_of
+from pps.recall.question import Kind, ask_kind, kind_of, routes_of
 from pps.recall.request import RecallRequest
 from pps.recall.why import Why, explain
 
@@ -78,7 +78,7 @@ class RecallEngine:
 
         Raises:
             ConfigError: The profile's file is new and says what no profile can.
-            InvalidRequest: The profile is unknown, does not fill a channel that was asked for, allows no limit as
+            InvalidRequest: The profile is misspelt, does not fill a channel that was asked for, allows no limit as
                 high, or has no perspective of a weight's name.
             NotFound: ``center`` is not a node of this entity.
             IsolationError: A foreign row came back; nothing is returned.
@@ -95,6 +95,9 @@ class RecallEngine:
         started = clock.perf_counter()
         if request.profile not in self._profiles:
             await asyncio.to_thread(self._profiles.look_for, request.profile)
+        if request.is_usual:
+            most = self._profiles.get(request.profile).max_limit
+            request = replace(request, limit=min(request.limit, most))
         profile = self._profile(request, request.profile)
         if request.center:
             [center] = await self.sources.journal.whole([request.center])
@@ -168,11 +171,11 @@ def tuned(
     Raises:
         InvalidRequest: A weight is for nothing that there is, or leaves a channel with none that finds anything.
     """
-    if unknown := [
+    if misspelt := [
         name for name in request.weights if name not in PERSPECTIVES and name not in SIGNALS
     ]:
         there = ", ".join(dict.fromkeys((*SIGNALS, *PERSPECTIVES)))
-        raise InvalidRequest("weights", f"has no {unknown[0]!r} to weigh; there are {there}")
+        raise InvalidRequest("weights", f"has no {misspelt[0]!r} to weigh; there are {there}")
     if not request.weights and request.min_similarity is None:
         return channels
     return {name: _tuned(name, channel, request) for name, channel in channels.items()}
@@ -201,9 +204,8 @@ async def _filled(ask: Ask, profile: Profile) -> dict[ChannelName, Channel]:
     routed_channels = await _routed(ask, _wanted(ask.request, profile))
     by_time = await _by_time_alone(ask, routed_channels)
     wanted = tuned(by_time, ask.request)
-    limits = [
-        min(ask.request.limit, profile.limits.get(name, ask.request.limit)) for name in wanted
-    ]
+    request = ask.request
+    limits = [profile.limit_of(name, request.limit, is_usual=request.is_usual) for name in wanted]
     results = await asyncio.gather(
         *(
             fill(ask, name, channel, limit)
@@ -226,9 +228,14 @@ async def _routed(
     ask: Ask, channels: Mapping[ChannelName, ChannelProfile]
 ) -> Mapping[ChannelName, ChannelProfile]:
     """Return channels with the weights that they have for this kind of query."""
+    if any(channel.kinds for channel in channels.values()):
+        kind = ask_kind(ask.text)
+        channels = {name: channel.of_kind(kind) for name, channel in channels.items()}
     if not any(channel.routing for channel in channels.values()):
         return channels
-    kinds = routes_of(ask.text, await ask.meant())
+    needs_misspelt = any("misspelt" in channel.routing for channel in channels.values())
+    misspelt = await ask.misspelt_words() if needs_misspelt else ()
+    kinds = routes_of(ask.text, await ask.meant(), misspelt)
     found: dict[ChannelName, ChannelProfile] = {}
     for name, channel in channels.items():
         raised = [weights for kind, weights in channel.routing.items() if kind in kinds]

@@ -276,7 +276,7 @@ async def _near(
 ) -> dict[str, float]:
     """Return id → nearness in (0, 1] to the spans of what the filters let through, latest first.
 
-    Where a span has nothing in it, what is beside it counts, and the latest before it.
+    Where a span has nothing in it, what is beside it counts, else the latest before it.
     """
     near: dict[str, float] = {}
     for span in spans:
@@ -288,8 +288,9 @@ async def _near(
             continue
         first, _ = span.bounds()
         beside = await ask.sources.journal.within(kind, *span.bounds(), limit=_MOST_READ)
-        earlier = await ask.sources.journal.within(kind, _FIRST, first, limit=_NEAREST)
-        for id_, at in (beside | earlier).items():
+        if not beside:
+            beside = await ask.sources.journal.within(kind, _FIRST, first, limit=_NEAREST)
+        for id_, at in beside.items():
             nearness = max(_LEAST_NEAR, span.nearness(from_micros(at)))
             near[id_] = max(near.get(id_, 0.0), nearness)
     allowed = await ask.permitted(kind, list(near))

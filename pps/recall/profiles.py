@@ -30,7 +30,7 @@ from pps.isolation.recipes import RECIPES
 from pps.journal.filters import ItemFilter
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.query import Tuning
-from pps.recall.question import Route
+from pps.recall.question import AskKind, Route
 from pps.recall.request import DEFAULT_PROFILE
 
 _log = logging.getLogger(__name__)
@@ -138,6 +138,19 @@ class Substance(_Table):
     words: float = Field(default=10, gt=0, le=1000)
 
 
+class ForKind(_Table):
+    """What is otherwise for one kind of text.
+
+    Attributes:
+        perspectives: Name to weight, in place of the channel's or beside them.
+        k, substance: In place of the channel's, where set.
+    """
+
+    perspectives: Mapping[str, _Weight] = Field(default_factory=dict[str, _Weight])
+    k: float | None = Field(default=None, ge=0, le=1000)
+    substance: Substance | None = None
+
+
 class ChannelProfile(_Table):
     """How one channel is ranked.
 
@@ -155,10 +168,12 @@ class ChannelProfile(_Table):
             them match; see ``ranking.led``.
         routing: By kind of query, what some weigh instead: ``cause`` asks why, ``code`` has
             identifiers, ``intent`` asks for a purpose, ``named`` names a thing, ``exact`` quotes words.
+        kinds: What is otherwise for a text of a kind: ``question``, ``advice`` (asks what to do, buy or see) or
+            ``talk`` (tells more than it asks); see ``question.ask_kind``.
         latest: Put the last of several statements of one thing before the others, where the query asks about now.
         statements_first: Put turns that only ask behind all others, unless the query is after what was asked.
         freshness, novelty: Damp what is old, and what the session was shown lately.
-        substance: Damp turns that tell little.
+        substance: Damp turns that tell little, but none of the first three by meaning (``dense``) that says something.
         assistant: What a turn counts that no user said: of an assistant, a tool, a system.
         speaker: How much more a turn counts whose speaker the query names.
         standing: How much more "always …" and "never …" count where the query is about how to act.
@@ -184,10 +199,23 @@ class ChannelProfile(_Table):
     routing: Mapping[Route, Mapping[str, _Weight]] = Field(
         default_factory=dict[Route, Mapping[str, _Weight]]
     )
+    kinds: Mapping[AskKind, ForKind] = Field(default_factory=dict[AskKind, ForKind])
     substance: Substance | None = None
     assistant: float = Field(default=1, ge=0, le=1)
     speaker: float = Field(default=1, ge=1, le=2)
     standing: float = Field(default=1, ge=1, le=2)
+
+    def of_kind(self, kind: AskKind) -> ChannelProfile:
+        """Return the channel as it is for a text of this kind."""
+        own = self.kinds.get(kind)
+        if own is None:
+            return self
+        changed: dict[str, object] = {"perspectives": {**self.perspectives, **own.perspectives}}
+        if own.k is not None:
+            changed["k"] = own.k
+        if own.substance is not None:
+            changed["substance"] = own.substance
+        return self.model_copy(update=changed)
 
 
 class _File(_Table):
@@ -197,6 +225,7 @@ class _File(_Table):
         default_factory=dict[ChannelName, ChannelProfile]
     )
     limits: dict[ChannelName, _Limit] = Field(default_factory=dict[ChannelName, _Limit])
+    usual_limits: dict[ChannelName, _Limit] = Field(default_factory=dict[ChannelName, _Limit])
     max_limit: int | None = Field(default=None, ge=_USUAL_LIMIT, le=MAX_LIMIT)
     filters: Filters = Filters()
     floor: bool | None = None
@@ -208,6 +237,7 @@ class Profile:
 
     Attributes:
         limits: Most results of a channel, where that is fewer than the caller's limit.
+        usual_limits: The same where the caller names no limit.
         max_limit: Most that a caller may ask for, 10 to 100; more is refused.
         origin: Where its own file is from; what it extends may be from elsewhere.
         floor: Say what of the answer has to do with the text; the rest is not injected. See ``recall.floor``.
@@ -223,6 +253,12 @@ class Profile:
     origin: Origin = "shipped"
     filters: ItemFilter = field(default_factory=ItemFilter)
     floor: bool = False
+    usual_limits: Mapping[ChannelName, int] = field(default_factory=dict[ChannelName, int])
+
+    def limit_of(self, channel: ChannelName, limit: int, *, is_usual: bool) -> int:
+        """Return the most results of a channel where a caller wants ``limit``, or names none (``is_usual``)."""
+        most = min(limit, self.limits.get(channel, limit))
+        return min(most, self.usual_limits.get(channel, most)) if is_usual else most
 
 
 class Profiles:
@@ -381,6 +417,7 @@ class Profiles:
             floor=next(
                 (said for said in (file.floor, namesake.floor) if said is not None), parent.floor
             ),
+            usual_limits={**parent.usual_limits, **file.usual_limits},
         )
 
     def _completed(
@@ -453,6 +490,7 @@ def _parsed(place: str, text: str, known: frozenset[str]) -> _File | None:
     for channel, profile in file.channels.items():
         key = f"{place}: channels.{channel}.perspectives"
         routed = {one for weights in profile.routing.values() for one in weights}
+        routed.update(one for kind in profile.kinds.values() for one in kind.perspectives)
         if unknown := sorted((set(profile.perspectives) | routed) - known):
             raise ConfigError(
                 f"{key}: no perspective is called {', '.join(unknown)}; there are {there}"

@@ -22,8 +22,10 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.filters import ItemFilter
 from pps.journal.journal import Journal
 from pps.journal.links import FactOutline, NodeOutline, Reached, Support
+from pps.models.colbert import ColbertEncoder
+from pps.models.onnx import wordpiece
 from pps.models.protocols import Embedder, Reranker, Vector
-from pps.recall.question import condensed, content_words
+from pps.recall.question import condensed, content_words, kind_asked_for
 from pps.recall.request import RecallRequest
 from pps.recall.spellings import LEAST_LETTERS, initials, may_be_stem_of, spelled_alike
 
@@ -37,6 +39,13 @@ T = TypeVar("T")
 
 NAMED = 8
 """Most nodes that a query is taken to name."""
+
+_MOST_DESCRIBED = 3
+"""More nodes than that which are described by a word say nothing of which is meant."""
+_MOST_WORDS = 24
+_ONE_PIECE = 3
+"""Word pieces of a word that the vocabulary has, with the two special ones around it."""
+_MARKS = ".,;:!?()[]{}\"'`“”«»…"
 
 QUERIES_KEPT, QUERY_KEPT_S = 256, 900.0
 _NAME_LIKE = re.compile(rf"\b[A-Z][^\W\d_]{{{LEAST_LETTERS - 1},}}\b")
@@ -120,6 +129,7 @@ class Sources:
     self_node: str | None = None
     tuning: Tuning = field(default_factory=Tuning)
     query_vectors: QueryVectors = field(default_factory=QueryVectors)
+    colbert: ColbertEncoder | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,9 +275,17 @@ class Ask:
         return await self.once("named", lambda: self.sources.journal.named_in(self.text, NAMED))
 
     async def meant(self) -> list[str]:
-        """Return the nodes that the query calls by name, then those of a kind that it names ("the search engine")."""
+        """Return the nodes that the query calls by name, those of a kind that it names, and those described as one.
+
+        "Which ORM do we use?" means Diesel where that is of type ORM, and where its summary or an attribute says so.
+        """
         kinds = self.once("kinds", lambda: self.sources.journal.of_kinds_in(self.text, NAMED))
-        return list(dict.fromkeys([*await self.named(), *await kinds]))
+        described = self.once("described", self._described)
+        return list(dict.fromkeys([*await self.named(), *await kinds, *await described]))
+
+    async def misspelt_words(self) -> list[str]:
+        """Return the words that the query is about and no turn has, while one has a word spelt almost like it."""
+        return await self.once("misspelt words", self._misspelt_words)
 
     async def times(self) -> list[Span]:
         """Return the stretches of time that the query names, read against the moment of the question.
@@ -318,6 +336,22 @@ class Ask:
 
     async def close(self) -> None:
         await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    async def _described(self) -> list[str]:
+        """Return the nodes whose summary or attributes have what the query wants one of; none where many have it."""
+        kind = kind_asked_for(self.text)
+        if not kind:
+            return []
+        found = await self.sources.indexes.text_search("nodes", kind, _MOST_DESCRIBED + 1)
+        return [hit.owner for hit in found] if len(found) <= _MOST_DESCRIBED else []
+
+    async def _misspelt_words(self) -> list[str]:
+        words = [word.strip(_MARKS) for word in self.words.split()][:_MOST_WORDS]
+        spelt = [word for word in dict.fromkeys(words) if word.isalpha() and len(word) > 3]
+        # A word of English is no slip of the pen, however near another one is: "went" and "want".
+        spelt = [word for word in spelt if len(wordpiece().encode(word).ids) > _ONE_PIECE]
+        misspelt = await self.sources.indexes.misspelt("episodes", spelt)
+        return [word for word in spelt if word in misspelt]
 
     async def _embed(self) -> Vector | None:
         embedder = self.sources.embedder

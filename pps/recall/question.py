@@ -19,7 +19,10 @@ LONGEST_SENTENCE = 400
 
 Kind: TypeAlias = Literal["factual", "navigational", "contextual"]
 
-Route: TypeAlias = Literal["cause", "code", "intent", "named", "exact"]
+AskKind: TypeAlias = Literal["question", "advice", "talk"]
+"""What a text wants of a memory: an answer that was said in its words, what bears on advice, or what bears on talk."""
+
+Route: TypeAlias = Literal["cause", "code", "intent", "named", "exact", "misspelt"]
 _ROUTES: dict[Route, re.Pattern[str]] = {
     "code": re.compile(
         r"[a-z0-9]_[a-z]|[a-z][A-Z]|\w\(|`|\w/\w+[./]\w|\b\w+\.(?:py|js|ts|rs|go|java|toml|sql|md)\b|::"
@@ -28,9 +31,10 @@ _ROUTES: dict[Route, re.Pattern[str]] = {
         r"\b(?:goal|purpose|intent(?:ion)?|trying to|in order to|aim(?:ed|ing)?|meant to|so that)\b",
         re.I,
     ),
-    "exact": re.compile(r"[\"“][^\"”]{2,}[\"”]"),
 }
-"""What tells of which kind a query is; ``named`` is told by nodes, ``cause`` by the cues of config/causes.toml."""
+"""What tells of which kind a query is; ``named`` is told by nodes, ``cause`` by the cues of config/causes.toml,
+``exact`` by quoted phrases, and ``misspelt`` by words that no turn of the memory
+has, while one has a word spelt almost like them."""
 
 LONG = 600
 """Characters above which a text is shown by its matching passage."""
@@ -59,6 +63,38 @@ themselves it it's its itself this that that's these those there there's here
 a an the and or but if of at by for with about to from in on as so than too very just also any some please tell
 """
 IDLE = frozenset(_IDLE_WORDS.split())
+_SEVERAL = re.compile(
+    r"\b(?:list|enumerate|all|every|everything|each|several|different|various|how (?:many|often))\b"
+    r"|\b(?:what|which) (?:are|were)\b"
+    r"|\b(?:what|which) (?:\w+ ){0,2}?(?:\w{3,}[^s\W]s|people|children|men|women)"
+    r" (?:do|does|did|has|have|is|are|was|were|would|can)\b",
+    re.I,
+)
+_KIND_ASKED = re.compile(
+    r"\b(?:which|what)(?: (?:kind|type|sort) of)? (?P<kind>[\w+#.-]+(?: [\w+#.-]+)?)"
+    r" (?:do|does|did|is|are|was|were|has|have|should|can)\b",
+    re.I,
+)
+_QUOTED = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,200})»|「([^」]{2,200})」')
+_TALKS = 2
+"""Sentences that ask nothing, from which on a text talks."""
+_FEW = 5
+"""Words up to which a text that asks nothing is taken for what is looked up: a name, a keyword."""
+_ADVICE = re.compile(
+    r"\b(?:suggest(?:ions?)?|recommend(?:ations?)?|advice|advise|ideas?|tips?|should|best way"
+    r"|looking (?:for|to)|help|(?:can|could) you"
+    r"|(?:what|which|are there|any)\b.*\b(?:would|should|could|can|for me|options?)\b"
+    r"|how (?:can|should|could|do)|good)\b",
+    re.I,
+)
+_SPEAKER = re.compile(r"\b(?:i|i['’]m|me|my|we|us|our)\b", re.I)
+_RECOMMENDS = re.compile(
+    r"\b(?:can|could|would|will|do) you (?:\w+ )?(?:recommend|suggest|advise)\b"
+    r"|^\W*(?:please )?(?:recommend|suggest)\b"
+    r"|^\W*what (?:are|is) some (?:of the )?(?:best|good|great|fun|must|creative|popular|recommended|highly"
+    r"|convenient|comprehensive|informative|easy|nice|unique|interesting|healthy|exciting|affordable)",
+    re.I,
+)
 _EDGES = re.compile(r"^\W+|\W+$")
 _PAST = re.compile(
     r"\b(?:did|was|were|had|been|ever|used to|first|before|ago|originally|previous(?:ly)?|earlier|last|yesterday"
@@ -92,12 +128,63 @@ def condensed(query: str) -> str:
     return " ".join(sentences[index] for index in sorted(kept)) or query[:LONGEST]
 
 
-def routes_of(query: str, nodes: Sequence[str]) -> set[Route]:
-    """Return the kinds of a query that a perspective is made for; ``nodes`` are those that it names, or their kinds."""
+def routes_of(query: str, nodes: Sequence[str], misspelt: Sequence[str] = ()) -> set[Route]:
+    """Return the kinds of a query that a perspective is made for.
+
+    Args:
+        query: The question.
+        nodes: Those that it names, or whose kinds it names.
+        misspelt: Its words that no turn of the memory has, while one has a word spelt almost like them.
+    """
     found: set[Route] = {kind for kind, cue in _ROUTES.items() if cue.search(query)}
-    told: dict[Route, bool] = {"cause": asked(query) is not None, "named": bool(nodes)}
+    told: dict[Route, bool] = {
+        "cause": asked(query) is not None,
+        "named": bool(nodes),
+        "exact": bool(quoted_phrases(query)),
+        "misspelt": bool(misspelt),
+    }
     found.update(kind for kind, is_so in told.items() if is_so)
     return found
+
+
+def ask_kind(query: str) -> AskKind:
+    """Return what a text wants of a memory; English alone is read for advice.
+
+    ``talk``: it tells more than it asks ("I came in last. Why am I so slow?"). ``advice``: it asks what the speaker
+    should do, buy, see or make ("Suggest a hotel for me in Rome"): no word of the answer need be in it, and a word that
+    is in both is chance. ``question``: anything else.
+    """
+    sentences = [sentence for sentence in sentences_of(query) if sentence.strip()]
+    told = sum(not is_question(sentence) for sentence in sentences)
+    wants_advice = _RECOMMENDS.search(query) is not None or (
+        _ADVICE.search(query) is not None and _SPEAKER.search(query) is not None
+    )
+    if told >= _TALKS:
+        return "talk"
+    if wants_advice:
+        return "advice"
+    words = _WORDS.findall(fold(query))
+    asks = told < len(sentences) or not words or words[0] in _ASKING or len(words) <= _FEW
+    return "question" if asks else "talk"
+
+
+def asks_for_several(query: str) -> bool:
+    """Tell whether a question wants several things ("Which books has she read?"), so that more is shown."""
+    return _SEVERAL.search(query) is not None
+
+
+def kind_asked_for(query: str) -> str:
+    """Return what a question wants one of ("ORM" of "Which ORM do we use?"), or an empty text."""
+    found = _KIND_ASKED.search(query)
+    if found is None:
+        return ""
+    words = [word for word in found["kind"].split() if word.lower() not in IDLE]
+    return " ".join(words)
+
+
+def quoted_phrases(query: str) -> list[str]:
+    """Return what stands between double quotation marks, in order."""
+    return [next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(query)]
 
 
 def content_words(query: str) -> str:

@@ -41,6 +41,10 @@ _HOW_TO_ACT = re.compile(
     r"|^(?:write|draft|plan|make|show|give|help|book|explain)\b",
     re.I,
 )
+NEAREST = 3
+"""How many of the first by meaning are not damped for being short."""
+_STATES = 2
+"""Words of its own that a turn has to have to say something."""
 STRONG, WEAK = 0.8, 0.4
 """Cosines of meaning from which other perspectives only refine it, and below which they broaden it."""
 _REFINES, _BROADENS = 0.5, 2.0
@@ -182,15 +186,24 @@ async def novelty(ask: Ask, items: Mapping[str, Candidate]) -> dict[str, float]:
 
 
 def of_turns(
-    query: str, items: Mapping[str, Candidate], profile: ChannelProfile
+    query: str,
+    items: Mapping[str, Candidate],
+    profile: ChannelProfile,
+    nearest: Container[str] = (),
 ) -> dict[str, float]:
-    """Return id → what a turn's score is multiplied by, from its words and who said it: see ``ChannelProfile``."""
+    """Return id → what a turn's score is multiplied by, from its words and who said it: see ``ChannelProfile``.
+
+    ``nearest`` are the first by meaning. A short note among them is the answer more often than a long text that shares
+    chance words: substance damps none of them that says something.
+    """
     asks_how = _HOW_TO_ACT.search(query) is not None
     words = frozenset(_WORDS.findall(fold(query))) - IDLE
     found: dict[str, float] = {}
     for one, item in items.items():
         if isinstance(item, Turn):
-            found[one] = substance(item, profile.substance) if profile.substance else 1.0
+            found[one] = 1.0
+            if profile.substance and not (one in nearest and states(item)):
+                found[one] = substance(item, profile.substance)
             replies = (
                 item.kind == "turn" and item.role != "user"
             )  # an event, a note or a summary is nobody's reply
@@ -202,6 +215,14 @@ def of_turns(
                 profile.standing if asks_how and _STANDING.search(item.content[:_READ]) else 1.0
             )
     return found
+
+
+def states(turn: Turn) -> bool:
+    """Tell whether a turn says something and asks nothing: "shoe size 38", not "Really?" nor "What size is it?"."""
+    sentences = sentences_of(turn.content[:_READ].removeprefix(f"{turn.actor}:"))
+    if any(is_question(sentence) for sentence in sentences if sentence.strip()):
+        return False
+    return stated_words(turn) >= _STATES
 
 
 def substance(turn: Turn, shape: Substance) -> float:

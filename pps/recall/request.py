@@ -13,6 +13,7 @@ from pps.core.time import in_zone
 from pps.core.time_reading import read_time
 from pps.core.values import ChannelName
 from pps.journal.filters import ItemFilter
+from pps.recall.question import asks_for_several
 
 Channels: TypeAlias = "Sequence[ChannelName] | Literal['auto'] | None"
 
@@ -23,6 +24,8 @@ MAX_HOPS = 4
 MAX_QUERY = MAX_CONTENT
 """Most characters of a query; one of more than 1,000 is condensed."""
 MAX_WEIGHT = 1_000
+USUAL_LIMIT, SEVERAL_LIMIT = 10, 20
+"""Most results in each channel where the caller names no limit: of a question, and of one that asks for several."""
 
 
 class RecallOptions(TypedDict, total=False):
@@ -31,7 +34,8 @@ class RecallOptions(TypedDict, total=False):
     Attributes:
         profile: A name from ``pps profiles``, or a Graphiti recipe's; ``default`` when not given.
         channels: Names of channels, or ``auto`` to route by the kind of query.
-        limit: Most results in each channel, 1 to 100 (10); 1 to 50 with ``semantic`` and ``hybrid``.
+        limit: Most results in each channel, 1 to 100; 1 to 50 with ``semantic`` and ``hybrid``. Where none is named 10,
+            of nodes 5, and 20 where the question asks for several things.
         as_of: Time of the world; None is now.
         session: What it was shown lately is damped, where the profile does so.
         center: Uuid of a node that the graph perspectives start from; the entity's own when None.
@@ -50,7 +54,7 @@ class RecallOptions(TypedDict, total=False):
 
     profile: str
     channels: Channels
-    limit: int
+    limit: int | None
     as_of: datetime | None
     session: str | None
     center: str | None
@@ -86,16 +90,18 @@ class TimelineOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
-    """One question to one entity's memory, checked; its fields are those of ``RecallOptions``, and one more.
+    """One question to one entity's memory, checked; its fields are those of ``RecallOptions``, and two more.
 
     Attributes:
+        is_usual: No limit was named: a profile may show fewer of a channel.
         without: Ids that the reader has before it: they take no place, and are evidence all the same.
         leave_out: Channels of the profile that are not wanted.
     """
 
     query: str
     profile: str = DEFAULT_PROFILE
-    limit: int = 10
+    limit: int = USUAL_LIMIT
+    is_usual: bool = False
     as_of: datetime | None = None
     session: str | None = None
     center: str | None = None
@@ -124,6 +130,9 @@ def make_request(query: str, options: RecallOptions, zone: tzinfo = UTC) -> Reca
             "query", f"must have 1 to {MAX_QUERY:,} characters, not only white space"
         )
     given = {name: value for name, value in options.items() if name != "during"}
+    if given.get("limit") is None:
+        given["limit"] = SEVERAL_LIMIT if asks_for_several(query) else USUAL_LIMIT
+        given["is_usual"] = True
     request = replace(RecallRequest(query), **cast("dict[str, Any]", given))
     check_range("limit", request.limit, 1, 100)
     as_of = request.as_of and in_zone(request.as_of, zone, "as_of")

@@ -185,6 +185,7 @@ class Finding:
         """Return how many documents each index has, and what is not in it yet."""
         states = self._journal.vector_states
         text, vectors = await self._indexes.counts()
+        states_made, states_waiting = await self._indexes.token_counts()
         return IndexStatus(
             text=text,
             vectors=vectors,
@@ -193,6 +194,8 @@ class Finding:
             vectors_waiting=await states.waiting(),
             vectors_failed=len(await states.failed()),
             model=self.model,
+            token_states=states_made,
+            token_states_waiting=states_waiting,
         )
 
 

@@ -20,7 +20,7 @@ from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import ChannelProfile
-from pps.recall.ranking import of_turns
+from pps.recall.ranking import NEAREST, of_turns
 
 _POOL = 50
 """Candidates that the engine reads for ten results: what lies farther down is not damped and not shown."""
@@ -126,7 +126,8 @@ async def ask_lists(
     for question in questions:
         hits = [await _hits(memory, question.text, name) for name in names]
         turns = {hit.id: hit.item for found in hits for hit in found if isinstance(hit.item, Turn)}
-        damped = of_turns(question.text, turns, channel)
+        near = hits[names.index("dense")][:NEAREST] if "dense" in names else ()
+        damped = of_turns(question.text, turns, channel, {hit.id for hit in near})
         factors = {written.ids[one]: factor for one, factor in damped.items() if one in written.ids}
         said = [
             [(written.ids[one], rank) for one, rank in ranked(found, channel.depth)]

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from benchmarks.data import Conversation, Question, Said
 
-NAME = "notes"
-"""What ``--data`` says in place of a path."""
+NAME, CASUAL = "notes", "casual"
+"""What ``--data`` says in place of a path: plain questions, and questions in other words than the notes."""
 SIZES = (0, 24, 100, 500)
 """Turns of chat in a memory."""
 _LEAST, _SHARE = 12, 5
@@ -32,9 +32,7 @@ class _Note:
 
 def read_notes() -> list[Conversation]:
     """Return the shipped notes as conversations, the same each time; of several statements the last one answers."""
-    tables: dict[str, str] = tomllib.loads(
-        Path(__file__).with_name("notes.toml").read_text("utf-8")
-    )
+    tables = _tables(NAME)
     kinds = ("notes", "standing", "updated")
     notes = [
         _Note(tuple(texts), asked, kind) for kind in kinds for *texts, asked in _rows(tables[kind])
@@ -51,6 +49,25 @@ def read_notes() -> list[Conversation]:
         for each in (max(_LEAST, turns // _SHARE),)
         for at in range(0, len(notes), each)
     ]
+
+
+def read_casual() -> list[Conversation]:
+    """Return the shipped notes that are asked for in other words, one kind a memory, the same each time."""
+    tables = _tables("notes")
+    return [
+        _memory(
+            f"{turns:03} turns, {kind}",
+            [_Note((text,), question, kind) for text, question in _rows(_tables(CASUAL)[kind])],
+            _talk(tables, turns, at),
+            apart=0,
+        )
+        for turns in SIZES
+        for at, kind in enumerate(("jotted", "reworded"))
+    ]
+
+
+def _tables(name: str) -> dict[str, str]:
+    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text("utf-8"))
 
 
 def _memory(

@@ -12,7 +12,11 @@ from benchmarks.musique import read_musique
 from pps.core.errors import ConfigError, InvalidRequest
 
 VARIABLE = "PPS_BENCH_DATA"
-SHIPPED = {notes.NAME: notes.read_notes, causes.NAME: causes.read_causes}
+SHIPPED = {
+    notes.NAME: notes.read_notes,
+    notes.CASUAL: notes.read_casual,
+    causes.NAME: causes.read_causes,
+}
 _NAMES = ", ".join(SHIPPED)
 
 

@@ -364,7 +364,8 @@ async def test_without_a_centre_the_node_channel_falls_back_to_plain_fusion(
     bare = await engine(scene, tmp_path, self_node=None).recall(
         RecallRequest("coffee and roses", profile="nodes")
     )
-    alone = await scene.recall("coffee and roses", profile="nodes")  # the own node knows nobody yet
+    # The own node knows nobody yet.
+    alone = await scene.recall("coffee and roses", profile="nodes", limit=10)
 
     order = [
         [hit.text for hit in recalled["nodes"] if hit.text != "Ana"] for recalled in (bare, alone)

@@ -22,6 +22,7 @@ from tests.integration.recall_scene import ask, uuid_of
 
 LAMPS, JARS, DEPTH = 80, 40, 6
 QUERY = "Mira keeps an old brass lamp, not a jar, in the hall in the last two weeks"
+CUE = f'Why? {QUERY} (see keep_lamp) jarr lammp "a jar" "old brass lamp"'
 FINDERS: Mapping[ChannelName, tuple[str, ...]] = {
     "nodes": ("bm25", "dense", "dense_names", "structural", "supports"),
     "facts": ("bm25", "dense", "supports", "when"),
@@ -37,7 +38,7 @@ FINDERS: Mapping[ChannelName, tuple[str, ...]] = {
     ),
 }
 """Which perspectives bring something of each channel for the query; ``named`` brings what a query names."""
-CUED = ("cause", "code", "expand", "near", "trigrams")
+CUED = ("cause", "code", "colbert", "expand", "near", "phrase", "trigrams")
 """Those that bring something where a query or a text gives a cue for it."""
 
 
@@ -157,11 +158,11 @@ async def test_what_needs_a_cue_brings_only_what_each_filter_lets_through(hall: 
         word = "lamp" if which == "until" else "jar"
         for name in CUED:
             for channel in FINDERS:
-                found = await brought(hall, name, channel, f"Why? {QUERY} (see keep_lamp)", wanted)
+                found = await brought(hall, name, channel, CUE, wanted)
                 assert set(found) <= {word, "Mira"}, (channel, name, which, found)
                 assert name != "near" or is_full(found, word, channel), (channel, which, found)
                 seen |= {name} if found else set()
-    assert {"near", "expand", "trigrams"} <= seen
+    assert {"near", "expand", "phrase", "trigrams"} <= seen
 
 
 async def test_of_things_called_by_name_those_are_found_that_each_filter_lets_through(

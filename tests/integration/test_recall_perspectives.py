@@ -166,7 +166,12 @@ async def test_structural_finds_what_is_within_reach_of_the_anchor_nearer_first(
 def test_each_perspective_has_a_test_of_its_own_here() -> None:
     told = "".join(
         Path(__file__).with_name(one).read_text("utf-8")
-        for one in (Path(__file__).name, "test_features.py")
+        for one in (
+            Path(__file__).name,
+            "test_features.py",
+            "test_token_states.py",
+            "test_recall_words.py",
+        )
     )
     assert [name for name in PERSPECTIVES if told.count(f'"{name}"') == 0] == []
 

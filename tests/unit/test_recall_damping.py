@@ -47,6 +47,20 @@ def test_substance_grows_from_the_floor_with_what_is_stated() -> None:
     assert factors == sorted(set(factors))
 
 
+def test_substance_damps_nothing_that_says_something_and_is_near_in_meaning() -> None:
+    profile = ChannelProfile.model_validate({"perspectives": {"dense": 1.0}, "substance": {}})
+    said = {
+        "note": turn("shoe size 38, wide fit"),
+        "question": turn("What size is it?"),
+        "nothing": turn("Really?"),
+    }
+    near = of_turns("What size shoes should I buy?", said, profile, nearest=said.keys())
+    far = of_turns("What size shoes should I buy?", said, profile)
+    assert near["note"] == 1.0 > far["note"]
+    assert near["question"] == far["question"] < 1
+    assert near["nothing"] == far["nothing"] < 1
+
+
 def test_what_no_user_said_counts_less_and_who_is_named_counts_more() -> None:
     assert factor("Roses like lime.", "roses", role="assistant", assistant=0.5) == 0.5
     assert factor("Roses like lime.", "roses", assistant=0.5) == 1.0

@@ -41,6 +41,11 @@ async def late(ask: Ask, channel: ChannelName, items: Mapping[str, Candidate]) -
         while len(said) < len(passages) and clock.monotonic() < ends:
             some = passages[len(said) : len(said) + _AT_ONCE]
             said += await asyncio.to_thread(embedder.embed_tokens, some)
+    if len(said) < len(passages):
+        ask.lacking.add(
+            f"late: its {ask.sources.tuning.rerank_deadline_s * 1000:.0f} ms ran out after {len(said)} of "
+            f"{len(passages)} candidates: the others keep the order that they had"
+        )
     scores = {
         one: float((asked @ tokens.T).max(axis=1).mean()) if len(asked) and len(tokens) else 0.0
         for one, tokens in zip(texts, said, strict=False)

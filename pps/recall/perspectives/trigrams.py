@@ -34,17 +34,26 @@ async def _alike(sources: Sources, ids: Sequence[str]) -> Likeness:
 async def trigrams(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     """Trigrams: the letters that the query shares with the item, in spite of misspellings.
 
-    Return what has most of the query's trigrams, less what an item of as many bits has of any by chance.
+    Return what has most of the query's trigrams, less what an item of as many bits has of any by chance. Where
+    words of the query are misspelt, only their letters are looked for: the others are found by themselves.
     """
     kind = KINDS.get(channel)
-    asked = numbers(letters(ask.words))
-    size = int(np.bitwise_count(asked).sum())
-    if kind is None or not size:
+    if kind is None:
+        return []
+    asked = [numbers(letters(text)) for text in await ask.misspelt_words() or [ask.words]]
+    asked = [bits for bits in asked if bits.any()]
+    if not asked:
         return []
     ids, bits, filled = await ask.sources.journal.features.every("trigrams", kind, _matrix)
-    shared = np.bitwise_count(bits & asked).sum(axis=1, dtype=np.int32) / size
-    scores = (shared - filled) / (1 - filled)
+    scores = np.max([_shared(bits, each, filled) for each in asked], axis=0)
     return await hits(ask, kind, ids, np.where(scores >= _LEAST, scores, 0.0), depth)
+
+
+def _shared(bits: NDArray[np.uint64], asked: NDArray[np.uint64], filled: Vector) -> Vector:
+    """Return how many of the asked bits each item has, less what it has of any by chance, shape (items,)."""
+    size = int(np.bitwise_count(asked).sum())
+    shared = np.bitwise_count(bits & asked).sum(axis=1, dtype=np.int32) / size
+    return np.asarray((shared - filled) / (1 - filled), dtype=np.float32)
 
 
 def _matrix(kept: Mapping[str, bytes]) -> tuple[list[str], NDArray[np.uint64], Vector]:

@@ -1,0 +1,137 @@
+"""Token states for late interaction: answerai-colbert-small-v1 on onnxruntime; no torch, no download.
+
+The file that `scripts/setup models` brings ends before the model's own projection to 96 dimensions, so a token's state
+has 384. ``colbert_axes.npy`` projects it to its 128 strongest axes, measured on the texts that the project ships
+(`scripts/benchmarks/colbert_axes.py`): on dialogues the order is as with all of them, at a third of the size.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from importlib.resources import files
+from io import BytesIO
+from pathlib import Path
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pps.core.errors import ConfigError
+from pps.models.bert import let_others_first
+from pps.models.embedding import readable
+from pps.models.onnx import COLBERT_FILE, Network, locate, wordpiece
+from pps.models.protocols import Matrix
+
+States: TypeAlias = NDArray[np.int8]
+"""Token states of a text, shape (tokens, ``WIDTH``): unit vectors times 127."""
+
+WIDTH = 128
+"""Numbers, of one byte each, that a token's state is kept as."""
+TEXT_TOKENS, QUERY_TOKENS = 256, 128
+"""Word pieces of a text and of a query that are read, special tokens included."""
+_CLS, _SEP, _QUERY, _TEXT = 101, 102, 1, 2
+_SPECIAL = 3
+
+
+class ColbertEncoder:
+    """Makes token states; loads at the first use (about 0.4 s), in a thread that lets all others go first.
+
+    Calls block and may come from several threads.
+
+    Raises:
+        ConfigError: The model's file is not on this machine (at construction).
+    """
+
+    name = "answerai-colbert-small-v1"
+
+    def __init__(self, path: Path | None = None) -> None:
+        locate(COLBERT_FILE, path)
+        self._path = path
+        self._loading = threading.Lock()
+        self._loaded: Network | None = None
+        self._worker = ThreadPoolExecutor(
+            1, thread_name_prefix="colbert", initializer=let_others_first
+        )
+
+    @property
+    def fingerprint(self) -> str:
+        """What the states of this model are; those of another fingerprint do not compare."""
+        return f"{self.name}/{WIDTH}"
+
+    def query_states(self, query: str) -> Matrix:
+        """Return a query's states, float32, shape (tokens, ``WIDTH``), each of unit length."""
+        return _reduced(self._hidden(_pieces(query, _QUERY, QUERY_TOKENS)))
+
+    def text_states(self, texts: Sequence[str]) -> list[States]:
+        """Return each text's states in the order given; a text without words has those of the special tokens."""
+        return self._worker.submit(self._text_states, texts).result()
+
+    def close(self) -> None:
+        """Give back its thread; what is under way ends first."""
+        self._worker.shutdown()
+
+    def full_states(self, text: str) -> Matrix:
+        """Return a text's states before they are reduced, float32, shape (tokens, 384)."""
+        return self._hidden(_pieces(text, _TEXT, TEXT_TOKENS))
+
+    def _text_states(self, texts: Sequence[str]) -> list[States]:
+        # One text at a time: the file rounds activations by what else is in their batch.
+        states = (_reduced(self.full_states(text)) for text in texts)
+        return [np.rint(rows * 127).astype(np.int8) for rows in states]
+
+    def _hidden(self, ids: Sequence[int]) -> Matrix:
+        tokens = np.asarray([ids], dtype=np.int64)
+        return self._network().run(tokens, np.ones_like(tokens), np.zeros_like(tokens))[0]
+
+    def _network(self) -> Network:
+        if self._loaded is None:
+            with self._loading:
+                self._loaded = self._loaded or Network(COLBERT_FILE, self._path)
+        return self._loaded
+
+
+def find_colbert(path: Path | None = None) -> ColbertEncoder | None:
+    """Return the encoder where the model's file is on this machine, else None.
+
+    Raises:
+        ConfigError: ``path`` is set and names no file.
+    """
+    try:
+        return ColbertEncoder(path)
+    except ConfigError:
+        if path is not None:
+            raise
+        return None
+
+
+def max_similarities(query: Matrix, texts: Sequence[States]) -> Matrix:
+    """Return each text's mean over the query's tokens of the greatest cosine with one of its tokens, shape (texts,).
+
+    Source: MaxSim, Khattab and Zaharia 2020.
+    """
+    if not texts:
+        return np.zeros(0, dtype=np.float32)
+    begins = np.cumsum([0, *(len(states) for states in texts[:-1])])
+    tokens = np.concatenate(texts).astype(np.float32)
+    nearest = np.maximum.reduceat(tokens @ query.T, begins, axis=0)
+    return np.asarray(nearest.mean(axis=1) / 127, dtype=np.float32)
+
+
+def _reduced(hidden: Matrix) -> Matrix:
+    """Project states to the strongest axes, each of unit length again."""
+    states = hidden @ _axes()
+    return states / np.maximum(np.linalg.norm(states, axis=1, keepdims=True), 1e-12)
+
+
+def _pieces(text: str, marker: int, most: int) -> list[int]:
+    ids = wordpiece().encode(readable(text), add_special_tokens=False).ids[: most - _SPECIAL]
+    return [_CLS, marker, *ids, _SEP]
+
+
+@lru_cache(maxsize=1)
+def _axes() -> Matrix:
+    data = (files("pps.models") / "data" / "colbert_axes.npy").read_bytes()
+    return np.load(BytesIO(data)).astype(np.float32)
