@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict
 
 from pps.config.packaged import shipped
 from pps.core.values import Vector
-from pps.recall.sentences import Sentence, SentenceReader
+from pps.recall.statement_reading import Sentence, SentenceReader
 
 _WHOLE, _PART = 0.8, 0.3
 """Share of an earlier sentence's words from which a later one is about the same thing, and below which about another."""
