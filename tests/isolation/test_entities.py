@@ -303,3 +303,34 @@ async def test_a_registry_made_anew_gives_no_folder_to_another(settings: Setting
             assert app.registry.get(made.entity.name).entity == made.entity
             async with app.memory(made.entity) as memory:
                 assert memory.entity == made.entity
+
+
+async def test_the_zone_of_one_is_not_that_of_another(app: App) -> None:
+    """``App.zone_of`` and ``Memory.zone``: each entity's own, open or closed; ``new_zone`` changes none that is there."""
+    await app.create("tokyo", time_zone="Asia/Tokyo")
+    await app.create("lima", time_zone="America/Lima")
+    async with app.memory("tokyo") as tokyo, app.memory("lima") as lima:
+        assert (str(tokyo.zone), str(lima.zone)) == ("Asia/Tokyo", "America/Lima")
+    assert str(await app.zone_of("tokyo")) == "Asia/Tokyo"
+    await app.delete("tokyo")
+    assert str(await app.zone_of("lima")) == "America/Lima"
+    with pytest.raises(UnknownEntity):
+        await app.zone_of("tokyo")
+    assert app.new_zone in ("", app.settings.time_zone)
+
+
+async def test_erasing_what_is_overdue_takes_nothing_that_others_can_restore(app: App) -> None:
+    """``App.erase_overdue`` goes through all entities; what is young stays restorable in each."""
+    kept: dict[str, tuple[str, str]] = {}
+    for name in ("ana", "ben"):
+        await app.create(name)
+        async with app.memory(name) as memory:
+            receipt = await memory.remember(f"{name} keeps a lamp.")
+            gone = await memory.forgetting.forget([receipt.turn_id], dry_run=False, soft=True)
+            kept[name] = receipt.turn_id, gone.restorable_as
+    await app.erase_overdue()
+    for name, (turn, restorable) in kept.items():
+        async with app.memory(name) as memory:
+            await memory.forgetting.restore(restorable)
+            [item] = await memory.get([turn])
+            assert item.content == f"{name} keeps a lamp."  # type: ignore[union-attr]

@@ -190,7 +190,7 @@ async def test_what_took_the_place_of_a_statement_is_never_another_entitys(house
 async def test_a_closing_that_names_what_is_another_entitys_gives_no_successor(
     house: House,
 ) -> None:
-    """A row of one journal that was made to point at the fact and the turn of another."""
+    """A row of one journal that points at the fact and the turn of another (``Memory.superseding``)."""
     one, other, _ = house.all
     at = WHEN + timedelta(days=1)
     ended = FactDraft("Ana", "LIKES", "plums", "Ana likes plums.", valid_at=WHEN, invalid_at=at)

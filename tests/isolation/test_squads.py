@@ -14,7 +14,7 @@ import pytest
 from pps.app import App
 from pps.core.errors import InvalidRequest
 from pps.entities.routing import owner as owner_router
-from pps.operations.calls import Caller, Calls, owner
+from pps.operations.calls import OPERATOR, Caller, Calls, owner
 from pps.operations.catalog import operations_for
 from pps.proof.watch import Watch
 from pps.squad import founding
@@ -163,3 +163,37 @@ async def test_no_operation_of_members_is_there_for_anybody_else(squad: App) -> 
 
 def filled_in(given: Any, other: One) -> Any:
     return json.loads(json.dumps(given).replace("{turn}", other.turn).replace("{fact}", other.fact))
+
+
+async def test_a_members_new_token_opens_that_members_memory_alone(squad: App) -> None:
+    """`squad token` gives out a token of one member; nobody but an operator may ask for it."""
+    calls = Calls(squad)
+    answer = await calls.answer(OPERATOR, "squad_token", {"name": "team", "member": "mongke"})
+    [token] = [member["token"] for member in answer.data["members"] if member.get("token")]  # type: ignore[union-attr]
+    holder = squad.registry.entity_of_token(token)
+    assert holder == squad.registry.squads.get("team").members["mongke"].entity
+    for name in ("team_jochi", "team_mongke"):
+        with pytest.raises(InvalidRequest, match="there is none of that name"):
+            await calls.answer(
+                Caller.of_entity(name), "squad_token", {"name": "team", "member": "mongke"}
+            )
+    with pytest.raises(InvalidRequest, match="is no member"):
+        await calls.answer(OPERATOR, "squad_token", {"name": "team", "member": "pool"})
+
+
+async def test_lines_of_a_pool_reach_the_packs_of_its_members_alone(squad: App) -> None:
+    """What ``App.provide_shared_lines`` brings: not for an outsider, nor for a member that has left."""
+    calls = Calls(squad)
+    await squad.create("ana")
+    members = squad.registry.squads.get("team").members
+    stored = {"content": "The vault refuses unsigned builds.", "type": "Belief", "confidence": 0.9}
+    await calls.answer(Caller.of_entity(members["mongke"].entity), "memory_store", stored)
+    asked = {"context": "Does the vault take unsigned builds?"}
+
+    async def pack(name: str) -> str:
+        return (await calls.answer(Caller.of_entity(name), "ambient_recall", asked)).text
+
+    assert "The vault refuses" in await pack("team_jochi")
+    assert "The vault refuses" not in await pack("ana")
+    squad.registry.squads.remove("team", "jochi")
+    assert "The vault refuses" not in await pack("team_jochi")
