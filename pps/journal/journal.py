@@ -78,6 +78,7 @@ class Journal(Store):
     mirrored = reads(projection.ids)
     mentioning = reads(projection.mentioning)
     named_in = reads(projection.named_in)
+    with_facts = reads(projection.with_facts)
     names_of = looks_up(projection.names_of)
     of_kinds_in = reads(projection.of_kinds_in)
     resolve = reads(projection.resolve)

@@ -228,6 +228,26 @@ def named_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]
     return list(dict.fromkeys(hit[-1] for hit in sorted(hits)))[:limit]
 
 
+def with_facts(connection: sqlite3.Connection, nodes: Sequence[str]) -> set[str]:
+    """Return those of some nodes that a fact or relation joins, whether it still holds or not.
+
+    The mirror may lag behind the graph: a node that it lacks counts as one that has facts.
+    """
+    query = "SELECT EXISTS (SELECT 1 FROM mirror_fact WHERE subject = ?1 OR object = ?1)"
+    numbers = numbers_of(connection, nodes)
+    mirrored = "SELECT EXISTS (SELECT 1 FROM mirror_node WHERE id = ?)"
+    there = {
+        uuid
+        for uuid, number in numbers.items()
+        if connection.execute(mirrored, (number,)).fetchone()[0]
+    }
+    return {
+        uuid
+        for uuid in nodes
+        if uuid not in there or connection.execute(query, (numbers[uuid],)).fetchone()[0]
+    }
+
+
 def of_kinds_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]:
     """Return uuids of the nodes whose kind a text names ("the search engine"), the kind of most words first.
 

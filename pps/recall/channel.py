@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from pps.core.errors import IsolationError, PPSError
 from pps.core.recalled import Channel
-from pps.core.values import ChannelName
+from pps.core.values import ChannelName, Node
 from pps.index.prompts import ASKS, asks_what_was_asked
 from pps.journal.feature_rows import ids_of
 from pps.journal.links import FactOutline
@@ -236,6 +236,8 @@ class _Filling:
         ask, profile = self._ask, self._profile
         joined = self._joined(lists)
         best = [one for one in joined if one not in ask.request.without][:pool]
+        if self._channel == "nodes" and profile.fusion == "rrf":
+            best = await self._telling(best)
         if self._channel in ("episodes", "turns"):
             ask.left_out.update(one for one in joined if one in ask.request.without)
         near = best if self._channel in OUTLINED or self._moves() else best[: self._limit + _SPARE]
@@ -271,6 +273,25 @@ class _Filling:
         if not self._profile.statements_first or asks_what_was_asked(self._ask.request.query):
             return frozenset()
         return await self._ask.sources.journal.features.every(ASKS, "episode", ids_of)
+
+    async def _telling(self, nodes: list[str]) -> list[str]:
+        """Return the nodes that say more than that there is something of a name; the entity's own never does.
+
+        A record has a text, and a node found by its kind answers what is of that kind.
+        """
+        ask, journal = self._ask, self._ask.sources.journal
+        others = [one for one in nodes if one != ask.sources.self_node]
+        telling = await journal.with_facts(others)
+        telling |= set(await journal.records.of_nodes(others))
+        telling |= set(await ask.meant()) - set(await ask.named())
+        bare = [one for one in others if one not in telling]
+        summed_up = await fetch(ask, "nodes", bare) if bare else {}
+        telling |= {
+            one
+            for one, node in summed_up.items()
+            if isinstance(node, Node) and (node.summary or node.attributes)
+        }
+        return [one for one in others if one in telling]
 
     def _moves(self) -> bool:
         """Tell whether anything changes the order that ranks give: then all that may be lifted are looked at."""

@@ -12,7 +12,7 @@ import pytest
 from pps.app import App
 from pps.config import Settings
 from pps.core.errors import ConfigError
-from pps.core.values import FactDraft, NodeDraft, Turn
+from pps.core.values import FactDraft, Node, NodeDraft, Turn
 from pps.memory import Memory
 from pps.operations import words
 from pps.operations.outputs import recall_view
@@ -289,3 +289,22 @@ async def test_recall_in_words_says_first_that_nothing_is_near_and_then_shows_li
     assert "more, farther away" in far
     assert NOTHING_NEAR not in near
     assert [line for line in near.splitlines() if line.startswith("  3. ")]
+
+
+async def test_recalls_nodes_say_something_and_never_are_the_entitys_own(app: App) -> None:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        nodes = [NodeDraft("Priya", "Person"), NodeDraft("Omar", "Person", "A colleague.")]
+        nodes += [NodeDraft("Lena", "Person"), NodeDraft("Acme", "Company")]
+        fact = FactDraft("Lena", "WORKS_AT", "Acme", "Lena works at Acme.")
+        text = "Priya, Omar and Lena had lunch."
+        await memory.remember(text, nodes=nodes, facts=[fact], extraction="given")
+        for query in ("Priya, Omar and Lena", "Ana", "what's my name?"):
+            found = await memory.recall(query, channels=["nodes"])
+            names = {hit.item.name for hit in found["nodes"] if isinstance(hit.item, Node)}
+            assert names <= {"Omar", "Lena", "Acme"}, query
+        assert {"Omar", "Lena"} <= {
+            hit.item.name
+            for hit in (await memory.recall("Priya, Omar and Lena", channels=["nodes"]))["nodes"]
+            if isinstance(hit.item, Node)
+        }
