@@ -18,7 +18,6 @@ from pps.entities.running_time import RunningTime
 from pps.graph.neo4j import Neo4jPool, open_neo4j
 from pps.ingest.work_rules import SharedWork
 from pps.isolation.counters import IsolationCounters
-from pps.models.colbert import ColbertEncoder
 from pps.models.factory import (
     embedder_of,
     make_colbert,
@@ -27,6 +26,7 @@ from pps.models.factory import (
     make_reranker,
 )
 from pps.models.protocols import Embedder, ExtractorModel, Fingerprint, Reranker
+from pps.models.token_encoder import ColbertEncoder
 from pps.recall.profiles import Profiles
 
 SharedLinesOf: TypeAlias = Callable[[EntityId, str, int], Awaitable[Sequence[tuple[str, Line]]]]

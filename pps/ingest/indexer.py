@@ -30,7 +30,7 @@ from pps.ingest.token_states import TokenStates
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.entries import Change, DirtyChange
 from pps.journal.journal import Journal
-from pps.models.colbert import ColbertEncoder
+from pps.models.token_encoder import ColbertEncoder
 
 _PAGE = 500
 DRAINED_AT_ONCE = 10_000

@@ -11,7 +11,7 @@ from pps.core.text import content_hash
 from pps.core.values import Turn, spoken
 from pps.index.indexes import EntityIndexes
 from pps.journal.journal import Journal
-from pps.models.colbert import ColbertEncoder
+from pps.models.token_encoder import ColbertEncoder
 
 _AT_ONCE = 8
 """Turns of one step: other work waits for no more."""

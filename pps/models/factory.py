@@ -8,10 +8,10 @@ from typing import Literal
 
 from pps.config import ColbertSettings, EmbedderSettings, ExtractorSettings, RerankerSettings
 from pps.core.errors import ConfigError
-from pps.models.colbert import ColbertEncoder, find_colbert
 from pps.models.embedding import CachedEmbedder
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import OLLAMA_URL, Embedder, ExtractorModel, Reranker
+from pps.models.token_encoder import ColbertEncoder, find_colbert
 
 _OPENAI_URL = "https://api.openai.com/v1"
 _OPENAI_MODEL = "text-embedding-3-small"

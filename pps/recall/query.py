@@ -22,9 +22,9 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.filters import ItemFilter
 from pps.journal.journal import Journal
 from pps.journal.links import FactOutline, NodeOutline, Reached, Support
-from pps.models.colbert import ColbertEncoder
 from pps.models.onnx import wordpiece
 from pps.models.protocols import Embedder, Reranker, Vector
+from pps.models.token_encoder import ColbertEncoder
 from pps.recall.question import condensed, content_words, kind_asked_for
 from pps.recall.request import RecallRequest
 from pps.recall.spellings import LEAST_LETTERS, initials, may_be_stem_of, spelled_alike

@@ -327,11 +327,12 @@ class Saving:
         if spec.lifecycle:
             self._check_state(spec, given, before)
         own, mistakes = self._by.models.read_names(spec.name, given)
-        for name, value in own.items():
+        for name, value in list(own.items()):
             if (ref := spec.fields.get(name)) and value is not None:
                 try:
                     own[name] = self._ref(rows, ref, value, names)
                 except InvalidRequest as error:
+                    del own[name]  # what is wrong with it is said once
                     mistakes.setdefault(
                         f"{spec.name}.{name}", error.message.removeprefix(f"{error.field}: ")
                     )

@@ -67,8 +67,12 @@ def _filled(given: Any, known: Mapping[str, Mapping[str, Any]]) -> Any:
     if isinstance(given, Sequence) and not isinstance(given, str):
         return [_filled(one, known) for one in cast("Sequence[Any]", given)]
     if isinstance(given, str) and given.startswith("$"):
-        return reduce(lambda found, key: found[key], given[1:].split("."), cast("Any", known))
+        return reduce(_part, given[1:].split("."), cast("Any", known))
     return given
+
+
+def _part(value: Any, key: str) -> Any:
+    return value[int(key)] if key.isdigit() else value[key]
 
 
 def _ids(answer: Any) -> set[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.notes import read_notes
-from pps.models.colbert import WIDTH, ColbertEncoder
+from pps.models.token_encoder import WIDTH, ColbertEncoder
 
 _EVERY = 3
 

@@ -13,7 +13,13 @@ from pps.config import ColbertSettings, Settings
 from pps.core.values import Turn
 from pps.journal.filters import ItemFilter
 from pps.memory import Memory
-from pps.models.colbert import TEXT_TOKENS, WIDTH, ColbertEncoder, find_colbert, max_similarities
+from pps.models.token_encoder import (
+    TEXT_TOKENS,
+    WIDTH,
+    ColbertEncoder,
+    find_colbert,
+    max_similarities,
+)
 
 NOTES = (
     "The boiler man comes on Thursday between nine and eleven.",

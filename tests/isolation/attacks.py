@@ -59,6 +59,7 @@ def owners(folder: Path, entity: str) -> dict[str, list[Arguments]]:
         "squad_create": [{"name": "duo", "file": "duo"}],
         "squad_show": [{"name": "duo"}],
         "squad_list": [{}],
+        "squad_token": [{"name": "duo", "member": "kublai"}],
         "squad_import": [{"name": "duo", "member": "kublai", "path": str(notes)}],
         "squad_remove": [
             {"name": "duo", "member": "kublai"},

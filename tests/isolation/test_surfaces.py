@@ -266,6 +266,7 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "squad list": [],
     "squad remove": ["nonesuch", "kublai", "--yes"],
     "squad show": ["theirs"],
+    "squad token": ["nonesuch", "kublai"],
     "stats": ["mine"],
     "task claim": ["--project", "<home>/entities/theirs"],
     "task complete": ["<home>/entities/theirs", "<turn>", "guessed", "done"],

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pps.core.values import ChannelName
-from pps.models.colbert import WIDTH, max_similarities
 from pps.models.protocols import Matrix
+from pps.models.token_encoder import WIDTH, max_similarities
 from pps.recall.perspectives import finds
 from pps.recall.query import Ask, Scored
 
