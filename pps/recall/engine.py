@@ -227,7 +227,9 @@ async def _filled(ask: Ask, profile: Profile) -> dict[ChannelName, Channel]:
 async def _routed(
     ask: Ask, channels: Mapping[ChannelName, ChannelProfile]
 ) -> Mapping[ChannelName, ChannelProfile]:
-    """Return channels with the weights that they have for this kind of query."""
+    """Return channels with the weights that they have for this kind of query, and for the models that are there."""
+    if ask.sources.colbert is None:
+        channels = {name: channel.without_colbert() for name, channel in channels.items()}
     if any(channel.kinds for channel in channels.values()):
         kind = ask_kind(ask.text)
         channels = {name: channel.of_kind(kind) for name, channel in channels.items()}

@@ -170,6 +170,7 @@ class ChannelProfile(_Table):
             identifiers, ``intent`` asks for a purpose, ``named`` names a thing, ``exact`` quotes words.
         kinds: What is otherwise for a text of a kind: ``question``, ``advice`` (asks what to do, buy or see) or
             ``talk`` (tells more than it asks); see ``question.ask_kind``.
+        without: Perspective → weights instead where its model is not installed (``colbert`` alone has one).
         latest: Put the last of several statements of one thing before the others, where the query asks about now.
         statements_first: Put turns that only ask behind all others, unless the query is after what was asked.
         freshness, novelty: Damp what is old, and what the session was shown lately.
@@ -200,10 +201,20 @@ class ChannelProfile(_Table):
         default_factory=dict[Route, Mapping[str, _Weight]]
     )
     kinds: Mapping[AskKind, ForKind] = Field(default_factory=dict[AskKind, ForKind])
+    without: Mapping[Literal["colbert"], Mapping[str, _Weight]] = Field(
+        default_factory=dict[Literal["colbert"], Mapping[str, _Weight]]
+    )
     substance: Substance | None = None
     assistant: float = Field(default=1, ge=0, le=1)
     speaker: float = Field(default=1, ge=1, le=2)
     standing: float = Field(default=1, ge=1, le=2)
+
+    def without_colbert(self) -> ChannelProfile:
+        """Return the channel as it is where the token model is not installed."""
+        instead = self.without.get("colbert")
+        if not instead:
+            return self
+        return self.model_copy(update={"perspectives": {**self.perspectives, **instead}})
 
     def of_kind(self, kind: AskKind) -> ChannelProfile:
         """Return the channel as it is for a text of this kind."""

@@ -118,3 +118,18 @@ def test_what_brings_no_measured_gain_is_off_unless_asked_for(tmp_path: Path) ->
             }
             assert not said & {"expand", "intent", "late"}, name
     assert profiles.get("default").usual_limits == {"nodes": 5}
+
+
+def test_meaning_counts_more_where_the_token_model_is_not_installed() -> None:
+    text = """
+[channels.episodes.perspectives]
+dense = 0.5
+colbert = 1.0
+[channels.episodes.without.colbert]
+dense = 0.75
+"""
+    channel = Profiles({"own": text}).get("own").channels["episodes"]
+    assert channel.perspectives["dense"] == 0.5
+    assert channel.without_colbert().perspectives["dense"] == 0.75
+    with pytest.raises(ConfigError, match="without"):
+        Profiles({"own": text.replace("without.colbert", "without.nonesuch")}).get("own")
