@@ -19,6 +19,7 @@ from ical.recur_adapter import RecurAdapter
 
 from pps.core.text import first_line
 from pps.records.agenda import Agenda, Busy
+from pps.records.ics_lines import is_declined, normalised
 
 _RECURS = 20_000
 """Most times of one event that are counted from its first: 54 years of every day."""
@@ -27,6 +28,9 @@ _LONGEST_TITLE, _LONGEST_ZONE = 200, 50_000
 
 _EDGES = re.compile(r"^(?P<edge>BEGIN|END):(?P<what>VEVENT|VTIMEZONE)[ \t]*\r?$", re.I | re.M)
 _OWN_ZONE = re.compile(r"^X-WR-TIMEZONE:.*$", re.I | re.M)
+_OWNER = re.compile(r"^X-WR-CALNAME:\s*([^\s@:]+@[^\s@:]+)\s*$", re.I | re.M)
+_TZID = re.compile(r"^TZID(?:;[^:]*)?:(.*?)\s*$", re.I | re.M)
+_RANGE = re.compile(r"^(RECURRENCE-ID[^:]*?);RANGE=THISANDFUTURE([^:]*:.*)$", re.I)
 _FOLD = re.compile(r"\r?\n[ \t]")
 _NEEDED = re.compile(
     r"(?:UID|DTSTART|DTEND|DURATION|RRULE|RDATE|EXDATE|RECURRENCE-ID|STATUS|TRANSP|SUMMARY)(?=[;:])",
@@ -42,10 +46,28 @@ _MALFORMED = (CalendarError, ValueError, TypeError, ArithmeticError, LookupError
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """What stands between an event's edges, and the line on which it begins, from 1."""
+    """What stands between an event's edges, and the line on which it begins, from 1.
+
+    Attributes:
+        is_range: It changes one time of a series and all that follow.
+        is_declined: Whose calendar it is declined it.
+    """
 
     line: int
     text: str
+    is_range: bool = False
+    is_declined: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Future:
+    """A change of one time of a series and of all that follow: RECURRENCE-ID;RANGE=THISANDFUTURE."""
+
+    since: datetime | date
+    shift: timedelta
+    duration: timedelta
+    title: str
+    is_busy: bool
 
 
 def read_ics(text: str, source: str, start: datetime, end: datetime, zone: tzinfo) -> Agenda:
@@ -55,35 +77,86 @@ def read_ics(text: str, source: str, start: datetime, end: datetime, zone: tzinf
     """
     problems: list[str] = []
     blocks, frame = _cut(text, source, problems)
+    own_zones = frozenset(_TZID.findall("\n".join(frame)))
+    owner = (_OWNER.search(text) or [""])[-1].strip()
+    blocks = [_readable(block, source, own_zones, owner, zone, problems) for block in blocks]
     window = tuple(
         one.astimezone(zone).strftime("%Y%m%d")
         for one in (start - timedelta(days=2), end + timedelta(1))
     )
-    near = [one for one in blocks if _may_fall(one.text, *window)]
+    near = [block for block in blocks if _may_fall(block.text, *window)]
     events = [
         pair for pair in _parsed(near, frame, source, problems) if pair[1].dtstart is not None
     ]
-    moved = {(one.uid, _instant(one, zone)) for _, one in events if one.recurrence_id}
+    ranged = {block.line for block in blocks if block.is_range}
+    moved = {
+        (event.uid, _instant(event, zone))
+        for line, event in events
+        if event.recurrence_id and line not in ranged
+    }
+    futures = _futures([event for line, event in events if line in ranged], zone)
+    declined = {block.line for block in blocks if block.is_declined}
     found: list[Busy] = []
     for line, event in events:
-        if (
-            event.status == EventStatus.CANCELLED
-            or (event.transparency or "").upper() == "TRANSPARENT"
-        ):
+        if line in declined or line in ranged or not _is_busy(event):
             continue
         try:
-            for begin, stop in _times(event, end, zone, moved):
+            for begin, stop, title in _times(event, end, zone, moved, futures.get(event.uid, [])):
                 if stop > start and begin < end and stop > begin:
                     all_day = not isinstance(event.dtstart, datetime)
-                    found.append(
-                        Busy(begin, stop, all_day, first_line(event.summary or "")[:_LONGEST_TITLE])
-                    )
-        except (*_MALFORMED, CalendarError) as error:
+                    found.append(Busy(begin, stop, all_day, first_line(title)[:_LONGEST_TITLE]))
+        except _MALFORMED as error:
             problems.append(f"{source}:{line}: {_why(error)}")
     found.sort(key=lambda one: (one.start, one.end, one.title))
     if len(problems) > _PROBLEMS:
         problems[_PROBLEMS:] = [f"{source}: {len(problems) - _PROBLEMS} more like these"]
     return Agenda(tuple(found), tuple(problems))
+
+
+def _is_busy(event: Event) -> bool:
+    is_free = (event.transparency or "").upper() == "TRANSPARENT"
+    return event.status != EventStatus.CANCELLED and not is_free
+
+
+def _readable(
+    block: _Block,
+    source: str,
+    own_zones: frozenset[str],
+    owner: str,
+    zone: tzinfo,
+    problems: list[str],
+) -> _Block:
+    """Return an event's block with its lines as the library reads them; what was guessed is told."""
+    lines = _needed(block.text)
+    is_range = any(_RANGE.match(line) for line in lines)
+    text, guessed = normalised([_RANGE.sub(r"\1\2", line) for line in lines], own_zones, zone)
+    problems += [f"{source}:{block.line}: {problem}" for problem in dict.fromkeys(guessed)]
+    declined = is_declined(_unfolded(block.text), owner)
+    return _Block(block.line, "\n".join(text), is_range, declined)
+
+
+def _futures(events: Sequence[Event], zone: tzinfo) -> dict[str, list[_Future]]:
+    """Return by series the changes that hold from one of its times on, the earliest first."""
+    futures: dict[str, list[_Future]] = {}
+    for event in events:
+        since = _instant(event, zone)
+        span = event.timespan_of(zone)
+        if isinstance(since, datetime):
+            shift = span.start.astimezone(UTC) - since
+        else:
+            shift = span.start.date() - since
+        futures.setdefault(str(event.uid), []).append(
+            _Future(
+                since,
+                shift,
+                span.end - span.start,
+                event.summary or "",
+                _is_busy(event),
+            )
+        )
+    for changes in futures.values():
+        changes.sort(key=lambda change: str(change.since))
+    return futures
 
 
 def _cut(text: str, source: str, problems: list[str]) -> tuple[list[_Block], list[str]]:
@@ -130,17 +203,21 @@ def _zone(body: str) -> str:
     )
 
 
-def _needed(body: str) -> str:
+def _unfolded(body: str) -> list[str]:
+    return _FOLD.sub("", body).splitlines()
+
+
+def _needed(body: str) -> list[str]:
     """Return the lines of an event that say when it is and what it is called, without its alarms."""
     kept: list[str] = []
     depth = 0
-    for line in _FOLD.sub("", body).splitlines():
+    for line in _unfolded(body):
         start = line[:6].upper()
         depth += start == "BEGIN:"
         if not depth and _NEEDED.match(line):
             kept.append(line)
         depth -= start.startswith("END:")
-    return "\n".join(kept)
+    return kept
 
 
 def _may_fall(text: str, first: str, last: str) -> bool:
@@ -176,7 +253,7 @@ def _parsed(
 
 
 def _library(blocks: Sequence[_Block], frame: Sequence[str]) -> list[Event]:
-    inner = "\n".join(f"BEGIN:VEVENT\n{_needed(one.text)}\nEND:VEVENT" for one in blocks)
+    inner = "\n".join(f"BEGIN:VEVENT\n{one.text}\nEND:VEVENT" for one in blocks)
     text = "\n".join(["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-", *frame, inner, "END:VCALENDAR"])
     calendars: list[Calendar] = CalendarStream.from_ics(text).calendars
     return calendars[0].events
@@ -195,26 +272,40 @@ def _instant(event: Event, zone: tzinfo) -> datetime | date:
 
 
 def _times(
-    event: Event, end: datetime, zone: tzinfo, moved: set[tuple[str, datetime | date]]
-) -> Iterator[tuple[datetime, datetime]]:
-    """Yield each time of an event that begins before ``end``."""
+    event: Event,
+    end: datetime,
+    zone: tzinfo,
+    moved: set[tuple[str, datetime | date]],
+    futures: Sequence[_Future],
+) -> Iterator[tuple[datetime, datetime, str]]:
+    """Yield each time of an event that begins before ``end``, with what it is called then."""
+    title = event.summary or ""
     recurs = event.as_rrule()
     if recurs is None:
         span = event.timespan_of(zone)
-        yield span.start, span.end
+        yield span.start, span.end, title
         return
     if event.rrule and event.rrule.freq in ("MINUTELY", "SECONDLY"):
         raise ValueError("it recurs more often than every hour")
     adapter = RecurAdapter(event, zone)
+    earliest = min((change.shift for change in futures), default=timedelta(0))
     for count, when in enumerate(recurs):
         if count == _RECURS:
             raise ValueError(f"it recurs more than {_RECURS:,} times")
         span = adapter.get(when).key
-        if span.start >= end:
+        if span.start + min(earliest, timedelta(0)) >= end:
             return
         instant = span.start.astimezone(UTC) if isinstance(when, datetime) else when
-        if (event.uid, instant) not in moved:
-            yield span.start, span.end
+        if (event.uid, instant) in moved:
+            continue
+        change = next((each for each in reversed(futures) if each.since <= instant), None)  # pyright: ignore[reportOperatorIssue]
+        if change is None:
+            yield span.start, span.end, title
+        elif change.is_busy:
+            begins = (span.start.astimezone(zone).replace(tzinfo=None) + change.shift).replace(
+                tzinfo=zone
+            )
+            yield begins, begins + change.duration, change.title or title
 
 
 def _why(error: Exception) -> str:

@@ -115,7 +115,7 @@ def test_the_calendars_own_zone_is_that_of_times_without_one() -> None:
     [
         ("DTSTART:20261324T090000Z", "month"),
         ("DTSTART:yesterday", "Expected value to match"),
-        ("DTSTART;TZID=Mars/Base:20260324T090000\nRRULE:FREQ=DAILY", "timezone"),
+        ("DTSTART;TZID=Mars/Base:20260324T090000\nRRULE:FREQ=DAILY", "time zone"),
         ("DTSTART:20260324T090000Z\nRRULE:FREQ=SOMETIMES", ""),
         (
             "DTSTART:20260324T090000Z\nDURATION:PT1H\nRRULE:FREQ=SECONDLY",

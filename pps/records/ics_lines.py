@@ -1,0 +1,185 @@
+"""Lines of ICS events as programs write them, put into the form that RFC 5545 and its library ask for.
+
+Outlook names zones as Windows does, Thunderbird and Evolution put a prefix before the IANA name, others write
+"GMT+0100"; UNTIL comes as a date, in UTC or in local time, whatever DTSTART is; rules have empty parts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import cache, lru_cache
+from zoneinfo import ZoneInfo, available_timezones
+
+from tzlocal.windows_tz import win_tz
+
+_LINE = re.compile(r"^([A-Za-z-]+)((?:;[^:\";]+(?:=(?:\"[^\"]*\"|[^:;\"]*))?)*):(.*)$")
+_PARAMETER = re.compile(r";([^=;:]+)=(\"[^\"]*\"|[^:;\"]*)")
+_OFFSET = re.compile(r"(?:GMT|UTC)?\s*([+-])(\d{1,2}):?(\d{2})?", re.IGNORECASE)
+_ZONED = frozenset(("DTSTART", "DTEND", "RDATE", "EXDATE", "RECURRENCE-ID"))
+_WINDOWS = {name.casefold(): zone for name, zone in win_tz.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """One property of an event: ``NAME;PARAMETER=value:value``."""
+
+    name: str
+    parameters: tuple[tuple[str, str], ...]
+    value: str
+
+    def parameter(self, name: str) -> str:
+        """Return a parameter's value without quotes; empty when it is not there."""
+        return next((value for key, value in self.parameters if key.upper() == name), "")
+
+    def without(self, *names: str) -> Property:
+        kept = tuple(pair for pair in self.parameters if pair[0].upper() not in names)
+        return replace(self, parameters=kept)
+
+    def text(self) -> str:
+        quoted = (
+            f";{key}={chr(34) + value + chr(34) if set(value) & set(':;,') else value}"
+            for key, value in self.parameters
+        )
+        return f"{self.name}{''.join(quoted)}:{self.value}"
+
+
+def read_property(line: str) -> Property | None:
+    """Return the property of an unfolded line; None for a line that is none."""
+    match = _LINE.match(line)
+    if match is None:
+        return None
+    parameters = tuple(
+        (key.strip(), value.strip('"')) for key, value in _PARAMETER.findall(match[2])
+    )
+    return Property(match[1].upper(), parameters, match[3].strip())
+
+
+@cache
+def _iana_names() -> frozenset[str]:
+    return frozenset(available_timezones())
+
+
+@lru_cache(maxsize=256)
+def zone_named(name: str) -> tzinfo | None:
+    """Return the time zone that a TZID stands for; None when nobody knows it.
+
+    Known are IANA names, also behind a prefix as in "/mozilla.org/20050126_1/Europe/Berlin", the
+    names of Windows, and offsets such as "GMT+0100".
+    """
+    plain = name.strip().strip('"')
+    parts = [part for part in plain.split("/") if part]
+    for start in range(len(parts)):
+        candidate = "/".join(parts[start:])
+        if candidate in _iana_names():
+            return ZoneInfo(candidate)
+    if windows := _WINDOWS.get(plain.casefold()):
+        return ZoneInfo(windows)
+    offset = _OFFSET.fullmatch(plain)
+    if offset and int(offset[2]) <= 14:
+        away = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
+        return timezone(away if offset[1] == "+" else -away)
+    return None
+
+
+def normalised(
+    lines: Sequence[str], own_zones: Collection[str], reader: tzinfo
+) -> tuple[list[str], list[str]]:
+    """Return an event's lines in the form of RFC 5545, and what had to be guessed.
+
+    Args:
+        lines: Unfolded.
+        own_zones: The TZIDs that the file itself defines; they are left as they are.
+        reader: Whose zone times have whose own is unknown.
+    """
+    guessed: list[str] = []
+    properties = [read for line in lines if (read := read_property(line))]
+    zoned: list[Property] = []
+    for each in properties:
+        if each.name in _ZONED and (name := each.parameter("TZID")) and name not in own_zones:
+            zone = zone_named(name)
+            if zone is None:
+                guessed.append(f"time zone {name[:60]!r} is unknown: read as your own")
+            each = _in_zone(each, zone or reader)
+        zoned.append(each)
+    start = next((each for each in zoned if each.name == "DTSTART"), None)
+    kept: list[Property] = []
+    has_rule = False
+    for each in zoned:
+        if each.name == "RRULE":
+            rule = _rule(each.value, start, reader)
+            if rule:
+                has_rule = True
+                kept.append(replace(each, value=rule))
+            elif each.value:
+                guessed.append("a rule without FREQ is left out")
+        else:
+            kept.append(each)
+    if start and not has_rule and any(each.name == "RDATE" for each in kept):
+        kept.append(replace(start, name="RDATE"))  # the first time is one of the times
+    return [each.text() for each in kept], guessed
+
+
+def is_declined(lines: Sequence[str], owner: str) -> bool:
+    """Tell whether the calendar's owner declined an event, or everybody who was invited did.
+
+    ``owner`` is an address, or empty where the file does not say whose it is.
+    """
+    answers: dict[str, bool] = {}
+    for line in lines:
+        each = read_property(line)
+        if each and each.name == "ATTENDEE":
+            address = each.value.lower().removeprefix("mailto:")
+            answers[address] = each.parameter("PARTSTAT").upper() == "DECLINED"
+    if owner.lower() in answers:
+        return answers[owner.lower()]
+    return bool(answers) and all(answers.values())
+
+
+def _in_zone(each: Property, zone: tzinfo) -> Property:
+    """Return a property with times of a zone: by its IANA name, or in UTC where it has none."""
+    plain = each.without("TZID")
+    if isinstance(zone, ZoneInfo):
+        return replace(plain, parameters=(*plain.parameters, ("TZID", zone.key)))
+    values = [_to_utc(value, zone) for value in each.value.split(",")]
+    return replace(plain, value=",".join(values))
+
+
+def _to_utc(value: str, zone: tzinfo) -> str:
+    try:
+        local = datetime.strptime(value.strip(), "%Y%m%dT%H%M%S")  # noqa: DTZ007 - of the zone
+    except ValueError:
+        return value
+    return f"{local.replace(tzinfo=zone).astimezone(UTC):%Y%m%dT%H%M%SZ}"
+
+
+def _rule(value: str, start: Property | None, reader: tzinfo) -> str:
+    """Return a rule without empty parts, its UNTIL of the type that DTSTART asks for; empty for no rule."""
+    parts = [part.split("=", 1) for part in value.split(";") if "=" in part]
+    rule = {key.strip().upper(): of.strip() for key, of in parts if of.strip()}
+    if "FREQ" not in rule:
+        return ""
+    if start and "UNTIL" in rule:
+        rule["UNTIL"] = _until(rule["UNTIL"], start, reader)
+    return ";".join(f"{key}={of}" for key, of in rule.items())
+
+
+def _until(until: str, start: Property, reader: tzinfo) -> str:
+    """Return an UNTIL as a date for a date, in UTC for a time of a zone, floating for a floating one."""
+    if start.parameter("VALUE").upper() == "DATE" or len(start.value) == 8:
+        return until[:8]
+    name = start.parameter("TZID")
+    zone = (zone_named(name) if name else None) or (UTC if start.value.endswith("Z") else reader)
+    is_floating = not name and not start.value.endswith("Z")
+    day_only = len(until) == 8
+    stamp = f"{until}T235959" if day_only else until.rstrip("Z")
+    try:
+        moment = datetime.strptime(stamp, "%Y%m%dT%H%M%S")  # noqa: DTZ007 - its zone follows
+    except ValueError:
+        return until
+    moment = moment.replace(tzinfo=UTC if until.endswith("Z") else zone)
+    if is_floating:
+        return f"{moment.astimezone(reader):%Y%m%dT%H%M%S}"
+    return f"{moment.astimezone(UTC):%Y%m%dT%H%M%SZ}"
