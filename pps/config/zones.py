@@ -10,6 +10,8 @@ from functools import cache
 from pathlib import Path
 from zoneinfo import ZoneInfo, available_timezones
 
+from pps.core.user_files import read_text
+
 _FOLDERS = ("posix/", "right/", "Etc/", "SystemV/")
 """Of names that nobody lives by: they are never suggested."""
 _LOCALTIME, _TIMEZONE = Path("/etc/localtime"), Path("/etc/timezone")
@@ -82,6 +84,6 @@ def _linked() -> str:
 
 def _written() -> str:
     try:
-        return _TIMEZONE.read_text(encoding="ascii")
+        return read_text(_TIMEZONE, encoding="ascii")
     except (OSError, UnicodeDecodeError):
         return ""

@@ -13,6 +13,7 @@ dog"), and words of the earlier sentence that the later one lacks. Phrases, weig
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -102,6 +103,12 @@ class _Data(BaseModel):
     models: Mapping[str, Scale]
     thresholds: Mapping[str, float]
     weights: Mapping[str, float]
+
+
+_LABEL = re.compile(
+    r"\W*(?:(?:the|my|our|this) )?(?P<noun>[^\W\d_]+)[ -]?#?(?P<number>\d[\w.-]*)\b", re.IGNORECASE
+)
+"""What a sentence begins with that is one of a series: its kind and its number."""
 
 
 class Rules:
@@ -249,6 +256,13 @@ def rules_for(model: str) -> Rules:
 
 
 def _are_apart(stated: Sentence, changing: Sentence) -> bool:
+    """Tell whether two sentences are about different things, so that neither can amend the other."""
+    first, second = _LABEL.match(stated.text), _LABEL.match(changing.text)
+    if first and second and "strong" not in changing.cues:
+        # "Note 12" and "Note 13", "PR #4" and "PR #5" are items of a series.
+        same_kind = first["noun"].casefold() == second["noun"].casefold()
+        if same_kind and first["number"] != second["number"]:
+            return True
     no_term = stated.terms.keys().isdisjoint(changing.terms)
     return no_term and stated.states.isdisjoint(changing.changes)
 

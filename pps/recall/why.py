@@ -49,11 +49,11 @@ class Told:
 
     id: str
     text: str
-    place: int | None
     ranks: Mapping[str, int]
     joined: float
     factor: float
     verdict: str
+    place: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ async def _channel(
         factor = round(score / joined, 4) if score and joined else 1.0
         text = text_of(items[one])[:200] if one in items else ""
         told.append(
-            Told(one, text, place, ranks.get(one, {}), round(joined, 6), factor, verdict + moved)
+            Told(one, text, ranks.get(one, {}), round(joined, 6), factor, verdict + moved, place)
         )
     told.sort(key=lambda one: (one.place is None, one.place or 0))
     return WhyChannel(

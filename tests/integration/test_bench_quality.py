@@ -253,7 +253,8 @@ async def test_nodes_and_what_mentions_them_are_written_where_there_are_no_edges
         async with app.memory(alone.entity.name) as other:
             assert written.nodes - (await other.stats()).nodes == 2
         await memory.documents.export(tmp_path / "out.jsonl")
-        center = (await memory.recall("Melanie", profile="nodes"))["nodes"][0]
+        bare = await memory.recall("Melanie", profile="semantic", min_similarity=-1.0)
+        center = next(hit for hit in bare["nodes"] if hit.text == "Melanie")
         near = (await memory.recall("paint sunrise kitten", profile="near", center=center.id))[
             "episodes"
         ]

@@ -92,7 +92,7 @@ async def test_ambient_recall_is_timed_as_hooks_ask_it_within_a_session_for_whic
         wanted = Asked("ana", seed=3, turns=len(TURNS), calls=2, parts=("latency",))
         found = (await asyncio.to_thread(asked, wanted, env))["latency"]
         async with app.memory("ana") as memory:
-            shown = await memory.parts.journal.shown("live", began)
+            shown = await memory.parts.journal.given.times_shown("live", began)
     assert shown
     assert [
         found["ambient_recall_by_clients"][clients]["calls"] for clients in ("1", "4", "8")

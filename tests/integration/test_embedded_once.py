@@ -55,7 +55,7 @@ async def test_no_text_of_a_backlog_is_embedded_twice(tmp_path: Path) -> None:
             )
             await memory.settled()
             stats = await memory.stats()
-            found = await memory.recall("Note 1234 of the year.")
+            found = await memory.recall("What is Note 1234 of the year?")
     assert (stats.facts, stats.vector_indexed["episodes"]) == (3 * TURNS, TURNS)
     assert "Note 1234 of the year." in found["episodes"][0].text
     assert len(set(model.texts)) >= 4 * TURNS

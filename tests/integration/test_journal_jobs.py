@@ -315,9 +315,9 @@ async def test_what_a_session_was_shown_is_counted_since_a_moment(journal: Journ
     await shown(journal, "s", ["a", "b"], MOMENT)
     await shown(journal, "s", ["a"], MOMENT + timedelta(minutes=5))
     await shown(journal, "other", ["a"], MOMENT)
-    assert await journal.shown("s", MOMENT) == {"a": 2, "b": 1}
-    assert await journal.shown("s", MOMENT + timedelta(minutes=1)) == {"a": 1}
-    assert await journal.shown("nobody", MOMENT) == {}
+    assert await journal.given.times_shown("s", MOMENT) == {"a": 2, "b": 1}
+    assert await journal.given.times_shown("s", MOMENT + timedelta(minutes=1)) == {"a": 1}
+    assert await journal.given.times_shown("nobody", MOMENT) == {}
 
 
 async def test_what_was_shown_long_ago_is_forgotten(
@@ -326,10 +326,12 @@ async def test_what_was_shown_long_ago_is_forgotten(
     await shown(journal, "s", ["old"], MOMENT)
     later = MOMENT + timedelta(days=usage.KEPT_D, seconds=1)
     await shown(journal, "s", ["new"], later)
-    assert await journal.shown("s", MOMENT) == {"new": 1}
+    assert await journal.given.times_shown("s", MOMENT) == {"new": 1}
     monkeypatch.setattr(usage, "KEPT_ROWS", 10)
     await shown(journal, "s", [f"id {n}" for n in range(50)], later)
-    assert sorted(await journal.shown("s", MOMENT)) == sorted(f"id {n}" for n in range(40, 50))
+    assert sorted(await journal.given.times_shown("s", MOMENT)) == sorted(
+        f"id {n}" for n in range(40, 50)
+    )
 
 
 async def test_a_secret_is_made_once_and_lasts(path: Path, journal: Journal) -> None:

@@ -122,7 +122,7 @@ async def found(memory: Memory, query: str, perspective: str = "dense") -> Mappi
 
 async def test_the_entry_of_what_a_record_says_follows_every_change(memory: Memory) -> None:
     made = await memory.records.add_event("The gate is green.", title="Gate", source="notes")
-    await memory.remember("A hinge.", nodes=[NodeDraft("Hinge")])
+    await memory.remember("A hinge.", nodes=[NodeDraft("Hinge", summary="It bears the gate.")])
     assert (await found(memory, "Gate\nThe gate is green."))["Gate"] == pytest.approx(1.0, abs=1e-5)
     assert (await found(memory, "Gate", "dense_names"))["Gate"] == pytest.approx(1.0, abs=1e-5)
     assert (await found(memory, "Hinge"))["Hinge"] == pytest.approx(
@@ -168,7 +168,9 @@ async def test_what_an_upgrade_marks_gets_its_entry_and_its_time(memory: Memory)
     made = await memory.records.add_event(
         "The gate is green.", title="Gate", source="notes", timestamp=START
     )
-    await memory.remember("A hinge.", nodes=[NodeDraft("Hinge")], occurred_at=START)
+    await memory.remember(
+        "A hinge.", nodes=[NodeDraft("Hinge", summary="It bears the gate.")], occurred_at=START
+    )
     nodes = sorted(await memory.parts.journal.mirrored("node"))
     await memory.parts.indexes.apply([], [("records", made.node_id)])
     await memory.parts.journal.mirror_mentions([], whole=nodes)  # as a memory from before is
@@ -193,10 +195,14 @@ async def test_nodes_are_as_old_as_what_tells_of_them_and_not_as_their_ingestion
         "The gate is green.", title="Gate", source="notes", timestamp=START
     )
     turn = await memory.remember(
-        "A hinge for the gate.", nodes=[NodeDraft("Hinge")], occurred_at=START
+        "A hinge for the gate.",
+        nodes=[NodeDraft("Hinge", summary="It bears the gate.")],
+        occurred_at=START,
     )
     await memory.remember(
-        "Hinge and gate again.", nodes=[NodeDraft("Hinge"), NodeDraft("Gate")], occurred_at=late
+        "Hinge and gate again.",
+        nodes=[NodeDraft("Hinge", summary="It bears the gate."), NodeDraft("Gate")],
+        occurred_at=late,
     )
 
     assert await names_in(memory, until=START + timedelta(days=1)) == ["Gate", "Hinge"]

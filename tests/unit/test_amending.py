@@ -178,3 +178,18 @@ def test_typed_values_are_dates_times_sums_and_counts() -> None:
         "money": {"900", "20"},
         "number hour": {"3"},
     }
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("Note 1234 of the year.", "Note 1395 of the year."),
+        ("PR #12 adds the index.", "PR #13 adds the index now."),
+        ("The chapter 3 draft is 12 pages.", "The chapter 4 draft is 15 pages."),
+        ("Ticket 77 is assigned to Ana.", "Ticket 78 is assigned to Ben."),
+    ],
+)
+def test_items_of_a_series_amend_nothing(earlier: str, later: str) -> None:
+    at = datetime(2026, 3, 1, tzinfo=UTC)
+    statements = [Statement("a", earlier, at), Statement("b", later, at + timedelta(days=1))]
+    assert rules_for("other").amendments(statements, statements) == {}

@@ -276,7 +276,7 @@ def test_the_readmes_program_runs_when_its_commands_have_run(alone: dict[str, st
         command, env=alone, capture_output=True, text=True, timeout=100, check=False
     )
     assert ended.returncode == 0, ended.stderr
-    assert "Priya moved to Tarn in March." in ended.stdout
+    assert "Priya moved to Lisbon in March." in ended.stdout
 
 
 def test_the_script_is_the_same_command(served: Served) -> None:

@@ -47,7 +47,7 @@ async def test_who_connects_to_nobody_is_told_at_once(served: Served) -> None:
 
 async def test_a_program_works_as_a_squads_member_through_the_server(served: Served) -> None:
     write_squad(served.home, "trio")
-    served.link().call("squad_create", "", {"name": "team", "file": "trio"})
+    served.link.call("squad_create", "", {"name": "team", "file": "trio"})
     async with pps.connect_member("team", "main", home=served.home) as kublai:
         await kublai.add_experience("The user asked for a comparison.", type="request")
         kept = await kublai.store("Short answers are better.", type="Belief", confidence=0.8)

@@ -110,7 +110,7 @@ async def test_the_same_source_reference_is_a_duplicate_and_not_an_error(
         ("recall", {"query": "x", "filters": {"group": "y"}}, "filters.group"),
         ("remember", {"content": "x" * 65_537}, "content"),
         ("remember", {"content": "x", "role": "secretvalue"}, "role"),
-        ("remember", {"content": "x", "occurred_at": "2026-01-01T00:00:00"}, "occurred_at"),
+        ("remember", {"content": "x", "occurred_at": "2026-13-01T00:00:00"}, "occurred_at"),
         ("remember", {"content": "x", "facts": [{"subject": "secretvalue"}]}, "facts"),
         ("get", {"ids": []}, "ids"),
         ("get", {"ids": ["secretvalue"]}, "ids"),
