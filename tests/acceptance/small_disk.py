@@ -26,7 +26,7 @@ _IMPATIENT = {
     "PPS_JOBS__BREAKER_FAILURES": "1",
 }
 _ASK = "import json, sqlite3, sys; print(json.dumps(sqlite3.connect(sys.argv[1]).execute(sys.argv[2]).fetchall()))"
-_MOUNT = 'mount -t tmpfs -o size="$1"m tmpfs "$2" && exec "$3" -m pps serve'
+_MOUNT = 'mount -t tmpfs -o mode=0700,size="$1"m tmpfs "$2" && exec "$3" -m pps serve'
 
 
 @contextlib.contextmanager
