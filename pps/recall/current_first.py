@@ -148,7 +148,16 @@ def _ordered(
                 score = hits[min(rank, len(hits) - 1)].score if hits else 0.0
                 by_id[id_] = _hit_of(ask, said[id_], score)
     order = sorted(ranks, key=ranks.__getitem__)
-    return tuple(by_id[id_] for id_ in order)[: max(len(hits), min(len(order), ask.request.limit))]
+    room = max(len(hits), min(len(order), ask.request.limit))
+    # Where there is no room for all, a superseded one of the second half goes before what still holds.
+    superseded = [
+        id_
+        for id_ in order[room // 2 :]
+        if (successor := by_id[id_].superseded_by) and successor.sure and successor.id in ranks
+    ]
+    while len(order) > room and superseded:
+        order.remove(superseded.pop())
+    return tuple(by_id[id_] for id_ in order[:room])
 
 
 def _hit_of(ask: Ask, turn: Turn, score: float) -> Hit:
