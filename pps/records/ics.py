@@ -78,7 +78,8 @@ def read_ics(text: str, source: str, start: datetime, end: datetime, zone: tzinf
     problems: list[str] = []
     blocks, frame = _cut(text, source, problems)
     own_zones = frozenset(_TZID.findall("\n".join(frame)))
-    owner = (_OWNER.search(text) or [""])[-1].strip()
+    named = _OWNER.search(text)
+    owner = named[1] if named else ""
     blocks = [_readable(block, source, own_zones, owner, zone, problems) for block in blocks]
     window = tuple(
         one.astimezone(zone).strftime("%Y%m%d")
