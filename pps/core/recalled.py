@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
+from pps.core.phrases import superseded
 from pps.core.text import estimate_tokens
-from pps.core.time import shown_day
 from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, Node, Turn
 
 
@@ -48,8 +48,7 @@ class Successor:
 
     def mark(self, zone: tzinfo = UTC) -> str:
         """Return what stands behind an earlier statement that is shown: the day, in a zone, and what was said then."""
-        how = "superseded" if self.sure else "possibly outdated since"
-        return f"{how} {shown_day(self.at, zone)}: {self.text}"
+        return superseded(self.text, self.at, zone, sure=self.sure)
 
 
 @dataclass(frozen=True, slots=True)

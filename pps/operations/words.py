@@ -7,6 +7,7 @@ from collections.abc import Sequence, Sized
 from datetime import UTC, datetime
 
 from pps.context.lines import span
+from pps.core.phrases import NOTHING_NEAR
 from pps.core.recalled import Successor
 from pps.core.reports import (
     AttemptReport,
@@ -45,7 +46,6 @@ from pps.operations.outputs import (
     TurnView,
     VersionView,
 )
-from pps.recall.engine import NOTHING_NEAR
 from pps.recall.why import Why
 
 _LINE = 400

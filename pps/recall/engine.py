@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from pps.core.errors import InvalidRequest, IsolationError, PPSError
 from pps.core.ids import check_uuid
+from pps.core.phrases import NOTHING_NEAR
 from pps.core.recalled import Channel, Evidence, Hit, Recall
 from pps.core.values import ChannelName, Episode, Fact, Node
 from pps.isolation.graphiti_search import GraphFilters
@@ -28,7 +29,6 @@ from pps.recall.request import RecallRequest
 from pps.recall.why import Why, explain
 
 NOTHING_THEN = "nothing here is of that time ({time}): these are the nearest to it"
-NOTHING_NEAR = "nothing here is near this text: no name, no rare word and no meaning in common"
 ROUTES: dict[Kind, str] = {"factual": "facts", "navigational": "nodes", "contextual": "contextual"}
 """Kind of query → the profile that answers it: facts; nodes; facts by how many episodes mention them (S2-06)."""
 SIGNALS: Mapping[str, str] = {

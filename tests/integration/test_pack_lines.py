@@ -12,11 +12,11 @@ import pytest
 from pps.app import App
 from pps.config import Settings
 from pps.core.errors import ConfigError
+from pps.core.phrases import NOTHING_NEAR
 from pps.core.values import FactDraft, Node, NodeDraft, Turn
 from pps.memory import Memory
 from pps.operations import words
 from pps.operations.outputs import recall_view
-from pps.recall.engine import NOTHING_NEAR
 
 LIFE = Path(__file__).parents[1] / "life"
 NEEDLESS = [line.replace("\\n", "\n") for line in (LIFE / "needless.txt").read_text().splitlines()]

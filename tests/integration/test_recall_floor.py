@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from pps.context.ambient import Ambient, AmbientRequest
+from pps.core.phrases import NOTHING_NEAR
 from pps.core.recalled import Evidence, Recall
 from pps.memory import Memory
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import Fingerprint, Matrix, Vector
-from pps.recall.engine import NOTHING_NEAR
 from pps.recall.request import RecallRequest
 from tests.integration.recall_scene import engine
 

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from pydantic import Field
 
 from pps.core.errors import InvalidRequest, NotFound, PPSError
+from pps.core.phrases import NOTHING_NEAR
 from pps.ingest.given_input import Input
 from pps.interfaces.cli import commands, described, output, wording
 from pps.interfaces.cli.main import build
@@ -206,6 +207,43 @@ def test_a_recall_shows_five_a_channel_each_text_once_with_speaker_source_and_lo
     assert "… 2 more: --limit 7" in shown
     assert "turns" not in shown.splitlines(), "what they say stands above"
     assert "Line 6." in wording.recall(found, 10)
+
+
+def test_what_lost_its_place_is_marked_in_recall_timeline_and_get() -> None:
+    by = {"id": "x", "text": "Ana lives in Faro.", "at": "2026-04-02T20:00:00Z", "sure": True}
+    fact = hit(type="fact", relation="LIVES_IN", text="Ana lives in Porto.", superseded_by=by)
+    turn = hit(
+        type="turn",
+        actor="Ana",
+        source="cli",
+        content="I live in Porto.",
+        occurred_at="2026-03-07T08:30:00Z",
+        superseded_by={**by, "sure": False},
+    )
+    zone = ZoneInfo("Asia/Kathmandu")
+    sure = "Ana lives in Porto. (superseded 2026-04-03: Ana lives in Faro.) [1b4e28ba]"
+    maybe = "(possibly outdated since 2026-04-03: Ana lives in Faro.) [1b4e28ba]"
+    found = {"channels": {"facts": {"hits": [fact]}, "turns": {"hits": [{**turn, "text": "x"}]}}}
+    recalled = click.unstyle(wording.recall(found, None, zone))
+    assert sure in recalled
+    assert maybe in recalled
+    assert click.unstyle(wording.timeline({"facts": [fact]}, zone)) == sure
+    got = click.unstyle(wording.items({"items": [fact, turn]}, zone))
+    assert sure in got
+    assert maybe in got
+
+
+def test_a_recall_of_what_is_near_nothing_says_so_first_and_shows_two_a_channel() -> None:
+    facts = [hit(text=f"Line {n}.") for n in range(6)]
+    notes = ["another note", NOTHING_NEAR]
+    shown = click.unstyle(
+        wording.recall({"channels": {"facts": {"hits": facts}}, "notes": notes}, None)
+    )
+    lines = shown.splitlines()
+    assert lines[0] == f"note: {NOTHING_NEAR}"
+    assert lines[-2:] == ["  … 4 more, farther away: --limit 6", "note: another note"]
+    assert "Line 2." not in shown
+    assert wording.recall({"channels": {}, "notes": notes}, None) == "Nothing found."
 
 
 def test_ids_are_short_only_where_they_are_ids() -> None:

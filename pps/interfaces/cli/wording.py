@@ -11,6 +11,7 @@ import click
 
 from pps.core.errors import NotFound, PPSError
 from pps.core.ids import short_id
+from pps.core.phrases import NOTHING_NEAR, superseded
 from pps.core.text import fold, one_line
 from pps.core.time import shown, with_precision
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 """Most hits of a channel that are shown where no number is asked for."""
+_SHOWN_FAR = 2
+"""Most hits of a channel that are shown where nothing is near and no number is asked for."""
 _LINE = 400
 _QUOTED = 80
 _UUID = re.compile(r"\b([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
@@ -109,26 +112,31 @@ def _ids(data: JSON) -> Iterator[str]:
 
 
 def recall(found: Mapping[str, Any], limit: int | None, zone: tzinfo = UTC) -> str:
-    """Return hits channel by channel, five of each where no limit was asked for; what two channels have stands once."""
+    """Return hits channel by channel; what two channels have stands once.
+
+    Where no limit was asked for, five of each, or two when nothing is near, which is then said first.
+    """
     lines: list[str] = []
+    notes = list(found.get("notes", ()))
+    nothing_near = NOTHING_NEAR in notes
     shown: set[str] = set()
     for name, channel in found["channels"].items():
         if channel.get("error"):
             lines.append(f"{name}: could not be searched ({channel['error']})")
         fresh = [hit for hit in channel["hits"] if _is_new(hit, shown)]
-        most = limit or SHOWN
+        most = limit or (_SHOWN_FAR if nothing_near else SHOWN)
         if fresh:
             lines.append(click.style(name, bold=True))
         lines += [f"  {number}. {_hit(hit, zone)}" for number, hit in enumerate(fresh[:most], 1)]
         if len(fresh) > most:
-            lines.append(
-                click.style(
-                    f"  … {len(fresh) - most} more: --limit {len(channel['hits'])}", dim=True
-                )
-            )
+            more = f"{len(fresh) - most} more{', farther away' if nothing_near else ''}"
+            lines.append(click.style(f"  … {more}: --limit {len(channel['hits'])}", dim=True))
         lines += [f"  note: {note}" for note in channel.get("notes", ())]
-    lines += [f"note: {note}" for note in found.get("notes", ()) if lines]
-    return "\n".join(lines) or "Nothing found."
+    if not lines:
+        return "Nothing found."
+    first = [f"note: {NOTHING_NEAR}"] if nothing_near else []
+    rest = [f"note: {note}" for note in notes if note != NOTHING_NEAR]
+    return "\n".join([*first, *lines, *rest])
 
 
 def _is_new(hit: Mapping[str, Any], shown: set[str]) -> bool:
@@ -146,15 +154,13 @@ def _hit(hit: Mapping[str, Any], zone: tzinfo) -> str:
     who = speaker if not text.startswith(f"{speaker}:") else ""
     when = span(hit, zone) if hit.get("relation") else local(hit, "occurred_at", zone)
     said = ", ".join(filter(None, (who, hit.get("source"), when)))
-    return f"{head}{_line(text)}{click.style(f' ({said})' if said else '', dim=True)} {_id(hit)}"
+    aside = click.style(f" ({said})" if said else "", dim=True)
+    return f"{head}{_line(text)}{aside}{_superseded(hit, zone)} {_id(hit)}"
 
 
 def timeline(found: Mapping[str, Any], zone: tzinfo = UTC) -> str:
     """Return one line a fact, and how to go on."""
-    lines = [
-        f"{_line(one['text'])} ({span(one, zone)}) {_id(one)}".replace(" ()", "")
-        for one in found["facts"]
-    ]
+    lines = [_fact(one, zone) for one in found["facts"]]
     more = [f"More: --cursor {found['next_cursor']}"] if found.get("next_cursor") else []
     return "\n".join([*(lines or ["No facts."]), *more])
 
@@ -170,10 +176,25 @@ def _item(one: Mapping[str, Any], zone: tzinfo) -> str:
         names = f" (also {', '.join(one['aliases'])})" if one.get("aliases") else ""
         return f"{kind} {one['name']}{names}, {one['kind']} {_id(one)}\n{one.get('content') or one['summary']}".rstrip()
     if one["type"] == "fact":
-        return f"{kind} {_line(one['text'])} ({span(one, zone)}) {_id(one)}".replace(" ()", "")
+        return f"{kind} {_fact(one, zone)}"
     who = one.get("actor") or one.get("role") or one.get("name")
     said = ", ".join(filter(None, (one.get("source"), local(one, "occurred_at", zone))))
-    return f"{kind} {who} ({said}) {_id(one)}\n{one['content']}"
+    return f"{kind} {who} ({said}){_superseded(one, zone)} {_id(one)}\n{one['content']}"
+
+
+def _fact(one: Mapping[str, Any], zone: tzinfo) -> str:
+    holds = span(one, zone)
+    aside = f" ({holds})" if holds else ""
+    return f"{_line(one['text'])}{aside}{_superseded(one, zone)} {_id(one)}"
+
+
+def _superseded(one: Mapping[str, Any], zone: tzinfo) -> str:
+    """Return what took the place of a fact or turn, in parentheses; empty while it stands."""
+    by = one.get("superseded_by")
+    if not by:
+        return ""
+    mark = superseded(by["text"], datetime.fromisoformat(by["at"]), zone, sure=by["sure"])
+    return click.style(f" ({mark})", fg="yellow")
 
 
 def span(one: Mapping[str, Any], zone: tzinfo) -> str:
