@@ -70,7 +70,7 @@ class RemoteMember(RemoteMemory):
     ) -> list[Any]:
         """Return the active beliefs, the surest first: its own, then those of others in the pool."""
         page = await self.record_list(kinds=["Belief"], limit=200)
-        own = [(belief, belief.fields) for belief in page.records if belief.state == "active"]
+        own = [(belief, belief.fields) for belief in page.items if belief.state == "active"]
         kept = [
             belief
             for belief, fields in own

@@ -7,7 +7,7 @@ import time as clock
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from pps.core.errors import InvalidRequest, IsolationError, PPSError
+from pps.core.errors import ConfigError, InvalidRequest, IsolationError, PPSError
 from pps.core.ids import check_uuid
 from pps.core.phrases import NOTHING_NEAR
 from pps.core.recalled import Channel, Evidence, Hit, Recall
@@ -68,7 +68,11 @@ class RecallEngine:
     @property
     def problems(self) -> tuple[str, ...]:
         """What is wrong with profiles of the user's own, one line each; each of them alone is refused."""
-        return tuple(f"a profile is refused: {what}" for what in self._profiles.refused.values())
+        try:
+            mistakes = self._profiles.mistakes()
+        except ConfigError as error:
+            return (f"the profiles cannot be read again: {error.message}",)
+        return tuple(f"a profile is refused: {what}" for what in mistakes)
 
     async def recall(self, request: RecallRequest) -> Recall:
         """Return one list a channel of the profile, best first.

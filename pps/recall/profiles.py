@@ -359,7 +359,20 @@ class Profiles:
         """
         if self._settings is None or name in self or name not in _own(self._settings):
             return
-        found: Profiles = Profiles.load(self._settings)
+        self._read_again(self._settings)
+
+    def mistakes(self) -> tuple[str, ...]:
+        """Return what is wrong with profiles of the user's own, one line each; refused files are read again.
+
+        Raises:
+            ConfigError: As ``load``; what was read before stays.
+        """
+        if self._settings is not None and self.refused:
+            self._read_again(self._settings)
+        return tuple(self.refused.values())
+
+    def _read_again(self, settings: Settings) -> None:
+        found: Profiles = Profiles.load(settings)
         self._places, self._files, self._profiles = found._places, found._files, found._profiles
         self.refused = found.refused
 

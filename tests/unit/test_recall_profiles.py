@@ -176,6 +176,10 @@ def test_a_profile_that_was_not_there_is_found_when_it_is_asked_for_and_a_mistak
         profiles.look_for(outside)
         assert outside not in profiles
 
+    assert len(profiles.mistakes()) == 1
+    (folder / "wrong.toml").unlink()
+    assert profiles.mistakes() == (), "what was mended is told no more"
+
 
 def test_an_unknown_profile_is_refused_with_the_names(shipped: Profiles) -> None:
     with pytest.raises(InvalidRequest, match="ambient"):
