@@ -15,7 +15,8 @@ from benchmarks.data import Question
 from benchmarks.quality import Written
 from pps.config import Settings
 from pps.core.recalled import Hit
-from pps.core.values import Turn
+from pps.core.values import Turn, words_of
+from pps.index.prompts import asks_what_was_asked, only_asks
 from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from pps.recall.perspectives import PERSPECTIVES
@@ -120,11 +121,14 @@ async def ask_lists(
     questions: Sequence[Question],
     channel: ChannelProfile,
 ) -> list[Asked]:
-    """Ask every question of each perspective alone."""
+    """Ask every question of each perspective alone; what only asks has no rank where the channel puts it last."""
     names = tunable(channel)
     asked: list[Asked] = []
     for question in questions:
+        statements = channel.statements_first and not asks_what_was_asked(question.text)
         hits = [await _hits(memory, question.text, name) for name in names]
+        if statements:
+            hits = [[hit for hit in found if not _only_asks(hit)] for found in hits]
         turns = {hit.id: hit.item for found in hits for hit in found if isinstance(hit.item, Turn)}
         near = hits[names.index("dense")][:NEAREST] if "dense" in names else ()
         damped = of_turns(question.text, turns, channel, {hit.id for hit in near})
@@ -135,6 +139,10 @@ async def ask_lists(
         ]
         asked.append(Asked(question, data, written.conversation, said, factors))
     return asked
+
+
+def _only_asks(hit: Hit) -> bool:
+    return isinstance(hit.item, Turn) and only_asks(words_of(hit.item))
 
 
 def ranked(hits: Sequence[Hit], depth: int) -> list[tuple[str, float]]:

@@ -30,6 +30,7 @@ from pps import __version__
 from pps.app import App
 from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest
+from pps.models.factory import make_colbert
 from pps.recall.profiles import ChannelProfile, Profiles
 from pps.recall.request import DEFAULT_PROFILE
 
@@ -102,6 +103,8 @@ def _channel(settings: Settings, profile: str) -> ChannelProfile:
         raise ConfigError(
             f"profile {profile!r} joins no episodes by ranks, so there are no weights to choose"
         )
+    if make_colbert(settings.colbert, settings.embedder) is None:
+        return channel.without_colbert()
     return channel
 
 
