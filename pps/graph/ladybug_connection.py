@@ -47,7 +47,7 @@ _NOT_THE_LOG = (
     "cannot be a directory",
 )
 # What opening raises: a damaged log may hold a length that is none, which allocating or filling a string refuses.
-_NOT_READ = (RuntimeError, ValueError, MemoryError, OverflowError)
+_NOT_READ = (RuntimeError, ValueError, MemoryError, OverflowError, LookupError)
 _LOADING = threading.Lock()
 _NAMED_KINDS = ("Parser exception", "Binder exception", "Catalog exception")
 
@@ -87,7 +87,7 @@ class LadybugConnection:
     def __init__(self, database: ladybug.Database) -> None:
         try:
             self._connection = ladybug.Connection(database)
-        except RuntimeError as error:
+        except (RuntimeError, LookupError) as error:
             raise _mapped(error) from error
         self._uses = 0
         self.tired = False
@@ -106,7 +106,7 @@ class LadybugConnection:
                 statement, {key: _given(value) for key, value in parameters.items()}
             )
             return _rows(result[-1] if isinstance(result, list) else result)
-        except (RuntimeError, ValueError, TypeError, OverflowError) as error:
+        except (RuntimeError, ValueError, TypeError, OverflowError, LookupError) as error:
             self.tired = True
             raise _mapped(error) from error
         finally:

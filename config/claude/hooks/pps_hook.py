@@ -50,6 +50,9 @@ BOOT_S = 0.1
 """What a Python takes to start and to end, at most; counted as gone."""
 SPOOLING_S = 0.3
 """Kept back for writing an event to disk."""
+_PLAIN_IN_A_SHELL = (
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
+)
 MOST_IN = 16 * 1024 * 1024
 MOST_OUT = 1024 * 1024
 MOST_PROOF = 4_096
@@ -432,11 +435,8 @@ def _tell_once(home: str, message: dict[str, object]) -> None:
         _append(os.path.join(told, name), b"", os.O_EXCL)
     except FileExistsError:
         return
-    shown = (
-        folder
-        if folder.replace("/", "").replace("_", "").replace("-", "").isalnum()
-        else repr(folder)
-    )
+    plain = set(folder) <= set(_PLAIN_IN_A_SHELL)
+    shown = folder if plain else "'" + folder.replace("'", "'\"'\"'") + "'"
     text = (
         f"PPS keeps nothing of this repository, since it is no entity's: `pps route add {shown} NAME` gives it to one "
         "(this is said once)"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -117,6 +118,18 @@ def test_a_repository_without_a_route_is_told_of_once_with_the_command(
     for folder in (repository, beside, repository):
         assert Session(served.home, folder).run("SessionStart").is_silent()
     assert Session(served.home, repository).run("UserPromptSubmit", prompt="x").is_silent()
+
+
+@pytest.mark.parametrize("name", ["v1.2", "two words", "it's \"mine\" $HOME"])
+def test_the_command_for_a_route_names_the_folder_as_a_shell_reads_it(
+    served: Served, tmp_path: Path, name: str
+) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    git(folder, "init", "-q")
+    said = json.loads(Session(served.home, folder).run("SessionStart").out)["systemMessage"]
+    command = said.split("`")[1]
+    assert shlex.split(command) == ["pps", "route", "add", str(folder), "NAME"]
 
 
 def test_a_folder_that_is_no_repository_is_not_told_of(served: Served, tmp_path: Path) -> None:

@@ -81,10 +81,18 @@ async def test_what_is_quick_is_done_and_what_waits_for_a_model_is_accepted_afte
     slow: Served, model: ModelServer, transport: str
 ) -> None:
     async with client(slow, transport) as opened:
-        records = await new_records(opened, "quick")
-        for tool, arguments in calls(records, "Lisbon"):
-            _, receipt = await timed(opened, tool, arguments)
-            assert (tool, receipt["state"]) == (tool, "done")
+        waited: list[str] = []
+        for number in range(TRIES):
+            records = await new_records(opened, f"quick {number}")
+            waited = [
+                tool
+                for tool, arguments in calls(records, f"Lisbon {number}")
+                if (await timed(opened, tool, arguments))[1]["state"] != "done"
+            ]
+            if not waited:
+                break
+            until(slow, lambda: idle(slow))
+        assert not waited
 
         accepted: list[str] = []
         late: dict[str, float] = {}
