@@ -50,9 +50,7 @@ BOOT_S = 0.1
 """What a Python takes to start and to end, at most; counted as gone."""
 SPOOLING_S = 0.3
 """Kept back for writing an event to disk."""
-_PLAIN_IN_A_SHELL = (
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
-)
+_PLAIN_IN_A_SHELL = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-"
 MOST_IN = 16 * 1024 * 1024
 MOST_OUT = 1024 * 1024
 MOST_PROOF = 4_096

@@ -120,7 +120,7 @@ def test_a_repository_without_a_route_is_told_of_once_with_the_command(
     assert Session(served.home, repository).run("UserPromptSubmit", prompt="x").is_silent()
 
 
-@pytest.mark.parametrize("name", ["v1.2", "two words", "it's \"mine\" $HOME"])
+@pytest.mark.parametrize("name", ["v1.2", "two words", 'it\'s "mine" $HOME'])
 def test_the_command_for_a_route_names_the_folder_as_a_shell_reads_it(
     served: Served, tmp_path: Path, name: str
 ) -> None:
