@@ -224,6 +224,8 @@ class Calls:
         name: str,
         arguments: Mapping[str, JSON],
         progress: Progress | None = None,
+        *,
+        for_model: bool = False,
     ) -> Answer:
         """Let a caller do an operation.
 
@@ -232,6 +234,7 @@ class Calls:
             name: An operation's; those of others do not exist for them.
             arguments: As they came over the wire; checked here.
             progress: Told how far a long one is.
+            for_model: A model reads the answer: it gets what it needs, a page of bounded size.
 
         Raises:
             InvalidRequest: No such operation for this caller, or an argument breaks a bound.
@@ -240,21 +243,32 @@ class Calls:
         found = await self.find(caller, name)
         with serving(secrets.token_hex(4)):
             if found.hints.read_only or (progress and not found.carried_through):
-                return await self._carried_out(caller, found, arguments, progress)
-            write = asyncio.create_task(self._carried_out(caller, found, arguments, progress))
+                return await self._carried_out(
+                    caller, found, arguments, progress, for_model=for_model
+                )
+            write = asyncio.create_task(
+                self._carried_out(caller, found, arguments, progress, for_model=for_model)
+            )
             self._writes.add(write)
             write.add_done_callback(self._writes.discard)
             return await asyncio.shield(write)
 
     async def reported(
-        self, caller: Caller, name: str, arguments: Mapping[str, JSON]
+        self,
+        caller: Caller,
+        name: str,
+        arguments: Mapping[str, JSON],
+        *,
+        for_model: bool = False,
     ) -> AsyncGenerator[Report | Answer]:
         """Yield how far a long operation is, again and again, and its answer last; raises as ``answer``.
 
         When the reader goes away it is given up.
         """
         reports = _Reports()
-        work = asyncio.create_task(self.answer(caller, name, arguments, reports.told))
+        work = asyncio.create_task(
+            self.answer(caller, name, arguments, reports.told, for_model=for_model)
+        )
         work.add_done_callback(lambda _: reports.wake.set())
         try:
             while not work.done():
@@ -279,6 +293,8 @@ class Calls:
         found: AnyOperation,
         arguments: Mapping[str, JSON],
         progress: Progress | None,
+        *,
+        for_model: bool,
     ) -> Answer:
         started = clock.perf_counter()
         outcome = "internal"
@@ -298,9 +314,11 @@ class Calls:
                     and found.audience == "entity"
                     and "member" in self._audiences(caller)
                 ):
-                    answer = await self._forgotten(caller, found, given, subject, zone)
+                    answer = await self._forgotten(
+                        caller, found, given, subject, zone, for_model=for_model
+                    )
                 else:
-                    answer = await found.answer(subject, given, progress, zone)
+                    answer = await found.answer(subject, given, progress, zone, for_model=for_model)
             outcome = "ok"
         except PPSError as error:
             outcome = error.code
@@ -354,13 +372,15 @@ class Calls:
         given: Input,
         subject: Memory | Desk | Projects | App,
         zone: tzinfo,
+        *,
+        for_model: bool,
     ) -> Answer:
         """Let a member erase, with its copies in the pool; what would go, or stays, is said."""
         dry_run, keep = getattr(given, "dry_run", False), getattr(given, "keep", False) is True
 
         async def act(dry: bool) -> Answer:
             asked = given if dry == dry_run else given.model_copy(update={"dry_run": dry})
-            return await found.answer(subject, asked, None, zone)
+            return await found.answer(subject, asked, None, zone, for_model=for_model)
 
         async with desk_of(self._app, caller.entity or "") as desk:
             ids = getattr(given, "ids", ())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import lru_cache, partial
 from types import ModuleType
@@ -32,6 +32,7 @@ Subject = TypeVar("Subject")
 In = TypeVar("In", bound=Input)
 Out = TypeVar("Out")
 Act: TypeAlias = Callable[Concatenate[Subject, In, ...], Awaitable[Out]]
+ForModel: TypeAlias = "Callable[[Out, In], ModelView]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +58,35 @@ ERASES = Hints(destructive=True)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An operation's result: JSON data of its output's schema, and the same as text to read.
+    """An operation's result: JSON data, and the same as text to read.
 
     Attributes:
+        data: Of the output's schema; for a model what ``Operation.for_model`` keeps of it.
         time_zone: Name of the zone of the text's times; those of the data are in UTC.
+        details: What a client may show and a model does not need; filled for a model only.
     """
 
     data: dict[str, JSON]
     text: str
     time_zone: str = "UTC"
+    details: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+
+
+@dataclass(frozen=True, slots=True)
+class ModelView:
+    """What a calling model gets of an operation's output.
+
+    A client hands its model either the text or the data, never both: each is complete by itself.
+
+    Attributes:
+        data: A dataclass; its fields are those of the answer's data, readable ones first.
+        text: The same to read.
+        details: JSON values that no model reads, for the client.
+    """
+
+    data: object
+    text: str
+    details: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +102,7 @@ class Operation(Generic[Subject, In, Out]):
         items: Where the act returns a sequence, the name that it has in the answer's data.
         command: Its path on the command line, such as ``entity create``; empty when it has none.
         examples: Command lines for its help.
+        for_model: Returns what a model gets of an output; None: the whole output and its words.
     """
 
     name: str
@@ -98,6 +120,7 @@ class Operation(Generic[Subject, In, Out]):
     items: str
     command: str
     examples: tuple[str, ...]
+    for_model: ForModel[Out, In] | None = None
 
     def parse(self, arguments: Mapping[str, JSON], zone: tzinfo | None = UTC) -> In:
         """Return the checked input; InvalidRequest names each field that is wrong, never its value.
@@ -124,13 +147,25 @@ class Operation(Generic[Subject, In, Out]):
             raise _refusal(error, self.input) from None
 
     async def answer(
-        self, subject: Subject, given: In, progress: Progress | None = None, zone: tzinfo = UTC
+        self,
+        subject: Subject,
+        given: In,
+        progress: Progress | None = None,
+        zone: tzinfo = UTC,
+        *,
+        for_model: bool = False,
     ) -> Answer:
-        """Let it be done, and answer with times of ``zone``, the person's; raises whatever the subject raises."""
+        """Let it be done, and answer with times of ``zone``, the person's; raises whatever the subject raises.
+
+        With ``for_model`` the answer is what a calling model reads.
+        """
         if self.long:
             value = await self.act(subject, given, progress or _unheard)
         else:
             value = await self.act(subject, given)
+        if for_model and self.for_model is not None:
+            view = self.for_model(on_clock(value, zone), given)
+            return Answer(_model_data(view.data), view.text, zone_name(zone), view.details)
         return self.shown(value, zone)
 
     def shown(self, value: Out, zone: tzinfo = UTC) -> Answer:
@@ -180,6 +215,7 @@ class Toolset:
         examples: tuple[str, ...] = (),
         items: str = "",
         carried_through: bool = False,
+        for_model: ForModel[Any, Any] | None = None,
     ) -> Callable[[Act[Subject, In, Out]], Operation[Subject, In, Out]]:
         """Return a decorator that makes a function an operation of its name.
 
@@ -206,6 +242,7 @@ class Toolset:
                 items,
                 command,
                 examples,
+                for_model,
             )
 
         return made
@@ -270,6 +307,12 @@ def plain(schema: Any, *, nulls: bool = False) -> Any:
 @lru_cache
 def _adapter(output: type[Out]) -> TypeAdapter[Out]:
     return TypeAdapter(output)
+
+
+def _model_data(view: object) -> dict[str, JSON]:
+    """Return a model view's fields as JSON, without those that do not apply."""
+    data = _adapter(type(view)).dump_python(view, mode="json", exclude_none=True)
+    return cast("dict[str, JSON]", data)
 
 
 def _unheard(what: str, done: int, total: int) -> None:

@@ -32,6 +32,7 @@ from pps.interfaces.mcp.protocol import (
     Context,
     make_server,
 )
+from pps.interfaces.mcp.results import tool_result
 from pps.interfaces.mcp.sessions import BoundedSessions
 from pps.interfaces.mcp.tools import tool
 from pps.operations.calls import Caller, Calls
@@ -126,10 +127,8 @@ class _Desk:
         if found.long and context.meta and "progress_token" in context.meta:
             answer = await self._reported(context, caller, params.name, arguments)
         else:
-            answer = await self._calls.answer(caller, params.name, arguments)
-        return types.CallToolResult(
-            content=[types.TextContent(text=answer.text)], structured_content=answer.data
-        )
+            answer = await self._calls.answer(caller, params.name, arguments, for_model=True)
+        return tool_result(answer)
 
     async def _none(self, context: Context, asking: Caller, name: str) -> str:
         """Say that there is no such tool; of one in a toolset that the token opens and nobody asked for, how to ask."""
@@ -143,7 +142,9 @@ class _Desk:
     async def _reported(
         self, context: Context, caller: Caller, name: str, arguments: dict[str, JSON]
     ) -> Answer:
-        async with contextlib.aclosing(self._calls.reported(caller, name, arguments)) as steps:
+        async with contextlib.aclosing(
+            self._calls.reported(caller, name, arguments, for_model=True)
+        ) as steps:
             async for step in steps:
                 if isinstance(step, Answer):
                     return step
