@@ -121,6 +121,23 @@ def _plain(draw: random.Random) -> str:
     return f"{''.join(parts)}{draw.randrange(10, 99)}"
 
 
+def _signed(draw: random.Random) -> str:
+    """Return a password with a sign within, and three other kinds of characters."""
+    parts = (
+        _some(draw, string.ascii_lowercase, 2),
+        draw.choice("!#%&+@?=^"),
+        _some(draw, string.ascii_uppercase, 2),
+        str(draw.randrange(10, 99)),
+        _some(draw, string.ascii_lowercase, 3),
+    )
+    return "".join(parts)
+
+
+_SEED_WORDS = (
+    *("abandon", "ability", "bridge", "canal", "donkey", "ember", "fabric", "glimpse", "harbor"),
+    *("insect", "jungle", "kitten", "lumber", "meadow", "nuclear", "oyster", "pepper", "quarter"),
+)
+
 GIVEN: tuple[tuple[str, Callable[[random.Random], str]], ...] = (
     ("password={}", _odd),
     ("password: {}", _odd),
@@ -151,12 +168,56 @@ GIVEN: tuple[tuple[str, Callable[[random.Random], str]], ...] = (
     ("DATADOG_TOKEN: {}", lambda d: _some(d, string.ascii_lowercase + string.digits, 40)),
     ("mysql -u root -p{} shop", _plain),
     ("--password {}", _plain),
+    ("the wifi code at grandma's is {}", _signed),
+    ("the password for the vpn was changed to {} yesterday", _signed),
+    ("Mum's Netflix password is still {}, don't tell her", _signed),
+    ("mein Passwort ist jetzt {}", _signed),
+    ("mon mot de passe est toujours {}", _signed),
+    ("mi contraseña ahora es {}", _signed),
+    ("I changed my password from {} to something better", _signed),
+    ("I use {} everywhere as my password", _signed),
+    ("pls use {} as pw", _signed),
+    ("unlock with {} (password)", _signed),
+    ("| password | {} |", _signed),
+    ("PW {}", _signed),
+    ("user ana, pass {}", _signed),
+    ("login ana/{}", _signed),
+    ("the password? {}", _signed),
+    ("set the secret to {}", _signed),
+    ("ALTER USER ana IDENTIFIED BY '{}'", _signed),
+    ("wifi: HomeNet / {}", _signed),
+    ("SSID HomeNet, key {}", _signed),
+    ("wpa key: {}", _signed),
+    ("PSK={}", _signed),
+    ("şifre: {}", _signed),
+    ("heslo: {}", _signed),
+    ("lösenord: {}", _signed),
+    ("net user ana {} /add", _plain),
+    ("kinit <<< {}", _plain),
+    ("rclone obscure {}", _plain),
+    ("vault login {}", lambda d: _some(d, _HEX, 32)),
+    ("JWT_SIGNING_KEY: '{}'", lambda d: _some(d, _HEX, 32)),
+    ("here's my key for openweather {}", lambda d: _some(d, _HEX, 32)),
+    ("HMAC key {}", lambda d: _some(d, _HEX, 32)),
+    ("my bank pin is {}", lambda d: _some(d, string.digits, 4)),
+    ("the PIN for the SIM: {}", lambda d: _some(d, string.digits, 4)),
+    ("our alarm code at home: {}", lambda d: _some(d, string.digits, 5)),
+    ("hotel safe code was {}", lambda d: _some(d, string.digits, 4)),
+    ("my 2fa backup codes: {}, 9d8s-1kd9", lambda d: f"{_some(d, _HEX, 4)}-{_some(d, _HEX, 3)}7"),
+    ("TOTP secret: {}", lambda d: _some(d, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", 16)),
+    (
+        "bitlocker recovery key: {}",
+        lambda d: "-".join(_some(d, string.digits, 6) for _ in range(8)),
+    ),
+    ("app password: {}", lambda d: " ".join(_some(d, string.ascii_lowercase, 4) for _ in range(4))),
+    ("seed phrase: {}", lambda d: " ".join(d.choice(_SEED_WORDS) for _ in range(12))),
+    ("passphrase for the disk: {}", lambda d: "-".join(d.choice(_SEED_WORDS) for _ in range(5))),
 )
 """How a secret of no vendor is handed over."""
 
 
 def secrets(seed: int = 23) -> Iterator[tuple[str, str]]:
-    """Yield (text, the secret in it), 480 of them."""
+    """Yield (text, the secret in it), 890 of them."""
     draw = random.Random(seed)  # noqa: S311 - the same each time
     for place in PLACES:
         for make in TOKENS.values():

@@ -199,6 +199,22 @@ FRESH_FORMS: tuple[tuple[str, Callable[[random.Random], str]], ...] = (
 """Written after the rules were mended by ``FORMS``, and measured once before any rule was mended by these."""
 
 HARMLESS: tuple[str, ...] = (
+    "password reset was broken in Safari17",
+    "password from 1Password is synced",
+    "My pin code does not work on Windows11",
+    "Pin 13 is 3300 mV, and pin number one is red.",
+    "Press the key Ctrl+Shift+F5 as the secret gesture",
+    "The security code review is on 2026-03-01",
+    "The passphrase is too short for us to use",
+    "passphrase: ask the admin for it",
+    "The door code is on the note behind door 2",
+    "The seed phrase has twelve words and the PIN pad is broken.",
+    "rows are identified by 'customer_id'",
+    "The recovery code path is tested in 3 places",
+    "the secret is stored in vault/prod/db2",
+    "token from GitHub2 was rotated; secret santa is on 12/24",
+    "mysql -u root -p shop; docker run -p 8080:80 nginx",
+    "commit 9f86d081884c7d659a2feaa0c55ad015 has the key of the release",
     "The password must have 12 characters, 2 digits and 1 sign.",
     "My password is not stored anywhere, it is hashed with bcrypt2 and salted.",
     "The api key is missing in config2.toml, so the call fails with 401.",

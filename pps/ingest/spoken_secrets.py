@@ -33,6 +33,11 @@ _PASSWORD_NOUNS = (
     *("密码", "密碼", "口令", "暗号"),  # Chinese
     *("パスワード", "パスコード", "暗証番号", "合言葉"),  # Japanese
     *("비밀번호", "비번", "패스워드", "암호"),  # Korean
+    *("şifre", "şifresi", "parolası"),  # Turkish
+    *("lösenord", "lösenordet", "adgangskode", "passord", "salasana"),  # Nordic languages
+    *("heslo", "parolă", "parola", "jelszó", "lozinka"),  # Czech, Romanian, Hungarian, Croatian
+    *("κωδικός", "كلمة المرور", "كلمة السر", "סיסמה", "पासवर्ड", "mật khẩu", "kata sandi", "รหัสผ่าน"),
+    *("wifi code", "wi-fi code", "wlan-code", "security code", "unlock code", "access code"),
 )
 _SHORT_NOUNS = ("pw", "p/w", "pass", "psw", "pswd", "mdp")
 """Abbreviations: they stand alone, and a sign or a copula follows at once."""
@@ -53,6 +58,7 @@ _KEY_NOUNS = (
         "encryption key",
         "signing key",
         "master key",
+        "hmac key",
         "secret",
         "token",
     ),
@@ -129,6 +135,9 @@ _COPULAS = (
         "equals",
         "reads",
         "now",
+        "still",
+        "currently",
+        "remains",
     ),
     *("ist", "lautet", "war", "heißt", "heisst", "auf"),
     *("est", "c'est", "c’est", "était", "vaut"),
@@ -161,8 +170,15 @@ _COPULAS = (
         "を",
     ),
     *("это", "такой", "такая", "—", "–", "-", "на"),
+    "?",
     *("是", "为", "為", "は", "が", "은", "는", "이", "가", "를", "을"),
     *(":=", "=>", "->", "→", "=", ":", "："),
+)
+_ADVERBS = (
+    *("still", "now", "currently", "just", "simply", "always", "probably", "again"),
+    *("jetzt", "nun", "immer noch", "weiterhin", "toujours", "maintenant", "désormais"),
+    *("ahora", "todavía", "siempre", "agora", "ainda", "adesso", "ora", "ancora"),
+    *("nu", "nog", "nog steeds", "teraz", "nadal", "сейчас", "теперь", "всё ещё"),
 )
 _JOINED = (
     *("改成了", "改成", "改为", "改為", "换成", "設為", "设为", "设置为", "を", "に"),
@@ -186,8 +202,11 @@ _JOINED = (
     ":=",
 )
 """Copulas beside which no space need stand."""
-_VALUE = r"([!#-&(-;=?-_a-~]{5,127}[!#-&(-+\-/-9=?-_a-~])"
-"""ASCII without spaces, quotes and ``<>``; its last sign is no comma, full stop, semicolon or colon."""
+_VALUE = r"((?=[^\s\"'`<>]{0,127}?\d)[!#-&(-;=?-_a-~]{5,127}[!#-&(-+\-/-9=?-_a-~])"
+"""ASCII with a digit, without spaces, quotes and ``<>``; the last character is not ``,``, ``.``, ``;`` or ``:``.
+
+The digit is required by the pattern, so that a match cannot end at an ordinary word before the value.
+"""
 _OPENED = r"[ \t]{0,3}[\"'`*_「『“«(\[]{0,3}"
 _CHANGED = (
     *(
@@ -235,7 +254,7 @@ _LOGINS = (
     ),
     *("凭据", "凭证", "認証情報", "자격 증명", "계정 정보"),
 )
-_WORDS = r"(?:,?[ \t][^\s\"'`:=，。]{1,24}){0,6}?"
+_WORDS = r"(?:,?[ \t][^\s\"`:=，。]{1,24}){0,6}?"
 _ASIDE = r"(?:[ \t]?[(\[（][^\n()（）\[\]]{1,40}[)\]）])?"
 _PLACEHOLDER = re.compile(
     r"\$\{|\$\(|\$[A-Za-z_]\w*$|\{\{|\{[\w.:!]*\}$|%[({]|<|\[?redacted|\[MASK|urn:|\{[\w.\[\]]+\}|x{4,}|\*{3,}|\.{3}|your|example|changeme|(?:env|file|fd|stdin):|stdin\Z|prompt",
@@ -244,6 +263,9 @@ _PLACEHOLDER = re.compile(
 _ALGORITHM = re.compile(
     r"(?i)(?:sha|md|aes|rsa|base|utf|hmac|bcrypt|scrypt|argon|pbkdf|oauth|ipv|http|tls|ssl|ed|x|v|p|ecdsa|hs|rs|es"
     r"|blake|crc|iso|win|py|web|s|k|i)[-_/]?\d+(?:[-_/][A-Za-z0-9-]*)?\Z"
+)
+_PRODUCT = re.compile(
+    r"(?i)(?:1password|office365|microsoft365|windows\d*|log4j\d*|web[23]\d*)\W*\Z"
 )
 _DATE_OR_TIME = re.compile(r"\d{1,4}([-/:.T]\d{1,4})+(?:[a-z]{0,3})?\Z", re.IGNORECASE)
 _ADDRESS = re.compile(
@@ -256,6 +278,44 @@ _CODE = re.compile(
 _CALL = re.compile(r"[A-Za-z_]{3,}\w*(?:\.\w+)*\(")
 _WORD = re.compile(
     r"[^\W\d_]+(?:[-'][^\W\d_]+)*\d?\Z|\d+(?:[-.,]\d+)*\w{0,4}\Z|\d+(?:st|nd|rd|th|px|ms|kb|mb|gb|%)\Z"
+)
+_KEY_COMBINATION = re.compile(r"(?i)(?:ctrl|cmd|command|alt|shift|option|super|meta|fn|win)[+-]")
+_PIN_NOUNS = (
+    *("pin code", "pin number", "pin-code", "pincode", "pin nummer", "codice pin", "code pin"),
+    *("código pin", "geheimzahl", "kod pin", "пин-код", "пинкод", "пин", "暗証番号", "핀번호"),
+    *("door code", "gate code", "alarm code", "garage code", "entry code", "keypad code"),
+    *("combination of the lock", "combination of the safe", "lock combination", "safe combination"),
+    *("safe code", "lock code", "locker code", "unlock code", "building code for the door"),
+    *(
+        "passcode",
+        "unlock pin",
+        "card pin",
+        "phone pin",
+        "sim pin",
+        "bank pin",
+        "my pin",
+        "your pin",
+    ),
+    *(
+        "türcode",
+        "code de la porte",
+        "code du portail",
+        "código de la puerta",
+        "codice del cancello",
+    ),
+)
+_PIN_COPULAS = (
+    *("is", "was", "'s", "’s", "ist", "lautet", "est", "es", "é", "è", "to", "jest", "это"),
+    *(":", "=", "：", "は", "是", "->"),
+)
+_LIST_OF_CODES = (
+    *("backup code", "recovery code", "rescue code", "scratch code", "2fa code", "otp code"),
+    *("wiederherstellungscode", "code de secours", "códigos de respaldo", "codici di backup"),
+)
+_MNEMONIC_NOUNS = ("seed phrase", "recovery phrase", "mnemonic", "wallet phrase", "seed words")
+_FUNCTION_WORD = re.compile(
+    r"(?i)\b(?:a|an|and|as|ask|at|be|by|for|from|has|in|is|it|must|no|none|not|of|on|or|same|see|"
+    r"should|that|the|this|to|use|was|we|with|you|your)\b"
 )
 _OPTION_VALUE = r"[\"']?([^\s\"'`$<>{}|;&-][^\s\"'`]{3,128})"
 
@@ -297,6 +357,12 @@ _PROGRAMS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     ),
     (("lftp",), r"lftp", r"-u[ \t]{1,4}[\w.@-]{1,60},"),
     (("net use", "net user"), r"net[ \t]{1,4}use", r"/user:\S{1,60}[ \t]{1,4}"),
+    (("net user",), r"net", r"user[ \t]{1,4}[\w.-]{1,60}[ \t]{1,4}(?!/)"),
+    (("rclone",), r"rclone", r"obscure[ \t]{1,4}"),
+    (("vault",), r"vault", r"login[ \t]{1,4}(?!-)"),
+    (("doctl",), r"doctl", r"(?:-t|--access-token)[ \t]{1,4}"),
+    (("kinit",), r"kinit", r"<<<[ \t]{0,4}"),
+    (("password-file",), r"rsync", r"--password-file=<\(echo[ \t]{1,4}"),
     (
         ("storepass", "keypass"),
         r"keytool|jarsigner|apksigner",
@@ -338,7 +404,7 @@ _PROGRAMS: tuple[tuple[tuple[str, ...], str, str], ...] = (
 
 
 def spoken_secrets() -> tuple[Detector, ...]:
-    return (*_in_sentences(), *_in_assignments(), *_in_command_lines())
+    return (*_in_sentences(), *_codes(), *_in_assignments(), *_in_command_lines())
 
 
 def _in_sentences() -> tuple[Detector, ...]:
@@ -394,6 +460,60 @@ def _in_sentences() -> tuple[Detector, ...]:
             rf"(?i:in|en|por|to|a|op|naar|auf|na|на)[ \t]{_OPENED}{_VALUE}",
             _is_spoken_password,
         ),
+        # "I changed the password from Tr0ub4dor&3 to …": the old one may be in use elsewhere
+        given(
+            "Password",
+            _PASSWORD_NOUNS,
+            rf"(?i:{password})(?:[ \t][^\s.:;]{{1,20}}){{0,4}}?[ \t](?i:from|von|de|da|van|z|с)[ \t]"
+            rf"{_OPENED}{_VALUE}",
+            _is_spoken_password,
+        ),
+        # "set the secret to Tr0ub4dor&3": shorter than a generated key, and no word
+        given(
+            "Password",
+            ("secret", "token", "credential"),
+            rf"(?i:(?<![\w-])(?:secret|token|credential)(?![\w-])){behind}{_VALUE}",
+            _is_beyond_doubt,
+        ),
+        # "IDENTIFIED BY 'Tr0ub4dor&3'", as SQL has it
+        given(
+            "Password",
+            ("identified",),
+            r"(?i:identified[ \t]{1,4}(?:with[ \t]{1,4}\S{1,60}[ \t]{1,4})?(?:by|as))[ \t]{1,4}[\"'`]"
+            r"([^\s\"'`<>{}]{6,128})(?=[\"'`])",
+            _is_quoted_secret,
+        ),
+        # "mein Passwort ist jetzt Tr0ub4dor&3", "| password | Tr0ub4dor&3 |"
+        given(
+            "Password",
+            (*_PASSWORD_NOUNS, "pw", "p/w", "psw"),
+            rf"(?i:{password})(?:{_ASIDE}{_WORDS}{copula}(?:[ \t]{{1,3}}(?i:{_any_of(_ADVERBS)})){{1,2}}[ \t]{{1,3}}"
+            rf"|[ \t*`]{{0,6}}\|[ \t*`]{{0,6}}){_OPENED}{_VALUE}",
+            _is_beyond_doubt,
+        ),
+        # The value first: used everywhere as my password, or with the noun in brackets behind it
+        given(
+            "Password",
+            (*_PASSWORD_NOUNS, "pw", "p/w", "psw"),
+            rf"(?<![^\s\"'`(]){_VALUE}[\"'`]{{0,2}}(?:[ \t]{{1,3}}[^\W\d_]{{1,16}}){{0,3}}?[ \t]{{1,3}}"
+            r"(?:(?i:as|als|comme|como|come)[ \t]{1,3}(?:[^\s.:;]{1,16}[ \t]{1,3}){0,3}?|\()"
+            rf"(?i:{password})(?!\w)",
+            _is_beyond_doubt,
+        ),
+        # The key of a wireless network: named WPA key or PSK, or behind the network's name
+        given(
+            "Password",
+            ("wpa", "psk", "ssid", "wifi", "wi-fi", "wlan"),
+            rf"(?i:(?<![a-z])(?:wpa\d?|ssid|wi-?fi|wlan)(?![a-z]))[^\n]{{0,40}}?(?:(?i:(?<![a-z])(?:key|psk))[ \t]?[:=]?|[/,|][ \t]|:)[ \t]{{0,3}}"
+            rf"{_OPENED}{_VALUE}",
+            _is_beyond_doubt,
+        ),
+        given(
+            "Password",
+            ("psk",),
+            rf"(?i:(?<![a-z])psk)[ \t]?[:=][ \t]?{_OPENED}{_VALUE}",
+            _is_beyond_doubt,
+        ),
         # "Tr0ub4dor&3 is the password"
         given(
             "Password",
@@ -413,9 +533,85 @@ def _in_sentences() -> tuple[Detector, ...]:
         # "ana, password Tr0ub4dor&3": the same of a password, which must look like one beyond doubt
         given(
             "Password",
-            _PASSWORD_NOUNS,
-            rf"(?i:{password})[ \t]{{1,3}}{_OPENED}{_VALUE}",
+            (*_PASSWORD_NOUNS, *_SHORT_NOUNS),
+            rf"(?i:{password}|(?<![\w/])(?:{_any_of(_SHORT_NOUNS)}))[ \t]{{1,3}}{_OPENED}{_VALUE}",
             _is_beyond_doubt,
+        ),
+        # "login ana/Tr0ub4dor&3"
+        given(
+            "Password",
+            ("login", "log in", "sign in"),
+            rf"(?i:(?<!\w)(?:login|log in|sign in))(?:[ \t](?:as|is|with))?[ \t:]{{1,3}}[\w.@+-]{{1,60}}[ \t]?/[ \t]?{_VALUE}",
+            _is_beyond_doubt,
+        ),
+        # "my key for OpenWeather 3f2a…": a plain key, what it is for, and a generated value
+        given(
+            "API Key",
+            ("key",),
+            rf"(?i:(?:my|our|the|a)[ \t](?:new[ \t])?{_PLAIN_KEY})[ \t]{{1,3}}(?i:for|of|to)[ \t]{{1,3}}"
+            rf"(?:[^\s:=]{{1,24}}[ \t]{{1,3}}){{1,3}}?([A-Za-z0-9+/=_-]{{20,200}})(?![\w-])",
+            looks_random,
+        ),
+        # Four groups of four small letters, as mail providers make passwords for programs
+        given(
+            "Password",
+            ("app password", "app-password", "application password"),
+            r"(?i:app(?:lication)?[ -]passwords?)[^\n:=]{0,40}?(?:[:=]|\bis\b)[ \t]{0,3}[\"'`]?"
+            r"([a-z]{4}(?:[ -][a-z]{4}){3})(?![a-z])",
+        ),
+        # Groups of digits or of capitals and digits, as keys of disks and licences are printed
+        given(
+            "Recovery Key",
+            (
+                "recovery key",
+                "license key",
+                "licence key",
+                "product key",
+                "activation key",
+                "bitlocker",
+            ),
+            r"(?i:(?:recovery|licen[cs]e|product|activation|bitlocker)[ _-]?(?:key|code)?)[^\n:=\d]{0,30}?(?:[:=]|\bis\b|[ \t])[ \t]{0,3}"
+            r"[\"'`]?((?=[A-Z0-9-]{0,40}\d)[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,9})(?![\w-])",
+        ),
+    )
+
+
+def _codes() -> tuple[Detector, ...]:
+    """Return detectors of PINs, codes of doors, lists of backup codes, seeds of authenticators and wallets."""
+    no_digits = r"(?:,?[ \t][^\s\d\"'`:=，。.]{1,24}){0,6}?"
+    pin = rf"(?i:(?<!\w)(?:{_any_of(_PIN_NOUNS)})(?!\w))|(?<!\w)PIN(?!\w)"
+    code = r"(?=[A-Za-z0-9-]{0,60}\d)[A-Za-z0-9]{3,12}(?:-[A-Za-z0-9]{3,12}){0,6}"
+    return (
+        given(
+            "PIN",
+            ("pin", *_PIN_NOUNS),
+            rf"(?:{pin}){_ASIDE}{no_digits}[ \t]{{0,3}}(?i:{_any_of(_PIN_COPULAS)})[ \t:=]{{0,4}}{_OPENED}"
+            r"([*#]?\d{4,10}[*#]?|\d{1,3}(?:-\d{1,3}){2,3})(?![\w.,:/%-]?[A-Za-z0-9_])",
+        ),
+        given(
+            "Backup Codes",
+            _LIST_OF_CODES,
+            rf"(?i:{_any_of(_LIST_OF_CODES)})s?{_ASIDE}{no_digits}[ \t]{{0,3}}(?i:is|are|[:=：])\s{{0,4}}"
+            rf"({code}(?:[,;\s]{{1,3}}(?:and[ \t])?{code}){{0,19}})",
+        ),
+        given(
+            "Authenticator Secret",
+            ("otp", "2fa", "mfa", "authenticator"),
+            r"(?i:(?<![a-z])(?:t?otp|2fa|mfa|authenticator)[ \t_-]{0,2}(?:secret|seed|key|setup key))"
+            r"[\w \t\"':=]{0,12}?[ \t\"':=]([A-Z2-7]{16,64})(?![A-Za-z0-9])",
+        ),
+        given(
+            "Wallet Phrase",
+            _MNEMONIC_NOUNS,
+            rf"(?i:{_any_of(_MNEMONIC_NOUNS)})[^\n:]{{0,40}}?(?:[:=]|\bis\b|\bare\b)\s{{0,3}}[\"'`]?"
+            r"([a-z]{3,8}(?:[, \n]{1,2}[a-z]{3,8}){11,23})(?![a-z])",
+        ),
+        given(
+            "Password",
+            ("pass phrase", "passphrase", "pass-phrase"),
+            r"(?i:pass[ -]?phrase)[^\n:=\"'`]{0,40}?(?:[:=]|\bis\b)[ \t]{0,3}[\"'`]?"
+            r"([a-z]{3,12}(?:[ -][a-z]{3,12}){3,9})(?=[\"'`.!]|\s*(?:\n|\Z))",
+            lambda words: _FUNCTION_WORD.search(words) is None,
         ),
     )
 
@@ -431,6 +627,14 @@ def _in_assignments() -> tuple[Detector, ...]:
             r"(?<![\w.-])(?:[\w.-]{1,60}[_-](?i:pass|pw|pwd|psw|auth|pin|creds?))[ \t]{0,4}[:=][ \t]{0,4}"
             rf"{_OPENED}{_VALUE}",
             _is_spoken_password,
+        ),
+        # JWT_SIGNING_KEY: …, a key whose name says that it signs or encrypts
+        given(
+            "API Key",
+            ("key",),
+            r"(?<![\w.-])[\w.-]{0,60}(?i:signing|encryption|master|jwt|hmac|session|cookie|cipher|aes|app)"
+            r"[_-]?(?i:key)[\"'\])]{0,2}[ \t]{0,4}(?::=|=>|=|:)[ \t]{0,4}[\"'`]?([A-Za-z0-9+/=_-]{16,200})",
+            looks_random,
         ),
         # A name and its value side by side, as in XML, Kubernetes and Compose
         given(
@@ -499,7 +703,7 @@ def _any_of(words: tuple[str, ...]) -> str:
 def _is_no_secret(value: str) -> bool:
     return any(
         pattern.match(value) is not None
-        for pattern in (_PLACEHOLDER, _DATE_OR_TIME, _ADDRESS, _WORD)
+        for pattern in (_PLACEHOLDER, _DATE_OR_TIME, _ADDRESS, _WORD, _PRODUCT)
     )
 
 
@@ -532,7 +736,12 @@ def _is_spoken_password(value: str) -> bool:
 
 def _is_beyond_doubt(value: str) -> bool:
     core = value.rstrip(".,;:!?)")
-    return len(core) >= 8 and _kinds_of_signs(core) >= 3 and _is_spoken_password(core)
+    return (
+        len(core) >= 8
+        and _kinds_of_signs(core) >= 3
+        and _KEY_COMBINATION.match(core) is None
+        and _is_spoken_password(core)
+    )
 
 
 def _is_spoken_key(value: str) -> bool:
