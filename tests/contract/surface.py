@@ -1,0 +1,524 @@
+"""The public surface of PPS as plain data, asked of the running code; ``scripts/contract`` compares and writes it.
+
+Each function returns one file of ``tests/contract``: what a user or a program reaches, by its name. Descriptions are
+not part of it: ``docs/reference.md`` has those, and has a test of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import importlib
+import inspect
+import io
+import json
+import pkgutil
+import re
+import sys
+import tempfile
+import tomllib
+import typing
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+from unittest.mock import MagicMock
+
+import click
+from pydantic import TypeAdapter
+from starlette.routing import Route
+
+import pps
+from pps.app import App
+from pps.config import EmbedderSettings, Settings, shipped
+from pps.config.pack_shapes import (
+    Authority,
+    FieldTable,
+    Head,
+    Kind,
+    Layer,
+    Lifecycle,
+    Relation,
+    Tool,
+)
+from pps.config.relation_files import _Entry as RelationEntry
+from pps.config.spaces import spaces
+from pps.config.squad_files import _File as SquadFile
+from pps.core import recalled, values
+from pps.core.errors import InvalidRequest, PPSError
+from pps.entities.own import OwnSettings
+from pps.entities.tokens import Role, mint
+from pps.ingest.importing.formats import FORMATS, TurnLine
+from pps.interfaces.cli import output
+from pps.interfaces.cli.main import build
+from pps.interfaces.http.activity import Activity
+from pps.interfaces.http.health import Condition
+from pps.interfaces.http.problems import problem
+from pps.interfaces.http.routes import Routes
+from pps.interfaces.mcp.tools import tool
+from pps.interfaces.remote import RemoteMember, RemoteMemory
+from pps.isolation.recipes import RECIPES
+from pps.journal.kept_records import KEPT
+from pps.memory import Memory
+from pps.models.command import Preset
+from pps.operations import openapi
+from pps.operations.calls import Calls
+from pps.operations.catalog import OPERATIONS, operations_for
+from pps.operations.table import Audience
+from pps.recall.perspectives import PERSPECTIVES
+from pps.recall.profiles import Profiles
+from pps.recall.profiles import _File as ProfileFile
+from pps.server import runfile
+from pps.squad.agent import AgentMemory
+from tests.contract.schema_lines import schema_lines
+
+Tree: TypeAlias = "dict[str, Any]"
+
+FOLDER = Path(__file__).parent
+_ROOT = FOLDER.parents[1]
+_VARIABLE = re.compile(r"\b(?:PPS|NEO4J|OPENAI|ANTHROPIC|GEMINI|GOOGLE|GROQ)_[A-Z0-9_]*[A-Z0-9]\b")
+_AUDIENCES: tuple[Audience, ...] = typing.get_args(Audience)
+
+
+def http_operations() -> Tree:
+    """Return what ``POST /v1/{operation}`` takes and answers, by audience."""
+    return {
+        audience: {
+            name: {
+                "arguments": schema_lines(operation.input_schema()),
+                "answer": schema_lines(operation.output_schema()),
+                "answers": "lines of progress, then the answer" if operation.long else "once",
+            }
+            for name, operation in operations_for(audience).items()
+        }
+        for audience in _AUDIENCES
+    }
+
+
+def mcp_tools() -> Tree:
+    """Return the tools of the Model Context Protocol by audience and toolset, with the arguments that models see."""
+    found: Tree = {}
+    for audience in ("entity", "member", "router"):
+        for name, operation in operations_for(audience).items():
+            shown = tool(operation).model_dump(mode="json", by_alias=True, exclude_none=True)
+            hints = [key for key, value in sorted(shown["annotations"].items()) if value is True]
+            toolset = found.setdefault(audience, {}).setdefault(operation.toolset, {})
+            toolset[name] = {
+                "arguments": schema_lines(shown["inputSchema"]),
+                "hints": " ".join(hints) or "none",
+            }
+    return found
+
+
+def commands() -> Tree:
+    """Return every command with its arguments and options."""
+    found: Tree = {}
+    for path, command in _commands(build(), "pps"):
+        parameters: dict[str, str] = {}
+        for parameter in command.params:
+            is_argument = parameter.param_type_name == "argument"
+            names = [parameter.metavar or parameter.name] if is_argument else parameter.opts
+            names = [*names, *parameter.secondary_opts]
+            parameters[", ".join(map(str, names))] = _parameter_text(parameter)
+        found[path] = parameters
+    return found
+
+
+def _commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group) or command.params:
+        yield path, command
+    if isinstance(command, click.Group):
+        for name, child in command.commands.items():
+            yield from _commands(child, f"{path} {name}")
+
+
+def _parameter_text(parameter: click.Parameter) -> str:
+    if getattr(parameter, "is_flag", False):
+        text = "switch"
+    elif isinstance(parameter.type, click.Choice):
+        text = " | ".join(map(str, cast("Any", parameter.type).choices))
+    else:
+        text = str(cast("Any", parameter.type).name).lower()
+        least, most = getattr(parameter.type, "min", None), getattr(parameter.type, "max", None)
+        if least is not None or most is not None:
+            text = f"{text}({_or_empty(least)}..{_or_empty(most)})"
+    if getattr(parameter, "multiple", False) or parameter.nargs == -1:
+        text += ", several"
+    if parameter.required:
+        text += ", required"
+    if not isinstance(parameter.default, bool | None) and parameter.default:
+        shown = str(parameter.default)
+        text += "" if "Sentinel" in shown else f", default {shown}"
+    return text + (", hidden" if getattr(parameter, "hidden", False) else "")
+
+
+def _or_empty(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def errors() -> Tree:
+    """Return the error classes: base, code, HTTP status and exit code; and what statuses and exit codes mean."""
+    for module in pkgutil.walk_packages(pps.__path__, "pps."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    classes = {PPSError, *_subclasses(PPSError)}
+    problem_schema = openapi.document([])["components"]["schemas"]["Problem"]
+    return {
+        "classes": {kind.__name__: _error_line(kind) for kind in classes},
+        "http_status": {str(status): text for status, text in openapi.PROBLEMS.items()},
+        "http_problem": schema_lines(problem_schema),
+        "exit_codes": re.findall(r"Exit codes: (.*)\.", build().help or "")[0].split(", "),
+        "command_json": _error_json(),
+    }
+
+
+def _subclasses(kind: type[PPSError]) -> Iterator[type[PPSError]]:
+    for child in kind.__subclasses__():
+        if child.__module__.startswith("pps.") and not child.__name__.startswith("_"):
+            yield child
+            yield from _subclasses(child)
+
+
+def _error_line(kind: type[PPSError]) -> str:
+    error = kind.__new__(kind)
+    error.message = "a message"
+    if isinstance(error, InvalidRequest):
+        error.field = "a field"
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+        exit_code = output.told(error)
+    base = ", ".join(parent.__name__ for parent in kind.__bases__)
+    retryable = ", may be tried again" if kind.retryable else ""
+    status = problem(error, "contract")["status"]
+    attributes = re.findall(r"self\.(\w+) = ", inspect.getsource(kind.__init__))
+    known = f"; has {' '.join(attributes)}" if "__init__" in vars(kind) else ""
+    return f"{base}; code {kind.code}; HTTP {status}; exit {exit_code}{retryable}{known}"
+
+
+def _error_json() -> list[str]:
+    """Return the keys of what a command prints on stdout for an error, where JSON was asked for."""
+    arguments, sys.argv = sys.argv, ["pps", "--json"]
+    printed = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()):
+            output.told(PPSError("a message"))
+    finally:
+        sys.argv = arguments
+    return _keys(json.loads(printed.getvalue()))
+
+
+def settings() -> Tree:
+    """Return the keys of ``pps.toml`` and ``entity.toml``, and the variables of the environment that are read."""
+    keys = schema_lines(Settings.model_json_schema())
+    keys.pop("home")
+    sections = {path.partition(".")[0] for path in keys if "." in path}
+    variables = {
+        f"PPS_{path.replace('.', '__').upper()}"
+        for path in keys
+        if not re.search(r"[*\[(]", path) and path not in sections
+    }
+    sources = [*_ROOT.glob("pps/**/*.py"), *_ROOT.glob("config/claude/**/*.py")]
+    read = {name for file in sources for name in _VARIABLE.findall(file.read_text("utf-8"))}
+    return {
+        "pps.toml": {path: text for path, text in keys.items() if path not in sections},
+        "entity.toml": schema_lines(OwnSettings.model_json_schema()),
+        "variables_of_settings": sorted(variables),
+        "other_variables": sorted(read - variables),
+    }
+
+
+def files() -> Tree:
+    """Return the formats of files: what users write, what PPS writes for other programs, and what is shipped."""
+    tables = {
+        "": Head,
+        "layers.*": Layer,
+        "kinds.*": Kind,
+        "kinds.*.fields.*": FieldTable,
+        "relations.*": Relation,
+        "relations.*.fields.*": FieldTable,
+        "lifecycles.*": Lifecycle,
+        "authority.*": Authority,
+        "tools.*": Tool,
+    }
+    pack: dict[str, str] = {}
+    for path, table in tables.items():
+        pack.update(schema_lines(table.model_json_schema(), path))
+    plugin = [path for path in _ROOT.glob("config/claude/**/*") if path.is_file()]
+    hooks = json.loads((_ROOT / "config/claude/hooks/hooks.json").read_text("utf-8"))["hooks"]
+    return {
+        "pack": pack,
+        "profile": schema_lines(ProfileFile.model_json_schema()),
+        "squad": schema_lines(SquadFile.model_json_schema()),
+        "relations.toml": schema_lines(RelationEntry.model_json_schema()),
+        "extractors.toml": schema_lines(TypeAdapter(Preset).json_schema()),
+        "import_line": schema_lines(TurnLine.model_json_schema()),
+        "record_line": schema_lines(KEPT.json_schema(mode="serialization")),
+        "claude_plugin": sorted(str(path.relative_to(_ROOT)) for path in plugin),
+        "claude_hook_events": {name: _hook_command(hook) for name, hook in hooks.items()},
+    }
+
+
+def _hook_command(entries: list[Tree]) -> str:
+    (entry,) = entries
+    (hook,) = entry["hooks"]
+    return " ".join([hook["command"], *hook["args"]])
+
+
+def names() -> Tree:
+    """Return the names that users pass as values: profiles, retrievers, recipes, packs and others."""
+    profiles = Profiles.load(Settings(home=Path("nowhere")))
+    own = [profile for profile in profiles.all() if not profile.recipe]
+    shipped_packs = (tomllib.loads(file.read_text("utf-8")) for file in _shipped("config/packs"))
+    return {
+        "profiles": {profile.name: " ".join(profile.channels) for profile in own},
+        "recipes": list(RECIPES),
+        "retrievers": {
+            name: "finds" if one.finds else "only orders" for name, one in PERSPECTIVES.items()
+        },
+        "perspectives": {name: space.perspective for name, space in spaces().items()},
+        "channels": list(values.CHANNELS),
+        "packs": {pack["name"]: _pack_names(pack) for pack in shipped_packs},
+        "squads": [file.name.removesuffix(".toml") for file in _shipped("config/squads")],
+        "extractors": sorted(tomllib.loads(shipped("config/extractors.toml").read_text("utf-8"))),
+        "import_formats": sorted(FORMATS),
+        "toolsets": {
+            audience: sorted({one.toolset for one in operations_for(audience).values()})
+            for audience in _AUDIENCES
+        },
+        "commands_of_operations": {
+            f"{one.audience}.{one.name}": one.command for one in OPERATIONS if one.command
+        },
+    }
+
+
+def _shipped(folder: str) -> list[Any]:
+    return sorted(shipped(folder).iterdir(), key=lambda file: file.name)
+
+
+def _pack_names(pack: Tree) -> Tree:
+    kinds = {
+        name: sorted(kind.get("fields", {})) for name, kind in sorted(pack.get("kinds", {}).items())
+    }
+    relations = {
+        name: sorted(" to ".join(pair) for table in tables for pair in table["pairs"])
+        for name, tables in pack.get("relations", {}).items()
+    }
+    lifecycles = {
+        name: sorted(
+            f"{state} to {after}" for state, next_ in one["moves"].items() for after in next_
+        )
+        for name, one in pack.get("lifecycles", {}).items()
+    }
+    tools = {name: table["operation"] for name, table in pack.get("tools", {}).items()}
+    found = {
+        "layers": sorted(pack.get("layers", {})),
+        "kinds": kinds,
+        "relations": relations,
+        "lifecycles": lifecycles,
+        "authority": sorted(pack.get("authority", {})),
+        "tools": tools,
+    }
+    return {name: value for name, value in found.items() if value}
+
+
+def python() -> Tree:
+    """Return ``pps.__all__`` and the public fields and methods of what programs get."""
+    found: Tree = {"pps.__all__": sorted(pps.__all__)}
+    for name in pps.__all__:
+        value = getattr(pps, name)
+        if not isinstance(value, type):
+            found[f"pps.{name}"] = _signature(value)
+    for kind in _public_classes():
+        found[kind.__name__] = members(kind)
+    for name, part in _parts_of_memory():
+        found[f"Memory.{name}"] = methods(part)
+    return found
+
+
+def _public_classes() -> list[type]:
+    exported = [getattr(pps, name) for name in pps.__all__]
+    kinds = [kind for kind in exported if isinstance(kind, type) and kind is not Settings]
+    kinds = [kind for kind in kinds if not issubclass(kind, PPSError)]
+    for module in (values, recalled):
+        kinds += [
+            kind
+            for kind in vars(module).values()
+            if dataclasses.is_dataclass(kind) and kind.__module__ == module.__name__
+        ]
+    kinds += [RemoteMemory, RemoteMember, AgentMemory]
+    return sorted(set(kinds), key=lambda kind: kind.__name__)
+
+
+def _parts_of_memory() -> Iterator[tuple[str, type]]:
+    """Yield the classes behind the properties of a memory, such as ``Memory.records``."""
+    for name, value in inspect.getmembers_static(Memory, lambda one: isinstance(one, property)):
+        kind = typing.get_type_hints(cast("property", value).fget)["return"]
+        if isinstance(kind, type) and kind.__module__.startswith("pps."):
+            yield name, kind
+
+
+def members(kind: type) -> dict[str, str]:
+    """Return the public fields, properties and methods of a class, with what each takes and returns."""
+    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    found = {
+        field.name: str(field.type) + _default_of(field)
+        for field in fields
+        if not field.name.startswith("_")
+    }
+    return {**methods(kind), **found}
+
+
+def methods(kind: type) -> dict[str, str]:
+    """Return the public properties and methods of a class, and the keywords of ``**options``."""
+    found: dict[str, str] = {}
+    for name, value in inspect.getmembers_static(kind):
+        if name.startswith("_"):
+            continue
+        if isinstance(value, property):
+            found[name] = f"property: {inspect.get_annotations(value.fget or print).get('return')}"
+        elif isinstance(value, staticmethod | classmethod) or inspect.isfunction(value):
+            function = getattr(value, "__func__", value)
+            prefix = "async " if inspect.iscoroutinefunction(function) else ""
+            found[name] = prefix + _signature(function)
+            found |= _option_lines(name, function)
+    return found
+
+
+def _signature(function: Callable[..., Any]) -> str:
+    """Return a signature with its annotations as they are written."""
+    text = re.sub(r"""(: |-> )'([^']*)'""", r"\1\2", str(inspect.signature(function)))
+    return re.sub(r'''(: |-> )"([^"]*)"''', r"\1\2", text)
+
+
+def _default_of(field: dataclasses.Field[Any]) -> str:
+    if field.default_factory is not dataclasses.MISSING:
+        return " = empty"
+    if field.default is dataclasses.MISSING:
+        return ""
+    return f" = {field.default!r}"
+
+
+def _option_lines(name: str, function: Callable[..., Any]) -> dict[str, str]:
+    """Return the keywords that a method takes by ``**options: Unpack[...]``, one line each."""
+    found: dict[str, str] = {}
+    for parameter in inspect.signature(function).parameters.values():
+        match = re.fullmatch(r"Unpack\[(\w+)\]", str(parameter.annotation))
+        if match:
+            options = function.__globals__[match[1]]
+            for key, annotation in inspect.get_annotations(options).items():
+                text = getattr(annotation, "__forward_arg__", annotation)
+                found[f"{name}(**{key})"] = str(text)
+    return found
+
+
+def http() -> Tree:
+    """Return the routes of the server, what ``/health`` and ``/metrics`` name, tokens and ``server.json``."""
+    routes = (route for route in Routes(MagicMock()).starlette().routes if isinstance(route, Route))
+    found: Tree = {
+        "routes": {route.path: " ".join(sorted(route.methods or ["any"])) for route in routes},
+        "token_shapes": {role: _token_shape(role) for role in typing.get_args(Role)},
+    }
+    return found | asyncio.run(_of_a_new_home())
+
+
+def _token_shape(role: Role) -> str:
+    *head, id_, secret = mint(role).text.split("_")
+    return f"{'_'.join(head)}_ID_SECRET with {len(id_)} and {len(secret)} characters"
+
+
+async def _of_a_new_home() -> Tree:
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / "home"
+        settings = Settings(home=home, embedder=EmbedderSettings(name="hash"))
+        async with App.open(settings) as app:
+            await app.create("ana")
+            async with app.memory("ana") as memory:
+                await memory.remember("Said once.", extraction="none")
+                condition = Condition(app, Calls(app), Activity())
+                metrics = await condition.metrics()
+                status = await condition.owners_status()
+        runfile.write(home, runfile.RunFile(1, "127.0.0.1", 8377, "0", False, "pps_w_0"))
+        server_json = json.loads(runfile.run_file(home).read_text("utf-8"))
+    return {
+        "metrics": sorted(set(re.findall(r"(?m)^# TYPE (\w+ \w+)", metrics))),
+        "owner_status": sorted(status),
+        "server.json": {name: type(value).__name__ for name, value in server_json.items()},
+    }
+
+
+def _keys(tree: Mapping[str, Any], path: str = "") -> list[str]:
+    found: list[str] = []
+    for name, value in tree.items():
+        below = f"{path}.{name}" if path else name
+        found += _keys(value, below) if isinstance(value, Mapping) else [below]
+    return sorted(found)
+
+
+FILES: Mapping[str, Callable[[], Tree]] = {
+    "commands": commands,
+    "errors": errors,
+    "files": files,
+    "http": http,
+    "mcp": mcp_tools,
+    "names": names,
+    "python": python,
+    "settings": settings,
+    "v1": http_operations,
+}
+"""Name of each snapshot beside this module → what reports it."""
+
+
+def stored(name: str) -> Tree:
+    """Return a snapshot; empty when there is none yet."""
+    file = FOLDER / f"{name}.json"
+    return json.loads(file.read_text("utf-8")) if file.exists() else {}
+
+
+def write(name: str, tree: Tree) -> None:
+    text = json.dumps(tree, ensure_ascii=False, indent=1, sort_keys=True)
+    (FOLDER / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+
+
+def differences(name: str, before: Tree, after: Tree) -> list[str]:
+    """Return one line for each item that is gone, new or otherwise; empty when nothing changed."""
+    old, new = _items(before), _items(after)
+    lines = [f"{name}: gone: {path}: {old[path]}" for path in old if path not in new]
+    lines += [f"{name}: new: {path}: {new[path]}" for path in new if path not in old]
+    lines += [
+        f"{name}: changed: {path}: {old[path]} -> {new[path]}"
+        for path in old
+        if path in new and old[path] != new[path]
+    ]
+    return lines
+
+
+def _items(tree: Tree, path: str = "") -> dict[str, str]:
+    """Return the leaves of a tree by their path; the items of a list are leaves of their own."""
+    found: dict[str, str] = {}
+    for name, value in tree.items():
+        below = f"{path} > {name}" if path else name
+        if isinstance(value, Mapping):
+            found |= _items(cast("Tree", value), below) or {below: "nothing"}
+        elif isinstance(value, list):
+            found |= {f"{below} > {item}": "listed" for item in cast("list[Any]", value)}
+        else:
+            found[below] = str(value)
+    return found
+
+
+def main() -> int:
+    """Compare the snapshots with the code, or write them (``--write``); return the exit code."""
+    if sys.argv[1:] not in ([], ["--write"]):
+        print("usage: scripts/contract [--write]", file=sys.stderr)  # noqa: T201
+        return 2
+    lines: list[str] = []
+    for name, report in FILES.items():
+        tree = json.loads(json.dumps(report()))
+        lines += differences(name, stored(name), tree)
+        if sys.argv[1:]:
+            write(name, tree)
+    print("\n".join(lines) or "nothing changed")  # noqa: T201
+    return 1 if lines and not sys.argv[1:] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
