@@ -67,7 +67,7 @@ class Hit:
             where it is asked for.
         path: A shortest way from the anchor to this node, where the profile looks for one; empty when there is none.
         relationships: The newest facts and relations that hold and join this node, where they are asked for.
-        superseded_by: What took the place of this fact or turn; None while it stands.
+        superseded_by: What took the place of this fact or turn, or of what a node's summary says; None while it stands.
     """
 
     id: str

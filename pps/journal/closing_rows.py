@@ -44,6 +44,17 @@ def closings_of(db: Connection, facts: Sequence[str]) -> list[Closing]:
     return _closings(db, f"fact IN {LIST}", facts)
 
 
+def closings_of_subjects(db: Connection, nodes: Sequence[str]) -> list[Closing]:
+    """Return the closings of the facts whose subject is one of some nodes, the earliest end of each fact first."""
+    return _closings(
+        db,
+        f"""fact IN (SELECT fact_id.uuid FROM mirror_id AS node
+            JOIN mirror_fact AS f ON f.subject = node.id
+            JOIN mirror_id AS fact_id ON fact_id.id = f.id WHERE node.uuid IN {LIST})""",  # noqa: S608 - literals
+        nodes,
+    )
+
+
 def closed_by_facts(db: Connection, facts: Sequence[str]) -> list[Closing]:
     """Return the closings that some facts did."""
     return _closings(db, f"by_fact <> '' AND by_fact IN {LIST}", facts)
@@ -191,6 +202,7 @@ class Closings(Store):
     by_facts = looks_up(closed_by_facts)
     by_turns = looks_up(closed_by_turns)
     of = looks_up(closings_of)
+    of_subjects = looks_up(closings_of_subjects)
     said_at = looks_up(said_at)
     said_before = reads(said_before)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from pps.core.recalled import Channel, Hit, Successor
-from pps.core.values import ChannelName, Fact, Turn
+from pps.core.values import ChannelName, Fact, Node, Turn
 from pps.recall.hits import fetch, text_of
 from pps.recall.profiles import Profile
 from pps.recall.query import Ask
@@ -41,10 +41,11 @@ async def current_first(
     hits += [hit for statements in own.values() for hit in statements]
     turns = list({hit.id: hit.item for hit in hits if isinstance(hit.item, Turn)}.values())
     facts = [hit.item for hit in hits if isinstance(hit.item, Fact)]
+    nodes = list({hit.id: hit.item for hit in hits if isinstance(hit.item, Node)}.values())
     later = await _later(ask, channels, own) if turns or facts else []
     sources = ask.sources
     superseding = Superseding(sources.client, sources.journal, sources.indexes, sources.embedder)
-    found = await superseding.successors(turns, facts, later=later, at=ask.as_of)
+    found = await superseding.successors(turns, facts, nodes=nodes, later=later, at=ask.as_of)
     if not found:
         return dict(channels), {kind: tuple(statements) for kind, statements in own.items()}
     said = {turn.uuid: turn for turn in (*turns, *later)}

@@ -8,15 +8,16 @@ entity's own journal, graph and indexes.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pps.core.recalled import Successor
-from pps.core.text import one_line
+from pps.core.text import fold, one_line
 from pps.core.time import now
-from pps.core.values import Closing, Fact, Turn, Vector
+from pps.core.values import Closing, Fact, Node, Turn, Vector
 from pps.recall.amending import Statement, rules_for
 
 if TYPE_CHECKING:
@@ -49,14 +50,16 @@ class Superseding:
         turns: Sequence[Turn],
         facts: Sequence[Fact],
         *,
+        nodes: Sequence[Node] = (),
         later: Sequence[Turn] = (),
         at: datetime | None = None,
     ) -> dict[str, Successor]:
-        """Return id → what took its place, for those of the turns and facts that are superseded.
+        """Return id → what took its place, for those of the turns, facts and nodes that are superseded.
 
         Args:
             turns: What was said; each may also amend the others.
             facts: Open or closed ones.
+            nodes: A node is outdated where its summary names what a closed fact of it said, and not what holds since.
             later: Further turns that may amend them.
             at: The instant as of which that is asked (aware, world time); what was said after it is unknown then.
 
@@ -64,19 +67,21 @@ class Superseding:
             StoreUnavailable: A store does not answer.
             IsolationError: A foreign row came back.
         """
-        if not turns and not facts:
+        if not turns and not facts and not nodes:
             return {}
         moment = at or now()
         saying = {turn.uuid: turn for turn in (*turns, *later) if turn.occurred_at <= moment}
-        closed, amended = await asyncio.gather(
-            self._closed(turns, facts, moment), self._amended(turns, facts, saying)
+        closed, amended, outdated = await asyncio.gather(
+            self._closed(turns, facts, moment),
+            self._amended(turns, facts, saying),
+            self._outdated_summaries(nodes, moment),
         )
         found = dict(amended)
         for id_, successor in closed.items():
             known = found.get(id_)
             if known is None or not known.sure or known.at <= successor.at:
                 found[id_] = successor
-        return {id_: _last(found, id_) for id_ in found}
+        return {id_: _last(found, id_) for id_ in found} | outdated
 
     async def in_listing(
         self, turns: Sequence[Turn], facts: Sequence[Fact], at: datetime | None = None
@@ -142,9 +147,48 @@ class Superseding:
                     found[turn.uuid] = successor_of(source)
         return found
 
+    async def _outdated_summaries(
+        self, nodes: Sequence[Node], moment: datetime
+    ) -> dict[str, Successor]:
+        """Return node → the latest successor of a closed fact of it whose value the node's summary still names.
+
+        A model writes summaries and adds to them; it does not take out what ended. A summary that names the new value
+        too tells of the change itself. None is ``sure``: the rest of the summary may hold.
+        """
+        summaries = {node.uuid: fold(node.summary) for node in nodes if node.summary}
+        if not summaries:
+            return {}
+        noted = await self.journal.closings.of_subjects(sorted(summaries))
+        closings = await self._carried_out(noted, moment)
+        if not closings:
+            return {}
+        by_turn = {turn.uuid: turn for turn in await self._turns_of(closings)}
+        by_fact = {fact.uuid: fact for fact in await self._facts_of(closings)}
+        facts = await self.client.facts(sorted({closing.fact for closing in closings}))
+        by_id = {fact.uuid: fact for fact in facts}
+        ends = {fact.object for fact in (*facts, *by_fact.values())}
+        names = {node.uuid: fold(node.name) for node in await self.client.nodes(sorted(ends))}
+        outdated: dict[str, Successor] = {}
+        for closing in sorted(closings, key=lambda closing: closing.at):
+            fact = by_id.get(closing.fact)
+            if fact is None:
+                continue
+            summary = summaries.get(fact.subject, "")
+            old_value = names.get(fact.object, "")
+            replacement = by_fact.get(closing.by_fact)
+            new_value = names.get(replacement.object, "") if replacement else ""
+            successor = _of_closing(closing, by_fact, by_turn)
+            if successor is None or not _names(summary, old_value) or _names(summary, new_value):
+                continue
+            outdated[fact.subject] = replace(successor, sure=False)
+        return outdated
+
     async def _closings(self, facts: Sequence[str], moment: datetime) -> list[Closing]:
-        """Return the closings that closed one of the facts by a moment; one that is noted is not always carried out."""
-        noted = await self.journal.closings.of(facts)
+        """Return the closings that closed any of the facts by a moment."""
+        return await self._carried_out(await self.journal.closings.of(facts), moment)
+
+    async def _carried_out(self, noted: Sequence[Closing], moment: datetime) -> list[Closing]:
+        """Return the noted closings at or before a moment whose end is the fact's end."""
         closings = [one for one in noted if one.at <= moment]
         closed = list({one.fact for one in closings})
         outlines = await self.journal.fact_outlines(closed) if closed else {}
@@ -223,6 +267,11 @@ def _last(found: Mapping[str, Successor], id_: str) -> Successor:
         met.add(successor.id)
         successor = replace(following, sure=successor.sure)
     return successor
+
+
+def _names(text: str, name: str) -> bool:
+    """Tell whether a folded text has a folded name in it, as words."""
+    return bool(name) and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
 def _may_amend(turn: Turn) -> bool:

@@ -11,7 +11,8 @@ import pytest
 from pps.app import App
 from pps.config import Settings
 from pps.core.errors import ConfigError
-from pps.core.values import EndingDraft, Fact, FactDraft
+from pps.core.recalled import Hit
+from pps.core.values import EndingDraft, Fact, FactDraft, Node, NodeDraft
 from pps.journal.entries import JobPayload, TurnDraft
 from pps.memory import Memory
 
@@ -191,3 +192,44 @@ async def test_what_closed_a_fact_is_told_by_the_journal(memory: Memory) -> None
     assert (told[milan.uuid].cause, told[milan.uuid].at) == ("ended", START + 2 * MONTH)
     await memory.forget([first, second, third], dry_run=False)
     assert await memory.parts.journal.closings.of([rome.uuid, milan.uuid]) == []
+
+
+async def nodes_found(memory: Memory, query: str) -> dict[str, Hit]:
+    recalled = await memory.recall(query, channels=["nodes"])
+    return {hit.item.name: hit for hit in recalled["nodes"] if isinstance(hit.item, Node)}
+
+
+@pytest.mark.parametrize(
+    ("summary", "is_marked"),
+    [
+        ("Mira paints boats and lives in Rome near the river.", True),
+        ("Mira paints boats; she moved from Rome to Milan.", False),
+        ("Mira paints boats and dislikes Romeo.", False),
+    ],
+)
+async def test_a_summary_that_names_only_the_old_value_is_marked(
+    memory: Memory, summary: str, is_marked: bool
+) -> None:
+    text = "Mira lives in Rome."
+    await memory.remember(
+        text,
+        occurred_at=START,
+        nodes=[NodeDraft("Mira", kind="Person", summary=summary)],
+        facts=[FactDraft("Mira", "LIVES_IN", "Rome", text=text)],
+    )
+    hit = (await nodes_found(memory, "Where does Mira live?"))["Mira"]
+    assert hit.superseded_by is None
+    second = await tell(memory, "Mira", "Milan", START + MONTH)
+    hit = (await nodes_found(memory, "Where does Mira live?"))["Mira"]
+    if is_marked:
+        assert hit.superseded_by is not None
+        assert not hit.superseded_by.sure
+        assert hit.superseded_by.text == "Mira is at Milan."
+        pack = await memory.ambient_recall("Where does Mira live?")
+        for line in pack.text.splitlines():
+            assert "lives in Rome near" not in line or "possibly outdated since" in line, line
+    else:
+        assert hit.superseded_by is None
+    await memory.forget([second], dry_run=False)
+    hit = (await nodes_found(memory, "Where does Mira live?"))["Mira"]
+    assert hit.superseded_by is None
