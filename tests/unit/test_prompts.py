@@ -73,6 +73,25 @@ def test_prompts_that_need_nothing_ask_neither_advice_nor_give_instructions() ->
 
 
 @pytest.mark.parametrize(
+    ("prompt", "kind"),
+    [
+        ("Danke, das reicht für heute!", "idle"),
+        ("Das war's, schönen Abend noch", "idle"),
+        ("nice work :)", "idle"),
+        ("yep, ship it", "idle"),
+        ("merci beaucoup", "idle"),
+        ("I'm back", "idle"),
+        ("I'm back from Rome", "statement"),
+        ("ship it to Bonn", "statement"),
+        ("Das reicht nicht für die Miete", "statement"),
+        ("then what did Priya say", "question"),
+    ],
+)
+def test_small_talk_ends_where_something_is_said(prompt: str, kind: str) -> None:
+    assert prompt_kind(prompt) == kind
+
+
+@pytest.mark.parametrize(
     ("question", "statement"),
     [
         ("who am I?", "identity"),
