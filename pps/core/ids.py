@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
+import unicodedata
 import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -55,11 +56,8 @@ class EntityId:
 def check_name(name: str) -> str:
     """Return an entity's name unchanged, or raise InvalidRequest naming the rule it breaks."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
-        near = (
-            re.sub(r"[^a-z0-9]+", "_", str(name).lower())
-            .lstrip("_0123456789")[:MAX_NAME]
-            .rstrip("_")
-        )
+        plain = unicodedata.normalize("NFKD", str(name)).encode("ascii", "ignore").decode().lower()
+        near = re.sub(r"[^a-z0-9]+", "_", plain).lstrip("_0123456789")[:MAX_NAME].rstrip("_")
         raise InvalidRequest(
             "name", f"must match [a-z][a-z0-9_]{{0,39}}; {near or 'project_x'!r} would do"
         )

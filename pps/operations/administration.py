@@ -17,7 +17,16 @@ from pps.entities.page_sessions import LINK_S
 from pps.operations.command_line import argument, option, unoffered
 from pps.operations.inputs import Input, Label, Labels, Nothing
 from pps.operations.pack_tools import toolsets
-from pps.operations.table import ADDS, ERASES, OWNERS_REGISTRY, READS, REGISTRY, SETS, TOOLSETS
+from pps.operations.table import (
+    ADDS,
+    ERASES,
+    OWNERS_REGISTRY,
+    READS,
+    REGISTRY,
+    SETS,
+    TOOLSETS,
+    WITHDRAWS,
+)
 from pps.server import RunFile, runfile
 
 _LEFT_ON_NEO4J = (
@@ -210,7 +219,7 @@ async def entity_show(app: App, given: Named) -> EntityView:
 @REGISTRY.operation(
     "Put an entity to rest",
     lambda one: f"{one.name} is {'archived' if one.archived else 'back'}.",
-    SETS,
+    WITHDRAWS,
     command="entity archive",
     examples=("pps entity archive ana", "pps entity archive ana --undo"),
 )
@@ -271,7 +280,7 @@ async def token_issue(app: App, given: IssueInput) -> Issued:
 @REGISTRY.operation(
     "Refuse an entity's tokens",
     lambda one: f"{one.revoked} revoked.",
-    SETS,
+    WITHDRAWS,
     command="entity token --revoke",
     examples=("pps entity token ana --revoke",),
 )
@@ -295,7 +304,7 @@ async def operator_issue(app: App, _: Nothing) -> Issued:
 @OWNERS_REGISTRY.operation(
     "Refuse operators' tokens",
     lambda one: f"{one.revoked} revoked.",
-    SETS,
+    WITHDRAWS,
     command="entity token --operator --revoke",
     examples=("pps entity token --operator --revoke",),
 )

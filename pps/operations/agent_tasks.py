@@ -104,7 +104,9 @@ class TaskCompleteInput(HeldTaskInput):
     """A task that is done."""
 
     result: Annotated[str, StringConstraints(max_length=bounds.MAX_CONTENT)] = Field(
-        default="", description="What came of it.", json_schema_extra=argument(stdin=True)
+        default="",
+        description="What came of it.",
+        json_schema_extra=argument(stdin=True, rest=True),
     )
 
 
@@ -112,7 +114,7 @@ class TaskFailInput(HeldTaskInput):
     """A task that failed."""
 
     error: Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_TEXT)] = Field(
-        description="Why.", json_schema_extra=argument(stdin=True)
+        description="Why.", json_schema_extra=argument(stdin=True, rest=True)
     )
     retry: bool = Field(
         default=True,

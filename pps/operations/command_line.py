@@ -8,15 +8,18 @@ from __future__ import annotations
 from typing import Any
 
 
-def argument(*, path: bool = False, stdin: bool = False, default: Any = None) -> dict[str, Any]:
+def argument(
+    *, path: bool = False, stdin: bool = False, rest: bool = False, default: Any = None
+) -> dict[str, Any]:
     """Return the mark of an argument by position.
 
     Args:
         path: It names a file or folder of this machine, and is sent as an absolute path.
         stdin: ``-`` reads it from stdin.
+        rest: It is all the words that follow, joined by spaces: a text that need not be quoted.
         default: What is sent when it is left out, where that differs from the input's own.
     """
-    return _mark("argument", path=path, stdin=stdin, default=default)
+    return _mark("argument", path=path, stdin=stdin, rest=rest, default=default)
 
 
 def option(flag: str, *, inverts: bool = False, value: Any = None, **more: Any) -> dict[str, Any]:
@@ -26,7 +29,8 @@ def option(flag: str, *, inverts: bool = False, value: Any = None, **more: Any) 
         flag: Such as ``--at``; with ``/--no-…`` behind it a switch both ways.
         inverts: A switch that sets the field to false: ``--yes`` for ``dry_run``.
         value: A switch that sets the field to this.
-        more: ``path``, ``stdin`` and ``default``, as ``argument`` takes them.
+        more: ``path``, ``stdin`` and ``default``, as ``argument`` takes them; ``rest``, where the words that follow
+            the arguments may be given in its place.
     """
     return _mark("option", flag=flag, inverts=inverts, value=value, **more)
 

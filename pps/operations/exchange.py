@@ -30,7 +30,7 @@ from pps.operations.record_import import (
     import_records,
     recorded,
 )
-from pps.operations.table import ADDS, MAINTENANCE, OWNERS_REGISTRY, READS, SETS
+from pps.operations.table import ADDS, MAINTENANCE, OWNERS_REGISTRY, READS, SETS, WITHDRAWS
 
 
 class OfEntity(Input):
@@ -319,7 +319,7 @@ async def watch_add(app: App, given: WatchInput, progress: Progress | None) -> F
 @MAINTENANCE.operation(
     "Follow a folder no longer",
     _unfollowed,
-    SETS,
+    WITHDRAWS,
     command="watch remove",
     carried_through=True,
     examples=("pps watch remove ana ~/notes --forget",),

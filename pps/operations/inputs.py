@@ -35,7 +35,7 @@ Title = Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_NAM
 Content = Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_CONTENT)]
 
 _TAG, _AT, _YES = option("--tag"), option("--at"), option("--yes", inverts=True)
-_TEXT = argument(stdin=True)
+_TEXT = argument(stdin=True, rest=True)
 
 
 def options(given: Input, *without: str) -> Any:
@@ -139,7 +139,8 @@ class RecallInput(Input):
     """A question to the memory."""
 
     query: Question = Field(
-        description="A question or key words, in any language.", json_schema_extra=argument()
+        description="A question or key words, in any language.",
+        json_schema_extra=argument(rest=True),
     )
     channels: tuple[ChannelName, ...] | Literal["auto"] | None = Field(
         default=None,
@@ -194,7 +195,7 @@ class AmbientRecallInput(Input):
     context: str = Field(
         max_length=65_536,
         description="The last message or two as they are. With mode 'startup' it may be empty.",
-        json_schema_extra=argument(default=""),
+        json_schema_extra=argument(rest=True, default=""),
     )
     limit_per_layer: int = Field(
         default=12,
@@ -223,7 +224,9 @@ class TimelineInput(Input):
     """Which facts, in order of the time since which they hold."""
 
     about: Name | None = Field(
-        default=None, description="Name or id of a node: only facts that join it."
+        default=None,
+        description="Name or id of a node: only facts that join it.",
+        json_schema_extra=option("--about", rest=True),
     )
     relation: Name | None = Field(
         default=None, description="Only facts of this relation, such as LIVES_IN."
@@ -271,7 +274,7 @@ class AnchorSaveInput(Input):
         min_length=1,
         max_length=MAX_TEXT,
         description="Markdown.",
-        json_schema_extra=argument(stdin=True, default="-"),
+        json_schema_extra=argument(stdin=True, rest=True, default="-"),
     )
     slug: Slug | None = Field(
         default=None,
@@ -286,7 +289,9 @@ class AnchorSaveInput(Input):
 class AnchorSearchInput(Input):
     """A question to the anchors alone."""
 
-    query: Question = Field(description="A question or key words.", json_schema_extra=argument())
+    query: Question = Field(
+        description="A question or key words.", json_schema_extra=argument(rest=True)
+    )
     limit: int = Field(default=10, ge=1, le=100, description="Most anchors.")
 
 

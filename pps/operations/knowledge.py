@@ -38,8 +38,9 @@ async def ambient_recall(memory: Memory, given: inputs.AmbientRecallInput) -> ou
     words.recall,
     READS,
     command="recall",
+    aliases=("search",),
     examples=(
-        'pps recall ana "who makes coffee"',
+        "pps recall ana who makes coffee",
         "pps recall ana Lisbon --channels facts --as-of 2026-01-31",
     ),
 )
@@ -73,6 +74,7 @@ async def why(memory: Memory, given: inputs.WhyInput) -> Why:
     words.receipt,
     ADDS,
     command="remember",
+    aliases=("add",),
     examples=(
         'pps remember ana "The oven runs 20 degrees hot."',
         "cat notes.md | pps remember ana -",
@@ -101,7 +103,8 @@ async def remember(memory: Memory, given: inputs.RememberInput) -> Receipt:
     words.timeline,
     READS,
     command="timeline",
-    examples=("pps timeline ana --about Lisbon --after 2026-01-01",),
+    aliases=("facts",),
+    examples=("pps facts ana Priya", "pps timeline ana --about Lisbon --after 2026-01-01"),
 )
 async def timeline(memory: Memory, given: inputs.TimelineInput) -> outputs.Timeline:
     """Use it to see how things came to be. Returns facts in the order of time since which they hold, ended ones too.

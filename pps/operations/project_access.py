@@ -17,7 +17,7 @@ from pps.operations.administration import address
 from pps.operations.command_line import argument, option
 from pps.operations.exchange import FolderView, folder_view
 from pps.operations.inputs import Input, Label, Nothing
-from pps.operations.table import ADDS, OWNERS_REGISTRY, READS, SETS
+from pps.operations.table import ADDS, OWNERS_REGISTRY, READS, SETS, WITHDRAWS
 
 
 class FolderInput(Input):
@@ -148,7 +148,7 @@ async def route_list(app: App, _: Nothing) -> tuple[FolderView, ...]:
 @OWNERS_REGISTRY.operation(
     "Take a folder's mapping away",
     lambda one: f"{one.path} belongs to nobody now.",
-    SETS,
+    WITHDRAWS,
     command="route remove",
     examples=("pps route remove ~/work/shop",),
 )
@@ -192,7 +192,7 @@ async def router_list(app: App, _: Nothing) -> tuple[RouterView, ...]:
 @OWNERS_REGISTRY.operation(
     "Refuse a router",
     lambda one: f"{one.id} is refused from now on.",
-    SETS,
+    WITHDRAWS,
     command="router revoke",
     examples=("pps router revoke 3kq0c5vtw2az",),
 )

@@ -27,7 +27,8 @@ class RecordSearchInput(Input):
     """A question to the records."""
 
     query: Question = Field(
-        description="What is looked for, in your own words.", json_schema_extra=argument()
+        description="What is looked for, in your own words.",
+        json_schema_extra=argument(rest=True),
     )
     layers: _Names = Field(
         default=(), description="Only these layers.", json_schema_extra=option("--layer")

@@ -43,17 +43,20 @@ class Hints:
         read_only: Nothing changes (what a session was shown is noted).
         destructive: Something may be erased or replaced.
         idempotent: The same call again changes nothing more.
+        withdraws: Something is put away or refused from now on, as an archived entity or a revoked token is.
     """
 
     read_only: bool = False
     destructive: bool = False
     idempotent: bool = False
+    withdraws: bool = False
 
 
 READS = Hints(read_only=True, idempotent=True)
 ADDS = Hints()
 SETS = Hints(idempotent=True)
 ERASES = Hints(destructive=True)
+WITHDRAWS = Hints(idempotent=True, withdraws=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,7 @@ class Operation(Generic[Subject, In, Out]):
         carried_through: A long one that leaves a memory out of use in its middle: it goes on when nobody listens.
         items: Where the act returns a sequence, the name that it has in the answer's data.
         command: Its path on the command line, such as ``entity create``; empty when it has none.
+        aliases: Other names that people type for its command, such as ``search``.
         examples: Command lines for its help.
         for_model: Returns what a model gets of an output; None: the whole output and its words.
     """
@@ -121,6 +125,7 @@ class Operation(Generic[Subject, In, Out]):
     command: str
     examples: tuple[str, ...]
     for_model: ForModel[Out, In] | None = None
+    aliases: tuple[str, ...] = ()
 
     def parse(self, arguments: Mapping[str, JSON], zone: tzinfo | None = UTC) -> In:
         """Return the checked input; InvalidRequest names each field that is wrong, never its value.
@@ -212,6 +217,7 @@ class Toolset:
         hints: Hints,
         *,
         command: str = "",
+        aliases: tuple[str, ...] = (),
         examples: tuple[str, ...] = (),
         items: str = "",
         carried_through: bool = False,
@@ -243,6 +249,7 @@ class Toolset:
                 command,
                 examples,
                 for_model,
+                aliases,
             )
 
         return made

@@ -130,6 +130,8 @@ def _commands(command: click.Command, path: str) -> Iterator[tuple[str, click.Co
     if isinstance(command, click.Group):
         for name, child in command.commands.items():
             yield from _commands(child, f"{path} {name}")
+        for alias, name in getattr(command, "aliases", {}).items():
+            yield from _commands(command.commands[name], f"{path} {alias}")
 
 
 def _parameter_text(parameter: click.Parameter) -> str:

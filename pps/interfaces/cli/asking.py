@@ -114,9 +114,16 @@ def _estimated(command: Command, arguments: Arguments) -> None:
 
 
 def _created(data: Data, text: str) -> tuple[Data, str]:
-    configs = _configs(f"pps-{data['name']}", ["--entity", data["name"]], data)
-    following = f'Next: pps remember {data["name"]} "Ana drinks her coffee black."'
-    return {**data, "clients": configs}, "\n".join((text, _pasted(configs), following))
+    """Add how it goes on: the line for Claude Code, where the others are, and a first command."""
+    name = data["name"]
+    configs = _configs(f"pps-{name}", ["--entity", name], data)
+    lines = (
+        text,
+        f"Claude Code: {configs['claude_code']}",
+        f"Other clients, over stdio or HTTP: pps entity show {name}",
+        f'Next: pps remember {name} "Ana drinks her coffee black."',
+    )
+    return {**data, "clients": configs}, "\n".join(lines)
 
 
 def _described(data: Data, text: str) -> tuple[Data, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,10 +15,10 @@ from typing import Any, TypeAlias, cast
 import click
 from click.shell_completion import CompletionItem
 
-from pps.config.home import home_folder
-from pps.core.errors import InvalidRequest, PPSError
+from pps.core.errors import InvalidRequest, PPSError, UnknownEntity
 from pps.core.values import JSON
 from pps.interfaces.cli import output, wording
+from pps.interfaces.cli.near import entity_names, name_first, unknown_command, unknown_entity
 
 AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
 _GROUPS = {
@@ -45,6 +46,7 @@ class Parameter:
         label: What people call it: ``TEXT``, ``--at``.
         by_commas, words: Several values in one, and texts that stand for themselves instead of a list.
         path, stdin, time: It is sent absolute; ``-`` reads it from stdin; a time without a zone is local.
+        rest: All the words that follow are one text; an option of this kind may be given so in its place.
         inverts, sets: A switch that sends false; a switch that sends this text.
         default, shown: What is sent when it is left out; what the help shows as the usual value.
     """
@@ -64,6 +66,7 @@ class Parameter:
     most: int | None = None
     path: bool = False
     stdin: bool = False
+    rest: bool = False
     time: bool = False
     inverts: bool = False
     sets: str | None = None
@@ -75,10 +78,20 @@ class Parameter:
         """The name of what was typed: fields that one file holds share it."""
         return self.flag.strip("-").replace("-", "_") if self.kind == "file" else self.field
 
+    @property
+    def spoken_as(self) -> str:
+        """The name of the words that may be given in place of an option."""
+        return f"{self.field}_words"
+
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command; ``path`` may end in the switches that choose it among others of its name."""
+    """One command; ``path`` may end in the switches that choose it among others of its name.
+
+    Attributes:
+        aliases: Other names of the same command.
+        takes_away: Something may be erased, replaced or refused from now on: no wrong spelling is answered with it.
+    """
 
     operation: str
     path: str
@@ -90,6 +103,15 @@ class Command:
     of_entity: bool = False
     is_long: bool = False
     confirms: bool = False
+    aliases: tuple[str, ...] = ()
+    takes_away: bool = False
+
+    @property
+    def text(self) -> Parameter | None:
+        """The text that is its only argument beside the entity's name and need not be quoted."""
+        arguments = [one for one in self.parameters if one.kind == "argument"]
+        is_text = self.of_entity and len(arguments) == 1 and arguments[0].rest
+        return arguments[0] if is_text else None
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -101,18 +123,46 @@ class Command:
 
 
 class Ordered(click.Group):
-    """A group whose help lists its commands in the order in which they were added."""
+    """A group whose help lists its commands in the order in which they were added; some have other names too."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.aliases: dict[str, str] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        return self.commands.get(self.aliases.get(cmd_name, cmd_name))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            ctx.fail(unknown_command(self, ctx.command_path, args))
+        return super().resolve_command(ctx, args)
+
 
 class Taught(click.Command):
-    """A command whose help ends with examples."""
+    """A command whose help ends with examples.
 
-    def __init__(self, *arguments: Any, examples: Iterable[str] = (), **more: Any) -> None:
+    Attributes:
+        takes_away: As that of ``Command``.
+        takes_text: Its arguments are an entity's name and a text.
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        examples: Iterable[str] = (),
+        takes_away: bool = False,
+        takes_text: bool = False,
+        **more: Any,
+    ) -> None:
         super().__init__(*arguments, **more)
         self.examples = tuple(examples)
+        self.takes_away = takes_away
+        self.takes_text = takes_text
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if self.examples:
@@ -121,15 +171,25 @@ class Taught(click.Command):
 
 
 class EntityName(click.ParamType[str]):
-    """The name of an entity; a shell completes it from the folders that are there."""
+    """The name of an entity, as people type it: ``My-Agent`` is ``my_agent``. A shell completes those that are there."""
 
     name = "name"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if _TYPED_NAME.fullmatch(value):
+            return value.lower().replace("-", "_")
+        command = ctx.command if ctx else None
+        if ctx and isinstance(command, Taught) and command.takes_text and " " in value.strip():
+            ctx.fail(name_first(ctx.command_path.removeprefix("pps "), value))
+        return value
 
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        folders = (home_folder() / "entities").glob(f"{incomplete}*/entity.toml")
-        return [CompletionItem(path.parent.name) for path in sorted(folders)]
+        return [CompletionItem(name) for name in entity_names() if name.startswith(incomplete)]
+
+
+_TYPED_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
 Do: TypeAlias = "Callable[[Command, dict[str, JSON], Mapping[str, Any]], None]"
@@ -156,20 +216,22 @@ def _frozen(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def add(root: click.Group, commands: Iterable[Command], do: Do) -> None:
+def add(root: Ordered, commands: Iterable[Command], do: Do) -> None:
     """Add commands to a command line; those that differ by switches alone are one there."""
     variants: defaultdict[tuple[str, ...], list[Command]] = defaultdict(list)
     for one in commands:
         variants[one.words].append(one)
     for words, some in variants.items():
-        group(root, words[:-1]).add_command(_made(words[-1], some, do))
+        parent = group(root, words[:-1])
+        parent.add_command(_made(words[-1], some, do))
+        parent.aliases.update((alias, words[-1]) for one in some for alias in one.aliases)
 
 
-def group(root: click.Group, words: Iterable[str]) -> click.Group:
+def group(root: Ordered, words: Iterable[str]) -> Ordered:
     """Return the group under some words, made where it is not there yet."""
     for word in words:
         below = root.commands.get(word)
-        if not isinstance(below, click.Group):
+        if not isinstance(below, Ordered):
             below = Ordered(word, help=_GROUPS.get(word), no_args_is_help=True)
             root.add_command(below)
         root = below
@@ -196,10 +258,16 @@ def _made(name: str, variants: list[Command], do: Do) -> click.Command:
         parameters.setdefault(
             one.flag or one.field, _parameter(one, required=one.required and not optional)
         )
+        if one.rest and one.kind == "option":
+            parameters.setdefault(one.spoken_as, _spoken(one))
     for switch, title in switches.items():
         parameters[switch] = click.Option([switch], is_flag=True, help=f"{title} instead.")
     if any(one.confirms for one in variants):
         parameters["--yes"] = click.Option(["--yes", "-y"], is_flag=True, help="Do not ask.")
+
+    aliases = [alias for one in variants for alias in one.aliases]
+    also = "".join(f"\n\nAlso: pps {' '.join([*first.words[:-1], alias])}." for alias in aliases)
+    listed = f" (also: {', '.join(aliases)})" if aliases else ""
 
     def callback(**typed: Any) -> None:
         given = frozenset(switch for switch in switches if typed.pop(switch.strip("-")))
@@ -211,9 +279,11 @@ def _made(name: str, variants: list[Command], do: Do) -> click.Command:
         name,
         params=[*parameters.values(), AS_JSON],
         callback=callback,
-        help=f"{first.title}.\n\n{first.help}",
-        short_help=f"{first.title}.",
+        help=f"{first.title}.\n\n{first.help}{also}",
+        short_help=f"{first.title}{listed}.",
         examples=[example for one in variants for example in one.examples],
+        takes_away=any(one.takes_away for one in variants),
+        takes_text=first.text is not None,
     )
 
 
@@ -235,7 +305,7 @@ def _parameter(one: Parameter, *, required: bool) -> click.Parameter:
     if one.kind == "argument":
         metavar = f"{one.label}…" if one.many else one.label
         metavar = metavar if required else f"[{metavar}]"
-        many = -1 if one.many else 1
+        many = -1 if one.many or one.rest else 1
         return click.Argument(
             [one.field], help=about, type=_type(one), required=required, nargs=many, metavar=metavar
         )
@@ -249,6 +319,13 @@ def _parameter(one: Parameter, *, required: bool) -> click.Parameter:
         multiple=one.many and not one.by_commas and one.kind not in ("file", "json"),
         metavar="FILE" if one.kind == "file" else None,
         help=about if usual in (None, "") else f"{about}  [{usual}]",
+    )
+
+
+def _spoken(one: Parameter) -> click.Parameter:
+    """Return the argument whose words may be given in place of an option."""
+    return click.Argument(
+        [one.spoken_as], help=one.help, nargs=-1, metavar=f"[{one.field.upper()}]"
     )
 
 
@@ -275,14 +352,26 @@ def _carry_out(command: Command, typed: dict[str, Any], do: Do) -> None:
         )
     try:
         do(command, arguments, typed)
+    except UnknownEntity as error:
+        if command.of_entity and error.message.startswith("no entity"):
+            error.message = _unknown_entity(command, typed)
+        raise
     except PPSError as error:
         error.message = wording.of_error(error, command.parameters, arguments)
         raise
 
 
+def _unknown_entity(command: Command, typed: Mapping[str, Any]) -> str:
+    words = typed[command.text.field] if command.text else ()
+    path = "" if command.takes_away else " ".join(command.words)
+    return unknown_entity(typed["whose"], path, words)
+
+
 def _sent(one: Parameter, typed: Mapping[str, Any]) -> Iterator[tuple[str, JSON]]:
     """Yield what is sent for a parameter: nothing for what is left out and has no default of its own here."""
     value = typed.get(one.typed_as)
+    if one.rest:
+        value = _joined(one, value, typed.get(one.spoken_as, ()))
     if value in (None, ()) or (value == "" and one.kind != "argument"):
         if one.default is not None:
             yield (
@@ -308,6 +397,15 @@ def _sent(one: Parameter, typed: Mapping[str, Any]) -> Iterator[tuple[str, JSON]
         yield one.field, [_text(one, part) for part in value]
     else:
         yield one.field, _text(one, value)
+
+
+def _joined(one: Parameter, value: Any, words: tuple[str, ...]) -> Any:
+    """Return the text of an argument or option that may be given as words without quotes."""
+    if one.kind == "argument":
+        return " ".join(value) if value else None
+    if value and words:
+        raise InvalidRequest(one.flag, "was given, and words in its place too; give it once")
+    return " ".join(words) if words else value
 
 
 def _text(one: Parameter, value: Any) -> Any:

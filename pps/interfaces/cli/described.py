@@ -83,6 +83,8 @@ def _command(one: AnyOperation) -> Command:
         sends={name: mark["default"] for name, mark in unoffered.items()},
         of_entity=one.audience == "entity",
         is_long=one.long,
+        aliases=one.aliases,
+        takes_away=one.hints.destructive or one.hints.withdraws,
         confirms=one.hints.destructive and one.audience in _OWNERS and not shows_first,
     )
 
@@ -111,6 +113,7 @@ def _parameter(
         most=value.get("maximum"),
         path=mark.get("path", False),
         stdin=mark.get("stdin", False),
+        rest=mark.get("rest", False),
         time="ISO 8601" in description,
         inverts=mark.get("inverts", False),
         sets=mark.get("value"),

@@ -144,7 +144,7 @@ def _week_ago() -> str:
     return iso(now() - timedelta(days=7))
 
 
-@click.command(params=[AS_JSON], cls=Taught, examples=("pps hooks uninstall",))
+@click.command(params=[AS_JSON], cls=Taught, takes_away=True, examples=("pps hooks uninstall",))
 @_scope
 @_project
 def uninstall(scope: str, project: Path, *, as_json: bool) -> None:

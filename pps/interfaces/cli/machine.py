@@ -14,7 +14,7 @@ import click
 from pps.config.home import INSIDE, home_folder
 from pps.core.errors import InvalidRequest, StoreConflict
 from pps.core.ids import check_actor
-from pps.interfaces.cli.commands import AS_JSON, EntityName, Taught
+from pps.interfaces.cli.commands import AS_JSON, EntityName, Ordered, Taught
 from pps.interfaces.cli.output import absolute, finished, say, server, show_json
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def init(*, as_json: bool) -> None:
 @click.option("--auto", is_flag=True, hidden=True)
 @click.pass_obj
 def serve(runners: Runners, *, host: str, port: int | None, stop: bool, auto: bool) -> None:
-    """Run the server that owns the memories, until Ctrl-C; or end the one that runs.
+    """Run the server that owns the memories, until Ctrl-C. `pps stop` ends one that runs elsewhere.
 
     Other commands start one when they need it, and that one ends when idle. Run it yourself for clients over
     HTTP, or to have it always there.
@@ -93,8 +93,7 @@ def serve(runners: Runners, *, host: str, port: int | None, stop: bool, auto: bo
 
     home = home_folder()
     if stop:
-        run = end(home)
-        click.echo(f"The server (process {run.pid}) has ended." if run else "No server is running.")
+        end_server(as_json=False)
         return
     from pps.config import load
     from pps.interfaces import logs
@@ -110,9 +109,60 @@ def serve(runners: Runners, *, host: str, port: int | None, stop: bool, auto: bo
         end(home)
     elif running is not None:
         raise StoreConflict(
-            f"process {running.run.pid} serves already, at {running.run.url}; `pps serve --stop` ends it"
+            f"process {running.run.pid} serves already, at {running.run.url}; `pps stop` ends it"
         )
     runners.serve(settings, auto)
+
+
+@click.command(params=[AS_JSON], cls=Taught, examples=("pps stop",))
+def stop(*, as_json: bool) -> None:
+    """End the server, once it has finished what it is doing. Nothing is lost.
+
+    The next command that needs a server starts one. Without a server there is nothing to do, which is no error.
+    """
+    end_server(as_json=as_json)
+
+
+def end_server(*, as_json: bool) -> None:
+    """End the running server and wait until it has let go of the files; say whether there was one."""
+    from pps.server import stop as end
+
+    run = end(home_folder())
+    if as_json:
+        show_json({"stopped": run is not None, "pid": run.pid if run else None})
+    elif run:
+        click.echo(f"The server (process {run.pid}) has ended.")
+    else:
+        click.echo("No server is running.")
+
+
+@click.command(
+    "help",
+    params=[click.Argument(["words"], nargs=-1, metavar="[COMMAND]"), AS_JSON],
+    cls=Taught,
+    examples=("pps help", "pps help recall", "pps help entity create"),
+)
+@click.pass_context
+def show_help(context: click.Context, words: tuple[str, ...], *, as_json: bool) -> None:
+    """Say what a command does and takes, as its --help does; without one, which commands there are."""
+    parent = context.find_root()
+    command: click.Command = parent.command
+    for at, word in enumerate(words):
+        if not isinstance(command, Ordered):
+            break
+        name, below, _ = command.resolve_command(parent, list(words[at:]))
+        if below is None:  # a word that begins with a dash
+            parent.fail(f"no such command {word!r}")
+        parent, command = click.Context(below, parent=parent, info_name=name), below
+    if not as_json:
+        click.echo(command.get_help(parent))
+        return
+    shown: dict[str, JSON] = {"command": parent.command_path, "help": command.get_help(parent)}
+    if isinstance(command, Ordered):
+        shown["commands"] = {
+            name: below.get_short_help_str(200) for name, below in command.commands.items()
+        }
+    show_json(shown)
 
 
 @click.command(
@@ -366,4 +416,15 @@ def _registered(*, as_json: bool) -> None:
     )
 
 
-BY_HAND = (init, serve, open_page, mcp, doctor, demo, verify_isolation, profiles)
+BY_HAND = (
+    init,
+    serve,
+    stop,
+    open_page,
+    mcp,
+    doctor,
+    demo,
+    verify_isolation,
+    profiles,
+    show_help,
+)

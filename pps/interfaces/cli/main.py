@@ -19,19 +19,29 @@ _HELP = """A private, lasting memory for AI agents.
 Begin with:
   pps init
   pps entity create ana
-  pps remember ana "…"
-  pps recall ana "…"
+  pps remember ana Priya moved to Lisbon in March.
+  pps recall ana where does Priya live
+
+\b
+Then:
+  pps status          how the server and the memories are
+  pps help COMMAND    what a command does and takes
 
 Exit codes: 0 done, 1 failed, 2 asked wrongly, 3 not there, 4 try again later."""
 
 
-def build(table: Iterable[commands.Command] | None = None) -> click.Group:
+def build(table: Iterable[commands.Command] | None = None) -> commands.Ordered:
     """Return the command line; nothing of a memory is imported for it.
 
     Args:
         table: The commands that are made from operations; the ones that ``scripts/docs`` has kept when None.
     """
-    root = commands.Ordered("pps", help=_HELP, no_args_is_help=True)
+    root = commands.Ordered(
+        "pps",
+        help=_HELP,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
     click.version_option(__version__, message="pps %(version)s")(root)
     actor = "Who writes, where it is not the person: packs of kinds say what an actor may write."
     root.params.append(

@@ -18,6 +18,7 @@ from pps.core import errors
 from pps.core.ids import check_actor
 from pps.core.text import visible
 from pps.core.user_files import read_text
+from pps.interfaces.cli.near import harmless_options
 
 if TYPE_CHECKING:
     from pps.core.values import JSON
@@ -178,10 +179,21 @@ def misused(error: click.ClickException) -> int:
         click.echo(error.format_message(), err=True)
         return error.exit_code
     path = context.command_path if context else "pps"
-    said = error.format_message()
-    problem = f"{said[:1].lower()}{said[1:].rstrip('.')}; `{path} --help` says how"
+    text = (
+        _unknown_option(error) if isinstance(error, click.NoSuchOption) else error.format_message()
+    )
+    remedy = "" if text.endswith("?") else f"; `{path} --help` says how"
+    problem = f"{text[:1].lower()}{text[1:].rstrip('.')}{remedy}"
     told(errors.InvalidRequest(path.removeprefix("pps").strip() or "command", problem))
     return error.exit_code
+
+
+def _unknown_option(error: click.NoSuchOption) -> str:
+    meant = harmless_options(error)
+    suggested = f"; did you mean {meant[0]}?" if meant else ""
+    takes_text = error.ctx is not None and getattr(error.ctx.command, "takes_text", False)
+    quoted = " (quote a text that has such a word in it)" if takes_text else ""
+    return f"no such option {error.option_name!r}{quoted}{suggested}"
 
 
 def unforeseen(error: Exception) -> int:

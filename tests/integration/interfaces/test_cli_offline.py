@@ -65,6 +65,8 @@ COMMANDS = [
     "reindex",
     "reembed",
     "serve",
+    "stop",
+    "help",
     "open",
     "around",
     "changes",
