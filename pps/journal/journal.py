@@ -80,6 +80,7 @@ class Journal(Store):
     named_in = reads(projection.named_in)
     with_facts = reads(projection.with_facts)
     names_of = looks_up(projection.names_of)
+    kinds_of = reads(projection.kinds_of)
     of_kinds_in = reads(projection.of_kinds_in)
     resolve = reads(projection.resolve)
 

@@ -248,6 +248,15 @@ def with_facts(connection: sqlite3.Connection, nodes: Sequence[str]) -> set[str]
     }
 
 
+def kinds_of(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, str]:
+    """Return node → its kind; unknown nodes are left out."""
+    rows = connection.execute(
+        "SELECT uuid, kind FROM mirror_node WHERE uuid IN (SELECT value FROM json_each(?))",
+        (listed(nodes),),
+    )
+    return dict(rows.fetchall())
+
+
 def of_kinds_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]:
     """Return uuids of the nodes whose kind a text names ("the search engine"), the kind of most words first.
 

@@ -469,3 +469,16 @@ CREATE TABLE corrections_waiting (
     turn TEXT PRIMARY KEY REFERENCES turns (uuid) ON DELETE CASCADE,
     due INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
+
+-- version 22
+-- Where in turns the phrases of a topic stand, see ``topic_rows``: no text is kept here either.
+CREATE TABLE topic_phrases (
+    topic TEXT NOT NULL,
+    role TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    turn TEXT NOT NULL REFERENCES turns (uuid) ON DELETE CASCADE,
+    start INTEGER NOT NULL,
+    stop INTEGER NOT NULL,
+    PRIMARY KEY (topic, role, place)
+) WITHOUT ROWID;
+CREATE INDEX topic_phrases_by_turn ON topic_phrases (turn);

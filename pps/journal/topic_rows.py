@@ -1,11 +1,15 @@
-"""Snapshots of topics: which turns belonged to which topic when. No text is kept, so forgetting a turn is enough."""
+"""Snapshots of topics: which turns belonged to which topic when, and where in turns their names stand.
+
+No text is kept, so forgetting a turn is enough.
+"""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Literal, TypeAlias
 
 from pps.core.time import from_micros, micros
 from pps.journal.store import Store, reads, writes
@@ -26,6 +30,20 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
+class Place:
+    """Where a phrase stands: characters from ``start`` up to ``stop`` of a turn's text."""
+
+    turn: str
+    start: int
+    stop: int
+
+
+PhraseRole: TypeAlias = Literal["name", "term", "named"]
+Phrases: TypeAlias = Mapping[tuple[str, PhraseRole], Sequence[Place]]
+"""Topic and role → the places of its phrases, in the order of the name."""
+
+
+@dataclass(frozen=True, slots=True)
 class Use:
     """A turn, when it was said, how often sessions were shown it of late, and how important it was said to be."""
 
@@ -35,8 +53,11 @@ class Use:
     importance: float
 
 
-def keep(db: sqlite3.Connection, at: datetime, members: Sequence[Member]) -> None:
-    """Keep a snapshot in place of others of its hour; a turn that was forgotten meanwhile is left out."""
+def keep(db: sqlite3.Connection, at: datetime, members: Sequence[Member], phrases: Phrases) -> None:
+    """Keep a snapshot in place of others of its hour, and the names of its topics in place of those before.
+
+    A turn that was forgotten meanwhile is left out.
+    """
     moment = micros(at)
     db.execute("DELETE FROM topic_members WHERE at / ? = ?", (_HOUR, moment // _HOUR))
     db.execute("DELETE FROM topic_members WHERE at < ?", (micros(at - timedelta(hours=KEPT_H)),))
@@ -45,7 +66,28 @@ def keep(db: sqlite3.Connection, at: datetime, members: Sequence[Member]) -> Non
         " SELECT ?, ?, uuid, ?, ? FROM turns WHERE uuid = ?",
         [(moment, one.topic, one.agreement, micros(one.since), one.turn) for one in members],
     )
+    db.execute("DELETE FROM topic_phrases")
+    db.executemany(
+        "INSERT INTO topic_phrases (topic, role, place, turn, start, stop)"
+        " SELECT ?, ?, ?, uuid, ?, ? FROM turns WHERE uuid = ?",
+        [
+            (topic, role, number, place.start, place.stop, place.turn)
+            for (topic, role), places in phrases.items()
+            for number, place in enumerate(places)
+        ],
+    )
     db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('topics at', ?)", (str(moment),))
+
+
+def phrases(db: sqlite3.Connection) -> dict[tuple[str, PhraseRole], list[Place]]:
+    """Return the places that were kept last; those in turns that are gone or changed are missing."""
+    found: dict[tuple[str, PhraseRole], list[Place]] = {}
+    rows = db.execute(
+        "SELECT topic, role, turn, start, stop FROM topic_phrases ORDER BY topic, role, place"
+    )
+    for topic, role, turn, start, stop in rows:
+        found.setdefault((topic, role), []).append(Place(turn, start, stop))
+    return found
 
 
 def latest(db: sqlite3.Connection) -> datetime | None:
@@ -87,6 +129,7 @@ class TopicRows(Store):
 
     keep = writes(keep)
     latest = reads(latest)
+    phrases = reads(phrases)
     moments = reads(moments)
     snapshot = reads(snapshot)
     uses = reads(uses)

@@ -170,6 +170,7 @@ def _store(db: sqlite3.Connection, turn: str, text: Text) -> None:
         "UPDATE turns SET content = ?, tags = ?, hash = ? WHERE uuid = ?",
         (text.content, _json(text.tags), content_hash(said), turn),
     )
+    db.execute("DELETE FROM topic_phrases WHERE turn = ?", (turn,))  # places in the text before
     db.execute("DELETE FROM turn_tags WHERE turn = ?", (turn,))
     db.executemany(
         "INSERT INTO turn_tags (tag, turn) VALUES (?, ?)", [(tag, turn) for tag in text.tags]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from importlib import import_module
@@ -19,7 +18,6 @@ FEWEST = 3
 WHOLE_AGREEMENT = 8.5
 """The same where all thirteen agree: confidence is a share of it."""
 _NO_LOW = 0.5
-_TERMS = 5
 _NEIGHBOURS = (1.0, 0.7, 0.4)
 """What a memory, the next to it in its session, and the next but one count in what it is about."""
 IN_COMMON = 50
@@ -194,22 +192,3 @@ def entropy(sizes: Sequence[int]) -> float | None:
         return None
     whole = sum(sizes)
     return -sum(one / whole * math.log2(one / whole) for one in sizes) / math.log2(len(sizes))
-
-
-def telling_terms(texts: Sequence[Iterable[str]]) -> list[tuple[str, ...]]:
-    """Return each topic's most telling terms, at most five.
-
-    Args:
-        texts: The words of each topic, all of its members'.
-
-    Source: class-based TF-IDF, Grootendorst 2022.
-    """
-    counts = [Counter(words) for words in texts]
-    everywhere: Counter[str] = sum(counts, Counter[str]())
-    average = sum(everywhere.values()) / max(1, len(counts))
-    weigh = {word: math.log1p(average / count) for word, count in everywhere.items()}
-    ranked = [
-        sorted(some, key=lambda word, some=some: (-some[word] * weigh[word], word))
-        for some in counts
-    ]
-    return [tuple(some[:_TERMS]) for some in ranked]

@@ -20,10 +20,9 @@ from pps.core.errors import PPSError
 from pps.core.time import now
 from pps.core.values import Turn
 from pps.ingest.indexer import Progress
-from pps.journal.topic_rows import Member, Use
+from pps.journal.topic_rows import Member, PhraseRole, Place, Use
 from pps.recall.perspectives import PERSPECTIVES, Alike
 from pps.recall.query import Sources
-from pps.recall.question import IDLE
 from pps.recall.thresholds import model_of, thresholds
 from pps.topics.grouping import (
     FEWEST,
@@ -36,16 +35,18 @@ from pps.topics.grouping import (
     in_context,
     kept_ids,
     shared_clusters,
-    telling_terms,
 )
 from pps.topics.importance import importance
 from pps.topics.injecting import Injecting
+from pps.topics.naming import Told, TopicName, name_topics, surface, title
 
 MOST_CLUSTERED = 2_000
 """Memories that are clustered, the newest and most important; others join a topic that they are near."""
 _ASSIGNED = 4.0
 """The agreement of one that was not clustered: less than that of the members it is near."""
-_NAMED, _TEXT = 3, 8_000
+_NODES, _TEXT = 40, 8_000
+"""Nodes whose names may be in a topic's name, and the characters of its turns that are read for them."""
+_LEAST_NEARNESS = 0.05
 _APART = timedelta(hours=1)
 _CONSOLIDATE_ENTROPY, _CONSOLIDATE_CHURN = 0.7, 0.5
 
@@ -162,7 +163,8 @@ class Topics:
         found = await self._found([one.turn for one in uses[:MOST_CLUSTERED]], progress)
         found = await self._joined(found, uses[MOST_CLUSTERED:])
         before = await self._rows.snapshot(last) if last else []
-        await self._rows.keep(moment, self._members(found, before, moment))
+        members = self._members(found, before, moment)
+        await self._rows.keep(moment, members, await self._phrases(_by_topic(members)))
         await journal.set_meta("topics of", mark)
         return await self.portfolio()
 
@@ -175,19 +177,30 @@ class Topics:
             return Portfolio((), at)
         then = await self._before(at)
         before = _by_topic(await self._rows.snapshot(then)) if then else None
-        about = await self._about(current)
+        names = await self._names(current)
         since = {one.topic: one.since for one in members}
         topics: list[Topic] = []
         for id_, own in current.items():
             age_h = (now() - since[id_]).total_seconds() / 3600
             changed = None if before is None else churn(own, before.get(id_, frozenset()))
             agreed = float(np.mean([one.agreement for one in members if one.topic == id_]))
-            name, terms, named = about[id_]
+            name = names[id_]
             confidence = round(min(1.0, agreed / WHOLE_AGREEMENT), 3)
             phase = _phase(id_, own, age_h, changed, before or {})
             listed = tuple(one.turn for one in members if one.topic == id_)
             topics.append(
-                Topic(id_, name, terms, named, len(own), confidence, phase, age_h, listed, changed)
+                Topic(
+                    id=id_,
+                    name=title(name["name"]),
+                    terms=tuple(name["term"]),
+                    named=tuple(name["named"]),
+                    size=len(own),
+                    confidence=confidence,
+                    phase=phase,
+                    age_h=age_h,
+                    members=listed,
+                    churn=changed,
+                )
             )
         topics.sort(key=lambda one: (-one.size, one.id))
         changed = None if before is None else churn(_pairs(current), _pairs(before))
@@ -280,24 +293,76 @@ class Topics:
         old = [one for one in earlier if one <= at - _APART]
         return old[-1] if old else (earlier[0] if earlier else None)
 
-    async def _about(
-        self, topics: Members
-    ) -> dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]]:
-        """Return each topic's name, its most telling terms and the things that its members name most."""
+    async def _phrases(self, topics: Members) -> dict[tuple[str, PhraseRole], Sequence[Place]]:
+        """Return where the phrases of topics stand; a name that still says enough stays."""
+        kept = await self._rows.phrases()
+        before = {id_: kept.get((id_, "name"), ()) for id_ in topics}
+        return _by_role(await self._named(topics, before))
+
+    async def _names(self, topics: Members) -> dict[str, dict[PhraseRole, list[str]]]:
+        """Return the phrases of each topic, by what they are for.
+
+        Those that were kept, without what was forgotten since; found anew where no phrase of a name is left.
+        """
+        places = await self._rows.phrases()
+        if any((id_, "name") not in places for id_ in topics):
+            places = {**_by_role(await self._named(topics, {})), **places}
+        ids = sorted({place.turn for some in places.values() for place in some})
+        texts = {one.uuid: one.content for one in await self.sources.journal.turns(ids)}
+        names: dict[str, dict[PhraseRole, list[str]]] = {
+            id_: {"name": [], "term": [], "named": []} for id_ in topics
+        }
+        for (id_, role), some in places.items():
+            if id_ in names:
+                names[id_][role] = [
+                    surface(place, texts[place.turn]) for place in some if place.turn in texts
+                ]
+        return names
+
+    async def _named(
+        self, topics: Members, kept: Mapping[str, Sequence[Place]]
+    ) -> dict[str, TopicName]:
         journal = self.sources.journal
-        turns = await journal.turns(sorted({one for own in topics.values() for one in own}))
-        texts = {one.uuid: one.content for one in turns}
-        said = {id_: [texts[one] for one in own if one in texts] for id_, own in topics.items()}
-        terms = telling_terms(
-            [[word for text in some for word in _words(text)] for some in said.values()]
-        )
-        about: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {}
-        for (id_, some), own in zip(said.items(), terms, strict=True):
-            nodes = await journal.named_in(" ".join(some)[:_TEXT], _NAMED)
-            names = await journal.names_of([one for one in nodes if one != self.sources.self_node])
-            named = tuple(given[0] for given in names.values() if given)
-            about[id_] = (", ".join(dict.fromkeys((*named[:1], *own[:3]))), own, named)
-        return about
+        every = sorted({turn for own in topics.values() for turn in own})
+        texts = {one.uuid: one.content for one in await journal.turns(every)}
+        vectors = await self.sources.indexes.vectors("episodes", every)
+        told: dict[str, list[Told]] = {}
+        nodes: dict[str, str] = {}
+        for id_, own in topics.items():
+            turns = sorted(turn for turn in own if turn in texts)
+            near = _nearness([vectors.get(turn) for turn in turns])
+            told[id_] = [
+                Told(turn, texts[turn], nearness)
+                for turn, nearness in zip(turns, near, strict=True)
+            ]
+            uuids = await journal.named_in(" ".join(texts[turn] for turn in turns)[:_TEXT], _NODES)
+            uuids = [node for node in uuids if node != self.sources.self_node]
+            kinds = await journal.kinds_of(uuids)
+            for node, names in (await journal.names_of(uuids)).items():
+                nodes.update((name, kinds.get(node, "")) for name in names)
+        return await asyncio.to_thread(name_topics, told, nodes, kept)
+
+
+def _by_role(
+    names: Mapping[str, TopicName],
+) -> dict[tuple[str, PhraseRole], Sequence[Place]]:
+    places: dict[tuple[str, PhraseRole], Sequence[Place]] = {}
+    for id_, name in names.items():
+        places[id_, "name"] = name.name
+        places[id_, "term"] = name.terms
+        places[id_, "named"] = name.named
+    return places
+
+
+def _nearness(vectors: Sequence[NDArray[np.float32] | None]) -> list[float]:
+    """Return the cosine of each vector and the middle of all, at least a little; 1 for all where one has none."""
+    known = [vector for vector in vectors if vector is not None]
+    if len(known) < len(vectors) or len({len(vector) for vector in known}) != 1:
+        return [1.0] * len(vectors)
+    matrix = np.stack(known)
+    middle = matrix.mean(axis=0)
+    cosines = matrix @ middle / (np.linalg.norm(middle) or 1.0)
+    return [max(_LEAST_NEARNESS, float(cosine)) for cosine in cosines]
 
 
 def comparing() -> list[tuple[str, Space, Alike]]:
@@ -353,8 +418,3 @@ def _phase(
     if (changed or 0.0) >= 0.5:
         return "declining"
     return "stable" if age_h >= 24 or (changed or 0.0) < 0.1 else "emerging"
-
-
-def _words(text: str) -> list[str]:
-    words = (word.strip(".,;:!?()[]{}\"'`*#<>").casefold() for word in text.split())
-    return [word for word in words if len(word) > 2 and word not in IDLE]

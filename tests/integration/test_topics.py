@@ -89,7 +89,7 @@ async def test_topics_are_found_named_and_keep_their_ids_over_a_days_additions(a
             frozenset(boats),
         }
         names = {one.id: one.name for one in found.topics}
-        assert sorted("dough" in name for name in names.values()) == [False, True]
+        assert sorted(names.values()) == ["Boat, keel", "Rye dough, oven"]
         assert all(one.phase == "emerging" and 0 < one.confidence <= 1 for one in found.topics)
         assert found.entropy == pytest.approx(1.0)
         await tell(memory, *LATER)
@@ -120,3 +120,37 @@ async def test_what_is_forgotten_is_in_no_topic_and_in_no_name(app: App) -> None
         assert told[0] not in str(found)
         await memory.forget(bread[:1], dry_run=False)
         assert len((await memory.topics.portfolio()).topics) == 1  # two are no topic
+
+
+async def test_names_are_kept_while_topics_grow_and_hold_nothing_of_a_text_that_was_changed(
+    app: App,
+) -> None:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        await tell(memory, *BREAD, *BOATS)
+        before = {one.id: one.name for one in (await memory.topics.detect()).topics}
+        assert sorted(before.values()) == ["Boat, keel", "Rye dough, oven"]
+        await tell(memory, *LATER, "The boat, the boat, the keel and a sail. Sails for the boat.")
+        after = {one.id: one.name for one in (await memory.topics.detect()).topics}
+        assert after == before
+        rows = await memory.topics.sources.journal.topics.phrases()
+        turns = {place.turn for (_, role), some in rows.items() if role == "name" for place in some}
+        for turn in turns:
+            await memory.records.update(turn, content="Gone quiet. Nothing here.")
+        rows = await memory.topics.sources.journal.topics.phrases()
+        assert not [place for some in rows.values() for place in some if place.turn in turns]
+        names = [one.name for one in (await memory.topics.portfolio()).topics]
+        assert all(name and "quiet" not in name.lower() for name in names), names
+
+
+async def test_a_memory_of_before_names_were_kept_has_names_at_once(app: App) -> None:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        await tell(memory, *BREAD, *BOATS)
+        found = await memory.topics.detect()
+        rows = memory.topics.sources.journal.topics
+        await rows.write(lambda db: db.execute("DELETE FROM topic_phrases"))
+        again = await memory.topics.portfolio()
+        assert [(one.id, one.name, one.terms, one.named) for one in again.topics] == [
+            (one.id, one.name, one.terms, one.named) for one in found.topics
+        ]

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from pps.core.time import now
 from pps.core.values import NodeDraft
 from pps.ingest.drafts import RememberOptions
+from pps.journal.topic_rows import Place
 from pps.topics import calibration
 from pps.topics.divergence import divergence
 from pps.topics.portfolio import Portfolio
@@ -39,6 +41,28 @@ async def test_topics_of_one_entity_hold_and_change_nothing_of_anothers(app: App
         assert [(one.id, one.members) for one in after.topics] == [
             (one.id, one.members) for one in before.topics
         ]
+
+
+async def test_names_of_topics_come_from_own_turns_and_own_nodes_alone(app: App) -> None:
+    for name in ("ana", "ben"):
+        await app.create(name)
+    async with app.memory("ana") as ana, app.memory("ben") as ben:
+        await tell(ana, *BREAD, *BOATS)
+        theirs = await tell(ben, *(f"{one} kanarie kanarie" for one in (*BREAD, *BOATS)))
+        await ben.remember("Keel paint is ours.", nodes=[NodeDraft("keel paint", "Secret")])
+        found = await ana.topics.detect()
+        told = await ben.topics.detect()
+        assert "kanarie" in str(told)
+        assert "kanarie" not in str(found)
+        own = await ana.topics.sources.journal.topics.phrases()
+        assert own
+        assert not [place for some in own.values() for place in some if place.turn in theirs]
+        # Places in another's turns are not kept, whoever asks for it, and name nothing.
+        rows = ana.topics.sources.journal.topics
+        forged = {(topic.id, "name"): [Place(theirs[0], 0, 40)] for topic in found.topics}
+        await rows.keep(now(), await rows.snapshot(found.at or now()), forged)
+        assert await rows.phrases() == {}
+        assert "kanarie" not in str(await ana.topics.portfolio())
 
 
 async def test_what_one_entity_measured_holds_for_it_alone(app: App) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from pps.topics.grouping import churn, entropy, groups, kept_ids, shared_clusters, telling_terms
+from pps.topics.grouping import churn, entropy, groups, kept_ids, shared_clusters
 from pps.topics.importance import importance
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
@@ -60,12 +60,6 @@ def test_churn_and_entropy_are_shares() -> None:
     assert entropy([3]) is None
     assert entropy([5, 5]) == pytest.approx(1.0)
     assert 0 < (entropy([9, 1]) or 0) < 0.5
-
-
-def test_telling_terms_are_those_of_one_topic() -> None:
-    bread, boats = ["dough", "dough", "old", "oven"], ["keel", "keel", "old", "sail"]
-    first, second = telling_terms([bread, boats])
-    assert (first[0], second[0]) == ("dough", "keel")
 
 
 def test_importance_grows_with_showings_by_less_and_less_and_halves_in_45_days() -> None:
