@@ -19,6 +19,7 @@ from pydantic import (
 
 from pps.core import bounds
 from pps.core.errors import InvalidRequest
+from pps.core.json_shapes import SHORT
 from pps.core.time import read_imported, read_moment, zoned
 from pps.core.values import FactDraft, NodeDraft
 
@@ -73,7 +74,9 @@ class Input(BaseModel):
 
 
 class NodeInput(Input):
-    """A person, place, thing or idea that the text speaks of."""
+    """A person, place, thing or idea that the text speaks of; a plain text is one of that name."""
+
+    model_config = ConfigDict(json_schema_extra={SHORT: "name"})
 
     name: Name = Field(description="Its usual name. The same name, in any case, is the same node.")
     kind: str = Field(

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from pps.core.json_shapes import ALSO
+
 
 def argument(
     *, path: bool = False, stdin: bool = False, rest: bool = False, default: Any = None
@@ -48,6 +50,11 @@ def json_text(flag: str) -> dict[str, Any]:
 def unoffered(default: Any = None) -> dict[str, Any]:
     """Return the mark of a field that no command line offers; ``default`` is what it sends."""
     return _mark("none", default=default)
+
+
+def also(*names: str) -> dict[str, Any]:
+    """Return the mark of a field that is taken under other names too, such as those that a design document gives it."""
+    return {ALSO: list(names)}
 
 
 def _mark(kind: str, **said: Any) -> dict[str, Any]:

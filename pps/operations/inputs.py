@@ -1,6 +1,7 @@
 """What each operation of an entity takes, with its bounds and a description that teaches a calling model.
 
-Inputs are strict: an unknown argument, a number given as text or a bound that is broken is refused.
+Inputs are strict: an unknown argument, a value of another type or a bound that is broken is refused. What clients spell
+otherwise (a list as JSON text, a number as text, camelCase) was read before: ``core.argument_reading``.
 No input can name an entity: it comes from the connection.
 """
 
@@ -8,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 
 from pps.core import bounds
 from pps.core.ids import ID_PATTERN
-from pps.core.values import ChannelName
+from pps.core.values import CHANNELS, ChannelName
 from pps.ingest.anchors import MAX_TEXT, MAX_TITLE
 from pps.ingest.drafts import Extraction
 from pps.ingest.given_input import FactInput, Input, Moment, Name, NodeInput, Tag, described_time
@@ -34,6 +35,8 @@ Slug = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Title = Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_NAME)]
 Content = Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_CONTENT)]
 
+ChannelChoice: TypeAlias = Literal[ChannelName, "auto"]
+
 _TAG, _AT, _YES = option("--tag"), option("--at"), option("--yes", inverts=True)
 _TEXT = argument(stdin=True, rest=True)
 
@@ -46,6 +49,12 @@ def options(given: Input, *without: str) -> Any:
 def fields_of(value: Any) -> dict[str, Any]:
     """Return a dataclass's fields as they are."""
     return {one.name: getattr(value, one.name) for one in fields(value)}
+
+
+def _auto_alone(channels: tuple[str, ...]) -> tuple[str, ...]:
+    if "auto" in channels and len(channels) > 1:
+        raise ValueError("'auto' stands alone")
+    return channels
 
 
 class Nothing(Input):
@@ -142,8 +151,9 @@ class RecallInput(Input):
         description="A question or key words, in any language.",
         json_schema_extra=argument(rest=True),
     )
-    channels: tuple[ChannelName, ...] | Literal["auto"] | None = Field(
-        default=None,
+    channels: Annotated[tuple[ChannelChoice, ...], AfterValidator(_auto_alone)] = Field(
+        default=(),
+        max_length=len(CHANNELS),
         description="Which lists to fill; 'auto' chooses by the kind of question. All of the profile's if not given.",
     )
     profile: Label = Field(default="default", description="How to rank; `pps profiles` lists them.")

@@ -223,4 +223,8 @@ async def read_items(memory: Memory, ids: Sequence[str]) -> tuple[outputs.ItemVi
 
 
 def _asked(given: inputs.RecallInput, *without: str) -> Any:
-    return {**inputs.options(given, *without), "filters": given.filters.filters()}
+    return {
+        **inputs.options(given, *without),
+        "filters": given.filters.filters(),
+        "channels": "auto" if given.channels == ("auto",) else given.channels or None,
+    }

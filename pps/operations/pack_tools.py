@@ -8,11 +8,14 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, tzinfo
 from typing import Any
 
+from pps.core.argument_reading import read_arguments
 from pps.core.errors import InvalidRequest
+from pps.core.json_bounds import check_values
+from pps.core.json_shapes import plain_name, shape_of
 from pps.core.kinds import NO_KINDS, Kinds, KindSpec, Pack, ToolSpec
 from pps.core.text import snake
 from pps.core.values import JSON
-from pps.operations.table import AnyOperation, Operation, plain
+from pps.operations.table import AnyOperation, Operation, plain, unknown_argument
 from pps.records.asks import QUERIES
 from pps.records.kind_models import KindModels
 from pps.records.named_query import Query
@@ -59,10 +62,13 @@ class PackTool(Operation[Any, Any, Any]):
     without: frozenset[str] = frozenset()
 
     def parse(self, arguments: Mapping[str, JSON], zone: tzinfo | None = UTC) -> Any:
-        """Return the generic operation's checked input; raises as ``Operation.parse``. camelCase is understood."""
-        given = _in_snake(arguments)
-        if hidden := (self.fixed.keys() | self.without) & given.keys():
-            raise InvalidRequest(min(hidden), "unknown argument")
+        """Return the generic operation's checked input; raises as ``Operation.parse``."""
+        check_values(arguments)
+        given = read_arguments(arguments, shape_of(self.input))
+        hidden = self.fixed.keys() | self.without
+        if refused := hidden & given.keys():
+            known = [name for name in self.input.model_fields if name not in hidden]
+            raise InvalidRequest(min(refused), unknown_argument(min(refused), known))
         return Operation[Any, Any, Any].parse(self, {**self.defaults, **given, **self.fixed}, zone)
 
     def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
@@ -87,13 +93,20 @@ class QueryTool(PackTool):
 
     def parse(self, arguments: Mapping[str, JSON], zone: tzinfo | None = UTC) -> Any:
         """Return the input of ``record_ask``; raises as ``Operation.parse``. ``parameters`` are taken as one, too."""
-        given = _in_snake(arguments)
-        whole = given.pop("parameters", None) or {}
-        if strange := given.keys() - self._fields().keys():
-            hint = f"; there are {', '.join(self._fields())}"
+        fields = self._fields()
+        check_values(arguments)
+        given = _named_as(arguments, [*fields, "parameters"])
+        if strange := given.keys() - {*fields, "parameters"}:
+            hint = f"; there are {', '.join(fields)}"
             raise InvalidRequest(min(strange)[:100], f"unknown argument{hint}")
-        parameters = {**whole, **given} if isinstance(whole, dict) else whole
-        return Operation[Any, Any, Any].parse(self, {**self.fixed, "parameters": parameters}, zone)
+        if whole := given.pop("parameters", None):
+            whole = read_arguments({"parameters": whole}, shape_of(self.input))["parameters"]
+            if not isinstance(whole, dict):
+                raise InvalidRequest("parameters", "must be an object")
+            if twice := _named_as(whole, fields).keys() & given.keys():
+                raise InvalidRequest(min(twice)[:100], "is given twice")
+            given = {**whole, **given}
+        return Operation[Any, Any, Any].parse(self, {**self.fixed, "parameters": given}, zone)
 
     def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         """Return the schema of the query's parameters."""
@@ -121,10 +134,12 @@ class KindTool(PackTool):
 
     def parse(self, arguments: Mapping[str, JSON], zone: tzinfo | None = UTC) -> Any:
         """Return the input of ``record_save``; raises as ``Operation.parse``."""
-        given = _in_snake(arguments)
         own = self.models.model(self.kind).model_fields.keys() - _OF_RECORD
-        if strange := given.keys() - own - {*_OF_RECORD, *self.beside}:
-            raise InvalidRequest(min(strange)[:100], "unknown argument")
+        known = [*own, *_OF_RECORD, *self.beside]
+        given = _named_as(arguments, known)
+        if strange := given.keys() - known:
+            name = min(strange)[:100]
+            raise InvalidRequest(name, unknown_argument(name, known))
         record = {
             name: value for name, value in given.items() if name not in own and value is not None
         }
@@ -267,13 +282,15 @@ def _columns(generic: AnyOperation, dotted: str, description: str, toolset: str)
     return {**as_it_is, "name": tool_name(dotted), "description": description, "toolset": toolset}
 
 
-def _in_snake(arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return arguments by names that may have been written in camelCase."""
+def _named_as(arguments: Mapping[str, JSON], known: Iterable[str]) -> dict[str, JSON]:
+    """Return arguments by the known names that they may spell otherwise; raises InvalidRequest for one given twice."""
+    names = {plain_name(name): name for name in known}
     found: dict[str, JSON] = {}
-    for name, value in arguments.items():
-        if snake(name) in found:
-            raise InvalidRequest(snake(name)[:100], "is given twice")
-        found[snake(name)] = value
+    for written, value in arguments.items():
+        name = names.get(plain_name(written), written)
+        if name in found:
+            raise InvalidRequest(name[:100], "is given twice")
+        found[name] = value
     return found
 
 

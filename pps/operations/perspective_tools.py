@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import Field
 
 from pps.config.spaces import spaces
 from pps.core.errors import InvalidRequest
@@ -13,6 +13,7 @@ from pps.core.values import Receipt
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
 from pps.operations import outputs, words
+from pps.operations.command_line import also
 from pps.operations.inputs import Input, Label, Question
 from pps.operations.knowledge import REMEMBER_WAIT_S
 from pps.operations.table import ADDS, PERSPECTIVES, READS
@@ -22,12 +23,12 @@ _TEXTS = ("facts", "episodes")
 
 class _Query(Input):
     query: Question = Field(description="A question or key words.")
-    top_k: int = Field(
+    limit: int = Field(
         default=10,
         ge=1,
         le=100,
         description="Most results in each channel.",
-        validation_alias=AliasChoices("top_k", "topK", "limit"),
+        json_schema_extra=also("topK"),
     )
 
 
@@ -42,25 +43,24 @@ class SearchGraphInput(_Query):
         default=(),
         max_length=13,
         description="Perspectives to leave out, E1 to E13 or by name.",
-        validation_alias=AliasChoices("exclude", "excludeEmbedders"),
+        json_schema_extra=also("excludeEmbedders"),
     )
     weights: Mapping[Label, float] = Field(
         default={},
         description="Perspective (E1 to E13 or its name) to weight, 0 to 1000, in place of the strategy's.",
-        validation_alias=AliasChoices("weights", "customWeights"),
+        json_schema_extra=also("customWeights"),
     )
     min_similarity: float | None = Field(
         default=None,
         ge=-1,
         le=1,
         description="Least cosine of what meaning finds.",
-        validation_alias=AliasChoices("min_similarity", "minSimilarity"),
     )
     session: Label | None = Field(default=None, description="Id of this conversation.")
     breakdown: bool = Field(
         default=False,
         description="With 'signals' of a hit: what each perspective gave it, 0 to 1.",
-        validation_alias=AliasChoices("breakdown", "includeEmbedderBreakdown"),
+        json_schema_extra=also("includeEmbedderBreakdown"),
     )
 
 
@@ -70,7 +70,7 @@ class SearchCausesInput(_Query):
     direction: Literal["auto", "cause", "effect"] = Field(
         default="auto",
         description="cause: what led to it; effect: what it led to; auto: as the question says, else its cause.",
-        validation_alias=AliasChoices("direction", "causal_direction", "causalDirection"),
+        json_schema_extra=also("causalDirection"),
     )
 
 
@@ -90,7 +90,7 @@ class SearchByIntentInput(_Query):
         ge=0,
         le=1,
         description="Share of plain meaning beside intent, 0 to 1.",
-        validation_alias=AliasChoices("blend", "blend_with_semantic", "blendWithSemantic"),
+        json_schema_extra=also("blendWithSemantic"),
     )
 
 
@@ -110,7 +110,7 @@ class StoreMemoryInput(Input):
     session: Label | None = Field(
         default=None,
         description="Id of this conversation.",
-        validation_alias=AliasChoices("session", "sessionId"),
+        json_schema_extra=also("sessionId"),
     )
 
 
@@ -130,7 +130,7 @@ async def search_graph(memory: Memory, given: SearchGraphInput) -> outputs.Recal
     found = await memory.recall(
         given.query,
         profile=given.strategy,
-        limit=given.top_k,
+        limit=given.limit,
         channels=_TEXTS,
         weights=weights,
         **options,
@@ -147,7 +147,7 @@ async def search_causes(memory: Memory, given: SearchCausesInput) -> outputs.Rec
     query = _CAUSAL[given.direction].format(given.query.rstrip(" ?"))
     weights = {"cause": 4.0, "dense": 0.25, "bm25": 0.25}
     found = await memory.recall(
-        query, profile="multi_space", limit=given.top_k, channels=_TEXTS, weights=weights
+        query, profile="multi_space", limit=given.limit, channels=_TEXTS, weights=weights
     )
     return outputs.recall_view(found)
 
@@ -161,7 +161,7 @@ async def search_connections(memory: Memory, given: SearchConnectionsInput) -> o
     found = await memory.recall(
         given.query,
         profile="connections",
-        limit=given.top_k,
+        limit=given.limit,
         connections=given.direction,
     )
     return outputs.recall_view(found)
@@ -176,7 +176,7 @@ async def search_by_intent(memory: Memory, given: SearchByIntentInput) -> output
         "dense": 2 * given.blend,
     }
     found = await memory.recall(
-        given.query, profile="e1_only", limit=given.top_k, channels=["episodes"], weights=weights
+        given.query, profile="e1_only", limit=given.limit, channels=["episodes"], weights=weights
     )
     return outputs.recall_view(found)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from pps.core import bounds
 from pps.core.recalled import Hit
@@ -20,7 +20,7 @@ from pps.entities.paths import MAX_PATH
 from pps.graph.traverse import MAX_HOPS
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.journal.filters import ItemFilter
-from pps.operations.command_line import argument
+from pps.operations.command_line import also, argument
 from pps.operations.inputs import (
     AddEventInput,
     AppendInput,
@@ -130,14 +130,22 @@ class Weights(Input):
         default=None,
         ge=0,
         le=100,
-        validation_alias=AliasChoices("text", "full_text"),
         description="Words in common (0.3); also called full_text.",
+        json_schema_extra=also("fullText"),
     )
     graph: float | None = Field(
-        default=None, ge=0, le=100, description="Nearness to the anchor node (0.15)."
+        default=None,
+        ge=0,
+        le=100,
+        description="Nearness to the anchor node (0.15).",
+        json_schema_extra=also("graphProximity"),
     )
     tags: float | None = Field(
-        default=None, ge=0, le=100, description="Share of the tags asked for (0.1)."
+        default=None,
+        ge=0,
+        le=100,
+        description="Share of the tags asked for (0.1).",
+        json_schema_extra=also("tagOverlap"),
     )
     recency: float | None = Field(
         default=None, ge=0, le=100, description="Youth, over four weeks (0.05)."

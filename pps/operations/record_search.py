@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import Field
 
 from pps.core.kinds import STATUSES, Status
 from pps.core.reports import IndexStatus
 from pps.core.text import counted
 from pps.ingest.drift import DriftReport
 from pps.memory import Memory
-from pps.operations.command_line import argument, option
+from pps.operations.command_line import also, argument, option
 from pps.operations.inputs import Input, Label, Nothing, Question, Title, options
 from pps.operations.outputs import StatsView, stats_view
 from pps.operations.table import READS, RECORDS, UPKEEP
@@ -34,10 +34,9 @@ class RecordSearchInput(Input):
         default=(), description="Only these layers.", json_schema_extra=option("--layer")
     )
     types: _Names = Field(
-        validation_alias=AliasChoices("types", "kinds"),
         default=(),
         description="Only these kinds, such as Goal.",
-        json_schema_extra=option("--kind"),
+        json_schema_extra=option("--kind") | also("kinds"),
     )
     status: tuple[Status, ...] = Field(
         default=(),
@@ -45,12 +44,11 @@ class RecordSearchInput(Input):
         description="Only records with one of these; active ones and drafts when not given.",
     )
     top_k: int = Field(
-        validation_alias=AliasChoices("top_k", "limit"),
         default=5,
         ge=1,
         le=50,
         description="Most results; what lies below a clear gap is left out, unless min_similarity is given.",
-        json_schema_extra=option("--limit"),
+        json_schema_extra=option("--limit") | also("limit"),
     )
     min_similarity: float | None = Field(
         default=None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import lru_cache, partial
@@ -15,7 +15,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from pps.config import problems
 from pps.config.zones import zone_name
+from pps.core.argument_reading import read_arguments
 from pps.core.errors import InvalidRequest
+from pps.core.json_bounds import check_values
+from pps.core.json_shapes import MARKS, Shape, shape_of
+from pps.core.text import nearest_name, snake
 from pps.core.values import JSON
 from pps.ingest.given_input import ZONE
 from pps.ingest.indexer import Progress
@@ -130,21 +134,26 @@ class Operation(Generic[Subject, In, Out]):
     def parse(self, arguments: Mapping[str, JSON], zone: tzinfo | None = UTC) -> In:
         """Return the checked input; InvalidRequest names each field that is wrong, never its value.
 
-        Times without a zone are of ``zone``, the entity's; without it they stay so, for the memory to read.
+        The arguments are read first as ``read_arguments`` has it. Times without a zone are of ``zone``, the entity's;
+        without it they stay so, for the memory to read.
 
         A null for an argument that may be left out counts as left out: calling models send it. Lists and objects
         that are larger than the schema takes are refused before the model reads them.
         """
-        check_sizes(arguments, self.input)
+        shape = shape_of(self.input)
+        check_values(arguments)
+        arguments = read_arguments(arguments, shape)
+        check_sizes(arguments, shape)
         known = self.input.model_fields
-        named = {
+        present = {
             name: value
             for name, value in arguments.items()
             if value is not None or name not in known
         }
         try:
             return self.input.model_validate_json(
-                json.dumps({k: _without_nulls(v) for k, v in named.items()}), context={ZONE: zone}
+                json.dumps({name: _without_nulls(value) for name, value in present.items()}),
+                context={ZONE: zone},
             )
         except RecursionError:
             raise InvalidRequest("arguments", "are nested too deeply") from None
@@ -304,6 +313,7 @@ def plain(schema: Any, *, nulls: bool = False) -> Any:
             found = {**inner(kept[0]), **found}
         elif (
             key != "cli"
+            and key not in MARKS
             and not (key == "title" and isinstance(value, str))
             and (key, value) != ("default", None)
         ):
@@ -340,13 +350,25 @@ def _without_nulls(value: JSON) -> JSON:
     return {name: one if name in _USERS else _without_nulls(one) for name, one in kept.items()}
 
 
+def unknown_argument(name: str, known: Iterable[str]) -> str:
+    """Return what is wrong with an argument that there is not, with the nearest one that there is."""
+    near = nearest_name(snake(name), known)
+    return "unknown argument" + (f", did you mean '{near}'?" if near else "")
+
+
 def _refusal(error: ValidationError, model: type[Input]) -> InvalidRequest:
     found = problems(error, model)
-    said = [
-        "unknown argument" + (f", did you mean '{one.near}'?" if one.near else "")
-        if one.unknown
-        else one.text
-        for one in found
+    texts = [
+        _unknown_at(problem.path, shape_of(model)) if problem.unknown else problem.text
+        for problem in found
     ]
-    rest = "; ".join(f"{one.path}: {text}" for one, text in zip(found[1:4], said[1:4], strict=True))
-    return InvalidRequest(found[0].path or "arguments", said[0] + (f"; {rest}" if rest else ""))
+    more = [f"{problem.path}: {text}" for problem, text in zip(found, texts, strict=True)][1:4]
+    return InvalidRequest(found[0].path or "arguments", "; ".join([texts[0], *more]))
+
+
+def _unknown_at(path: str, shape: Shape) -> str:
+    """Return what is wrong with an unknown name at a dotted path, such as ``nodes.0.nmae``."""
+    *above, name = path.split(".")
+    for part in above:
+        shape = shape.item if part.isdecimal() else shape.properties.get(part, shape.any_name)
+    return unknown_argument(name, shape.properties)

@@ -20,9 +20,11 @@ from pydantic import (
 )
 from pydantic_core import ErrorDetails
 
+from pps.core.argument_reading import read_arguments
 from pps.core.bounds import MAX_ATTRIBUTES_BYTES
 from pps.core.errors import InvalidRequest
 from pps.core.ids import ID_PATTERN
+from pps.core.json_shapes import plain_name, shape_of
 from pps.core.kinds import FieldSpec, FieldType, Kinds
 from pps.core.record_values import Record
 from pps.core.text import nearest_name, snake, visible
@@ -243,8 +245,9 @@ def _read_names(
 ) -> tuple[dict[str, JSON], dict[str, str]]:
     found: dict[str, JSON] = {}
     mistakes: dict[str, str] = {}
+    by_plain_name = {plain_name(name): name for name in known}
     for name, value in given.items():
-        own = name if name in known else snake(name)
+        own = name if name in known else by_plain_name.get(plain_name(name), snake(name))
         if own not in known and value is None:
             own = name  # what an older version of the pack had can be taken out
         elif own not in known:
@@ -267,6 +270,7 @@ def _checked(
 ) -> dict[str, JSON]:
     """Return the fields as they are kept; InvalidRequest tells the mistakes that were found before, and its own."""
     present = {name: value for name, value in given.items() if value is not None}
+    present = read_arguments(present, shape_of(model), what)
     told = dict(mistakes)
     made: BaseModel | None = None
     try:

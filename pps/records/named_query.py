@@ -13,8 +13,10 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from pps.config import problems
 from pps.core import time
+from pps.core.argument_reading import read_arguments
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_uuid
+from pps.core.json_shapes import shape_of
 from pps.core.kinds import Kinds
 from pps.core.record_values import Record, RecordGraph, Relation
 from pps.core.text import fold
@@ -192,21 +194,24 @@ class Query:
                 "query",
                 f"{self.name!r} is about {named}; no pack of this memory has them: `pps pack enable` adds one",
             )
-        try:
-            given = self.given.model_validate_json(
-                json.dumps(dict(parameters)), context={ZONE: ground.zone}
-            )
-        except ValidationError as error:
-            found = problems(error, self.given)
-            said = "; ".join(f"{one.path}: {one.text}" for one in found)
-            known = ", ".join(self.given.model_fields)
-            raise InvalidRequest("parameters", f"{said}; {self.name!r} takes {known}") from None
+        given = self.read(parameters, ground.zone)
         times = {
             name: time.in_zone(value, ground.zone, name)
             for name, value in given
             if isinstance(value, datetime)
         }
         return await self.act(ground, given.model_copy(update=times))
+
+    def read(self, parameters: Mapping[str, JSON], zone: tzinfo) -> Input:
+        """Return the checked parameters, times without a zone of ``zone``; InvalidRequest names what is wrong."""
+        try:
+            arguments = read_arguments(parameters, shape_of(self.given))
+            return self.given.model_validate_json(json.dumps(arguments), context={ZONE: zone})
+        except ValidationError as error:
+            found = problems(error, self.given)
+            said = "; ".join(f"{one.path}: {one.text}" for one in found)
+            known = ", ".join(self.given.model_fields)
+            raise InvalidRequest("parameters", f"{said}; {self.name!r} takes {known}") from None
 
 
 def query(

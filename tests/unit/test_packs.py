@@ -76,15 +76,15 @@ RIGHT: dict[str, JSON] = {
 }
 WRONG: dict[str, tuple[JSON, ...]] = {
     "text": (1, ["x"], "a\0b"),
-    "number": ("1", True),
-    "integer": (1.5, "1", True),
-    "bool": (1, "true"),
+    "number": ("one", True),
+    "integer": (1.5, "one", True),
+    "bool": (1, "yes"),
     "date": ("2026-13-01", "soon", 20260301),
     "datetime": ("2026-03-41T09:00:00", "noon", 7),
     "duration": ("two hours",),
     "json": ({"other": 1}, {"total": "much"}),
     "ref": ("Ana", 1),
-    "list": ("x", [1], ["x"] * 51),
+    "list": (1, [1], ["x"] * 51),
     "enum": ("none of them", 1),
 }
 

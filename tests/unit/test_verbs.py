@@ -292,23 +292,26 @@ def test_lists_and_times_are_taken_as_json_has_them() -> None:
     assert given.occurred_at == datetime(2026, 1, 5, tzinfo=UTC)
     assert given.nodes[0].attributes == {"age": 41, "likes": ["rye", None]}
     assert OPERATIONS["recall"].parse({"query": "x", "channels": ["facts"]}).channels == ("facts",)
-    assert OPERATIONS["recall"].parse({"query": "x", "channels": "auto"}).channels == "auto"
+    assert OPERATIONS["recall"].parse({"query": "x", "channels": "auto"}).channels == ("auto",)
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"query": "x", "limit": "4"}, "limit"),
+        ({"query": "x", "limit": "four"}, "limit"),
         ({"query": "x", "limit": True}, "limit"),
-        ({"query": "x", "limit": 4.0}, "limit"),
+        ({"query": "x", "limit": 4.5}, "limit"),
         ({"query": 4}, "query"),
         ({"query": "x", "as_of": "2026-13-05T08:00:00"}, "as_of"),
         ({"query": "x", "as_of": "yesterday"}, "as_of: must be ISO 8601"),
         ({"query": "x", "channels": ["factz"]}, "channels"),
+        ({"query": "x", "channels": ["facts", "auto"]}, "channels: 'auto' stands alone"),
         ({"query": "x", "filter": {}}, "filter: unknown argument, did you mean 'filters'"),
     ],
 )
-def test_nothing_is_coerced(arguments: dict[str, Any], words: str) -> None:
+def test_what_cannot_be_read_as_the_schema_has_it_is_refused(
+    arguments: dict[str, Any], words: str
+) -> None:
     with pytest.raises(InvalidRequest, match=words):
         OPERATIONS["recall"].parse(arguments)
 
@@ -347,8 +350,7 @@ def test_a_tool_needs_what_was_promised_and_no_more(
         (
             "recall",
             {"query": "x", "channels": ["factz"]},
-            "channels.0: input should be 'nodes', 'facts', 'episodes', 'anchors' or 'turns'; "
-            "channels: input should be 'auto'",
+            "channels.0: input should be 'nodes', 'facts', 'episodes', 'anchors', 'turns' or 'auto'",
         ),
     ],
 )

@@ -8,14 +8,15 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
 import click
 from click.shell_completion import CompletionItem
 
+from pps.core.argument_reading import read_scalar
 from pps.core.errors import InvalidRequest, PPSError, UnknownEntity
+from pps.core.time import read_moment
 from pps.core.values import JSON
 from pps.interfaces.cli import output, wording
 from pps.interfaces.cli.near import entity_names, name_first, unknown_command, unknown_entity
@@ -192,6 +193,14 @@ class EntityName(click.ParamType[str]):
 _TYPED_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 
 
+class WholeNumber(click.IntRange):
+    """A whole number, written as the server reads it: ``5.0`` is 5."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        whole = read_scalar(value, frozenset({"integer"})) if isinstance(value, str) else value
+        return super().convert(whole, param, ctx)
+
+
 Do: TypeAlias = "Callable[[Command, dict[str, JSON], Mapping[str, Any]], None]"
 """Carries a command out: with the arguments to send, and with what was typed (``whose`` and ``as_json`` among it)."""
 
@@ -331,11 +340,11 @@ def _spoken(one: Parameter) -> click.Parameter:
 
 def _type(one: Parameter) -> click.ParamType[Any] | None:
     if one.choices:
-        return click.Choice(one.choices)
+        return click.Choice(one.choices, case_sensitive=False)
     if one.label == "NAME":
         return EntityName()
     if one.type == "int":
-        return click.IntRange(
+        return WholeNumber(
             None if one.least is None else int(one.least),
             None if one.most is None else int(one.most),
         )
@@ -419,8 +428,8 @@ def _text(one: Parameter, value: Any) -> Any:
 def _checked_time(label: str, value: str) -> str:
     """Return a time as it was typed; without a zone it is of the entity's, which the server knows."""
     try:
-        datetime.fromisoformat(value if len(value) != len("2026-03") else f"{value}-01")
-    except ValueError:
+        read_moment(value)
+    except InvalidRequest:
         remedy = "is not a time; give such as 2026-03-07, 2026-03-07T08:30 or 2026-03-07T08:30:00Z"
         raise InvalidRequest(f"{label} {value!r}", remedy) from None
     return value

@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 import mcp_types as types
 
 from pps.operations.table import AnyOperation
 
-_UNREAD = ("minLength", "maxLength", "minItems", "maxItems", "pattern", "additionalProperties")
+_UNREAD = (
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "pattern",
+    "additionalProperties",
+    "propertyNames",
+)
 _SET_UP = ("command", "model")
 """Ways to read a text that need a setting: they are taken where it is set, and the setting is what holds by itself."""
 
 
 def tool(operation: AnyOperation) -> types.Tool:
-    """Return an operation as a tool. Bounds of lengths are left to the refusal, and outputs to the answer itself."""
-    schema = _lean(operation.input_schema())
+    """Return an operation as a tool. Bounds of lengths are left to the refusal, and outputs to the answer itself.
+
+    Its schema has no ``$ref``, ``$defs``, ``anyOf`` or ``const``: some clients refuse a tool that has one.
+    """
+    schema = operation.input_schema()
+    definitions = schema.pop("$defs", {})
+    schema.pop("description", None)
+    schema = _lean(_without_references(schema, definitions, ()))
     return types.Tool(
         name=operation.name,
         title=operation.title,
@@ -30,6 +45,52 @@ def tool(operation: AnyOperation) -> types.Tool:
     )
 
 
+def _without_references(
+    schema: Any, definitions: Mapping[str, Any], within: tuple[str, ...]
+) -> Any:
+    """Return a schema with each reference replaced by what it points to; one to what it lies in says nothing."""
+    if isinstance(schema, list):
+        return [
+            _without_references(item, definitions, within) for item in cast("list[Any]", schema)
+        ]
+    if not isinstance(schema, dict):
+        return schema
+    found: dict[str, Any] = {}
+    for key, value in cast("dict[str, Any]", schema).items():
+        if key == "properties":
+            found[key] = {
+                name: _without_references(one, definitions, within) for name, one in value.items()
+            }
+        elif key in ("default", "enum", "required"):
+            found[key] = value
+        elif key != "$ref":
+            found[key] = _without_references(value, definitions, within)
+    if "$ref" in schema:
+        name = str(cast("dict[str, Any]", schema)["$ref"]).rpartition("/")[2]
+        if name not in within:
+            target = _without_references(definitions.get(name, {}), definitions, (*within, name))
+            target.pop("description", None)  # of the model, for whoever reads the code
+            found = {**target, **found}
+    return _without_alternatives(found)
+
+
+def _without_alternatives(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a schema whose alternatives are the widest of them; what is read by its schema takes the others too."""
+    if "const" in schema:
+        schema = {"enum": [schema["const"]], **schema}
+        del schema["const"]
+    alternatives: list[dict[str, Any]] = schema.pop("anyOf", [])
+    known = [one for one in alternatives if one.get("type") not in (None, "null")]
+    if not known or len(known) < len([one for one in alternatives if one != {"type": "null"}]):
+        return schema
+    of_one_type = len({one["type"] for one in known}) == 1
+    if of_one_type and all("enum" in one for one in known):
+        choices = list(dict.fromkeys(value for one in known for value in one["enum"]))
+        return {"type": known[0]["type"], "enum": choices, **schema}
+    lists = [one for one in known if one["type"] == "array"]
+    return {**(known[0] if of_one_type else lists[0]), **schema} if of_one_type or lists else schema
+
+
 def _lean(schema: Any) -> Any:
     if isinstance(schema, list):
         return [_lean(one) for one in cast("list[Any]", schema)]
@@ -38,10 +99,10 @@ def _lean(schema: Any) -> Any:
     said = cast("dict[str, Any]", schema)
     found: dict[str, Any] = {}
     for key, value in said.items():
-        if key in ("properties", "$defs"):
+        if key == "properties":
             found[key] = {name: _lean(one) for name, one in value.items()}
         elif key == "enum":
             found[key] = [one for one in value if one not in _SET_UP]
-        elif key not in _UNREAD and not (key == "description" and "properties" in said):
+        elif key not in _UNREAD:
             found[key] = value if key == "default" else _lean(value)
     return found
