@@ -64,8 +64,8 @@ class _Reading:
             return self._read_list(value, shape, path)
         if value is None or isinstance(value, bool):
             return self._in_list(value, shape, path)
-        if _is_whole(value) and "integer" in shape.types and "number" not in shape.types:
-            return int(value)
+        if isinstance(value, float) and "integer" in shape.types and "number" not in shape.types:
+            return int(value) if _is_whole(value) else value
         return self._in_list(value, shape, path)
 
     def read_object(self, value: Mapping[str, JSON], shape: Shape, path: str) -> dict[str, JSON]:
@@ -172,7 +172,7 @@ def _fits(value: JSON, shape: Shape) -> bool:
 
 
 def _is_whole(value: float) -> bool:
-    return isinstance(value, float) and value.is_integer() and abs(value) <= _EXACT_FLOAT
+    return value.is_integer() and abs(value) <= _EXACT_FLOAT
 
 
 def _refuse_constant(name: str) -> JSON:

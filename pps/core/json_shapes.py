@@ -22,7 +22,7 @@ ALSO = "x-also"
 MARKS = (SHORT, ALSO)
 """Keys of schemas that only PPS reads; they are left out of what clients are shown."""
 
-_PYTHON_TYPES = {
+_PYTHON_TYPES: Mapping[type, str] = {
     str: "string",
     bool: "boolean",
     int: "integer",

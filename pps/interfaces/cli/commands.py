@@ -197,7 +197,7 @@ class WholeNumber(click.IntRange):
     """A whole number, written as the server reads it: ``5.0`` is 5."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        whole = read_scalar(value, frozenset({"integer"})) if isinstance(value, str) else value
+        whole: Any = read_scalar(value, frozenset({"integer"})) if isinstance(value, str) else value
         return super().convert(whole, param, ctx)
 
 
