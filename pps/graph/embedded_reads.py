@@ -17,7 +17,7 @@ from pps.core.time import utc
 from pps.core.values import Episode, Fact, GraphCounts, Node
 from pps.graph.graph_store import (
     ByUuid,
-    GraphStore,
+    CypherStore,
     Rows,
     TimelineOptions,
     as_of_bounds,
@@ -139,7 +139,7 @@ _PAST = "e.valid_at > $cursor_at OR (e.valid_at = $cursor_at AND e.uuid > $curso
 _PAST_UNDATED = "e.valid_at IS NULL AND e.uuid > $cursor_uuid"
 
 
-class EmbeddedReads(GraphStore):
+class EmbeddedReads(CypherStore):
     """The reading half of ``EmbeddedStore``."""
 
     _statements = BY_UUID

@@ -100,40 +100,34 @@ class ByUuid:
 class GraphStore(ABC):
     """The graph of one entity. Bound to ONE group for life; no method takes a group.
 
-    Ids of another group read as absent. Saving under an id that another group owns raises ``NotFound`` and
-    changes nothing. Batches of any length are one transaction each: all of it, or nothing.
+    Ids of another group read as absent. In a database of several groups, saving under an id that another group owns
+    raises ``NotFound`` and changes nothing. Batches of any length are one transaction each: all of it, or nothing.
 
     Args:
-        executor: What runs statements: the entity's guarded driver in production.
         group: The one group of this store, for life.
     """
 
-    _statements: ClassVar[ByUuid]
-
-    def __init__(self, executor: Executor, group: str) -> None:
+    def __init__(self, group: str) -> None:
         if not group.strip():
             raise InvalidRequest("group", "must not be blank")
-        self._executor = executor
         self.group = group
 
+    @abstractmethod
     async def nodes(self, uuids: Sequence[str]) -> list[Node]:
         """Return nodes in the order asked; absent and foreign ids are left out, as in the next two."""
-        return in_order(map(node_of, await self._by_uuid(self._statements.nodes, uuids)), uuids)
 
-    async def facts(self, uuids: Sequence[str]) -> list[Fact]:
-        return in_order(map(fact_of, await self._by_uuid(self._statements.facts, uuids)), uuids)
+    @abstractmethod
+    async def facts(self, uuids: Sequence[str]) -> list[Fact]: ...
 
-    async def episodes(self, uuids: Sequence[str]) -> list[Episode]:
-        return in_order(
-            map(episode_of, await self._by_uuid(self._statements.episodes, uuids)), uuids
-        )
+    @abstractmethod
+    async def episodes(self, uuids: Sequence[str]) -> list[Episode]: ...
 
+    @abstractmethod
     async def node_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
         """Return the stored vectors; nodes without one are left out."""
-        return _vectors(await self._by_uuid(self._statements.node_vectors, uuids))
 
-    async def fact_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
-        return _vectors(await self._by_uuid(self._statements.fact_vectors, uuids))
+    @abstractmethod
+    async def fact_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]: ...
 
     async def mentioned_nodes(self, episodes: Sequence[str]) -> dict[str, list[str]]:
         """Return episode uuid → uuids of the nodes it mentions, in uuid order; an episode without any is absent."""
@@ -243,10 +237,6 @@ class GraphStore(ABC):
         ]
 
     @abstractmethod
-    async def _by_uuid(self, statement: str, uuids: Sequence[str]) -> Rows:
-        """Return the rows of a statement about uuids, each asked for once; none for none."""
-
-    @abstractmethod
     async def _has(self, node: str) -> bool: ...
 
     @abstractmethod
@@ -256,6 +246,42 @@ class GraphStore(ABC):
     @abstractmethod
     async def _mentions(self, episodes: Sequence[str]) -> Rows:
         """Return pairs of episode and node; a row may come twice."""
+
+
+class CypherStore(GraphStore):
+    """A store whose database is asked in Cypher.
+
+    Args:
+        executor: What runs statements: the entity's guarded driver in production.
+        group: The one group of this store, for life.
+    """
+
+    _statements: ClassVar[ByUuid]
+
+    def __init__(self, executor: Executor, group: str) -> None:
+        super().__init__(group)
+        self._executor = executor
+
+    async def nodes(self, uuids: Sequence[str]) -> list[Node]:
+        return in_order(map(node_of, await self._by_uuid(self._statements.nodes, uuids)), uuids)
+
+    async def facts(self, uuids: Sequence[str]) -> list[Fact]:
+        return in_order(map(fact_of, await self._by_uuid(self._statements.facts, uuids)), uuids)
+
+    async def episodes(self, uuids: Sequence[str]) -> list[Episode]:
+        return in_order(
+            map(episode_of, await self._by_uuid(self._statements.episodes, uuids)), uuids
+        )
+
+    async def node_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
+        return _vectors(await self._by_uuid(self._statements.node_vectors, uuids))
+
+    async def fact_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
+        return _vectors(await self._by_uuid(self._statements.fact_vectors, uuids))
+
+    @abstractmethod
+    async def _by_uuid(self, statement: str, uuids: Sequence[str]) -> Rows:
+        """Return the rows of a statement about uuids, each asked for once; none for none."""
 
 
 def slices(items: Sequence[_T], size: int) -> list[Sequence[_T]]:

@@ -95,7 +95,7 @@ def episode_columns(episode: Episode) -> dict[str, Any]:
 
 def node_pps(node: Node, foreign: Mapping[str, Any] | None = None) -> str:
     """Return the JSON of a node's ``pps``; of ``foreign`` attributes, Graphiti's, what is equal is not kept twice."""
-    own = _own(node.attributes, foreign)
+    own = own_attributes(node.attributes, foreign)
     return _dump({"kind": node.kind, "aliases": node.aliases, "tags": node.tags, "attributes": own})
 
 
@@ -106,7 +106,7 @@ def fact_pps(fact: Fact, foreign: Mapping[str, Any] | None = None) -> str:
         return _PLAIN_PPS
     ours: dict[str, object] = {
         "kind": fact.kind,
-        "attributes": _own(fact.attributes, foreign),
+        "attributes": own_attributes(fact.attributes, foreign),
     }
     return _dump({**ours, _TIMES: precisions} if precisions else ours)
 
@@ -242,7 +242,14 @@ def _is_kind(label: str) -> bool:
     )
 
 
-def _own(attributes: Mapping[str, JSON], foreign: Mapping[str, Any] | None) -> dict[str, JSON]:
+def own_attributes(
+    attributes: Mapping[str, JSON], foreign: Mapping[str, Any] | None
+) -> dict[str, JSON]:
+    """Return the user's own attributes: those that Graphiti's pipeline (``foreign``) does not keep with the same value.
+
+    Raises:
+        InvalidRequest: A name is a column's of Graphiti, or begins with ``_``.
+    """
     kept = foreign or {}
     own = {key: value for key, value in attributes.items() if key not in kept or kept[key] != value}
     for key in own:

@@ -9,7 +9,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.time import utc
 from pps.core.values import Episode, Fact, GraphCounts, Node
 from pps.graph import neo4j_cypher as cypher
-from pps.graph.graph_store import GraphStore, Rows, TimelineOptions, as_of_bounds
+from pps.graph.graph_store import CypherStore, Rows, TimelineOptions, as_of_bounds
 from pps.graph.mapping import FACT_TIMES, episode_of, fact_of, node_of, parse_cursor
 
 _TIMES = frozenset(FACT_TIMES)
@@ -21,7 +21,7 @@ _HOLDS = (
 )
 
 
-class Neo4jReads(GraphStore):
+class Neo4jReads(CypherStore):
     """The reading half of ``Neo4jStore``."""
 
     _statements = cypher.BY_UUID
