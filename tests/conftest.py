@@ -14,6 +14,7 @@ from hypothesis import settings
 
 from pps.config import EmbedderSettings, Neo4jSettings, Settings
 from tests.neo4j_server import CannotStart, Neo4jServer, running_neo4j
+from tests.one_file import ONE_FILE_STORE
 from tests.sampling import LONG, sized
 
 if TYPE_CHECKING:
@@ -115,6 +116,8 @@ def clean_environment(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) ->
     home.mkdir(mode=0o700)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PPS_HOME", str(home / "pps"))
+    if ONE_FILE_STORE != "embedded":
+        monkeypatch.setenv("PPS_STORE", ONE_FILE_STORE)
 
 
 @pytest.fixture(scope="session")
@@ -127,13 +130,13 @@ def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jServ
         pytest.fail(f"these tests need a real Neo4j: {reason}", pytrace=False)
 
 
-@pytest.fixture(params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
+@pytest.fixture(params=[ONE_FILE_STORE, pytest.param("neo4j", marks=pytest.mark.neo4j)])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     """Settings of a fresh data folder on each store, with the deterministic embedder."""
     found = Settings(
         home=tmp_path / "home", store=request.param, embedder=EmbedderSettings(name="hash")
     )
-    if request.param == "embedded":
+    if request.param != "neo4j":
         return found
     server: Neo4jServer = request.getfixturevalue("neo4j_server")
     neo4j = Neo4jSettings(

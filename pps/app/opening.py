@@ -57,6 +57,7 @@ from pps.records.asks import Asks
 from pps.records.calendar import Calendars
 from pps.records.records import Records
 from pps.records.session import Layers
+from pps.store.graph_file import open_graph_file
 from pps.topics.portfolio import Topics
 
 Anew = Literal["no", "vectors", "all", "graph"]
@@ -93,7 +94,7 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         opening.embedder = await opening.pinned_embedder()
         if anew == "graph":
             await journal.queue.replay()  # first: a crash leaves jobs that are done again
-            await asyncio.to_thread(folder.remove_graph, entry.folder)
+            await asyncio.to_thread(folder.remove_graph, entry.folder, entry.store)
         memory = await opening.memory()
         stack.pop_all()
         return memory
@@ -298,8 +299,12 @@ class _Opening:
     async def _driver(self) -> EntityDriver:
         if self._entry.store == "neo4j":
             return EntityDriver((await self._shared.server()).driver(), "neo4j", _kept_open)
+        path = self._entry.folder / "data" / folder.GRAPH_FILES[self._entry.store]
         try:
-            driver = await open_ladybug(self._entry.folder / "data" / folder.GRAPH)
+            if self._entry.store == "sqlite":
+                file = await open_graph_file(path, self._entry.entity.group)
+                return EntityDriver(file, "sqlite", file.close)
+            driver = await open_ladybug(path)
         except StoreError as error:
             if type(error) is not StoreError:  # the others pass
                 raise
@@ -327,7 +332,7 @@ class _Opening:
 
     def _own_providers(self) -> tuple[Provider, ...]:
         own: dict[Provider, bool] = {
-            "store": self._entry.store == "embedded",
+            "store": self._entry.store != "neo4j",
             "extractor": self._extractor != self._shared.settings.extractor,
         }
         return tuple(name for name, is_own in own.items() if is_own)

@@ -49,8 +49,14 @@ class EntityId:
 
     def __post_init__(self) -> None:
         check_name(self.name)
-        if not isinstance(self.group, str) or not _GROUP.fullmatch(self.group):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise InvalidRequest("group", "must be 'ent_' and 26 lower-case letters or digits")
+        check_group(self.group)
+
+
+def check_group(group: str) -> str:
+    """Return a group unchanged, or raise InvalidRequest."""
+    if not isinstance(group, str) or not _GROUP.fullmatch(group):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidRequest("group", "must be 'ent_' and 26 lower-case letters or digits")
+    return group
 
 
 def check_name(name: str) -> str:

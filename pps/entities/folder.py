@@ -22,7 +22,11 @@ from pps.core.file_lock import FileLock
 from pps.core.ids import EntityId
 from pps.core.user_files import open_regular, parse_toml, read_text
 
-JOURNAL, GRAPH = "memory.db", "graph.lbug"
+JOURNAL = "memory.db"
+GRAPH_FILES = {"embedded": "graph.lbug", "sqlite": "graph.db"}
+"""Store → the file of an entity's graph; on Neo4j there is none."""
+_SQLITE_HEAD = b"SQLite format 3\0"
+_GRAPH_HEADS = {"embedded": b"LBUG", "sqlite": _SQLITE_HEAD}
 _CARD = "entity.toml"
 _ZONE = re.compile(r"(?m)^# time_zone = .*$")
 
@@ -187,7 +191,8 @@ def gone(entry: Entry) -> str:
 
     Such a file is never made anew by itself: its memory would look empty, and take in what it is told.
     """
-    wanted = (JOURNAL, GRAPH) if entry.store == "embedded" else (JOURNAL,)
+    graph = GRAPH_FILES.get(entry.store)
+    wanted = (JOURNAL, graph) if graph else (JOURNAL,)
     lost = [name for name in wanted if entry.made and not _has_bytes(entry.folder / "data" / name)]
     name = entry.entity.name
     if JOURNAL in lost:
@@ -209,11 +214,12 @@ def unusable(entry: Entry) -> str:
     if not entry.made:
         return ""
     name, data = entry.entity.name, entry.folder / "data"
-    if not _begins_with(data / JOURNAL, b"SQLite format 3\0"):
+    if not _begins_with(data / JOURNAL, _SQLITE_HEAD):
         return f"{name}: {JOURNAL} is damaged; restore {entry.folder} from a backup"
-    if entry.store == "embedded" and not _begins_with(data / GRAPH, b"LBUG"):
+    graph = GRAPH_FILES.get(entry.store)
+    if graph and not _begins_with(data / graph, _GRAPH_HEADS[entry.store]):
         return f"{name}: its graph is damaged; `pps rebuild {name}` makes it anew from the journal"
-    if not _begins_with(data / "vectors.db", b"SQLite format 3\0"):
+    if not _begins_with(data / "vectors.db", _SQLITE_HEAD):
         return f"{name}: its vectors are damaged; run `pps reindex {name}`"
     return ""
 
@@ -236,10 +242,12 @@ def graph_gone(name: str) -> str:
     )
 
 
-def remove_graph(folder: Path) -> None:
-    """Remove an embedded graph with its logs; its lock stays. Raises StoreError."""
+def remove_graph(folder: Path, store: str) -> None:
+    """Remove the file of a graph with its logs; its lock stays. Raises StoreError."""
+    if store not in GRAPH_FILES:
+        return
     try:
-        for file in (folder / "data").glob(f"{GRAPH}*"):
+        for file in (folder / "data").glob(f"{GRAPH_FILES[store]}*"):
             if file.suffix != ".lock":
                 file.unlink()
     except OSError as error:

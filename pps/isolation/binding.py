@@ -12,8 +12,8 @@ from pps.core.ids import EntityId, are_uuids, check_uuid
 from pps.graph.graph_store import GraphStore
 from pps.index.indexes import EntityIndexes
 from pps.isolation.counters import IsolationCounters
-from pps.isolation.graphiti_objects import GroupObjects
-from pps.isolation.guard import GuardedDriver
+from pps.isolation.graphiti_objects import GraphitiObjects
+from pps.isolation.guard import BoundDriver
 from pps.models.protocols import Embedder, ExtractorModel, Reranker
 
 
@@ -30,7 +30,7 @@ class Models:
 class FirstLock:
     """The checks before a call starts and after it answered. An absent id and a foreign one raise the same."""
 
-    def __init__(self, entity: EntityId, guard: GuardedDriver, counters: IsolationCounters) -> None:
+    def __init__(self, entity: EntityId, guard: BoundDriver, counters: IsolationCounters) -> None:
         self._entity = entity
         self._guard = guard
         self._counters = counters
@@ -64,10 +64,10 @@ class Inside:
     """All that is bound to one entity. Never leaves this package, but for the attacks of the proof."""
 
     entity: EntityId
-    guard: GuardedDriver
+    guard: BoundDriver
     lock: FirstLock
     store: GraphStore
-    objects: GroupObjects
+    objects: GraphitiObjects
     indexes: EntityIndexes
     graphiti: Graphiti
     models: Models

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, Self, TypeVar, Unpack
+from typing import Literal, Self, TypeAlias, TypeVar, Unpack
 
 from graphiti_core import Graphiti
 from graphiti_core.driver.driver import GraphDriver, GraphProvider
@@ -34,24 +34,40 @@ from pps.isolation.graphiti_models import (
     GraphitiReranker,
     make_llm,
 )
-from pps.isolation.graphiti_objects import GroupObjects, GroupOperations
+from pps.isolation.graphiti_objects import GraphitiObjects, GroupObjects, GroupOperations
 from pps.isolation.graphiti_search import GraphFilters, GroupSearch
-from pps.isolation.guard import GuardedDriver
+from pps.isolation.guard import BoundDriver, GuardedDriver
 from pps.isolation.providers import TokensUsed
 from pps.isolation.recipes import GraphitiResults, SearchOptions, search_recipe
+from pps.isolation.sql_driver import SqlDriver
+from pps.isolation.sql_objects import SqlObjects
+from pps.isolation.sql_operations import SqlOperations
+from pps.isolation.sql_search import SqlSearch
 from pps.models.protocols import Vector
+from pps.store.graph_file import GraphFile
+from pps.store.graphiti_reads import GraphitiReads
+from pps.store.sql_graph import SqlGraphStore
+
+StoreName: TypeAlias = Literal["embedded", "neo4j", "sqlite"]
 
 _PROVIDERS = {"embedded": GraphProvider.KUZU, "neo4j": GraphProvider.NEO4J}
+_ANOTHERS_FILE = (
+    "the graph's file holds another entity's data; check that the right data folder is mounted"
+)
 _MANY = 100_000
 _Item = TypeVar("_Item", Node, Fact, Episode)
 
 
 @dataclass(frozen=True, slots=True)
 class EntityDriver:
-    """The driver that an entity's client is opened on, and how to give it back."""
+    """What an entity's client is opened on, and how to give it back.
 
-    driver: GraphDriver
-    store: Literal["embedded", "neo4j"]
+    Attributes:
+        driver: A driver of Graphiti's; on ``sqlite`` the open file, which is bound to one group.
+    """
+
+    driver: GraphDriver | GraphFile
+    store: StoreName
     close: Callable[[], Awaitable[None]]
 
 
@@ -100,16 +116,11 @@ class IsolatedGraphitiClient:
             counters: Where refusals are counted; one object for all clients of a process.
 
         Raises:
-            IsolationError: The store holds an edge that joins two groups, or (embedded) another group's data.
+            IsolationError: The store holds an edge that joins two groups, or a file of one entity another group's data.
             ConfigError: The driver is not of the store that was named, or a provider's package is missing.
         """
-        if opened.driver.provider != _PROVIDERS[opened.store]:
-            raise ConfigError(
-                f"store: is {opened.store}, but the driver leads to {opened.driver.provider.value}"
-            )
-        client = cls(
-            _inside(entity, opened, indexes, models or Models(), counters or IsolationCounters())
-        )
+        counters = counters or IsolationCounters()
+        client = cls(_inside(entity, opened, indexes, models or Models(), counters))
         try:
             await client._audit(opened.store)
         except BaseException:
@@ -370,7 +381,7 @@ class IsolatedGraphitiClient:
             raise ModelUnavailable(NO_EMBEDDER)
 
     async def _audit(self, store: str) -> None:
-        strangers = await self._inside.objects.strangers() if store == "embedded" else set[bool]()
+        strangers = await self._inside.objects.strangers() if store != "neo4j" else set[bool]()
         if strangers == {False}:
             raise StoreError(
                 f"the graph of {self.entity.name} is damaged: what should be the name of its owner is none; `pps "
@@ -387,8 +398,22 @@ class IsolatedGraphitiClient:
             raise self.counters.refuse(
                 self.entity,
                 "audit",
-                "the graph's file holds another entity's data; check that the right data folder is mounted",
+                _ANOTHERS_FILE,
             )
+
+
+def bound_driver(
+    entity: EntityId, opened: EntityDriver, counters: IsolationCounters
+) -> BoundDriver:
+    """Return the driver that Graphiti gets for an entity, without the hooks that search.
+
+    Raises:
+        IsolationError: The file is another entity's.
+        ConfigError: What was opened is not of the store that was named.
+    """
+    if isinstance(opened.driver, GraphFile):
+        return _sql_driver(entity, opened, opened.driver, counters)
+    return _guarded(entity, opened, opened.driver, counters)
 
 
 async def erase(entity: EntityId, driver: GraphDriver, counters: IsolationCounters) -> None:
@@ -404,22 +429,51 @@ def _inside(
     models: Models,
     counters: IsolationCounters,
 ) -> Inside:
-    guard = GuardedDriver(opened.driver, entity, counters, shared=opened.store == "neo4j")
-    own = guard.for_own_statements()
-    graph: GraphStore = (EmbeddedStore if opened.store == "embedded" else Neo4jStore)(
-        own, entity.group
-    )
-    objects = GroupObjects(own, entity.group, opened.driver.provider)
-    guard.search_interface = GroupSearch(entity, graph, objects, indexes, counters)
-    guard.graph_operations_interface = GroupOperations(entity, graph, objects, counters)
+    graph: GraphStore
+    objects: GraphitiObjects
+    driver: BoundDriver
+    if isinstance(opened.driver, GraphFile):
+        driver = _sql_driver(entity, opened, opened.driver, counters)
+        graph = SqlGraphStore(opened.driver)
+        objects = SqlObjects(graph, GraphitiReads(opened.driver))
+        driver.search_interface = SqlSearch(entity, opened.driver, indexes, counters)
+    else:
+        driver = _guarded(entity, opened, opened.driver, counters)
+        own = driver.for_own_statements()
+        graph = (EmbeddedStore if opened.store == "embedded" else Neo4jStore)(own, entity.group)
+        objects = GroupObjects(own, entity.group, opened.driver.provider)
+        driver.search_interface = GroupSearch(entity, graph, objects, indexes, counters)
+        driver.graph_operations_interface = GroupOperations(entity, graph, objects, counters)
     graphiti = Graphiti(
-        graph_driver=guard,
+        graph_driver=driver,
         llm_client=make_llm(models.extractor),
         embedder=GraphitiEmbedder(models.embedder),
         cross_encoder=GraphitiReranker(models.reranker, models.rerank_deadline_s),
     )
-    lock = FirstLock(entity, guard, counters)
-    return Inside(entity, guard, lock, graph, objects, indexes, graphiti, models, counters)
+    lock = FirstLock(entity, driver, counters)
+    return Inside(entity, driver, lock, graph, objects, indexes, graphiti, models, counters)
+
+
+def _guarded(
+    entity: EntityId, opened: EntityDriver, driver: GraphDriver, counters: IsolationCounters
+) -> GuardedDriver:
+    if driver.provider != _PROVIDERS.get(opened.store):
+        raise ConfigError(
+            f"store: is {opened.store}, but the driver leads to {driver.provider.value}"
+        )
+    return GuardedDriver(driver, entity, counters, shared=opened.store == "neo4j")
+
+
+def _sql_driver(
+    entity: EntityId, opened: EntityDriver, file: GraphFile, counters: IsolationCounters
+) -> SqlDriver:
+    if opened.store != "sqlite":
+        raise ConfigError(f"store: is {opened.store}, but the driver leads to a file of SQLite")
+    if file.group != entity.group:
+        raise counters.refuse(entity, "audit", _ANOTHERS_FILE)
+    driver = SqlDriver(entity, file, counters)
+    driver.graph_operations_interface = SqlOperations(entity, file, counters)
+    return driver
 
 
 def _check_batch(uuids: Iterable[str], vectors: Mapping[str, Vector]) -> list[str]:

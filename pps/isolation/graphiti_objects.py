@@ -7,6 +7,7 @@ What is not here raises NotImplementedError, and Graphiti falls back to a statem
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -116,8 +117,41 @@ _STRANGERS = "\nUNION ALL\n".join(
 """Whether what stands in the place of another group has the shape of one: no such value comes back by itself."""
 
 
-class GroupObjects:
+class GraphitiObjects(ABC):
     """Graphiti's objects of one group. Ids of another group read as absent; what is asked by id comes in its order."""
+
+    @abstractmethod
+    async def nodes(self, uuids: Sequence[str]) -> list[EntityNode]: ...
+
+    @abstractmethod
+    async def edges(self, uuids: Sequence[str]) -> list[EntityEdge]: ...
+
+    @abstractmethod
+    async def episodes(self, uuids: Sequence[str]) -> list[EpisodicNode]: ...
+
+    @abstractmethod
+    async def nodes_named(self, names: Iterable[str]) -> list[EntityNode]:
+        """Return the nodes that have one of the names, exactly."""
+
+    @abstractmethod
+    async def latest_episodes(self, before: datetime, limit: int) -> list[str]:
+        """Return the uuids of at most ``limit`` episodes with ``valid_at <= before``, oldest first."""
+
+    @abstractmethod
+    async def episodes_of_nodes(self, nodes: Sequence[str]) -> dict[str, list[str]]:
+        """Return node uuid → uuids of the episodes that mention it, in uuid order; nodes without any are left out."""
+
+    @abstractmethod
+    async def read_by_graphiti(self, episode: str) -> list[str]:
+        """Return the nodes that Graphiti's pipeline found in an episode: PPS's own mentions have ids of their own."""
+
+    @abstractmethod
+    async def strangers(self) -> set[bool]:
+        """Return, where a file of one entity holds another group, whether that has the shape of a group."""
+
+
+class GroupObjects(GraphitiObjects):
+    """Graphiti's objects, asked for in Cypher."""
 
     def __init__(self, own: Executor, group: str, provider: GraphProvider) -> None:
         self._own = own
@@ -137,7 +171,6 @@ class GroupObjects:
         return await self._by_uuid(self._text.episode, uuids, get_episodic_node_from_record)
 
     async def nodes_named(self, names: Iterable[str]) -> list[EntityNode]:
-        """Return the nodes that have one of the names, exactly."""
         wanted = sorted({name for name in names if name})
         return (
             [self._node(row) for row in await self._rows(self._text.named, names=wanted)]
@@ -146,14 +179,12 @@ class GroupObjects:
         )
 
     async def latest_episodes(self, before: datetime, limit: int) -> list[str]:
-        """Return the uuids of at most ``limit`` episodes with ``valid_at <= before``, oldest first."""
         return [
             str(row["uuid"])
             for row in reversed(await self._rows(_LATEST, before=before, limit=limit))
         ]
 
     async def episodes_of_nodes(self, nodes: Sequence[str]) -> dict[str, list[str]]:
-        """Return node uuid → uuids of the episodes that mention it, in uuid order; nodes without any are left out."""
         rows = await self._rows(_MENTIONS, uuids=list(nodes)) if nodes else []
         found: dict[str, list[str]] = {}
         for row in rows:
@@ -161,7 +192,6 @@ class GroupObjects:
         return {node: sorted(episodes) for node, episodes in found.items()}
 
     async def read_by_graphiti(self, episode: str) -> list[str]:
-        """Return the nodes that Graphiti's pipeline found in an episode: PPS's own mentions have ids of their own."""
         rows = await self._rows(_MENTIONED, episode=episode)
         return sorted(
             {
@@ -172,7 +202,6 @@ class GroupObjects:
         )
 
     async def strangers(self) -> set[bool]:
-        """Return, where a file of one entity (embedded) holds another group, whether that has the shape of a group."""
         return {bool(row["is_group"]) for row in await self._rows(_STRANGERS)}
 
     def _node(self, row: Any) -> EntityNode:
@@ -194,14 +223,14 @@ class GroupOperations(GraphOperationsInterface):
 
     _entity: EntityId = PrivateAttr()
     _store: GraphStore = PrivateAttr()
-    _objects: GroupObjects = PrivateAttr()
+    _objects: GraphitiObjects = PrivateAttr()
     _counters: IsolationCounters = PrivateAttr()
 
     def __init__(
         self,
         entity: EntityId,
         store: GraphStore,
-        objects: GroupObjects,
+        objects: GraphitiObjects,
         counters: IsolationCounters,
     ) -> None:
         super().__init__()

@@ -9,24 +9,24 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, ClassVar, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 from graphiti_core.driver.search_interface.search_interface import SearchInterface
 from graphiti_core.edges import EntityEdge
-from graphiti_core.nodes import EntityNode, EpisodicNode
+from graphiti_core.nodes import CommunityNode, EntityNode, EpisodicNode
 from graphiti_core.search.search_filters import SearchFilters
 from graphiti_core.search.search_utils import rrf
 from pydantic import PrivateAttr
 
-from pps.core.errors import InvalidRequest
+from pps.core.errors import InvalidRequest, IsolationError
 from pps.core.ids import EntityId
 from pps.core.time import utc
 from pps.graph.graph_store import GraphStore
 from pps.graph.mapping import ATTRIBUTE, is_label
 from pps.index.indexes import EntityIndexes
 from pps.isolation.counters import IsolationCounters
-from pps.isolation.graphiti_objects import GroupObjects
+from pps.isolation.graphiti_objects import GraphitiObjects
 
 _Ranked: TypeAlias = Sequence[tuple[str, float]]
 _Search: TypeAlias = Callable[[int], Awaitable[_Ranked]]
@@ -107,7 +107,7 @@ class GroupSearch(SearchInterface):
 
     _entity: EntityId = PrivateAttr()
     _store: GraphStore = PrivateAttr()
-    _objects: GroupObjects = PrivateAttr()
+    _objects: GraphitiObjects = PrivateAttr()
     _indexes: EntityIndexes = PrivateAttr()
     _counters: IsolationCounters = PrivateAttr()
 
@@ -115,7 +115,7 @@ class GroupSearch(SearchInterface):
         self,
         entity: EntityId,
         store: GraphStore,
-        objects: GroupObjects,
+        objects: GraphitiObjects,
         indexes: EntityIndexes,
         counters: IsolationCounters,
     ) -> None:
@@ -228,14 +228,22 @@ class GroupSearch(SearchInterface):
         ]
         return kept, [counts[uuid] for uuid in kept]
 
-    async def _unasked(self, *_: Any, **__: Any) -> Any:
-        raise self._counters.refuse(self._entity, "operation", "a search that PPS never asks for")
-
     # Without these, Graphiti would send a statement of its own.
-    community_fulltext_search: ClassVar[Any] = _unasked
-    community_similarity_search: ClassVar[Any] = _unasked
-    get_embeddings_for_communities: ClassVar[Any] = _unasked
-    node_distance_reranker: ClassVar[Any] = _unasked
+
+    async def community_fulltext_search(self, *_: Any, **__: Any) -> list[CommunityNode]:
+        raise self._unasked()
+
+    async def community_similarity_search(self, *_: Any, **__: Any) -> list[CommunityNode]:
+        raise self._unasked()
+
+    async def get_embeddings_for_communities(self, *_: Any, **__: Any) -> dict[str, list[float]]:
+        raise self._unasked()
+
+    async def node_distance_reranker(self, *_: Any, **__: Any) -> tuple[list[str], list[float]]:
+        raise self._unasked()
+
+    def _unasked(self) -> IsolationError:
+        return self._counters.refuse(self._entity, "operation", "a search that PPS never asks for")
 
     def _check(self, group_ids: list[str] | None) -> None:
         if group_ids != [self._entity.group]:

@@ -5,6 +5,7 @@ The rules, and those that were tried and did not hold, are explained in ``docs/i
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import islice
@@ -12,6 +13,7 @@ from types import TracebackType
 from typing import Any, NoReturn, Protocol, cast
 
 from graphiti_core.driver.driver import GraphDriver, GraphDriverSession
+from graphiti_core.driver.graph_operations.graph_operations import GraphOperationsInterface
 from graphiti_core.driver.query_executor import Transaction
 from graphiti_core.driver.search_interface.search_interface import SearchInterface
 
@@ -149,67 +151,36 @@ class _Checks:
         return {key: value for key, value in options.items() if key == "routing_"}
 
 
-class GuardedDriver(GraphDriver):
-    """A graph driver bound to one entity for life.
+class BoundDriver(GraphDriver):
+    """A driver of Graphiti's that is bound to one entity for life, on whatever store.
 
-    Four ways lead to a statement (``execute_query``, ``session().run``, ``session().execute_write``,
-    ``transaction()``); each checks the parameters before and the rows after. Another database, another
-    group's driver and any change of the schema are refused; closing belongs to whoever opened the inner driver.
+    Another database, another group's driver, a copy and any change of the schema are refused; closing belongs to
+    whoever opened the store.
 
     Args:
-        inner: The driver of a store; nobody else may hold it on behalf of this entity.
         entity: Whose group is the only one that passes.
         counters: Where refusals are counted.
-        shared: True when other groups live in the same database (Neo4j): ids are then checked for ownership.
     """
 
-    def __init__(
-        self, inner: GraphDriver, entity: EntityId, counters: IsolationCounters, *, shared: bool
-    ) -> None:
-        self.provider = inner.provider
+    def __init__(self, entity: EntityId, counters: IsolationCounters) -> None:
         self.default_group_id = entity.group
         # Graphiti asks for a clone when a group is not the driver's database: ours is never asked.
         self._database = entity.group
+        self._entity = entity
+        self._counters = counters
         self.search_interface: SearchInterface | None = None
-        self.graph_operations_interface = None
-        self.__inner = cast(_Inner, inner)
-        self.__checks = _Checks(self.__inner, entity, counters, shared=shared)
+        self.graph_operations_interface: GraphOperationsInterface | None = None
 
-    async def execute_query(self, cypher_query_: str, **kwargs: Any) -> tuple[Rows, Any, Any]:
-        """Run one statement; raise IsolationError instead when a rule is broken."""
-        return await self._execute(cypher_query_, kwargs, own=False)
-
-    def session(self, database: str | None = None) -> GraphDriverSession:
-        """Open a session whose statements are guarded; another database is refused."""
-        if database is not None and database != self._database:
-            raise self.__checks.refuse("operation", "a session asked for another database")
-        return _GuardedSession(self.__inner.session(), self.__checks)
-
-    @asynccontextmanager
-    async def transaction(self) -> AsyncGenerator[Transaction]:
-        """Open a transaction whose statements are guarded; a refusal rolls it back."""
-        async with self.__inner.transaction() as inner:
-            yield _GuardedTransaction(inner, self.__checks, own=False)
-
+    @abstractmethod
     async def free(self, ids: Collection[str]) -> bool:
         """Tell whether none of the ids belongs to another group, whatever kind of thing it has there.
 
         A store's own constraint keeps an id unique among things of one kind; this looks at all kinds. In a file of
         one's own every id is free.
         """
-        return await self.__checks.free(ids)
-
-    def for_own_statements(self) -> Executor:
-        """Return the door for PPS's own group-bound statements.
-
-        Only ``EmbeddedStore``, ``Neo4jStore`` and the constants of this package get it, and they take no Cypher
-        from anybody. A statement that comes in by it must bind the group; as it does, the ids it names need no
-        look-up. Its rows are checked like all others.
-        """
-        return _OwnDoor(self._execute, self.__inner, self.__checks)
 
     async def close(self) -> None:
-        """Do nothing: the pool that opened the inner driver closes it."""
+        """Do nothing: whoever opened the store closes it."""
 
     def clone(self, database: str) -> GraphDriver:
         """Return this driver for its own group and refuse any other."""
@@ -231,15 +202,65 @@ class GuardedDriver(GraphDriver):
         self._refuse_operation("a guarded driver was copied")
 
     async def build_indices_and_constraints(self, delete_existing: bool = False) -> None:
-        """Refuse: the schema belongs to the pool."""
+        """Refuse: the schema belongs to the store."""
         self._refuse_operation("a change of the schema was asked for")
 
     def delete_all_indexes(self) -> NoReturn:
-        """Refuse: the schema belongs to the pool."""
+        """Refuse: the schema belongs to the store."""
         self._refuse_operation("a change of the schema was asked for")
 
     def _refuse_operation(self, why: str) -> NoReturn:
-        raise self.__checks.refuse("operation", why)
+        raise self._counters.refuse(self._entity, "operation", why)
+
+
+class GuardedDriver(BoundDriver):
+    """A graph driver bound to one entity for life, whose statements are checked.
+
+    Four ways lead to a statement (``execute_query``, ``session().run``, ``session().execute_write``,
+    ``transaction()``); each checks the parameters before and the rows after.
+
+    Args:
+        inner: The driver of a store; nobody else may hold it on behalf of this entity.
+        entity: Whose group is the only one that passes.
+        counters: Where refusals are counted.
+        shared: True when other groups live in the same database (Neo4j): ids are then checked for ownership.
+    """
+
+    def __init__(
+        self, inner: GraphDriver, entity: EntityId, counters: IsolationCounters, *, shared: bool
+    ) -> None:
+        super().__init__(entity, counters)
+        self.provider = inner.provider
+        self.__inner = cast(_Inner, inner)
+        self.__checks = _Checks(self.__inner, entity, counters, shared=shared)
+
+    async def execute_query(self, cypher_query_: str, **kwargs: Any) -> tuple[Rows, Any, Any]:
+        """Run one statement; raise IsolationError instead when a rule is broken."""
+        return await self._execute(cypher_query_, kwargs, own=False)
+
+    def session(self, database: str | None = None) -> GraphDriverSession:
+        """Open a session whose statements are guarded; another database is refused."""
+        if database is not None and database != self._database:
+            raise self.__checks.refuse("operation", "a session asked for another database")
+        return _GuardedSession(self.__inner.session(), self.__checks)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Transaction]:
+        """Open a transaction whose statements are guarded; a refusal rolls it back."""
+        async with self.__inner.transaction() as inner:
+            yield _GuardedTransaction(inner, self.__checks, own=False)
+
+    async def free(self, ids: Collection[str]) -> bool:
+        return await self.__checks.free(ids)
+
+    def for_own_statements(self) -> Executor:
+        """Return the door for PPS's own group-bound statements.
+
+        Only ``EmbeddedStore``, ``Neo4jStore`` and the constants of this package get it, and they take no Cypher
+        from anybody. A statement that comes in by it must bind the group; as it does, the ids it names need no
+        look-up. Its rows are checked like all others.
+        """
+        return _OwnDoor(self._execute, self.__inner, self.__checks)
 
     async def _execute(
         self, query: str, keywords: dict[str, Any], *, own: bool

@@ -24,6 +24,7 @@ from pps.core.errors import (
     StoreError,
     StoreUnavailable,
 )
+from pps.core.ids import check_group
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[sqlite3.Connection], T]
@@ -52,8 +53,12 @@ def _statements(text: str) -> tuple[str, ...]:
     return tuple(one.strip() for one in plain.split(";\n") if one.strip())
 
 
-_SCHEMA = (files("pps.journal") / "schema.sql").read_text("utf-8")
-MIGRATIONS: Migrations = tuple(map(_statements, re.split(r"(?m)^-- version \d+\n", _SCHEMA)[1:]))
+def migrations_of(schema: str) -> Migrations:
+    """Return the statements of a schema file, which heads those of each version with ``-- version n``."""
+    return tuple(map(_statements, re.split(r"(?m)^-- version \d+\n", schema)[1:]))
+
+
+MIGRATIONS = migrations_of((files("pps.journal") / "schema.sql").read_text("utf-8"))
 """Entry n brings a file from version n to n + 1."""
 
 _UNDECODED = "Could not decode to UTF-8"
@@ -106,8 +111,9 @@ def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) ->
         connection = _connect(path)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-            migrate(connection, path, migrations)
-            _check_group(connection, path, group)
+            _refuse_another_owner(connection, path, group)  # before its tables are looked at
+            migrate(connection, path, migrations, group)
+            _note_group(connection, path, group)
             # What a crash left in the log goes to the file now, so that nothing deleted stays behind.
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         finally:
@@ -151,8 +157,8 @@ def open_reader(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def migrate(connection: sqlite3.Connection, path: Path, migrations: Migrations) -> None:
-    """Apply the migrations that the file lacks, all of them or none."""
+def migrate(connection: sqlite3.Connection, path: Path, migrations: Migrations, group: str) -> None:
+    """Apply the migrations that the file lacks, all of them or none; ``{group}`` in them is the file's group."""
     newest = len(migrations)
     if _version(connection) == newest and _application(connection) == APPLICATION_ID:
         _check_layout(connection, path, migrations)
@@ -165,7 +171,7 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: Migrations) 
             _check_layout(connection, path, migrations[:version])
         for statements in migrations[version:]:
             for statement in statements:
-                connection.execute(statement)
+                connection.execute(_with_group(statement, group))
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {newest}")
         connection.execute(
@@ -207,11 +213,23 @@ def _layout(migrations: Migrations) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _check_group(connection: sqlite3.Connection, path: Path, group: str) -> None:
-    connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('group', ?)", (group,))
-    (owner,) = connection.execute("SELECT value FROM meta WHERE key = 'group'").fetchone()
-    if owner != group:
+def _with_group(statement: str, group: str) -> str:
+    if "{group}" not in statement:
+        return statement
+    return statement.replace("{group}", f"'{check_group(group)}'")
+
+
+def _refuse_another_owner(connection: sqlite3.Connection, path: Path, group: str) -> None:
+    if _application(connection) != APPLICATION_ID or not _begun(connection):
+        return
+    owner = connection.execute("SELECT value FROM meta WHERE key = 'group'").fetchone()
+    if owner is not None and owner[0] != group:
         raise IsolationError(f"{path.name} belongs to another entity: nothing was read")
+
+
+def _note_group(connection: sqlite3.Connection, path: Path, group: str) -> None:
+    connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('group', ?)", (group,))
+    _refuse_another_owner(connection, path, group)
 
 
 def _connect(path: Path, mode: Literal["rw", "ro"] = "rw") -> sqlite3.Connection:

@@ -21,9 +21,9 @@ from pps.core.ids import EntityId, new_group, stable_id
 from pps.core.values import Episode, Fact, Node
 from pps.index.indexes import EntityIndexes, IndexDoc, index_threads
 from pps.isolation.binding import Inside, Models
-from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
+from pps.isolation.client import EntityDriver, IsolatedGraphitiClient, bound_driver
 from pps.isolation.counters import IsolationCounters
-from pps.isolation.guard import GuardedDriver
+from pps.isolation.guard import BoundDriver
 from pps.journal.entries import JobPayload, TurnDraft
 from pps.journal.journal import Journal
 from pps.models.hash import HashEmbedder
@@ -83,7 +83,7 @@ class Being:
     entity: EntityId
     client: ExposedClient
     driver: EntityDriver
-    bare: GuardedDriver
+    bare: BoundDriver
     indexes: EntityIndexes
     journal: Journal
     mark: str
@@ -162,12 +162,7 @@ class Arena:
                 opened = await client.open(entity, driver, indexes, models, counters)
                 stack.push_async_callback(opened.close)
                 stack.push_async_callback(opened.clear)
-                bare = GuardedDriver(
-                    driver.driver,
-                    entity,
-                    IsolationCounters(logging.DEBUG),
-                    shared=driver.store == "neo4j",
-                )
+                bare = bound_driver(entity, driver, IsolationCounters(logging.DEBUG))
                 mark = f"kanarie{secrets.token_hex(6)}"
                 watch.mark(name, mark, entity.group)
                 beings.append(Being(entity, opened, driver, bare, indexes, journal, mark))

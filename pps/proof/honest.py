@@ -9,6 +9,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TypeAlias
 
+from graphiti_core.nodes import CommunityNode, SagaNode
+
 from pps.core.values import Fact, Node
 from pps.isolation.recipes import RECIPES
 from pps.journal.entries import JobPayload, TurnDraft
@@ -158,14 +160,10 @@ class Honest:
 
 
 async def _of_graphiti(being: Being) -> set[str]:
-    rows, _, _ = await being.bare.execute_query(
-        " UNION ALL ".join(
-            f"MATCH (n:{label}) WHERE n.group_id = $group_id RETURN n.uuid AS uuid, n.group_id AS group_id"
-            for label in ("Community", "Saga")
-        ),
-        group_id=being.entity.group,
-    )
-    return {str(row["uuid"]) for row in rows}
+    groups = [being.entity.group]
+    communities = await CommunityNode.get_by_group_ids(being.bare, groups)
+    sagas = await SagaNode.get_by_group_ids(being.bare, groups)
+    return {one.uuid for one in (*communities, *sagas)}
 
 
 def _fact(being: Being, subject: Node, target: Node, text: str) -> Fact:

@@ -24,6 +24,7 @@ from pps.proof.arena import Arena, Being, OpenDriver, dice
 from pps.proof.by_id import CREATES, READS, SEARCHES, WRITES, Attack, Ids, malformed, queries
 from pps.proof.by_statement import HOOKED, STOCK, GuardAttack, Strike, raw_attacks
 from pps.proof.honest import Honest
+from pps.store.graph_file import open_graph_file
 
 Progress = Callable[[int, int], None]
 
@@ -129,8 +130,8 @@ async def throw_away(settings: Settings) -> AsyncGenerator[tuple[Path, OpenDrive
         tempfile.TemporaryDirectory, prefix="verify-", dir=settings.home, ignore_cleanup_errors=True
     )
     try:
-        if settings.store == "embedded":
-            yield Path(place.name), _embedded
+        if settings.store != "neo4j":
+            yield Path(place.name), _in_a_file if settings.store == "sqlite" else _embedded
             return
         at = settings.neo4j
         pool = await open_neo4j(at.uri, at.user, at.password.get_secret_value(), at.database)
@@ -149,6 +150,11 @@ async def throw_away(settings: Settings) -> AsyncGenerator[tuple[Path, OpenDrive
 async def _embedded(entity: EntityId, folder: Path) -> EntityDriver:
     driver = await open_ladybug(folder / "graph.lbug")
     return EntityDriver(driver, "embedded", driver.close)
+
+
+async def _in_a_file(entity: EntityId, folder: Path) -> EntityDriver:
+    file = await open_graph_file(folder / "graph.db", entity.group)
+    return EntityDriver(file, "sqlite", file.close)
 
 
 class AttackOptions(TypedDict, total=False):

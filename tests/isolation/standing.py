@@ -6,8 +6,8 @@ import logging
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from pps.isolation.client import bound_driver
 from pps.isolation.counters import IsolationCounters
-from pps.isolation.guard import GuardedDriver
 from pps.proof.arena import Arena, Being, ExposedClient
 from pps.proof.honest import Honest
 
@@ -20,10 +20,7 @@ async def renewed(arena: Arena) -> AsyncGenerator[Arena]:
         for being in arena.beings:
             if being.made != being.planted or await Honest(arena).differences(being):
                 await planted_anew(arena, being)
-            counters = IsolationCounters()
-            being.bare = GuardedDriver(
-                being.driver.driver, being.entity, counters, shared=being.shared
-            )
+            being.bare = bound_driver(being.entity, being.driver, IsolationCounters())
             models = being.client.inside.models
             being.client = await ExposedClient.open(
                 being.entity, being.driver, being.indexes, models, arena.counters

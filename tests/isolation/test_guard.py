@@ -20,7 +20,16 @@ from tests.sampling import sample
 
 UUID = "6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11"
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.timeout(300),
+    pytest.mark.parametrize(  # the stores that run Cypher; of SQL tables see test_sql_store
+        "module_settings",
+        ["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)],
+        indirect=True,
+        scope="module",
+    ),
+]
 
 
 def strike_of(arena: Arena, chance: random.Random) -> Strike:

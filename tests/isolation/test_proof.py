@@ -12,6 +12,7 @@ from pps.proof.by_id import Attack, Ids
 from pps.proof.by_statement import GuardAttack, Strike
 from pps.proof.verify import KINDS, Report, attack, throw_away, verify
 from tests.isolation.unlocked import FirstLockGone, without_guard
+from tests.one_file import ONE_FILE_STORE
 from tests.sampling import sized
 
 pytestmark = pytest.mark.timeout(600)
@@ -37,7 +38,7 @@ async def attacked(
 
 async def test_no_attack_gets_through(settings: Settings) -> None:
     told: list[tuple[int, int]] = []
-    wanted = 900 if settings.store == "embedded" else sized(300, 900)
+    wanted = 900 if settings.store != "neo4j" else sized(300, 900)
     report = await verify(
         settings, operations=wanted, seed=20, progress=lambda done, most: told.append((done, most))
     )
@@ -53,7 +54,7 @@ async def test_no_attack_gets_through(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", ["embedded"], indirect=True
+    "settings", [ONE_FILE_STORE], indirect=True
 )  # what is drawn does not depend on the store
 async def test_the_kinds_of_a_run_can_be_repeated(settings: Settings) -> None:
     first = await verify(settings, operations=60, seed=5)

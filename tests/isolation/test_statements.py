@@ -80,7 +80,9 @@ def calls(name: str) -> set[str]:
 
 def test_few_hands_hold_a_driver_below_the_guard() -> None:
     assert calls("for_own_statements") == {"isolation/client.py"}
-    assert calls("GuardedDriver") == {"isolation/client.py", "proof/arena.py"}
+    assert calls("GuardedDriver") == {"isolation/client.py"}
+    assert calls("SqlDriver") == {"isolation/client.py"}
+    assert calls("bound_driver") == {"proof/arena.py"}
     openers = {
         "app/opening.py",
         "app/shared.py",
@@ -90,9 +92,14 @@ def test_few_hands_hold_a_driver_below_the_guard() -> None:
     for opens in ("open_ladybug", "open_neo4j"):
         assert calls(opens) <= openers | stock | {"benchmarks/against.py"}
     assert calls("Graphiti") == {"isolation/client.py"} | stock
+    assert calls("open_graph_file") == {"app/opening.py", "proof/verify.py"}
+    assert calls("GraphFile") == set(), "it is made in a thread, by the function above"
     for store in ("EmbeddedStore", "Neo4jStore"):
         assert calls(store) <= {"isolation/client.py"}
+    for tables in ("SqlGraphStore", "GraphitiReads", "GraphitiTables"):
+        assert all(place.startswith("isolation/") for place in calls(tables)), tables
     assert calls("GroupObjects") == {"isolation/client.py"}
+    assert calls("SqlObjects") <= {"isolation/client.py", "isolation/sql_search.py"}
 
 
 def test_only_a_benchmark_asks_graphiti_without_a_guard() -> None:

@@ -1,4 +1,4 @@
-"""Each graph store in turn, on a database with room for several groups."""
+"""Each graph store in turn, with room for several groups."""
 
 from __future__ import annotations
 
@@ -9,18 +9,35 @@ import pytest
 
 from pps.core.ids import new_group
 from pps.graph.graph_store import GraphStore
-from tests.graph_backend import Backend, EmbeddedBackend, Neo4jBackend
+from tests.graph_backend import Backend, CypherBackend, EmbeddedBackend, Neo4jBackend, SqlBackend
+
+_ON_NEO4J = pytest.param("neo4j", marks=pytest.mark.neo4j)
 
 
-@pytest.fixture(params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
+@pytest.fixture(params=["embedded", "sqlite", _ON_NEO4J])
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
-    if request.param == "embedded":
-        opened: Backend = EmbeddedBackend(tmp_path / "graph.lbug")
-    else:
-        opened = Neo4jBackend(request.getfixturevalue("neo4j_server"))
+    opened: Backend = (
+        SqlBackend(tmp_path) if request.param == "sqlite" else _cypher_backend(request, tmp_path)
+    )
     await opened.open()
     yield opened
     await opened.close()
+
+
+@pytest.fixture(params=["embedded", _ON_NEO4J])
+async def cypher_backend(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncIterator[CypherBackend]:
+    opened = _cypher_backend(request, tmp_path)
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+def _cypher_backend(request: pytest.FixtureRequest, folder: Path) -> CypherBackend:
+    if request.param == "embedded":
+        return EmbeddedBackend(folder / "graph.lbug")
+    return Neo4jBackend(request.getfixturevalue("neo4j_server"))
 
 
 @pytest.fixture
@@ -30,5 +47,5 @@ def store(backend: Backend) -> GraphStore:
 
 @pytest.fixture
 def other(backend: Backend) -> GraphStore:
-    """Another group's graph on the same database."""
+    """Another group's graph on the same store."""
     return backend.store(new_group())

@@ -1,4 +1,4 @@
-"""Both graph stores: what is deleted is gone with all that hangs on it, and nothing else is."""
+"""Every graph store: what is deleted is gone with all that hangs on it, and nothing else is."""
 
 from __future__ import annotations
 

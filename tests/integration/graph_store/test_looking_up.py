@@ -1,4 +1,4 @@
-"""Both graph stores: pages through everything, and what belongs to nodes and episodes."""
+"""Every graph store: pages through everything, and what belongs to nodes and episodes."""
 
 from __future__ import annotations
 

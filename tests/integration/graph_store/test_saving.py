@@ -1,4 +1,4 @@
-"""Both graph stores: what is saved comes back as it was, is updated by saving it again, or is refused."""
+"""Every graph store: what is saved comes back as it was, is updated by saving it again, or is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both graph stores: times, timelines and what held at a moment."""
+"""Every graph store: times, timelines and what held at a moment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both graph stores: distances."""
+"""Every graph store: distances."""
 
 from __future__ import annotations
 

@@ -1,0 +1,116 @@
+"""Graphiti's driver on an entity's SQL tables: every call goes through a hook, and no Cypher is run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, NoReturn
+
+from graphiti_core.driver.driver import GraphDriverSession, GraphProvider
+from graphiti_core.driver.query_executor import Transaction
+
+from pps.core.errors import IsolationError
+from pps.core.ids import EntityId
+from pps.isolation.counters import IsolationCounters
+from pps.isolation.guard import BoundDriver
+from pps.store.graph_file import GraphFile
+from pps.store.sql_session import SqlSession
+
+Save = Callable[[SqlSession], None]
+
+NO_CYPHER = "Graphiti sent a statement: this entity's graph is in SQL tables, which run no Cypher, and the call has no hook"
+
+
+class SqlDriver(BoundDriver):
+    """A driver that stands between Graphiti and one entity's ``GraphFile``.
+
+    The file is of one group for life, so an id needs no look-up for its owner. The hooks check the groups that
+    Graphiti names. A text on any of the four ways to a statement is refused.
+    """
+
+    # Graphiti hands attributes over as one JSON text to drivers of this provider; no word of its dialect is run.
+    provider = GraphProvider.KUZU
+
+    def __init__(self, entity: EntityId, file: GraphFile, counters: IsolationCounters) -> None:
+        super().__init__(entity, counters)
+        self._file = file
+
+    async def free(self, ids: Collection[str]) -> bool:
+        return True
+
+    async def execute_query(self, cypher_query_: str, **kwargs: Any) -> NoReturn:
+        """Refuse the text."""
+        raise self._refusal()
+
+    def session(self, database: str | None = None) -> GraphDriverSession:
+        """Open a session that takes bulk saves; another database is refused."""
+        if database is not None and database != self._database:
+            self._refuse_operation("a session asked for another database")
+        return _SqlSession(self._file, self._refusal)
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[Transaction]:
+        """Yield a transaction of which each statement is refused."""
+        yield _NoStatements(self._refusal)
+
+    def _refusal(self) -> IsolationError:
+        return self._counters.refuse(self._entity, "operation", NO_CYPHER)
+
+
+class _NoStatements(Transaction):
+    def __init__(self, refusal: Callable[[], IsolationError]) -> None:
+        self._refusal = refusal
+
+    async def run(self, query: str, **kwargs: Any) -> NoReturn:
+        raise self._refusal()
+
+
+class BulkSave(_NoStatements):
+    """What Graphiti takes for a transaction: the hooks of a bulk save add to it, and all is written at the end.
+
+    Graphiti computes embeddings inside of its transaction; here no transaction waits for a model.
+    """
+
+    def __init__(self, refusal: Callable[[], IsolationError]) -> None:
+        super().__init__(refusal)
+        self._saves: list[Save] = []
+
+    def add(self, save: Save) -> None:
+        self._saves.append(save)
+
+    def write(self, session: SqlSession) -> None:
+        for save in self._saves:
+            save(session)
+
+
+class _SqlSession(GraphDriverSession):
+    provider = GraphProvider.KUZU
+
+    def __init__(self, file: GraphFile, refusal: Callable[[], IsolationError]) -> None:
+        self._file = file
+        self._refusal = refusal
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def run(self, query: str, **kwargs: Any) -> NoReturn:
+        """Refuse the text."""
+        raise self._refusal()
+
+    async def execute_write(
+        self, func: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any
+    ) -> Any:
+        """Run a function of Graphiti's that saves by hooks, then write what it saved in one transaction."""
+        bulk = BulkSave(self._refusal)
+        result = await func(bulk, *args, **kwargs)
+        await self._file.write(bulk.write)
+        return result
+
+    async def close(self) -> None:
+        """Do nothing: connections belong to the file."""

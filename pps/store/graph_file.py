@@ -1,0 +1,76 @@
+"""The file that holds one entity's graph: opened for one group, one thread writes, two read.
+
+WAL with ``synchronous=FULL`` on the writer: what a write returned from is on disk. ``secure_delete``: what is deleted
+is overwritten. A process may be killed at any moment; the next opening finds the last whole transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from typing import TypeVar
+
+from pps.core.ids import check_group
+from pps.journal.db import Migrations, migrations_of, prepare_file
+from pps.journal.store import Readers
+from pps.journal.writer import Writer
+from pps.store.sql_session import SqlSession
+
+_T = TypeVar("_T")
+
+MIGRATIONS: Migrations = migrations_of((files("pps.store") / "graph_schema.sql").read_text("utf-8"))
+
+
+class GraphFile:
+    """An open graph file, bound to one group for life: every session on it is of that group.
+
+    Making one blocks: see ``open_graph_file``.
+
+    Raises:
+        IsolationError: The file belongs to another group.
+        StoreError: It is damaged, or no graph of PPS.
+        StoreConflict, StoreUnavailable: It is locked, cannot be opened, or the disk is full. So with every method.
+    """
+
+    def __init__(self, path: Path, group: str) -> None:
+        self.path = path
+        self.group = check_group(group)
+        prepare_file(path, group, MIGRATIONS)
+        self._writer = Writer(path)
+        self._readers = Readers(path)
+
+    async def close(self) -> None:
+        """Finish what was begun and give the threads and connections back; doing it again does nothing."""
+        await asyncio.to_thread(self._close)
+
+    async def read(self, work: Callable[[SqlSession], _T]) -> _T:
+        """Run ``work`` in a thread, on one snapshot that has every write that was acknowledged before."""
+        return await self._readers.read(lambda connection: work(SqlSession(connection, self.group)))
+
+    async def look_up(self, work: Callable[[SqlSession], _T], rows: int) -> _T:
+        """Do what ``read`` does, at once where at most ``FEW`` rows are read by key."""
+        return await self._readers.look_up(
+            lambda connection: work(SqlSession(connection, self.group)), rows
+        )
+
+    async def write(self, work: Callable[[SqlSession], _T], *, secure: bool = False) -> _T:
+        """Run ``work`` in one transaction and return its result once it is on disk; what it raises undoes it.
+
+        Args:
+            work: Changes rows. It may share its transaction with other writes, each of which is undone alone.
+            secure: Empty the log too before returning, and scrub the file soon after: nothing that was deleted stays.
+        """
+        return await self._writer.write(
+            lambda connection: work(SqlSession(connection, self.group)), secure=secure
+        )
+
+    def _close(self) -> None:
+        self._readers.close()
+        self._writer.close()  # last, so that it leaves one file without a log
+
+
+async def open_graph_file(path: Path, group: str) -> GraphFile:
+    """Open the file of a group's graph, or make it; its folder exists. Errors as ``GraphFile``."""
+    return await asyncio.to_thread(GraphFile, path, group)

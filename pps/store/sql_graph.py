@@ -1,0 +1,466 @@
+"""The graph of one entity on SQL tables.
+
+Reads and writes of one piece of work run in one transaction. The functions over a ``SqlSession`` are what a larger
+transaction is made of: Graphiti's pipeline saves episodes, nodes, facts and mentions together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Final, Unpack
+
+from pps.core.errors import InvalidRequest, NotFound
+from pps.core.time import micros, now, utc
+from pps.core.values import JSON, Episode, Fact, GraphCounts, Node, Vector
+from pps.graph.graph_store import GraphStore, Rows, TimelineOptions, as_of_bounds
+from pps.graph.mapping import foreign_attributes, in_order, mention_id, parse_cursor
+from pps.store.graph_file import GraphFile
+from pps.store.graph_rows import (
+    EPISODE_COLUMNS,
+    FACT_COLUMNS,
+    NODE_COLUMNS,
+    REPLACE_EPISODE,
+    REPLACE_FACT,
+    REPLACE_NODE,
+    SELECT_EPISODE,
+    SELECT_FACT,
+    SELECT_NODE,
+    StoredEpisode,
+    StoredFact,
+    StoredNode,
+    episode_from_row,
+    fact_from_row,
+    node_from_row,
+    vector_columns,
+    vector_from_blob,
+)
+from pps.store.sql_session import Row, SqlSession, Value
+
+MOST_IN_A_PAGE: Final = 100_000
+_MOST_IN_A_TIMELINE: Final = 1_000
+
+_NODES = f"{SELECT_NODE} WHERE n.uuid IN EACH(:uuids) AND n.grp = :grp"
+_FACTS = f"{SELECT_FACT} WHERE f.uuid IN EACH(:uuids) AND f.grp = :grp"
+_EPISODES = f"{SELECT_EPISODE} WHERE e.uuid IN EACH(:uuids) AND e.grp = :grp"
+_NODE_PAGE = f"{SELECT_NODE} WHERE n.uuid > :after AND n.grp = :grp ORDER BY n.uuid LIMIT :most"
+_FACT_PAGE = f"{SELECT_FACT} WHERE f.uuid > :after AND f.grp = :grp ORDER BY f.uuid LIMIT :most"
+_EPISODE_PAGE = (
+    f"{SELECT_EPISODE} WHERE e.uuid > :after AND e.grp = :grp ORDER BY e.uuid LIMIT :most"
+)
+# A UNION of two look-ups by index; with OR, SQLite's planner reads the whole table.
+_TOUCHING = (
+    "SELECT uuid FROM fact WHERE subject IN EACH(:nodes) AND grp = :grp "
+    "UNION SELECT uuid FROM fact WHERE object IN EACH(:nodes) AND grp = :grp"
+)
+_FACTS_OF_NODES = (
+    f"{SELECT_FACT} WHERE f.uuid IN ({_TOUCHING}) AND f.grp = :grp "
+    "ORDER BY f.created_at DESC, f.uuid LIMIT :most"
+)
+_STATED = "SELECT fact FROM support WHERE episode IN EACH(:episodes) AND grp = :grp"
+_FACTS_OF_EPISODES = f"{SELECT_FACT} WHERE f.uuid IN ({_STATED}) AND f.grp = :grp ORDER BY f.uuid"
+_FACTS_OF_SUBJECTS = (
+    f"{SELECT_FACT} WHERE f.subject IN EACH(:subjects) AND f.object IN EACH(:objects) AND f.grp = :grp "
+    "ORDER BY f.uuid"
+)
+_LINKS = (
+    "SELECT uuid, subject, object FROM fact WHERE subject IN EACH(:nodes) AND grp = :grp "
+    "UNION ALL SELECT uuid, subject, object FROM fact WHERE object IN EACH(:nodes) AND grp = :grp"
+)
+_MENTIONED = "SELECT episode, node FROM mention WHERE episode IN EACH(:episodes) AND grp = :grp"
+_COUNTS = (
+    "SELECT (SELECT count(*) FROM node WHERE grp = :grp), (SELECT count(*) FROM fact WHERE grp = :grp), "
+    "(SELECT count(*) FROM episode WHERE grp = :grp), (SELECT count(*) FROM mention WHERE grp = :grp)"
+)
+_HOLDS = (
+    "(f.valid_at IS NULL OR f.valid_at <= :as_of) "
+    "AND (f.invalid_at IS NULL OR :as_of_first < f.invalid_at) "
+    # Given up without an end in world time: it never held.
+    "AND NOT (f.expired_at IS NOT NULL AND f.invalid_at IS NULL)"
+)
+_JOINS: Final = (
+    ("fact", "subject", "node"),
+    ("fact", "object", "node"),
+    ("support", "fact", "fact"),
+    ("mention", "episode", "episode"),
+    ("mention", "node", "node"),
+    ("member", "community", "community"),
+    ("member", "node", "node"),
+    ("saga_episode", "saga", "saga"),
+    ("saga_episode", "episode", "episode"),
+    ("episode_order", "earlier", "episode"),
+    ("episode_order", "later", "episode"),
+)
+"""Table, column, and the table whose id the column holds."""
+_OWNED: Final = ("node", "fact", "episode", "community", "saga")
+_IN_ORDER_OF_DELETION: Final = (
+    *("saga_episode", "episode_order", "saga", "member", "community", "mention", "support"),
+    *("fact_vector", "node_vector", "fact", "node", "episode"),
+)
+
+
+class SqlGraphStore(GraphStore):
+    """A ``GraphStore`` on the tables of ``graph_schema.sql``; its group is that of the file."""
+
+    def __init__(self, file: GraphFile) -> None:
+        super().__init__(file.group)
+        self._file = file
+
+    async def nodes(self, uuids: Sequence[str]) -> list[Node]:
+        rows = await self._rows_of(_NODES, uuids)
+        return in_order(map(node_from_row, rows), uuids)
+
+    async def facts(self, uuids: Sequence[str]) -> list[Fact]:
+        rows = await self._rows_of(_FACTS, uuids)
+        return in_order(map(fact_from_row, rows), uuids)
+
+    async def episodes(self, uuids: Sequence[str]) -> list[Episode]:
+        rows = await self._rows_of(_EPISODES, uuids)
+        return in_order(map(episode_from_row, rows), uuids)
+
+    async def stored_nodes(self, uuids: Sequence[str]) -> list[StoredNode]:
+        """Return nodes with what Graphiti keeps on them, in the order asked; as with the next two."""
+        stored = {
+            one.node.uuid: one
+            for one in map(StoredNode.from_row, await self._rows_of(_NODES, uuids))
+        }
+        return [stored[uuid] for uuid in dict.fromkeys(uuids) if uuid in stored]
+
+    async def stored_facts(self, uuids: Sequence[str]) -> list[StoredFact]:
+        stored = {
+            one.fact.uuid: one
+            for one in map(StoredFact.from_row, await self._rows_of(_FACTS, uuids))
+        }
+        return [stored[uuid] for uuid in dict.fromkeys(uuids) if uuid in stored]
+
+    async def stored_episodes(self, uuids: Sequence[str]) -> list[StoredEpisode]:
+        rows = await self._rows_of(_EPISODES, uuids)
+        stored = {one.episode.uuid: one for one in map(StoredEpisode.from_row, rows)}
+        return [stored[uuid] for uuid in dict.fromkeys(uuids) if uuid in stored]
+
+    async def node_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
+        return await self._vectors("node_vector", uuids)
+
+    async def fact_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
+        return await self._vectors("fact_vector", uuids)
+
+    async def scan_nodes(self, after: str, limit: int) -> list[Node]:
+        return [node_from_row(row) for row in await self._page(_NODE_PAGE, after, limit)]
+
+    async def scan_facts(self, after: str, limit: int) -> list[Fact]:
+        return [fact_from_row(row) for row in await self._page(_FACT_PAGE, after, limit)]
+
+    async def scan_episodes(self, after: str, limit: int) -> list[Episode]:
+        return [episode_from_row(row) for row in await self._page(_EPISODE_PAGE, after, limit)]
+
+    async def facts_of_nodes(self, uuids: Sequence[str], limit: int) -> list[Fact]:
+        most = _checked(limit, MOST_IN_A_PAGE)
+        rows = await self._select(_FACTS_OF_NODES, nodes=uuids, most=most) if uuids else []
+        return [fact_from_row(row) for row in rows]
+
+    async def facts_of_episodes(self, uuids: Sequence[str]) -> list[Fact]:
+        rows = await self._select(_FACTS_OF_EPISODES, episodes=uuids) if uuids else []
+        return [fact_from_row(row) for row in rows]
+
+    async def facts_between(self, pairs: Sequence[tuple[str, str]]) -> list[Fact]:
+        wanted = set(pairs)
+        if not wanted:
+            return []
+        rows = await self._select(
+            _FACTS_OF_SUBJECTS,
+            subjects=sorted({subject for subject, _ in wanted}),
+            objects=sorted({target for _, target in wanted}),
+        )
+        return [fact for fact in map(fact_from_row, rows) if (fact.subject, fact.object) in wanted]
+
+    async def timeline(self, **options: Unpack[TimelineOptions]) -> list[Fact]:
+        """Return facts by (``valid_at``, uuid): the dated ones by their index, then those without a time."""
+        most = _checked(options.get("limit", 100), _MOST_IN_A_TIMELINE)
+        conditions, values = _timeline_conditions(options)
+        cursor = options.get("cursor", "")
+        last_at, last = parse_cursor(cursor) if cursor else (None, "")
+        bounded = options.get("after") is not None or options.get("before") is not None
+
+        def page(session: SqlSession) -> list[Row]:
+            rows = list[Row]()
+            if not cursor or last_at is not None:
+                past = (
+                    "(f.valid_at, f.uuid) > (:last_at, :last)"
+                    if cursor
+                    else "f.valid_at IS NOT NULL"
+                )
+                position = {"last_at": micros(last_at), "last": last} if last_at else {}
+                rows = session.rows(
+                    f"{SELECT_FACT} WHERE {' AND '.join([past, *conditions])} "
+                    "ORDER BY f.valid_at, f.uuid LIMIT :most",
+                    most=most,
+                    **position,
+                    **values,
+                )
+            if len(rows) < most and not bounded:
+                rows += session.rows(
+                    f"{SELECT_FACT} WHERE f.valid_at IS NULL AND f.uuid > :last AND {' AND '.join(conditions)} "
+                    "ORDER BY f.uuid LIMIT :most",
+                    most=most - len(rows),
+                    last=last if cursor and last_at is None else "",
+                    **values,
+                )
+            return rows
+
+        return [fact_from_row(row) for row in await self._read(page, most)]
+
+    async def counts(self) -> GraphCounts:
+        ((nodes, facts, episodes, mentions),) = await self._select(_COUNTS)
+        return GraphCounts(nodes, facts, episodes, mentions)
+
+    async def foreign_edges(self) -> int:
+        """Return how many rows name a row that is not of this group: 0, unless something else wrote the file."""
+
+        def count(session: SqlSession) -> int:
+            return sum(
+                int(
+                    session.rows(
+                        f"SELECT count(*) FROM {table} x LEFT JOIN {named} y ON y.uuid = x.{column} AND y.grp = x.grp "
+                        "WHERE y.uuid IS NULL"
+                    )[0][0]
+                )
+                for table, column, named in _JOINS
+            )
+
+        return await self._file.read(count)
+
+    async def strangers(self) -> set[bool]:
+        """Return, where the file holds another group, whether that has the shape of a group."""
+        statement = " UNION ".join(
+            f"SELECT DISTINCT grp LIKE 'ent\\_%' ESCAPE '\\' AND length(grp) = 30 FROM {table} WHERE grp <> :grp"
+            for table in _OWNED
+        )
+        rows = await self._file.read(lambda session: session.rows(statement))
+        return {bool(is_group) for (is_group,) in rows}
+
+    async def save_nodes(self, nodes: Sequence[Node], vectors: Mapping[str, Vector]) -> None:
+        latest = {node.uuid: node for node in nodes}
+        if not latest:
+            return
+
+        def save(session: SqlSession) -> None:
+            kept = _graphiti_attributes(session, "node", latest)
+            put_nodes(
+                session,
+                [StoredNode.of(node, kept.get(uuid, {})) for uuid, node in latest.items()],
+                vectors,
+            )
+
+        await self._file.write(save)
+
+    async def save_facts(self, facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> None:
+        latest = {fact.uuid: fact for fact in facts}
+        if not latest:
+            return
+
+        def save(session: SqlSession) -> None:
+            kept = _graphiti_attributes(session, "fact", latest)
+            put_facts(
+                session,
+                [StoredFact(fact, kept.get(uuid, {})) for uuid, fact in latest.items()],
+                vectors,
+            )
+
+        await self._file.write(save)
+
+    async def save_episodes(self, episodes: Sequence[Episode]) -> None:
+        latest = {episode.uuid: episode for episode in episodes}
+        rows = [StoredEpisode(episode, episode.source) for episode in latest.values()]
+        if rows:
+            await self._file.write(lambda session: put_episodes(session, rows))
+
+    async def save_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
+        at = now()
+        rows = [
+            (episode, node, mention_id(self.group, episode, node), at)
+            for episode, node in dict.fromkeys(pairs)
+        ]
+        if rows:
+            await self._file.write(lambda session: put_mentions(session, rows))
+
+    async def delete_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
+        def delete(session: SqlSession) -> None:
+            for episode, node in dict.fromkeys(pairs):
+                session.change(
+                    "DELETE FROM mention WHERE episode = :episode AND node = :node AND grp = :grp",
+                    episode=episode,
+                    node=node,
+                )
+
+        if pairs:
+            await self._file.write(delete)
+
+    async def delete_nodes(self, uuids: Sequence[str]) -> int:
+        return await self._delete("node", uuids)
+
+    async def delete_facts(self, uuids: Sequence[str]) -> int:
+        return await self._delete("fact", uuids)
+
+    async def delete_episodes(self, uuids: Sequence[str]) -> int:
+        return await self._delete("episode", uuids)
+
+    async def clear(self) -> None:
+        await self._file.write(clear, secure=True)
+
+    async def _has(self, node: str) -> bool:
+        statement = "SELECT 1 FROM node WHERE uuid = :uuid AND grp = :grp"
+        return bool(await self._file.look_up(lambda s: s.rows(statement, uuid=node), 1))
+
+    async def _links(self, uuids: Sequence[str]) -> Rows:
+        rows = await self._select(_LINKS, nodes=uuids)
+        return [{"fact": fact, "subject": subject, "object": end} for fact, subject, end in rows]
+
+    async def _mentions(self, episodes: Sequence[str]) -> Rows:
+        rows = await self._select(_MENTIONED, episodes=episodes)
+        return [{"episode": episode, "node": node} for episode, node in rows]
+
+    async def _delete(self, table: str, uuids: Sequence[str]) -> int:
+        if not uuids:
+            return 0
+        return await self._file.write(lambda session: delete(session, table, uuids), secure=True)
+
+    async def _vectors(self, table: str, uuids: Sequence[str]) -> dict[str, Vector]:
+        rows = await self._rows_of(
+            f"SELECT uuid, vector FROM {table} WHERE uuid IN EACH(:uuids) AND grp = :grp",
+            uuids,
+        )
+        return {uuid: vector_from_blob(blob) for uuid, blob in rows}
+
+    async def _page(self, statement: str, after: str, limit: int) -> list[Row]:
+        most = _checked(limit, MOST_IN_A_PAGE)
+        return await self._read(lambda s: s.rows(statement, after=after, most=most), most)
+
+    async def _rows_of(self, statement: str, uuids: Sequence[str]) -> list[Row]:
+        if not uuids:
+            return []
+        return await self._read(lambda s: s.rows(statement, uuids=uuids), len(uuids))
+
+    async def _select(self, statement: str, **values: Value | Sequence[str]) -> list[Row]:
+        return await self._file.read(lambda session: session.rows(statement, **values))
+
+    async def _read(self, work: Callable[[SqlSession], list[Row]], rows: int) -> list[Row]:
+        return await self._file.look_up(work, rows)
+
+
+def put_nodes(
+    session: SqlSession, nodes: Sequence[StoredNode], vectors: Mapping[str, Vector]
+) -> None:
+    """Create or update nodes; a vector whose node is not among them is left out, a node without one keeps its own."""
+    session.insert("node", NODE_COLUMNS, [one.columns() for one in nodes], REPLACE_NODE)
+    _put_vectors(session, "node_vector", [one.node.uuid for one in nodes], vectors)
+
+
+def put_facts(
+    session: SqlSession, facts: Sequence[StoredFact], vectors: Mapping[str, Vector]
+) -> None:
+    """Create or update facts and what supports them; NotFound when an end is not a node of the group."""
+    require(session, "node", {end for one in facts for end in (one.fact.subject, one.fact.object)})
+    session.insert("fact", FACT_COLUMNS, [one.columns() for one in facts], REPLACE_FACT)
+    uuids = [one.fact.uuid for one in facts]
+    session.change("DELETE FROM support WHERE fact IN EACH(:facts) AND grp = :grp", facts=uuids)
+    session.insert(
+        "support",
+        "fact, place, episode",
+        [
+            (one.fact.uuid, place, episode)
+            for one in facts
+            for place, episode in enumerate(one.fact.episodes)
+        ],
+    )
+    _put_vectors(session, "fact_vector", uuids, vectors)
+
+
+def put_episodes(session: SqlSession, episodes: Sequence[StoredEpisode]) -> None:
+    session.insert("episode", EPISODE_COLUMNS, [one.columns() for one in episodes], REPLACE_EPISODE)
+
+
+def put_mentions(session: SqlSession, rows: Sequence[tuple[str, str, str, datetime]]) -> None:
+    """Join episodes to nodes: (episode, node, uuid, created_at); a pair that is joined already stays as it is.
+
+    Raises:
+        NotFound: An end is not of the group.
+    """
+    require(session, "episode", {episode for episode, *_ in rows})
+    require(session, "node", {node for _, node, *_ in rows})
+    session.insert(
+        "mention",
+        "episode, node, uuid, created_at",
+        [(episode, node, uuid, micros(at)) for episode, node, uuid, at in rows],
+        "ON CONFLICT DO NOTHING",
+    )
+
+
+def require(session: SqlSession, table: str, uuids: Collection[str]) -> None:
+    """Raise NotFound unless all of the ids are rows of the group."""
+    statement = f"SELECT count(*) FROM {table} WHERE uuid IN EACH(:uuids) AND grp = :grp"
+    if session.rows(statement, uuids=list(uuids))[0][0] < len(uuids):
+        raise NotFound(table)
+
+
+def delete(session: SqlSession, table: str, uuids: Sequence[str]) -> int:
+    """Delete rows with all that hangs on them; return how many of the ids were there."""
+    statement = f"DELETE FROM {table} WHERE uuid IN EACH(:uuids) AND grp = :grp"
+    return session.change(statement, uuids=list(uuids))
+
+
+def clear(session: SqlSession) -> None:
+    """Delete every row of the group."""
+    for table in _IN_ORDER_OF_DELETION:
+        session.change(f"DELETE FROM {table} WHERE grp = :grp")
+
+
+def _put_vectors(
+    session: SqlSession, table: str, uuids: Iterable[str], vectors: Mapping[str, Vector]
+) -> None:
+    session.insert(
+        table,
+        "uuid, vector",
+        [vector_columns(uuid, vectors[uuid]) for uuid in uuids if uuid in vectors],
+        "ON CONFLICT (uuid, grp) DO UPDATE SET vector = excluded.vector",
+    )
+
+
+def _graphiti_attributes(
+    session: SqlSession, table: str, uuids: Iterable[str]
+) -> dict[str, dict[str, JSON]]:
+    """Return what Graphiti's pipeline keeps on rows that are there, of those where it keeps anything."""
+    rows = session.rows(
+        f"SELECT uuid, graphiti FROM {table} WHERE uuid IN EACH(:uuids) AND grp = :grp AND graphiti <> '{{}}'",
+        uuids=list(uuids),
+    )
+    return {uuid: foreign_attributes(graphiti) for uuid, graphiti in rows}
+
+
+def _timeline_conditions(options: TimelineOptions) -> tuple[list[str], dict[str, Value]]:
+    conditions = ["f.grp = :grp"]
+    values = dict[str, Value]()
+    if (node := options.get("node")) is not None:
+        conditions.append(
+            "f.uuid IN (SELECT uuid FROM fact WHERE subject = :node AND grp = :grp "
+            "UNION SELECT uuid FROM fact WHERE object = :node AND grp = :grp)"
+        )
+        values["node"] = node
+    if (relation := options.get("relation")) is not None:
+        conditions.append("f.relation = :relation")
+        values["relation"] = relation
+    if (after := options.get("after")) is not None:
+        conditions.append("f.valid_at >= :after_at")
+        values["after_at"] = micros(utc(after, "after"))
+    if (before := options.get("before")) is not None:
+        conditions.append("f.valid_at < :before_at")
+        values["before_at"] = micros(utc(before, "before"))
+    if bounds := as_of_bounds(options):
+        conditions.append(_HOLDS)
+        values["as_of_first"], values["as_of"] = map(micros, bounds)
+    return conditions, values
+
+
+def _checked(limit: int, most: int) -> int:
+    if not 1 <= limit <= most:
+        raise InvalidRequest("limit", f"must be 1 to {most}")
+    return limit
