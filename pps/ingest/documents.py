@@ -23,7 +23,7 @@ from pps.ingest.drafts import RememberOptions
 from pps.ingest.exporting import Exporter
 from pps.ingest.forget import MAX_IDS, Forgetter
 from pps.ingest.importing.items import Item, pieces
-from pps.ingest.importing.markdown import SOURCE, Note, is_basic_memory, note_turns, session_of
+from pps.ingest.importing.markdown import SOURCE, Note, note_turns, session_of
 from pps.ingest.importing.run import (
     Given,
     Imported,
@@ -338,7 +338,7 @@ def _gone(found: Sequence[Outside], known: Mapping[str, _Known]) -> dict[str, _K
 
 
 def _items(note: Note) -> list[Item]:
-    turns = note_turns(note, with_graph=is_basic_memory(note.text))
+    turns = note_turns(note)
     read = (one for content, options in turns for one in pieces(content, options, note.path))
     return [one for one in read if isinstance(one, Item)]
 

@@ -54,8 +54,9 @@ class ImportInput(OfEntity):
     )
     format: Label = Field(
         default="auto",
-        description="auto, jsonl, claude-code, chatgpt, claude, mem0, graphiti, basic-memory or markdown; 'auto' finds "
-        "it by the content of each file. Or records: CSV or JSON of records of the packs' kinds, or of an export.",
+        description="auto (found by the content of each file), jsonl, claude-code, chatgpt, claude, open-webui, "
+        "librechat, codex, gemini-cli, whatsapp, messages, mem0, mcp-memory, claude-mem, mcp-memory-service, letta, "
+        "graphiti, basic-memory or markdown. Or records: CSV or JSON of records of the packs' kinds, or of an export.",
     )
     kind: Label = Field(default="", description="With records: the kind of rows that name none.")
     skip: bool = Field(

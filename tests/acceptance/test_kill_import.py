@@ -74,6 +74,89 @@ def markdown(at: Path) -> Path:
     return at
 
 
+def open_webui(at: Path) -> Path:
+    messages = {
+        f"m-{n}": {
+            "parentId": f"m-{n - 1}" if n else None,
+            "role": "user",
+            "content": f"Asked {n}.",
+        }
+        for n in range(TURNS)
+    }
+    history = {"messages": messages, "currentId": f"m-{TURNS - 1}"}
+    return made.document(at / "w.json", [{"id": "w", "chat": {"history": history}}])
+
+
+def librechat(at: Path) -> Path:
+    messages = [
+        {
+            "messageId": f"x-{n}",
+            "parentMessageId": f"x-{n - 1}",
+            "isCreatedByUser": True,
+            "text": f"Asked {n}.",
+        }
+        for n in range(TURNS)
+    ]
+    return made.document(at / "l.json", {"conversationId": "l", "messages": messages})
+
+
+def codex(at: Path) -> Path:
+    meta = made.rollout("session_meta", 0, id="cx")
+    prompts = [
+        made.rollout(
+            "response_item",
+            1,
+            type="message",
+            role="user",
+            content=[{"type": "input_text", "text": f"Prompt {n} of many."}],
+        )
+        for n in range(TURNS)
+    ]
+    return made.lines(at / "rollout.jsonl", [meta, *prompts])
+
+
+def gemini(at: Path) -> Path:
+    messages = [{"id": f"g-{n}", "type": "user", "content": f"Prompt {n}."} for n in range(TURNS)]
+    session = {"sessionId": "g", "projectHash": "h", "messages": messages}
+    return made.document(at / "session.json", session)
+
+
+def messages_list(at: Path) -> Path:
+    messages = [{"role": "user", "content": f"Message {n}."} for n in range(TURNS)]
+    return made.document(at / "talk.json", messages)
+
+
+def whatsapp(at: Path) -> Path:
+    text = "\n".join(f"[03/02/26, 21:{n % 60:02}:05] Ana: Message {n}" for n in range(TURNS))
+    return made.note(at / "chat.txt", text)
+
+
+def mcp_memory(at: Path) -> Path:
+    entities = [
+        {"type": "entity", "name": f"Tea {n}", "entityType": "tea", "observations": ["Green"]}
+        for n in range(TURNS)
+    ]
+    return made.lines(at / "memory.jsonl", entities)
+
+
+def claude_mem(at: Path) -> Path:
+    observations = [{"id": n, "title": f"Title {n}"} for n in range(TURNS)]
+    return made.document(at / "cm.json", {"exportedAt": "2026", "observations": observations})
+
+
+def memory_service(at: Path) -> Path:
+    memories = [{"content": f"Memory {n}", "content_hash": f"h-{n}"} for n in range(TURNS)]
+    return made.document(at / "ms.json", {"memories": memories})
+
+
+def letta(at: Path) -> Path:
+    messages = [
+        {"id": f"l-{n}", "role": "user", "content": [{"type": "text", "text": f"Said {n}."}]}
+        for n in range(TURNS)
+    ]
+    return made.document(at / "pal.af", {"agents": [{"id": "a", "messages": messages}]})
+
+
 FILES: dict[str, Callable[[Path], Path]] = {
     "jsonl": lambda at: made.lines(
         at / "j.jsonl", [{"content": f"Line {n} of many."} for n in range(TURNS)]
@@ -81,6 +164,16 @@ FILES: dict[str, Callable[[Path], Path]] = {
     "claude-code": transcript,
     "chatgpt": chatgpt,
     "claude": claude,
+    "open-webui": open_webui,
+    "librechat": librechat,
+    "codex": codex,
+    "gemini-cli": gemini,
+    "messages": messages_list,
+    "whatsapp": whatsapp,
+    "mcp-memory": mcp_memory,
+    "claude-mem": claude_mem,
+    "mcp-memory-service": memory_service,
+    "letta": letta,
     "mem0": mem0,
     "graphiti": graphiti,
     "basic-memory": basic_memory,

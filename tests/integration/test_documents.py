@@ -59,7 +59,7 @@ async def test_every_format_is_imported_once_and_a_dry_run_stores_nothing(
     assert (await memory.ledger()).problems == ()
     assert done.sessions > 8
     assert (str(done.first_at)[:4], str(done.last_at)[:4]) == ("2023", "2026")
-    assert done.unreadable_count == len(done.unreadable) == 5
+    assert done.unreadable_count == len(done.unreadable) == 6
     assert {one.what.rpartition("/")[2] for one in done.unreadable} >= {
         "talk.jsonl:2: mood",
         f"{made.SESSION}.jsonl:10",

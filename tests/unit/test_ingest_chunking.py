@@ -79,7 +79,7 @@ def note(text: str) -> Note:
 
 def test_a_passage_says_which_part_of_which_file_it_is_and_keeps_title_tags_and_date() -> None:
     text = f"---\ntitle: All of tea\ntags: [Green, black]\ndate: 2025-05-05\n---\n## How\n\n{SENTENCES}"
-    turns = list(note_turns(note(text), with_graph=False))
+    turns = list(note_turns(note(text)))
     assert len(turns) > 5
     for part, (content, options) in enumerate(turns):
         chunk = options.get("chunk")
@@ -94,18 +94,11 @@ def test_a_passage_says_which_part_of_which_file_it_is_and_keeps_title_tags_and_
 
 
 def test_only_passages_that_changed_have_another_reference() -> None:
-    before = [
-        options.get("source_ref") for _, options in note_turns(note(SENTENCES), with_graph=False)
-    ]
+    before = [options.get("source_ref") for _, options in note_turns(note(SENTENCES))]
     changed = SENTENCES.replace("Sentence 149 tells", "Sentence 149 sings")
-    after = [
-        options.get("source_ref") for _, options in note_turns(note(changed), with_graph=False)
-    ]
+    after = [options.get("source_ref") for _, options in note_turns(note(changed))]
     assert before[:-1] == after[:-1]
     assert before[-1] != after[-1]
-    twice = [
-        options.get("source_ref")
-        for _, options in note_turns(note("Tea. " * 900), with_graph=False)
-    ]
+    twice = [options.get("source_ref") for _, options in note_turns(note("Tea. " * 900))]
     assert len(set(twice)) == len(twice)
     assert re.fullmatch(r"[0-9a-f]{32}-2", str(twice[1]))

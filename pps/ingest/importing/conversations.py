@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from pps.core.text import content_hash
 from pps.ingest.drafts import RememberOptions
@@ -30,13 +30,34 @@ def read_chatgpt(source: Source) -> Iterator[Read]:
 
     The branch that the user saw last is taken, from the root to ``current_node``; the others are counted.
     """
+    instructions: set[str] = set()
     for one in objects(source):
         if isinstance(one, Unreadable):
             yield one
         elif not is_of_chatgpt(one.entry):
             yield Unreadable(one.where, "is no conversation of ChatGPT: it has no mapping")
+        elif one.entry.get("is_do_not_remember") is True:
+            yield Passed("conversations marked not to be remembered")
         else:
+            yield from _instructions_of(one.entry, instructions, one.where)
             yield from _tree(one.entry, one.where)
+
+
+def _instructions_of(found: Entry, known: set[str], where: str) -> Iterator[Read]:
+    """Yield the custom instructions of a conversation that are not known yet, and add them to the known ones."""
+    for node in found.entry("mapping").fields.values():
+        message = Entry.of(node).entry("message")
+        text = _custom_instructions(message)
+        if text and text not in known:
+            known.add(text)
+            options = RememberOptions(
+                source="chatgpt",
+                session="custom-instructions",
+                kind="memory",
+                source_ref=f"instructions:{content_hash(text)[:32]}",
+                occurred_at=message.moment("create_time") or found.moment("create_time"),
+            )
+            yield from pieces(text, options, where)
 
 
 def _tree(found: Entry, where: str) -> Iterator[Read]:
@@ -102,6 +123,8 @@ def _said(common: RememberOptions, message: Entry, where: str) -> Iterator[Read]
     role = message.entry("author").text("role")
     content, metadata = message.entry("content"), message.entry("metadata")
     recipient = message.text("recipient") or "all"
+    if _custom_instructions(message):
+        return  # they stand in every conversation, and are kept once
     if metadata.get("is_visually_hidden_from_conversation"):
         yield Passed("messages that ChatGPT hides")
     elif content.text("content_type") in ("thoughts", "reasoning_recap"):
@@ -121,6 +144,19 @@ def _said(common: RememberOptions, message: Entry, where: str) -> Iterator[Read]
             [_CITED.sub("", _words(content)), *(f"[file {name}]" for name in files if name)]
         )
         yield from pieces(said, {**common, "role": role}, where)
+
+
+def _custom_instructions(message: Entry) -> str:
+    """Return what a person told ChatGPT about themselves and how to answer, for all conversations."""
+    content = message.entry("content")
+    told = message.entry("metadata").entry("user_context_message_data")
+    about_person = content.text("user_profile") or told.text("about_user_message")
+    how_to_answer = content.text("user_instructions") or told.text("about_model_message")
+    return joined(
+        f"[{title}]\n{text.strip()}"
+        for title, text in (("about me", about_person), ("how to answer", how_to_answer))
+        if text.strip()
+    )
 
 
 def _canvas(content: Entry) -> str:
@@ -207,8 +243,13 @@ def _conversation(found: Entry, where: str) -> Iterator[Read]:
             yield from pieces(
                 text, {**common, "role": "system", "kind": kind, "source_ref": kind}, where
             )
-    for number, entry in enumerate(found.entries("chat_messages")):
+    messages = found.entries("chat_messages")
+    taken = _branch(messages, found.text("current_leaf_message_uuid"))
+    for number, entry in enumerate(messages):
         here = f"{where} message {number}"
+        if number not in taken:
+            yield Passed("messages of branches that were left")
+            continue
         role = _ROLES.get(entry.text("sender"))
         if role is None:
             yield Unreadable(here, "has no sender of 'human' or 'assistant'")
@@ -218,6 +259,23 @@ def _conversation(found: Entry, where: str) -> Iterator[Read]:
         yield from _message(
             entry, {**common, "role": role, "source_ref": ref, "occurred_at": at}, here
         )
+
+
+def _branch(messages: Sequence[Entry], leaf: str) -> set[int]:
+    """Return the places of the messages from the root to the leaf; without one, to the last that is listed.
+
+    Exports without parents have no branches. A message whose parent is not in the export begins the branch.
+    """
+    numbers = {message.text("uuid"): number for number, message in enumerate(messages)}
+    parents = [message.text("parent_message_uuid") for message in messages]
+    if not any(parent in numbers for parent in parents):
+        return set(range(len(messages)))
+    at: int | None = numbers.get(leaf, len(messages) - 1)
+    taken: set[int] = set()
+    while at is not None and at not in taken:
+        taken.add(at)
+        at = numbers.get(parents[at])
+    return taken
 
 
 def _message(entry: Entry, options: RememberOptions, where: str) -> Iterator[Read]:

@@ -20,7 +20,15 @@ from pps.core.errors import InvalidRequest, StoreError
 from pps.core.values import Chunk
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.given_input import EXPORTED, ZONE, FactInput, Moment, NodeInput
-from pps.ingest.importing import claude_code, conversations, markdown, memories
+from pps.ingest.importing import (
+    chat_programs,
+    claude_code,
+    conversations,
+    markdown,
+    memories,
+    memory_programs,
+    whatsapp,
+)
 from pps.ingest.importing.items import Item, Passed, Read, Reader, Unreadable
 from pps.ingest.importing.source_files import Source
 from pps.ingest.importing.streams import LINES, Found, first_sign, objects, raw_lines
@@ -117,27 +125,79 @@ FORMATS: Mapping[str, Format] = {
         Format("claude-code", "Claude Code transcripts", claude_code.read, LINES),
         Format("chatgpt", "ChatGPT's data export", conversations.read_chatgpt, (".json",)),
         Format("claude", "Claude's data export", conversations.read_claude, (".json",)),
-        Format("mem0", "mem0's memories", memories.read_mem0, (".json", *LINES)),
-        Format("graphiti", "a Graphiti graph as JSON", memories.read_graphiti, (".json",)),
+        Format("open-webui", "Open WebUI's chats", chat_programs.read_open_webui, (".json",)),
+        Format("librechat", "LibreChat's exports", chat_programs.read_librechat, (".json",)),
+        Format("codex", "Codex CLI's sessions", chat_programs.read_codex, LINES),
+        Format("gemini-cli", "Gemini CLI's sessions", chat_programs.read_gemini, (".json", *LINES)),
+        Format("whatsapp", "a chat exported by WhatsApp", whatsapp.read, whatsapp.SUFFIXES),
         Format(
-            "basic-memory", "basic-memory's notes", markdown.read_basic_memory, markdown.SUFFIXES
+            "messages",
+            "lists of role and content",
+            chat_programs.read_messages,
+            (".json", *LINES),
         ),
+        Format("mem0", "mem0's memories", memories.read_mem0, (".json", *LINES)),
+        Format(
+            "mcp-memory",
+            "the file of MCP's memory server",
+            memory_programs.read_mcp_memory,
+            (".json", *LINES),
+        ),
+        Format("claude-mem", "claude-mem's export", memory_programs.read_claude_mem, (".json",)),
+        Format(
+            "mcp-memory-service",
+            "mcp-memory-service's export",
+            memory_programs.read_memory_service,
+            (".json",),
+        ),
+        Format("letta", "Letta's agent files", memory_programs.read_letta, (".af", ".json")),
+        Format("graphiti", "a Graphiti graph as JSON", memories.read_graphiti, (".json",)),
+        Format("basic-memory", "basic-memory's notes", markdown.read, markdown.SUFFIXES),
         Format("markdown", "Markdown files", markdown.read, markdown.SUFFIXES),
     )
 }
 """Every format by its name."""
 
-_OF_LINE: tuple[tuple[Callable[[Entry], bool], str], ...] = (
+
+def _is_turn_line(entry: Entry) -> bool:
+    return (
+        isinstance(entry.get("content"), str)
+        and entry.fields.keys() <= TurnLine.model_fields.keys()
+    )
+
+
+_Tests = tuple[tuple[Callable[[Entry], bool], str], ...]
+_OF_LINE: _Tests = (
+    (chat_programs.is_codex, "codex"),
+    (chat_programs.is_gemini, "gemini-cli"),
+    (memory_programs.is_mcp_memory_line, "mcp-memory"),
     (claude_code.is_entry, "claude-code"),
     (memories.is_memory, "mem0"),
+    (_is_turn_line, "jsonl"),
+    (chat_programs.is_message, "messages"),
+    (chat_programs.is_message_list, "messages"),
     (lambda entry: isinstance(entry.get("content"), str), "jsonl"),
 )
-_OF_OBJECT: tuple[tuple[Callable[[Entry], bool], str], ...] = (
+_OF_OBJECT: _Tests = (
     (conversations.is_of_chatgpt, "chatgpt"),
     (conversations.is_of_claude, "claude"),
+    (chat_programs.is_open_webui, "open-webui"),
+    (chat_programs.is_librechat, "librechat"),
+    (chat_programs.is_gemini, "gemini-cli"),
     (memories.is_memory, "mem0"),
+    (chat_programs.is_message, "messages"),
+    (chat_programs.is_message_list, "messages"),
 )
-_OF_DOCUMENT = (*_OF_OBJECT, (memories.is_mem0, "mem0"), (memories.is_graphiti, "graphiti"))
+_OF_DOCUMENT: _Tests = (
+    (memory_programs.is_letta, "letta"),
+    (memory_programs.is_claude_mem, "claude-mem"),
+    (memory_programs.is_mcp_memory, "mcp-memory"),
+    (memory_programs.is_memory_service, "mcp-memory-service"),
+    (memories.is_mem0, "mem0"),
+    (memories.is_graphiti, "graphiti"),
+    *_OF_OBJECT,
+)
+"""Tests of one line, of an element of a list, and of a whole document; the first that holds names the format."""
 
 
 def format_of(source: Source) -> Format | None:
@@ -150,7 +210,9 @@ def format_of(source: Source) -> Format | None:
         looked = itertools.islice(objects(source), _LOOK_LINES)
         found = (_named(one.entry, _OF_LINE) for one in looked if isinstance(one, Found))
         return next(filter(None, found), None)
-    head = first_sign(source) if source.suffix in (".json", "") else ""
+    if source.suffix in whatsapp.SUFFIXES:
+        return FORMATS["whatsapp"] if whatsapp.is_whatsapp(source) else None
+    head = first_sign(source) if source.suffix in (".json", ".af", "") else ""
     if head not in ("[", "{"):
         return None
     first = next(objects(source), None)
@@ -163,5 +225,5 @@ def format_of(source: Source) -> Format | None:
     )
 
 
-def _named(entry: Entry, tests: tuple[tuple[Callable[[Entry], bool], str], ...]) -> Format | None:
+def _named(entry: Entry, tests: _Tests) -> Format | None:
     return next((FORMATS[name] for is_one, name in tests if is_one(entry)), None)

@@ -1,6 +1,7 @@
-"""A Markdown file as turns: its passages, with title, headings, tags and date, and what basic-memory writes in it.
+"""A Markdown file as turns: its passages, with title, headings, tags and date, its links, and basic-memory's lines.
 
-A passage is known by what it says: when a file changes, the passages that stay the same keep their turns.
+A passage is known by what it says: when a file changes, the passages that stay the same keep their turns. A note that
+has only properties is the passage of these; one with ``[[links]]`` is a node too, with a relation to each target.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path, PurePosixPath
 
 from pps.core import bounds
+from pps.core.text import fold
 from pps.core.time import iso, zoned
 from pps.core.values import JSON, Chunk, FactDraft, NodeDraft
 from pps.ingest.anchor_files import AnchorText, parse
@@ -38,6 +39,11 @@ _RELATION = re.compile(r"\s*[-*+]\s+([^\[\]]*?)\s*\[\[([^\[\]]+)\]\]\s*(?:\((.*)
 _LINK = re.compile(r"\[\[([^\[\]]+)\]\]")
 _BOX = re.compile(r"[xX ~/-]")
 _HASHTAG = re.compile(r"(?<!\S)#([^\s#]+)")
+_DATED_NAME = re.compile(r"(\d{4})([-_. ]?)(\d{2})\2(\d{2})(?!\d)")
+"""How daily notes are called: ``2026-03-05``, ``2026_03_05 Standup``, ``20260305``."""
+_EMBEDDED = re.compile(r"!\[\[[^\[\]]*\]\]")
+_CODE = re.compile(r"^(```|~~~).*?^\1\s*$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+"""Code, in which ``[[ … ]]`` is a test of the shell and no link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,21 +56,18 @@ class Note:
     modified_at: datetime
 
 
-def read(source: Source, *, with_graph: bool = False) -> Iterator[Read]:
+def read(source: Source) -> Iterator[Read]:
+    """Yield the passages of a file; the node and the relations of a note go with the first."""
     text = text_of(source)
     if isinstance(text, Unreadable):
         yield text
         return
     note = Note(source.root, source.name, text, source.modified_at())
     count = 0
-    for count, (content, options) in enumerate(note_turns(note, with_graph=with_graph), 1):
+    for count, (content, options) in enumerate(note_turns(note), 1):
         yield from pieces(content, options, f"{source.name} part {count}")
     if not count:
         yield Passed("Markdown files without words")
-
-
-read_basic_memory = partial(read, with_graph=True)
-"""Yields the passages of a note of basic-memory; its node and relations go with the first."""
 
 
 def text_of(source: Source) -> str | Unreadable:
@@ -88,26 +91,36 @@ def session_of(folder: Path, path: str) -> str:
 
 
 def is_basic_memory(text: str) -> bool:
-    """Tell whether a file is a note of basic-memory: a permalink, and observations or relations in its lines."""
+    """Tell whether a file is a note of basic-memory: by two of its features at least, a permalink among them.
+
+    Other programs write permalinks, types and links too; observations and named relations are its own.
+    """
     parsed = parse(text, "note")
-    has_link = any(line.startswith("permalink:") for line in parsed.others)
-    return has_link and any(
-        _observed(line) or _RELATION.fullmatch(line) for line in parsed.body.splitlines()
+    fields = _fields(parsed)
+    if not fields.get("permalink"):
+        return False
+    lines = parsed.body.splitlines()
+    has_observation = any(_observed(line) for line in lines)
+    has_relation = any(
+        found[1].strip()
+        for line in lines
+        if (found := _RELATION.fullmatch(line)) and not _observed(line)
     )
+    return has_observation or (has_relation and bool(fields.get("type")))
 
 
-def note_turns(note: Note, *, with_graph: bool) -> Iterator[tuple[str, RememberOptions]]:
+def note_turns(note: Note) -> Iterator[tuple[str, RememberOptions]]:
     """Yield (content, options) for each passage of a file, in order; a file without words has none.
 
-    With its graph, basic-memory's observations and relations are read into a node and its relations; they go with the
-    first passage.
+    A note of basic-memory, and one with links, is a node with relations; they go with the first passage.
     """
-    parsed = parse(note.text, PurePosixPath(note.path).stem)
-    found = passages(parsed.body)
-    written = _written(parsed)
+    stem = PurePosixPath(note.path).stem
+    parsed = parse(note.text, stem)
+    found = passages(parsed.body) or passages(_properties(parsed))
+    written = _written(parsed) or _dated_by_name(stem)
     known = tags(parsed.tags)
     session = session_of(note.folder, note.path)
-    drawn = _drawn(parsed) if with_graph and found else None
+    drawn = _drawn(parsed, is_basic_memory=is_basic_memory(note.text)) if found else None
     met: dict[str, int] = {}
     for part, passage in enumerate(found):
         content = _titled(parsed.title, passage)
@@ -129,6 +142,17 @@ def note_turns(note: Note, *, with_graph: bool) -> Iterator[tuple[str, RememberO
             source=SOURCE, source_ref=ref, session=session, kind=KIND, chunk=chunk
         )
         yield content, {**given, "tags": known, "occurred_at": written or note.modified_at}
+
+
+def _properties(parsed: AnchorText) -> str:
+    """Return the front matter's lines as text, for a note that has nothing else."""
+    return "\n".join(line for line in parsed.others if line.strip())
+
+
+def _dated_by_name(stem: str) -> datetime | None:
+    """Return the day with which a file's name begins."""
+    found = _DATED_NAME.match(stem)
+    return moment(f"{found[1]}-{found[3]}-{found[4]}", None) if found else None
 
 
 def _reference(parts: list[str]) -> str:
@@ -167,19 +191,25 @@ class _Drawn:
     relations: list[FactDraft]
 
 
-def _drawn(parsed: AnchorText) -> _Drawn:
-    """Return the node that a note of basic-memory is, with its observations, and its relations to other notes."""
+def _drawn(parsed: AnchorText, *, is_basic_memory: bool) -> _Drawn | None:
+    """Return the node that a note is, with its relations to other notes; None of a plain note without links.
+
+    Of basic-memory also the observations. Its links name a note by its title or by its permalink; those of a vault by
+    the path of the file.
+    """
     fields = _fields(parsed)
-    found = label(fields.get("type", ""), "Note")
     title = short(parsed.title, bounds.MAX_NAME)
     observations: list[JSON] = []
     marks: list[str] = []
     relations: dict[tuple[str, str], FactDraft] = {}
-    for line in parsed.body.splitlines():
-        if observed := _observed(line):
+    for line in _linking_lines(parsed, is_basic_memory=is_basic_memory):
+        if is_basic_memory and (observed := _observed(line)):
             observations.append({"category": observed[0], "content": observed[1]})
             marks += _HASHTAG.findall(observed[1])
-        for name, target, context in _related(line):
+        for name, link, context in _related(line):
+            target = link if is_basic_memory else PurePosixPath(link).name.removesuffix(".md")
+            if not target or fold(target) == fold(title):
+                continue
             text = f"{title} {name or 'links to'} {target}" + (f" ({context})" if context else "")
             relation = label(name or "links_to", "RELATES_TO").upper()
             draft = FactDraft(
@@ -190,14 +220,36 @@ def _drawn(parsed: AnchorText) -> _Drawn:
                 kind="relation",
             )
             relations.setdefault((relation, target), draft)
-    attributes = {"permalink": fields.get("permalink", ""), "observations": _fitting(observations)}
-    # Its links name a note by its title or by its permalink.
-    aliases = (
-        (short(permalink, bounds.MAX_NAME),) if (permalink := fields.get("permalink", "")) else ()
-    )
-    node_kind = kind(found[:1].upper() + found[1:], "Note")
+    if not is_basic_memory and not relations:
+        return None
+    attributes: dict[str, JSON] = {}
+    aliases: tuple[str, ...] = ()
+    if is_basic_memory:
+        permalink = fields.get("permalink", "")
+        attributes = {"permalink": permalink, "observations": _fitting(observations)}
+        aliases = (short(permalink, bounds.MAX_NAME),) if permalink else ()
+    written_kind = label(fields.get("type", ""), "Note")
+    node_kind = kind(written_kind[:1].upper() + written_kind[1:], "Note")
     node = NodeDraft(title, node_kind, "", aliases, tags([*parsed.tags, *marks]), attributes)
     return _Drawn(node, list(relations.values())[: bounds.MAX_NODES - 1])
+
+
+def _linking_lines(parsed: AnchorText, *, is_basic_memory: bool) -> Iterator[str]:
+    """Yield the lines that may link: of a vault's note without code and embedded files, its properties first.
+
+    A property that links is written as the item of a list, so that its name is that of the relation.
+    """
+    if is_basic_memory:
+        yield from parsed.body.splitlines()
+        return
+    name = ""
+    for line in parsed.others:
+        if found := _FIELD.fullmatch(line):
+            name = found[1]
+        for link in _LINK.findall(line):
+            yield f"- {name} [[{link}]]"
+    body = _EMBEDDED.sub("", _CODE.sub("", parsed.body))
+    yield from (line for line in body.splitlines() if "[[" in line)
 
 
 def _observed(line: str) -> tuple[str, str] | None:

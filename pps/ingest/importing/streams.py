@@ -34,7 +34,7 @@ class Found:
 
 def objects(source: Source) -> Iterator[Found | Unreadable]:
     """Yield the objects of a file: one a line, those of its one list, or the one that it is; what is none is said."""
-    if source.suffix in LINES:
+    if source.suffix in LINES or _has_lines(source):
         for line in raw_lines(source):
             yield line if isinstance(line, Unreadable) else _loaded(*line)
     elif first_sign(source) == "[":
@@ -61,6 +61,18 @@ def raw_lines(source: Source) -> Iterator[tuple[bytes, str] | Unreadable]:
 def first_sign(source: Source) -> str:
     with source.opened() as file:
         return file.read(_CHUNK).decode("utf-8", "replace").lstrip(_SPACE)[:1]
+
+
+def _has_lines(source: Source) -> bool:
+    """Tell whether a file has an object on its first line and another below, whatever its name ends in."""
+    with source.opened() as file:
+        first = file.readline(MAX_LINE)
+        second = file.readline(_CHUNK)
+        while second and not second.strip():
+            second = file.readline(_CHUNK)
+    if not (first.lstrip(b"\xef\xbb\xbf \t").startswith(b"{") and second.lstrip().startswith(b"{")):
+        return False
+    return bool(Entry.loaded(first.removeprefix(b"\xef\xbb\xbf")))
 
 
 def _elements(source: Source) -> Iterator[Found | Unreadable]:

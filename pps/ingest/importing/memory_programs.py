@@ -1,0 +1,362 @@
+"""What other programs for agents' memory keep: MCP's memory server, claude-mem, mcp-memory-service and Letta."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from pps.core import bounds
+from pps.core.text import content_hash
+from pps.core.values import JSON, FactDraft, NodeDraft
+from pps.ingest.drafts import RememberOptions
+from pps.ingest.hook_events import tool_line
+from pps.ingest.importing.items import (
+    Item,
+    Passed,
+    Read,
+    Unreadable,
+    joined,
+    kind,
+    label,
+    pieces,
+    short,
+    tags,
+)
+from pps.ingest.importing.source_files import Source
+from pps.ingest.importing.streams import objects
+from pps.ingest.lenient_json import Entry, moment, string
+
+# MCP's memory server
+
+
+def is_mcp_memory_line(entry: Entry) -> bool:
+    return (entry.get("type") == "entity" and entry.has("name", "observations")) or (
+        entry.get("type") == "relation" and entry.has("from", "to", "relationType")
+    )
+
+
+def is_mcp_memory(entry: Entry) -> bool:
+    """Tell whether an object is a graph as the memory server's ``read_graph`` returns it, or a line of its file."""
+    if is_mcp_memory_line(entry):
+        return True
+    entities, relations = entry.entries("entities"), entry.entries("relations")
+    return any(one.has("name", "entityType") for one in entities[:1]) or any(
+        one.has("from", "to", "relationType") for one in relations[:1]
+    )
+
+
+def read_mcp_memory(source: Source) -> Iterator[Read]:
+    """Yield a turn for each observation of an entity, with the entity as its node, and one for each relation."""
+    at = source.modified_at()  # the file has no times of its own
+    for found in objects(source):
+        if isinstance(found, Unreadable):
+            yield found
+            continue
+        entry = found.entry
+        if entry.get("type") == "entity":
+            yield from _mcp_entity(entry, at, found.where)
+        elif entry.get("type") == "relation":
+            yield from _mcp_relation(entry, at, found.where)
+        elif is_mcp_memory(entry):
+            for number, entity in enumerate(entry.entries("entities")):
+                yield from _mcp_entity(entity, at, f"{found.where} entity {number}")
+            for number, relation in enumerate(entry.entries("relations")):
+                yield from _mcp_relation(relation, at, f"{found.where} relation {number}")
+        else:
+            yield Unreadable(found.where, "is no entity and no relation of MCP's memory server")
+
+
+def _mcp_entity(entity: Entry, at: datetime, where: str) -> Iterator[Read]:
+    name = entity.text("name").strip()
+    if not name:
+        yield Unreadable(where, "has no name")
+        return
+    observations = [text for one in entity.values("observations") if (text := _observation(one))]
+    written_kind = entity.text("entityType", "type")
+    node = NodeDraft(
+        short(name, bounds.MAX_NAME),
+        kind(written_kind[:1].upper() + written_kind[1:], "Thing"),
+        short(" ".join(observations), bounds.MAX_TEXT),
+    )
+    common = RememberOptions(
+        source="mcp-memory",
+        session="mcp-memory",
+        kind="memory",
+        nodes=[node],
+        extraction="given",
+        occurred_at=at,
+    )
+    texts = [f"{name}: {observation}" for observation in observations]
+    for text in texts or [f"{name} ({written_kind})" if written_kind else name]:
+        reference = f"observation:{content_hash(text)[:32]}"
+        yield from pieces(text, {**common, "source_ref": reference}, where)
+
+
+def _observation(value: JSON) -> str:
+    """Return the words of an observation; forks of the server keep objects with their times."""
+    return (string(value) or Entry.of(value).text("content", "text", "observation")).strip()
+
+
+def _mcp_relation(relation: Entry, at: datetime, where: str) -> Iterator[Read]:
+    subject, target = relation.text("from").strip(), relation.text("to").strip()
+    written = relation.text("relationType").strip()
+    if not (subject and target and written):
+        yield Unreadable(where, "has no from, to and relationType")
+        return
+    text = f"{subject} {written.replace('_', ' ')} {target}"
+    fact = FactDraft(
+        short(subject, bounds.MAX_NAME),
+        label(written, "RELATES_TO").upper(),
+        short(target, bounds.MAX_NAME),
+        text=short(text, bounds.MAX_TEXT),
+    )
+    options = RememberOptions(
+        source="mcp-memory",
+        session="mcp-memory",
+        kind="memory",
+        facts=[fact],
+        extraction="given",
+        source_ref=f"relation:{content_hash(text)[:32]}",
+        occurred_at=at,
+    )
+    yield Item(text, options, where)
+
+
+# claude-mem
+
+
+def is_claude_mem(entry: Entry) -> bool:
+    return isinstance(entry.get("observations"), list) and (
+        entry.has("exportedAt") or entry.has("exported_at") or entry.has("totalObservations")
+    )
+
+
+def read_claude_mem(source: Source) -> Iterator[Read]:
+    """Yield the observations, the summaries of sessions and the prompts of an export of claude-mem."""
+    for found in objects(source):
+        if isinstance(found, Unreadable):
+            yield found
+        elif not is_claude_mem(found.entry):
+            yield Unreadable(found.where, "is no export of claude-mem: it has no observations")
+        else:
+            entry = found.entry
+            for observation in entry.entries("observations"):
+                yield from _observed_by_claude_mem(observation, found.where)
+            for summary in entry.entries("summaries"):
+                yield from _summary_of_claude_mem(summary, found.where)
+            for prompt in entry.entries("prompts"):
+                yield from _prompt_of_claude_mem(prompt, found.where)
+            for _ in entry.values("sessions"):
+                yield Passed("claude-mem's own lines about sessions")
+
+
+def _common_of_claude_mem(entry: Entry) -> RememberOptions:
+    session = entry.text("content_session_id", "memory_session_id", "sdk_session_id")
+    project = tags([entry.text("project")])
+    options = RememberOptions(
+        source="claude-mem",
+        session=short(session or entry.text("project") or "claude-mem"),
+        tags=[f"project-{name}"[:64] for name in project],
+    )
+    at = _milliseconds(entry.get("created_at_epoch")) or entry.moment("created_at")
+    if at:
+        options["occurred_at"] = at
+    return options
+
+
+def _observed_by_claude_mem(entry: Entry, where: str) -> Iterator[Read]:
+    facts = [f"- {fact}" for fact in _listed(entry, "facts")]
+    text = joined(
+        [
+            entry.text("title"),
+            entry.text("subtitle"),
+            entry.text("narrative", "text"),
+            "\n".join(facts),
+        ]
+    )
+    reference = f"observation:{entry.get('id') or ''}:{content_hash(text)[:16]}"
+    common = _common_of_claude_mem(entry)
+    marks = tags([entry.text("type"), *_listed(entry, "concepts")])
+    options = common | RememberOptions(
+        role="assistant",
+        kind="memory",
+        tags=[*common.get("tags", ()), *marks],
+        source_ref=short(reference),
+    )
+    yield from pieces(text, options, f"{where} observation {entry.get('id')}")
+
+
+def _summary_of_claude_mem(entry: Entry, where: str) -> Iterator[Read]:
+    names = ("request", "investigated", "learned", "completed", "next_steps", "key_decisions")
+    parts = [
+        f"{name.replace('_', ' ').capitalize()}: {entry.text(name)}"
+        for name in names
+        if entry.text(name)
+    ]
+    text = joined([entry.text("summary_text"), *parts, entry.text("notes")])
+    reference = f"summary:{entry.get('id') or ''}:{content_hash(text)[:16]}"
+    options = _common_of_claude_mem(entry) | RememberOptions(
+        role="system", kind="summary", source_ref=short(reference)
+    )
+    yield from pieces(text, options, f"{where} summary {entry.get('id')}")
+
+
+def _prompt_of_claude_mem(entry: Entry, where: str) -> Iterator[Read]:
+    text = entry.text("prompt_text", "prompt", "text")
+    reference = f"prompt:{entry.get('id') or ''}:{content_hash(text)[:16]}"
+    options = _common_of_claude_mem(entry) | RememberOptions(source_ref=short(reference))
+    yield from pieces(text, options, f"{where} prompt {entry.get('id')}")
+
+
+def _listed(entry: Entry, name: str) -> list[str]:
+    """Return the texts of a list, which claude-mem's tables keep as JSON text."""
+    values = entry.values(name)
+    if written := entry.text(name):
+        values = Entry.loaded(f'{{"list": {written}}}').values("list") or [written]
+    return [text for value in values if (text := string(value).strip())]
+
+
+def _milliseconds(value: JSON) -> datetime | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return moment(value / 1000)
+
+
+# mcp-memory-service
+
+
+def is_memory_service(entry: Entry) -> bool:
+    """Tell whether an object is a backup or an export of mcp-memory-service, or one memory of it."""
+    first = next(iter(entry.entries("memories")), entry)
+    return first.has("content", "content_hash") or (
+        first.has("document", "metadata") and entry.has("memories")
+    )
+
+
+def read_memory_service(source: Source) -> Iterator[Read]:
+    """Yield a turn for each memory, with its tags and its time."""
+    for found in objects(source):
+        if isinstance(found, Unreadable):
+            yield found
+            continue
+        listed = found.entry.entries("memories")
+        for number, entry in enumerate(listed or [found.entry]):
+            where = f"{found.where} memory {number}" if listed else found.where
+            yield from _service_memory(entry, where)
+
+
+def _service_memory(entry: Entry, where: str) -> Iterator[Read]:
+    text, metadata = entry.text("content", "document"), entry.entry("metadata")
+    if not text.strip():
+        yield Unreadable(where, "has no content")
+        return
+    written = entry.get("tags") or metadata.get("tags") or metadata.get("tags_str") or ""
+    names = written.split(",") if isinstance(written, str) else map(string, _sequence(written))
+    kinds = [entry.text("memory_type", "type") or metadata.text("memory_type", "type")]
+    times = ("created_at", "created_at_iso", "timestamp", "timestamp_float")
+    at = entry.moment(*times) or metadata.moment(*times)
+    reference = entry.text("content_hash") or metadata.text("content_hash") or content_hash(text)
+    options = RememberOptions(
+        source="mcp-memory-service",
+        session="mcp-memory-service",
+        kind="memory",
+        tags=tags([*(name.strip("[]\"' ") for name in names), *kinds]),
+        source_ref=short(reference, 100),
+    )
+    if at:
+        options["occurred_at"] = at
+    yield from pieces(text, options, where)
+
+
+def _sequence(value: JSON) -> Sequence[JSON]:
+    return value if isinstance(value, list) else ()
+
+
+# Letta
+
+
+def is_letta(entry: Entry) -> bool:
+    agents = entry.entries("agents")
+    return any(agent.has("messages") for agent in agents[:1]) or (
+        entry.has("core_memory", "messages") and entry.has("agent_type")
+    )
+
+
+def read_letta(source: Source) -> Iterator[Read]:
+    """Yield the blocks of the core memory and the messages of each agent in an agent file."""
+    for found in objects(source):
+        if isinstance(found, Unreadable):
+            yield found
+            continue
+        entry = found.entry
+        if not is_letta(entry):
+            yield Unreadable(found.where, "is no agent file of Letta")
+            continue
+        agents = entry.entries("agents") or [entry]
+        for block in [*entry.entries("blocks"), *entry.entries("core_memory")]:
+            yield from _letta_block(block, found.where)
+        for number, agent in enumerate(agents):
+            yield from _letta_agent(agent, f"{found.where} agent {number}")
+
+
+def _letta_block(block: Entry, where: str) -> Iterator[Read]:
+    text = block.text("value")
+    name = block.text("label") or "memory"
+    content = f"[{name}]\n{text}" if text.strip() else ""
+    options = RememberOptions(
+        source="letta",
+        session="core-memory",
+        role="system",
+        kind="memory",
+        source_ref=f"block:{content_hash(content)[:32]}",
+    )
+    yield from pieces(content, options, f"{where} block {name}")
+
+
+def _letta_agent(agent: Entry, where: str) -> Iterator[Read]:
+    session = short(agent.text("id", "name") or "letta")
+    for number, message in enumerate(agent.entries("messages")):
+        reference = short(message.text("id") or str(number), 180)
+        common = RememberOptions(source="letta", session=session, source_ref=reference)
+        if at := message.moment("created_at"):
+            common["occurred_at"] = at
+        yield from _letta_message(message, common, f"{where} message {number}")
+
+
+def _letta_message(message: Entry, common: RememberOptions, where: str) -> Iterator[Read]:
+    role = message.text("role")
+    parts = message.entries("content")
+    text = joined(part.text("text") for part in parts) or message.text("content", "text")
+    if role == "user":
+        event = Entry.loaded(text)
+        if event.get("type") in ("heartbeat", "login", "system_alert"):
+            yield Passed("Letta's own messages")
+            return
+        said = event.text("message") if event.get("type") == "user_message" else text
+        yield from pieces(said, {**common, "role": "user"}, where)
+    elif role == "assistant":
+        yield from _letta_answer(message, text, common, where)
+    elif role == "tool":
+        yield Passed("results of tools")
+    else:
+        yield Passed("messages of the system")
+
+
+def _letta_answer(message: Entry, text: str, common: RememberOptions, where: str) -> Iterator[Read]:
+    """Yield what an agent said: by the tool ``send_message``, beside which its own words are thoughts."""
+    calls = message.entries("tool_calls")
+    if not calls:
+        yield from pieces(text, {**common, "role": "assistant"}, where)
+    elif text.strip():
+        yield Passed("thoughts of the model")
+    for number, call in enumerate(calls):
+        function = call.entry("function")
+        arguments = Entry.loaded(function.text("arguments"))
+        name = function.text("name") or "tool"
+        reference = f"{common.get('source_ref', '')}:{number}"
+        if name == "send_message":
+            said = arguments.text("message")
+            yield from pieces(said, {**common, "role": "assistant", "source_ref": reference}, where)
+        else:
+            line = tool_line(name, arguments.texts())
+            yield from pieces(line, {**common, "role": "tool", "source_ref": reference}, where)
