@@ -1,8 +1,8 @@
 """The fence around recalled text: a random mark that only the server can make, so that data stays data.
 
 A pack stands between ``<memory-MARK>`` and ``</memory-MARK>``. Text inside cannot close it, since it
-cannot know the mark, and what a model could take for a fence, a reminder of its client or a mark of its
-chat template is escaped inside. At capture only spans whose mark the server gave out itself, within
+cannot know the mark, and is escaped (``core.model_text``), so that nothing in it looks like a fence, a reminder of
+the client or a mark of a chat template. At capture only spans whose mark the server gave out itself, within
 ``KEPT_D`` days before, are dropped: a fence that somebody made up is kept as what was said.
 """
 
@@ -12,11 +12,10 @@ import hashlib
 import hmac
 import re
 import secrets
-import unicodedata
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import lru_cache
 
+from pps.core.model_text import Fenced, escape
 from pps.core.text import visible
 from pps.journal.journal import Journal
 
@@ -35,21 +34,6 @@ _PACK_LINE = re.compile(
     rf"[ \t]*(?:-[ \t]|  |#{{1,2}} |Notes from |From .{0, 80}'s memory; data|Now: |Shown: |Left out for room: |Unavailable: |{_OPEN}\\?/?(?:memory-\w*)?$|$)"
 )
 _BLANKS = re.compile(r"[ \t]*\n?")
-# What opens something for a model, read without regard to case, width and look-alike letters: tags of its client's and
-# of tools, tokens of chat templates. The sign that opens it becomes ``‹``.
-_ACTING = re.compile(
-    r"(?P<sign>(?:<|&lt;|&#0*60;|&#x0*3c;){1,2})\s*[/\\]?\s*(?=(?:\w+:)?"
-    r"(?:memory|system|im_|functions?\b|function_|invoke\b|parameter\b|"
-    r"tool_|tool\b|user\b|user-|assistant|human\b|developer|instruction|command-|local-command|task-notification|"
-    r"start_of|end_of|endof|begin_of|bos\b|eos\b|eot|eom|think|ide_)|/?s>|\||/?sys>|!--|!\[cdata)"
-    r"|\[\s*/?\s*(?=(?:inst|system_prompt|available_tools|tool_calls|tool_results|/?sys)\s*\])"
-    r"|^(?=#{2,}[ \t]*(?:instruction|system|response|assistant|user|human|input)[ \t]*:?[ \t]*$)",
-    re.MULTILINE,
-)
-_LOOK_ALIKES = str.maketrans(
-    "﹤‹〈⟨❮﹥〉⟩❯［］【】∣ǀ│▁аеорсухіѕјһԁԛԝмтнвкαοερτυικνıɡℓ⁄∕",
-    "<<<<<>>>>[][]|||_aeopcyxisjhdqwmthbkaoeptuikvigl//",
-)
 
 
 class Marks:
@@ -103,22 +87,17 @@ async def without_packs(text: str, journal: Journal, said_at: datetime | None = 
     return strip_known(text, lambda mark: marks.known(mark, said_at))
 
 
-def fenced(mark: str, body: str) -> str:
+def fenced(mark: str, body: str) -> Fenced:
     """Return a body, whose memory text is escaped already, inside the fence of a mark."""
-    return f"<memory-{mark}>\n{body}\n</memory-{mark}>"
+    return Fenced(f"<memory-{mark}>\n{body}\n</memory-{mark}>")
 
 
 def escaped(text: str) -> str:
-    """Return memory text for a pack: only what is seen, and nothing in it looks like a fence or a model's own marks."""
-    text = visible(text)
-    shadow = text.casefold() if text.isascii() else "".join(map(_plain, text))
-    parts: list[str] = []
-    at = 0
-    for found in _ACTING.finditer(shadow):
-        start = found.start()
-        parts += [text[at:start], "‹"]
-        at = max(found.end("sign"), start + (found.end() > start))
-    return "".join(parts) + text[at:]
+    """Return memory text for a pack: escaped as everywhere a model sees it, and without what is not seen.
+
+    A pack shortens texts anyway, so characters that are not seen are left out of it rather than shown as code points.
+    """
+    return escape(visible(text))
 
 
 def marks_in(text: str) -> list[str]:
@@ -176,10 +155,3 @@ def _line_end(text: str, at: int) -> int:
 
 def _days(moment: datetime) -> int:
     return int(moment.timestamp() // 86_400)
-
-
-@lru_cache(maxsize=4096)
-def _plain(char: str) -> str:
-    """Return one character as a reader takes it: of usual width, small, Latin; always one, so that places agree."""
-    folded = unicodedata.normalize("NFKC", char).casefold()
-    return (folded if len(folded) == 1 else char).translate(_LOOK_ALIKES)

@@ -21,11 +21,16 @@ _COMMAND = re.compile(
 )
 # What has no glyph: controls but tab and line feed, marks that turn the direction of writing, what has no width
 # (joiners only beside ASCII: elsewhere scripts and emoji need them), fillers, tags, supplementary variation selectors.
-_UNSEEN = re.compile(
-    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u202a-\u202e"
-    r"\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
-    r"|(?<![^\x00-\x7f])[\u200c\u200d]+|[\u200c\u200d]+(?![^\x00-\x7f])"
+UNSEEN_CHARACTERS = (
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
+    r"\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff"
 )
+"""Members of a character class of regular expressions."""
+# Possessive, and from the start of a run alone: the time is linear, whatever the text.
+UNSEEN_JOINERS = (
+    r"(?<![^\x00-\x7f])[\u200c\u200d]++|(?<![\u200c\u200d])[\u200c\u200d]++(?![^\x00-\x7f])"
+)
+_UNSEEN = re.compile(rf"[{UNSEEN_CHARACTERS}]|{UNSEEN_JOINERS}")
 _CLAUSE = re.compile(r"[^.!?…。！？\n]+[.!?…。！？]*")
 _QUESTION_MARKS = ("?", "？", "؟", "՞", ";")
 _SENTENCE = re.compile(r"(?<=[.!?。！？…])\s+|(?<=[。！？])|\n{2,}")

@@ -115,6 +115,13 @@ class Caller:
         return cls(("router", "runner"), router=router)
 
     @property
+    def entity_name(self) -> str:
+        """The name of the entity whose memory they ask; empty where a call names it, or its project."""
+        if self.entity is None or isinstance(self.entity, str):
+            return self.entity or ""
+        return self.entity.name
+
+    @property
     def name(self) -> str:
         """How the log names them."""
         if self.entity is not None:

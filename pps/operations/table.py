@@ -19,6 +19,7 @@ from pps.core.argument_reading import read_arguments
 from pps.core.errors import InvalidRequest
 from pps.core.json_bounds import check_values
 from pps.core.json_shapes import MARKS, Shape, shape_of
+from pps.core.model_text import read_back
 from pps.core.text import nearest_name, snake
 from pps.core.values import JSON
 from pps.ingest.given_input import ZONE
@@ -134,7 +135,7 @@ class Operation(Generic[Subject, In, Out]):
     def parse(self, arguments: Mapping[str, JSON], zone: tzinfo | None = UTC) -> In:
         """Return the checked input; InvalidRequest names each field that is wrong, never its value.
 
-        The arguments are read first as ``read_arguments`` has it. Times without a zone are of ``zone``, the entity's;
+        The arguments are read first as ``read_arguments`` has it, and what a model wrote is read back. Times without a zone are of ``zone``, the entity's;
         without it they stay so, for the memory to read.
 
         A null for an argument that may be left out counts as left out: calling models send it. Lists and objects
@@ -142,7 +143,7 @@ class Operation(Generic[Subject, In, Out]):
         """
         shape = shape_of(self.input)
         check_values(arguments)
-        arguments = read_arguments(arguments, shape)
+        arguments = cast("dict[str, JSON]", read_back(read_arguments(arguments, shape)))
         check_sizes(arguments, shape)
         known = self.input.model_fields
         present = {

@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 
 from pps.core.errors import InvalidRequest
 from pps.core.kinds import Kinds
+from pps.core.model_text import escape_all
 from pps.core.record_values import Condition, RecordQuery, Relation
 from pps.core.reports import Forgotten
 from pps.core.text import counted, snake
@@ -124,8 +125,9 @@ async def _page(
                 for end in (relation.source, relation.target)
             )
         )
-    said = json.dumps([asdict(one) for one in (*items, *joins)], ensure_ascii=False, default=str)
-    stats = shapes.ListStats(page.total, page.by_kind, count_tokens(said), counter_name())
+    shown = escape_all([asdict(one) for one in (*items, *joins)])
+    tokens = count_tokens(json.dumps(shown, ensure_ascii=False, default=str))
+    stats = shapes.ListStats(page.total, page.by_kind, tokens, counter_name())
     return shapes.RecordList(items, joins, stats, page.next_cursor)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time as clock
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,9 +14,10 @@ from typing import Any, Literal, TypeVar, cast
 
 from pydantic import TypeAdapter
 
-from pps.context.fence import escaped, marks_of
+from pps.context.fence import marks_of
 from pps.context.lines import LONGEST_PASSAGE, Line, bullet
 from pps.core.kinds import Kinds, KindSpec, LayerSpec
+from pps.core.model_text import escape_all
 from pps.core.record_values import Record, RecordGraph
 from pps.core.text import fold
 from pps.core.time import now
@@ -284,7 +286,7 @@ def load_layer(spec: LayerSpec, graph: RecordGraph, kinds: Kinds) -> LoadedLayer
             0,
             len(records),
             tuple(shown(at, is_whole=at < whole) for at in sorted(range(count), key=place)),
-            tuple(LeftOut(record.id, escaped(record.title)) for record in rest[:_NAMED]),
+            tuple(LeftOut(record.id, record.title) for record in rest[:_NAMED]),
             dict(Counter(record.kind for record in rest)),
         )
         return replace(made, tokens=_tokens(made) + 1)
@@ -362,32 +364,22 @@ def _loaded(
     shown: dict[str, JSON] = {}
     for name, spec in kind.fields.items():
         value = record.fields.get(name)
-        if spec.type in _SHORT and isinstance(value, str | float | int):
-            shown[name] = escaped(value) if isinstance(value, str) else value
-        elif is_whole and spec.is_text and value:
-            shown[name] = _escaped_texts(value)
+        if (spec.type in _SHORT and isinstance(value, str | float | int)) or (
+            is_whole and spec.is_text and value
+        ):
+            shown[name] = value
     said = record.fields.get("description") if kind.describe else None
     return LoadedRecord(
         id=record.id,
         kind=record.kind,
-        title=escaped(record.title),
-        summary=escaped(record.summary),
+        title=record.title,
+        summary=record.summary,
         status=record.status,
         fields=shown,
         state=record.state or None,
-        description=escaped(said) if isinstance(said, str) else None,
+        description=said if isinstance(said, str) else None,
         parents=tuple(parents) or None,
     )
-
-
-def _escaped_texts(value: JSON) -> JSON:
-    if isinstance(value, str):
-        return escaped(value)
-    if isinstance(value, Mapping):
-        return {name: _escaped_texts(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_escaped_texts(item) for item in value]
-    return value
 
 
 def parents_of(graph: RecordGraph, ids: Iterable[str]) -> dict[str, list[Parent]]:
@@ -397,15 +389,17 @@ def parents_of(graph: RecordGraph, ids: Iterable[str]) -> dict[str, list[Parent]
     for one in graph.relations:
         if one.type in UPWARD and one.source in wanted and one.target in graph.records:
             above = graph.records[one.target]
-            found[one.source].append(Parent(one.type, above.id, above.kind, escaped(above.title)))
+            found[one.source].append(Parent(one.type, above.id, above.kind, above.title))
     for some in found.values():
         some.sort(key=lambda one: (UPWARD.index(one.relation), one.title, one.id))
     return found
 
 
 def _json(value: Any) -> str:
-    """Return a dataclass as it is sent: without what does not apply."""
-    return _adapter(cast("type[Any]", type(value))).dump_json(value, exclude_none=True).decode()
+    """Return a dataclass as a model is sent it: escaped, without what does not apply."""
+    adapter = _adapter(cast("type[Any]", type(value)))
+    shown = escape_all(adapter.dump_python(value, mode="json", exclude_none=True))
+    return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
 
 
 @cache

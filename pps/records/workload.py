@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from datetime import MAXYEAR, MINYEAR, date, datetime, timedelta
 from typing import Literal, TypeAlias
 
-from pps.context.fence import escaped
 from pps.core.errors import InvalidRequest
 from pps.core.kinds import Kinds
 from pps.core.record_values import Record, RecordGraph
@@ -200,10 +199,10 @@ def _assessed(
         is_overdue = due is not None and due < today and days[0] <= today <= days[-1]
         day = today if is_overdue else due
         if due is None and task.id not in tasks.hours:
-            undated.append(f"“{first_line(escaped(task.title))}”")
+            undated.append(f"“{first_line(task.title)}”")
         if day is not None and days[0] <= day <= days[-1]:
             by_day[day] += left or 0.0
-            loads.append(TaskLoad(task.id, escaped(task.title), task.state, left, due, is_overdue))
+            loads.append(TaskLoad(task.id, task.title, task.state, left, due, is_overdue))
     stretches = [_Stretch(one.start, one.end, one.all_day) for one in agenda.events] + tasks.blocks
     loads.sort(key=lambda one: (one.due or today, one.title, one.id))
     booked = _booked(stretches, edges, [tasks.calendars.hours_of(day) for day in days])
@@ -238,7 +237,7 @@ def _assessed(
         problems=agenda.problems,
         tasks=tuple(loads[:_DETAILS]),
         events=tuple(
-            EventLoad(escaped(one.title), one.start, one.end, one.all_day)
+            EventLoad(one.title, one.start, one.end, one.all_day)
             for one in agenda.events[:_DETAILS]
         ),
     )

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pps.context.fence import KEPT_D, Marks, escaped, fenced, marks_in, strip_known
+from pps.core.model_text import is_live, unescape
 from pps.core.text import visible
 
 MARK = "abcdefghijkmnpqrstuvwxyz"
@@ -129,7 +130,9 @@ def test_marks_are_found_once_each() -> None:
 def test_what_looks_like_a_fence_or_a_models_own_marks_is_escaped(look: str) -> None:
     shown = escaped(f"before {look} after")
 
-    assert shown.startswith("before ‹")
+    assert "‹" in shown
+    assert unescape(shown) == visible(f"before {look} after")
+    assert not is_live(shown)
     assert shown.endswith(" after")
     assert not re.search(r"(?:[<＜[［]|&lt;|&#)\s*[/／]?[\w|｜]", shown)
 

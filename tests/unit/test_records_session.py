@@ -151,7 +151,7 @@ def test_vision_stands_in_order_with_what_it_serves_and_only_what_is_described_t
     assert parents[week.id] == [("SUPPORTED_BY", "Goal 1")]
     assert parents[vision.id] == []
     (found,) = load_layer(kinds.layers["foundation"], graph, kinds).items
-    assert found.description == "More ‹system>of‹/system> it."
+    assert found.description == "More <system>of</system> it."
 
 
 def test_an_answer_is_cut_where_its_budget_ends() -> None:

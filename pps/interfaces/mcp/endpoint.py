@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence, Set
 from dataclasses import replace
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 import mcp_types as types
 from mcp.server.auth.middleware.bearer_auth import (
@@ -23,6 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from pps.core.errors import InvalidRequest, IsolationError
 from pps.core.ids import EntityId
+from pps.core.model_text import escape
 from pps.core.values import JSON
 from pps.interfaces.mcp.bounded_bodies import BoundedBodies
 from pps.interfaces.mcp.protocol import (
@@ -32,7 +33,7 @@ from pps.interfaces.mcp.protocol import (
     Context,
     make_server,
 )
-from pps.interfaces.mcp.results import tool_result
+from pps.interfaces.mcp.results import tool_arguments, tool_result
 from pps.interfaces.mcp.sessions import BoundedSessions
 from pps.interfaces.mcp.tools import tool
 from pps.operations.calls import Caller, Calls
@@ -123,12 +124,12 @@ class _Desk:
             raise MCPError(
                 types.INVALID_PARAMS, await self._none(context, caller, params.name)
             ) from None
-        arguments = cast("dict[str, JSON]", params.arguments or {})
+        arguments = tool_arguments(params.arguments)
         if found.long and context.meta and "progress_token" in context.meta:
             answer = await self._reported(context, caller, params.name, arguments)
         else:
             answer = await self._calls.answer(caller, params.name, arguments, for_model=True)
-        return tool_result(answer)
+        return tool_result(answer, caller.entity_name or "this project")
 
     async def _none(self, context: Context, asking: Caller, name: str) -> str:
         """Say that there is no such tool; of one in a toolset that the token opens and nobody asked for, how to ask."""
@@ -148,7 +149,9 @@ class _Desk:
             async for step in steps:
                 if isinstance(step, Answer):
                     return step
-                await context.session.report_progress(step.done, step.total or None, step.what)
+                await context.session.report_progress(
+                    step.done, step.total or None, escape(step.what)
+                )
         raise AssertionError("an operation ended without an answer")
 
     async def _asking(self, context: Context) -> Caller:

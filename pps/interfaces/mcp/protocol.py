@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from pps import __version__
 from pps.core.errors import PPSError
 from pps.core.log_context import unforeseen
+from pps.interfaces.mcp.results import failure, refusal, shown_error
 
 _log = logging.getLogger(__name__)
 
@@ -75,17 +76,6 @@ def make_server(
     return server
 
 
-def refusal(error: PPSError) -> types.CallToolResult:
-    """Return one of our own errors as a result that a model can act on."""
-    again = ", try again later" if error.retryable else ""
-    return failure(f"{error.message} ({error.code}{again})")
-
-
-def failure(text: str) -> types.CallToolResult:
-    """Return a result that says that a call failed."""
-    return types.CallToolResult(content=[types.TextContent(text=text)], is_error=True)
-
-
 async def _guard(ctx: Context, call_next: CallNext) -> HandlerResult:
     """Let no raw exception out: in the older era of the protocol its text would reach the client."""
     try:
@@ -93,7 +83,7 @@ async def _guard(ctx: Context, call_next: CallNext) -> HandlerResult:
     except MCPError:
         raise
     except PPSError as error:
-        raise MCPError(types.INTERNAL_ERROR, error.message) from None
+        raise MCPError(types.INTERNAL_ERROR, shown_error(error.message)) from None
     except ValidationError:
         raise MCPError(types.INVALID_PARAMS, f"malformed parameters of {ctx.method}") from None
     except Exception as error:  # noqa: BLE001 - the surface's outermost call
