@@ -33,6 +33,7 @@ class Thresholds(_Table):
     Attributes:
         high: From which on a memory is worth injecting.
         low: Below which a turn is like none of its session's before it.
+        same: From which on two memories may say the same; None where it was not measured.
         left: Cosine of a session's two newest turns and the middle of those before them, less what all memories share;
             below it they have left the subject.
     """
@@ -40,6 +41,7 @@ class Thresholds(_Table):
     high: float = Field(ge=-1, le=1)
     low: float | None = Field(default=None, ge=-1, le=1)
     left: float | None = Field(default=None, ge=-1, le=1)
+    same: float | None = Field(default=None, ge=-1, le=1)
 
 
 class Direction(_Table):

@@ -201,7 +201,12 @@ class ConsolidationInput(Input):
         description="similarity: all that is alike; temporal: of it, what was said within a day; semantic: what is of "
         "one topic.",
     )
-    min_similarity: float = Field(default=0.925, ge=0, le=1, description="Least cosine.")
+    min_similarity: float | None = Field(
+        default=None,
+        ge=0,
+        le=1,
+        description="Least cosine of two that say the same; what was measured for this memory's model if not given.",
+    )
     max_memories: int = Field(
         default=100, ge=2, le=2_000, description="Most memories, the most important."
     )
@@ -233,21 +238,26 @@ def divergence_words(view: Divergence) -> str:
 def proposals_words(view: Proposals) -> str:
     more = ["More: ask for a higher min_similarity."] if view.more else []
     lines = [_pair(one) for one in view.pairs] or [
-        f"Nothing alike among {counted(view.memories, 'memory')}."
+        f"Nothing to consolidate among {counted(view.memories, 'memory')}."
     ]
     return "\n".join([*lines, *more])
 
 
 def dream_words(view: Dream) -> str:
     head = f"Went over {counted(view.memories, 'memory')}, {counted(view.walks, 'walk')} ({view.ended})."
-    replayed = ["Most alike:", *map(_pair, view.replayed)] if view.replayed else []
+    replayed = ["Goes on elsewhere:", *map(_pair, view.replayed)] if view.replayed else []
     proposed = ["Links to think about:", *map(_pair, view.proposed)] if view.proposed else []
-    return "\n".join([head, *replayed, *proposed])
+    none = [] if replayed or proposed or view.ended == "dry_run" else ["Nothing to propose."]
+    return "\n".join([head, *replayed, *proposed, *none])
 
 
 def _pair(one: Pair) -> str:
     first, second = one.texts
-    return f"{one.space} {one.similarity:.2f} {first} [{short_id(one.first)}]\n  {second} [{short_id(one.second)}]"
+    why = f"{one.reason}: {', '.join(one.shared)}" if one.shared else one.reason
+    return (
+        f"{first} [{short_id(one.first)}]\n  {second} [{short_id(one.second)}]\n"
+        f"  ({why}; {one.space} {one.similarity:.2f})"
+    )
 
 
 @PERSPECTIVES.operation("Divergence of a session", divergence_words, READS)
@@ -261,7 +271,9 @@ async def get_divergence_alerts(memory: Memory, given: AlertsInput) -> Divergenc
 
 @PERSPECTIVES.operation("Propose what to consolidate", proposals_words, READS)
 async def trigger_consolidation(memory: Memory, given: ConsolidationInput) -> Proposals:
-    """Use it to find memories that may say the same. Returns pairs, the most alike first; nothing is changed.
+    """Use it to find memories of which one may go: two that say the same, or of which the later amends the earlier.
+
+    Returns pairs with their reason and what both name, the most alike first, each memory once; nothing is changed.
 
     What you then do is yours: 'forget_concept' for one that is repeated, 'merge_concepts' for nodes.
     """
@@ -273,9 +285,10 @@ async def trigger_consolidation(memory: Memory, given: ConsolidationInput) -> Pr
 
 @PERSPECTIVES.operation("Dream", dream_words, READS)
 async def trigger_dream(memory: Memory, given: DreamInput, progress: Progress | None) -> Dream:
-    """Use it when idle: it replays what is important and most alike, then walks from what is least explained.
+    """Use it when idle: it replays what goes on in other conversations, then walks from what is least explained.
 
-    Returns links to think about, between memories that are alike in another way than meaning; nothing is changed.
+    Returns links to think about, between memories of other meanings that share something rare, each with what both
+    name, each memory once; nothing where nothing is worth a thought, and nothing is changed.
     """
     if given.skip_nrem and given.skip_rem:
         raise InvalidRequest(

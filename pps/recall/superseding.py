@@ -214,7 +214,7 @@ class Superseding:
         ids = [fact.uuid for fact in open_facts]
         supports = await self.journal.fact_supports(ids) if ids else {}
         vectors = await self._vectors([*turns, *speaking], open_facts)
-        earlier = [_statement(turn, vectors) for turn in turns]
+        earlier = [statement_of(turn, vectors) for turn in turns]
         for fact in open_facts:
             support = supports.get(fact.uuid)
             said_at = (support.said_at if support else None) or fact.valid_at or fact.created_at
@@ -222,7 +222,7 @@ class Superseding:
                 Statement(fact.uuid, fact.text, said_at, "", vectors.get(fact.uuid), amends=False)
             )
         rules = rules_for(self.embedder.fingerprint.model if self.embedder else "")
-        new = [_statement(turn, vectors) for turn in speaking]
+        new = [statement_of(turn, vectors) for turn in speaking]
         # Some milliseconds of pure Python: a thread would only take turns with this one.
         amendments = rules.amendments(earlier, new)
         states = {fact.uuid: set(fact.episodes) for fact in open_facts}
@@ -279,7 +279,7 @@ def _may_amend(turn: Turn) -> bool:
     return turn.role == "user" and turn.kind != "summary" and turn.chunk is None
 
 
-def _statement(turn: Turn, vectors: Mapping[str, Vector]) -> Statement:
+def statement_of(turn: Turn, vectors: Mapping[str, Vector]) -> Statement:
     """Return a turn as a statement; a person without a name may be any person."""
     speaker = turn.actor or ("" if turn.role == "user" else turn.role)
     return Statement(

@@ -132,7 +132,7 @@ class _Token:
 
     key: str
     start: int
-    end: int
+    stop: int
     role: Role
     joined: bool
     link: bool
@@ -234,6 +234,24 @@ def name_topics(
         namer = _Namer(topics[id_], found[id_], usage, known)
         names[id_] = namer.name((kept or {}).get(id_, ()), taken)
     return names
+
+
+def telling_words(text: str) -> dict[str, str]:
+    """Return the words of a text that name something: as they are compared → as written; pairs of Chinese characters."""
+    tokens = _tokens(text, _language_of(text))
+    words = {one.key: text[one.start : one.stop] for one in tokens if one.role == "content"}
+    dense = (one.key[0] for one in _dense_phrases("", text))
+    return words | {word: word for word in dense if len(word) == 2 or re.match(f"[{_KANA}]", word)}
+
+
+def figures(text: str) -> frozenset[str]:
+    """Return the numbers, days and months that a text speaks of, as they are compared."""
+    tokens = _tokens(text, _language_of(text))
+    return frozenset(
+        one.key
+        for one in tokens
+        if one.role == "calendar" or any(char.isdigit() for char in one.key)
+    )
 
 
 def surface(place: Place, text: str) -> str:
@@ -533,7 +551,7 @@ def _tokens(text: str, language: _Language) -> list[_Token]:
             _Token(
                 key=_key(word),
                 start=match.start(),
-                end=match.end() - 2 * genitive,
+                stop=match.end() - 2 * genitive,
                 role=role,
                 joined=bool(tokens) and bool(_JOINED.match(text[after : match.start()])),
                 link=folded in language.links,
@@ -580,7 +598,7 @@ def _phrases(turn: str, run: Sequence[_Token], language: _Language) -> Iterator[
                 continue
             yield _Found(
                 key=tuple(token.key for token in part if not token.link),
-                place=Place(turn, part[0].start, part[-1].end),
+                place=Place(turn, part[0].start, part[-1].stop),
                 heads=end == len(run) if language.head == "last" else start == 0,
                 determined=len(part) > 1 or head.determined or start > 0,
             )
@@ -594,7 +612,7 @@ def _node_names(turn: str, tokens: Sequence[_Token], nodes: Mapping[Key, str]) -
         for size in range(1, min(longest, len(tokens) - start) + 1):
             if (key := tuple(keys[start : start + size])) in nodes:
                 yield _Found(
-                    key, Place(turn, tokens[start].start, tokens[start + size - 1].end), heads=True
+                    key, Place(turn, tokens[start].start, tokens[start + size - 1].stop), heads=True
                 )
 
 

@@ -1,11 +1,15 @@
-"""What only proposes: memories that may say the same, and links where something is hardly explained."""
+"""What only proposes: memories that may say the same, and links where something is hardly explained.
+
+A proposal must be worth a thought: both memories say something, neither is the other's echo in one conversation, each
+memory is proposed once, and each pair says why it is proposed.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import random
 import time as clock
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal, TypeAlias
@@ -14,39 +18,68 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pps.config.spaces import spaces
+from pps.core.text import fold, is_question
 from pps.core.time import now
-from pps.core.values import Turn
+from pps.core.values import Turn, Vector
 from pps.ingest.indexer import Progress
+from pps.recall.amending import Rules, rules_for
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.query import Sources
-from pps.recall.thresholds import thresholds
+from pps.recall.superseding import statement_of
+from pps.recall.thresholds import model_of, thresholds
 from pps.topics.importance import importance
+from pps.topics.naming import figures, telling_words
 from pps.topics.portfolio import Portfolio, comparing
 
 Strategy: TypeAlias = Literal["similarity", "temporal", "semantic"]
+Reason: TypeAlias = Literal["says the same", "amends it", "goes on with it", "shares"]
 _NEAR = timedelta(days=1)
 _SHOWN, _TEXT = 50, 120
 DREAMT = 200
 """Most memories of a dream, the most important."""
-_STEPS, _WALKS = 5, 20
-"""At most so many steps a walk, and so many walks: a hundred looks."""
+_STARTS, _LOOKS = 20, 5
+"""At most so many walks, and so many memories looked at from each: a hundred looks."""
+_REPLAYED, _PROPOSED = 10, 10
 _LIKE = 0.5
+"""Likeness in some space from which on a walk looks at a memory."""
+_FEWEST_WORDS = 2
+"""Telling words and numbers of a memory that says something."""
+_OVERLAP = 0.5
+"""Share of the telling words of the shorter one that two memories which say the same have in common.
+
+Of 30 statements and how somebody would say them again, 28 have it ("I'm allergic to sesame", "no sesame, please").
+"""
+_GOES_ON = 2
+"""Telling words in common of a memory and one that goes on with it."""
+_NAMED = 3
+_RARE = 3
+"""Memories of a dream at most that have a word which links two of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two memories, how alike they are in a space, in [-1, 1], and how each begins."""
+    """Two memories, the earlier first.
+
+    Attributes:
+        space: In which of the perspectives they are compared.
+        similarity: How alike they are in it, in [-1, 1].
+        texts: How each begins.
+        reason: Why it is proposed.
+        shared: What both name, the rarest first.
+    """
 
     first: str
     second: str
     space: str
     similarity: float
     texts: tuple[str, str]
+    reason: Reason
+    shared: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """Pairs that may say the same, the most alike first, among so many memories; nothing was changed."""
+    """Pairs of which one may go, the most alike first, among so many memories; nothing was changed."""
 
     pairs: tuple[Pair, ...]
     memories: int
@@ -58,8 +91,8 @@ class Dream:
     """What a dream went over: nothing was changed.
 
     Attributes:
-        replayed: The strongest likenesses among the most important memories.
-        proposed: Memories that little explains, and what they share with another in some other way than meaning.
+        replayed: Of the most important memories those of different conversations that go on with each other.
+        proposed: Memories that little explains, and what they share with another that means something else.
         ended: Whether it was cut short by its time.
     """
 
@@ -70,30 +103,108 @@ class Dream:
     ended: Literal["done", "time", "dry_run"] = "done"
 
 
+class _Memories:
+    """Turns with what is compared of them."""
+
+    def __init__(
+        self,
+        turns: Sequence[Turn],
+        meaning: NDArray[np.float32],
+        vectors: Mapping[str, Vector],
+        rules: Rules,
+    ) -> None:
+        self.turns = turns
+        self.meaning = np.nan_to_num(meaning, nan=-1.0)
+        self.words = [telling_words(_said(turn)) for turn in turns]
+        self.having = Counter(word for words in self.words for word in words)
+        self._figures = [figures(turn.content) for turn in turns]
+        self._statements = [statement_of(turn, vectors) for turn in turns]
+        self._rules = rules
+
+    def says_something(self, at: int) -> bool:
+        """Tell whether a memory is more than a reply or a question."""
+        names = len(self.words[at]) + len(self._figures[at])
+        return names >= _FEWEST_WORDS and not is_question(self.turns[at].content)
+
+    def may_pair(self, one: int, other: int) -> bool:
+        """Tell whether a proposal of two memories would not restate one: an echo within a conversation does."""
+        first, second = self.turns[one], self.turns[other]
+        return (
+            self.says_something(one)
+            and self.says_something(other)
+            and (first.session != second.session or first.role == second.role)
+        )
+
+    def shared(self, one: int, other: int) -> frozenset[str]:
+        return frozenset(self.words[one].keys() & self.words[other].keys())
+
+    def says_the_same(self, one: int, other: int) -> bool:
+        """Tell whether two memories name the same things, and neither a number or day in place of the other's."""
+        shorter = min(len(self.words[one]), len(self.words[other]))
+        own, others = self._figures[one], self._figures[other]
+        return len(self.shared(one, other)) >= _OVERLAP * shorter and (
+            own <= others or others <= own
+        )
+
+    def amends(self, one: int, other: int) -> bool:
+        """Tell whether the later of two memories surely amends the earlier."""
+        early, late = sorted((one, other), key=lambda at: self.turns[at].occurred_at)
+        if not self.shared(one, other):
+            return False
+        found = self._rules.amendments([self._statements[early]], [self._statements[late]])
+        return any(amendment.sure for amendment in found.values())
+
+    def pair(self, one: int, other: int, space: str, similarity: float, reason: Reason) -> Pair:
+        first, second = sorted(
+            (one, other), key=lambda at: (self.turns[at].occurred_at, self.turns[at].seq)
+        )
+        texts = [" ".join(self.turns[at].content.split())[:_TEXT] for at in (first, second)]
+        shared = sorted(self.shared(one, other), key=lambda word: (self.having[word], word))
+        return Pair(
+            first=self.turns[first].uuid,
+            second=self.turns[second].uuid,
+            space=space,
+            similarity=round(similarity, 3),
+            texts=(texts[0], texts[1]),
+            reason=reason,
+            shared=tuple(self.words[one][word] for word in shared[:_NAMED]),
+        )
+
+
 async def consolidation(
     sources: Sources,
     topics: Portfolio,
     strategy: Strategy,
-    min_similarity: float,
+    min_similarity: float | None,
     max_memories: int,
 ) -> Proposals:
-    """Return pairs of the most important memories that are at least so alike in meaning.
+    """Return pairs of the most important memories of which one may go: both say the same, or one amends the other.
 
-    ``temporal`` keeps those said within a day of each other, ``semantic`` those of one topic.
+    ``temporal`` keeps those said within a day of each other, ``semantic`` those of one topic. Two say the same from
+    ``min_similarity`` on, a cosine; from the model's measured one if None.
     """
-    turns = await _important(sources, max_memories)
-    likeness = await _meaning(sources, turns)
+    memories = await _memories(sources, max_memories)
+    limits = (await thresholds(sources)).get("E1")
     topic = {turn: one.id for one in topics.topics for turn in one.members}
+    same = min_similarity
+    if same is None:
+        same = limits.same if limits and limits.same is not None else _SAME
+    near = min(same, limits.high if limits else same)
 
-    def fits(one: Turn, other: Turn) -> bool:
+    def fits(one: int, other: int) -> bool:
+        first, second = memories.turns[one], memories.turns[other]
         if strategy == "temporal":
-            return abs(one.occurred_at - other.occurred_at) <= _NEAR
+            return abs(first.occurred_at - second.occurred_at) <= _NEAR
         return strategy == "similarity" or (
-            one.uuid in topic and topic[one.uuid] == topic.get(other.uuid)
+            first.uuid in topic and topic[first.uuid] == topic.get(second.uuid)
         )
 
-    pairs = _pairs(turns, likeness, min_similarity, fits)
-    return Proposals(tuple(pairs[:_SHOWN]), len(turns), len(pairs) > _SHOWN)
+    pairs = await asyncio.to_thread(_repeated, memories, same, near, fits)
+    return Proposals(tuple(pairs[:_SHOWN]), len(memories.turns), len(pairs) > _SHOWN)
+
+
+_SAME = 0.925
+"""The cosine from which on two memories may say the same for a model of which nothing was measured: the seed's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,98 +218,145 @@ class DreamRequest:
 
 
 async def dream(sources: Sources, request: DreamRequest, progress: Progress | None = None) -> Dream:
-    """Replay the strongest links of what is important, then walk from what is least explained and propose links.
+    """Replay the links of what is important, then walk from what is least explained and propose links.
 
     It can be cancelled at any moment: it writes nothing.
     """
     until = clock.monotonic() + request.max_duration_s
-    turns = await _important(sources, DREAMT)
-    if request.dry_run or len(turns) < 2:
-        return Dream(len(turns), ended="dry_run" if request.dry_run else "done")
-    meaning = await _meaning(sources, turns)
+    memories = await _memories(sources, DREAMT)
+    count = len(memories.turns)
+    if request.dry_run or count < 2:
+        return Dream(count, ended="dry_run" if request.dry_run else "done")
     limits = (await thresholds(sources)).get("E1")
-    replayed = (
-        [] if request.skip_nrem or limits is None else _pairs(turns, meaning, limits.high)[:_SHOWN]
-    )
+    high = limits.high if limits else _SAME
+    replayed: list[Pair] = []
+    if not request.skip_nrem:
+        replayed = await asyncio.to_thread(_replayed, memories, high)
     if progress:
         progress("replay", 1, 2)
     if request.skip_rem:
-        return Dream(len(turns), tuple(replayed))
+        return Dream(count, tuple(replayed))
     likes: dict[str, NDArray[np.float32]] = {}
     for id_, _, alike in comparing():
         if clock.monotonic() > until:
-            return Dream(len(turns), tuple(replayed), ended="time")
-        likes[id_] = await alike(sources, [one.uuid for one in turns])
-    proposed, walks = await asyncio.to_thread(_walked, turns, meaning, likes, until)
-    return Dream(
-        len(turns),
-        tuple(replayed),
-        tuple(proposed),
-        walks,
-        "time" if clock.monotonic() > until else "done",
-    )
+            return Dream(count, tuple(replayed), ended="time")
+        likes[id_] = await alike(sources, [one.uuid for one in memories.turns])
+    proposed, walks = await asyncio.to_thread(_walked, memories, likes, high, until)
+    ended = "time" if clock.monotonic() > until else "done"
+    return Dream(count, tuple(replayed), tuple(proposed), walks, ended)
+
+
+def _repeated(
+    memories: _Memories, same: float, near: float, fits: Callable[[int, int], bool]
+) -> list[Pair]:
+    """Return pairs that are at least so alike and say the same, or so near and one amends the other."""
+    found: list[tuple[int, int, Pair]] = []
+    for one, other, similarity in _alike(memories, near):
+        if not memories.may_pair(one, other) or not fits(one, other):
+            continue
+        if memories.amends(one, other):
+            reason: Reason = "amends it"
+        elif similarity >= same and memories.says_the_same(one, other):
+            reason = "says the same"
+        else:
+            continue
+        found.append((one, other, memories.pair(one, other, "E1", similarity, reason)))
+    return _once_each(found)
+
+
+def _replayed(memories: _Memories, high: float) -> list[Pair]:
+    """Return memories of different conversations that go on with each other."""
+    found = [
+        (one, other, memories.pair(one, other, "E1", similarity, "goes on with it"))
+        for one, other, similarity in _alike(memories, high)
+        if memories.may_pair(one, other)
+        and memories.turns[one].session != memories.turns[other].session
+        and len(memories.shared(one, other)) >= _GOES_ON
+        and not memories.says_the_same(one, other)
+        and not memories.amends(one, other)
+    ]
+    return _once_each(found)[:_REPLAYED]
 
 
 def _walked(
-    turns: Sequence[Turn],
-    meaning: NDArray[np.float32],
-    likes: dict[str, NDArray[np.float32]],
-    until: float,
+    memories: _Memories, likes: dict[str, NDArray[np.float32]], high: float, until: float
 ) -> tuple[list[Pair], int]:
-    """Walk from the memories whose nearest is farthest, along likeness of any kind; shapes (n, n)."""
-    alone = np.nan_to_num(meaning.copy(), nan=0.0)
+    """Walk from the memories whose nearest is farthest to what is most like them in any space; shapes (n, n).
+
+    A link is one to a memory of another meaning, of another conversation, that shares a rare word with the first.
+    """
+    alone = np.clip(memories.meaning, 0.0, None)
     np.fill_diagonal(alone, 0.0)
     surprise = 1.0 - alone.max(axis=1)
-    chance = random.Random(len(turns))  # noqa: S311 - the same memory is walked the same way
-    proposed: dict[tuple[int, int], Pair] = {}
-    starts = np.argsort(-surprise, kind="stable")[:_WALKS]
+    order: list[int] = np.argsort(-surprise, kind="stable").tolist()
+    starts = [at for at in order if memories.says_something(at)]
+    found: list[tuple[int, int, Pair]] = []
     walks = 0
-    for start in map(int, starts):
-        at = start
-        for _ in range(_STEPS):
-            if clock.monotonic() > until or not likes:
-                return list(proposed.values()), walks
-            space = chance.choice(list(likes))
-            row = np.nan_to_num(likes[space][at], nan=0.0).clip(0.0)
-            row[[at, start]] = 0.0
-            if not row.any():
-                continue
-            at = chance.choices(range(len(turns)), [float(one) for one in row])[0]
-            similarity, low = float(np.nan_to_num(likes[space][start, at])), float(alone[start, at])
-            key = min(start, at), max(start, at)
-            if similarity >= _LIKE > low and key not in proposed:
-                proposed[key] = _pair(turns[start], turns[at], space, similarity)
+    for start in starts[:_STARTS]:
+        if clock.monotonic() > until:
+            break
         walks += 1
-    return list(proposed.values()), walks
+        for similarity, space, at in _nearest(likes, start):
+            shared = memories.shared(start, at)
+            rare = [word for word in shared if memories.having[word] <= _RARE]
+            if (
+                rare
+                and memories.may_pair(start, at)
+                and memories.turns[start].session != memories.turns[at].session
+                and memories.meaning[start, at] < high
+            ):
+                found.append((start, at, memories.pair(start, at, space, similarity, "shares")))
+    return _once_each(found)[:_PROPOSED], walks
 
 
-def _pairs(
-    turns: Sequence[Turn],
-    likeness: NDArray[np.float32],
-    least: float,
-    fits: Callable[[Turn, Turn], bool] | None = None,
-) -> list[Pair]:
-    """Return the pairs that are at least so alike in meaning, the most alike first."""
-    upper = np.triu(np.nan_to_num(likeness, nan=-1.0), k=1)
+def _nearest(likes: dict[str, NDArray[np.float32]], start: int) -> list[tuple[float, str, int]]:
+    """Return likeness, space and place of the memories most like one, each once, the most alike first."""
+    best: dict[int, tuple[float, str]] = {}
+    for space, likeness in likes.items():
+        row = np.nan_to_num(likeness[start], nan=0.0).copy()
+        row[start] = 0.0
+        for at in np.argsort(-row, kind="stable")[:_LOOKS].tolist():
+            if row[at] >= _LIKE and row[at] > best.get(at, (0.0, ""))[0]:
+                best[at] = float(row[at]), space
+    found = [(similarity, space, at) for at, (similarity, space) in best.items()]
+    return sorted(found, key=lambda one: (-one[0], one[2]))[:_LOOKS]
+
+
+def _alike(memories: _Memories, least: float) -> Iterator[tuple[int, int, float]]:
+    """Yield the pairs that are at least so alike in meaning, the most alike first."""
+    upper = np.triu(memories.meaning, k=1)
     rows, columns = np.nonzero(upper >= max(least, 1e-6))
-    found = [
-        _pair(turns[one], turns[other], "E1", float(upper[one, other]))
-        for one, other in zip(rows.tolist(), columns.tolist(), strict=True)
-        if fits is None or fits(turns[one], turns[other])
-    ]
-    return sorted(found, key=lambda one: (-one.similarity, one.first, one.second))
+    order = np.argsort(-upper[rows, columns], kind="stable")
+    for one, other in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
+        yield one, other, float(upper[one, other])
 
 
-def _pair(one: Turn, other: Turn, space: str, similarity: float) -> Pair:
-    first, second = (" ".join(turn.content.split())[:_TEXT] for turn in (one, other))
-    return Pair(one.uuid, other.uuid, space, round(similarity, 3), (first, second))
+def _once_each(found: Sequence[tuple[int, int, Pair]]) -> list[Pair]:
+    """Return the first pair of each memory and of each text: what is like many is proposed once."""
+    pairs: list[Pair] = []
+    taken: set[int | str] = set()
+    for one, other, pair in found:
+        names = {one, other, *map(fold, pair.texts)}
+        if taken.isdisjoint(names):
+            taken |= names
+            pairs.append(pair)
+    return pairs
 
 
-async def _important(sources: Sources, most: int) -> list[Turn]:
+def _said(turn: Turn) -> str:
+    return turn.content.removeprefix(f"{turn.actor or turn.role}:").strip()
+
+
+async def _memories(sources: Sources, most: int) -> _Memories:
+    """Return the most important memories with what is compared of them."""
     moment = now()
     every = await sources.journal.topics.uses()
     uses = sorted(every, key=lambda use: -importance(use.shown, use.at, moment, use.importance))
-    return await sources.journal.turns([one.turn for one in uses[:most]])
+    turns = await sources.journal.turns([one.turn for one in uses[:most]])
+    meaning = await _meaning(sources, turns)
+    vectors = await sources.indexes.vectors("episodes", [one.uuid for one in turns])
+    rules = rules_for(model_of(sources))
+    return await asyncio.to_thread(_Memories, turns, meaning, vectors, rules)
 
 
 async def _meaning(sources: Sources, turns: Sequence[Turn]) -> NDArray[np.float32]:
