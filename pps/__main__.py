@@ -34,25 +34,15 @@ def _serve(settings: Settings, auto: bool) -> None:
 
 
 def _bridge(home: Path, entity: str, toolset: str, actor: str) -> None:
-    import asyncio
+    from pps.interfaces.mcp.bridge import serve_stdio
 
-    from pps.core.footprint import loading
-
-    with loading():
-        from pps.interfaces.mcp.bridge import serve_stdio
-
-    asyncio.run(serve_stdio(home, entity, toolset, actor))
+    serve_stdio(home, entity, toolset, actor)
 
 
 def _projects(home: Path, roots: list[str]) -> None:
-    import asyncio
+    from pps.interfaces.mcp.bridge import serve_projects
 
-    from pps.core.footprint import loading
-
-    with loading():
-        from pps.interfaces.mcp.bridge import serve_projects
-
-    asyncio.run(serve_projects(home, roots))
+    serve_projects(home, roots)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ So the number of values and the depth are bounded first, in one pass over the by
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import Mapping
@@ -31,9 +30,7 @@ LARGE_VALUES = 500
 """From this number of values on, arguments are validated in a thread."""
 
 _MAX_TOKENS = 8 * MAX_VALUES
-_MAX_ID = 200
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]', re.DOTALL)
-_ID_VALUE = re.compile(rb'\s*:\s*("(?:[^"\\]|\\.){0,200}"|-?\d{1,20})(?=\s*[,}])')
 
 
 class TooLarge(InvalidRequest):
@@ -136,30 +133,6 @@ async def read_object_aside(raw: bytes | bytearray, field: str = "body") -> dict
     """Return ``read_object``'s; a large one is read in a thread."""
     if len(raw) < LARGE_BYTES:
         return read_object(raw, field)
+    import asyncio  # not at the top: the bridge starts without it
+
     return await asyncio.to_thread(read_object, raw, field)
-
-
-def request_id(raw: bytes | bytearray) -> str | int | None:
-    """Return the id of a JSON-RPC message that is not parsed, where it stands within the first values; else None."""
-    depth = 0
-    for number, match in enumerate(_TOKEN.finditer(raw)):
-        if number > MAX_VALUES:
-            return None
-        first = raw[match.start()]
-        if first in b"[{":
-            depth += 1
-        elif first in b"]}":
-            depth -= 1
-        elif depth == 1 and match.group() == b'"id"':
-            value = _ID_VALUE.match(raw, match.end())
-            if value:
-                return _read_id(value.group(1))
-    return None
-
-
-def _read_id(raw: bytes) -> str | int | None:
-    try:
-        value = json.loads(raw)
-    except ValueError:
-        return None
-    return value if len(str(value)) <= _MAX_ID else None

@@ -1,24 +1,28 @@
-"""Requests within the bounds of ``core.json_bounds``, before the protocol's library reads them on the event loop."""
+"""Bodies are decoded within bounds before the protocol's library reads them on the event loop."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 from collections.abc import MutableMapping
+from typing import Any
 
 from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pps.core import json_bounds
-from pps.core.errors import InvalidRequest
 from pps.core.json_bounds import TooLarge
-
-_INVALID_REQUEST = -32600
+from pps.interfaces.mcp import messages
+from pps.interfaces.mcp.messages import INVALID_REQUEST, Undecodable, error_response
 
 
 class BoundedBodies:
-    """An ASGI app around another: a POST whose body is too large, too wide or too deep is refused as JSON-RPC error."""
+    """An ASGI app around another: a POST whose body is too large, or no JSON-RPC message, is refused with such an error.
+
+    The error has the request's id where exactly one can be read. A malformed notification is refused too, since HTTP
+    asks for an answer, but with the id null.
+    """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -36,10 +40,14 @@ class BoundedBodies:
             if raw is None:
                 return  # the client went away
             await _check(raw)
-        except InvalidRequest as error:
-            status = 413 if isinstance(error, TooLarge) else 400
-            answer = refusal(error.message, None)
-            await Response(answer, status, media_type="application/json")(scope, receive, send)
+        except TooLarge as error:
+            refusal = error_response(None, INVALID_REQUEST, error.message)
+            await _refuse(413, refusal)(scope, receive, send)
+            return
+        except Undecodable as error:
+            request_id = error.ids[0] if len(error.ids) == 1 else None
+            refusal = error_response(request_id, error.code, error.message)
+            await _refuse(400, refusal)(scope, receive, send)
             return
         await self._app(scope, _replaying(bytes(raw), receive), send)
 
@@ -59,9 +67,13 @@ async def _read(receive: Receive) -> bytearray | None:
 
 async def _check(raw: bytearray) -> None:
     if len(raw) < json_bounds.LARGE_BYTES:
-        json_bounds.check_raw(raw)
+        messages.decode(bytes(raw))
     else:
-        await asyncio.to_thread(json_bounds.check_raw, raw)
+        await asyncio.to_thread(messages.decode, bytes(raw))
+
+
+def _refuse(status: int, refusal: dict[str, Any]) -> Response:
+    return Response(json.dumps(refusal), status, media_type="application/json")
 
 
 def _replaying(body: bytes, receive: Receive) -> Receive:
@@ -77,9 +89,3 @@ def _replaying(body: bytes, receive: Receive) -> Receive:
         return {**message, "more_body": False}
 
     return replay
-
-
-def refusal(text: str, request_id: str | int | None) -> str:
-    """Return a JSON-RPC error, on one line, for a message that was not read."""
-    error = {"code": _INVALID_REQUEST, "message": text}
-    return json.dumps({"jsonrpc": "2.0", "id": request_id, "error": error})

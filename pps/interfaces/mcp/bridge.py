@@ -1,52 +1,77 @@
 """The tools over stdio: a bridge to the server, which it starts when it is away.
 
-The bridge opens no file and loads no model. Each call goes to the server through a fresh client of
-the present protocol on one shared HTTP connection, so a server that was stopped or replaced between two
-calls is no more than a pause.
+The bridge opens no file and loads no model, and imports nothing but the standard library: a client gives up after some
+seconds, and on a busy machine the protocol's library alone takes longer to import. It answers by itself what it knows,
+and forwards calls of tools in the present protocol, over HTTP. A server that was stopped or replaced between two calls
+is no more than a pause.
+
+Each request says which era of the protocol it belongs to: one that carries its version in ``_meta`` is of the present
+protocol, any other of the one that begins with ``initialize``.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+import queue
+import threading
+import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, cast
 from urllib.parse import quote
 
-import httpx2
-import mcp_types as types
-from mcp.client.client import Client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.exceptions import MCPError
-
-from pps.core.errors import InvalidRequest, PPSError, StoreUnavailable, UnknownEntity
-from pps.core.file_lock import is_held
+from pps.core.errors import InvalidRequest, PPSError
 from pps.core.ids import check_actor, check_name
+from pps.core.log_context import unforeseen
 from pps.core.user_files import parse_toml, read_text
-from pps.entities.routing import owner
-from pps.interfaces.mcp.protocol import (
-    DEFAULT,
-    INSTRUCTIONS,
-    PROJECT_INSTRUCTIONS,
-    Context,
-    make_server,
+from pps.interfaces.mcp.messages import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    METHOD_NOT_FOUND,
+    SERVER_ERROR,
+    Notification,
+    Request,
+    RequestId,
+    error_response,
 )
-from pps.interfaces.mcp.stdio import bounded_stdio
-from pps.server import Link, RunFile, connect, runfile
+from pps.interfaces.mcp.offer import (
+    CAPABILITIES,
+    DEFAULT,
+    HANDSHAKE_VERSIONS,
+    INSTRUCTIONS,
+    LIST_FRESH_MS,
+    MODERN_VERSION,
+    PROJECT_INSTRUCTIONS,
+    SERVER_INFO,
+)
+from pps.interfaces.mcp.stdio import Output, claimed_streams, decoded_messages
+from pps.interfaces.mcp.upstream import Call, CallCancelled, ServerLost, Upstream
 
 _log = logging.getLogger(__name__)
 
-_ERA = "2026-07-28"
-_CALL_S = 300.0
-_PROOF_S = 5.0
-_T = TypeVar("_T")
+_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+_CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+_CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
+_SERVER_KEY = "io.modelcontextprotocol/serverInfo"
+_UNSUPPORTED_VERSION = -32022
+
+_MAX_WORKERS = 32
+"""Most calls that the server works on at once."""
+_MAX_CALLS = 1_000
+"""Most calls in hand; those beyond are refused."""
+_DRAIN_S = 30.0
+"""How long calls in hand may still be answered after the end of the input."""
+_MAX_ECHO = 200
+"""Most characters of a request's own words in an error."""
+
+_REPEATS_S = (0.0, 0.5, 2.0)
+"""Pauses before a lost call is made again; the next server may still be starting."""
 
 
-async def serve_stdio(home: Path, entity: str, toolset: str = "", actor: str = "") -> None:
-    """Serve one entity's tools on stdin and stdout until stdin ends.
+def serve_stdio(home: Path, entity: str, toolset: str = "", actor: str = "") -> None:
+    """Serve one entity's tools on stdin and stdout until stdin ends. Blocks.
 
     Args:
         home: The data folder.
@@ -55,199 +80,328 @@ async def serve_stdio(home: Path, entity: str, toolset: str = "", actor: str = "
         actor: Who writes; empty is the person.
 
     Raises:
-        InvalidRequest: The name cannot be an entity's, or the actor's cannot be one's.
+        InvalidRequest: The name cannot be an entity's, the actor's cannot be one's, or there is no such toolset.
     """
-    whose = f"{check_name(entity)}:{actor}" if check_actor(actor) else check_name(entity)
-    await _serve(home, whose, INSTRUCTIONS, toolset, _of_packs(home, entity))
+    identity = f"{check_name(entity)}:{actor}" if check_actor(actor) else check_name(entity)
+    pack_toolsets = _pack_toolsets(home, entity)
+    tools = packaged_tools("entity", toolset, pack_toolsets)
+    names = {*toolset.split(",")}
+    if "squad" in names or (pack_toolsets and (toolset == "all" or pack_toolsets & names)):
+        tools = {}  # the server knows which packs and squad the entity has
+    _serve(Upstream(home, identity, toolset), tools, INSTRUCTIONS)
 
 
-async def serve_projects(home: Path, roots: Sequence[str]) -> None:
-    """Serve the project tools on stdin and stdout until stdin ends, for projects at or below some roots.
+def serve_projects(home: Path, roots: Sequence[str]) -> None:
+    """Serve the project tools on stdin and stdout until stdin ends, for projects at or below some roots. Blocks.
 
     Raises:
         InvalidRequest: A root is not an absolute path, or there are too many.
     """
-    await _serve(
-        home, ",".join(quote(root) for root in owner(roots).roots), PROJECT_INSTRUCTIONS, ""
-    )
+    from pps.entities.routing import owner  # imports SQLite
+
+    identity = ",".join(quote(root) for root in owner(roots).roots)
+    _serve(Upstream(home, identity, ""), packaged_tools("router", ""), PROJECT_INSTRUCTIONS)
 
 
-async def _serve(
-    home: Path, whose: str, instructions: str, toolset: str, of_packs: frozenset[str] = frozenset()
-) -> None:
-    tools = built("router" if whose.startswith("/") else "entity", toolset, of_packs)
-    asked = {*toolset.split(",")}
-    if "squad" in asked or (of_packs and (toolset == "all" or of_packs & asked)):
-        tools = {}  # whose packs and squad they are the server knows
-    timeout = httpx2.Timeout(10.0, read=_CALL_S)
-    async with (
-        httpx2.AsyncClient(timeout=timeout, trust_env=False) as http,
-        bounded_stdio() as (source, sink),
-    ):
-        bridge = _Bridge(home, whose, toolset, tools, http)
-        server = make_server(bridge.list_tools, bridge.call_tool, instructions)
-        warming = asyncio.create_task(bridge.warm())
-        try:
-            await server.run(source, sink, server.create_initialization_options())
-        finally:
-            warming.cancel()
+def _serve(upstream: Upstream, tools: dict[str, dict[str, Any]], instructions: str) -> None:
+    with claimed_streams() as (source, sink):
+        output = Output(sink)
+        bridge = _Bridge(upstream, tools, instructions, output)
+        threading.Thread(target=_start_server, args=(upstream,), daemon=True).start()
+        for message in decoded_messages(source, output):
+            if isinstance(message, Request):
+                bridge.answer(message)
+            elif isinstance(message, Notification):
+                bridge.notice(message)
+            else:
+                _log.warning("a response was dropped: the server asks for none")
+        bridge.drain()
+
+
+def _start_server(upstream: Upstream) -> None:
+    """Start the server while the client is still shaking hands."""
+    try:
+        upstream.start()
+    except PPSError as error:
+        _log.warning("%s", error.message)
+
+
+class _Refused(Exception):
+    """A request that is answered with a JSON-RPC error."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.data = data
 
 
 class _Bridge:
-    """Forwards what a client asks to the server, for the entity or the roots that this bridge was started for."""
+    """Answers requests: what it knows at once, calls of tools by the server in threads of their own."""
 
     def __init__(
         self,
-        home: Path,
-        whose: str,
-        toolset: str,
-        tools: dict[str, types.Tool],
-        http: httpx2.AsyncClient,
+        upstream: Upstream,
+        tools: dict[str, dict[str, Any]],
+        instructions: str,
+        output: Output,
     ) -> None:
-        self._home = home
-        self._whose = whose
-        self._toolset = toolset
+        self._upstream = upstream
         self._tools = tools
-        self._http = http
-        self._asking: RunFile | None = None
-        http.event_hooks = {"request": [self._watched]}
+        self._instructions = instructions
+        self._output = output
+        self._client_info: dict[str, str] | None = None
+        self._lock = threading.Lock()
+        self._calls: dict[str, list[Call]] = {}
+        self._pending: queue.SimpleQueue[tuple[Request, Call]] = queue.SimpleQueue()
+        self._in_hand = 0
+        self._workers = 0
 
-    async def warm(self) -> None:
-        """Start the server while the client is still shaking hands."""
+    def answer(self, request: Request) -> None:
+        """Answer a request, or hand it to a thread that will."""
+        is_modern = _is_modern(request)
         try:
-            await asyncio.to_thread(connect, self._home)
-        except PPSError as error:
-            _log.warning("%s", error.message)
+            if is_modern:
+                _check_envelope(request.params["_meta"])
+            if request.method == "tools/call":
+                _check_call(request.params)
+                self._hand_over(request)
+            elif request.method == "tools/list":
+                _check_list(request.params)
+                self._list_tools(request, is_modern=is_modern)
+            else:
+                self._send_result(request, self._result(request, is_modern=is_modern))
+        except _Refused as error:
+            self._output.send(error_response(request.id, error.code, error.message, error.data))
 
-    async def list_tools(
-        self, _: Context, __: types.PaginatedRequestParams | None
-    ) -> types.ListToolsResult:
-        """Return the tools: the table's at once, while the server may still be starting; a pack's, as it says them."""
+    def notice(self, notification: Notification) -> None:
+        """Take a notification: one that cancels a call does so; nothing depends on any other."""
+        if notification.method != "notifications/cancelled":
+            return
+        request_id = notification.params.get("requestId")
+        with self._lock:
+            calls = list(self._calls.get(_key(request_id), ()))
+        for call in calls:
+            call.cancel()
 
-        async def ask(client: Client) -> types.ListToolsResult:
-            return await client.list_tools()
+    def drain(self) -> None:
+        """Wait until each call in hand is answered, for a bounded time."""
+        until = time.monotonic() + _DRAIN_S
+        while self._in_hand and time.monotonic() < until:
+            time.sleep(0.01)
 
+    def _result(self, request: Request, *, is_modern: bool) -> dict[str, Any]:
+        if request.method == "initialize":
+            return self._initialize(request.params)
+        if request.method == "ping" and not is_modern:
+            return {}
+        if request.method == "server/discover" and is_modern:
+            return self._discover()
+        raise _Refused(METHOD_NOT_FOUND, "Method not found", request.method[:_MAX_ECHO])
+
+    def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
+        version, client = params.get("protocolVersion"), params.get("clientInfo")
+        is_sound = (
+            isinstance(version, str)
+            and isinstance(params.get("capabilities"), dict)
+            and isinstance(client, dict)
+        )
+        if not is_sound:
+            problem = (
+                "initialize needs protocolVersion (a string), capabilities and clientInfo (objects)"
+            )
+            raise _Refused(INVALID_PARAMS, problem)
+        self._client_info = _named_client(cast("dict[str, Any]", client))
+        return {
+            "protocolVersion": version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
+            "capabilities": CAPABILITIES,
+            "serverInfo": SERVER_INFO,
+            "instructions": self._instructions,
+        }
+
+    def _discover(self) -> dict[str, Any]:
+        return {
+            "supportedVersions": [MODERN_VERSION],
+            "capabilities": CAPABILITIES,
+            "instructions": self._instructions,
+            "ttlMs": 0,
+            "cacheScope": "private",
+        }
+
+    def _list_tools(self, request: Request, *, is_modern: bool) -> None:
+        """List the tools: the package's at once, while the server may still be starting; a pack's as it says them."""
         if not self._tools:
-            self._tools = {one.name: one for one in (await self._forward(ask)).tools}
-        return types.ListToolsResult(tools=list(self._tools.values()))
+            self._hand_over(request)
+            return
+        result: dict[str, Any] = {"tools": list(self._tools.values())}
+        if is_modern:
+            result |= {"ttlMs": LIST_FRESH_MS, "cacheScope": "private"}
+        self._send_result(request, result)
 
-    async def call_tool(
-        self, context: Context, params: types.CallToolRequestParams
-    ) -> types.CallToolResult:
-        """Let the server do it; progress and cancelling are passed on."""
+    def _send_result(self, request: Request, result: dict[str, Any]) -> None:
+        """Send a result of the bridge's own in the form of the request's era."""
+        if _is_modern(request):
+            result = {**result, "resultType": "complete", "_meta": {_SERVER_KEY: SERVER_INFO}}
+        self._output.send({"jsonrpc": "2.0", "id": request.id, "result": result})
 
-        async def report(progress: float, total: float | None, message: str | None) -> None:
-            await context.session.report_progress(progress, total, message)
+    def _hand_over(self, request: Request) -> None:
+        """Let a thread forward a request; refuse it where too many are in hand."""
+        call = Call()
+        with self._lock:
+            if self._in_hand >= _MAX_CALLS:
+                raise _Refused(SERVER_ERROR, f"more than {_MAX_CALLS:,} calls are in hand; wait")
+            self._in_hand += 1
+            self._calls.setdefault(_key(request.id), []).append(call)
+            is_new_worker = self._workers < min(self._in_hand, _MAX_WORKERS)
+            self._workers += is_new_worker
+        self._pending.put((request, call))
+        if is_new_worker:
+            threading.Thread(target=self._work, daemon=True).start()
 
-        async def ask(client: Client) -> types.CallToolResult:
-            return await client.call_tool(params.name, params.arguments, progress_callback=report)
+    def _work(self) -> None:
+        while True:
+            request, call = self._pending.get()
+            try:
+                self._output.send(self._forwarded(request, call))
+            except CallCancelled:
+                pass
+            finally:
+                with self._lock:
+                    self._in_hand -= 1
+                    self._forget(request.id, call)
 
+    def _forget(self, request_id: RequestId, call: Call) -> None:
+        calls = self._calls[_key(request_id)]
+        calls.remove(call)
+        if not calls:
+            del self._calls[_key(request_id)]
+
+    def _forwarded(self, request: Request, call: Call) -> dict[str, Any]:
+        """Return the response to a request that the server answers; raises CallCancelled."""
         try:
-            return await self._forward(ask)
-        except _Lost as lost:
-            return await self._again(ask, params.name, lost)
+            response = self._ask_again_if_lost(request, call)
+        except PPSError as error:
+            return self._failure(request, error)
+        except CallCancelled:
+            raise
+        except Exception as error:  # noqa: BLE001 - the interface's outermost call
+            unforeseen(_log, f"{request.method} failed", error)
+            text = "something went wrong inside PPS; its log has the details"
+            return error_response(request.id, INTERNAL_ERROR, text)
+        if "error" in response:
+            return {"jsonrpc": "2.0", "id": request.id, "error": response["error"]}
+        result = cast("dict[str, Any]", response["result"])
+        if request.method == "tools/list":
+            self._tools = {tool["name"]: tool for tool in result["tools"]}
+        if not _is_modern(request):
+            result = _without_modern_fields(result)
+        return {"jsonrpc": "2.0", "id": request.id, "result": result}
 
-    async def _again(self, ask: Callable[[Client], Awaitable[_T]], name: str, lost: _Lost) -> _T:
-        """Ask once more what is safe to repeat; a few times, since the next server may still be starting."""
-        for pause_s in (0.0, 0.5, 2.0):
-            await asyncio.sleep(pause_s)
-            with contextlib.suppress(_Lost):
-                if not self._may_repeat(name):
-                    break
-                return await self._forward(ask)
+    def _failure(self, request: Request, error: PPSError) -> dict[str, Any]:
+        """Return an error of ours: of a tool as a result that a model can act on, of anything else as JSON-RPC's."""
+        from pps.core.model_text import shown_error  # not at the top: the bridge starts without it
+
+        if request.method != "tools/call":
+            return error_response(request.id, INTERNAL_ERROR, shown_error(error.message))
+        again = ", try again later" if error.retryable else ""
+        text = shown_error(f"{error.message} ({error.code}{again})")
+        result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": True}
+        if _is_modern(request):
+            result |= {"resultType": "complete", "_meta": {_SERVER_KEY: SERVER_INFO}}
+        return {"jsonrpc": "2.0", "id": request.id, "result": result}
+
+    def _ask_again_if_lost(self, request: Request, call: Call) -> dict[str, Any]:
+        """Ask the server; once the server is lost in the middle, ask again what is safe to repeat."""
+        try:
+            return self._ask(request, call)
+        except ServerLost as error:
+            lost = error
+        for pause_s in _REPEATS_S if self._may_repeat(request) else ():
+            time.sleep(pause_s)
+            with contextlib.suppress(ServerLost):
+                return self._ask(request, call)
         raise lost
 
-    async def _forward(self, ask: Callable[[Client], Awaitable[_T]]) -> _T:
-        """Ask the server; when it is away, start it and ask once more.
+    def _ask(self, request: Request, call: Call) -> dict[str, Any]:
+        call.check()
+        params = request.params
+        if not _is_modern(request):
+            params = {**params, "_meta": self._envelope(params.get("_meta"))}
+        return self._upstream.ask(request.method, params, call, self._output.send)
 
-        A refused connection means that nothing was sent, so asking again cannot do a thing twice.
-        """
-        run = await asyncio.to_thread(self._running)
-        for last in (False, True):
-            if run is None or last:
-                run = (await asyncio.to_thread(connect, self._home)).run
-            try:
-                return await self._asked(run, ask)
-            except httpx2.ConnectError:
-                if last:
-                    break
-            except MCPError as error:
-                if error.code == types.INTERNAL_ERROR:
-                    await asyncio.to_thread(self._check_entity, run)
-                raise
-        raise StoreUnavailable("the server cannot be reached; `pps doctor` says why")
+    def _envelope(self, meta: dict[str, Any] | None) -> dict[str, Any]:
+        """Return the ``_meta`` that makes a request of the older era one of the present protocol."""
+        client = {_CLIENT_KEY: self._client_info} if self._client_info else {}
+        return {**(meta or {}), _VERSION_KEY: MODERN_VERSION, _CAPABILITIES_KEY: {}, **client}
 
-    def _may_repeat(self, name: str) -> bool:
+    def _may_repeat(self, request: Request) -> bool:
         """Tell whether asking twice is the same as once. A text that was stored just now is recognised."""
-        hints = self._tools[name].annotations if name in self._tools else None
-        return name == "remember" or bool(hints and (hints.read_only_hint or hints.idempotent_hint))
+        if request.method != "tools/call":
+            return True
+        name = request.params["name"]
+        hints = self._tools.get(name, {}).get("annotations", {})
+        is_safe = hints.get("readOnlyHint") or hints.get("idempotentHint")
+        return name == "remember" or bool(is_safe)
 
-    def _running(self) -> RunFile | None:
-        """Return where the server is; None when there is none, or only what a killed one left behind."""
-        run = runfile.read(self._home)
-        return run if run and is_held(runfile.lock_file(self._home)) else None
 
-    def _check_entity(self, run: RunFile) -> None:
-        """Say so when it is the entity that is missing: over HTTP that is a refusal without a reason."""
-        if self._whose.startswith("/"):
-            return
-        name = self._whose.partition(":")[0]
-        if Link(run).call("entity_show", "", {"name": name})["data"]["archived"]:
-            raise UnknownEntity(
-                f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back"
-            )
+def _key(request_id: object) -> str:
+    return json.dumps(request_id, default=str)
 
-    async def _watched(self, request: httpx2.Request) -> None:
-        request.extensions["trace"] = self._traced
 
-    async def _traced(self, event: str, info: dict[str, Any]) -> None:
-        """Let the server prove itself on each new connection, before anything is sent on it."""
-        if event != "connection.connect_tcp.complete" or self._asking is None:
-            return
-        run, stream, reply = self._asking, info["return_value"], b""
-        nonce, asked = runfile.question(run)
-        try:
-            async with asyncio.timeout(
-                _PROOF_S
-            ):  # all in all: a stranger may send a byte now and then
-                await stream.write(asked)
-                while not runfile.is_whole(reply) and (piece := await stream.read(4_096)):
-                    reply += piece
-            runfile.check(run, nonce, reply)
-        except (runfile.Stranger, TimeoutError) as stranger:
-            await stream.aclose()
-            raise httpx2.ConnectError(str(stranger)) from None
+def _is_modern(request: Request) -> bool:
+    """Tell whether a request carries its protocol version; ``initialize`` is of the older era in any case."""
+    meta = request.params.get("_meta")
+    return request.method != "initialize" and isinstance(meta, dict) and _VERSION_KEY in meta
 
-    async def _asked(self, run: RunFile, ask: Callable[[Client], Awaitable[_T]]) -> _T:
-        self._asking = run
-        self._http.headers["Authorization"] = f"Bearer {run.secret}.{self._whose}"
-        transport = streamable_http_client(
-            f"{run.url}/mcp?toolset={quote(self._toolset, safe=',')}", http_client=self._http
+
+def _named_client(client: dict[str, Any]) -> dict[str, str] | None:
+    """Return the client's name and version as the server takes them; None where it does not give both."""
+    name, version = client.get("name"), client.get("version")
+    if not isinstance(name, str) or not isinstance(version, str):
+        return None
+    return {"name": name[:_MAX_ECHO], "version": version[:_MAX_ECHO]}
+
+
+def _check_envelope(meta: dict[str, Any]) -> None:
+    """Raise _Refused where the fields that a request of the present protocol carries are missing or wrong."""
+    if _CAPABILITIES_KEY not in meta:
+        raise _Refused(
+            INVALID_PARAMS,
+            f"params._meta is missing the required envelope key(s): {_CAPABILITIES_KEY}",
         )
-        try:
-            async with Client(transport, mode=_ERA) as client:
-                return await ask(client)
-        except BaseExceptionGroup as group:
-            raise _cause(group) from None
-        except httpx2.TransportError as error:
-            raise _cause(BaseExceptionGroup("", [error])) from None
+    version = meta[_VERSION_KEY]
+    if not isinstance(version, str):
+        raise _Refused(INVALID_PARAMS, "the protocol-version envelope value must be a string")
+    if version != MODERN_VERSION:
+        data = {"supported": [MODERN_VERSION], "requested": version[:_MAX_ECHO]}
+        raise _Refused(_UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
 
-class _Lost(StoreUnavailable):
-    """The server went away in the middle of a call: it may or may not have been done."""
+def _check_call(params: dict[str, Any]) -> None:
+    if not isinstance(params.get("name"), str):
+        raise _Refused(INVALID_PARAMS, "tools/call: name must be a string")
+    if not isinstance(params.get("arguments") or {}, dict):
+        raise _Refused(INVALID_PARAMS, "tools/call: arguments must be an object")
+    if not isinstance(params.get("_meta") or {}, dict):
+        raise _Refused(INVALID_PARAMS, "tools/call: _meta must be an object")
 
-    def __init__(self) -> None:
-        super().__init__(
-            "the server went away in the middle of the call; look whether it was done, then call again"
-        )
+
+def _check_list(params: dict[str, Any]) -> None:
+    if not isinstance(params.get("cursor") or "", str):
+        raise _Refused(INVALID_PARAMS, "tools/list: cursor must be a string")
 
 
-def built(
-    audience: str, toolset: str, of_packs: frozenset[str] = frozenset()
-) -> dict[str, types.Tool]:
-    """Return the tools of some toolsets as the package has them: to import the table takes longer than a client waits.
+def _without_modern_fields(result: dict[str, Any]) -> dict[str, Any]:
+    modern = ("resultType", "ttlMs", "cacheScope")
+    return {name: value for name, value in result.items() if name not in modern}
 
-    Those of packs, which are none of the package's, are passed over.
+
+def packaged_tools(
+    audience: str, toolset: str, pack_toolsets: frozenset[str] = frozenset()
+) -> dict[str, dict[str, Any]]:
+    """Return the tools of some toolsets as the package has them, by name.
+
+    To import the table of operations takes longer than a client waits. Toolsets of packs are passed over.
 
     Raises:
         InvalidRequest: There is no such toolset.
@@ -255,43 +409,21 @@ def built(
     table: dict[str, list[dict[str, Any]]] = json.loads(
         Path(__file__).with_name("tools.json").read_text()
     )[audience]
-    wanted = (
-        [one for one in table if one != "squad"]
-        if toolset == "all"
-        else (toolset or DEFAULT[audience]).split(",")
-    )
-    if unknown := [one for one in wanted if one not in table and one not in of_packs]:
-        raise InvalidRequest(
-            "--toolset", f"{unknown[0]!r} is none of {', '.join([*table, *sorted(of_packs)])}, all"
-        )
-    return {
-        str(one["name"]): types.Tool.model_validate(one)
-        for name in wanted
-        for one in table.get(name, ())
-    }
+    if toolset == "all":
+        wanted = [name for name in table if name != "squad"]
+    else:
+        wanted = (toolset or DEFAULT[audience]).split(",")
+    unknown = [name for name in wanted if name not in table and name not in pack_toolsets]
+    if unknown:
+        known = ", ".join([*table, *sorted(pack_toolsets), "all"])
+        raise InvalidRequest("--toolset", f"{unknown[0]!r} is none of {known}")
+    return {tool["name"]: tool for name in wanted for tool in table.get(name, ())}
 
 
-def _of_packs(home: Path, entity: str) -> frozenset[str]:
-    """Return the toolsets of an entity's packs, as its card names these; what is wrong with it the server says."""
+def _pack_toolsets(home: Path, entity: str) -> frozenset[str]:
+    """Return the toolsets of an entity's packs, as its card names them; what is wrong with it the server says."""
     try:
         card = parse_toml(read_text(home / "entities" / entity / "entity.toml"))
     except (OSError, ValueError):
         return frozenset()
-    return frozenset(f"{name}{rest}" for name in card.get("packs", ()) for rest in ("", "-typed"))
-
-
-def _cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return what really went wrong: the SDK's errors come in groups of groups."""
-    found = _leaves(group)
-    for kind in (MCPError, httpx2.ConnectError):
-        first = next((one for one in found if isinstance(one, kind)), None)
-        if first is not None:
-            return first
-    if any(isinstance(one, httpx2.TransportError) for one in found):
-        return _Lost()
-    return found[0]
-
-
-def _leaves(error: BaseException) -> list[BaseException]:
-    within: Sequence[BaseException] = getattr(error, "exceptions", ())  # of a group
-    return [leaf for one in within for leaf in _leaves(one)] or [error]
+    return frozenset(f"{name}{form}" for name in card.get("packs", ()) for form in ("", "-typed"))

@@ -26,13 +26,8 @@ from pps.core.ids import EntityId
 from pps.core.model_text import escape
 from pps.core.values import JSON
 from pps.interfaces.mcp.bounded_bodies import BoundedBodies
-from pps.interfaces.mcp.protocol import (
-    DEFAULT,
-    INSTRUCTIONS,
-    PROJECT_INSTRUCTIONS,
-    Context,
-    make_server,
-)
+from pps.interfaces.mcp.offer import DEFAULT, INSTRUCTIONS, PROJECT_INSTRUCTIONS
+from pps.interfaces.mcp.protocol import Context, make_server
 from pps.interfaces.mcp.results import tool_arguments, tool_result
 from pps.interfaces.mcp.sessions import BoundedSessions
 from pps.interfaces.mcp.tools import tool

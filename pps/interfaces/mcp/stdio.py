@@ -1,107 +1,92 @@
-"""The standard streams of the bridge: lines of bounded size, each answer written whole.
-
-The protocol's library takes a line of any length and validates it on the event loop. Here a line that breaks a bound
-of ``core.json_bounds`` is answered with a JSON-RPC error, with its id where that can be read, and goes no further.
-"""
+"""The standard streams of the bridge: lines of bounded size come in, whole messages go out."""
 
 from __future__ import annotations
 
 import contextlib
+import json
+import logging
 import os
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator
-from typing import TYPE_CHECKING, BinaryIO, cast
-
-import anyio
-from anyio import to_thread
-from mcp.server.stdio import stdio_server
+import threading
+from collections.abc import Generator, Iterator
+from typing import Any, BinaryIO
 
 from pps.core import json_bounds
-from pps.core.errors import InvalidRequest
-from pps.core.json_bounds import TooLarge
-from pps.interfaces.mcp.bounded_bodies import refusal
+from pps.interfaces.mcp import messages
+from pps.interfaces.mcp.messages import Message, Undecodable
+from pps.interfaces.mcp.readable_ids import IdScanner
 
-if TYPE_CHECKING:
-    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-    from mcp.shared.message import SessionMessage
+_log = logging.getLogger(__name__)
 
-_MAX_LINE = json_bounds.MAX_BYTES
-_HEAD = 64 * 1024
-"""Bytes of a line that is too long in which its id is looked for."""
+_PIECE_BYTES = 256 * 1024
+"""Bytes that are read at once of a line that is too long."""
 
 
 class Output:
-    """Writes whole messages, one at a time; what ``stdio_server`` takes as its stdout."""
+    """Writes whole messages, one a line; any thread may call it. What the client no longer reads is dropped."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        self._lock = anyio.Lock()
+        self._lock = threading.Lock()
+        self._is_closed = False
 
-    async def write(self, text: str) -> None:
-        async with self._lock:
-            await to_thread.run_sync(self._write, text.encode())
-
-    async def flush(self) -> None:
-        """Nothing is held back."""
-
-    def _write(self, data: bytes) -> None:
-        self._stream.write(data)
-        self._stream.flush()
-
-
-class Lines:
-    """Yields the lines within the bounds; what ``stdio_server`` takes as its stdin."""
-
-    def __init__(self, stream: BinaryIO, output: Output) -> None:
-        self._stream = stream
-        self._output = output
-
-    async def __aiter__(self) -> AsyncIterator[str]:
-        while line := await to_thread.run_sync(self._read):
+    def send(self, message: dict[str, Any]) -> None:
+        """Write one message."""
+        data = _encode(message) + b"\n"
+        with self._lock:
+            if self._is_closed:
+                return
             try:
-                if len(line) > _MAX_LINE:
-                    await to_thread.run_sync(self._skip_rest, line)
-                    raise TooLarge("message")
-                if len(line) < json_bounds.LARGE_BYTES:
-                    json_bounds.check_raw(line, "message")
-                else:
-                    await to_thread.run_sync(json_bounds.check_raw, line, "message")
-            except InvalidRequest as error:
-                request_id = json_bounds.request_id(line[:_HEAD])
-                await self._output.write(refusal(error.message, request_id) + "\n")
-                continue
-            yield line.decode("utf-8", "replace")
-
-    def _read(self) -> bytes:
-        return self._stream.readline(_MAX_LINE + 1)
-
-    def _skip_rest(self, line: bytes) -> None:
-        while line and not line.endswith(b"\n"):
-            line = self._stream.readline(_HEAD)
+                self._stream.write(data)
+                self._stream.flush()
+            except OSError:
+                self._is_closed = True
 
 
-@contextlib.asynccontextmanager
-async def bounded_stdio() -> AsyncGenerator[
-    tuple[
-        MemoryObjectReceiveStream[SessionMessage | Exception],
-        MemoryObjectSendStream[SessionMessage],
-    ]
-]:
-    """Serve the protocol on this process's standard streams while the block runs.
+def _encode(message: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which only an escape can express
+        return json.dumps(message, separators=(",", ":")).encode()
+
+
+def decoded_messages(stream: BinaryIO, output: Output) -> Iterator[Message]:
+    """Yield the messages of a stream until it ends; answer each line that is none with an error, and go on.
+
+    Blank lines are passed over. A last line without an end is read as a whole one.
+    """
+    while line := stream.readline(json_bounds.MAX_BYTES + 1):
+        if not line.strip():
+            continue
+        try:
+            if len(line) > json_bounds.MAX_BYTES:
+                raise messages.too_large(_scan_rest(stream, line))
+            yield messages.decode(line)
+        except Undecodable as error:
+            _log.warning("a message of %d bytes was refused: %s", len(line), error.message)
+            for answer in error.answers:
+                output.send(answer)
+
+
+def _scan_rest(stream: BinaryIO, line: bytes) -> IdScanner:
+    """Read a line that is too long to its end, keeping nothing but what tells its id."""
+    scanner = IdScanner()
+    scanner.feed(line)
+    while line and not line.endswith(b"\n"):
+        line = stream.readline(_PIECE_BYTES)
+        scanner.feed(line)
+    return scanner
+
+
+@contextlib.contextmanager
+def claimed_streams() -> Generator[tuple[BinaryIO, BinaryIO]]:
+    """Yield this process's stdin and stdout for the protocol alone.
 
     Meanwhile fd 0 is the null device and fd 1 is stderr, so nothing else reads or writes the protocol's streams.
     """
     source, sink = _aside(0, os.open(os.devnull, os.O_RDONLY)), _aside(1, os.dup(2))
-    output = Output(sink)
-    lines = Lines(source, output)
     try:
-        async with stdio_server(
-            cast("anyio.AsyncFile[str]", lines), cast("anyio.AsyncFile[str]", output)
-        ) as (received, answers):
-            yield (
-                cast("MemoryObjectReceiveStream[SessionMessage | Exception]", received),
-                cast("MemoryObjectSendStream[SessionMessage]", answers),
-            )
+        yield source, sink
     finally:
         sys.stdout.flush()
         os.dup2(source.fileno(), 0)
@@ -113,5 +98,5 @@ def _aside(descriptor: int, instead: int) -> BinaryIO:
     own = os.dup(descriptor)
     os.dup2(instead, descriptor)
     os.close(instead)
-    # A thread may still wait on this descriptor at the end: it is never closed, so never given to another file.
+    # A thread may still use this descriptor at the end: it is never closed, so never given to another file.
     return os.fdopen(own, "rb" if descriptor == 0 else "wb", closefd=False)

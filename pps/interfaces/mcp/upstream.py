@@ -1,0 +1,265 @@
+"""The bridge's way to the server: one MCP request a POST, on connections on which the server has proved itself."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import select
+import socket
+import threading
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import quote
+
+from pps.core.errors import StoreError, StoreUnavailable, UnknownEntity
+from pps.core.file_lock import is_held
+from pps.interfaces.mcp.offer import MODERN_VERSION
+from pps.server import Link, RunFile, connect, runfile
+from pps.server.link import ProvedConnection
+
+_PROOF_S = 5.0
+_CALL_S = 300.0
+"""Longest silence of the server within a call; it sends a sign of life every 15 s."""
+_MAX_IDLE = 16
+"""Most connections that are kept for later calls."""
+
+Notify = Callable[[dict[str, Any]], None]
+"""Takes a notification that the server sends while it works."""
+
+
+class ServerLost(StoreUnavailable):
+    """The server went away in the middle of a call: it may or may not have been done."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "the server went away in the middle of the call; look whether it was done, then call again"
+        )
+
+
+class CallCancelled(Exception):
+    """The client gave up a call; nobody waits for its answer."""
+
+
+class Call:
+    """One call in hand, which another thread may cancel: that ends its connection, and so the work on it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._is_cancelled = False
+
+    def cancel(self) -> None:
+        """Give the call up."""
+        with self._lock:
+            self._is_cancelled = True
+            if self._socket is not None:
+                with contextlib.suppress(OSError):
+                    self._socket.shutdown(socket.SHUT_RDWR)
+
+    def check(self) -> None:
+        """Raise CallCancelled where the client gave the call up."""
+        if self._is_cancelled:
+            raise CallCancelled
+
+    @contextlib.contextmanager
+    def using(self, connection: http.client.HTTPConnection) -> Generator[None]:
+        """Let ``cancel`` end a connection while the block runs."""
+        with self._lock:
+            self.check()
+            self._socket = connection.sock
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._socket = None
+
+
+class _NotReached(Exception):
+    """No server could be connected to: nothing was sent."""
+
+
+class Upstream:
+    """Asks the server of a data folder, for the entity or the roots that the bridge was started for.
+
+    Any thread may call it. The server is started when it is away.
+    """
+
+    def __init__(self, home: Path, identity: str, toolset: str) -> None:
+        """Name the server and who asks; nothing is connected yet.
+
+        Args:
+            home: The data folder.
+            identity: An entity's name, with ``:actor`` where one writes, or quoted roots with commas between.
+            toolset: The toolsets, with commas between; empty for the usual.
+        """
+        self._home = home
+        self._identity = identity
+        self._path = f"/mcp?toolset={quote(toolset, safe=',')}"
+        self._lock = threading.Lock()
+        self._idle: list[tuple[RunFile, ProvedConnection]] = []
+
+    def start(self) -> None:
+        """Start the server if it is away; raises the errors of ``pps.server.connect``."""
+        connect(self._home)
+
+    def ask(
+        self, method: str, params: dict[str, Any], call: Call, notify: Notify
+    ) -> dict[str, Any]:
+        """Return the server's response to one request: an object with ``result`` or ``error``.
+
+        A refused connection means that nothing was sent, so asking again cannot do a thing twice.
+
+        Raises:
+            ServerLost: The connection broke after the request was sent.
+            StoreUnavailable: No server can be reached or started.
+            UnknownEntity: The entity is not there, or archived.
+            CallCancelled: The client gave the call up.
+        """
+        run = self._running()
+        for is_last in (False, True):
+            if run is None or is_last:
+                run = connect(self._home).run
+            try:
+                return self._exchange(run, method, params, call, notify)
+            except _NotReached:
+                continue
+        raise StoreUnavailable("the server cannot be reached; `pps doctor` says why")
+
+    def _running(self) -> RunFile | None:
+        """Return where the server is; None when there is none, or only what a killed one left behind."""
+        run = runfile.read(self._home)
+        return run if run and is_held(runfile.lock_file(self._home)) else None
+
+    def _exchange(
+        self, run: RunFile, method: str, params: dict[str, Any], call: Call, notify: Notify
+    ) -> dict[str, Any]:
+        connection = self._connection(run)
+        is_reusable = False
+        try:
+            with call.using(connection):
+                connection.request(
+                    "POST", self._path, *_request(method, params, run, self._identity)
+                )
+                response = connection.getresponse()
+                answer = _read_answer(response, notify)
+                is_reusable = not response.will_close
+        except (OSError, http.client.HTTPException):
+            call.check()
+            raise ServerLost from None
+        finally:
+            if is_reusable:
+                self._keep(run, connection)
+            else:
+                connection.close()
+        call.check()
+        if answer is not None:
+            return answer
+        self._check_entity(run)
+        raise StoreError(f"the server refused the call (HTTP {response.status})")
+
+    def _connection(self, run: RunFile) -> ProvedConnection:
+        """Return a connection on which the server has proved itself; raises _NotReached."""
+        with self._lock:
+            while self._idle:
+                owner, connection = self._idle.pop()
+                if owner.secret == run.secret and not _is_readable(connection):
+                    return connection
+                connection.close()
+        connection = ProvedConnection(run, _PROOF_S)
+        try:
+            connection.connect()
+        except (OSError, http.client.HTTPException):
+            connection.close()
+            raise _NotReached from None
+        connection.sock.settimeout(_CALL_S)
+        return connection
+
+    def _keep(self, run: RunFile, connection: ProvedConnection) -> None:
+        with self._lock:
+            if len(self._idle) < _MAX_IDLE:
+                self._idle.append((run, connection))
+                return
+        connection.close()
+
+    def _check_entity(self, run: RunFile) -> None:
+        """Say so when it is the entity that is missing: over HTTP that is a refusal without a reason."""
+        if self._identity.startswith("/"):
+            return
+        name = self._identity.partition(":")[0]
+        if Link(run).call("entity_show", "", {"name": name})["data"]["archived"]:
+            raise UnknownEntity(
+                f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back"
+            )
+
+
+def _is_readable(connection: http.client.HTTPConnection) -> bool:
+    """Tell whether the server has closed a connection that nobody uses."""
+    return bool(select.select([connection.sock], [], [], 0)[0])
+
+
+def _request(
+    method: str, params: dict[str, Any], run: RunFile, identity: str
+) -> tuple[bytes, dict[str, str]]:
+    """Return the body and the headers of a POST."""
+    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    headers = {
+        "Authorization": f"Bearer {run.secret}.{identity}",
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": MODERN_VERSION,
+        "Mcp-Method": method,
+    }
+    if "name" in params:
+        headers["Mcp-Name"] = _header_value(str(params["name"]))
+    return json.dumps(body).encode(), headers
+
+
+def _header_value(text: str) -> str:
+    """Return a text as the protocol puts it into a header: as it is, or in Base64 where a header cannot hold it."""
+    is_plain = text.isascii() and text.isprintable() and text == text.strip()
+    if is_plain and not text.startswith("=?"):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+
+
+def _read_answer(response: http.client.HTTPResponse, notify: Notify) -> dict[str, Any] | None:
+    """Return the JSON-RPC response that a POST is answered with; None where it is not answered with one."""
+    if response.headers.get_content_type() != "text/event-stream":
+        answer = _object(response.read())
+        return answer if _is_response(answer) else None
+    answers: list[dict[str, Any]] = []
+    for event in _events(response):
+        if _is_response(event):
+            answers.append(event)
+        elif "method" in event:
+            notify(event)
+    if not answers:
+        raise ConnectionResetError
+    return answers[0]
+
+
+def _is_response(message: dict[str, Any]) -> bool:
+    return isinstance(message.get("result"), dict) or isinstance(message.get("error"), dict)
+
+
+def _events(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
+    """Yield the messages of an event stream until it ends."""
+    data = b""
+    for line in response:
+        field, _, value = line.rstrip(b"\r\n").partition(b":")
+        if field == b"data":
+            data += value
+        elif not line.strip() and data:
+            yield _object(data)
+            data = b""
+
+
+def _object(raw: bytes) -> dict[str, Any]:
+    try:
+        value = json.loads(raw)
+    except ValueError:
+        return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
