@@ -6,6 +6,7 @@ through at the next start. Facts keep their ids and their words; only their ends
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import copy
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
@@ -21,6 +22,7 @@ from pps.core.reports import Duplicate, Merge, MergePlan
 from pps.core.text import fold
 from pps.core.time import iso, now
 from pps.core.values import Fact, Node
+from pps.ingest.alike_names import alike
 from pps.ingest.indexer import Indexer
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.worker import Worker
@@ -32,6 +34,8 @@ from pps.journal.record_book import MergeRow
 
 _ALL = 100_000
 _QUIET_S = 30.0
+_MOST_ALIKE = 5_000
+_ALIKE = "the names differ only in titles, company forms or signs"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,31 +157,43 @@ class Merging:
         return own
 
     async def duplicates(self, *, limit: int = 50) -> list[Duplicate]:
-        """Return pairs of nodes that may be one thing: the same folded name first, then by an alias.
+        """Return pairs of nodes that may be one thing: the same folded name first, then by an alias, then alike.
 
-        Two records are never proposed: each has a text of its own. Nothing is changed.
+        Two records are never proposed: each has a text of its own. Nothing is changed. Names that are written
+        differently (``alike_names``) are proposed only of nodes whose kinds do not tell them apart.
 
         Args:
             limit: Most pairs, 1 to 1,000.
         """
         check_range("limit", limit, 1, 1_000)
-        pairs = await self._journal.merges.same_names(limit)
-        ids = list(dict.fromkeys(uuid for pair in pairs for uuid in (pair.first, pair.second)))
+        reasons: dict[tuple[str, str], str] = {}
+        for pair in await self._journal.merges.same_names(limit):
+            reasons[pair.first, pair.second] = (
+                "an alias of one is a name of the other" if pair.by_alias else "the same name"
+            )
+        names = await self._journal.merges.all_names()
+        by_writing = await asyncio.to_thread(alike, names)
+        for first, second in by_writing[:_MOST_ALIKE]:
+            if (second, first) not in reasons:
+                reasons.setdefault((first, second), _ALIKE)
+        ids = list(dict.fromkeys(uuid for pair in reasons for uuid in pair))
         nodes = {node.uuid: node for node in await self._client.nodes(ids)}
         records = await self._journal.records.of_nodes(ids)
-        found: list[Duplicate] = []
-        for pair in pairs:
-            both = [nodes[uuid] for uuid in (pair.first, pair.second) if uuid in nodes]
+        duplicates: list[Duplicate] = []
+        for (first, second), why in reasons.items():
+            both = [nodes[uuid] for uuid in (first, second) if uuid in nodes]
             if len(both) < 2 or all(node.uuid in records for node in both):
+                continue
+            kinds = {node.kind for node in both} - {"Thing", ""}
+            if why == _ALIKE and len(kinds) > 1:
                 continue
             keep, drop = sorted(
                 both, key=lambda node: (node.uuid != self._self_node, node.uuid not in records)
             )
-            why = "an alias of one is a name of the other" if pair.by_alias else "the same name"
-            found.append(
+            duplicates.append(
                 Duplicate(keep.uuid, keep.name, keep.kind, drop.uuid, drop.name, drop.kind, why)
             )
-        return found
+        return duplicates[:limit]
 
     async def merge(self, keep: str, drop: str, *, dry_run: bool = True) -> MergePlan:
         """Let one node be the other: its names, tags, fields, facts and mentions go over, and it is gone.

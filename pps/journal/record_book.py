@@ -170,6 +170,12 @@ class Merges(Store):
             SameName(first, second, name, bool(by_alias)) for first, second, name, by_alias in rows
         ]
 
+    async def all_names(self) -> list[tuple[str, str]]:
+        """Return (node, name) for each name and alias, those of the older node first."""
+        statement = """SELECT n.uuid, m.name FROM mirror_name AS m JOIN mirror_node AS n ON n.id = m.node
+            ORDER BY n.created_at, n.uuid, m.is_alias, m.name"""
+        return [(node, name) for node, name in await self.select(statement)]
+
     async def _rows(self, rest: str, *values: str | int) -> list[MergeRow]:
         # `rest` is always a literal of this class; values are bound.
         rows = await self.select(

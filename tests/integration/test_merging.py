@@ -171,6 +171,27 @@ async def test_equal_names_are_proposed_first_then_aliases_and_two_records_never
     assert len(await memory.records.history(note.node_id)) == 1
 
 
+async def test_names_that_are_written_differently_are_proposed_unless_their_kinds_differ(
+    memory: Memory,
+) -> None:
+    names = ("USA", "U.S.A.", "OpenAI", "OpenAI, Inc.", "Jon", "John", "SR-052", "SR-053")
+    await memory.remember("x", nodes=[NodeDraft(name) for name in names])
+    await memory.remember(
+        "y", nodes=[NodeDraft("my-app", kind="Project"), NodeDraft("my_app", kind="Folder")]
+    )
+    proposed = await memory.records.merging.duplicates()
+    assert sorted(sorted((pair.keep_name, pair.drop_name)) for pair in proposed) == [
+        ["OpenAI", "OpenAI, Inc."],
+        ["U.S.A.", "USA"],
+    ]
+    assert {pair.why for pair in proposed} == {
+        "the names differ only in titles, company forms or signs"
+    }
+    merging = memory.records.merging
+    await merging.merge(proposed[0].keep, proposed[0].drop, dry_run=False)
+    assert len(await merging.duplicates()) == 1
+
+
 async def test_bad_requests_change_nothing_and_forgetting_a_node_erases_its_merges(
     memory: Memory,
 ) -> None:
