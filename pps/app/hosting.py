@@ -53,9 +53,14 @@ _SAVE_RUNNING_S = 60.0
 
 @dataclass(slots=True)
 class _Open:
-    """A memory that is open, and how many are using it."""
+    """A memory that is open, and how many are using it.
+
+    Attributes:
+        card: The stamp of the ``entity.toml`` that it was opened with.
+    """
 
     memory: Memory
+    card: tuple[int, int, int] | None
     users: int = 0
 
 
@@ -247,7 +252,7 @@ class App:
     async def kinds_of(self, owner: str | EntityId) -> Kinds:
         """Return what an entity's packs say, without opening it; raises as ``load_packs`` and ``Registry.mount``."""
         entry = await self._owned(owner)
-        if (held := self._open.get(entry.entity.name)) and held.memory.entity == entry.entity:
+        if (held := self._current(entry)) is not None:
             return held.memory.kinds
         own = await asyncio.to_thread(own_settings, entry.folder)
         return Kinds(await asyncio.to_thread(load_packs, self.settings.home, own.packs))
@@ -257,7 +262,7 @@ class App:
         if owner is None:
             return zone_of(self.settings.time_zone)
         entry = await self._owned(owner)
-        if (held := self._open.get(entry.entity.name)) and held.memory.entity == entry.entity:
+        if (held := self._current(entry)) is not None:
             return held.memory.zone
         own = await asyncio.to_thread(own_settings, entry.folder)
         return zone_of(own.time_zone or self.settings.time_zone)
@@ -333,6 +338,7 @@ class App:
         entries = await asyncio.to_thread(self.registry.list)
         found = {
             one.entity.name: await asyncio.to_thread(folder.unusable, one)
+            or await asyncio.to_thread(_mistake, one)
             or self._failed.get(one.entity.name, "")
             or await self._text_damage(one)
             for one in entries
@@ -446,6 +452,37 @@ class App:
             )
         return held
 
+    def _current(self, entry: Entry) -> _Open | None:
+        """Return an entity's memory if it is open and its ``entity.toml`` is as it was then."""
+        held = self._open.get(entry.entity.name)
+        is_current = (
+            held is not None
+            and held.memory.entity == entry.entity
+            and held.card == folder.card_stamp(entry.folder)
+        )
+        return held if is_current else None
+
+    async def _renewed(self, entry: Entry, held: _Open) -> _Open | None:
+        """Return an open memory whose ``entity.toml`` was changed; None where it was closed, to be opened with it.
+
+        While somebody uses the memory it stays open as it is; the change is used as soon as nobody does.
+
+        Raises:
+            ConfigError, StoreError: The file has a mistake, which is named; the memory stays open as it is.
+            IsolationError: It says that the folder is another entity's.
+        """
+        await asyncio.to_thread(folder.check_card, entry.folder, entry.entity)
+        await asyncio.to_thread(own_settings, entry.folder)
+        if held.users:
+            return held
+        _log.info("%s: entity.toml was changed; the memory is opened anew", entry.entity.name)
+        await self._close(entry.entity.name)
+        return None
+
+    def waits_for_its_card(self, entry: Entry) -> bool:
+        """Tell whether an entity is open with an ``entity.toml`` that was changed since."""
+        return entry.entity.name in self._open and self._current(entry) is None
+
     async def _whole(self, entry: Entry) -> _Open | None:
         """Return an entity's memory if it is open and has its files; what it was told without them would be lost."""
         held = self._held(entry)
@@ -453,12 +490,15 @@ class App:
             if not held.users:
                 await self._close(entry.entity.name)
             raise StoreError(lost)
+        if held is not None and self._current(entry) is None:
+            return await self._renewed(entry, held)
         return held
 
     async def _opened(self, entry: Entry) -> _Open:
         # Before the first turn can come in: a process that is killed leaves it set, and the next one looks.
         with contextlib.suppress(StoreUnavailable):  # on a full disk what is there can be read
             await asyncio.to_thread(self.registry.set_pending, entry.entity, True)
+        card = folder.card_stamp(entry.folder)
         try:
             memory = await open_memory(entry, self._shared)
         except PPSError as error:
@@ -474,7 +514,7 @@ class App:
             except BaseException:
                 await memory.close()
                 raise
-        held = _Open(memory)
+        held = _Open(memory, card)
         self._open[entry.entity.name] = held
         if self.makes_namespaces:
             await asyncio.to_thread(memory.parts.indexes.keep_namespace)
@@ -509,6 +549,15 @@ class App:
             UnknownEntity, StoreUnavailable
         ):  # deleted by another process; else it stays set
             await asyncio.to_thread(self.registry.set_pending, entity, pending)
+
+
+def _mistake(entry: Entry) -> str:
+    """Return what is wrong in an entity's ``entity.toml``; empty when nothing is."""
+    try:
+        own_settings(entry.folder)
+    except PPSError as error:
+        return error.message
+    return ""
 
 
 async def _keep_running_time(running: RunningTime) -> None:

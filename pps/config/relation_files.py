@@ -13,7 +13,7 @@ from typing import Annotated, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from pps.config.packaged import shipped
-from pps.config.toml_lines import TomlLines
+from pps.config.toml_lines import TomlLines, syntax_mistake
 from pps.core.errors import ConfigError
 from pps.core.relation_table import Relation, Relations, relation_key
 
@@ -75,9 +75,7 @@ def _entries(text: str, path: str) -> dict[str, _Entry]:
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        at = re.search(r"\(at line (\d+)", str(error))
-        line = int(at[1]) if at else len(text.splitlines()) or 1
-        problem = str(error).partition(" (at ")[0]
+        line, problem = syntax_mistake(text, error)
         raise ConfigError(f"{path}:{line}: not valid TOML: {problem}") from None
     lines = TomlLines(text)
     for name in tree:

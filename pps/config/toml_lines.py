@@ -14,6 +14,16 @@ _KEY = re.compile(
 _TOKEN = re.compile(r"""\"{3}|'{3}|"(?:\\.|[^"\\])*"|'[^']*'|\#.*|[\[\]{}]""")
 
 
+_AT_LINE = re.compile(r"\(at line (\d+)")
+
+
+def syntax_mistake(text: str, error: tomllib.TOMLDecodeError) -> tuple[int, str]:
+    """Return the line of a mistake in TOML, the last one where the text ends too early, and what is wrong there."""
+    at = _AT_LINE.search(str(error))
+    line = int(at[1]) if at else len(text.splitlines()) or 1
+    return line, str(error).partition(" (at ")[0]
+
+
 class TomlLines:
     """The lines of a TOML text's tables and keys; the text is valid."""
 

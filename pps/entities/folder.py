@@ -16,6 +16,7 @@ from pathlib import Path
 from string import Template
 
 from pps.config import shipped
+from pps.config.toml_lines import syntax_mistake
 from pps.core import time
 from pps.core.errors import IsolationError, PPSError, StoreConflict, StoreError
 from pps.core.file_lock import FileLock
@@ -124,13 +125,30 @@ def card_of(folder: Path) -> Card:
     """Return what a folder says of itself; StoreError when it has no ``entity.toml`` that can be understood."""
     path = folder / _CARD
     try:
-        values = parse_toml(read_text(path))
-        entity = EntityId(str(values["name"]), str(values["group"]))
-        return Card(entity, str(values["store"]), time.parse(str(values["created_at"])))
+        text = read_text(path)
     except OSError as error:
         raise StoreError(f"{path}: cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, KeyError, PPSError):
+    except UnicodeDecodeError:
         raise StoreError(f"{path}: not an entity's card; restore it from a backup") from None
+    try:
+        values = parse_toml(text)
+        entity = EntityId(str(values["name"]), str(values["group"]))
+        return Card(entity, str(values["store"]), time.parse(str(values["created_at"])))
+    except tomllib.TOMLDecodeError as error:
+        line, what = syntax_mistake(text, error)
+        remedy = "mend it, or restore the file from a backup"
+        raise StoreError(f"{path}: not valid TOML: {what} (line {line}); {remedy}") from None
+    except (KeyError, PPSError):
+        raise StoreError(f"{path}: not an entity's card; restore it from a backup") from None
+
+
+def card_stamp(folder: Path) -> tuple[int, int, int] | None:
+    """Return what changes whenever ``entity.toml`` is written: its file, time and size; None where there is none."""
+    try:
+        status = (folder / _CARD).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def cards(entities: Path) -> list[tuple[Path, Card]]:

@@ -7,11 +7,13 @@ import re
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from pps.config import problems
 from pps.config.settings import Hours, TimeZone, Week
+from pps.config.toml_lines import TomlLines, syntax_mistake
 from pps.core.errors import ConfigError, StoreError
 from pps.core.user_files import parse_toml, read_text
 from pps.entities.folder import write
@@ -69,13 +71,13 @@ def own_settings(folder: Path) -> OwnSettings:
     """Return what an entity's ``entity.toml`` sets.
 
     Raises:
-        ConfigError: A key is unknown or a value out of bounds; it is named.
+        ConfigError: It is not TOML, a key is unknown or a value out of bounds; the key and the line are named.
         StoreError: The file cannot be read.
     """
     path = folder / "entity.toml"
     try:
         return _checked(read_text(path), path)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+    except (OSError, UnicodeDecodeError):
         raise StoreError(f"{path}: cannot be read; restore it from a backup") from None
 
 
@@ -130,18 +132,35 @@ def _rewrite(path: Path, changed: Callable[[str], str]) -> None:
         text = changed(text)
         _checked(text, path)
         write(path, text)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+    except (OSError, UnicodeDecodeError):
         raise StoreError(f"{path}: cannot be read or written; restore it from a backup") from None
 
 
 def _checked(text: str, path: Path) -> OwnSettings:
     try:
-        return OwnSettings.model_validate(parse_toml(text))
+        tree = parse_toml(text)
+    except tomllib.TOMLDecodeError as error:
+        line, what = syntax_mistake(text, error)
+        raise ConfigError(f"{path}: not valid TOML: {what} (line {line})") from None
+    try:
+        return OwnSettings.model_validate(tree)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        key = ".".join(str(part) for part in first["loc"])
-        if key.startswith("calendar.hours"):
-            raise ConfigError(
-                f"{path}: calendar.hours: must be a number of 0 to 24, or seven of them"
-            ) from None
-        raise ConfigError(f"{path}: {key}: {first['msg'].removeprefix('Value error, ')}") from None
+        problem = problems(error, OwnSettings)[0]
+    key = _set_key(problem.path, tree)
+    what = problem.text
+    if problem.unknown:
+        what = "unknown key" + (f", did you mean {problem.near!r}?" if problem.near else "")
+    elif key.startswith("calendar.hours"):
+        what = "must be a number of 0 to 24, or seven of them"
+    line = TomlLines(text).line(key.split("."))
+    raise ConfigError(f"{path}: {key}: {what} (line {line})")
+
+
+def _set_key(path: str, tree: object) -> str:
+    """Return the part of a problem's path that is in a file: which kind of value was tried is not."""
+    parts = path.split(".")
+    for number, part in enumerate(parts):
+        if not isinstance(tree, dict) or part not in tree:
+            return ".".join(parts[: max(number, 1)]) if number else path
+        tree = cast("dict[str, object]", tree)[part]
+    return path

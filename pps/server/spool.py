@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
 
-from pps.core.errors import InvalidRequest, PPSError, UnknownEntity
+from pps.core.errors import ConfigError, InvalidRequest, PPSError, UnknownEntity
 from pps.core.log_context import unforeseen
 from pps.core.values import JSON
 
@@ -125,6 +125,9 @@ class SpoolDrain:
             if error.retryable:
                 _log.info("the hooks' spool waits: %s", error.message)
                 return False
+            if isinstance(error, ConfigError):  # of one entity; others need not wait for it
+                _log.info("an event of the hooks' spool waits: %s", error.message)
+                return True
             if not isinstance(error, InvalidRequest | UnknownEntity):
                 _log.warning("an event of the hooks' spool failed: %s", error.message)
                 _set_aside(path)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from pps.app import App
-from pps.core.errors import InvalidRequest, PPSError, UnknownEntity
+from pps.core.errors import ConfigError, InvalidRequest, PPSError, StoreUnavailable, UnknownEntity
 from pps.core.ids import EntityId, check_name
 from pps.core.values import JSON
 from pps.ingest.extraction import MARK
@@ -175,8 +175,14 @@ class Desk:
         return text
 
     async def _keep(self, owner: EntityId, event: SessionEvent, *, late: bool) -> None:
-        async with self._app.memory(owner) as memory:
-            await memory.sessions.capture(event, self._belongs(owner, event), late=late)
+        try:
+            async with self._app.memory(owner) as memory:
+                await memory.sessions.capture(event, self._belongs(owner, event), late=late)
+        except ConfigError as error:
+            if late:
+                raise
+            # The hook leaves the event in the spool, where it waits until the setting is mended.
+            raise StoreUnavailable(error.message) from None
 
     def _owner(self, event: SessionEvent) -> EntityId:
         """Return whose an event is; blocks for a look into the registry."""
