@@ -112,7 +112,7 @@ class Routes:
 
 
 class Watched:
-    """The watched folders of one registry: no folder feeds two entities. As ``Routes`` in paths, cost and errors."""
+    """The watched folders and files of one registry: no folder feeds two entities. As ``Routes`` in paths, cost and errors."""
 
     def __init__(self, file: SmallFile, home: Path, refuse: Refusal) -> None:
         self._file = file
@@ -120,18 +120,19 @@ class Watched:
         self._home = home
 
     def add(self, path: str, name: str) -> MappedFolder:
-        """Let a folder feed an entity; done before, it changes nothing.
+        """Let a folder, or a Markdown file, feed an entity; done before, it changes nothing.
 
         Raises:
             UnknownEntity: No such entity.
-            InvalidRequest: It is no folder, holds or lies in the data folder, or overlaps with a folder that
+            InvalidRequest: It is neither, holds or lies in the data folder, or overlaps with a folder that
                 is watched already.
         """
         path = outside(self._home, path, "folder")
         check_name(name)
         self._refuse("folder", path)
-        if not Path(path).is_dir():
-            raise InvalidRequest("folder", f"there is none at {path}")
+        is_note = Path(path).is_file() and path.lower().endswith((".md", ".markdown"))
+        if not (Path(path).is_dir() or is_note):
+            raise InvalidRequest("folder", f"there is no folder and no Markdown file at {path}")
         with self._file.writing() as db:
             group = _group_of(db, name)
             check_no_pool(db, group, "entity")

@@ -303,6 +303,22 @@ def read_below(folder: Path, known: Mapping[str, Stamp] | None = None) -> Genera
         yield Outside(path, (0, 0), Unread(path, f"cannot be opened ({why})", is_away=True))
 
 
+def read_one(file: Path, known: Mapping[str, Stamp] | None = None) -> Generator[Outside]:
+    """Yield one Markdown file by its name, as ``read_below`` does; StoreError when it is not there. Blocks."""
+    with _mapped(str(file)):
+        handle = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.stat(file.name, dir_fd=handle, follow_symlinks=False)
+            yield _outside(handle, file.name, file.name, known or {})
+        finally:
+            os.close(handle)
+
+
+def is_markdown(path: Path) -> bool:
+    """Tell by its name whether a path that is no folder is a Markdown file."""
+    return path.name.lower().endswith(MARKDOWN) and not path.is_dir()
+
+
 def _outside(folder: int, name: str, path: str, known: Mapping[str, Stamp]) -> Outside:
     shown = shown_name(path)
     if shown != path:

@@ -18,7 +18,14 @@ from pydantic import TypeAdapter
 
 from pps.core.errors import InvalidRequest, StoreConflict
 from pps.core.values import Receipt, Skipped, Turn
-from pps.ingest.anchor_files import AnchorFile, Outside, Unread, read_below
+from pps.ingest.anchor_files import (
+    AnchorFile,
+    Outside,
+    Unread,
+    is_markdown,
+    read_below,
+    read_one,
+)
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.exporting import Exporter
 from pps.ingest.forget import MAX_IDS, Forgetter
@@ -115,7 +122,7 @@ class Documents:
         progress: Progress | None = None,
         wanted: Callable[[], bool] | None = None,
     ) -> Synced:
-        """Bring the turns of a folder's Markdown files to what the files say now.
+        """Bring the turns of a folder's Markdown files, or of one file, to what the files say now.
 
         Of a file that changed only passages that changed are stored; those that are no longer in it are
         forgotten, with what only they supported. Hidden, binary and huge files are left out. ``wanted`` is asked when
@@ -305,10 +312,11 @@ def _exported(options: RememberOptions) -> str:
 def _looked(
     folder: Path, known: Mapping[str, _Known], clean: Callable[[str], str]
 ) -> list[Outside]:
-    """Return what is in a folder, each path without secrets, as it is known by; blocks."""
+    """Return what is in a folder, or a file, each path without secrets, as it is known by; blocks."""
     stamps = {path: seen[:2] for path, seen in known.items()}
     found: list[Outside] = []
-    for one in read_below(folder, stamps):
+    read = read_one if is_markdown(folder) else read_below
+    for one in read(folder, stamps):
         found.append(replace(one, path=clean(one.path)))
         if len(found) > MAX_FILES:
             break

@@ -58,9 +58,10 @@ class FolderWatch:
             await ended.wait()
             return
         is_first = True
+        is_file = await asyncio.to_thread(lambda: {path: Path(path).is_file() for path in there})
         try:
             async for changes in awatch(
-                *there,
+                *await asyncio.to_thread(_roots, there),
                 watch_filter=partial(_concerns, there.keys()),
                 debounce=DEBOUNCE_MS,
                 stop_event=ended,
@@ -74,7 +75,7 @@ class FolderWatch:
                     ):
                         await self._follow(one)
                 is_first = False  # what changed before the watch began has been seen now
-                if any(changed in there for _, changed in changes):
+                if any(changed in there and not is_file[changed] for _, changed in changes):
                     return  # a folder itself went or was replaced: this watch would never see what is there now
         except (
             OSError,
@@ -142,7 +143,12 @@ class FolderWatch:
 
 
 def _present(paths: Iterable[str]) -> set[str]:
-    return {path for path in paths if Path(path).is_dir()}
+    return {path for path in paths if Path(path).is_dir() or Path(path).is_file()}
+
+
+def _roots(paths: Iterable[str]) -> set[str]:
+    """Return the folders to watch: of a file its folder, since a program that saves puts a new file in its place."""
+    return {path if Path(path).is_dir() else str(Path(path).parent) for path in paths}
 
 
 def _concerns(roots: Collection[str], change: Change, path: str) -> bool:

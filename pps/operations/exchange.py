@@ -78,7 +78,8 @@ class WatchInput(OfEntity):
     """A folder to follow."""
 
     path: LocalPath = Field(
-        description="A folder of Markdown files, absolute.", json_schema_extra=argument(path=True)
+        description="A folder of Markdown files, or one such file, absolute.",
+        json_schema_extra=argument(path=True),
     )
 
 
@@ -302,10 +303,18 @@ async def export(app: App, given: FileInput, progress: Progress | None) -> Expor
 
 
 @MAINTENANCE.operation(
-    "Follow a folder", _followed, SETS, command="watch add", examples=("pps watch add ana ~/notes",)
+    "Follow a folder",
+    _followed,
+    SETS,
+    command="watch add",
+    examples=(
+        "pps watch add ana ~/notes",
+        "pps watch add shop ~/work/shop/AGENTS.md",
+        "pps watch add shop ~/.claude/projects/-home-ana-work-shop/memory",
+    ),
 )
 async def watch_add(app: App, given: WatchInput, progress: Progress | None) -> Followed:
-    """Takes in a folder's Markdown files, and follows what changes in it while the server runs.
+    """Takes in a folder's Markdown files, or one file, and follows what changes in it while the server runs.
 
     A file that changes is read again, one that is deleted is forgotten; what changed while no server ran is seen at its
     next start. A folder feeds one entity.

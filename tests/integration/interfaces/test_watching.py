@@ -75,6 +75,46 @@ def _follows(served: Served, folder: Path) -> None:
     until(lambda: "Vanilla" not in contents(link, "ana"))
 
 
+@pytest.mark.timeout(300)
+def test_one_file_is_followed_and_its_neighbours_are_not(tmp_path: Path) -> None:
+    home, project = tmp_path / "home", tmp_path / "shop"
+    memory = tmp_path / ".claude" / "projects" / "-shop" / "memory"
+    memory.mkdir(parents=True)
+    (memory / "MEMORY.md").write_text("# Memory\n\nA note: vanilla is kept by Claude.")
+    project.mkdir()
+    agents = project / "AGENTS.md"
+    agents.write_text("# Agents\n\nA note: saffron is kept here.")
+    (project / "README.md").write_text("# Readme\n\nA note: cardamom is kept elsewhere.")
+    with serving(home) as served:
+        served.create("ana")
+        served.create("bob")
+        for path in (agents, memory):
+            added = served.pps("watch", "add", "ana", str(path))
+            assert "1 file new" in added.stdout, added.stderr
+        for path in (agents, project):
+            assert served.pps("watch", "add", "bob", str(path)).returncode == 2
+        assert served.pps("watch", "add", "bob", str(tmp_path / "absent.md")).returncode == 2
+        now = contents(served.link, "ana")
+        assert "saffron" in now
+        assert "vanilla" in now
+        time.sleep(4)
+        new = project / "AGENTS.md.new"
+        for said in ("saffron is sold out", "saffron came back"):  # as editors save
+            new.write_text(f"# Agents\n\nA note: {said}, none is kept.")
+            new.rename(agents)
+            until(lambda said=said: said in contents(served.link, "ana"))
+        now = contents(served.link, "ana")
+        assert "is kept here" not in now
+        assert "sold out" not in now
+        assert "cardamom" not in now
+        agents.unlink()
+        time.sleep(5)
+        assert "came back" in contents(served.link, "ana"), "a file that is away changes nothing"
+        assert served.link.call("stats", "bob", {})["data"]["turns"] == 0
+        removed = served.pps("watch", "remove", "ana", str(agents), "--forget")
+        assert "1 passage forgotten" in removed.stdout, removed.stderr
+
+
 async def test_a_folder_that_was_replaced_and_one_with_a_dot_in_its_name_are_followed_on(
     app: App, tmp_path: Path
 ) -> None:
