@@ -213,8 +213,11 @@ async def test_a_model_that_hangs_holds_nobody_up(failing: bool) -> None:
 async def test_an_error_ahead_is_logged_and_met_by_whoever_asks(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
+    begun = threading.Event()
+
     class Away(HashEmbedder):
         def embed_passages(self, texts: Sequence[str]) -> Matrix:
+            begun.set()
             raise error
 
     vectors = PassageVectors(Away())
@@ -224,10 +227,11 @@ async def test_an_error_ahead_is_logged_and_met_by_whoever_asks(
 
     with caplog.at_level(logging.INFO, logger="pps"):
         async with vectors.ahead(texts):
-            for _ in range(400):  # until the thread that embeds has failed
-                if str(error) in caplog.text:
+            for _ in range(400):  # until the thread that embeds has begun
+                if begun.is_set():
                     break
                 await asyncio.sleep(0.05)
+            await asyncio.sleep(0.5)
     assert str(error) in caplog.text
     with pytest.raises(type(error), match=str(error)):
         await vectors.of(["text"])
