@@ -63,7 +63,7 @@ class TimelineOptions(TypedDict, total=False):
         as_of_dates: What the wall clock shows at ``as_of``, as if that were UTC: facts that held at either are let
             through, since a date holds by the wall clock; the caller tells them apart.
         after, before: Only facts with ``after <= valid_at < before``; undated facts drop out if either is given.
-        cursor: ``mapping.timeline_cursor`` of the last fact of the page before; empty is the start.
+        cursor: ``timeline_cursor`` of the last fact of the page before; empty is the start.
         limit: Most facts, 1 to 1,000; 100 by default.
     """
 

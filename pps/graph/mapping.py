@@ -17,7 +17,7 @@ import numpy as np
 
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.ids import check_uuid, stable_id
-from pps.core.time import from_micros, is_midnight, micros, plain, precision_of, with_precision
+from pps.core.time import from_micros, is_midnight, plain, precision_of, with_precision
 from pps.core.values import JSON, RESERVED_KINDS, Episode, Fact, Node, Vector
 
 ATTRIBUTE = "pps"
@@ -212,11 +212,6 @@ def in_order(items: Iterable[_Item], uuids: Iterable[str]) -> list[_Item]:
     """Return items in the order of the uuids asked; absent left out, repeated ids once."""
     found = {item.uuid: item for item in items}
     return [found[uuid] for uuid in dict.fromkeys(uuids) if uuid in found]
-
-
-def timeline_cursor(fact: Fact) -> str:
-    """Return the cursor that continues a timeline after this fact."""
-    return f"{'' if fact.valid_at is None else micros(fact.valid_at)}:{fact.uuid}"
 
 
 def parse_cursor(cursor: str) -> tuple[datetime | None, str]:

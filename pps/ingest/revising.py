@@ -154,12 +154,15 @@ class Revisions:
         """Return record → the turn whose text it is, of those ids that are this entity's records."""
         return await self._parts.journal.records.texts(nodes)
 
-    async def history(self, id: str, *, limit: int = 20) -> list[HistoryEntry]:
+    async def history(
+        self, id: str, *, limit: int = 20, newest: int | None = None
+    ) -> list[HistoryEntry]:
         """Return the versions of a record or a turn, newest first, each with what it changed.
 
         Args:
             id: Of a record, of its source, or of a turn.
             limit: Most versions, 1 to 1,000.
+            newest: Number of the version to begin with; None for the latest.
 
         Raises:
             NotFound: The id is not this entity's.
@@ -167,6 +170,8 @@ class Revisions:
         """
         bounds.check_range("limit", limit, 1, 1_000)
         versions = await self._parts.journal.versions.of(await self._turn(id))
+        if newest is not None:
+            versions = [version for version in versions if version.number <= newest]
         return await asyncio.to_thread(_entries, versions, limit)
 
     async def _revised(

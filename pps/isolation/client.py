@@ -16,10 +16,10 @@ from graphiti_core.search.search_utils import RELEVANT_SCHEMA_LIMIT
 from pps.core.bounds import check_keywords
 from pps.core.errors import ConfigError, InvalidRequest, ModelUnavailable, NotSet, StoreError
 from pps.core.ids import EntityId, check_uuid
+from pps.core.reports import timeline_cursor
 from pps.core.time import plain
 from pps.core.values import Episode, Fact, GraphCounts, Node
 from pps.graph.graph_store import GraphStore, TimelineOptions
-from pps.graph.mapping import timeline_cursor
 from pps.graph.store_embedded import EmbeddedStore
 from pps.graph.store_neo4j import Neo4jStore
 from pps.index.indexes import EntityIndexes
@@ -219,7 +219,7 @@ class IsolatedGraphitiClient:
     @staticmethod
     def timeline_cursor(fact: Fact) -> str:
         """Return the cursor that continues a timeline after this fact."""
-        return timeline_cursor(fact)
+        return timeline_cursor(fact.valid_at, fact.uuid)
 
     async def counts(self) -> GraphCounts:
         """Return how many of each the entity owns."""

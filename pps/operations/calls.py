@@ -24,6 +24,7 @@ from pps.core.trust import CAPTURED
 from pps.entities.paths import without_paths
 from pps.operations.catalog import OPERATIONS, operations_for
 from pps.operations.inputs import AddEventInput, Input, RememberInput
+from pps.operations.model_views import model_time
 from pps.operations.pack_tools import TYPED, PackTools, tool_name
 from pps.operations.projects import Projects
 from pps.operations.table import Answer, AnyOperation, Audience
@@ -326,6 +327,11 @@ class Calls:
                     )
                 else:
                     answer = await found.answer(subject, given, progress, zone, for_model=for_model)
+                answer = replace(
+                    answer,
+                    entity=_entity_of(caller, given, subject),
+                    as_of=model_time(getattr(given, "as_of", None)) or "",
+                )
             outcome = "ok"
         except PPSError as error:
             outcome = error.code
@@ -404,6 +410,16 @@ class Calls:
         tally.times += 1
         tally.seconds += seconds
         _log.info("%s operation=%s outcome=%s ms=%.1f", caller.name, name, outcome, seconds * 1000)
+
+
+def _entity_of(caller: Caller, given: Input, subject: Memory | Desk | Projects | App) -> str:
+    """Return the name of the entity that an operation acted on; empty for none or several."""
+    if isinstance(subject, Projects):
+        return subject.named
+    if isinstance(subject, App):
+        named: object = getattr(given, "entity", None)
+        return named if isinstance(named, str) else ""
+    return caller.entity_name
 
 
 def _with_ids(message: str, arguments: Mapping[str, JSON]) -> str:

@@ -14,6 +14,7 @@ from pps.memory import Memory
 from pps.operations import words
 from pps.operations.command_line import argument
 from pps.operations.inputs import ForgetInput, Id, Nothing
+from pps.operations.model_views import forgotten_for_model
 from pps.operations.table import ADDS, CORE, ERASES, PERSPECTIVES, READS, UPKEEP
 
 Named = Annotated[str, StringConstraints(min_length=1, max_length=100)]
@@ -64,16 +65,15 @@ class RestoreInput(Input):
     ERASES,
     command="forget",
     examples=(
-        "pps forget ana Momo",
         "pps forget ana 1b4e28ba --yes",
         'pps forget ana 1b4e28ba --soft --reason "Moot." --yes',
     ),
+    for_model=forgotten_for_model,
 )
 async def forget(memory: Memory, given: ForgetSoftlyInput) -> Forgotten:
     """Use it to erase turns, facts, nodes or anchors for good, or with soft=true so that they can be restored.
 
-    By default a dry run that returns what would go: show that, and only then call again with dry_run=false and the ids
-    in 'asked'. A fact
+    By default a dry run that returns what would go: show that, and only then call again with dry_run=false. A fact
     that merely changed is not forgotten but replaced, by remember with 'invalidates'.
     """
     if given.soft and given.keep:
@@ -112,7 +112,7 @@ async def restore_forgotten(memory: Memory, given: RestoreInput) -> Restored:
     return await memory.forgetting.restore(given.id)
 
 
-@PERSPECTIVES.operation("Forget one thing", words.gone, ERASES)
+@PERSPECTIVES.operation("Forget one thing", words.gone, ERASES, for_model=forgotten_for_model)
 async def forget_concept(memory: Memory, given: ForgetConceptInput) -> Forgotten:
     """Use it to take one thing out of everything that you are shown, with what only it supported.
 

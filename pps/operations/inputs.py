@@ -144,7 +144,7 @@ class FilterInput(Input):
         return ItemFilter(**options(self))
 
 
-class RecallInput(Input):
+class RecallQuestion(Input):
     """A question to the memory."""
 
     query: Question = Field(
@@ -191,7 +191,18 @@ class RecallInput(Input):
     )
 
 
-class WhyInput(RecallInput):
+class RecallInput(RecallQuestion):
+    """A question to the memory, and how much is told of each result."""
+
+    explain: bool | None = Field(
+        default=None,
+        description="True adds each result's score, rank in every perspective and signals; the profiles that add "
+        "signals up ('semantic', 'hybrid') give them unless it is false.",
+        json_schema_extra=unoffered(),
+    )
+
+
+class WhyInput(RecallQuestion):
     """A question to the memory, and what should answer it."""
 
     expect: str = Field(
@@ -255,6 +266,12 @@ class GetInput(Input):
         description="Ids of turns, facts, nodes or episodes, or their first characters as a pack shows them.",
         json_schema_extra=argument(),
     )
+    cursor: str = Field(
+        default="",
+        max_length=100,
+        description="'next_cursor' of the page before, with the same ids.",
+        json_schema_extra=unoffered(),
+    )
 
 
 class ForgetInput(Input):
@@ -263,8 +280,7 @@ class ForgetInput(Input):
     ids: tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...] = Field(
         min_length=1,
         max_length=100,
-        description="Ids of turns, facts or nodes (the first 8 characters do), or slugs of anchors. In a dry run names "
-        "of nodes too.",
+        description="Ids of turns, facts or nodes (the first 8 characters do), or slugs of anchors.",
         json_schema_extra=argument(),
     )
     dry_run: bool = Field(
@@ -411,6 +427,7 @@ class HistoryInput(Input):
 
     id: Id = Field(description="Of a record or of a turn.", json_schema_extra=argument())
     limit: int = Field(default=20, ge=1, le=1_000, description="Most versions, the newest first.")
+    cursor: str = Field(default="", max_length=100, description="'next_cursor' of the page before.")
     with_content: bool = Field(
         default=False,
         description="Each version's whole text too, not only what changed.",

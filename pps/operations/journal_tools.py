@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
 
@@ -19,11 +19,15 @@ from pps.journal.turns import SessionTurns
 from pps.memory import Memory
 from pps.operations import inputs
 from pps.operations.command_line import argument
+from pps.operations.model_views import Later, later, model_time
 from pps.operations.outputs import FactView, TurnView, fact_view, turn_view
-from pps.operations.table import READS, SETS, UPKEEP
+from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
+from pps.operations.table import READS, SETS, UPKEEP, ModelView
 from pps.recall.explore import SaidTurn
 
 _MOST_SHOWN, _LINE = 2_000, 200
+_FACTS_SHOWN, _SESSIONS_SHOWN = 3, 20
+"""Of a turn and of a memory, in what a model gets."""
 
 
 class TurnsInput(inputs.Input):
@@ -73,6 +77,7 @@ class ListedTurn:
     ``skipped`` is what was left out of what was given with it or found in it, and why.
 
     ``turn.content`` is at most 2,000 characters, and ``cut`` tells where it was longer: ``get`` has the whole.
+    ``cursor`` continues the list after this turn.
     """
 
     turn: TurnView
@@ -84,6 +89,7 @@ class ListedTurn:
     error: str | None = None
     record: str | None = None
     skipped: tuple[Skipped, ...] = ()
+    cursor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +109,18 @@ class Jobs:
     next: int | None = None
 
 
-def turns_words(value: Turns) -> str:
-    lines = [
-        f"{iso(one.turn.occurred_at)} {one.turn.actor or one.turn.role} ({one.turn.session}): "
-        f"{one_line(one.turn.content, _LINE)} [{one.turn.id}] "
-        f"{one.state}, {counted(one.facts_total, 'fact')}"
-        + (f", {len(one.skipped)} left out" if one.skipped else "")
-        + (f"; {one.turn.superseded_by.mark()}" if one.turn.superseded_by else "")
-        for one in value.turns
-    ]
+def turns_words(value: Turns, *, facts: int = 0) -> str:
+    """Return a line a turn, with its first ``facts`` facts below it; then the sessions."""
+    lines: list[str] = []
+    for one in value.turns:
+        lines.append(
+            f"{iso(one.turn.occurred_at)} {one.turn.actor or one.turn.role} ({one.turn.session}): "
+            f"{one_line(one.turn.content, _LINE)} [{one.turn.id}] "
+            f"{one.state}, {counted(one.facts_total, 'fact')}"
+            + (f", {len(one.skipped)} left out" if one.skipped else "")
+            + (f"; {one.turn.superseded_by.mark()}" if one.turn.superseded_by else "")
+        )
+        lines += [f"  {one_line(fact.text, _LINE)} [{fact.id}]" for fact in one.facts[:facts]]
     lines += [
         f"session {one.session}: {counted(one.turns, 'turn')}, last {iso(one.last_at)}"
         for one in value.sessions
@@ -121,6 +130,95 @@ def turns_words(value: Turns) -> str:
             *(lines or ["Nothing was said."]),
             *([f"More: {value.next_cursor}"] if value.next_cursor else []),
         ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SaidLine:
+    """The beginning of a turn, at most 200 characters of it: ``get`` has the whole."""
+
+    content: str
+    id: str
+    session: str
+    occurred_at: str
+    role: str | None = None
+    actor: str | None = None
+    superseded_by: Later | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FactSentence:
+    """The beginning of a fact's sentence, at most 200 characters of it."""
+
+    text: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListedLine:
+    """A turn in a line, with the first three of its facts."""
+
+    turn: SaidLine
+    state: str
+    facts_total: int
+    facts: tuple[FactSentence, ...] | None = None
+    cut: Literal[True] | None = None
+    job: int | None = None
+    error: str | None = None
+    record: str | None = None
+    left_out: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TurnLines:
+    """A page of turns, the newest first; ``sessions`` are the latest 20 of ``sessions_total``, on the first page."""
+
+    turns: tuple[ListedLine, ...]
+    sessions: tuple[SessionTurns, ...] | None = None
+    sessions_total: int | None = None
+    next_cursor: str | None = None
+
+
+def turns_for_model(value: Turns, _: inputs.Input) -> ModelView:
+    """Return as many turns as have room, each in a line with what was made of it, and the cursor after them."""
+    sessions = value.sessions[:_SESSIONS_SHOWN]
+    lines = tuple(map(_listed_line, value.turns))
+    room = PAGE_CHARACTERS - FOLLOWING - sum(json_size(as_json(one)) + 2 for one in sessions)
+    count = fitting((json_size(as_json(line)) for line in lines), room)
+    next_cursor = value.next_cursor if count == len(lines) else value.turns[count - 1].cursor
+    total = len(value.sessions) if len(value.sessions) > len(sessions) else None
+    shown = replace(value, turns=value.turns[:count], sessions=sessions, next_cursor=next_cursor)
+    text = turns_words(shown, facts=_FACTS_SHOWN)
+    if total:
+        text += f"\n… and {total - len(sessions)} more sessions"
+    return ModelView(TurnLines(lines[:count], sessions or None, total, next_cursor), text)
+
+
+def _listed_line(one: ListedTurn) -> ListedLine:
+    turn = one.turn
+    content = one_line(turn.content, _LINE)
+    said = SaidLine(
+        content=content,
+        id=turn.id,
+        session=turn.session,
+        occurred_at=model_time(turn.occurred_at) or "",
+        role=None if turn.actor else turn.role,
+        actor=turn.actor,
+        superseded_by=later(turn.superseded_by),
+    )
+    facts = tuple(
+        FactSentence(one_line(fact.text, _LINE), fact.id) for fact in one.facts[:_FACTS_SHOWN]
+    )
+    return ListedLine(
+        said,
+        one.state,
+        one.facts_total,
+        facts or None,
+        cut=True if one.cut or content.endswith("…") else None,
+        job=one.job,
+        error=one_line(one.error, _LINE) if one.error else None,
+        record=one.record,
+        left_out=len(one.skipped) or None,
     )
 
 
@@ -140,7 +238,12 @@ def retried_words(retried: Sequence[int]) -> str:
 
 
 @UPKEEP.operation(
-    "List what was said", turns_words, READS, command="turns", examples=("pps turns ana",)
+    "List what was said",
+    turns_words,
+    READS,
+    command="turns",
+    examples=("pps turns ana",),
+    for_model=turns_for_model,
 )
 async def turns_list(memory: Memory, given: TurnsInput) -> Turns:
     """Use it to look through what was said, newest first; to find something use 'recall'.
@@ -184,4 +287,5 @@ def _listed(one: SaidTurn, successors: Mapping[str, Successor]) -> ListedTurn:
         error=(made.error or None) if made else None,
         record=(made.record or None) if made else None,
         skipped=made.skipped if made else (),
+        cursor=one.cursor,
     )

@@ -9,7 +9,7 @@ from pps.core.values import Fact, Receipt, Turn
 from pps.ingest.anchors import Anchor, AnchorInfo, ResyncReport
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
-from pps.operations import inputs, outputs, words
+from pps.operations import inputs, model_views, outputs, words
 from pps.operations.table import ADDS, ANCHORS, CORE, ERASES, READS, UPKEEP, Hints
 from pps.recall.why import Why
 
@@ -23,6 +23,7 @@ REMEMBER_WAIT_S = 2.0
     READS,
     command="ambient",
     examples=('pps ambient ana "making coffee in the kitchen"', "pps ambient ana --startup"),
+    for_model=model_views.pack_for_model,
 )
 async def ambient_recall(memory: Memory, given: inputs.AmbientRecallInput) -> outputs.PackView:
     """Call it before you answer, with what was just said; with mode 'startup' once when a conversation begins.
@@ -43,6 +44,7 @@ async def ambient_recall(memory: Memory, given: inputs.AmbientRecallInput) -> ou
         "pps recall ana who makes coffee",
         "pps recall ana Lisbon --channels facts --as-of 2026-01-31",
     ),
+    for_model=model_views.recall_for_model,
 )
 async def recall(memory: Memory, given: inputs.RecallInput) -> outputs.RecallView:
     """Use it when you look for something on purpose: a question or key words.
@@ -50,7 +52,9 @@ async def recall(memory: Memory, given: inputs.RecallInput) -> outputs.RecallVie
     Returns one ranked list for each channel (nodes, facts, episodes, anchors, turns). 'as_of' asks for another time. A
     hit with 'superseded_by' no longer holds, and one where that is not 'sure' may not: go by what took its place.
     """
-    return outputs.recall_view(await memory.recall(given.query, **_asked(given, "query")))
+    return outputs.recall_view(
+        await memory.recall(given.query, **_asked(given, "query", "explain"))
+    )
 
 
 @UPKEEP.operation(
@@ -79,6 +83,7 @@ async def why(memory: Memory, given: inputs.WhyInput) -> Why:
         'pps remember ana "The oven runs 20 degrees hot."',
         "cat notes.md | pps remember ana -",
     ),
+    for_model=model_views.receipt_for_model,
 )
 async def remember(memory: Memory, given: inputs.RememberInput) -> Receipt:
     """Use it when something should last: the text word for word, with the nodes and facts that you read in it.
@@ -105,6 +110,7 @@ async def remember(memory: Memory, given: inputs.RememberInput) -> Receipt:
     command="timeline",
     aliases=("facts",),
     examples=("pps facts ana Priya", "pps timeline ana --about Lisbon --after 2026-01-01"),
+    for_model=model_views.timeline_for_model,
 )
 async def timeline(memory: Memory, given: inputs.TimelineInput) -> outputs.Timeline:
     """Use it to see how things came to be. Returns facts in the order of time since which they hold, ended ones too.
@@ -122,10 +128,15 @@ async def timeline(memory: Memory, given: inputs.TimelineInput) -> outputs.Timel
     items="items",
     command="get",
     examples=("pps get ana 1b4e28ba",),
+    for_model=model_views.items_for_model,
 )
 async def get(memory: Memory, given: inputs.GetInput) -> tuple[outputs.ItemView, ...]:
-    """Use it to read in full what another tool showed in part. Returns the turn, fact, node or episode of each id."""
-    return await read_items(memory, given.ids)
+    """Use it to read in full what another tool showed in part. Returns the turn, fact, node or episode of each id.
+
+    It answers a page at a time, and a long text in parts: pass 'next_cursor' as 'cursor', with the same ids, for the
+    next.
+    """
+    return await read_items(memory, given.ids, given.cursor)
 
 
 @CORE.operation(
@@ -134,6 +145,7 @@ async def get(memory: Memory, given: inputs.GetInput) -> tuple[outputs.ItemView,
     Hints(destructive=True, idempotent=True),
     command="anchors save",
     examples=('pps anchors save ana "Sourdough" - < bread.md',),
+    for_model=model_views.anchor_for_model,
 )
 async def anchor_save(memory: Memory, given: inputs.AnchorSaveInput) -> AnchorInfo:
     """Use it to keep a short Markdown text findable as it is: a rule, a recipe, a moment in words.
@@ -150,6 +162,7 @@ async def anchor_save(memory: Memory, given: inputs.AnchorSaveInput) -> AnchorIn
     items="hits",
     command="anchors search",
     examples=('pps anchors search ana "how the bread is made"',),
+    for_model=model_views.hits_for_model,
 )
 async def anchor_search(
     memory: Memory, given: inputs.AnchorSearchInput
@@ -210,19 +223,22 @@ async def anchor_resync(memory: Memory, _: inputs.Nothing) -> ResyncReport:
     return await memory.anchor_resync()
 
 
-async def read_items(memory: Memory, ids: Sequence[str]) -> tuple[outputs.ItemView, ...]:
-    """Return items whole; a record with its text, dated by it."""
+async def read_items(
+    memory: Memory, ids: Sequence[str], cursor: str = ""
+) -> tuple[outputs.ItemView, ...]:
+    """Return items whole, from a cursor on; a record with its text, dated by it."""
     found = await memory.get(ids)
     texts = await memory.records.texts([item.uuid for item in found])
     turns = [item for item in found if isinstance(item, Turn)]
     facts = [item for item in found if isinstance(item, Fact)]
     successors = await memory.superseding.in_listing(turns, facts)
-    return tuple(
+    views = [
         outputs.item_view(item, texts.get(item.uuid), successors.get(item.uuid)) for item in found
-    )
+    ]
+    return model_views.continued(views, cursor)
 
 
-def _asked(given: inputs.RecallInput, *without: str) -> Any:
+def _asked(given: inputs.RecallQuestion, *without: str) -> Any:
     return {
         **inputs.options(given, *without),
         "filters": given.filters.filters(),

@@ -242,10 +242,11 @@ class VersionView:
 
 @dataclass(frozen=True, slots=True)
 class HistoryView:
-    """What a text was, newest first."""
+    """What a text was, newest first; ``next_cursor`` continues with older versions where there are more."""
 
     id: str
     versions: tuple[VersionView, ...]
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

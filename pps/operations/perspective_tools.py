@@ -16,6 +16,11 @@ from pps.operations import outputs, words
 from pps.operations.command_line import also
 from pps.operations.inputs import Input, Label, Question
 from pps.operations.knowledge import REMEMBER_WAIT_S
+from pps.operations.model_views import (
+    ranks_for_model,
+    recall_for_model,
+    receipt_for_model,
+)
 from pps.operations.table import ADDS, PERSPECTIVES, READS
 
 _TEXTS = ("facts", "episodes")
@@ -114,7 +119,9 @@ class StoreMemoryInput(Input):
     )
 
 
-@PERSPECTIVES.operation("Search by several perspectives", words.recall, READS)
+@PERSPECTIVES.operation(
+    "Search by several perspectives", words.recall, READS, for_model=ranks_for_model
+)
 async def search_graph(memory: Memory, given: SearchGraphInput) -> outputs.RecallView:
     """Use it when plain 'recall' misses something that is there: it asks several perspectives and says what each gave.
 
@@ -138,7 +145,9 @@ async def search_graph(memory: Memory, given: SearchGraphInput) -> outputs.Recal
     return outputs.recall_view(found)
 
 
-@PERSPECTIVES.operation("Search for causes and effects", words.recall, READS)
+@PERSPECTIVES.operation(
+    "Search for causes and effects", words.recall, READS, for_model=recall_for_model
+)
 async def search_causes(memory: Memory, given: SearchCausesInput) -> outputs.RecallView:
     """Use it to find why something happened, or what it led to, where the memory says so with words like 'because'.
 
@@ -152,7 +161,7 @@ async def search_causes(memory: Memory, given: SearchCausesInput) -> outputs.Rec
     return outputs.recall_view(found)
 
 
-@PERSPECTIVES.operation("Search for connections", words.recall, READS)
+@PERSPECTIVES.operation("Search for connections", words.recall, READS, for_model=recall_for_model)
 async def search_connections(memory: Memory, given: SearchConnectionsInput) -> outputs.RecallView:
     """Use it to find what is tied to a thing that you name, and by which facts; a relation that you name comes first.
 
@@ -167,7 +176,7 @@ async def search_connections(memory: Memory, given: SearchConnectionsInput) -> o
     return outputs.recall_view(found)
 
 
-@PERSPECTIVES.operation("Search by intent", words.recall, READS)
+@PERSPECTIVES.operation("Search by intent", words.recall, READS, for_model=recall_for_model)
 async def search_by_intent(memory: Memory, given: SearchByIntentInput) -> outputs.RecallView:
     """Use it to find work with the same purpose in other words: say what is to be reached. Returns ranked turns."""
     weights = {
@@ -181,7 +190,7 @@ async def search_by_intent(memory: Memory, given: SearchByIntentInput) -> output
     return outputs.recall_view(found)
 
 
-@PERSPECTIVES.operation("Store a memory", words.receipt, ADDS)
+@PERSPECTIVES.operation("Store a memory", words.receipt, ADDS, for_model=receipt_for_model)
 async def store_memory(memory: Memory, given: StoreMemoryInput) -> Receipt:
     """Use it as 'remember', for a text with the reason why it should last. Returns its id."""
     content = (

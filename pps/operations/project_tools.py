@@ -19,6 +19,7 @@ from pps.operations import project_graph as shapes
 from pps.operations import titled_texts, words
 from pps.operations.inputs import Nothing
 from pps.operations.knowledge import read_items
+from pps.operations.model_views import items_for_model
 from pps.operations.outputs import ItemView
 from pps.operations.projects import Projects, Vault
 from pps.operations.table import ADDS, PROJECTS, READS, SETS
@@ -135,11 +136,21 @@ async def get_graph(projects: Projects, given: shapes.GetGraphInput) -> shapes.G
         return shapes.subgraph_view(operation, found, await _texts(memory, found.nodes))
 
 
-@PROJECTS.operation("Read nodes of a project whole", words.items, READS, items="items")
+@PROJECTS.operation(
+    "Read nodes of a project whole",
+    words.items,
+    READS,
+    items="items",
+    for_model=items_for_model,
+)
 async def get(projects: Projects, given: shapes.GetNodesInput) -> tuple[ItemView, ...]:
-    """Use it to read in full what another tool showed in part. Returns everything that nodes of a project say."""
+    """Use it to read in full what another tool showed in part. Returns everything that nodes of a project say.
+
+    It answers a page at a time, and a long text in parts: pass 'next_cursor' as 'cursor', with the same ids, for the
+    next.
+    """
     async with projects.memory(given.project) as memory:
-        return await read_items(memory, given.ids)
+        return await read_items(memory, given.ids, given.cursor)
 
 
 @PROJECTS.operation("Change a node of a project", words.event, SETS)

@@ -51,6 +51,8 @@ class Projects:
     def __init__(self, app: App, router: Router) -> None:
         self._app = app
         self._router = router
+        self.named = ""
+        """The entity that was acted on, by the name that the router knows it by; empty for none or several."""
         self.redacts = app.settings.redaction == "on"
 
     def redacted(self, text: str) -> str:
@@ -65,6 +67,7 @@ class Projects:
             NotFound: Outside the roots, without a memory, or archived.
         """
         entity = await asyncio.to_thread(self._entity, project, create)
+        self.named = self._told(entity.name, entity, project)
         try:
             async with self._app.memory(entity) as memory:
                 yield memory
@@ -86,6 +89,7 @@ class Projects:
     async def tasks(self, project: str, *, create: bool = False) -> Tasks:
         """Return the tasks of a project; raises as ``memory``."""
         entity = await asyncio.to_thread(self._entity, project, create)
+        self.named = self._told(entity.name, entity, project)
         return Tasks(await asyncio.to_thread(self._folder, entity))
 
     async def vaults(self) -> list[Vault]:

@@ -26,6 +26,7 @@ from pps.ingest.given_input import ZONE
 from pps.ingest.indexer import Progress
 from pps.operations.inputs import Input
 from pps.operations.local_times import on_clock
+from pps.operations.pages import as_json
 from pps.operations.shape_bounds import check_sizes
 
 Audience: TypeAlias = Literal["entity", "member", "router", "runner", "operator", "owner"]
@@ -72,12 +73,24 @@ class Answer:
         data: Of the output's schema; for a model what ``Operation.for_model`` keeps of it.
         time_zone: Name of the zone of the text's times; those of the data are in UTC.
         details: What a client may show and a model does not need; filled for a model only.
+        entity: Whose memory answers, by name; empty where an operation acts on none or on several.
+        as_of: The time that was asked about, ISO 8601; empty where none was given.
     """
 
     data: dict[str, JSON]
     text: str
     time_zone: str = "UTC"
     details: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    entity: str = ""
+    as_of: str = ""
+
+    @property
+    def named(self) -> dict[str, JSON]:
+        """Return the data with the entity that answers and the time that was asked about, behind what it says."""
+        own = {"entity": self.entity, "as_of": self.as_of}
+        return self.data | {
+            name: value for name, value in own.items() if value and name not in self.data
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +193,7 @@ class Operation(Generic[Subject, In, Out]):
             value = await self.act(subject, given)
         if for_model and self.for_model is not None:
             view = self.for_model(on_clock(value, zone), given)
-            return Answer(_model_data(view.data), view.text, zone_name(zone), view.details)
+            return Answer(as_json(view.data), view.text, zone_name(zone), view.details)
         return self.shown(value, zone)
 
     def shown(self, value: Out, zone: tzinfo = UTC) -> Answer:
@@ -199,14 +212,26 @@ class Operation(Generic[Subject, In, Out]):
     def output_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         """Return the JSON schema of the answer's data."""
         schema = plain(_adapter(self.output).json_schema(ref_template=refs), nulls=True)
-        if not self.items:
-            return schema
-        defs = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
+        if self.items:
+            defs = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
+            schema = {
+                "type": "object",
+                "properties": {self.items: schema},
+                "required": [self.items],
+                **defs,
+            }
+        properties = cast("dict[str, Any]", schema.get("properties", {}))
+        return {**schema, "properties": properties | self._named_properties(properties)}
+
+    def _named_properties(self, properties: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the schemas of ``Answer.named`` that an output does not have itself."""
+        taken = self.input.model_fields
+        is_of_one = self.audience not in ("operator", "owner") or "entity" in taken
+        named = {"entity": is_of_one, "as_of": "as_of" in taken}
         return {
-            "type": "object",
-            "properties": {self.items: schema},
-            "required": [self.items],
-            **defs,
+            name: _NAMED[name]
+            for name, applies in named.items()
+            if applies and name not in properties
         }
 
 
@@ -327,16 +352,15 @@ def _adapter(output: type[Out]) -> TypeAdapter[Out]:
     return TypeAdapter(output)
 
 
-def _model_data(view: object) -> dict[str, JSON]:
-    """Return a model view's fields as JSON, without those that do not apply."""
-    data = _adapter(type(view)).dump_python(view, mode="json", exclude_none=True)
-    return cast("dict[str, JSON]", data)
-
-
 def _unheard(what: str, done: int, total: int) -> None:
     del what, done, total
 
 
+_NAMED: Mapping[str, Any] = {
+    "entity": {"type": "string", "description": "Whose memory answers, by name."},
+    "as_of": {"type": "string", "description": "The time that was asked about, where one was."},
+}
+"""What every answer has beside its own fields."""
 _USERS = ("attributes", "fields")
 """Of a user's own names: a null takes one out."""
 

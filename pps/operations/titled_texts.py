@@ -10,6 +10,8 @@ from pps.core.reports import Merge, MergePlan
 from pps.core.values import EventReceipt
 from pps.memory import Memory
 from pps.operations import inputs, outputs, words
+from pps.operations.model_views import continued_versions, history_for_model
+from pps.operations.pages import version_cursor
 from pps.operations.table import ADDS, ERASES, READS, RECORDS, Hints
 
 WAIT_S = 2.0
@@ -85,13 +87,23 @@ async def append(memory: Memory, given: inputs.AppendInput) -> EventReceipt:
     READS,
     command="history",
     examples=("pps history ana 1b4e28ba --whole",),
+    for_model=history_for_model,
 )
 async def history(memory: Memory, given: inputs.HistoryInput) -> outputs.HistoryView:
-    """Use it to see how a record or a turn changed. Returns its versions, newest first: when, by whom, and a diff."""
-    found = await memory.records.history(given.id, limit=given.limit)
-    return outputs.HistoryView(
-        given.id, tuple(outputs.version_view(one, with_content=given.with_content) for one in found)
+    """Use it to see how a record or a turn changed. Returns its versions, newest first: when, by whom, and a diff.
+
+    It answers a page at a time, and a long text in parts: pass 'next_cursor' as 'cursor' for the next.
+    """
+    start = version_cursor(given.cursor)
+    entries = await memory.records.history(
+        given.id, limit=given.limit, newest=start[0] if start else None
     )
+    versions = [outputs.version_view(one, with_content=given.with_content) for one in entries]
+    if start:
+        versions = continued_versions(versions, *start)
+    has_older = bool(entries) and entries[-1].version.number > 1
+    next_cursor = f"{entries[-1].version.number - 1}.0" if has_older else None
+    return outputs.HistoryView(given.id, tuple(versions), next_cursor)
 
 
 @RECORDS.operation(

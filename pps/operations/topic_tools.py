@@ -16,6 +16,7 @@ from pps.ingest.indexer import Progress
 from pps.memory import Memory
 from pps.operations import words
 from pps.operations.inputs import Id, Label, Nothing, Question
+from pps.operations.model_views import pack_for_model
 from pps.operations.outputs import PackView, pack_view
 from pps.operations.table import ERASES, PERSPECTIVES, READS, SETS
 from pps.topics import calibration
@@ -315,7 +316,7 @@ class InjectInput(Input):
     )
 
 
-@PERSPECTIVES.operation("Context to inject", words.pack, READS)
+@PERSPECTIVES.operation("Context to inject", words.pack, READS, for_model=pack_for_model)
 async def inject_context(memory: Memory, given: InjectInput) -> PackView:
     """Use it in place of ambient_recall where you also want to know the topics that the matter belongs to.
 

@@ -64,23 +64,34 @@ def pack(view: PackView) -> str:
     return view.text
 
 
-def recall(view: RecallView) -> str:
-    """Return the lists one after another, each with a heading; where scores are sums of signals, with their mean."""
+def recall(view: RecallView, *, explain: bool = False) -> str:
+    """Return the lists one after another, each with a heading; where scores are sums of signals, with their mean.
+
+    With ``explain`` each hit has its score, ranks and signals on a line of its own.
+    """
     lines: list[str] = []
-    nothing_near = NOTHING_NEAR in view.notes
+    empty: list[str] = []
+    nothing_near = NOTHING_NEAR in view.notes and not explain
     for name, channel in view.channels.items():
         if channel.error:
             lines.append(f"{name}: could not be searched ({channel.error})")
         elif channel.hits:
             shown = channel.hits[:_SHOWN_FAR] if nothing_near else channel.hits
             lines.append(_heading(name, channel))
-            lines.extend(f"  {number}. {_hit(hit)}" for number, hit in enumerate(shown, 1))
+            for number, hit in enumerate(shown, 1):
+                lines.append(f"  {number}. {_hit(hit)}")
+                lines.extend(_why_here(hit) if explain else ())
+                lines.extend(f"     {fact_line(fact)}" for fact in hit.relationships or ())
             if len(shown) < len(channel.hits):
                 lines.append(f"  … and {len(channel.hits) - len(shown)} more, farther away")
+        else:
+            empty.append(name)
         lines.extend(f"  note: {note}" for note in channel.notes)
     if not lines:
-        return "Nothing found."
-    first = [f"note: {NOTHING_NEAR}"] if nothing_near else []
+        return f"Nothing found in {', '.join(empty)}." if empty else "Nothing found."
+    if empty:
+        lines.append(f"nothing in {', '.join(empty)}")
+    first = [f"note: {NOTHING_NEAR}"] if NOTHING_NEAR in view.notes else []
     rest = [f"note: {note}" for note in view.notes if note != NOTHING_NEAR]
     return "\n".join([*first, *lines, *rest])
 
@@ -126,10 +137,7 @@ def gone(value: Forgotten) -> str:
     if value.no_longer_restorable:
         kept += f" What could be restored of it cannot be any more ({', '.join(value.no_longer_restorable)})."
     if value.dry_run:
-        lines = [f"Would erase {what}.{kept}", *(f"  {line}" for line in value.shown)]
-        again = f"and ids {', '.join(value.asked)} " if value.by_name else ""
-        lines.append(f"Nothing was changed; call again with dry_run=false {again}to do it.")
-        return "\n".join(lines)
+        return f"Would erase {what}.{kept} Nothing was changed; call again with dry_run=false to do it."
     if value.restorable_until:
         until = iso(value.restorable_until)
         return f"Forgot {what}.{kept} Until {until} it can be restored as {value.restorable_as}."
@@ -388,16 +396,26 @@ def _hit(hit: HitView) -> str:
     who = f"{speaker}: " if hit.role and not text.startswith(f"{speaker}:") else ""
     title = f"{hit.title}: " if hit.title and not text.startswith(hit.title) else ""
     when = span(hit.valid_at, hit.invalid_at) if hit.relation else at(hit.occurred_at)
-    return f"{title}{who}{_line(text)}{when}{_mark(hit.superseded_by)} [{hit.id}]"
+    way = ", ".join(f"{step.relation} “{step.name}”" for step in hit.path or ())
+    from_center = f" (from the center: {way})" if way else ""
+    return f"{title}{who}{_line(text)}{when}{mark(hit.superseded_by)}{from_center} [{hit.id}]"
+
+
+def _why_here(hit: HitView) -> Sequence[str]:
+    """Return a line with a hit's score, its rank in each perspective and what each gave it."""
+    ranks = ", ".join(f"{name} #{rank}" for name, rank in hit.ranks.items())
+    signals = ", ".join(f"{name} {value:.3f}" for name, value in (hit.signals or {}).items())
+    parts = [f"score {hit.score:.4f}", *filter(None, (ranks, signals))]
+    return [f"     {'; '.join(parts)}"]
 
 
 def fact_line(fact: FactView) -> str:
     """Return a fact as a line: its sentence, since when and until when, its id."""
     held = span(fact.valid_at, fact.invalid_at)
-    return f"{_line(fact.text)}{held}{_mark(fact.superseded_by)} [{fact.id}]"
+    return f"{_line(fact.text)}{held}{mark(fact.superseded_by)} [{fact.id}]"
 
 
-def _mark(successor: Successor | None) -> str:
+def mark(successor: Successor | None) -> str:
     """Return in brackets what took the place of a statement; nothing while it stands."""
     return f" ({one_line(successor.mark(), _LINE)})" if successor else ""
 
@@ -409,8 +427,8 @@ def _item(item: ItemView) -> str:
     if isinstance(item, FactView):
         return f"fact {fact_line(item)}"
     who = f"{item.actor or item.role}" if isinstance(item, TurnView) else item.name
-    mark = _mark(item.superseded_by) if isinstance(item, TurnView) else ""
-    return f"{item.type} {who}{at(item.occurred_at)}{mark} [{item.id}]\n{item.content}"
+    later = mark(item.superseded_by) if isinstance(item, TurnView) else ""
+    return f"{item.type} {who}{at(item.occurred_at)}{later} [{item.id}]\n{item.content}"
 
 
 def _line(text: str) -> str:

@@ -18,7 +18,6 @@ from pps.core.values import Fact, Path, Subgraph, Turn
 from pps.graph import traverse
 from pps.graph.traverse import MAX_HOPS, Link
 from pps.isolation.client import IsolatedGraphitiClient
-from pps.journal.called import node_called
 from pps.journal.job_rows import Outcome
 from pps.journal.journal import Journal
 from pps.journal.links import holds
@@ -43,6 +42,11 @@ class SaidTurn:
     outcome: Outcome | None
     facts: tuple[Fact, ...]
     total: int
+
+    @property
+    def cursor(self) -> str:
+        """Return the cursor that continues a list of turns after this one."""
+        return f"{micros(self.turn.occurred_at)}.{self.turn.seq}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +85,6 @@ class Walks:
     def own(self) -> str:
         """Return the uuid of the entity's own node, which is there from the beginning."""
         return self._self_node
-
-    async def find(self, name: str, field: str = "node") -> str:
-        """Return the uuid of the node that an id, its beginning, or a name or alias stands for.
-
-        Raises:
-            InvalidRequest: Several nodes are called so; it lists them.
-            NotFound: None is.
-        """
-        [uuid] = await self._journal.whole([name], strict=False)
-        if not is_uuid(uuid):
-            called = await node_called(self._journal, name, field)
-            if called is None:
-                raise NotFound(field)
-            uuid = called
-        return uuid
 
     async def around(
         self, node: str, *, max_hops: int = 1, limit: int = 200, as_of: datetime | None = None
@@ -197,19 +186,19 @@ class Walks:
             list(dict.fromkeys(fact for of in shown.values() for fact in of))
         )
         facts = {one.uuid: one for one in read}
-        last = f"{micros(turns[-1].occurred_at)}.{turns[-1].seq}" if len(turns) == limit else ""
+        said = tuple(
+            SaidTurn(
+                turn,
+                outcomes.get(turn.uuid),
+                tuple(facts[fact] for fact in shown.get(turn.uuid, ()) if fact in facts),
+                len(supported.get(turn.uuid, ())),
+            )
+            for turn in turns
+        )
         return Said(
-            tuple(
-                SaidTurn(
-                    one,
-                    outcomes.get(one.uuid),
-                    tuple(facts[fact] for fact in shown.get(one.uuid, ()) if fact in facts),
-                    len(supported.get(one.uuid, ())),
-                )
-                for one in turns
-            ),
+            said,
             () if cursor else tuple(await self._journal.sessions(_MOST_SESSIONS)),
-            last,
+            said[-1].cursor if len(said) == limit else "",
             await self._superseding.in_listing(turns, read),
         )
 

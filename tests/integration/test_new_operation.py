@@ -93,7 +93,10 @@ async def test_it_is_asked_for_over_http_and_is_in_the_document(calls: Calls) ->
     async with httpx.AsyncClient(
         transport=transport, base_url="http://x", headers={"Authorization": "Bearer x"}
     ) as http:
-        assert (await http.post("/v1/echo", json={"word": "Rye"})).json() == {"said": "Rye (ana)"}
+        assert (await http.post("/v1/echo", json={"word": "Rye"})).json() == {
+            "said": "Rye (ana)",
+            "entity": "ana",
+        }
         words = await http.post("/v1/echo", json={"word": "Rye"}, headers={"Accept": "text/plain"})
         assert words.text == "Rye (ana)!"
         wrong = (await http.post("/v1/echo", json={"word": "Rye", "wrd": "Rye"})).json()
@@ -134,10 +137,11 @@ async def test_over_mcp_a_long_one_tells_how_far_it_is_whoever_asks_to_be_told(
         ) as client,
     ):
         answer = await client.call_tool("count", {"word": "rye"}, progress_callback=tell)
-        assert answer.structured_content == {"said": "rye"}
+        assert answer.structured_content == {"said": "rye", "entity": "ana"}
         assert told == [(1, 3, "r"), (2, 3, "y"), (3, 3, "e")]
         assert (await client.call_tool("count", {"word": "rye"})).structured_content == {
-            "said": "rye"
+            "said": "rye",
+            "entity": "ana",
         }
 
 

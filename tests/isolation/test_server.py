@@ -153,7 +153,7 @@ def test_the_last_proof_says_numbers_alone_and_the_same_to_all(pair: Pair) -> No
         bool,
     }
     kept.write_text("{")
-    assert pair.served.link.call("last_proof", A, {})["data"] == {}
+    assert pair.served.link.call("last_proof", A, {})["data"] == {"entity": A}
 
 
 def test_deleting_one_leaves_the_other(pair: Pair) -> None:

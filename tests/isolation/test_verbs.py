@@ -31,7 +31,11 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
         },
     ],
     "timeline": [{"about": "{node}"}, {"about": "Ana"}, {"cursor": ":{fact}"}],
-    "get": [{"ids": ["{turn}"]}, {"ids": ["{fact}", "{node}"]}],
+    "get": [
+        {"ids": ["{turn}"]},
+        {"ids": ["{fact}", "{node}"]},
+        {"ids": ["{turn}", "{fact}"], "cursor": "1.0.000000000000"},
+    ],
     "forget": [
         {"ids": ["{turn}"]},
         {"ids": ["{fact}"], "dry_run": False},
@@ -95,7 +99,11 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
         {"id": "{fact}", "tags": []},
     ],
     "append": [{"id": "{turn}", "content": "Mine."}, {"id": "{node}", "content": "Mine."}],
-    "history": [{"id": "{turn}", "with_content": True}, {"id": "{node}"}],
+    "history": [
+        {"id": "{turn}", "with_content": True},
+        {"id": "{node}"},
+        {"id": "{turn}", "with_content": True, "cursor": "1.0"},
+    ],
     "record_save": [
         {"records": [{"id": "{record}", "summary": "Mine."}]},
         {

@@ -60,7 +60,7 @@ class V1:
         return (
             PlainTextResponse(answer.text, headers=zone)
             if wanted.startswith("text/plain")
-            else JSONResponse(answer.data, headers=zone)
+            else JSONResponse(answer.named, headers=zone)
         )
 
     async def openapi(self, request: Request) -> Response:
@@ -83,7 +83,7 @@ class V1:
 
 
 def _ended(answer: Answer) -> bytes:
-    return _line({"result": answer.data, "text": answer.text, "time_zone": answer.time_zone})
+    return _line({"result": answer.named, "text": answer.text, "time_zone": answer.time_zone})
 
 
 def _line(event: Mapping[str, JSON]) -> bytes:

@@ -35,20 +35,28 @@ def tool_arguments(arguments: Mapping[str, JSON] | None) -> dict[str, JSON]:
 def tool_result(answer: Answer, owner: str) -> types.CallToolResult:
     """Return an answer that was made for a model as the result of a tool.
 
+    The text and the structured content both name the entity that answers and the time that was asked about. What the
+    text does not say itself stands in a block of its own, so that a pack stays within its budget.
+
     Args:
         answer: Its texts as they are; a text that is ``Fenced`` stands in a fence already, and is shown as it is.
-        owner: Whose memory it is from.
+        owner: Whose memory it is from, where the answer does not say.
     """
-    notice = NOTICE.format(entity=owner)
+    notice = NOTICE.format(entity=answer.entity or owner)
     text = escape(answer.text)
-    data = _escaped_but(answer.data, answer.text)
-    if not isinstance(answer.text, Fenced) and _has_sentences(answer.data):
-        text = f"{notice}\n{text}"
-        data = {_NOTICE: notice, **data}
+    data = _escaped_but(answer.named, answer.text)
+    beside = [f"as of: {answer.as_of}"] if answer.as_of else []
+    if not isinstance(answer.text, Fenced):
+        if _has_sentences(answer.data):
+            text = f"{notice}\n{text}"
+            data = {_NOTICE: notice, **data}
+        elif answer.entity:
+            beside.insert(0, f"entity: {answer.entity}")
+    content: list[types.ContentBlock] = [types.TextContent(text=text)]
+    if beside:
+        content.append(types.TextContent(text=escape(", ".join(beside))))
     details = {f"{_META}/{name}": escape_all(value) for name, value in answer.details.items()}
-    return types.CallToolResult(
-        content=[types.TextContent(text=text)], structured_content=data, _meta=details or None
-    )
+    return types.CallToolResult(content=content, structured_content=data, _meta=details or None)
 
 
 def refusal(error: PPSError) -> types.CallToolResult:

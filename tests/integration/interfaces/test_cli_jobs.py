@@ -122,11 +122,13 @@ def test_failed_jobs_are_shown_dropped_and_retried_by_number_and_a_wrong_number_
     assert served.pps("jobs", "drop", "ana", one, "--yes").stdout == "1 dropped.\n"
     model.mode = "good"
     assert json.loads(served.pps("jobs", "retry", "ana", two, "--json").stdout) == {
-        "retried": [ids[1]]
+        "retried": [ids[1]],
+        "entity": "ana",
     }
     until_counted(served, done=1)
     assert json.loads(served.pps("jobs", "drop", "ana", "--all", "--yes", "--json").stdout) == {
-        "dropped": ids[2:]
+        "dropped": ids[2:],
+        "entity": "ana",
     }
     assert states(served, "ana", ids) == ["dropped", "done", "dropped", "dropped"]
     assert served.pps("jobs", "retry", "ana", one).stdout == "1 retried.\n"

@@ -1,0 +1,219 @@
+"""Pages of bounded size: how much of an answer a model gets at once, and where the next page begins.
+
+Sizes are characters of the JSON that a client shows its model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from pps.core.errors import InvalidRequest
+from pps.core.model_text import escape_all
+from pps.core.values import JSON
+
+PAGE_CHARACTERS = 20_000
+"""Most characters of a page: some 6,000 tokens of English and 20,000 of Chinese; common clients cut at 25,000."""
+FOLLOWING = 300
+"""Characters kept free for what stands around the items: the cursor, the entity, brackets."""
+_LEAST_PIECE = 500
+"""A text is not begun on a page with less room than that."""
+_NEAR_END = 0.75
+_MOST_WORD = 200
+_CURSOR = re.compile(r"(\d{1,4})\.(\d{1,9})\.([0-9a-f]{12})", re.ASCII)
+_VERSION_CURSOR = re.compile(r"(\d{1,9})\.(\d{1,9})", re.ASCII)
+
+
+def as_json(view: object) -> Any:
+    """Return a dataclass as JSON data, without the fields that are None."""
+    return _adapter(type(view)).dump_python(view, mode="json", exclude_none=True)
+
+
+def json_size(value: JSON) -> int:
+    """Return how many characters a value has as JSON, as a model is shown it."""
+    return len(json.dumps(escape_all(value), ensure_ascii=False))
+
+
+def fitting(sizes: Iterable[int], room: int = PAGE_CHARACTERS - FOLLOWING) -> int:
+    """Return how many items fit on a page, in order, at least one."""
+    count, used = 0, 0
+    for size in sizes:
+        used += size + 2  # the comma between two
+        if count and used > room:
+            break
+        count += 1
+    return count
+
+
+class Room:
+    """What is left of a page while items are put on it."""
+
+    def __init__(self, characters: int = PAGE_CHARACTERS - FOLLOWING) -> None:
+        self._left = characters
+        self._empty = True
+
+    def take(self, size: int) -> bool:
+        """Put an item on the page; False when it does not fit. The first one always does."""
+        if size + 2 > self._left and not self._empty:
+            return False
+        self._left -= size + 2
+        self._empty = False
+        return True
+
+    def piece(self, text: str, beside: int) -> int:
+        """Return how many characters of a text fit, with ``beside`` characters around it.
+
+        A piece ends after a line where one ends in its last quarter, else after a word. 0 when too little fits; a
+        page that is empty takes some of every text.
+        """
+        room = self._left - beside - 2
+        if json_size(text) <= room:
+            return len(text)
+        if room < _LEAST_PIECE:
+            if not self._empty:
+                return 0
+            room = _LEAST_PIECE
+        return _cut(text, room)
+
+
+def _cut(text: str, room: int) -> int:
+    """Return where a text is cut so that its beginning has at most ``room`` characters as JSON."""
+    end = min(len(text), room)
+    while end > 1 and (size := json_size(text[:end])) > room:
+        end = max(1, min(end - 1, end * room // size))
+    line = text.rfind("\n", int(end * _NEAR_END), end) + 1
+    if line:
+        return line
+    word = max(text.rfind(space, max(0, end - _MOST_WORD), end) for space in " \t\n") + 1
+    return word or end
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """Which characters of a text an answer has: from ``begins`` up to ``ends`` (excluded), of ``of``."""
+
+    begins: int
+    ends: int
+    of: int
+
+    @property
+    def is_last(self) -> bool:
+        return self.ends == self.of
+
+    @property
+    def unless_whole(self) -> TextPart | None:
+        """Return the part; None when it is the whole text."""
+        return None if self.begins == 0 and self.is_last else self
+
+    def words(self) -> str:
+        """Return the part to read."""
+        return f"characters {self.begins + 1:,} to {self.ends:,} of {self.of:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What of a list of texts is on a page.
+
+    Attributes:
+        parts: Of the first texts, one each.
+        next_index, next_begins: The text, and its character, that the next page begins with; None on the last page.
+    """
+
+    parts: tuple[TextPart, ...]
+    next_index: int | None = None
+    next_begins: int = 0
+
+
+def lay_out(bodies: Sequence[str], begins: int, size_of: Callable[[int, TextPart], int]) -> Layout:
+    """Return how much of the texts has room on a page.
+
+    Args:
+        bodies: The texts in order; the first is what is left of one from the character ``begins`` on.
+        begins: 0 unless the page continues a text.
+        size_of: Returns the characters that the item of an index has as JSON with a part of its text.
+    """
+    room, parts = Room(), list[TextPart]()
+    for index, body in enumerate(bodies):
+        first = 0 if index else begins
+        whole = first + len(body)
+        count = room.piece(body, size_of(index, TextPart(first, first, whole)))
+        part = TextPart(first, first + count, whole)
+        if (body and not count) or not room.take(size_of(index, part)):
+            return Layout(tuple(parts), index, first)
+        parts.append(part)
+        if not part.is_last:
+            return Layout(tuple(parts), index, part.ends)
+    return Layout(tuple(parts))
+
+
+@dataclass(frozen=True, slots=True)
+class ItemCursor:
+    """Where a page of items that were asked for by their ids begins.
+
+    Attributes:
+        index: Of the item among those asked for.
+        begins: Character of its text.
+        digest: Of the item's id and whole text, so that no page continues another text.
+    """
+
+    index: int = 0
+    begins: int = 0
+    digest: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.index}.{self.begins}.{self.digest}"
+
+    def check(self, id_: str, text: str) -> None:
+        """Raise InvalidRequest unless the item is the one that the page before ended in, unchanged."""
+        if self.digest != digest(id_, text) or self.begins > len(text):
+            raise InvalidRequest(
+                "cursor",
+                "the ids are others than those of the page before, or the item changed since; call again without it",
+            )
+
+
+def item_cursor(cursor: str, items: int) -> ItemCursor | None:
+    """Return what a cursor says; None for an empty one.
+
+    Raises:
+        InvalidRequest: It is none that a page of so many items gave.
+    """
+    if not cursor:
+        return None
+    parts = _CURSOR.fullmatch(cursor)
+    if parts is None or int(parts[1]) >= items:
+        raise InvalidRequest(
+            "cursor", "give the 'next_cursor' of a page before as it is, with the same ids"
+        )
+    return ItemCursor(int(parts[1]), int(parts[2]), parts[3])
+
+
+def version_cursor(cursor: str) -> tuple[int, int] | None:
+    """Return the number of the version that a page begins with, and the character of it; None for an empty one.
+
+    Raises:
+        InvalidRequest: It is none that a page gave.
+    """
+    if not cursor:
+        return None
+    parts = _VERSION_CURSOR.fullmatch(cursor)
+    if parts is None:
+        raise InvalidRequest("cursor", "give the 'next_cursor' of a page before, as it is")
+    return int(parts[1]), int(parts[2])
+
+
+def digest(id_: str, text: str) -> str:
+    """Return what tells an item's text from another, and from what it was before."""
+    return hashlib.sha256(f"{id_}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+@lru_cache
+def _adapter(kind: type) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
