@@ -34,6 +34,10 @@ _SETTINGS = (
 )
 _NEO4J_TIMEOUT_S = 600  # the first of them waits for the download and the start
 
+if ONE_FILE_STORE != "embedded":  # settings that name no store take the one of this run
+    Settings.model_fields["store"].default = ONE_FILE_STORE
+    Settings.model_rebuild(force=True)
+
 gc.disable()  # until all tests are collected: it would look through every library a dozen times
 settings.register_profile(
     "pps", deadline=None, max_examples=sized(30, 100)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pps.app import App
 from pps.entities import Registry
+from pps.entities.folder import GRAPH_FILES
 from pps.graph.neo4j import open_neo4j
 from pps.isolation.client import erase
 from pps.isolation.counters import IsolationCounters
@@ -33,8 +34,8 @@ def left_in(home: Path, words: Sequence[str]) -> list[str]:
 async def lose_graph(app: App, name: str) -> None:
     """Take away the graph of an entity that is closed: its file, or its group on the server."""
     entry = app.registry.get(name)
-    if entry.store == "embedded":
-        (entry.folder / "data" / "graph.lbug").unlink()
+    if entry.store in GRAPH_FILES:
+        (entry.folder / "data" / GRAPH_FILES[entry.store]).unlink()
     else:
         at = app.settings.neo4j
         pool = await open_neo4j(at.uri, at.user, at.password.get_secret_value(), at.database)

@@ -299,18 +299,18 @@ class _Opening:
     async def _driver(self) -> EntityDriver:
         if self._entry.store == "neo4j":
             return EntityDriver((await self._shared.server()).driver(), "neo4j", _kept_open)
+        entity = self._entry.entity
         path = self._entry.folder / "data" / folder.GRAPH_FILES[self._entry.store]
+        remedy = f"`pps rebuild {entity.name}` makes it anew"
         try:
             if self._entry.store == "sqlite":
-                file = await open_graph_file(path, self._entry.entity.group)
+                file = await open_graph_file(path, entity.group, remedy)
                 return EntityDriver(file, "sqlite", file.close)
             driver = await open_ladybug(path)
         except StoreError as error:
             if type(error) is not StoreError:  # the others pass
                 raise
-            raise StoreError(
-                f"{error.message}; `pps rebuild {self._entry.entity.name}` makes it anew"
-            ) from error
+            raise StoreError(f"{error.message}; {remedy}") from error
         return EntityDriver(driver, "embedded", driver.close)
 
     def _indexer(

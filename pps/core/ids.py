@@ -54,9 +54,13 @@ class EntityId:
 
 def check_group(group: str) -> str:
     """Return a group unchanged, or raise InvalidRequest."""
-    if not isinstance(group, str) or not _GROUP.fullmatch(group):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_group(group):
         raise InvalidRequest("group", "must be 'ent_' and 26 lower-case letters or digits")
     return group
+
+
+def is_group(value: object) -> bool:
+    return isinstance(value, str) and _GROUP.fullmatch(value) is not None
 
 
 def check_name(name: str) -> str:

@@ -24,7 +24,7 @@ from pps.core.errors import (
     StoreError,
     StoreUnavailable,
 )
-from pps.core.ids import check_group
+from pps.core.ids import check_group, is_group
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[sqlite3.Connection], T]
@@ -222,9 +222,12 @@ def _with_group(statement: str, group: str) -> str:
 def _refuse_another_owner(connection: sqlite3.Connection, path: Path, group: str) -> None:
     if _application(connection) != APPLICATION_ID or not _begun(connection):
         return
-    owner = connection.execute("SELECT value FROM meta WHERE key = 'group'").fetchone()
-    if owner is not None and owner[0] != group:
-        raise IsolationError(f"{path.name} belongs to another entity: nothing was read")
+    row = connection.execute("SELECT value FROM meta WHERE key = 'group'").fetchone()
+    if row is None or row[0] == group:
+        return
+    if not is_group(row[0]):
+        raise StoreError(f"{path.name}: {_BROKEN[sqlite3.SQLITE_CORRUPT]}")
+    raise IsolationError(f"{path.name} belongs to another entity: nothing was read")
 
 
 def _note_group(connection: sqlite3.Connection, path: Path, group: str) -> None:

@@ -7,11 +7,13 @@ is overwritten. A process may be killed at any moment; the next opening finds th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import TypeVar
 
+from pps.core.errors import StoreError
 from pps.core.ids import check_group
 from pps.journal.db import Migrations, migrations_of, prepare_file
 from pps.journal.store import Readers
@@ -28,15 +30,21 @@ class GraphFile:
 
     Making one blocks: see ``open_graph_file``.
 
+    Args:
+        path: The file; its folder exists.
+        group: Whose it is.
+        remedy: What a reader of an error about damage is told to do, such as "`pps rebuild ana` makes it anew".
+
     Raises:
         IsolationError: The file belongs to another group.
         StoreError: It is damaged, or no graph of PPS.
         StoreConflict, StoreUnavailable: It is locked, cannot be opened, or the disk is full. So with every method.
     """
 
-    def __init__(self, path: Path, group: str) -> None:
+    def __init__(self, path: Path, group: str, remedy: str = "") -> None:
         self.path = path
         self.group = check_group(group)
+        self._remedy = remedy
         prepare_file(path, group, MIGRATIONS)
         self._writer = Writer(path)
         self._readers = Readers(path)
@@ -47,13 +55,17 @@ class GraphFile:
 
     async def read(self, work: Callable[[SqlSession], _T]) -> _T:
         """Run ``work`` in a thread, on one snapshot that has every write that was acknowledged before."""
-        return await self._readers.read(lambda connection: work(SqlSession(connection, self.group)))
+        with self._naming_the_remedy():
+            return await self._readers.read(
+                lambda connection: work(SqlSession(connection, self.group))
+            )
 
     async def look_up(self, work: Callable[[SqlSession], _T], rows: int) -> _T:
         """Do what ``read`` does, at once where at most ``FEW`` rows are read by key."""
-        return await self._readers.look_up(
-            lambda connection: work(SqlSession(connection, self.group)), rows
-        )
+        with self._naming_the_remedy():
+            return await self._readers.look_up(
+                lambda connection: work(SqlSession(connection, self.group)), rows
+            )
 
     async def write(self, work: Callable[[SqlSession], _T], *, secure: bool = False) -> _T:
         """Run ``work`` in one transaction and return its result once it is on disk; what it raises undoes it.
@@ -62,15 +74,25 @@ class GraphFile:
             work: Changes rows. It may share its transaction with other writes, each of which is undone alone.
             secure: Empty the log too before returning, and scrub the file soon after: nothing that was deleted stays.
         """
-        return await self._writer.write(
-            lambda connection: work(SqlSession(connection, self.group)), secure=secure
-        )
+        with self._naming_the_remedy():
+            return await self._writer.write(
+                lambda connection: work(SqlSession(connection, self.group)), secure=secure
+            )
+
+    @contextmanager
+    def _naming_the_remedy(self) -> Generator[None]:
+        try:
+            yield
+        except StoreError as error:
+            if type(error) is not StoreError or not self._remedy:  # the others pass by themselves
+                raise
+            raise StoreError(f"{error.message}; {self._remedy}") from error
 
     def _close(self) -> None:
         self._readers.close()
         self._writer.close()  # last, so that it leaves one file without a log
 
 
-async def open_graph_file(path: Path, group: str) -> GraphFile:
-    """Open the file of a group's graph, or make it; its folder exists. Errors as ``GraphFile``."""
-    return await asyncio.to_thread(GraphFile, path, group)
+async def open_graph_file(path: Path, group: str, remedy: str = "") -> GraphFile:
+    """Open the file of a group's graph, or make it; arguments and errors as ``GraphFile``."""
+    return await asyncio.to_thread(GraphFile, path, group, remedy)

@@ -68,6 +68,10 @@ class StoredNode:
     labels: tuple[str, ...]
     graphiti: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
 
+    @property
+    def uuid(self) -> str:
+        return self.node.uuid
+
     @classmethod
     def from_row(cls, row: Row) -> StoredNode:
         return cls(node_from_row(row), tuple(_list(row[3])), _object(row[8]))
@@ -102,6 +106,10 @@ class StoredFact:
     graphiti: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
     reference_time: datetime | None = None
 
+    @property
+    def uuid(self) -> str:
+        return self.fact.uuid
+
     @classmethod
     def from_row(cls, row: Row) -> StoredFact:
         return cls(fact_from_row(row), _object(row[7]), _moment(row[14]))
@@ -135,6 +143,10 @@ class StoredEpisode:
     episode: Episode
     source: str
     metadata: str = ""
+
+    @property
+    def uuid(self) -> str:
+        return self.episode.uuid
 
     @classmethod
     def from_row(cls, row: Row) -> StoredEpisode:

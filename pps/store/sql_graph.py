@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Final, Unpack
+from typing import Final, TypeVar, Unpack
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.time import micros, now, utc
@@ -37,7 +37,9 @@ from pps.store.graph_rows import (
 )
 from pps.store.sql_session import Row, SqlSession, Value
 
-MOST_IN_A_PAGE: Final = 100_000
+_T = TypeVar("_T")
+
+_MOST_IN_A_PAGE: Final = 100_000
 _MOST_IN_A_TIMELINE: Final = 1_000
 
 _NODES = f"{SELECT_NODE} WHERE n.uuid IN EACH(:uuids) AND n.grp = :grp"
@@ -107,36 +109,23 @@ class SqlGraphStore(GraphStore):
         self._file = file
 
     async def nodes(self, uuids: Sequence[str]) -> list[Node]:
-        rows = await self._rows_of(_NODES, uuids)
-        return in_order(map(node_from_row, rows), uuids)
+        return in_order(await self._by_uuid(_NODES, uuids, node_from_row), uuids)
 
     async def facts(self, uuids: Sequence[str]) -> list[Fact]:
-        rows = await self._rows_of(_FACTS, uuids)
-        return in_order(map(fact_from_row, rows), uuids)
+        return in_order(await self._by_uuid(_FACTS, uuids, fact_from_row), uuids)
 
     async def episodes(self, uuids: Sequence[str]) -> list[Episode]:
-        rows = await self._rows_of(_EPISODES, uuids)
-        return in_order(map(episode_from_row, rows), uuids)
+        return in_order(await self._by_uuid(_EPISODES, uuids, episode_from_row), uuids)
 
     async def stored_nodes(self, uuids: Sequence[str]) -> list[StoredNode]:
-        """Return nodes with what Graphiti keeps on them, in the order asked; as with the next two."""
-        stored = {
-            one.node.uuid: one
-            for one in map(StoredNode.from_row, await self._rows_of(_NODES, uuids))
-        }
-        return [stored[uuid] for uuid in dict.fromkeys(uuids) if uuid in stored]
+        """Return nodes with what Graphiti keeps on them, in the order asked; so with the next two."""
+        return in_order(await self._by_uuid(_NODES, uuids, StoredNode.from_row), uuids)
 
     async def stored_facts(self, uuids: Sequence[str]) -> list[StoredFact]:
-        stored = {
-            one.fact.uuid: one
-            for one in map(StoredFact.from_row, await self._rows_of(_FACTS, uuids))
-        }
-        return [stored[uuid] for uuid in dict.fromkeys(uuids) if uuid in stored]
+        return in_order(await self._by_uuid(_FACTS, uuids, StoredFact.from_row), uuids)
 
     async def stored_episodes(self, uuids: Sequence[str]) -> list[StoredEpisode]:
-        rows = await self._rows_of(_EPISODES, uuids)
-        stored = {one.episode.uuid: one for one in map(StoredEpisode.from_row, rows)}
-        return [stored[uuid] for uuid in dict.fromkeys(uuids) if uuid in stored]
+        return in_order(await self._by_uuid(_EPISODES, uuids, StoredEpisode.from_row), uuids)
 
     async def node_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
         return await self._vectors("node_vector", uuids)
@@ -145,33 +134,36 @@ class SqlGraphStore(GraphStore):
         return await self._vectors("fact_vector", uuids)
 
     async def scan_nodes(self, after: str, limit: int) -> list[Node]:
-        return [node_from_row(row) for row in await self._page(_NODE_PAGE, after, limit)]
+        return await self._page(_NODE_PAGE, after, limit, node_from_row)
 
     async def scan_facts(self, after: str, limit: int) -> list[Fact]:
-        return [fact_from_row(row) for row in await self._page(_FACT_PAGE, after, limit)]
+        return await self._page(_FACT_PAGE, after, limit, fact_from_row)
 
     async def scan_episodes(self, after: str, limit: int) -> list[Episode]:
-        return [episode_from_row(row) for row in await self._page(_EPISODE_PAGE, after, limit)]
+        return await self._page(_EPISODE_PAGE, after, limit, episode_from_row)
 
     async def facts_of_nodes(self, uuids: Sequence[str], limit: int) -> list[Fact]:
-        most = _checked(limit, MOST_IN_A_PAGE)
-        rows = await self._select(_FACTS_OF_NODES, nodes=uuids, most=most) if uuids else []
-        return [fact_from_row(row) for row in rows]
+        most = _checked(limit, _MOST_IN_A_PAGE)
+        if not uuids:
+            return []
+        return await self._read(_FACTS_OF_NODES, fact_from_row, nodes=uuids, most=most)
 
     async def facts_of_episodes(self, uuids: Sequence[str]) -> list[Fact]:
-        rows = await self._select(_FACTS_OF_EPISODES, episodes=uuids) if uuids else []
-        return [fact_from_row(row) for row in rows]
+        if not uuids:
+            return []
+        return await self._read(_FACTS_OF_EPISODES, fact_from_row, episodes=uuids)
 
     async def facts_between(self, pairs: Sequence[tuple[str, str]]) -> list[Fact]:
         wanted = set(pairs)
         if not wanted:
             return []
-        rows = await self._select(
+        facts = await self._read(
             _FACTS_OF_SUBJECTS,
+            fact_from_row,
             subjects=sorted({subject for subject, _ in wanted}),
             objects=sorted({target for _, target in wanted}),
         )
-        return [fact for fact in map(fact_from_row, rows) if (fact.subject, fact.object) in wanted]
+        return [fact for fact in facts if (fact.subject, fact.object) in wanted]
 
     async def timeline(self, **options: Unpack[TimelineOptions]) -> list[Fact]:
         """Return facts by (``valid_at``, uuid): the dated ones by their index, then those without a time."""
@@ -181,7 +173,7 @@ class SqlGraphStore(GraphStore):
         last_at, last = parse_cursor(cursor) if cursor else (None, "")
         bounded = options.get("after") is not None or options.get("before") is not None
 
-        def page(session: SqlSession) -> list[Row]:
+        def page(session: SqlSession) -> list[Fact]:
             rows = list[Row]()
             if not cursor or last_at is not None:
                 past = (
@@ -205,13 +197,13 @@ class SqlGraphStore(GraphStore):
                     last=last if cursor and last_at is None else "",
                     **values,
                 )
-            return rows
+            return [fact_from_row(row) for row in rows]
 
-        return [fact_from_row(row) for row in await self._read(page, most)]
+        return await self._file.look_up(page, most)
 
     async def counts(self) -> GraphCounts:
-        ((nodes, facts, episodes, mentions),) = await self._select(_COUNTS)
-        return GraphCounts(nodes, facts, episodes, mentions)
+        (counts,) = await self._read(_COUNTS, lambda row: GraphCounts(*row))
+        return counts
 
     async def foreign_edges(self) -> int:
         """Return how many rows name a row that is not of this group: 0, unless something else wrote the file."""
@@ -312,12 +304,14 @@ class SqlGraphStore(GraphStore):
         return bool(await self._file.look_up(lambda s: s.rows(statement, uuid=node), 1))
 
     async def _links(self, uuids: Sequence[str]) -> Rows:
-        rows = await self._select(_LINKS, nodes=uuids)
-        return [{"fact": fact, "subject": subject, "object": end} for fact, subject, end in rows]
+        names = ("fact", "subject", "object")
+        return await self._read(_LINKS, lambda row: dict(zip(names, row, strict=True)), nodes=uuids)
 
     async def _mentions(self, episodes: Sequence[str]) -> Rows:
-        rows = await self._select(_MENTIONED, episodes=episodes)
-        return [{"episode": episode, "node": node} for episode, node in rows]
+        names = ("episode", "node")
+        return await self._read(
+            _MENTIONED, lambda row: dict(zip(names, row, strict=True)), episodes=episodes
+        )
 
     async def _delete(self, table: str, uuids: Sequence[str]) -> int:
         if not uuids:
@@ -325,26 +319,36 @@ class SqlGraphStore(GraphStore):
         return await self._file.write(lambda session: delete(session, table, uuids), secure=True)
 
     async def _vectors(self, table: str, uuids: Sequence[str]) -> dict[str, Vector]:
-        rows = await self._rows_of(
-            f"SELECT uuid, vector FROM {table} WHERE uuid IN EACH(:uuids) AND grp = :grp",
-            uuids,
+        statement = f"SELECT uuid, vector FROM {table} WHERE uuid IN EACH(:uuids) AND grp = :grp"
+        pairs = await self._by_uuid(
+            statement, uuids, lambda row: (str(row[0]), vector_from_blob(row[1]))
         )
-        return {uuid: vector_from_blob(blob) for uuid, blob in rows}
+        return dict(pairs)
 
-    async def _page(self, statement: str, after: str, limit: int) -> list[Row]:
-        most = _checked(limit, MOST_IN_A_PAGE)
-        return await self._read(lambda s: s.rows(statement, after=after, most=most), most)
+    async def _by_uuid(
+        self, statement: str, uuids: Sequence[str], make: Callable[[Row], _T]
+    ) -> list[_T]:
+        def read(session: SqlSession) -> list[_T]:
+            return [make(row) for row in session.rows(statement, uuids=uuids)]
 
-    async def _rows_of(self, statement: str, uuids: Sequence[str]) -> list[Row]:
-        if not uuids:
-            return []
-        return await self._read(lambda s: s.rows(statement, uuids=uuids), len(uuids))
+        return await self._file.look_up(read, len(uuids)) if uuids else []
 
-    async def _select(self, statement: str, **values: Value | Sequence[str]) -> list[Row]:
-        return await self._file.read(lambda session: session.rows(statement, **values))
+    async def _page(
+        self, statement: str, after: str, limit: int, make: Callable[[Row], _T]
+    ) -> list[_T]:
+        most = _checked(limit, _MOST_IN_A_PAGE)
 
-    async def _read(self, work: Callable[[SqlSession], list[Row]], rows: int) -> list[Row]:
-        return await self._file.look_up(work, rows)
+        def read(session: SqlSession) -> list[_T]:
+            return [make(row) for row in session.rows(statement, after=after, most=most)]
+
+        return await self._file.look_up(read, most)
+
+    async def _read(
+        self, statement: str, make: Callable[[Row], _T], **values: Value | Sequence[str]
+    ) -> list[_T]:
+        return await self._file.read(
+            lambda session: [make(row) for row in session.rows(statement, **values)]
+        )
 
 
 def put_nodes(

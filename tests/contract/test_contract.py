@@ -52,8 +52,8 @@ def test_a_difference_names_a_lost_item_of_a_list() -> None:
     ]
 
 
-@pytest.mark.parametrize("store", ["embedded", "neo4j"])
-def test_both_names_of_stores_are_read(store: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("store", ["embedded", "sqlite", "neo4j"])
+def test_every_name_of_a_store_is_read(store: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()
     (home / "pps.toml").write_text(f'store = "{store}"\n')

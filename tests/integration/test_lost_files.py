@@ -20,6 +20,7 @@ from pps.interfaces.http.health import Condition
 from pps.memory import Memory
 from pps.operations.calls import Calls
 from tests.erasing import deleted, lose_graph
+from tests.one_file import GRAPH_FILE
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def embedded(tmp_path: Path) -> Settings:
 
 
 @pytest.mark.parametrize("how", ["missing", "empty"])
-@pytest.mark.parametrize("lost", ["graph.lbug", "memory.db"])
+@pytest.mark.parametrize("lost", [GRAPH_FILE, "memory.db"])
 async def test_a_file_that_is_gone_is_said_and_not_made_anew(
     embedded: Settings, lost: str, how: str
 ) -> None:
@@ -46,12 +47,12 @@ async def test_a_file_that_is_gone_is_said_and_not_made_anew(
                     pass
         assert "is gone" in (await app.unopenable())["ana"]
     async with App.open(embedded) as app:  # before anybody has tried
-        assert ("pps rebuild ana" in (await app.unopenable())["ana"]) == (lost == "graph.lbug")
+        assert ("pps rebuild ana" in (await app.unopenable())["ana"]) == (lost == GRAPH_FILE)
         await app.resume_pending()
     assert not (folder / "data" / lost).exists() or (folder / "data" / lost).stat().st_size == 0
 
 
-@pytest.mark.parametrize("lost", ["graph.lbug", "memory.db"])
+@pytest.mark.parametrize("lost", [GRAPH_FILE, "memory.db"])
 async def test_a_file_that_is_taken_away_while_it_is_open_is_told_and_nothing_more_is_taken_in(
     embedded: Settings, lost: str
 ) -> None:
@@ -202,7 +203,7 @@ async def test_a_graph_that_is_damaged_names_the_command_that_makes_it_anew(
         async with app.memory("ana") as memory:
             await memory.remember("Tea is in the blue tin.")
         await app.close_all()
-        (folder / "data" / "graph.lbug").write_bytes(b"not a graph" * 1000)
+        (folder / "data" / GRAPH_FILE).write_bytes(b"not a graph" * 1000)
         with pytest.raises(StoreError, match="`pps rebuild ana`"):
             async with app.memory("ana"):
                 pass

@@ -23,6 +23,7 @@ from pps.entities.routing import owner as owner_router
 from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.health import Condition
 from pps.operations.calls import Calls, owner
+from tests.one_file import GRAPH_FILE, ONE_FILE_STORE
 
 _FORESEEN = ("invalid_request", "not_found", "config", "unknown_entity")
 
@@ -167,7 +168,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     async def make() -> None:
         async with App.open(Settings(home=home, embedder=EmbedderSettings(name="hash"))) as app:
-            await app.create("ana", store="embedded")
+            await app.create("ana", store=ONE_FILE_STORE)
             async with app.memory("ana") as memory:
                 for number in range(20):
                     await memory.remember(f"Ana keeps {number} bees.")
@@ -180,7 +181,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 DAMAGE = {
     "a card": ("entity.toml", b"x = ["),
     "a journal": ("data/memory.db", b"garbage" * 3_000),
-    "a graph": ("data/graph.lbug", b"garbage" * 3_000),
+    "a graph": (f"data/{GRAPH_FILE}", b"garbage" * 3_000),
     "vectors": ("data/vectors.db", b"garbage" * 3_000),
     "a text index's list": ("data/text/episodes/meta.json", b"garbage"),
     "a text index's terms": ("data/text/episodes/*.term", b"garbage" * 40),
@@ -229,7 +230,7 @@ async def test_garbage_in_a_graph_is_damage_and_names_the_command_that_mends_it(
     home = tmp_path / "home"
     shutil.copytree(kept, home)
     draw = random.Random(seed)  # noqa: S311 - the same each time
-    graph = home / "entities" / "ana" / "data" / "graph.lbug"
+    graph = home / "entities" / "ana" / "data" / GRAPH_FILE
     size = graph.stat().st_size
     with graph.open("r+b") as file:
         for _ in range(draw.choice((1, 3, 20))):
@@ -255,7 +256,7 @@ async def test_a_graph_whose_owners_are_garbage_is_damaged_and_no_breach(
 ) -> None:
     home = tmp_path / "home"
     shutil.copytree(kept, home)
-    graph = home / "entities" / "ana" / "data" / "graph.lbug"
+    graph = home / "entities" / "ana" / "data" / GRAPH_FILE
     async with App.open(Settings(home=home, embedder=EmbedderSettings(name="hash"))) as app:
         group = app.registry.get("ana").entity.group.encode()
         graph.write_bytes(graph.read_bytes().replace(group, b"x" * len(group)))

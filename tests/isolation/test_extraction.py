@@ -65,9 +65,7 @@ def asked(command: Path) -> list[str]:
 def kept(folder: Path, word: str) -> list[str]:
     """Return the files below a folder that hold a word, but the graph's own: its log keeps what it was told a while."""
     files = [
-        path
-        for path in folder.rglob("*")
-        if path.is_file() and not path.name.startswith("graph.lbug")
+        path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("graph.")
     ]
     return [path.name for path in files if word.encode() in path.read_bytes()]
 

@@ -77,7 +77,7 @@ def test_there_are_sixty_cases_and_each_has_a_name_of_its_own() -> None:
 async def test_the_current_fact_is_right_in_any_order_of_import(
     settings: Settings, tmp_path: Path, source: Source, together: bool
 ) -> None:
-    played = plays(source, 6 if settings.store == "embedded" and source != "model" else 2)
+    played = plays(source, 6 if settings.store != "neo4j" and source != "model" else 2)
     async with memory_by(source, settings, tmp_path / "command", played) as memory:
         turns = await take_in(memory, source, played, together=together)
         wrong: list[str] = []
@@ -87,7 +87,7 @@ async def test_the_current_fact_is_right_in_any_order_of_import(
         assert not wrong, "\n".join(wrong)
         if together:
             return
-        for play in played[:: 1 if settings.store == "embedded" else 2]:
+        for play in played[:: 1 if settings.store != "neo4j" else 2]:
             for what in play.case.get("then", ()):
                 await act(memory, play, turns, what)
                 found = await mistakes(memory, play, what)

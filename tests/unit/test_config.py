@@ -8,6 +8,7 @@ from pydantic import BaseModel
 
 from pps.config import Settings, load, shipped
 from pps.core.errors import ConfigError
+from tests.one_file import ONE_FILE_STORE
 
 
 def _load(tmp_path: Path, text: str = "", **env: str) -> Settings:
@@ -30,13 +31,13 @@ def _paths(model: type[BaseModel], prefix: str = "") -> set[str]:
 def test_without_a_file_and_variables_the_defaults_stand(tmp_path: Path) -> None:
     settings = _load(tmp_path)
     assert settings == Settings(home=tmp_path)
-    assert settings.store == "embedded"
+    assert settings.store == ONE_FILE_STORE
     assert settings.server.host == "127.0.0.1"
 
 
 def test_the_shipped_file_says_every_default_as_it_is(tmp_path: Path) -> None:
     text = shipped("config/pps.toml").read_text(encoding="utf-8")
-    assert _load(tmp_path, text) == Settings(home=tmp_path)
+    assert _load(tmp_path, text) == Settings(home=tmp_path, store="embedded")
 
 
 def test_the_shipped_file_names_every_setting() -> None:
