@@ -15,7 +15,8 @@ from pps.graph.neo4j import open_neo4j
 from pps.isolation.graphiti_models import make_llm
 from pps.isolation.graphiti_objects import GroupOperations
 from pps.isolation.graphiti_search import GroupSearch
-from pps.isolation.guard import GuardedDriver
+from pps.isolation.guard import BoundDriver, GuardedDriver
+from pps.isolation.sql_driver import SqlDriver
 from pps.models.protocols import ExtractorModel
 from tests.isolation.recorder import interfaces, record
 from tests.model_server import model_server
@@ -112,10 +113,11 @@ def test_every_operation_that_graphiti_calls_without_a_way_back_is_ours() -> Non
     assert called <= vars(GroupOperations).keys()
 
 
-def test_every_way_that_a_driver_has_to_a_statement_is_guarded() -> None:
+@pytest.mark.parametrize("kind", [GuardedDriver, SqlDriver])
+def test_every_way_that_a_driver_has_to_a_statement_is_guarded(kind: type[BoundDriver]) -> None:
     from graphiti_core.driver.driver import GraphDriver
 
-    ours = vars(GuardedDriver).keys()
+    ours = vars(kind).keys() | vars(BoundDriver).keys()
     public = {name for name in vars(GraphDriver) if not name.startswith("_")}
     plain = {
         "provider",
