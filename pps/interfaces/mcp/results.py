@@ -46,12 +46,14 @@ def tool_result(answer: Answer, owner: str) -> types.CallToolResult:
     text = escape(answer.text)
     data = _escaped_but(answer.named, answer.text)
     beside = [f"as of: {answer.as_of}"] if answer.as_of else []
-    if not isinstance(answer.text, Fenced):
-        if _has_sentences(answer.data):
-            text = f"{notice}\n{text}"
-            data = {_NOTICE: notice, **data}
-        elif answer.entity:
-            beside.insert(0, f"entity: {answer.entity}")
+    is_fenced = isinstance(answer.text, Fenced)
+    has_sentences = _has_sentences(answer.data)
+    if has_sentences and not is_fenced:
+        text = f"{notice}\n{text}"
+    elif answer.entity and not is_fenced:
+        beside.insert(0, f"entity: {answer.entity}")
+    if has_sentences and not (is_fenced and answer.text in answer.data.values()):
+        data = {_NOTICE: notice, **data}
     content: list[types.ContentBlock] = [types.TextContent(text=text)]
     if beside:
         content.append(types.TextContent(text=escape(", ".join(beside))))
