@@ -117,6 +117,7 @@ class Memory:
             self._pack,
             Capture(journal, told, self._identifier, self._ended),
             journal,
+            parts.client,
             hooks,
             parts.hooks_leave_out,
         )
@@ -292,7 +293,7 @@ class Memory:
         *,
         limit_per_layer: int = LIMIT,
         session: str | None = None,
-        mode: Literal["turn", "startup"] = "turn",
+        mode: Literal["turn", "startup", "preview"] = "turn",
         budget_tokens: int | None = None,
     ) -> Pack:
         """Return the pack for one turn of a conversation: sections of nodes, facts, anchors, turns, summaries.
@@ -301,11 +302,16 @@ class Memory:
             context: What is being talked about; may be empty at start-up.
             limit_per_layer: Most items a section, 1 to 50; what is not near the context is not shown.
             session: What it was shown is not shown again.
-            mode: ``startup`` goes by recency, ``turn`` by the context.
+            mode: ``startup`` goes by recency, ``turn`` by the context. ``preview`` is what ``turn`` would give; it
+                counts as given to nobody.
             budget_tokens: 100 to 100,000; the setting's when None. The text never exceeds it.
         """
         budget = self.parts.budget_tokens if budget_tokens is None else budget_tokens
-        return await self._pack(AmbientRequest(context, budget, limit_per_layer, session, mode))
+        is_preview = mode == "preview"
+        request = AmbientRequest(
+            context, budget, limit_per_layer, session, "turn" if mode == "preview" else mode
+        )
+        return await self._pack(request, is_noted=not is_preview)
 
     async def timeline(self, **options: Unpack[TimelineOptions]) -> TimelinePage:
         """Return facts in order of world time, undated last, a page at a time; NotFound if ``about`` names nothing."""
@@ -477,7 +483,7 @@ class Memory:
         await self.parts.worker.saved(READ_OWN_WRITES_S)
         return await self.parts.engine.recall(known_by(request, self._identifier))
 
-    async def _pack(self, request: AmbientRequest) -> Pack:
+    async def _pack(self, request: AmbientRequest, *, is_noted: bool = True) -> Pack:
         parts, session, name = self.parts, self._identifier(request.session or ""), self.entity.name
         ambient = Ambient(
             name,
@@ -490,6 +496,8 @@ class Memory:
             parts.shared,
         )
         pack = await ambient.pack(replace(request, session=session or None), self._recalled)
+        if not is_noted:
+            return pack
         noting = parts.journal.given.record(
             session, request.mode, pack.tokens if pack.sections else 0, pack.shown
         )

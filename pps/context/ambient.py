@@ -6,20 +6,22 @@ import asyncio
 import time as clock
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from pps.context.fence import marks_of
-from pps.context.lines import Line
+from pps.context.lines import LONGEST, Line
 from pps.context.pack import PackRequest, build_pack
 from pps.context.startup import identity_of, startup_recall
 from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest
+from pps.core.ids import is_uuid
 from pps.core.recalled import Hit, Pack, Recall, Successor
-from pps.core.reports import Injected
+from pps.core.reports import GivenLine, GivenPack, Injected
+from pps.core.text import one_line
 from pps.core.time import now
 from pps.core.trust import Trust, lowest, trust_of
-from pps.core.values import ChannelName, Fact, Node, Turn
+from pps.core.values import ChannelName, Fact, Node, Turn, spoken
 from pps.index.prompts import prompt_kind
 from pps.ingest.hook_events import SessionEvent
 from pps.ingest.transcripts import Capture
@@ -38,6 +40,7 @@ LIMIT = 12
 _MOST = 50
 _RECENT, _SUMMARIES, _MENTIONS = 5, 2, 50
 _LATEST_SESSIONS = 20
+_LATEST_PACKS = 50
 _OWN = 500
 """So many of the latest turns of a session are known to be before its agent."""
 PACK_CHARS = 8_000
@@ -368,10 +371,12 @@ class Sessions:
         make_pack: Callable[[AmbientRequest], Awaitable[Pack]],
         capture: Capture,
         journal: Journal,
+        client: IsolatedGraphitiClient,
         in_hooks: tuple[str, ...] = (),
         leave_out: frozenset[ChannelName] = frozenset(),
     ) -> None:
         self._make_pack = make_pack
+        self._client = client
         self._in_hooks = in_hooks
         self._leave_out = leave_out
         self._capture = capture
@@ -426,10 +431,15 @@ class Sessions:
         if event.event == "PreCompact":
             await self._journal.given.record(event.session, "compact", 0, ())
 
-    async def injected(self, days: int) -> Injected:
-        """Return how much was put before agents in so many days, 1 to 30, and how often nothing was."""
+    async def injected(self, days: int, session: str | None = None) -> Injected:
+        """Return how much was put before agents in so many days, 1 to 30, and how often nothing was.
+
+        With a session also its latest packs, with the lines of those of their items that are still there.
+        """
         check_range("days", days, 1, KEPT_D)
-        sessions = await self._journal.given.injected(now() - timedelta(days=days))
+        since = now() - timedelta(days=days)
+        sessions = await self._journal.given.injected(since)
+        packs = await self._packs_of(session, since) if session else ()
         prompts, empty, tokens = (
             sum(getattr(one, what) for one in sessions) for what in ("prompts", "empty", "tokens")
         )
@@ -443,4 +453,38 @@ class Sessions:
             tokens=tokens,
             tokens_a_session=round(sum(named) / len(named), 1) if named else None,
             latest=tuple(sessions[:_LATEST_SESSIONS]),
+            packs=packs,
         )
+
+    async def _packs_of(self, session: str, since: datetime) -> tuple[GivenPack, ...]:
+        packs = await self._journal.given.packs(session, since, _LATEST_PACKS)
+        ids = list(dict.fromkeys(id_ for _, _, _, shown in packs for id_ in shown))
+        lines = await self._lines([id_ for id_ in ids if is_uuid(id_)])
+        for id_ in ids:
+            if not is_uuid(id_):
+                lines[id_] = GivenLine(id_, "anchor", id_.partition("#")[0])
+        return tuple(
+            GivenPack(
+                at,
+                "at its start" if occasion == "startup" else "at a prompt",
+                tokens,
+                tuple(lines[id_] for id_ in shown if id_ in lines),
+            )
+            for at, occasion, tokens, shown in packs
+        )
+
+    async def _lines(self, ids: Sequence[str]) -> dict[str, GivenLine]:
+        """Return id → line of the items that are still there."""
+        facts, turns, nodes = await asyncio.gather(
+            self._client.facts(ids), self._journal.turns(ids), self._client.nodes(ids)
+        )
+        lines: dict[str, GivenLine] = {}
+        for node in nodes:
+            text = f"{node.name}: {node.summary}" if node.summary else node.name
+            lines[node.uuid] = GivenLine(node.uuid, "node", one_line(text, LONGEST))
+        for turn in turns:
+            text = one_line(spoken(turn), LONGEST)
+            lines[turn.uuid] = GivenLine(turn.uuid, "turn", text)
+        for fact in facts:
+            lines[fact.uuid] = GivenLine(fact.uuid, "fact", one_line(fact.text, LONGEST))
+        return lines

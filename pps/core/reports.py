@@ -387,6 +387,25 @@ class SessionInjected:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenLine:
+    """One item of a pack that an agent was given, as it is now; ``id`` is a uuid, or an anchor's slug and part."""
+
+    id: str
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenPack:
+    """A pack that a session was given: at its start or at a prompt, with what is left of its items, in no order."""
+
+    at: datetime
+    occasion: str
+    tokens: int
+    lines: tuple[GivenLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Injected:
     """How much of a memory was put before agents unasked.
 
@@ -395,6 +414,7 @@ class Injected:
         sessions, tokens_a_session: Packs that were asked for without a session count in neither; the mean is None
             when there was no session.
         latest: The latest sessions, at most 20; one without a name stands for those packs.
+        packs: Those of one session, where it was asked for, the latest first, at most 50.
     """
 
     days: int
@@ -405,6 +425,7 @@ class Injected:
     latest: tuple[SessionInjected, ...]
     empty_share: float | None = None
     tokens_a_session: float | None = None
+    packs: tuple[GivenPack, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ What models took is kept by day and model and holds no text, so forgetting leave
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -157,6 +158,23 @@ def injected(connection: sqlite3.Connection, since: datetime) -> list[SessionInj
     ]
 
 
+def packs_given(
+    connection: sqlite3.Connection, session: str, since: datetime, limit: int
+) -> list[tuple[datetime, str, int, tuple[str, ...]]]:
+    """Return (when, occasion, tokens, ids) of the packs that a session was given, the latest first."""
+    rows = connection.execute(
+        """SELECT i.at, i.given, sum(i.tokens), (SELECT json_group_array(DISTINCT s.id) FROM shown AS s
+                WHERE s.session = i.session AND s.at = i.at)
+            FROM injected AS i WHERE i.session = ? AND i.at >= ? AND i.given != 'compact'
+            GROUP BY i.at, i.given ORDER BY i.at DESC LIMIT ?""",
+        (session, micros(utc(since, "since")), limit),
+    )
+    return [
+        (from_micros(at), occasion, tokens, tuple(json.loads(ids)))
+        for at, occasion, tokens, ids in rows
+    ]
+
+
 def forget(connection: sqlite3.Connection, ids: Sequence[str]) -> None:
     """Drop that anybody was shown some ids: that of an anchor is made of its title."""
     passage_of = "substr(id, 1, instr(id, '#') - 1)"  # of an anchor, see ``recall.hits.shown_id``
@@ -178,6 +196,7 @@ class Given(Store):
     clean: Callable[[str], str] = staticmethod(_as_it_is)
     injected = reads(injected)
     forget = writes(forget)
+    _packs = reads(packs_given)
     _parts = reads(parts_used)
     _record = writes(record)
     _record_parts = writes(record_parts)
@@ -187,6 +206,12 @@ class Given(Store):
     async def parts(self, session: str, since: datetime) -> list[PartUsed]:
         """Do what ``parts_used`` says."""
         return await self._parts(self.clean(session), since)
+
+    async def packs(
+        self, session: str, since: datetime, limit: int
+    ) -> list[tuple[datetime, str, int, tuple[str, ...]]]:
+        """Do what ``packs_given`` says."""
+        return await self._packs(self.clean(session), since, limit)
 
     async def record(
         self, session: str, occasion: Occasion, tokens: int, ids: Iterable[str]

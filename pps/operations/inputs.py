@@ -227,9 +227,10 @@ class AmbientRecallInput(Input):
     session: Label | None = Field(
         default=None, description="Id of this conversation: what it was shown is not shown again."
     )
-    mode: Literal["turn", "startup"] = Field(
+    mode: Literal["turn", "startup", "preview"] = Field(
         default="turn",
-        description="'startup' once when a conversation begins: the latest, not the nearest.",
+        description="'startup' once when a conversation begins: the latest, not the nearest. 'preview' is for people: "
+        "what 'turn' would give, counted as given to nobody.",
         json_schema_extra=option("--startup", value="startup"),
     )
     budget_tokens: int | None = Field(
@@ -496,4 +497,7 @@ class InjectedInput(Input):
 
     days: int = Field(
         default=7, ge=1, le=KEPT_D, description="Days, up to now; older ones are forgotten."
+    )
+    session: Label | None = Field(
+        default=None, description="A conversation whose latest packs are listed, line by line."
     )

@@ -92,14 +92,14 @@ async def costs(memory: Memory, given: inputs.CostsInput) -> CostReport:
     words.injected,
     READS,
     command="injected",
-    examples=("pps injected ana --days 30",),
+    examples=("pps injected ana --days 30", "pps injected ana --session 2f6c1c1e"),
 )
 async def injected(memory: Memory, given: inputs.InjectedInput) -> Injected:
     """Returns how many tokens of this memory hooks and ambient_recall put before agents, by session.
 
-    Also how many prompts were answered with nothing.
+    Also how many prompts were answered with nothing; with 'session' what each pack of that conversation held.
     """
-    return await memory.sessions.injected(given.days)
+    return await memory.sessions.injected(given.days, given.session)
 
 
 @UPKEEP.operation("When isolation was last proved", words.proved, READS)

@@ -310,6 +310,9 @@ def injected(value: Injected) -> str:
         f"nothing, {one.tokens:,} tokens"
         for one in value.latest
     ]
+    for pack in value.packs:
+        lines.append(f"{pack.at:%Y-%m-%d %H:%M:%S} {pack.occasion}: {pack.tokens:,} tokens")
+        lines += [f"  {line.kind} {line.text} [{line.id}]" for line in pack.lines]
     return "\n".join([head, *lines])
 
 

@@ -298,6 +298,10 @@ async def test_what_was_given_to_sessions_of_one_is_its_own(house: House) -> Non
     report = await one.memory.sessions.injected(30)
     assert [(given.session, given.prompts) for given in report.latest] == [("the same", 1)]
     assert house.seen(one, report) == []
+    packs = (await one.memory.sessions.injected(30, "the same")).packs
+    assert [len(pack.lines) > 0 for pack in packs] == [True]
+    assert house.seen(one, packs) == []
+    assert (await one.memory.sessions.injected(30, other.mark)).packs == ()
 
 
 @pytest.mark.beside_the_graph

@@ -147,7 +147,7 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "record_relate": [{"source": "<node>", "type": "SERVES", "target": "vault"}],
     "record_unrelate": [{"ids": ["<fact>"]}],
     "costs": [{}],
-    "injected": [{"days": 30}],
+    "injected": [{"days": 30}, {"session": "default"}],
     "graph_rank": [
         {"algorithm": "pagerank"},
         {"algorithm": "shortest_path", "source": "<node>", "target": "<node>"},

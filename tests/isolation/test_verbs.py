@@ -159,7 +159,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     ],
     "record_unrelate": [{"ids": ["{relation}"]}, {"ids": ["{fact}"]}],
     "costs": [{}, {"days": 3660}],
-    "injected": [{}, {"days": 30}],
+    "injected": [{}, {"days": 30}, {"session": "morning"}],
     "session_context": [{}, {"session": "morning"}],
     "workload_assess": [
         {"include_task_details": True},

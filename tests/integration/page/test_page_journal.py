@@ -124,9 +124,20 @@ def test_injected_shows_tokens_a_session_and_of_which_parts(window: Window, theo
     assert f"at its prompts: {pack['tokens']} tokens in 1 pack" in window.text()
     row = window.page.inner_text("tbody tr").split()
     assert row[:4] == ["morning", "1", "0", str(pack["tokens"])]
+    packs = window.page.inner_text("section[aria-label='Packs']")
+    assert "at a prompt" in packs
+    assert "bees" in packs.lower(), "each line that was given is listed"
     assert window.serious() == []
     window.page.click("text=its turns")
     window.page.wait_for_selector("text=Nothing was said in this conversation.")
+
+
+def test_what_a_person_asks_on_the_page_is_not_counted_as_injected(
+    window: Window, theo: Served
+) -> None:
+    before = theo.link.call("injected", "theo", {})["data"]
+    window.go("#/ask?q=bees", "#pack")
+    assert theo.link.call("injected", "theo", {})["data"] == before
 
 
 def test_isolation_shows_the_last_proof_and_the_owners_commands(

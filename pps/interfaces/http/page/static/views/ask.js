@@ -93,7 +93,7 @@ function Channel({ name, of, ids }) {
 }
 
 function Found({ query, budget }) {
-  const pack = useCall("ambient_recall", { context: query, budget_tokens: budget });
+  const pack = useCall("ambient_recall", { context: query, budget_tokens: budget, mode: "preview" });
   const why = useCall("why", { query, profile: "ambient", limit: LIMIT });
   const lines = useMemo(() => {
     const by = {};

@@ -1,6 +1,6 @@
 // Injected: what hooks put before agents unasked: how much, session by session, of which parts.
 import { entity, go, href, html, useCall } from "../core.js";
-import { Answer, Empty, Figures, When, counted } from "../parts.js";
+import { Answer, Empty, Figures, Id, When, counted } from "../parts.js";
 
 const DAYS = [1, 7, 30];
 const PARTS = { startup: "at its start", recalled: "at its prompts" };
@@ -15,6 +15,15 @@ const Parts = ({ session }) => html`<${Answer} of=${useCall("context_usage", { s
     ${parts.length > 1 && html`<p class="faint">${counted(tokens, "token")} in all, since it began or was last compacted.</p>`}
   </section>`}
 <//>`;
+
+/** What each pack of a session held, the latest first. */
+const Packs = ({ packs }) => html`<section aria-label="Packs">
+  ${packs.map((pack) => html`<article key=${pack.at + pack.occasion} class="card">
+    <p class="faint"><${When} at=${pack.at} time /> · ${pack.occasion} · ${counted(pack.tokens, "token")}</p>
+    ${!pack.lines.length && html`<p class="faint">${pack.tokens ? "What it held is forgotten, or was no item." : "Nothing."}</p>`}
+    <ul class="lines">${pack.lines.map((line) => html`<li key=${line.id}><span class="said">${line.text}</span> <${Id} of=${line.id} /></li>`)}</ul>
+  </article>`)}
+</section>`;
 
 function Sessions({ of, days, chosen }) {
   return html`<h2>By session</h2>
@@ -31,7 +40,7 @@ function Sessions({ of, days, chosen }) {
 
 function View({ query }) {
   const days = DAYS.includes(Number(query.days)) ? Number(query.days) : 7;
-  const of = useCall("injected", { days }, { live: true });
+  const of = useCall("injected", { days, ...(query.session && { session: query.session }) }, { live: true });
   return html`
     <h1 tabindex="-1">Injected</h1>
     <p class="row">${DAYS.map((n) => html`<button key=${n} class="quiet" aria-pressed=${n === days}
@@ -40,11 +49,12 @@ function View({ query }) {
       ? html`<${Empty} title="Nothing was put before an agent in this time">
           <p>Hooks give a coding agent at every prompt what this memory knows about it. Install them for ${entity}, then talk:</p>
           <pre>${`pps hooks install --entity ${entity}`}</pre>
-          <p class="faint">What a prompt would be given shows under <a href="#/ask">Ask</a>; that counts here too.</p><//>`
+          <p class="faint">What a prompt would be given shows under <a href="#/ask">Ask</a>; that is not counted here.</p><//>`
       : html`
         <${Figures} of=${{ ...given, with_nothing: given.empty, tokens_a_session: Math.round(given.tokens_a_session ?? 0) }}
           names=${["sessions", "prompts", "with_nothing", "tokens", "tokens_a_session"]} />
         ${query.session && html`<${Parts} key=${query.session} session=${query.session} />`}
+        ${query.session && html`<${Packs} packs=${given.packs} />`}
         <${Sessions} of=${given.latest} days=${days} chosen=${query.session} />`}<//>
   `;
 }
