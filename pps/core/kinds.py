@@ -278,6 +278,14 @@ class Kinds:
             )
         return found
 
+    def is_turned(self, name: str, source: str, target: str) -> bool:
+        """Tell whether a relation joins two kinds the other way alone, from ``target`` to ``source``."""
+        return (
+            (name, target, source) in self._relations
+            and (name, source, target) not in self._relations
+            and self._between_any(name, source, target) is None
+        )
+
     def _between_any(self, name: str, source: str, target: str) -> RelationSpec | None:
         for pack in self.packs:
             ends = {source, target}

@@ -12,6 +12,7 @@ from typing import Unpack
 
 from pps.core import bounds
 from pps.core.errors import InvalidRequest
+from pps.core.kinds import PLAIN_KIND
 from pps.core.record_values import Relation
 from pps.core.text import fold, normalise
 from pps.core.time import now
@@ -243,7 +244,7 @@ class Records(Revisions):
         made, ids, skipped, at = 0, list[str](), list[Skipped](), now()
         for number, one in enumerate(relations):
             source, target = _only(rows.nodes(one.source)), _only(rows.nodes(one.target))
-            if why := self._why(rows, source, target):
+            if why := self._why(rows, source, target, one.relation_type):
                 skipped.append(Skipped(f"relations[{number}]", why))
                 continue
             id_ = relation_id(self._parts.journal.group, source, one.relation_type, target)
@@ -254,16 +255,23 @@ class Records(Revisions):
             ids.append(id_)
         return Related(made, tuple(ids), tuple(skipped))
 
-    def _why(self, rows: RecordRows, source: str, target: str) -> str:
+    def _why(self, rows: RecordRows, source: str, target: str, relation_type: str) -> str:
         """Return why two nodes are not joined; empty when they may be."""
         if not (source and target):
             return f"{'target' if source else 'source'}: nothing of this memory has that id or name"
         if source == target:
             return "joins a node to itself"
-        kind = rows.kinds_of([source])[source]
-        if kind in self._parts.kinds:
-            return f"source: is a {kind}, whose relations record_relate makes and checks"
-        return ""
+        known = self._parts.kinds
+        kinds = rows.kinds_of([source, target])
+        first, second = (
+            kinds[end] if kinds[end] in known else PLAIN_KIND for end in (source, target)
+        )
+        turned = known.is_turned(relation_type, first, second)
+        leads = f"{relation_type} leads {second} → {first}" if turned else ""
+        if first in known:
+            also = f"; {leads}" if leads else ""
+            return f"source: is a {first}, whose relations record_relate makes and checks{also}"
+        return f"{leads}: record_relate makes it" if leads else ""
 
     async def _ended_within(
         self, jobs: Sequence[int], timeout_s: float | None

@@ -105,12 +105,12 @@ def schema_words(value: Schema) -> str:
         about = f": {kind.about}" if kind.about else ""
         lines.append(f"  {kind.name}{about} ({kind.priority}{count})")
         lines += [f"    {_field_line(one)}" for one in kind.fields]
-    lines += ["relations"] if value.relations else []
+    if value.relations:
+        lines.append("relations (one given the other way round is kept this way, with a warning)")
     for one in value.relations:
         pairs = ", ".join(f"{a} → {b}" for a, b in one.pairs)
-        lines.append(
-            f"  {one.name}: {pairs}{''.join(f'; {_field_line(field)}' for field in one.fields)}"
-        )
+        fields = "".join(f"; {_field_line(field)}" for field in one.fields)
+        lines.append(f"  {one.name}: {pairs}{fields}")
     for cycle in value.lifecycles:
         moves = "; ".join(f"{a} → {', '.join(b)}" for a, b in cycle.moves.items())
         lines.append(f"life cycle {cycle.name} ({cycle.field}, from {cycle.start}): {moves}")

@@ -50,6 +50,7 @@ class RecordsImported:
         rows: Records that were read.
         kept: They are in the memory; where a row is wrong none is, unless mistakes are passed over.
         mistakes: What is wrong, by file, row and field; at most 100 where none is passed over.
+        warnings: Relations that were kept the other way round, by file and row.
     """
 
     rows: int
@@ -58,6 +59,7 @@ class RecordsImported:
     unchanged: int
     kept: bool
     mistakes: tuple[Skipped, ...] = ()
+    warnings: tuple[Skipped, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +95,7 @@ def recorded(value: RecordsImported, unreadable: int) -> str:
     kept = "kept" if value.kept else "nothing was kept"
     head = f"read {counted(value.rows, 'record')}: {what if not unreadable or value.kept else 'not all can be'}; {kept}"
     lines = [f"{one.what}: {one.why}" for one in value.mistakes[:SHOWN]]
+    lines += [f"{one.what}: {one.why}" for one in value.warnings[:SHOWN]]
     if unreadable:
         shown = f", the first {SHOWN} are above" if unreadable > SHOWN else ""
         right = value.created + value.changed + value.unchanged
@@ -134,7 +137,19 @@ async def import_records(
     created, changed, unchanged = (
         changes.count(one) for one in ("created", "changed", "unchanged")
     )
-    return RecordsImported(count, created, changed, unchanged, keeps, tuple(mistakes))
+    return RecordsImported(
+        count, created, changed, unchanged, keeps, tuple(mistakes), _warnings(rows, saved)
+    )
+
+
+def _warnings(rows: Sequence[_Row], saved: Sequence[Saved]) -> tuple[Skipped, ...]:
+    """Return what the saves of relations, which come after those of all rows, warned of."""
+    related = [row for row in rows if row.given.relations]
+    return tuple(
+        Skipped(row.where, warning)
+        for row, one in zip(related, saved[len(rows) :], strict=False)
+        for warning in one.warnings
+    )
 
 
 async def _restored(

@@ -261,7 +261,7 @@ class RecordView:
 
 @dataclass(frozen=True, slots=True)
 class SavedView:
-    """What became of a record; ``relations`` are the ids of those given with it."""
+    """What became of a record; ``relations`` are the ids of those given with it, ``warnings`` say which were turned."""
 
     id: str
     kind: str
@@ -272,6 +272,7 @@ class SavedView:
     state: str
     turn: str
     relations: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,10 +315,17 @@ class RecordsWhole:
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Relations by id; ``created`` is how many did not hold before."""
+    """Relations by id; ``created`` is how many did not hold before, ``warnings`` say which were turned and why."""
 
     ids: tuple[str, ...]
     created: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+def joined(view: Joined) -> str:
+    """Return the relations of a call as text, a line each, then its warnings."""
+    lines = [f"[{one}]{'' if view.created else ' held already'}" for one in view.ids]
+    return "\n".join([*lines, *view.warnings])
 
 
 def record_view(record: Record, cites: Sequence[Cite] = ()) -> RecordView:
@@ -357,6 +365,7 @@ def saved_views(found: SavedRecords) -> SavedViews:
             one.record.state,
             one.record.turn,
             one.relations,
+            one.warnings,
         )
         for one in found.records
     )
@@ -364,10 +373,10 @@ def saved_views(found: SavedRecords) -> SavedViews:
 
 
 def saved(view: SavedViews) -> str:
-    lines = [
-        f"{one.kind} {one.title} [{one.id}]: {one.change}, version {one.version}"
-        for one in view.records
-    ]
+    lines: list[str] = []
+    for one in view.records:
+        lines.append(f"{one.kind} {one.title} [{one.id}]: {one.change}, version {one.version}")
+        lines += [f"  {warning}" for warning in one.warnings]
     return "\n".join(
         [*lines, *(["Safe on disk; graph and indexes follow."] if view.state == "accepted" else [])]
     )

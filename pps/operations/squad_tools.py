@@ -168,6 +168,7 @@ class KeptView:
 
     Attributes:
         repeat: The same was stored before: this is that record, and nothing was added.
+        warnings: Relations that were kept the other way round, and why.
     """
 
     id: str
@@ -177,6 +178,7 @@ class KeptView:
     repeat: bool = False
     copy: CopyView | None = None
     near: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +309,8 @@ def _kept(value: KeptView) -> str:
         else ""
     )
     how = "was kept before" if value.repeat else "kept"
-    return f"{value.type} {how}: {value.title} (id {value.id}){copy}{near}"
+    warnings = "".join(f"\n{warning}" for warning in value.warnings)
+    return f"{value.type} {how}: {value.title} (id {value.id}){copy}{near}{warnings}"
 
 
 _COPY_STATES = {
@@ -373,6 +376,7 @@ def _kept_view(kept: knowing.Kept) -> KeptView:
         kept.repeat,
         _copy(kept.copy) if kept.copy else None,
         kept.near,
+        kept.warnings,
     )
 
 

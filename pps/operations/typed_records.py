@@ -34,7 +34,8 @@ async def record_save(memory: Memory, given: shapes.SaveRecordsInput) -> shapes.
     """Use it to keep goals, tasks, decisions and whatever else has a kind in this memory's packs, or to change them.
 
     A record is found by its id, or by kind and title, and made when there is none. One call is one transaction: when
-    one record is wrong nothing is kept. Returns ids and versions. The state of a life cycle is changed by record_move.
+    one record is wrong nothing is kept. Returns ids and versions, and a warning for each relation that leads the other way
+    between such kinds: it is kept that way. The state of a life cycle is changed by record_move.
     """
     records = [one.given() for one in given.records]
     return shapes.saved_views(await memory.records.save(records, timeout_s=WAIT_S))
@@ -203,7 +204,7 @@ async def record_delete(memory: Memory, given: shapes.DeleteRecordsInput) -> For
 
 @RECORDS.operation(
     "Relate two records",
-    lambda view: "\n".join(f"[{one}]{'' if view.created else ' held already'}" for one in view.ids),
+    shapes.joined,
     SETS,
     command="records relate",
     examples=('pps records relate ana "Buy shoes" SERVES "Run a marathon"',),
@@ -211,16 +212,17 @@ async def record_delete(memory: Memory, given: shapes.DeleteRecordsInput) -> For
 async def record_relate(memory: Memory, given: shapes.RelateRecordsInput) -> shapes.Joined:
     """Use it to join two records by a relation of the packs; made again, only its properties change.
 
-    Returns the relation's id. schema_inventory says which kinds a relation joins, and what its properties are.
+    Returns the relation's id, and a warning where the packs have it the other way alone: it is then kept that way. schema_inventory says which kinds a relation joins, and what its properties are.
     """
     relation = RelationGiven(given.type, given.target, given.properties)
     try:
-        ids, created = await memory.records.join([Join(given.source, relation)])
+        made = await memory.records.join_with_warnings([Join(given.source, relation)])
     except InvalidRequest as error:  # of many it says which; here there is one
         raise InvalidRequest(
             error.field.removeprefix("relations[0]."), error.message.partition(": ")[2]
         ) from None
-    return shapes.Joined(tuple(ids), created)
+    warnings = tuple(one.removeprefix("relations[0]: ") for one in made.warnings)
+    return shapes.Joined(made.ids, made.created, warnings)
 
 
 @RECORDS.operation(

@@ -77,6 +77,21 @@ class Join:
     relation: RelationGiven
 
 
+@dataclass(frozen=True, slots=True)
+class JoinedRecords:
+    """Relations that were made.
+
+    Attributes:
+        ids: In the order given.
+        created: How many did not hold before.
+        warnings: Those that were kept the other way round, and why.
+    """
+
+    ids: tuple[str, ...]
+    created: int
+    warnings: tuple[str, ...] = ()
+
+
 class _Undone(Exception):
     """Ends a trial: what it wrote is taken back."""
 
@@ -245,9 +260,14 @@ class Records(recorder.Records):
         return SavedRecords(tuple(saved), done, redactor.count)
 
     async def join(self, relations: Sequence[Join]) -> tuple[list[str], int]:
+        """Do what ``join_with_warnings`` does; return the relations' ids, and how many are new."""
+        made = await self.join_with_warnings(relations)
+        return [*made.ids], made.created
+
+    async def join_with_warnings(self, relations: Sequence[Join]) -> JoinedRecords:
         """Make 1 to 500 relations that the packs have; made again, their properties change.
 
-        Returns their ids, and how many are new.
+        One that the packs have between two such kinds the other way alone is made that way, with a warning.
 
         Raises:
             InvalidRequest: An end is nothing of this memory, the pair or a property is wrong; nothing was changed.
@@ -263,19 +283,22 @@ class Records(recorder.Records):
         ]
         by = self._writing()
 
-        def work(rows: RecordRows) -> tuple[list[str], int]:
+        def work(rows: RecordRows) -> JoinedRecords:
             made: list[str] = []
+            warnings: list[str] = []
             new = 0
             for number, (source, given) in enumerate(clean):
                 with told(f"relations[{number}]"):
                     start = end_of(rows, source, "source")
                     by.kinds.check_write(by.actor, start[1])
-                    relation = relation_of(
+                    relation, turned = relation_of(
                         by, start, given, end_of(rows, given.target, "target"), now()
                     )
                 new += rows.relate(relation)
                 made.append(relation.id)
-            return made, new
+                if turned:
+                    warnings.append(f"relations[{number}]: {turned}, from the target to the source")
+            return JoinedRecords(tuple(made), new, tuple(warnings))
 
         async with self._parts.worker.held():  # an end may be forgotten or merged away until then
             found = await self._parts.journal.typed.write(work)

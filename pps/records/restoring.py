@@ -243,7 +243,9 @@ class Restoring:
                         (ids[end], kinds.get(end, PLAIN_KIND)) for end in (each.source, each.target)
                     )
                     given = RelationGiven(each.type, target[0], each.properties)
-                    relation = relation_of(self._by, source, given, target, each.created_at)
+                    relation, turned = relation_of(self._by, source, given, target, each.created_at)
+                if turned:  # what is restored stays as it was, or is not restored
+                    self._by.kinds.relation(each.type, source[1], target[1])
                 rows.relate(replace(relation, actor=each.actor))
             except InvalidRequest as error:
                 self._noted(number, [error])

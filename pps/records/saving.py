@@ -76,12 +76,19 @@ class RecordGiven:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """A record as it was saved. ``job`` is 0 when nothing changed; ``relations`` are the ids of those given with it."""
+    """A record as it was saved.
+
+    Attributes:
+        relations: Ids of those given with it.
+        job: 0 when nothing changed.
+        warnings: Of the relations given with it those that were kept the other way round.
+    """
 
     record: Record
     change: Change
     relations: tuple[str, ...] = ()
     job: int = 0
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,13 +186,13 @@ class Saving:
                 saved.append(self._kept(rows, one, place, names))
         for number, one in enumerate(self._given):
             with told(f"records[{number}]"):
-                relations = self._related(rows, one, saved[number].record, names)
+                relations, warnings = self._related(rows, one, saved[number].record, names)
                 cited = self._cited(rows, one, saved[number].record)
             if cited and saved[number].change == "unchanged":
                 saved[number] = replace(
                     saved[number], record=rows.bump(saved[number].record), change="changed"
                 )
-            saved[number] = replace(saved[number], relations=relations)
+            saved[number] = replace(saved[number], relations=relations, warnings=warnings)
         return saved
 
     def _placed(
@@ -381,17 +388,23 @@ class Saving:
 
     def _related(
         self, rows: RecordRows, one: RecordGiven, record: Record, names: _Names
-    ) -> tuple[str, ...]:
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Keep the relations given with a record; return their ids, and which were kept the other way round."""
         if len(one.relations) > MAX_RELATIONS:
             raise InvalidRequest("relations", f"at most {MAX_RELATIONS}")
         made: list[str] = []
+        warnings: list[str] = []
         for number, given in enumerate(one.relations):
             with told(f"relations[{number}]"):
                 target = end_of(rows, given.target, "target", names)
-                relation = relation_of(self._by, (record.id, record.kind), given, target, self._at)
+                relation, turned = relation_of(
+                    self._by, (record.id, record.kind), given, target, self._at
+                )
             rows.relate(relation)
             made.append(relation.id)
-        return tuple(made)
+            if turned:
+                warnings.append(f"relations[{number}]: {turned}, from the target to this record")
+        return tuple(made), tuple(warnings)
 
     def _cited(self, rows: RecordRows, one: RecordGiven, record: Record) -> bool:
         """Let a record rest on what is given, if anything is; what it cites already stays, though it be forgotten."""
@@ -441,16 +454,31 @@ def relation_of(
     given: RelationGiven,
     target: tuple[str, str],
     at: datetime,
-) -> Relation:
-    """Return a relation between two nodes, each as (id, kind), checked by the pack; raises InvalidRequest."""
+) -> tuple[Relation, str]:
+    """Return a relation between two nodes, each as (id, kind), checked by the pack, and a warning or nothing.
+
+    Where the pack lets it join two such kinds the other way alone, it leads that way, and the warning says so.
+
+    Raises:
+        InvalidRequest: It joins no two such kinds, a property is wrong, or the actor may not write its source.
+    """
     if source[0] == target[0]:
         raise InvalidRequest("target", "joins a record to itself")
     if not by.is_system:
         by.kinds.check_by_hand("type", given.type)
     kinds = [one if one in by.kinds else PLAIN_KIND for one in (source[1], target[1])]
+    warning = ""
+    if by.kinds.is_turned(given.type, kinds[0], kinds[1]):
+        source, target = target, source
+        kinds.reverse()
+        by.kinds.check_write(by.actor, source[1])
+        if not by.is_system:
+            by.kinds.check_by_hand("target", source[1])
+        warning = f"{given.type} leads {kinds[0]} → {kinds[1]}: it was kept that way round"
     properties = by.models.check_relation(given.type, kinds[0], kinds[1], given.properties)
     weight = properties.get("weight", 1)
     if not isinstance(weight, int | float) or not 0 <= weight <= 1:
         raise InvalidRequest("properties.weight", "must be 0 to 1")
     id_ = relation_id(by.group, source[0], given.type, target[0])
-    return Relation(id_, source[0], given.type, target[0], at, properties, by.actor)
+    relation = Relation(id_, source[0], given.type, target[0], at, properties, by.actor)
+    return relation, warning

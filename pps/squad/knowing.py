@@ -100,12 +100,14 @@ class Kept:
 
     Attributes:
         repeat: The same was stored before: this is that record, and nothing was added.
+        warnings: Relations that were kept the other way round, and why.
     """
 
     record: Record
     copy: SharedCopy | None = None
     near: tuple[str, ...] = ()
     repeat: bool = False
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,7 @@ async def store(desk: Desk, knowledge: Knowledge) -> Kept:
     own_cites = tuple(id_ for id_ in knowledge.cites if id_ not in pool_ids)
     reference, existing = await _reference(desk, knowledge)
     near = await _near(desk.memory, knowledge) if spec.name == "Belief" else ()
+    warnings: tuple[str, ...] = ()
     if existing:
         record = existing
         if knowledge.supersedes:
@@ -213,7 +216,8 @@ async def store(desk: Desk, knowledge: Knowledge) -> Kept:
         if knowledge.supersedes:
             [old] = await desk.memory.records.get([knowledge.supersedes])
             knowledge = replace(knowledge, supersedes=old.id)
-        record = await _save_new(desk, knowledge, reference, own_cites, of_pool)
+        saved = await _save_new(desk, knowledge, reference, own_cites, of_pool)
+        record, warnings = saved.record, saved.warnings
         if knowledge.supersedes:
             await _supersede_copy(desk, knowledge.supersedes)
     copy = await _share_if_sure(desk, knowledge, record)
@@ -221,7 +225,11 @@ async def store(desk: Desk, knowledge: Knowledge) -> Kept:
         async with desk.pool() as pool:
             await saw(desk, pool, [cite.id for cite in of_pool], applied=True)
     return Kept(
-        record, copy, tuple(id_ for id_ in near if id_ != record.id), repeat=existing is not None
+        record,
+        copy,
+        near=tuple(id_ for id_ in near if id_ != record.id),
+        repeat=existing is not None,
+        warnings=warnings,
     )
 
 
@@ -289,7 +297,7 @@ async def _save_new(
     reference: str,
     own_cites: tuple[str, ...],
     of_pool: Sequence[PoolCite],
-) -> Record:
+) -> Saved:
     spec = desk.memory.kinds.kind(knowledge.kind)
     stated: dict[str, JSON] = {
         "confidence": knowledge.confidence,
@@ -328,7 +336,7 @@ async def _save_new(
             )(rows, saved)
             rows.relate(_evolved_into(desk, knowledge.supersedes, new.record.id))
 
-    return (await records.by("", complete).save([given])).records[0].record
+    return (await records.by("", complete).save([given])).records[0]
 
 
 def _evolved_into(desk: Desk, old: str, new: str) -> Relation:
