@@ -332,6 +332,17 @@ class AnchorInput(Input):
     )
 
 
+class AnchorReadInput(AnchorInput):
+    """Which anchor, and from where."""
+
+    cursor: str = Field(
+        default="",
+        max_length=100,
+        description="'next_cursor' of the page before.",
+        json_schema_extra=unoffered(),
+    )
+
+
 class AddEventInput(Input):
     """Something that happened or was noted, to be kept as a record with a title."""
 

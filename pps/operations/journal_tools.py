@@ -256,11 +256,21 @@ async def turns_list(memory: Memory, given: TurnsInput) -> Turns:
     return Turns(listed, page.sessions, page.next_cursor or None)
 
 
-@UPKEEP.operation("List this memory's jobs", jobs_words, READS)
+def jobs_for_model(value: Jobs, _: inputs.Input) -> ModelView:
+    """Return as many jobs as have room, and the number of the last where more follow."""
+    count = fitting(json_size(as_json(job)) for job in value.jobs)
+    if count < len(value.jobs):
+        value = Jobs(value.jobs[:count], value.jobs[count - 1].id)
+    more = f"\nMore: after={value.next}" if value.next else ""
+    return ModelView(value, jobs_words(replace(value, next=None)) + more)
+
+
+@UPKEEP.operation("List this memory's jobs", jobs_words, READS, for_model=jobs_for_model)
 async def jobs_list(memory: Memory, given: JobsInput) -> Jobs:
     """Use it to see which texts wait to be taken into graph and indexes, and which could not be, and why.
 
-    Returns jobs, oldest first: number, state, attempts, the text's beginning, what went wrong.
+    Returns jobs, oldest first: number, state, attempts, the text's beginning, what went wrong. It answers a page at a
+    time: pass 'next' as 'after' for the next.
     """
     found = await memory.jobs.list(given.state, after=given.after, limit=given.limit)
     return Jobs(tuple(found), found[-1].id if len(found) == given.limit else None)

@@ -186,16 +186,18 @@ async def anchor_list(memory: Memory, _: inputs.Nothing) -> tuple[AnchorInfo, ..
 
 @ANCHORS.operation(
     "Read an anchor whole",
-    lambda one: (
-        f"{one.title} ({one.slug}, {one.modified_at:%Y-%m-%d}, digest {one.digest})\n\n{one.text}"
-    ),
+    words.anchor_whole,
     READS,
     command="anchors get",
     examples=("pps anchors get ana sourdough",),
+    for_model=model_views.anchor_text_for_model,
 )
-async def anchor_get(memory: Memory, given: inputs.AnchorInput) -> Anchor:
-    """Use it to read an anchor in full, or before you change it: 'expected' of anchor_save takes its digest."""
-    return await memory.anchor_read(given.slug)
+async def anchor_get(memory: Memory, given: inputs.AnchorReadInput) -> Anchor:
+    """Use it to read an anchor in full, or before you change it: 'expected' of anchor_save takes its digest.
+
+    A long text comes in parts: pass 'next_cursor' as 'cursor' for the next.
+    """
+    return model_views.continued_anchor(await memory.anchor_read(given.slug), given.cursor)
 
 
 @ANCHORS.operation(

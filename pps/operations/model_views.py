@@ -24,7 +24,7 @@ from pps.core.reports import Forgotten, timeline_cursor
 from pps.core.text import counted, one_line
 from pps.core.time import CoarseTime, coarse_text, shown, shown_day
 from pps.core.values import Receipt, Skipped
-from pps.ingest.anchors import AnchorInfo
+from pps.ingest.anchors import Anchor, AnchorInfo
 from pps.operations import words
 from pps.operations.inputs import Input
 from pps.operations.outputs import (
@@ -165,6 +165,20 @@ class SavedAnchor:
     title: str
     characters: int
     redacted: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorText:
+    """An anchor whole, or the part of its text that this page has; ``digest`` is of the whole."""
+
+    text: str
+    title: str
+    slug: str
+    digest: str
+    modified_at: str
+    tags: tuple[str, ...] | None = None
+    part: TextPart | None = None
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -358,6 +372,50 @@ def anchor_for_model(value: AnchorInfo, _: Input) -> ModelView:
     data = SavedAnchor(value.slug, value.title, value.characters, value.redacted or None)
     size = counted(value.characters, "character")
     text = f"Saved the anchor '{value.title}' as {value.slug} ({size}).{words.redacted(value.redacted)}"
+    return ModelView(data, text)
+
+
+def continued_anchor(anchor: Anchor, cursor: str) -> Anchor:
+    """Return an anchor with its text from a cursor on.
+
+    Raises:
+        InvalidRequest: The cursor is none of a page of this anchor, or it has changed since.
+    """
+    start = item_cursor(cursor, 1)
+    if start is None:
+        return anchor
+    start.check(anchor.slug, anchor.text)
+    return replace(anchor, text=anchor.text[start.begins :])
+
+
+def anchor_text_for_model(anchor: Anchor, given: Input) -> ModelView:
+    """Return as much of an anchor's text as has room, and the cursor that continues after it."""
+    start = item_cursor(getattr(given, "cursor", ""), 1) or ItemCursor()
+    whole = AnchorText(
+        anchor.text,
+        anchor.title,
+        anchor.slug,
+        anchor.digest,
+        model_time(anchor.modified_at) or "",
+        tags=anchor.tags or None,
+    )
+
+    def shown_part(part: TextPart) -> AnchorText:
+        text = anchor.text[: part.ends - part.begins]
+        return replace(whole, text=text, part=part.unless_whole)
+
+    def size_of(_: int, part: TextPart) -> int:
+        return json_size(as_json(shown_part(part)))
+
+    [part] = lay_out([anchor.text], start.begins, size_of).parts
+    data = shown_part(part)
+    text = words.anchor_whole(replace(anchor, text=data.text))
+    if data.part:
+        text = f"({data.part.words()})\n{text}"
+    if not part.is_last:
+        mark = start.digest or digest(anchor.slug, anchor.text)
+        data = replace(data, next_cursor=str(ItemCursor(0, part.ends, mark)))
+        text += f"\n\nMore follows: call again with cursor={data.next_cursor}"
     return ModelView(data, text)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, StringConstraints
 
@@ -14,7 +14,8 @@ from pps.memory import Memory
 from pps.operations import inputs
 from pps.operations.command_line import argument, json_text, option
 from pps.operations.outputs import FactView, NodeView, fact_view, node_view
-from pps.operations.table import READS, RECORDS
+from pps.operations.pages import as_json, fitting, json_size
+from pps.operations.table import READS, RECORDS, ModelView
 from pps.records.named_query import Found, Query, path_words
 from pps.records.ranks import LIVE, Algorithm, Ranked, Ranking, RankRequest
 
@@ -171,6 +172,27 @@ def everything_words(view: Everything) -> str:
     return "\n".join([*(lines or ["Nothing yet."]), *more])
 
 
+def everything_for_model(view: Everything, _: inputs.Input) -> ModelView:
+    """Return as many items as have room, and the cursor that continues after them."""
+    parts: dict[str, Sequence[Record | NodeView | Relation | FactView]] = {
+        "records": view.records,
+        "nodes": view.nodes,
+        "relations": view.relations,
+        "facts": view.facts,
+    }
+    items = [(part, item) for part, some in parts.items() for item in some]
+    count = fitting(json_size(as_json(item)) for _, item in items)
+    if count < len(items):
+        last_part, last = items[count - 1]
+        left = count
+        kept: dict[str, Any] = {}
+        for part, some in parts.items():
+            kept[part] = tuple(some[:left])
+            left -= len(kept[part])
+        view = Everything(**kept, next_cursor=f"{last_part}:{last.id}")
+    return ModelView(view, everything_words(view))
+
+
 @RECORDS.operation(
     "Rank records by their relations",
     ranking_words,
@@ -232,6 +254,7 @@ def listed(queries: Sequence[Query]) -> RecordAnswer:
     READS,
     command="graph-all",
     examples=("pps graph-all ana --json",),
+    for_model=everything_for_model,
 )
 async def graph_all(memory: Memory, given: GraphAllInput) -> Everything:
     """Use it to export or draw everything; to find something use 'recall' or 'record_ask'.

@@ -28,7 +28,7 @@ from pps.core.reports import (
 from pps.core.text import counted, one_line
 from pps.core.time import iso, shown, shown_day
 from pps.core.values import EventReceipt, Receipt, Skipped
-from pps.ingest.anchors import AnchorInfo, ResyncReport
+from pps.ingest.anchors import Anchor, AnchorInfo, ResyncReport
 from pps.operations.outputs import (
     AnchorDeleted,
     ChannelView,
@@ -165,6 +165,13 @@ def _counts(turns: Sized, facts: Sized, nodes: Sized, anchors: Sized) -> str:
 
 def anchor(value: AnchorInfo) -> str:
     return f"Saved '{value.title}' as {value.slug}.{redacted(value.redacted)}"
+
+
+def anchor_whole(value: Anchor) -> str:
+    return (
+        f"{value.title} ({value.slug}, {value.modified_at:%Y-%m-%d}, digest {value.digest})\n\n"
+        f"{value.text}"
+    )
 
 
 def anchors(them: Sequence[AnchorInfo]) -> str:

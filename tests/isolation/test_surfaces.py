@@ -127,7 +127,11 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "anchor_search": [{"query": "vault 4711 canary"}],
     "anchor_list": [{}],
     "anchor_delete": [{"slug": "nonesuch"}, {"slug": "../theirs/anchors/<slug>"}],
-    "anchor_get": [{"slug": "<slug>"}, {"slug": "../../theirs/anchors/<slug>"}],
+    "anchor_get": [
+        {"slug": "<slug>"},
+        {"slug": "../../theirs/anchors/<slug>"},
+        {"slug": "<slug>", "cursor": "0.0.000000000000"},
+    ],
     "anchor_resync": [{}],
     "stats": [{}],
     "health": [{}],

@@ -78,7 +78,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "anchor_search": [{"query": "{mark}"}, {"query": "coffee"}],
     "anchor_list": [{}],
     "anchor_delete": [{"slug": "{slug}"}],
-    "anchor_get": [{"slug": "{slug}"}],
+    "anchor_get": [{"slug": "{slug}"}, {"slug": "{slug}", "cursor": "0.0.000000000000"}],
     "anchor_resync": [{}],
     "stats": [{}],
     "record_search": [{"query": "{mark}"}, {"query": "coffee", "anchor_node_id": "{node}"}],

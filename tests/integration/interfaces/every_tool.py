@@ -75,6 +75,8 @@ TOOLS = {
         for one in ("delete", "get", "list", "move", "relate", "save", "search", "unrelate")
     ),
 }
+OF_MANY = {"list_vaults"}
+"""Tools whose answer is of several entities; every other one names its own."""
 TIMED = {"remember", "add_event", "update", "append"}
 """Tools whose answer says how long it took."""
 
@@ -90,6 +92,8 @@ async def done(client: Client, tool: str, /, **arguments: object) -> dict[str, A
     assert not result.is_error, text(result)
     assert text(result)
     assert result.structured_content is not None
+    if tool not in OF_MANY:
+        assert result.structured_content["entity"]
     if tool in TIMED:
         assert 0 < result.structured_content["duration_ms"] <= took_ms
     return result.structured_content

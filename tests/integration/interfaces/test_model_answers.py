@@ -472,3 +472,67 @@ async def test_a_history_of_long_versions_is_whole_page_by_page(served: Served) 
         assert [entry["version"] for entry in first["versions"]] == [4, 3]
         rest = memory.full("history", id=turn, cursor=first["next_cursor"])
         assert [entry["version"] for entry in rest["versions"]] == [2, 1]
+
+
+async def test_a_long_anchor_is_read_whole_page_by_page(served: Served) -> None:
+    token = served.create("anchors")
+    text = "# Rye\n\n" + "\n\n".join(f"Step {number}. {'Knead it. ' * 40}" for number in range(200))
+    served.link.call("anchor_save", "anchors", {"title": "Rye", "text": text})
+    async with served.client(token, ERA) as client:
+        memory = Memory(served, "anchors", client, {})
+        pages = await _pages(memory, "anchor_get", slug="rye")
+        assert (
+            "".join(page["text"] for page in pages) == memory.full("anchor_get", slug="rye")["text"]
+        )
+        assert len(pages) > 4
+        assert len({page["digest"] for page in pages}) == 1
+        cursor = pages[0]["next_cursor"]
+        changed = {"title": "Rye", "text": f"{text}!", "slug": "rye"}
+        await done(client, "anchor_save", **changed, expected=pages[-1]["digest"])
+        assert "changed since" in await refused(client, "anchor_get", slug="rye", cursor=cursor)
+        assert "cursor" in await refused(client, "anchor_get", slug="rye", cursor="1.0.x")
+
+
+async def test_lists_of_jobs_and_of_everything_are_whole_page_by_page(served: Served) -> None:
+    token = served.create("many")
+    nodes = [
+        {"name": f"Node {number}", "summary": f"About {number}: {'words ' * 60}"}
+        for number in range(120)
+    ]
+    facts = [
+        {"subject": f"Node {number}", "relation": "NEXT_TO", "object": f"Node {number + 1}",
+         "text": f"Node {number} is next to node {number + 1}, {'far ' * 40}away."}
+        for number in range(100)
+    ]  # fmt: skip
+    for part in range(4):
+        given = {
+            "content": f"Part {part}.",
+            "nodes": nodes[part * 30 : part * 30 + 30],
+            "facts": facts[part * 25 : part * 25 + 25],
+        }
+        served.link.call("remember", "many", given)
+    for number in range(60):
+        content = {"content": f"{number} {'said ' * 60}", "wait": "journal", "extraction": "none"}
+        served.link.call("remember", "many", content)
+    async with served.client(token, ERA) as client:
+        memory = Memory(served, "many", client, {})
+        while memory.full("stats")["unfinished_jobs"]:  # noqa: ASYNC110 - another process works
+            await asyncio.sleep(0.05)
+        pages = await _pages(memory, "graph_all", limit=1000)
+        full = memory.full("graph_all", limit=1000)
+        for part in ("records", "nodes", "relations", "facts"):
+            assert [one for page in pages for one in page[part]] == full[part]
+        assert len(full["facts"]) == 100
+        assert len(pages) > 3
+        jobs: list[int] = []
+        after = 0
+        while True:
+            result = await memory.ask("jobs_list", state="done", after=after, limit=1000)
+            assert _size(result) <= PAGE_CHARACTERS
+            page = result.structured_content or {}
+            jobs += [job["id"] for job in page["jobs"]]
+            if not page.get("next"):
+                break
+            after = page["next"]
+        assert jobs == [job["id"] for job in memory.full("jobs_list", state="done")["jobs"]]
+        assert len(jobs) == 64
