@@ -57,7 +57,7 @@ STATE = PerspectiveState(
 )
 STATES = PerspectiveStates("all-MiniLM-L6-v2", (STATE,), 40)
 TOPIC = Topic(ID, "rye", ("rye", "oven"), ("Mira",), 3, 0.5, "stable", 30.0, (ID,), 0.0)
-PAIR = Pair(ID, ID, "E1", 0.95, ("Rye it is.", "It is rye."))
+PAIR = Pair(ID, ID, "E1", 0.95, ("Rye it is.", "It is rye."), "says the same")
 PASSAGE = AnchorPassage("bread", 0, "Bread", "Flour.", AT)
 RECALL = Recall(
     "rye",
