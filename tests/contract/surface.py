@@ -25,6 +25,7 @@ from typing import Any, TypeAlias, cast
 from unittest.mock import MagicMock
 
 import click
+import httpx
 from pydantic import TypeAdapter
 from starlette.routing import Route
 
@@ -52,9 +53,13 @@ from pps.ingest.importing.formats import FORMATS, TurnLine
 from pps.interfaces.cli import output
 from pps.interfaces.cli.main import build
 from pps.interfaces.http.activity import Activity
+from pps.interfaces.http.auth import ACTOR_HEADER, ENTITY_HEADER, Trust
 from pps.interfaces.http.health import Condition
+from pps.interfaces.http.page.browsers import Browsers
 from pps.interfaces.http.problems import problem
-from pps.interfaces.http.routes import Routes
+from pps.interfaces.http.routes import Parts, Routes
+from pps.interfaces.http.trusted_hosts import Names
+from pps.interfaces.http.v1 import TIME_ZONE
 from pps.interfaces.mcp.tools import tool
 from pps.interfaces.remote import RemoteMember, RemoteMemory
 from pps.isolation.recipes import RECIPES
@@ -62,7 +67,7 @@ from pps.journal.kept_records import KEPT
 from pps.memory import Memory
 from pps.models.command import Preset
 from pps.operations import openapi
-from pps.operations.calls import Calls
+from pps.operations.calls import Calls, Report
 from pps.operations.catalog import OPERATIONS, operations_for
 from pps.operations.table import Audience
 from pps.recall.perspectives import PERSPECTIVES
@@ -191,8 +196,9 @@ def _error_line(kind: type[PPSError]) -> str:
     base = ", ".join(parent.__name__ for parent in kind.__bases__)
     retryable = ", may be tried again" if kind.retryable else ""
     status = problem(error, "contract")["status"]
-    attributes = re.findall(r"self\.(\w+) = ", inspect.getsource(kind.__init__))
-    known = f"; has {' '.join(attributes)}" if "__init__" in vars(kind) else ""
+    written = inspect.getsource(kind.__init__) if "__init__" in vars(kind) else ""
+    attributes = " ".join(re.findall(r"self\.(\w+) = ", written))
+    known = f"; has {attributes}" if attributes else ""
     return f"{base}; code {kind.code}; HTTP {status}; exit {exit_code}{retryable}{known}"
 
 
@@ -413,11 +419,13 @@ def _option_lines(name: str, function: Callable[..., Any]) -> dict[str, str]:
 
 
 def http() -> Tree:
-    """Return the routes of the server, what ``/health`` and ``/metrics`` name, tokens and ``server.json``."""
-    routes = (route for route in Routes(MagicMock()).starlette().routes if isinstance(route, Route))
+    """Return routes and headers of the server, the fields of what it answers beside operations, tokens, its file."""
     found: Tree = {
-        "routes": {route.path: " ".join(sorted(route.methods or ["any"])) for route in routes},
         "token_shapes": {role: _token_shape(role) for role in typing.get_args(Role)},
+        "headers": {
+            "request": [ENTITY_HEADER, ACTOR_HEADER],
+            "answer": [TIME_ZONE],
+        },
     }
     return found | asyncio.run(_of_a_new_home())
 
@@ -435,15 +443,56 @@ async def _of_a_new_home() -> Tree:
             await app.create("ana")
             async with app.memory("ana") as memory:
                 await memory.remember("Said once.", extraction="none")
-                condition = Condition(app, Calls(app), Activity())
-                metrics = await condition.metrics()
-                status = await condition.owners_status()
+            answers = await _of_a_server(app)
         runfile.write(home, runfile.RunFile(1, "127.0.0.1", 8377, "0", False, "pps_w_0"))
         server_json = json.loads(runfile.run_file(home).read_text("utf-8"))
     return {
-        "metrics": sorted(set(re.findall(r"(?m)^# TYPE (\w+ \w+)", metrics))),
-        "owner_status": sorted(status),
+        **answers,
         "server.json": {name: type(value).__name__ for name, value in server_json.items()},
+    }
+
+
+async def _of_a_server(app: App) -> Tree:
+    """Ask the routes as the owner of the machine does."""
+    secret, names = runfile.new_secret(), Names("127.0.0.1", (), ())
+    calls, activity = Calls(app), Activity()
+    parts = Parts(
+        app,
+        calls,
+        Trust(app.registry, secret),
+        Browsers(app.registry),
+        names,
+        activity,
+        Condition(app, calls, activity),
+        mcp=MagicMock(),
+        hooks=MagicMock(),
+    )
+    server = Routes(parts).starlette()
+    client = httpx.AsyncClient(
+        transport=httpx.ASGITransport(server),
+        base_url="http://127.0.0.1:8377",
+        headers={"Authorization": f"Bearer {secret}"},
+    )
+    async with client:
+        health = (await client.get("/health")).json()
+        status = (await client.get("/owner/status")).json()
+        metrics = (await client.get("/metrics")).text
+        lines = await client.post(
+            "/v1/reindex", json={"entity": "ana"}, headers={"Accept": "application/x-ndjson"}
+        )
+        refused = await client.post("/v1/reindex", json={"entity": "nobody"})
+    routes = (route for route in server.routes if isinstance(route, Route))
+    return {
+        "routes": {route.path: " ".join(sorted(route.methods or ["any"])) for route in routes},
+        "health": sorted(health),
+        "owner_status": sorted(status),
+        "metrics": sorted(set(re.findall(r"(?m)^# TYPE (\w+ \w+)", metrics))),
+        "progress_line": sorted(field.name for field in dataclasses.fields(Report)),
+        "last_line": sorted(json.loads(lines.text.splitlines()[-1])),
+        "problem": {
+            "fields": sorted(refused.json()),
+            "media_type": refused.headers["content-type"],
+        },
     }
 
 
@@ -470,9 +519,12 @@ FILES: Mapping[str, Callable[[], Tree]] = {
 
 
 def stored(name: str) -> Tree:
-    """Return a snapshot; empty when there is none yet."""
+    """Return a snapshot; empty when there is none, or one with the marks of a merge conflict."""
     file = FOLDER / f"{name}.json"
-    return json.loads(file.read_text("utf-8")) if file.exists() else {}
+    try:
+        return json.loads(file.read_text("utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return {}
 
 
 def write(name: str, tree: Tree) -> None:
