@@ -14,7 +14,7 @@ from benchmarks.scores import Answer
 from benchmarks.stock import StockGraphiti
 from benchmarks.stock_text import with_full_text
 from pps.config import Settings
-from pps.core.errors import InvalidRequest
+from pps.core.errors import ConfigError, InvalidRequest
 from pps.entities.registry import Entry, Registry
 from pps.graph.ladybug import open_ladybug
 from pps.graph.neo4j import open_neo4j
@@ -105,6 +105,8 @@ def _answer(
 
 @contextlib.asynccontextmanager
 async def _driver(settings: Settings, entry: Entry) -> AsyncGenerator[EntityDriver]:
+    if entry.store == "sqlite":
+        raise ConfigError("store: stock Graphiti is measured on 'embedded' or 'neo4j'")
     if entry.store == "embedded":
         driver = await open_ladybug(entry.folder / "data" / "graph.lbug")
         opened = EntityDriver(driver, "embedded", driver.close)

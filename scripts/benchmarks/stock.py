@@ -21,6 +21,7 @@ from graphiti_core.search.search_config_recipes import EDGE_HYBRID_SEARCH_RRF
 from graphiti_core.utils.bulk_utils import add_nodes_and_edges_bulk
 
 from benchmarks.stock_text import FullTextDriver
+from pps.core.errors import ConfigError
 from pps.core.time import now
 from pps.core.values import Episode, Fact, Node
 from pps.graph.ladybug import open_ladybug
@@ -51,9 +52,12 @@ class StockGraphiti:
     """
 
     def __init__(self, opened: EntityDriver, embedder: Embedder) -> None:
+        if not isinstance(opened.driver, GraphDriver):
+            raise ConfigError("store: stock Graphiti is measured on 'embedded' or 'neo4j'")
         self._opened = opened
+        self._driver = opened.driver
         self._graphiti = Graphiti(
-            graph_driver=opened.driver,
+            graph_driver=self._driver,
             llm_client=NoExtractor(),
             embedder=_QueryEmbedder(embedder),
             cross_encoder=GraphitiReranker(None, 1.0),
@@ -74,8 +78,9 @@ class StockGraphiti:
     @property
     def full_text(self) -> bool:
         """Whether its search has the half that matches words."""
-        driver = self._opened.driver
-        return driver.provider != GraphProvider.KUZU or isinstance(driver, FullTextDriver)
+        return self._driver.provider != GraphProvider.KUZU or isinstance(
+            self._driver, FullTextDriver
+        )
 
     async def facts(self, query: str, group: str, limit: int) -> list[tuple[str, tuple[str, ...]]]:
         """Return the uuids of the best facts with their episodes, best first: ``EDGE_HYBRID_SEARCH_RRF``."""

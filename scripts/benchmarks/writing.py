@@ -30,7 +30,7 @@ _BEFORE = 10_000
 _CALLS_AT_ONCE = 50
 _IMPORTED_AT_ONCE, _IMPORTS = 100, 2
 _STOCK_FACTS = 1_000
-_STOCK_BEFORE = {"embedded": 1_000, "neo4j": 5_000}
+_STOCK_BEFORE = {"embedded": 1_000, "sqlite": 1_000, "neo4j": 5_000}
 
 Item = tuple[str, RememberOptions]
 
@@ -219,7 +219,7 @@ async def _stock(
 
 async def open_stock(settings: Settings, path: Path, embedder: Embedder) -> StockGraphiti:
     """Open stock Graphiti on a graph file, or on the server that the settings name."""
-    if settings.store == "embedded":
+    if settings.store != "neo4j":
         return await StockGraphiti.embedded(path, embedder)
     found = settings.neo4j
     password = found.password.get_secret_value()
