@@ -70,10 +70,7 @@ _LINKS = (
     "UNION ALL SELECT uuid, subject, object FROM fact WHERE object IN EACH(:nodes) AND grp = :grp"
 )
 _MENTIONED = "SELECT episode, node FROM mention WHERE episode IN EACH(:episodes) AND grp = :grp"
-_COUNTS = (
-    "SELECT (SELECT count(*) FROM node WHERE grp = :grp), (SELECT count(*) FROM fact WHERE grp = :grp), "
-    "(SELECT count(*) FROM episode WHERE grp = :grp), (SELECT count(*) FROM mention WHERE grp = :grp)"
-)
+_COUNTS = "SELECT COUNT_OF(node), COUNT_OF(fact), COUNT_OF(episode), COUNT_OF(mention)"
 _HOLDS = (
     "(f.valid_at IS NULL OR f.valid_at <= :as_of) "
     "AND (f.invalid_at IS NULL OR :as_of_first < f.invalid_at) "

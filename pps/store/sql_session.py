@@ -2,7 +2,8 @@
 
 Statements are plain SQL with named parameters (``:relation``). ``:grp`` is always bound, to the group that the
 session was made for, and nobody can bind it to another. What differs between the databases is written as
-``IN EACH(:uuids)`` (any of a list) and ``EPISODES_OF(f)`` (the episodes of a fact, in order, as a JSON list).
+``IN EACH(:uuids)`` (any of a list), ``EPISODES_OF(f)`` (the episodes of a fact, in order, as a JSON list) and
+``COUNT_OF(node)`` (how many rows of a table are the group's: in a file all of them, which SQLite counts by pages).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from pps.core.errors import InvalidRequest
@@ -22,6 +23,7 @@ Value: TypeAlias = str | int | float | bytes | None
 
 _EACH = re.compile(r"IN EACH\(:(\w+)\)")
 _EPISODES_OF = re.compile(r"EPISODES_OF\((\w+)\)")
+_COUNT_OF = re.compile(r"COUNT_OF\((\w+)\)")
 
 
 class SqlSession:
@@ -116,9 +118,10 @@ def page_before(
 _PLAIN = (str, int, float, bytes, type(None))
 
 
-@cache
+@lru_cache(maxsize=512)
 def _for_sqlite(statement: str) -> str:
-    listed = _EACH.sub(r"IN (SELECT value FROM json_each(:\1))", statement)
+    counted = _COUNT_OF.sub(r"(SELECT count(*) FROM \1)", statement)
+    listed = _EACH.sub(r"IN (SELECT value FROM json_each(:\1))", counted)
     return _EPISODES_OF.sub(
         r"(SELECT json_group_array(episode) FROM (SELECT s.episode FROM support s "
         r"WHERE s.fact = \1.uuid AND s.grp = \1.grp ORDER BY s.place))",

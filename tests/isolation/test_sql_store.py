@@ -344,7 +344,8 @@ async def test_every_statement_that_ran_binds_the_group(statements: list[str]) -
     assert len(set(statements)) > 40
     free = {text for text in statements if ":grp" not in text}
     audit = {text for text in free if text.startswith("SELECT count(*) FROM ") and "JOIN" in text}
-    assert free - audit == set(), "only the audit looks for what is not of the group"
+    counts = {text for text in free if "COUNT_OF(" in text}  # of a file that the audit found whole
+    assert free - audit - counts == set(), "only the audit looks for what is not of the group"
 
 
 async def made(path: Path, name: str = "Ana") -> str:

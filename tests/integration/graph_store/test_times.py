@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from pps.core.errors import InvalidRequest
+from pps.core.reports import timeline_cursor
 from pps.core.values import Fact
 from pps.graph.graph_store import GraphStore
-from pps.graph.mapping import timeline_cursor
 from tests.integration.graph_items import DAY, T0, a_fact, a_node, two_nodes
 
 
@@ -44,7 +44,9 @@ async def test_a_timeline_is_ordered_by_validity_then_uuid_with_undated_facts_la
     expected = sorted(facts, key=lambda fact: (fact.valid_at or far, fact.uuid))
     assert await store.timeline() == expected
     seen: list[Fact] = []
-    while page := await store.timeline(limit=2, cursor=timeline_cursor(seen[-1]) if seen else ""):
+    while page := await store.timeline(
+        limit=2, cursor=timeline_cursor(seen[-1].valid_at, seen[-1].uuid) if seen else ""
+    ):
         seen += page
     assert seen == expected
 
@@ -69,7 +71,7 @@ async def test_a_timeline_can_be_narrowed_to_a_node_a_relation_and_a_span(
     assert await store.timeline(before=T0 + DAY) == [facts[0]]
     assert await store.timeline(after=T0, before=T0 + 2 * DAY, node=eva.uuid) == [facts[1]]
     assert await store.timeline(
-        node=eva.uuid, relation="KNOWS", cursor=timeline_cursor(facts[2])
+        node=eva.uuid, relation="KNOWS", cursor=timeline_cursor(facts[2].valid_at, facts[2].uuid)
     ) == [facts[3]]
 
 
