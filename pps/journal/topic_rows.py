@@ -5,6 +5,7 @@ No text is kept, so forgetting a turn is enough.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -124,9 +125,19 @@ def uses(db: sqlite3.Connection) -> list[Use]:
     return [Use(uuid, from_micros(at), times, said) for uuid, at, times, said in rows]
 
 
+def importances(db: sqlite3.Connection, turns: Sequence[str]) -> dict[str, float]:
+    """Return turn → how important it was stored as, 0 to 1; what is no turn is left out."""
+    rows = db.execute(
+        "SELECT uuid, importance FROM turns WHERE uuid IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(turns)),),
+    )
+    return dict(rows.fetchall())
+
+
 class TopicRows(Store):
     """The topics of one entity."""
 
+    importances = reads(importances)
     keep = writes(keep)
     latest = reads(latest)
     phrases = reads(phrases)

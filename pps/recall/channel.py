@@ -261,12 +261,14 @@ class _Filling:
         most = max(scores.values(), default=0.0)
         moved = {one: "put first: it is first in every list" for one in ahead if scores[one] < most}
         moved |= dict.fromkeys(asking & scores.keys(), "put last: it only asks")
-        return _Ranking(
-            items,
-            scores,
-            sorted(scores, key=lambda one: (one in asking, one not in ahead, -scores[one])),
-            moved=moved,
-        )
+        important: Mapping[str, float] = {}
+        if profile.importance:
+            important = await ask.sources.journal.topics.importances([*scores])
+
+        def place(one: str) -> tuple[bool, bool, float, float]:
+            return one in asking, one not in ahead, -scores[one], -important.get(one, 0.0)
+
+        return _Ranking(items, scores, sorted(scores, key=place), moved=moved)
 
     async def _asking(self) -> frozenset[str]:
         """Return the turns that only ask, where the profile puts them last and the query is not after questions."""
@@ -309,6 +311,7 @@ class _Filling:
             or profile.distinct
             or profile.latest
             or profile.statements_first
+            or profile.importance
             or profile.mmr is not None
         )
         return (

@@ -178,6 +178,7 @@ class ChannelProfile(_Table):
         assistant: What a turn counts that no user said: of an assistant, a tool, a system.
         speaker: How much more a turn counts whose speaker the query names.
         standing: How much more "always …" and "never …" count where the query is about how to act.
+        importance: Of turns with equal scores put the one first that was stored as more important.
 
     Whatever these say, a hit that every finding perspective ranks first comes first, unless the caller gives weights or
     a centre, the session was shown it lately (novelty), it only asks (statements_first, distinct), or a later
@@ -208,6 +209,7 @@ class ChannelProfile(_Table):
     assistant: float = Field(default=1, ge=0, le=1)
     speaker: float = Field(default=1, ge=1, le=2)
     standing: float = Field(default=1, ge=1, le=2)
+    importance: bool = False
 
     def without_colbert(self) -> ChannelProfile:
         """Return the channel as it is where the token model is not installed."""
