@@ -341,7 +341,8 @@ class Memory:
         """Remove turns, facts, nodes (by id, as ``get``) and anchors (slugs), with what only they supported.
 
         Args:
-            ids: 1 to 500 of this entity's; of what was softly forgotten too, unless it is to be so now.
+            ids: 1 to 500 of this entity's; of what was softly forgotten too, unless it is to be so now. In a dry run
+                names of nodes too.
             dry_run: True only says what would go.
             how: See Manner; for good, unless it says ``soft``.
 

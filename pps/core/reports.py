@@ -60,6 +60,9 @@ class Forgotten:
         copies: Of a squad's member, its copies in the pool that go with them, or stay where that is asked for.
         restorable_as: What ``restore`` takes until ``restorable_until``; empty when it is gone for good.
         no_longer_restorable: Ids of what was forgotten for a while before and lost something of it, or all, for good.
+        asked: Of a dry run: the ids that stand for what was asked for, to call again with. A name is none.
+        shown: Of a dry run: the first of what would go, a line each.
+        by_name: Of a dry run: something was asked for by its name.
     """
 
     dry_run: bool
@@ -72,6 +75,9 @@ class Forgotten:
     restorable_as: str = ""
     restorable_until: datetime | None = None
     no_longer_restorable: tuple[str, ...] = ()
+    asked: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    by_name: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from pps.core.bounds import check_keywords, check_length
 from pps.core.errors import InvalidRequest, NotFound, StoreError, StoreUnavailable
 from pps.core.ids import is_uuid
 from pps.core.reports import Forgotten, Restorable, Restored
+from pps.core.text import one_line
 from pps.core.values import Fact
 from pps.ingest.anchors import Anchors
 from pps.ingest.index_docs import WINDOW_TURNS
@@ -33,12 +34,14 @@ from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import meta
 from pps.journal.bin_rows import Binned, drop_given, rewrite
+from pps.journal.called import node_called
 from pps.journal.entries import Change
 from pps.journal.job_queue import read_again
 from pps.journal.journal import Journal
 from pps.journal.tie_rows import Ties
 
 MAX_IDS, MAX_WHY = 500, 500
+_MOST_SHOWN, _LINE = 5, 100
 _INTENT = "forgetting"
 _ALL = 100_000
 Check: TypeAlias = Callable[[Sequence[str], Sequence[str]], Awaitable[None]]
@@ -73,6 +76,24 @@ class Forgetter:
         await self._worker.saved(5.0)
         return await self._journal.whole(ids, strict=False)
 
+    async def with_names(self, ids: Sequence[str], *, dry_run: bool) -> list[str]:
+        """Return ids with the names of nodes among them replaced by the nodes' ids; what is neither stays as it is.
+
+        Raises:
+            InvalidRequest: Several nodes have a name; or it is no dry run: what goes by a name is shown first.
+        """
+        slugs = set(await self._slugs([one for one in ids if not is_uuid(one)]))
+        found: list[str] = []
+        for number, name in enumerate(ids):
+            is_id = is_uuid(name) or name.removeprefix("anchor:") in slugs
+            node = None if is_id else await node_called(self._journal, name, f"ids[{number}]")
+            if node is not None and not dry_run:
+                raise InvalidRequest(
+                    f"ids[{number}]", "is a name: a dry run shows what goes, and the id to give"
+                )
+            found.append(node or name)
+        return found
+
     async def forget(
         self,
         ids: Sequence[str],
@@ -92,7 +113,8 @@ class Forgetter:
         """
         if dry_run:
             plan, rows = await self._checked(ids, check, softly)
-            return self._said(plan, rows, softly, dry_run=True)
+            said = self._said(plan, rows, softly, dry_run=True)
+            return replace(said, asked=tuple(dict.fromkeys(ids)), shown=await self._shown(plan))
         async with (
             self._worker.held()
         ):  # a job in hand would bring back what is forgotten meanwhile
@@ -173,6 +195,20 @@ class Forgetter:
             if rows
             else said
         )
+
+    async def _shown(self, plan: Plan) -> tuple[str, ...]:
+        """Return the first of what would go, a line each with its id."""
+        nodes = await self._client.nodes(list(plan.nodes[:_MOST_SHOWN]))
+        facts = await self._client.facts(list(plan.facts[:_MOST_SHOWN]))
+        turns = await self._journal.turns(list(plan.turns[:_MOST_SHOWN]))
+        lines = [
+            *(f"node {one_line(node.name, _LINE)} ({node.kind}) [{node.uuid}]" for node in nodes),
+            *(f"fact {one_line(fact.text, _LINE)} [{fact.uuid}]" for fact in facts),
+            *(f"turn {one_line(turn.content, _LINE)} [{turn.uuid}]" for turn in turns),
+            *(f"anchor {slug}" for slug in plan.anchors[:_MOST_SHOWN]),
+        ]
+        number = len(plan.nodes) + len(plan.facts) + len(plan.turns) + len(plan.anchors)
+        return (*lines, *([f"… and {number - len(lines)} more"] if number > len(lines) else []))
 
     async def resume(self) -> Plan | None:
         """Carry through what was cut short, if anything was; return what was to be forgotten."""
@@ -418,8 +454,10 @@ class Forgetting:
         check_length("why", why, 0, MAX_WHY)
         clean = self._redactor().text
         softly = Softly(clean(by) or self._actor, clean(why)) if how.get("soft") else None
-        ids = await self._forgetter.whole(ids)
-        return await self._forgetter.forget(ids, dry_run=dry_run, check=self._check, softly=softly)
+        given = await self._forgetter.whole(ids)
+        ids = await self._forgetter.with_names(given, dry_run=dry_run)
+        done = await self._forgetter.forget(ids, dry_run=dry_run, check=self._check, softly=softly)
+        return replace(done, by_name=dry_run and ids != given)
 
     async def expire(self) -> None:
         """Erase for good what can no longer be restored and was so a day of running time ago already."""

@@ -81,6 +81,7 @@ class Journal(Store):
     with_facts = reads(projection.with_facts)
     names_of = looks_up(projection.names_of)
     kinds_of = reads(projection.kinds_of)
+    nodes_called = reads(projection.nodes_called)
     of_kinds_in = reads(projection.of_kinds_in)
     resolve = reads(projection.resolve)
 

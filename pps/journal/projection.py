@@ -6,6 +6,7 @@ import json
 import re
 import sqlite3
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from pps.core.errors import InvalidRequest, NotFound
@@ -173,6 +174,24 @@ def resolve(connection: sqlite3.Connection, given: Sequence[str]) -> dict[str, s
     for folded, node in rows:
         found.setdefault(folded, node)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class CalledNode:
+    """A node that has some name: its id and kind."""
+
+    uuid: str
+    kind: str
+
+
+def nodes_called(connection: sqlite3.Connection, name: str) -> list[CalledNode]:
+    """Return every node that has a name, folded, or an alias: by name first, the oldest first."""
+    rows = connection.execute(
+        """SELECT n.uuid, n.kind FROM mirror_name AS m JOIN mirror_node AS n ON n.id = m.node
+            WHERE m.folded = ? GROUP BY n.uuid ORDER BY min(m.is_alias), n.created_at, n.uuid""",
+        (fold(name),),
+    )
+    return [CalledNode(uuid, kind) for uuid, kind in rows]
 
 
 def names_of(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, list[str]]:

@@ -65,6 +65,7 @@ class RestoreInput(Input):
     ERASES,
     command="forget",
     examples=(
+        "pps forget ana Momo",
         "pps forget ana 1b4e28ba --yes",
         'pps forget ana 1b4e28ba --soft --reason "Moot." --yes',
     ),
@@ -73,7 +74,8 @@ class RestoreInput(Input):
 async def forget(memory: Memory, given: ForgetSoftlyInput) -> Forgotten:
     """Use it to erase turns, facts, nodes or anchors for good, or with soft=true so that they can be restored.
 
-    By default a dry run that returns what would go: show that, and only then call again with dry_run=false. A fact
+    By default a dry run that returns what would go: show that, and only then call again with dry_run=false and the ids
+    in 'asked'. A fact
     that merely changed is not forgotten but replaced, by remember with 'invalidates'.
     """
     if given.soft and given.keep:

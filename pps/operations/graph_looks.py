@@ -13,7 +13,7 @@ from pps.ingest.given_input import Moment, Name, described_time
 from pps.memory import Memory
 from pps.operations import words
 from pps.operations.command_line import argument
-from pps.operations.inputs import Id, Input
+from pps.operations.inputs import Input
 from pps.operations.outputs import FactView, NodeView, fact_view, node_view
 from pps.operations.table import READS, RECORDS
 
@@ -21,10 +21,10 @@ from pps.operations.table import READS, RECORDS
 class AroundInput(Input):
     """From where, and how far."""
 
-    node: Id | None = Field(
+    node: Name | None = Field(
         default=None,
-        description="Id of a node; your own node when not given.",
-        json_schema_extra=argument(default=None),
+        description="Name or id of a node; your own node when not given.",
+        json_schema_extra=argument(rest=True),
     )
     max_hops: int = Field(default=1, ge=1, le=4, description="How many facts away, at most.")
     limit: int = Field(
@@ -99,14 +99,14 @@ def changes_words(view: ChangesView) -> str:
     around_words,
     READS,
     command="around",
-    examples=("pps around ana", "pps around ana 1b4e28ba --max-hops 2"),
+    examples=("pps around ana", "pps around ana Priya", "pps around ana 1b4e28ba --max-hops 2"),
 )
 async def graph_around(memory: Memory, given: AroundInput) -> Around:
     """Use it to see what a node is joined to: people, places and things by facts and relations that hold now.
 
-    Begins at your own node. Returns the nodes, nearest first, with their distance, and the facts among them.
+    Begins at your own node if none is named; a name that several nodes have is refused with their ids. Returns the nodes, nearest first, with their distance, and the facts among them.
     """
-    node = given.node or memory.graph.own
+    node = await memory.graph.find(given.node) if given.node else memory.graph.own
     found = await memory.graph.around(
         node, max_hops=given.max_hops, limit=given.limit + 1, as_of=given.as_of
     )

@@ -281,7 +281,8 @@ class ForgetInput(Input):
     ids: tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...] = Field(
         min_length=1,
         max_length=100,
-        description="Ids of turns, facts or nodes (the first 8 characters do), or slugs of anchors.",
+        description="Ids of turns, facts or nodes (the first 8 characters do), or slugs of anchors. In a dry run names "
+        "of nodes too.",
         json_schema_extra=argument(),
     )
     dry_run: bool = Field(

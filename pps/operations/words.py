@@ -137,7 +137,10 @@ def gone(value: Forgotten) -> str:
     if value.no_longer_restorable:
         kept += f" What could be restored of it cannot be any more ({', '.join(value.no_longer_restorable)})."
     if value.dry_run:
-        return f"Would erase {what}.{kept} Nothing was changed; call again with dry_run=false to do it."
+        lines = [f"Would erase {what}.{kept}", *(f"  {line}" for line in value.shown)]
+        again = f"and ids {', '.join(value.asked)} " if value.by_name else ""
+        lines.append(f"Nothing was changed; call again with dry_run=false {again}to do it.")
+        return "\n".join(lines)
     if value.restorable_until:
         until = iso(value.restorable_until)
         return f"Forgot {what}.{kept} Until {until} it can be restored as {value.restorable_as}."

@@ -18,6 +18,7 @@ from pps.core.values import Fact, Path, Subgraph, Turn
 from pps.graph import traverse
 from pps.graph.traverse import MAX_HOPS, Link
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.called import node_called
 from pps.journal.job_rows import Outcome
 from pps.journal.journal import Journal
 from pps.journal.links import holds
@@ -85,6 +86,21 @@ class Walks:
     def own(self) -> str:
         """Return the uuid of the entity's own node, which is there from the beginning."""
         return self._self_node
+
+    async def find(self, name: str, field: str = "node") -> str:
+        """Return the uuid of the node that an id, its beginning, or a name or alias stands for.
+
+        Raises:
+            InvalidRequest: Several nodes are called so; it lists them.
+            NotFound: None is.
+        """
+        [uuid] = await self._journal.whole([name], strict=False)
+        if not is_uuid(uuid):
+            called = await node_called(self._journal, name, field)
+            if called is None:
+                raise NotFound(field)
+            uuid = called
+        return uuid
 
     async def around(
         self, node: str, *, max_hops: int = 1, limit: int = 200, as_of: datetime | None = None

@@ -85,6 +85,43 @@ async def test_every_id_of_another_is_nobodys(house: House) -> None:
     assert await everything(other) == before
 
 
+async def test_a_name_of_another_is_nobodys_name(house: House) -> None:
+    one, other, _ = house.all
+    before = await everything(other)
+    for name in (other.mark, other.mark.upper(), f" {other.mark} ", other.slug):
+        absent = name.swapcase().replace("kanarie", "nobody").replace("KANARIE", "NOBODY")
+        for call in (
+            lambda wanted: one.memory.forget([wanted]),
+            lambda wanted: one.memory.forget([wanted], dry_run=False),
+            lambda wanted: one.memory.forget([one.fact, wanted], dry_run=False),
+            lambda wanted: one.memory.forget([wanted], dry_run=False, soft=True),
+            one.memory.graph.find,
+        ):
+            theirs, nobodys = await outcome(call(name)), await outcome(call(absent))
+            assert theirs == nobodys, name
+            assert str(theirs).startswith("NotFound"), name
+    shared = await one.memory.forget(["Coffee"])
+    assert shared.nodes[0] == await one.memory.graph.find("coffee")
+    assert house.seen(one, shared) == []
+    assert await everything(other) == before
+
+
+async def test_nothing_goes_by_a_name_that_was_not_shown_first(house: House) -> None:
+    one = house.all[0]
+    before = await everything(one)
+    for soft in (False, True):
+        with pytest.raises(InvalidRequest, match="is a name: a dry run shows what goes"):
+            await one.memory.forget([one.mark], dry_run=False, soft=soft)
+    shown = await one.memory.forget([one.mark.upper()])
+    assert (shown.by_name, shown.dry_run, len(shown.asked)) == (True, True, 1)
+    assert any(one.mark in line for line in shown.shown)
+    assert await everything(one) == before
+    gone = await one.memory.forget(shown.asked, dry_run=False)
+    assert set(gone.nodes) == set(shown.nodes)
+    with pytest.raises(NotFound):
+        await one.memory.forget([one.mark])
+
+
 async def test_a_fact_of_another_cannot_be_ended_or_joined(house: House) -> None:
     one, other, _ = house.all
     before = await everything(other)

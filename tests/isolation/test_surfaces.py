@@ -158,7 +158,12 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     ],
     "record_ask": [{"query": "expand", "parameters": {"id": "<node>"}}],
     "graph_all": [{}],
-    "graph_around": [{}, {"as_of": "2026-06-01"}, {"node": "<node>", "max_hops": 4, "limit": 999}],
+    "graph_around": [
+        {},
+        {"as_of": "2026-06-01"},
+        {"node": "<node>", "max_hops": 4, "limit": 999},
+        {"node": "vault"},
+    ],
     "changes": [
         {"since": "2000-01-01", "until": "2100-01-01", "limit": 1000},
         {"since": "2000-01-01", "until": "2100-01-01", "about": "<node>"},
@@ -272,6 +277,8 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "router list": [],
     "router revoke": ["theirs"],
     "serve": [],
+    "stop": ["--help"],
+    "help": ["recall"],
     "squad add": ["nonesuch", "mine"],
     "squad create": ["crew", "--from", "<home>/talk"],
     "squad delete": ["nonesuch", "--yes"],

@@ -11,11 +11,13 @@ import tempfile
 from collections.abc import Callable, Mapping
 from datetime import UTC, tzinfo
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from zoneinfo import ZoneInfo
 
 import click
 
+from pps.core.errors import InvalidRequest
+from pps.core.ids import is_beginning, is_uuid, short_id
 from pps.interfaces.cli import output, wording
 
 if TYPE_CHECKING:
@@ -45,6 +47,8 @@ def do(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> None
         return
     if command.operation == "import" and not arguments.get("dry_run"):
         _estimated(command, arguments)
+    if command.operation == "forget" and arguments.get("dry_run") is False:
+        arguments = {**arguments, "ids": _confirmed_ids(command, arguments, typed)}
     answer = _asked(command, arguments, typed)
     data: Data = answer["data"]
     text = None
@@ -57,7 +61,7 @@ def do(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> None
     elif text is not None:
         output.show(text)
     else:
-        output.say(wording.short(_for_people(command, answer["text"]), data))
+        output.say(wording.short(_for_people(command, answer["text"], typed), data))
     if code := _CODES.get(command.operation, lambda _: 0)(data):
         raise click.exceptions.Exit(code)
 
@@ -81,14 +85,45 @@ def _asked(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> 
     )
 
 
-def _for_people(command: Command, text: str) -> str:
-    """Return an answer's text without what is said to a model that calls."""
-    for one in command.parameters:
-        if one.inverts:
-            text = text.replace(
-                f"call again with {one.field}=false to do it", f"add {one.label} to do it"
-            )
+def _for_people(command: Command, text: str, typed: Mapping[str, Any]) -> str:
+    """Return an answer's text with what to type in place of what a calling model is to do."""
+    for parameter in command.parameters:
+        if not parameter.inverts:
+            continue
+        again = f"call again with {parameter.field}=false"
+        text = text.replace(f"{again} to do it", f"add {parameter.label} to do it")
+        head, named, ids = text.partition(f"{again} and ids ")
+        if named:
+            ids = ids.removesuffix(" to do it.").replace(",", "")
+            path = " ".join(command.words)
+            text = f"{head}`pps {path} {typed['whose']} {ids} {parameter.label}` does it."
     return text
+
+
+def _confirmed_ids(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> JSON:
+    """Return the ids of what is to be forgotten; of names only after it was shown what goes, and somebody agreed.
+
+    Raises:
+        InvalidRequest: A name was given, and nobody can be asked: it says which ids to give.
+        click.Abort: Somebody did not agree.
+    """
+    wanted = cast("list[str]", arguments["ids"])
+    if all(is_uuid(one) or is_beginning(one) for one in wanted):
+        return arguments["ids"]
+    answer = _asked(command, {**arguments, "dry_run": True}, {**typed, "as_json": True})
+    data: Data = answer["data"]
+    if not data["by_name"]:  # slugs of anchors
+        return arguments["ids"]
+    *shown, _ = wording.short(answer["text"], data).splitlines()
+    may_ask = sys.stdin.isatty()
+    if may_ask or not typed["as_json"]:
+        output.say("\n".join(shown), err=typed["as_json"])
+    if not may_ask:
+        ids = " ".join(map(short_id, data["asked"]))
+        remedy = f"`pps forget {typed['whose']} {ids} --yes` does it"
+        raise InvalidRequest("--yes", f"nothing is forgotten by a name unseen; {remedy}")
+    output.confirm("Forget this?")
+    return data["asked"]
 
 
 def _exported(command: Command, arguments: Arguments) -> None:

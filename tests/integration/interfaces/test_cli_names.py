@@ -100,3 +100,50 @@ def test_help_is_what_the_option_help_prints(alone: dict[str, str], words: tuple
     as_json = json.loads(pps(alone, "help", *words, "--json").stdout)
     assert as_json["help"] == helped.stdout.rstrip("\n")
     assert pps(alone, *words, "-h").stdout == asked.stdout
+
+
+MOMO = {
+    "content": "Momo lives in Lisbon.",
+    "nodes": [{"name": "Momo", "kind": "Cat"}],
+    "facts": [
+        {"subject": "Momo", "relation": "LIVES_IN", "object": "Lisbon", "text": "In Lisbon."}
+    ],
+}
+
+
+def test_a_node_is_looked_around_by_its_name_and_several_are_listed(served: Served) -> None:
+    served.create("near")
+    served.link.call("remember", "near", MOMO)
+    assert served.pps("event", "near", "A shop.", "--title", "Momo").returncode == 0
+    around = served.pps("around", "near", "lisbon")
+    assert around.stdout.startswith("0: Lisbon ")
+    assert "In Lisbon." in around.stdout
+    several = served.pps("around", "near", "momo")
+    assert (several.returncode, several.stderr.count("\n")) == (2, 1)
+    assert "NODE 'momo': 2 nodes are called so: Cat [" in several.stderr
+    first = several.stderr.split("[")[1].split("]")[0]
+    assert served.pps("around", "near", first).stdout.startswith("0: Momo (Cat)")
+    absent = served.pps("around", "near", "Nobody")
+    assert (absent.returncode, "NODE 'Nobody': not found" in absent.stderr) == (3, True)
+    listed = served.pps("forget", "near", "Momo", "--yes")
+    assert (listed.returncode, "give the id of one" in listed.stderr) == (2, True)
+
+
+def test_what_is_forgotten_by_a_name_is_shown_first(served: Served) -> None:
+    served.create("forgets")
+    served.link.call("remember", "forgets", MOMO)
+    shown = served.pps("forget", "forgets", "Lisbon")
+    assert shown.returncode == 0, shown.stderr
+    assert "node Lisbon " in shown.stdout
+    assert "fact In Lisbon. [" in shown.stdout
+    command = shown.stdout.splitlines()[-1].split("`")[1]
+    assert command.startswith("pps forget forgets ")
+    for more in ((), ("--json",), ("--soft",)):
+        refused = served.pps("forget", "forgets", "Lisbon", "--yes", *more)
+        assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+        assert "nothing is forgotten by a name unseen" in refused.stderr
+        assert more == ("--json",) or "fact In Lisbon. [" in refused.stdout
+    assert "In Lisbon." in served.pps("facts", "forgets").stdout
+    done = served.pps(*command.split()[1:])
+    assert "for good" in done.stdout
+    assert "In Lisbon." not in served.pps("facts", "forgets").stdout
