@@ -32,7 +32,7 @@ from pps.core.gates import Gates
 from pps.core.ids import EntityId
 from pps.core.kinds import Kinds
 from pps.entities import Created, Deletion, Entry, Registry, folder
-from pps.entities.own import own_settings, set_extractor, set_packs
+from pps.entities.own import own_settings, set_extractor, set_packs, unusable
 from pps.entities.running_time import RunningTime
 from pps.index.indexes import Index
 from pps.index.text_damage import TextDamage
@@ -337,8 +337,7 @@ class App:
         """Return the entities that cannot be opened, or not again, as far as it is known, and why."""
         entries = await asyncio.to_thread(self.registry.list)
         found = {
-            one.entity.name: await asyncio.to_thread(folder.unusable, one)
-            or await asyncio.to_thread(_mistake, one)
+            one.entity.name: await asyncio.to_thread(unusable, one)
             or self._failed.get(one.entity.name, "")
             or await self._text_damage(one)
             for one in entries
@@ -549,15 +548,6 @@ class App:
             UnknownEntity, StoreUnavailable
         ):  # deleted by another process; else it stays set
             await asyncio.to_thread(self.registry.set_pending, entity, pending)
-
-
-def _mistake(entry: Entry) -> str:
-    """Return what is wrong in an entity's ``entity.toml``; empty when nothing is."""
-    try:
-        own_settings(entry.folder)
-    except PPSError as error:
-        return error.message
-    return ""
 
 
 async def _keep_running_time(running: RunningTime) -> None:

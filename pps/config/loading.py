@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, cast
 
@@ -48,16 +49,44 @@ def load(*, env: Mapping[str, str] | None = None, file: Path | None = None) -> S
             quotes a value, which may be a secret.
     """
     env = os.environ if env is None else env
-    home = home_folder(env)
-    tree = _read(file, home)
-    own = _own_names(env)
-    for section, values in _ecosystem(env, _merged(tree, own)).items():
-        tree = _merged(tree, {section: values})
-    tree = _merged(tree, own)
+    layers = read_layers(env, file)
+    tree = _merged(_merged(layers.file, layers.tools), layers.own)
     try:
-        return Settings.model_validate({**tree, "home": home})
+        return Settings.model_validate({**tree, "home": home_folder(env)})
     except ValidationError as error:
         raise ConfigError(_one_line(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
+class SettingLayers:
+    """What sets settings over their defaults; of a key that several set, the last one's value holds.
+
+    Attributes:
+        file: The TOML file.
+        tools: Variables of other tools, such as ``OPENAI_API_KEY``.
+        own: Variables of PPS.
+    """
+
+    file: dict[str, object]
+    tools: dict[str, object]
+    own: dict[str, object]
+
+
+def read_layers(env: Mapping[str, str], file: Path | None = None) -> SettingLayers:
+    """Return what a file (``pps.toml`` of the data folder when None) and an environment set; raises as ``load``."""
+    tree, own = _read(file, home_folder(env)), _own_names(env)
+    tools: _Tree = dict(_ecosystem(env, _merged(tree, own)))
+    return SettingLayers(tree, tools, own)
+
+
+def tool_variable(env: Mapping[str, str], provider: str, path: tuple[str, ...]) -> str:
+    """Return the variable of another tool that sets a setting, of a provider where that counts."""
+    section, key = path
+    if section == "neo4j":
+        return next(name for name in reversed(_NEO4J) if _NEO4J[name] == key and env.get(name))
+    if key == "base_url":
+        return "OPENAI_BASE_URL"
+    return next(name for name in _PROVIDER_KEYS[provider] if env.get(name))
 
 
 def _read(file: Path | None, home: Path) -> _Tree:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic.fields import FieldInfo
 
 from pps.config.zones import checked_zone
 
@@ -314,10 +315,10 @@ class Settings(_Section):
             value = getattr(self, name)
             if isinstance(value, BaseModel):
                 for key, field in type(value).model_fields.items():
-                    is_secret = "SecretStr" in repr(field.annotation)
-                    found[f"PPS_{name}__{key}".upper()] = _as_text(getattr(value, key)), is_secret
+                    text = as_text(getattr(value, key))
+                    found[f"PPS_{name}__{key}".upper()] = text, is_secret_field(field)
             elif name != "home":
-                found[f"PPS_{name}".upper()] = _as_text(value), False
+                found[f"PPS_{name}".upper()] = as_text(value), False
         return found
 
 
@@ -327,10 +328,15 @@ def salted_digest(text: str, salt: str = "") -> str:
     return f"{salt}${hashlib.sha256(f'{salt}{text}'.encode()).hexdigest()}"
 
 
-def _as_text(value: object) -> str:
+def is_secret_field(field: FieldInfo) -> bool:
+    """Tell whether a setting holds a secret."""
+    return "SecretStr" in repr(field.annotation)
+
+
+def as_text(value: object) -> str:
     """Return a value as a variable would give it."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, tuple):
-        return ",".join(map(_as_text, cast("tuple[object, ...]", value)))
+        return ",".join(map(as_text, cast("tuple[object, ...]", value)))
     return "" if value is None else str(value)

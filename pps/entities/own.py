@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,9 +15,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pps.config import problems
 from pps.config.settings import Hours, TimeZone, Week
 from pps.config.toml_lines import TomlLines, syntax_mistake
-from pps.core.errors import ConfigError, StoreError
+from pps.core.errors import ConfigError, PPSError, StoreError
 from pps.core.user_files import parse_toml, read_text
-from pps.entities.folder import write
+from pps.entities import folder as files
+from pps.entities.folder import Entry, write
+
+_CARD_KEYS = ("name", "group", "store", "created_at")
 
 
 class _Section(BaseModel):
@@ -79,6 +83,44 @@ def own_settings(folder: Path) -> OwnSettings:
         return _checked(read_text(path), path)
     except (OSError, UnicodeDecodeError):
         raise StoreError(f"{path}: cannot be read; restore it from a backup") from None
+
+
+def unusable(entry: Entry) -> str:
+    """Return why an entity cannot be opened, as far as its files tell; empty when they do not."""
+    if lost := files.unusable(entry):
+        return lost
+    try:
+        own_settings(entry.folder)
+    except PPSError as error:
+        return error.message
+    return ""
+
+
+def own_lines(folder: Path) -> dict[str, tuple[str, int]]:
+    """Return what an entity sets for itself: key → value as text and line; of addresses only how many. Blocks.
+
+    Raises as ``own_settings``.
+    """
+    own = own_settings(folder).model_dump(exclude_unset=True, exclude=set(_CARD_KEYS))
+    lines = TomlLines(read_text(folder / "entity.toml"))
+    found: dict[str, tuple[str, int]] = {}
+    for name, value in own.items():
+        section = cast("dict[str, object]", value) if isinstance(value, dict) else {"": value}
+        for key, setting in section.items():
+            path = (name, key) if key else (name,)
+            found[".".join(path)] = _own_text(path, setting), lines.line(path)
+    return found
+
+
+def _own_text(path: tuple[str, ...], setting: object) -> str:
+    """Return a value to read; no address is told, since it may hold a key."""
+    if isinstance(setting, str):
+        return setting
+    if path == ("calendar", "urls"):
+        return f"{len(cast('list[str]', setting))} set"
+    if path == ("extractor", "command"):
+        return shlex.join(cast("list[str]", setting))
+    return json.dumps(setting, ensure_ascii=False)
 
 
 def set_extractor(folder: Path, command: str) -> None:

@@ -16,6 +16,7 @@ from pps.entities import Entry
 from pps.entities.page_sessions import LINK_S
 from pps.operations.command_line import argument, option, unoffered
 from pps.operations.inputs import Input, Label, Labels, Nothing
+from pps.operations.installation import InstallationState, state_of, state_words
 from pps.operations.pack_tools import toolsets
 from pps.operations.table import (
     ADDS,
@@ -172,6 +173,32 @@ def _shown(one: EntityView) -> str:
         else f" ({one.store})"
     )
     return f"{one.name}{rest}\nfolder {one.folder}"
+
+
+@OWNERS_REGISTRY.operation(
+    "How things are",
+    state_words,
+    READS,
+    command="status",
+    examples=("pps status", "pps status --json"),
+)
+async def status(app: App, _: Nothing) -> InstallationState:
+    """Returns the running server, every entity with what it keeps and what waits, and what is wrong.
+
+    On the command line it starts no server; exit code 1 where an entity cannot be used.
+    """
+    home, registry = app.settings.home, app.registry
+    entries = await asyncio.to_thread(registry.list, include_archived=True)
+    stale = {one.entity.name for one in entries if app.waits_for_its_card(one)}
+    return await asyncio.to_thread(
+        state_of,
+        home,
+        entries,
+        runfile.read(home),
+        problems=await app.unopenable(),
+        open_names=set(app.open_names()),
+        stale=stale,
+    )
 
 
 @REGISTRY.operation(

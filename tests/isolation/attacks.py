@@ -23,6 +23,7 @@ def owners(folder: Path, entity: str) -> dict[str, list[Arguments]]:
     return {
         "entity_show": [named],
         "entity_list": [{}],
+        "status": [{}],
         "entity_create": [named, {"name": "newcomer"}],
         "entity_extract": [{**named, "command": ""}],
         "token_issue": [named, {**named, "toolsets": ["core"]}],

@@ -246,6 +246,31 @@ async def test_a_folder_that_holds_anothers_data_is_not_removed_with_the_entity_
     assert (second.folder / "data" / "memory.db").exists()
 
 
+async def test_a_changed_file_of_one_opens_nothing_of_another(app: App) -> None:
+    first, second = await app.create("ana"), await app.create("ben")
+    for name in ("ana", "ben"):
+        async with app.memory(name) as memory:
+            await memory.remember(f"Only {name} knows.")
+    card = second.folder / "entity.toml"
+    good = card.read_bytes()
+    card.write_bytes((first.folder / "entity.toml").read_bytes())
+    assert app.waits_for_its_card(app.registry.get("ben"))
+    assert not app.waits_for_its_card(app.registry.get("ana"))
+    for _ in range(2):
+        with pytest.raises(IsolationError):
+            async with app.memory("ben"):
+                pass
+    async with app.memory("ana") as memory:
+        assert [turn.turn.content for turn in (await memory.graph.said()).turns] == [
+            "Only ana knows."
+        ]
+    card.write_bytes(good)
+    async with app.memory("ben") as memory:
+        assert [turn.turn.content for turn in (await memory.graph.said()).turns] == [
+            "Only ben knows."
+        ]
+
+
 async def test_a_graph_that_is_gone_is_not_made_anew_and_rebuilding_one_leaves_the_others(
     app: App,
 ) -> None:

@@ -278,6 +278,8 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "router revoke": ["theirs"],
     "serve": [],
     "stop": ["--help"],
+    "status": [],
+    "config": ["mine"],
     "help": ["recall"],
     "squad add": ["nonesuch", "mine"],
     "squad create": ["crew", "--from", "<home>/talk"],

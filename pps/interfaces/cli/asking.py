@@ -16,6 +16,7 @@ from zoneinfo import ZoneInfo
 
 import click
 
+from pps.config.home import home_folder
 from pps.core.errors import InvalidRequest
 from pps.core.ids import is_beginning, is_uuid, short_id
 from pps.interfaces.cli import output, wording
@@ -36,6 +37,7 @@ _CODES: Mapping[str, Callable[[Data], int]] = {
     "import": lambda data: 1 if data["unreadable_count"] else 0,
     "extract": lambda data: output.EXIT_AGAIN if data.get("waiting") and not data["dry_run"] else 0,
     "pack_check": lambda data: 0 if data["ok"] else 1,
+    "status": lambda data: 1 if any(one["problem"] for one in data["entities"]) else 0,
     "verify_isolation": lambda data: 0 if data["ok"] else 1,
 }
 
@@ -75,6 +77,11 @@ def _zone(answer: Data) -> tzinfo:
 
 
 def _asked(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> Data:
+    if command.operation == "status":
+        from pps.server import find  # not at the top: help imports nothing heavy
+
+        if find(home_folder()) is None:
+            return _state_without_server()
     link, entity = output.server(), typed.get("whose", "")
     if command.is_long:
         return output.finished(
@@ -83,6 +90,25 @@ def _asked(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> 
     return link.call(
         command.operation, entity, arguments, timeout_s=600 if command.confirms else 60
     )
+
+
+def _state_without_server() -> Data:
+    """Return what the operation ``status`` answers, for a data folder that no server has open."""
+    from pps.config import load  # not at the top: help imports nothing heavy
+    from pps.config.zones import zone_of
+    from pps.entities import Registry
+    from pps.entities.own import unusable
+    from pps.operations.installation import InstallationState, state_answer, state_of
+
+    home = home_folder()
+    settings = load()
+    state = InstallationState(str(home), None, ())
+    if (home / "registry.db").exists():
+        entries = Registry(home).list(include_archived=True)
+        problems = {one.entity.name: unusable(one) for one in entries if not one.archived}
+        state = state_of(home, entries, None, problems=problems)
+    data, text = state_answer(state, zone_of(settings.time_zone))
+    return {"data": data, "text": text}
 
 
 def _for_people(command: Command, text: str, typed: Mapping[str, Any]) -> str:

@@ -380,6 +380,33 @@ def _profile(one: Any) -> JSON:
     }
 
 
+@click.command(
+    params=[click.Argument(["name"], type=EntityName(), default="", metavar="[NAME]"), AS_JSON],
+    cls=Taught,
+    examples=("pps config", "pps config --changed", "pps config ana"),
+)
+@click.option("--changed", is_flag=True, help="Only what is not as shipped.")
+def config(name: str, *, changed: bool, as_json: bool) -> None:
+    """Show every setting that is in effect here, and where its value comes from; of an entity those of its own too.
+
+    Defaults < pps.toml < environment < the entity's entity.toml. Of a secret it shows only whether it is set. A running
+    server has the settings that it was started with: where they differ, that is said.
+    """
+    from pps.interfaces.cli.settings_shown import SettingsShown
+
+    shown = SettingsShown.of(home_folder(), name)
+    settings = [one for one in shown.settings if not (changed and one.is_default)]
+    if as_json:
+        rows = [{"key": one.key, "value": one.value, "source": one.source} for one in settings]
+        show_json({"home": str(shown.home), "settings": rows, "differing": shown.differing})
+        return
+    say(f"Data folder: {shown.home}")
+    for one in settings:
+        say(f"{one.key} = {one.value or '(empty)'}  ({one.source})")
+    for key, value in shown.differing.items():
+        say(f"The running server has {key} = {value or '(empty)'}; `pps stop` ends it")
+
+
 def with_registry(rebuild: click.Command) -> None:
     """Let a command that rebuilds an entity's graph rebuild the registry instead, which no server can hold."""
     of_entity: Any = rebuild.callback
@@ -426,5 +453,6 @@ BY_HAND = (
     demo,
     verify_isolation,
     profiles,
+    config,
     show_help,
 )

@@ -66,6 +66,8 @@ COMMANDS = [
     "reembed",
     "serve",
     "stop",
+    "status",
+    "config",
     "help",
     "open",
     "around",

@@ -1,0 +1,36 @@
+"""How a memory's file stands, read beside whoever has it open: for a look at many memories at once."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from pps.core.time import from_micros
+
+_TURNS = "SELECT count(*), max(occurred_at) FROM turns"
+_JOBS = """SELECT count(*) FILTER (WHERE state IN ('queued', 'running')), count(*) FILTER (WHERE state = 'failed')
+    FROM jobs WHERE state IN ('queued', 'running', 'failed')"""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """Turns that are kept, the time of the latest, and how many wait to be taken in or failed."""
+
+    turns: int
+    last_turn_at: datetime | None
+    waiting: int
+    failed: int
+
+
+def outline_of(path: Path) -> Outline | None:
+    """Return how a ``memory.db`` stands; None where it cannot be read, which whoever opens it explains. Blocks."""
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
+            turns, last_at = db.execute(_TURNS).fetchone()
+            waiting, failed = db.execute(_JOBS).fetchone()
+    except sqlite3.Error:
+        return None
+    return Outline(turns, None if last_at is None else from_micros(last_at), waiting, failed)
