@@ -26,6 +26,8 @@ SEMANTIC_LEAST, HYBRID_LEAST = 0.7, 0.65
 """What the seed asks of a cosine; it holds for a model that config/floor.toml has no threshold of."""
 
 
+_MOST = 50
+"""What the profiles let a caller ask for; with an anchor, which takes a place that is not shown, one less comes back."""
 WEAK_BAND = 0.15
 """How far above the threshold a cosine must stand not to be weak."""
 CLEAR_GAP = 0.08
@@ -143,7 +145,7 @@ class Finding:
         options: RecallOptions = {
             "profile": "hybrid" if wanted.anchor_node_id else "semantic",
             "channels": ("nodes",),
-            "limit": wanted.top_k + (wanted.anchor_node_id is not None),
+            "limit": min(wanted.top_k + (wanted.anchor_node_id is not None), _MOST),
             "min_similarity": least,
             "include_relationships": wanted.include_relationships,
             "filters": ItemFilter(kinds=_kinds(wanted, self._kinds), statuses=wanted.status),

@@ -21,7 +21,7 @@ from pps.ingest import drift as drifting
 from pps.memory import Memory
 from pps.models.protocols import Matrix
 from pps.operations.record_search import RecordHits, drift, record_search
-from pps.records.finding import RecordSearch
+from pps.records.finding import RecordSearch, cut_at_gap
 from pps.records.records import Join
 from pps.records.saving import RecordGiven, RelationGiven
 
@@ -158,6 +158,69 @@ async def test_with_an_anchor_nearness_counts_and_the_way_is_told(scene: Scene) 
     assert meaning.results[0].title == "Coffee after four ruins my sleep"
     with pytest.raises(NotFound):
         await scene.search("sleep", anchor_node_id="00000000-0000-4000-8000-000000000000")
+
+
+@pytest.mark.parametrize("anchor", ["Run the city marathon", ""])
+async def test_archived_records_and_the_anchor_itself_are_left_out_unless_asked_for(
+    scene: Scene, anchor: str
+) -> None:
+    old = RecordGiven(
+        "Insight", "Espresso at night", "Coffee late costs sleep.", fields={"confidence": 0.5}
+    )
+    draft = RecordGiven(
+        "Insight", "Tea at night", "Tea late costs sleep.", fields={"confidence": 0.5}
+    )
+    saved = await scene.memory.records.save([old, draft])
+    gone, there = (one.record.id for one in saved.records)
+    await scene.memory.records.save(
+        [RecordGiven(id=gone, status="archived"), RecordGiven(id=there, status="draft")]
+    )
+    await scene.memory.settled()
+    more: dict[str, JSON] = {"anchor_node_id": anchor} if anchor else {}
+    found = await scene.search("what I drink late costs sleep", top_k=50, min_similarity=-1, **more)
+    ids = {one.id for one in found.results}
+    assert there in ids
+    assert gone not in ids
+    assert not anchor or scene.ids[anchor] not in ids
+    found = await scene.search(
+        "what I drink late costs sleep", top_k=50, min_similarity=-1, status=["archived"], **more
+    )
+    assert [one.id for one in found.results] == [gone]
+
+
+async def test_at_most_the_five_best_are_shown_cut_at_the_largest_gap_and_weak_ones_say_so(
+    scene: Scene,
+) -> None:
+    places = ("kitchen", "hall", "cellar", "attic", "study", "garage", "porch")
+    lamps = [
+        RecordGiven(
+            "Note", f"A lamp for the {place}", "A brass lamp.", fields={"content": "Brass."}
+        )
+        for place in places
+    ]
+    await scene.memory.records.save(lamps)
+    await scene.memory.settled()
+    found = await scene.search("a brass lamp for a room")
+    assert 1 <= len(found.results) <= 5
+    assert all(one.title.startswith("A lamp") for one in found.results)
+    assert not any(one.weak for one in found.results)
+    every = await scene.search("a brass lamp for a room", top_k=50, min_similarity=-1)
+    scores = [one.score for one in every.results]
+    assert len(scores) == len(lamps) + len(scene.ids)
+    shown = len(found.results)
+    assert shown == min(5, cut_at_gap(scores[:5]))
+    weak = await scene.search("who repairs bicycles in the town?")
+    assert all(one.weak for one in weak.results)
+    assert all("(weak)" in line for line in record_search.words(weak).splitlines() if "  " in line)
+
+
+def test_falling_scores_are_cut_at_their_largest_clear_gap() -> None:
+    assert cut_at_gap([0.9, 0.88, 0.5, 0.48, 0.47]) == 2
+    assert cut_at_gap([0.9, 0.7, 0.4]) == 2
+    assert cut_at_gap([0.9, 0.4]) == 1
+    assert cut_at_gap([0.5, 0.49, 0.45, 0.44]) == 4  # none is clear
+    assert cut_at_gap([0.5]) == 1
+    assert cut_at_gap([]) == 0
 
 
 async def test_a_memory_without_a_pack_says_how_it_gets_one(tmp_path: Path) -> None:
