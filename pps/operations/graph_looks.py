@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -14,8 +14,10 @@ from pps.memory import Memory
 from pps.operations import words
 from pps.operations.command_line import argument
 from pps.operations.inputs import Input
+from pps.operations.model_views import FactLine, fact_line_view, fact_text
 from pps.operations.outputs import FactView, NodeView, fact_view, node_view
-from pps.operations.table import READS, RECORDS
+from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
+from pps.operations.table import READS, RECORDS, ModelView
 
 
 class AroundInput(Input):
@@ -75,20 +77,116 @@ class ChangesView:
     more: bool
 
 
+@dataclass(frozen=True, slots=True)
+class NodeLine:
+    """A node in a line."""
+
+    name: str
+    kind: str
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AroundLines:
+    """A node with what is near it; ``facts_left_out`` are those that had no room."""
+
+    nodes: tuple[NodeLine, ...]
+    facts: tuple[FactLine, ...]
+    node: str
+    hops: Mapping[str, int]
+    more: bool
+    facts_left_out: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ReplacementLines:
+    """A fact that ended, and the one that took its place."""
+
+    old: FactLine
+    new: FactLine
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesLines:
+    """What began, ended and was replaced between two moments; ``more`` means that not all is here."""
+
+    opened: tuple[FactLine, ...]
+    closed: tuple[FactLine, ...]
+    replaced: tuple[ReplacementLines, ...]
+    more: bool
+
+
+def around_for_model(view: Around, _: Input) -> ModelView:
+    """Return the nodes and facts as lines, as many as have room; the nearest nodes first."""
+    sizes = [
+        json_size(as_json(_node_line(node))) + json_size({node.id: view.hops[node.id]})
+        for node in view.nodes
+    ]
+    count = fitting(sizes)
+    nodes = view.nodes[:count]
+    room = PAGE_CHARACTERS - FOLLOWING - sum(sizes[:count]) - 4 * count
+    kept = {node.id for node in nodes}
+    among = [fact for fact in view.facts if {fact.subject, fact.object} <= kept]
+    facts = among[: fitting(_fact_sizes(among), room)] if room > 0 else []
+    left_out = len(view.facts) - len(facts)
+    more = view.more or count < len(view.nodes)
+    data = AroundLines(
+        tuple(map(_node_line, nodes)),
+        tuple(map(fact_line_view, facts)),
+        view.node,
+        {node.id: view.hops[node.id] for node in nodes},
+        more,
+        left_out or None,
+    )
+    lines = [f"{view.hops[node.id]}: {node.name} ({node.kind}) [{node.id}]" for node in nodes]
+    lines += map(fact_text, facts)
+    lines += ["… and more nodes"] if more else []
+    lines += [f"… and {counted(left_out, 'fact')} more"] if left_out else []
+    return ModelView(data, "\n".join(lines))
+
+
+def changes_for_model(view: ChangesView, _: Input) -> ModelView:
+    """Return the facts as lines, as many as have room: what was replaced, then what began, then what ended."""
+    pairs = [fact for pair in view.replaced for fact in (pair.old, pair.new)]
+    facts = [*pairs, *view.opened, *view.closed]
+    count = fitting(_fact_sizes(facts))
+    replaced = view.replaced[: count // 2]
+    opened = view.opened[: max(0, count - len(pairs))]
+    closed = view.closed[: max(0, count - len(pairs) - len(view.opened))]
+    shown = ChangesView(opened, closed, replaced, view.more or count < len(facts))
+    data = ChangesLines(
+        tuple(map(fact_line_view, opened)),
+        tuple(map(fact_line_view, closed)),
+        tuple(
+            ReplacementLines(fact_line_view(pair.old), fact_line_view(pair.new))
+            for pair in replaced
+        ),
+        shown.more,
+    )
+    return ModelView(data, changes_words(shown, line=fact_text))
+
+
+def _fact_sizes(facts: Sequence[FactView]) -> Iterator[int]:
+    return (json_size(as_json(fact_line_view(fact))) for fact in facts)
+
+
+def _node_line(node: NodeView) -> NodeLine:
+    return NodeLine(node.name, node.kind, node.id)
+
+
 def around_words(view: Around) -> str:
     lines = [f"{view.hops[one.id]}: {one.name} ({one.kind}) [{one.id}]" for one in view.nodes]
     lines += [words.fact_line(one) for one in view.facts]
     return "\n".join([*lines, *(["… and more nodes"] if view.more else [])])
 
 
-def changes_words(view: ChangesView) -> str:
+def changes_words(view: ChangesView, line: Callable[[FactView], str] = words.fact_line) -> str:
+    """Return how many facts began, ended and were replaced, then each in a line."""
     counts = ((view.opened, "began"), (view.closed, "ended"), (view.replaced, "replaced"))
     lines = [", ".join(f"{counted(len(some), 'fact')} {what}" for some, what in counts) + "."]
-    lines += [f"+ {words.fact_line(one)}" for one in view.opened]
-    lines += [f"- {words.fact_line(one)}" for one in view.closed]
-    lines += [
-        f"- {words.fact_line(one.old)}\n  + {words.fact_line(one.new)}" for one in view.replaced
-    ]
+    lines += [f"+ {line(one)}" for one in view.opened]
+    lines += [f"- {line(one)}" for one in view.closed]
+    lines += [f"- {line(one.old)}\n  + {line(one.new)}" for one in view.replaced]
     return "\n".join(
         [*lines, *(["More: ask for a shorter time or a higher limit."] if view.more else [])]
     )
@@ -100,6 +198,7 @@ def changes_words(view: ChangesView) -> str:
     READS,
     command="around",
     examples=("pps around ana", "pps around ana Priya", "pps around ana 1b4e28ba --max-hops 2"),
+    for_model=around_for_model,
 )
 async def graph_around(memory: Memory, given: AroundInput) -> Around:
     """Use it to see what a node is joined to: people, places and things by facts and relations that hold now.
@@ -134,6 +233,7 @@ async def graph_around(memory: Memory, given: AroundInput) -> Around:
         "pps changes ana --since 2026-01-01 --until 2026-02-01",
         "pps changes ana --since 2026-01-01 --until 2026-02-01 --about Lisbon",
     ),
+    for_model=changes_for_model,
 )
 async def changes(memory: Memory, given: ChangesInput) -> ChangesView:
     """Use it to tell what is different: which facts began, ended, or were replaced between two times.

@@ -330,7 +330,7 @@ def _hit_line(hit: HitView, *, with_ranks: bool = False) -> HitLine:
         valid_at=model_time(hit.valid_at),
         invalid_at=model_time(hit.invalid_at),
         superseded_by=later(hit.superseded_by),
-        relationships=tuple(map(_fact_line, hit.relationships)) if hit.relationships else None,
+        relationships=tuple(map(fact_line_view, hit.relationships)) if hit.relationships else None,
         ranks=hit.ranks if with_ranks else None,
     )
 
@@ -445,7 +445,7 @@ def forgotten_for_model(value: Forgotten, _: Input) -> ModelView:
 
 def timeline_for_model(view: Timeline, given: Input) -> ModelView:
     """Return as many of a page's facts as have room, and the cursor that continues after them."""
-    lines = tuple(map(_fact_line, view.facts))
+    lines = tuple(map(fact_line_view, view.facts))
     count = fitting(json_size(as_json(line)) for line in lines)
     cursor = view.next_cursor
     if count < len(lines):
@@ -458,13 +458,14 @@ def timeline_for_model(view: Timeline, given: Input) -> ModelView:
         if count
         else f"No facts{when} match; with fewer conditions there may be some."
     )
-    text = [head, *map(_fact_text, view.facts[:count])]
+    text = [head, *map(fact_text, view.facts[:count])]
     if cursor:
         text.append(f"More: cursor={cursor}")
     return ModelView(TimelinePageLines(lines[:count], cursor), "\n".join(text))
 
 
-def _fact_line(fact: FactView) -> FactLine:
+def fact_line_view(fact: FactView) -> FactLine:
+    """Return a fact as a model reads it in a list, its sentence whole."""
     return FactLine(
         text=" ".join(fact.text.split()),
         id=fact.id,
@@ -477,7 +478,7 @@ def _fact_line(fact: FactView) -> FactLine:
     )
 
 
-def _fact_text(fact: FactView) -> str:
+def fact_text(fact: FactView) -> str:
     """Return a fact as a line, its sentence whole, with what it joins."""
     text = " ".join(fact.text.split())
     held = span(fact.valid_at, fact.invalid_at)

@@ -536,3 +536,43 @@ async def test_lists_of_jobs_and_of_everything_are_whole_page_by_page(served: Se
             after = page["next"]
         assert jobs == [job["id"] for job in memory.full("jobs_list", state="done")["jobs"]]
         assert len(jobs) == 64
+
+
+async def test_looks_at_the_graph_are_lines_that_have_room_and_say_that_more_is_there(
+    served: Served,
+) -> None:
+    token = served.create("looking")
+    for part in range(6):
+        facts = [
+            {
+                "subject": "Mira",
+                "relation": "KNOWS",
+                "object": f"Person {part * 20 + number}",
+                "text": f"Mira knows person {part * 20 + number}, {'from afar ' * 60}",
+                "valid_at": "2020-01-01",
+            }
+            for number in range(20)
+        ]
+        served.link.call("remember", "looking", {"content": f"Part {part}.", "facts": facts})
+    async with served.client(token, ERA) as client:
+        memory = Memory(served, "looking", client, {})
+        while memory.full("stats")["unfinished_jobs"]:  # noqa: ASYNC110 - another process works
+            await asyncio.sleep(0.05)
+        [hit, *_] = memory.full("recall", query="Mira", channels=["nodes"])["channels"]["nodes"][
+            "hits"
+        ]
+        for tool, arguments in (
+            ("graph_around", {"node": hit["id"]}),
+            ("changes", {"since": "2019-01-01", "until": "2021-01-01"}),
+        ):
+            result = await memory.ask(tool, **arguments)
+            assert _size(result) <= PAGE_CHARACTERS
+            assert len(_text(result)) <= PAGE_CHARACTERS
+            content = result.structured_content or {}
+            facts_shown = content.get("facts") or content["opened"]
+            assert len(facts_shown) > 5
+            assert content.get("facts_left_out") or content["more"]
+            assert facts_shown[0]["subject"] in hit["id"]
+            assert set(_ids(content)) <= set(_ids(memory.full(tool, **arguments)))
+        around = memory.full("graph_around", node=hit["id"])
+        assert (len(around["nodes"]), len(around["facts"])) == (101, 100)
