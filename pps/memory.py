@@ -17,7 +17,7 @@ from pps.context.ambient import LIMIT, Ambient, AmbientRequest, Sessions, Shared
 from pps.context.fence import without_packs
 from pps.core.bounds import check_keywords, check_range, check_tags
 from pps.core.errors import InvalidRequest, NotFound
-from pps.core.ids import EntityId, check_actor, check_uuid
+from pps.core.ids import EntityId, check_actor
 from pps.core.kinds import Kinds
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
@@ -314,20 +314,22 @@ class Memory:
         return await self._pack(request, is_noted=not is_preview)
 
     async def timeline(self, **options: Unpack[TimelineOptions]) -> TimelinePage:
-        """Return facts in order of world time, undated last, a page at a time; NotFound if ``about`` names nothing."""
+        """Return facts in order of world time, undated last, a page at a time; NotFound if ``id`` names nothing."""
         check_keywords("timeline", options, TimelineOptions)
         parts = self.parts
         return await timeline_page(parts.client, parts.journal, self.superseding, options)
 
     async def get(self, ids: Sequence[str]) -> list[Item]:
-        """Return turns, facts, nodes and episodes by uuid, or by 8 or more first characters of it, in order.
+        """Return turns, facts, nodes and episodes, in order: by uuid, by 8 or more first characters of it, or by title.
+
+        A title is that of a record, else the name or an alias of a node.
 
         Raises:
-            InvalidRequest: No id, more than 200, one that is no UUID, or a beginning of more than one.
+            InvalidRequest: No id, more than 200, or the beginning or title of more than one.
             NotFound: One of them is not this entity's.
         """
         check_range("ids", len(ids), 1, 200)
-        wanted = [check_uuid(one, "ids") for one in await self.parts.journal.whole(ids)]
+        wanted = await self.parts.journal.whole(ids)
         client, journal = self.parts.client, self.parts.journal
         reads = (client.episodes, journal.turns, client.facts, client.nodes)
         found: dict[str, Item] = {item.uuid: item for read in reads for item in await read(wanted)}

@@ -71,7 +71,7 @@ def main() -> None:
             for name, (address, until) in _VIEWS.items():
                 window.go(address, until)
                 _taken(window, name)
-            facts = served.link.call("timeline", "mira", {"about": "Wren", "limit": 100})["data"][
+            facts = served.link.call("timeline", "mira", {"id": "Wren", "limit": 100})["data"][
                 "facts"
             ]
             fact = next(one["id"] for one in facts if "walnuts" in one["text"])

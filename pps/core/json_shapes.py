@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 from pps.core import json_bounds
+from pps.core.text import snake
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -29,7 +30,7 @@ _PYTHON_TYPES: Mapping[type, str] = {
     float: "number",
     type(None): "null",
 }
-_BETWEEN_WORDS = re.compile(r"[-_ ]")
+_BETWEEN_WORDS = re.compile(r"[- ]")
 
 
 @dataclass(frozen=True)
@@ -173,8 +174,8 @@ def shape_of(model: type[BaseModel]) -> Shape:
 
 
 def plain_name(name: str) -> str:
-    """Return a name in lower case, its words written together: ``dueDate``, ``due_date`` and ``DUE-DATE`` are one."""
-    return _BETWEEN_WORDS.sub("", name.lower())
+    """Return a name in snake_case: ``dueDate``, ``due-date`` and ``DUE_DATE`` are ``due_date``."""
+    return snake(_BETWEEN_WORDS.sub("_", name))
 
 
 def _unambiguous(names: Iterable[tuple[str, str]]) -> Mapping[str, str]:

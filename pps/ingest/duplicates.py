@@ -209,7 +209,8 @@ class Merging:
                 one to keep is a record that the actor may not write.
             StoreConflict: Texts are being taken in and it does not end; try again.
         """
-        keep, drop = await self._journal.whole([keep, drop])
+        [keep] = await self._journal.whole([keep], path="keep")
+        [drop] = await self._journal.whole([drop], path="drop")
         if keep == drop:
             raise InvalidRequest("drop", "must be another node than the one to keep")
         if drop == self._self_node:

@@ -34,10 +34,10 @@ from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import meta
 from pps.journal.bin_rows import Binned, drop_given, rewrite
-from pps.journal.called import node_called
 from pps.journal.entries import Change
 from pps.journal.job_queue import read_again
 from pps.journal.journal import Journal
+from pps.journal.projection import ambiguous
 from pps.journal.tie_rows import Ties
 
 MAX_IDS, MAX_WHY = 500, 500
@@ -74,24 +74,28 @@ class Forgetter:
     async def whole(self, ids: Sequence[str]) -> list[str]:
         """Wait a moment for what was acknowledged to be saved; return ids with beginnings replaced by whole ones."""
         await self._worker.saved(5.0)
-        return await self._journal.whole(ids, strict=False)
+        return await self._journal.begun(ids)
 
     async def with_names(self, ids: Sequence[str], *, dry_run: bool) -> list[str]:
-        """Return ids with the names of nodes among them replaced by the nodes' ids; what is neither stays as it is.
+        """Return ids with titles and names among them replaced by the ids of records and nodes; what is neither stays.
+
+        What is erased is never guessed: every record and node that is called so counts.
 
         Raises:
-            InvalidRequest: Several nodes have a name; or it is no dry run: what goes by a name is shown first.
+            InvalidRequest: Several are called so; or it is no dry run: what goes by a name is shown first.
         """
         slugs = set(await self._slugs([one for one in ids if not is_uuid(one)]))
         found: list[str] = []
         for number, name in enumerate(ids):
             is_id = is_uuid(name) or name.removeprefix("anchor:") in slugs
-            node = None if is_id else await node_called(self._journal, name, f"ids[{number}]")
-            if node is not None and not dry_run:
+            called = [] if is_id else await self._journal.titled(name)
+            if len(called) > 1:
+                raise ambiguous(f"ids[{number}]", called)
+            if called and not dry_run:
                 raise InvalidRequest(
                     f"ids[{number}]", "is a name: a dry run shows what goes, and the id to give"
                 )
-            found.append(node or name)
+            found.append(called[0].id if called else name)
         return found
 
     async def forget(

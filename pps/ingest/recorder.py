@@ -32,6 +32,7 @@ from pps.ingest.linking import record_id, relation_id
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.revising import RecordParts, Revisions, Wait, check_metadata, receipt_of
 from pps.journal.entries import Appended, Job, JobPayload, TurnDraft
+from pps.journal.projection import ambiguous
 from pps.journal.record_rows import RecordRows
 
 MAX_EVENTS = 500
@@ -243,9 +244,15 @@ class Records(Revisions):
         """Keep relations in the journal, those whose ends are there."""
         made, ids, skipped, at = 0, list[str](), list[Skipped](), now()
         for number, one in enumerate(relations):
-            source, target = _only(rows.nodes(one.source)), _only(rows.nodes(one.target))
+            place = f"relations[{number}]"
+            try:
+                source = _end(rows, one.source, "source")
+                target = _end(rows, one.target, "target")
+            except InvalidRequest as error:  # a title of several
+                skipped.append(Skipped(place, error.message))
+                continue
             if why := self._why(rows, source, target, one.relation_type):
-                skipped.append(Skipped(f"relations[{number}]", why))
+                skipped.append(Skipped(place, why))
                 continue
             id_ = relation_id(self._parts.journal.group, source, one.relation_type, target)
             known = rows.holds(id_)
@@ -299,5 +306,9 @@ def _receipt(appended: Appended, payload: JobPayload, job: Job | None, node: str
     )
 
 
-def _only(nodes: Sequence[str]) -> str:
-    return nodes[0] if nodes else ""
+def _end(rows: RecordRows, name: str, path: str) -> str:
+    """Return the id of the node that an id or title stands for; empty for none, InvalidRequest for several."""
+    candidates = rows.candidates(name, path)
+    if len(candidates) > 1:
+        raise ambiguous(path, candidates)
+    return candidates[0].id if candidates else ""

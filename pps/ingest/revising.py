@@ -206,7 +206,7 @@ class Revisions:
 
     async def _turn(self, id: str) -> str:
         """Return the turn behind an id: its own, or that of the record whose node it is."""
-        [id] = await self._parts.journal.whole([id])
+        [id] = await self._parts.journal.whole([id], path="id")
         check_uuid(id)
         source = (await self._parts.journal.records.of_nodes([id])).get(id)
         if source or await self._parts.journal.turn(id):

@@ -80,7 +80,7 @@ class RemoteMember(RemoteMemory):
         kept.sort(key=lambda belief: float(belief.fields.get("confidence") or 0.5), reverse=True)
         if not include_shared:
             return kept
-        pool = await self.squad_pool(types=["Belief"], limit=200)
+        pool = await self.squad_pool(kinds=["Belief"], limit=200)
         others = [
             belief
             for belief in pool.shared

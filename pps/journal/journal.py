@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TypeVar
 
 from pps.core.errors import InvalidRequest
-from pps.core.ids import is_beginning
+from pps.core.ids import is_uuid
 from pps.core.time import from_micros
 from pps.core.values import Fact, ItemKind, Node, Turn
 from pps.journal import filters, job_queue, job_rows, links, meta, projection
@@ -81,7 +81,6 @@ class Journal(Store):
     with_facts = reads(projection.with_facts)
     names_of = looks_up(projection.names_of)
     kinds_of = reads(projection.kinds_of)
-    nodes_called = reads(projection.nodes_called)
     of_kinds_in = reads(projection.of_kinds_in)
     resolve = reads(projection.resolve)
 
@@ -232,16 +231,40 @@ class Journal(Store):
         batch = list(ids)
         await self.write(partial(projection.drop, kind=kind, ids=batch), secure=kind == "node")
 
-    async def whole(self, ids: Sequence[str], *, strict: bool = True) -> list[str]:
-        """Return ids with each beginning replaced by the uuid of the one turn, node or fact that begins so.
+    async def whole(
+        self, ids: Sequence[str], *, strict: bool = True, path: str = "ids"
+    ) -> list[str]:
+        """Return the uuids that ids, their first characters and titles of this entity's items stand for.
+
+        A title is that of a record, else the name of a node, else an alias.
+
+        Args:
+            ids: Of turns, nodes and facts, or titles.
+            strict: An unknown one is refused; else it stays as it is: it may be another name.
+            path: The argument that they are of, for errors.
 
         Raises:
-            NotFound: Nothing of this entity does, and ``strict``; else it stays as it is: it may be another name.
-            InvalidRequest: More than one does.
+            NotFound: One is nothing of this entity.
+            InvalidRequest: One is the beginning or the title of several; the error lists those of a title.
         """
-        if not any(map(is_beginning, ids)):
+        if all(map(is_uuid, ids)):
             return list(ids)
-        return await self.read(partial(projection.whole, given=ids, strict=strict))
+        return await self.read(partial(projection.whole, given=ids, strict=strict, path=path))
+
+    async def begun(self, ids: Sequence[str]) -> list[str]:
+        """Return ids with first characters replaced by the one id that begins so; titles and unknown ones stay.
+
+        Raises:
+            InvalidRequest: One begins several ids.
+        """
+        if all(map(is_uuid, ids)):
+            return list(ids)
+        return await self.read(partial(projection.begun, given=ids))
+
+    async def titled(self, title: str) -> list[projection.Titled]:
+        """Return the records and nodes that have a title, a name or an alias, records first; see ``projection.titled``."""
+        tiers = await self.read(partial(projection.titled, title=title))
+        return [one for tier in tiers for one in tier]
 
     async def hops(
         self, starts: Sequence[str], targets: Sequence[str], max_hops: int, at: datetime

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pps.core.errors import InvalidRequest, NotFound
-from pps.core.ids import is_beginning
+from pps.core.ids import is_beginning, is_uuid, short_id
 from pps.core.sql import insert, listed
 from pps.core.text import fold
 from pps.core.time import micros, precision_of
@@ -27,6 +27,8 @@ UNION SELECT i.uuid FROM mirror_id i WHERE i.uuid >= :first AND i.uuid < :last A
     EXISTS (SELECT 1 FROM mirror_node n WHERE n.id = i.id) OR EXISTS (SELECT 1 FROM mirror_fact f WHERE f.id = i.id))
 LIMIT 2
 """
+
+_MAX_CANDIDATES = 5
 
 RECORD_SOURCE = "record_source"
 """Attribute of a record's node that says that it is one, where its kind has a field ``source`` of its own."""
@@ -174,24 +176,6 @@ def resolve(connection: sqlite3.Connection, given: Sequence[str]) -> dict[str, s
     for folded, node in rows:
         found.setdefault(folded, node)
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class CalledNode:
-    """A node that has some name: its id and kind."""
-
-    uuid: str
-    kind: str
-
-
-def nodes_called(connection: sqlite3.Connection, name: str) -> list[CalledNode]:
-    """Return every node that has a name, folded, or an alias: by name first, the oldest first."""
-    rows = connection.execute(
-        """SELECT n.uuid, n.kind FROM mirror_name AS m JOIN mirror_node AS n ON n.id = m.node
-            WHERE m.folded = ? GROUP BY n.uuid ORDER BY min(m.is_alias), n.created_at, n.uuid""",
-        (fold(name),),
-    )
-    return [CalledNode(uuid, kind) for uuid, kind in rows]
 
 
 def names_of(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, list[str]]:
@@ -455,17 +439,102 @@ def _said(node: Node, attribute: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def whole(connection: sqlite3.Connection, given: Sequence[str], *, strict: bool) -> list[str]:
-    """Return ids with each beginning, as packs show them, replaced by the uuid that begins so."""
-    return [_whole(connection, one, strict=strict) if is_beginning(one) else one for one in given]
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """What a title stands for: a record of a pack's kind, or a node by its name or an alias."""
+
+    id: str
+    kind: str
+    is_record: bool = False
 
 
-def _whole(connection: sqlite3.Connection, given: str, *, strict: bool) -> str:
+def titled(connection: sqlite3.Connection, title: str) -> list[list[Titled]]:
+    """Return what a title stands for, case and space folded: records, nodes of that name, nodes of that alias.
+
+    Each is in the first of the three lists that it belongs to, oldest first; lists without any are left out.
+    """
+    folded = fold(title)
+    records = connection.execute(
+        """SELECT r.node, r.kind FROM records AS r JOIN turns AS t ON t.uuid = r.turn
+            WHERE r.pack <> '' AND r.folded = ? ORDER BY t.seq""",
+        (folded,),
+    ).fetchall()
+    nodes = connection.execute(
+        """SELECT n.uuid, n.kind, m.is_alias FROM mirror_name AS m JOIN mirror_node AS n ON n.id = m.node
+            WHERE m.folded = ? ORDER BY m.is_alias, n.created_at, n.uuid""",
+        (folded,),
+    ).fetchall()
+    found: dict[str, tuple[int, Titled]] = {
+        id_: (0, Titled(id_, kind, is_record=True)) for id_, kind in records
+    }
+    for id_, kind, is_alias in nodes:
+        found.setdefault(id_, (1 + is_alias, Titled(id_, kind)))
+    tiers = [[one for tier, one in found.values() if tier == number] for number in range(3)]
+    return [tier for tier in tiers if tier]
+
+
+def ambiguous(path: str, candidates: Sequence[Titled]) -> InvalidRequest:
+    """Return the refusal of a title that stands for several.
+
+    It lists them by kind and id: no text of the memory is in an error.
+    """
+    what = "records" if all(one.is_record for one in candidates) else "nodes"
+    ids = ", ".join(f"{one.kind} [{short_id(one.id)}]" for one in candidates[:_MAX_CANDIDATES])
+    more = ", …" if len(candidates) > _MAX_CANDIDATES else ""
+    return InvalidRequest(
+        path, f"{len(candidates)} {what} are called so: {ids}{more}; give the id of one"
+    )
+
+
+def whole(
+    connection: sqlite3.Connection, given: Sequence[str], *, strict: bool, path: str = "ids"
+) -> list[str]:
+    """Return the uuids that ids, their beginnings (as packs show them) and titles stand for.
+
+    A title stands for the records of that title, else for the nodes of that name, else for those of that alias.
+
+    Raises:
+        NotFound: One stands for nothing, and ``strict``; else it stays as it is.
+        InvalidRequest: One is the beginning of several ids, or the title of several; these are listed.
+    """
+    return [
+        one if is_uuid(one) else _whole(connection, one, strict=strict, path=path) for one in given
+    ]
+
+
+def begun(connection: sqlite3.Connection, given: Sequence[str], path: str = "ids") -> list[str]:
+    """Return ids with each beginning replaced by the one uuid that begins so; what is none stays as it is."""
+    return [one if is_uuid(one) else _begun(connection, one, path) or one for one in given]
+
+
+def candidates(connection: sqlite3.Connection, given: str, path: str = "ids") -> list[Titled]:
+    """Return what an id, its beginning or a title stands for: several only where a title does, as in ``whole``.
+
+    An id stands for itself, whether there is such a thing or not. Raises InvalidRequest as ``whole``.
+    """
+    id_ = given if is_uuid(given) else _begun(connection, given, path)
+    if id_:
+        return [Titled(id_, "")]
+    tiers = titled(connection, given)
+    return tiers[0] if tiers else []
+
+
+def _whole(connection: sqlite3.Connection, given: str, *, strict: bool, path: str) -> str:
+    found = candidates(connection, given, path)
+    if len(found) > 1:
+        raise ambiguous(path, found)
+    if not found and strict:
+        raise NotFound()
+    return found[0].id if found else given
+
+
+def _begun(connection: sqlite3.Connection, given: str, path: str) -> str:
+    """Return the one id that begins so; empty for none."""
+    if not is_beginning(given):
+        return ""
     found = [
         uuid for (uuid,) in connection.execute(_BEGINNING, {"first": given, "last": f"{given}~"})
     ]
     if len(found) > 1:
-        raise InvalidRequest("ids", f"{given!r} begins more than one id: give more of it")
-    if not found and strict:
-        raise NotFound()
-    return found[0] if found else given
+        raise InvalidRequest(path, f"{given!r} begins more than one id: give more of it")
+    return found[0] if found else ""

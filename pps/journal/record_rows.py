@@ -13,14 +13,13 @@ from datetime import datetime
 from functools import partial
 from typing import TypeAlias, TypeVar, cast
 
-from pps.core.errors import InvalidRequest
-from pps.core.ids import is_uuid
 from pps.core.record_values import Cite, CiteKind, Record, RecordGraph, Relation, Transition
 from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.core.time import from_micros, micros, now
 from pps.journal import job_queue, projection, turns, versions
 from pps.journal.entries import Change, JobPayload, prepare_payload
+from pps.journal.projection import Titled
 from pps.journal.record_queries import RECORD_COLUMNS, Found, Wanted, read_record, select_page
 from pps.journal.store import Readers
 from pps.journal.versions import ChangeType, Rework
@@ -77,37 +76,29 @@ class RecordRows:
         )
         return found | {one.id: one.kind for one in self._select(f"r.node IN {LIST}", wanted)}
 
-    def named(self, name: str) -> list[str]:
-        """Return the nodes that a title stands for: records first, else the node of that name or alias."""
-        return [one.id for one in self.titled(name)] or [
-            *projection.resolve(self._db, [name]).values()
+    def candidates(self, end: str, path: str = "id") -> list[Titled]:
+        """Return the nodes that an id, the beginning of one, or a title stands for, with their kinds; records first.
+
+        Several only where several have that title; none where the id or title is nothing of this memory.
+        """
+        found = projection.candidates(self._db, end, path)
+        if len(found) != 1 or found[0].kind:
+            return found
+        [given] = found
+        kinds = self.kinds_of([given.id])
+        if given.id in kinds:
+            return [Titled(given.id, kinds[given.id])]
+        return [Titled(one.id, one.kind, is_record=True) for one in self.find([given.id]).values()][
+            :1
         ]
 
-    def nodes(self, end: str) -> list[str]:
-        """Return the nodes that an id, the beginning of one, or a title stands for; none or several too."""
-        [whole] = projection.whole(self._db, [end], strict=False)
-        if is_uuid(whole):
-            return [*self.kinds_of([whole])] or [one.id for one in self.find([whole]).values()]
-        return self.named(end)
-
-    def whole(self, ids: Sequence[str]) -> list[str]:
-        """Return the whole ids of records that ids, their beginnings or titles stand for; unknown ones as they are.
+    def whole(self, ids: Sequence[str], path: str = "id") -> list[str]:
+        """Return the ids that ids, their beginnings or titles stand for; unknown ones as they are.
 
         Raises:
-            InvalidRequest: Several records have a title.
+            InvalidRequest: Several have that title; they are listed with their ids.
         """
-        return [
-            id_ if is_uuid(id_) else self._titled_id(id_)
-            for id_ in projection.whole(self._db, ids, strict=False)
-        ]
-
-    def _titled_id(self, title: str) -> str:
-        records = self.titled(title)
-        if len(records) > 1:
-            raise InvalidRequest(
-                "id", f"{len(records)} records have the title {title[:80]!r}: give the id of one"
-            )
-        return records[0].id if records else title
+        return projection.whole(self._db, ids, strict=False, path=path)
 
     def cited(self, ids: Iterable[str]) -> dict[str, CiteKind]:
         """Return id → what it is, for ids of this memory's records, turns and facts."""

@@ -14,7 +14,7 @@ from pps.core import bounds
 from pps.core.bounds import MAX_CONTENT, check_length
 from pps.entities.paths import MAX_PATH
 from pps.entities.tasks import FINISHED, AgentTask, TaskDraft, TaskState
-from pps.ingest.given_input import Input
+from pps.ingest.given_input import Input, Name
 from pps.ingest.indexer import Progress
 from pps.ingest.redact import Redactor
 from pps.operations.command_line import argument, option
@@ -47,7 +47,9 @@ class SpawnAgentInput(ProjectInput):
     agent: Annotated[str, StringConstraints(max_length=64)] = Field(
         default="", description="The kind of agent that is meant, if the runners here know several."
     )
-    node_id: Id | None = Field(default=None, description="Id of the node that it is about.")
+    node_id: Name | None = Field(
+        default=None, description="Id or title of the node that it is about."
+    )
     max_attempts: int = Field(
         default=3, ge=1, le=10, description="How often it is tried before it has failed."
     )
@@ -56,7 +58,7 @@ class SpawnAgentInput(ProjectInput):
 class WaitForAgentsInput(ProjectInput):
     """Tasks to wait for."""
 
-    task_ids: Ids = Field(description="Ids that spawn_agent returned.")
+    ids: Ids = Field(description="Ids that spawn_agent returned.")
     timeout_s: float = Field(
         default=20,
         ge=0,
@@ -85,7 +87,7 @@ class TaskClaimInput(Input):
 class HeldTaskInput(ProjectInput):
     """A task that the runner holds."""
 
-    task_id: Id = Field(description="The task's id.", json_schema_extra=argument())
+    id: Id = Field(description="The task's id.", json_schema_extra=argument())
     lease: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
         description="As task_claim gave it.", json_schema_extra=argument()
     )
@@ -252,7 +254,7 @@ async def wait_for_agents(
     loop = asyncio.get_running_loop()
     until = loop.time() + given.timeout_s
     while True:
-        found = await asyncio.to_thread(tasks.get, given.task_ids)
+        found = await asyncio.to_thread(tasks.get, given.ids)
         if progress:
             progress("tasks", sum(one.state in FINISHED for one in found), len(found))
         left = until - loop.time()
@@ -298,9 +300,7 @@ async def task_extend(projects: Projects, given: TaskExtendInput) -> TaskView:
     """Holds a claimed task for so many seconds from now, and notes how far it is."""
     tasks = await projects.tasks(given.project)
     note = projects.redacted(given.note)
-    return _view(
-        await asyncio.to_thread(tasks.extend, given.task_id, given.lease, given.lease_s, note)
-    )
+    return _view(await asyncio.to_thread(tasks.extend, given.id, given.lease, given.lease_s, note))
 
 
 @TASKS.operation(
@@ -314,7 +314,7 @@ async def task_complete(projects: Projects, given: TaskCompleteInput) -> TaskVie
     """Ends a claimed task with its result, which wait_for_agents then returns."""
     tasks = await projects.tasks(given.project)
     result = projects.redacted(given.result)
-    return _view(await asyncio.to_thread(tasks.complete, given.task_id, given.lease, result))
+    return _view(await asyncio.to_thread(tasks.complete, given.id, given.lease, result))
 
 
 @TASKS.operation(
@@ -328,9 +328,7 @@ async def task_fail(projects: Projects, given: TaskFailInput) -> TaskView:
     """Ends a claimed task that did not succeed; it is tried again while attempts are left."""
     tasks = await projects.tasks(given.project)
     error = projects.redacted(given.error)
-    failed = await asyncio.to_thread(
-        tasks.fail, given.task_id, given.lease, error, again=given.retry
-    )
+    failed = await asyncio.to_thread(tasks.fail, given.id, given.lease, error, again=given.retry)
     return _view(failed)
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, PPSError
 from pps.core.json_bounds import is_large
+from pps.core.json_shapes import plain_name
 from pps.core.log_context import serving
 from pps.core.reports import Forgotten
 from pps.core.trust import CAPTURED
@@ -47,6 +48,11 @@ _BEAT_S = 10.0
 _LEAST_PAUSE_S = 0.1
 _ID = re.compile(r"[0-9a-f]{8}[0-9a-f-]{0,28}")
 _MOST_NAMED, _MOST_VALUE = 3, 80
+_TAKE_TITLES = frozenset(
+    {"id", "ids", "keep", "drop", "center", "source_ids"}
+    | {"node_id", "target_node_id", "anchor_node_id"}
+)
+"""Arguments that take ids or titles."""
 
 
 @dataclass(slots=True)
@@ -437,15 +443,18 @@ def _with_ids(message: str, arguments: Mapping[str, JSON]) -> str:
     if what != "id":
         return message
     asked = [
-        one
-        for value in arguments.values()
+        (name, one)
+        for name, value in arguments.items()
         for one in (value if isinstance(value, list) else [value])
+        if isinstance(one, str)
     ]
-    named = [repr(one) for one in asked if isinstance(one, str) and _ID.fullmatch(one)][
-        :_MOST_NAMED
+    ids = [one for _, one in asked if _ID.fullmatch(one)]
+    titles = [
+        one
+        for name, one in asked
+        if plain_name(name) in _TAKE_TITLES and 0 < len(one) <= _MOST_VALUE
     ]
-    return (
-        f"{message}: {' or '.join(named)}; recall and timeline show the ids that there are"
-        if named
-        else message
-    )
+    named = " or ".join(map(repr, (ids or titles)[:_MOST_NAMED]))
+    if not named:
+        return message
+    return f"{message}: {named}; recall and timeline show the ids that there are"

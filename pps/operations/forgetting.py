@@ -9,7 +9,7 @@ from pydantic import Field, StringConstraints
 from pps.core.errors import InvalidRequest
 from pps.core.reports import Forgotten, Restorable, Restored
 from pps.ingest.forget import MAX_WHY, Manner
-from pps.ingest.given_input import Input
+from pps.ingest.given_input import Input, Name
 from pps.memory import Memory
 from pps.operations import words
 from pps.operations.command_line import argument
@@ -17,7 +17,6 @@ from pps.operations.inputs import ForgetInput, Id, Nothing
 from pps.operations.model_views import forgotten_for_model
 from pps.operations.table import ADDS, CORE, ERASES, PERSPECTIVES, READS, UPKEEP
 
-Named = Annotated[str, StringConstraints(min_length=1, max_length=100)]
 Why = Annotated[str, StringConstraints(max_length=MAX_WHY)]
 
 
@@ -33,8 +32,8 @@ class ForgetSoftlyInput(ForgetInput):
 class ForgetConceptInput(Input):
     """One thing to forget."""
 
-    node_id: Named = Field(
-        description="Id of a node, record, fact or turn (the first 8 characters do)."
+    id: Name = Field(
+        description="Id of a node, record, fact or turn (the first 8 characters do), or a title."
     )
     soft_delete: bool = Field(
         default=True,
@@ -47,7 +46,7 @@ class ForgetConceptInput(Input):
     @property
     def ids(self) -> tuple[str, ...]:
         """What is to go, as ``ForgetInput`` has it."""
-        return (self.node_id,)
+        return (self.id,)
 
 
 class RestoreInput(Input):

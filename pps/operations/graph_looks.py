@@ -12,7 +12,7 @@ from pps.core.text import counted
 from pps.ingest.given_input import Moment, Name, described_time
 from pps.memory import Memory
 from pps.operations import words
-from pps.operations.command_line import argument
+from pps.operations.command_line import argument, option
 from pps.operations.inputs import Input
 from pps.operations.model_views import FactLine, fact_line_view, fact_text
 from pps.operations.outputs import FactView, NodeView, fact_view, node_view
@@ -23,9 +23,9 @@ from pps.operations.table import READS, RECORDS, ModelView
 class AroundInput(Input):
     """From where, and how far."""
 
-    node: Name | None = Field(
+    id: Name | None = Field(
         default=None,
-        description="Name or id of a node; your own node when not given.",
+        description="Id or name of a node; your own node when not given.",
         json_schema_extra=argument(rest=True),
     )
     max_hops: int = Field(default=1, ge=1, le=4, description="How many facts away, at most.")
@@ -40,8 +40,10 @@ class ChangesInput(Input):
 
     since: Annotated[Moment, described_time("Changes at that time or later.")]
     until: Annotated[Moment, described_time("Changes before that time.")]
-    about: Name | None = Field(
-        default=None, description="Name or id of a node: only facts that join it."
+    id: Name | None = Field(
+        default=None,
+        description="Id or name of a node: only facts that join it.",
+        json_schema_extra=option("--about"),
     )
     limit: int = Field(
         default=200, ge=1, le=1_000, description="Most that began, and most that ended."
@@ -203,9 +205,10 @@ def changes_words(view: ChangesView, line: Callable[[FactView], str] = words.fac
 async def graph_around(memory: Memory, given: AroundInput) -> Around:
     """Use it to see what a node is joined to: people, places and things by facts and relations that hold now.
 
-    Begins at your own node if none is named; a name that several nodes have is refused with their ids. Returns the nodes, nearest first, with their distance, and the facts among them.
+    Begins at your own node if none is named; a name that several nodes have is refused with their ids. Returns the
+    nodes, nearest first, with their distance, and the facts among them.
     """
-    node = await memory.graph.find(given.node) if given.node else memory.graph.own
+    node = given.id or memory.graph.own
     found = await memory.graph.around(
         node, max_hops=given.max_hops, limit=given.limit + 1, as_of=given.as_of
     )
@@ -241,7 +244,7 @@ async def changes(memory: Memory, given: ChangesInput) -> ChangesView:
     Returns facts by time, of one node or of all. For what held at one time use 'timeline' with 'as_of'.
     """
     found = await memory.graph.changes(
-        given.since, given.until, about=given.about or "", limit=given.limit
+        given.since, given.until, id=given.id or "", limit=given.limit
     )
     return ChangesView(
         tuple(fact_view(one, found.names) for one in found.opened),

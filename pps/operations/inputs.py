@@ -29,6 +29,8 @@ Id = Annotated[str, Field(pattern=ID_PATTERN)]
 Label = Annotated[str, StringConstraints(max_length=200)]
 Labels = Annotated[tuple[Label, ...], Field(max_length=50)]
 Ids = Annotated[tuple[Id, ...], Field(min_length=1, max_length=100)]
+Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=100)]
+"""Ids, their first characters, or titles."""
 Tags = Annotated[tuple[Tag, ...], Field(max_length=bounds.MAX_TAGS)]
 Question = Annotated[str, StringConstraints(min_length=1, max_length=8_000)]
 Slug = Annotated[str, StringConstraints(min_length=1, max_length=100)]
@@ -133,7 +135,7 @@ class FilterInput(Input):
         default=(),
         description="Of a layered graph, such as vision: each stands for the kinds of nodes in it.",
     )
-    statuses: Labels = Field(
+    status: Labels = Field(
         default=(), description="The 'status' attribute of nodes, such as active."
     )
     since: Annotated[Moment | None, described_time("Nothing before.")] = None
@@ -141,7 +143,7 @@ class FilterInput(Input):
 
     def filters(self) -> ItemFilter:
         """Return the value that recall takes."""
-        return ItemFilter(**options(self))
+        return ItemFilter(**options(self, "status"), statuses=self.status)
 
 
 class RecallQuestion(Input):
@@ -165,8 +167,8 @@ class RecallQuestion(Input):
     )
     as_of: Annotated[Moment | None, described_time("What held at that time instead of now.")] = None
     session: Label | None = Field(default=None, description="Id of this conversation.")
-    center: Id | None = Field(
-        default=None, description="Id of a node: what is near it in the graph ranks higher."
+    center: Name | None = Field(
+        default=None, description="Id or name of a node: what is near it in the graph ranks higher."
     )
     during: str = Field(
         default="",
@@ -206,7 +208,9 @@ class WhyInput(RecallQuestion):
     """A question to the memory, and what should answer it."""
 
     expect: str = Field(
-        default="", max_length=100, description="Id of what should be there: why it is not."
+        default="",
+        max_length=bounds.MAX_NAME,
+        description="Id or title of what should be there: why it is not.",
     )
 
 
@@ -245,9 +249,9 @@ class AmbientRecallInput(Input):
 class TimelineInput(Input):
     """Which facts, in order of the time since which they hold."""
 
-    about: Name | None = Field(
+    id: Name | None = Field(
         default=None,
-        description="Name or id of a node: only facts that join it.",
+        description="Id or name of a node: only facts that join it.",
         json_schema_extra=option("--about", rest=True),
     )
     relation: Name | None = Field(
@@ -263,8 +267,8 @@ class TimelineInput(Input):
 class GetInput(Input):
     """Ids that another operation returned."""
 
-    ids: Ids = Field(
-        description="Ids of turns, facts, nodes or episodes, or their first characters as a pack shows them.",
+    ids: Names = Field(
+        description="Ids of turns, facts, nodes or episodes, or their first characters as a pack shows them, or titles.",
         json_schema_extra=argument(),
     )
     cursor: str = Field(
@@ -278,11 +282,9 @@ class GetInput(Input):
 class ForgetInput(Input):
     """What to erase for good."""
 
-    ids: tuple[Annotated[str, StringConstraints(min_length=1, max_length=100)], ...] = Field(
-        min_length=1,
-        max_length=100,
-        description="Ids of turns, facts or nodes (the first 8 characters do), or slugs of anchors. In a dry run names "
-        "of nodes too.",
+    ids: Names = Field(
+        description="Ids of turns, facts or nodes (the first 8 characters do), or slugs of anchors. In a dry run titles "
+        "of records and names of nodes too.",
         json_schema_extra=argument(),
     )
     dry_run: bool = Field(
@@ -403,7 +405,10 @@ class AddEventInput(Input):
 class UpdateInput(Input):
     """What a text is to be from now on; what is not given stays as it is."""
 
-    id: Id = Field(description="Of a record or of a turn.", json_schema_extra=argument())
+    id: Name = Field(
+        description="Id of a record or of a turn, or the title of a record.",
+        json_schema_extra=argument(),
+    )
     content: Content | None = Field(
         default=None,
         description="The whole new text.",
@@ -427,7 +432,10 @@ class UpdateInput(Input):
 class AppendInput(Input):
     """A paragraph more for a text that is kept."""
 
-    id: Id = Field(description="Of a record or of a turn.", json_schema_extra=argument())
+    id: Name = Field(
+        description="Id of a record or of a turn, or the title of a record.",
+        json_schema_extra=argument(),
+    )
     content: Content = Field(
         description="What comes after what is there, as a paragraph of its own.",
         json_schema_extra=_TEXT,
@@ -438,7 +446,10 @@ class AppendInput(Input):
 class HistoryInput(Input):
     """The text whose versions are wanted."""
 
-    id: Id = Field(description="Of a record or of a turn.", json_schema_extra=argument())
+    id: Name = Field(
+        description="Id of a record or of a turn, or the title of a record.",
+        json_schema_extra=argument(),
+    )
     limit: int = Field(default=20, ge=1, le=1_000, description="Most versions, the newest first.")
     cursor: str = Field(default="", max_length=100, description="'next_cursor' of the page before.")
     with_content: bool = Field(
@@ -457,9 +468,11 @@ class FindDuplicatesInput(Input):
 class MergeNodesInput(Input):
     """Which two nodes are one thing."""
 
-    keep: Id = Field(description="Id of the node that stays.", json_schema_extra=argument())
-    drop: Id = Field(
-        description="Id of the node whose names, facts and mentions go over to it.",
+    keep: Name = Field(
+        description="Id or name of the node that stays.", json_schema_extra=argument()
+    )
+    drop: Name = Field(
+        description="Id or name of the node whose names, facts and mentions go over to it.",
         json_schema_extra=argument(),
     )
     dry_run: bool = Field(

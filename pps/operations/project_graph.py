@@ -26,7 +26,6 @@ from pps.operations.inputs import (
     AppendInput,
     Content,
     GetInput,
-    Id,
     Labels,
     Question,
     Tags,
@@ -159,8 +158,8 @@ class SearchNodesInput(ProjectInput):
     limit: int = Field(default=10, ge=1, le=100, description="Most nodes.")
     filters: NodeFilter = NodeFilter()
     weights: Weights = Weights()
-    anchor_node_id: Id | None = Field(
-        default=None, description="Id of a node: what is near it ranks higher."
+    anchor_node_id: Name | None = Field(
+        default=None, description="Id or title of a node: what is near it ranks higher."
     )
 
 
@@ -185,12 +184,14 @@ class RoutedEventInput(AddEventInput):
 class GetGraphInput(ProjectInput):
     """A look at a project's graph around a node."""
 
-    node_id: Id = Field(description="Id of a node, as another tool returned it.")
+    node_id: Name = Field(description="Id or title of a node.")
     operation: Literal["neighbors", "shortest_path", "subgraph"] = Field(
         description="'neighbors': what it is joined to; 'shortest_path': how it leads to the target; 'subgraph': "
         "everything within max_hops."
     )
-    target_node_id: Id | None = Field(default=None, description="The other end of a shortest_path.")
+    target_node_id: Name | None = Field(
+        default=None, description="The other end of a shortest_path: id or title."
+    )
     max_hops: int = Field(
         default=2, ge=1, le=MAX_HOPS, description="How far shortest_path and subgraph go."
     )

@@ -45,7 +45,7 @@ class GraphRankInput(inputs.Input):
         description="Only over these relations, such as SERVES.",
         json_schema_extra=option("--relation"),
     )
-    statuses: tuple[inputs.Label, ...] = Field(
+    status: tuple[inputs.Label, ...] = Field(
         default=LIVE, max_length=4, description="Only records with one of these."
     )
     source: Named = Field(
@@ -208,7 +208,9 @@ async def graph_rank(memory: Memory, given: GraphRankInput) -> Ranking:
 
     Weights of relations count. Returns scores, communities with their modularity, or the path, and the formula.
     """
-    return await memory.asks.rank(RankRequest(**inputs.options(given)))
+    return await memory.asks.rank(
+        RankRequest(**inputs.options(given, "status"), statuses=given.status)
+    )
 
 
 @RECORDS.operation(

@@ -33,22 +33,22 @@ class RecordSearchInput(Input):
     layers: _Names = Field(
         default=(), description="Only these layers.", json_schema_extra=option("--layer")
     )
-    types: _Names = Field(
+    kinds: _Names = Field(
         default=(),
         description="Only these kinds, such as Goal.",
-        json_schema_extra=option("--kind") | also("kinds"),
+        json_schema_extra=option("--kind") | also("types"),
     )
     status: tuple[Status, ...] = Field(
         default=(),
         max_length=len(STATUSES),
         description="Only records with one of these; active ones and drafts when not given.",
     )
-    top_k: int = Field(
+    limit: int = Field(
         default=5,
         ge=1,
         le=50,
         description="Most results; what lies below a clear gap is left out, unless min_similarity is given.",
-        json_schema_extra=option("--limit") | also("limit"),
+        json_schema_extra=option("--limit") | also("topK"),
     )
     min_similarity: float | None = Field(
         default=None,

@@ -16,7 +16,7 @@ from pps.core.time import iso
 from pps.core.values import JSON
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.operations.command_line import argument, json_file, json_text, option
-from pps.operations.inputs import ForgetInput, Ids, Title, fields_of
+from pps.operations.inputs import ForgetInput, Ids, Names, Title, fields_of
 from pps.operations.words import worded
 from pps.records.listing import MAX_CONDITIONS, MAX_LIST
 from pps.records.records import SavedRecords
@@ -33,9 +33,6 @@ from pps.records.session import Parent
 Word = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Fields = Mapping[str, JsonValue]
 _ALWAYS = ("id", "kind", "title")
-
-Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=100)]
-"""Ids or titles of records."""
 
 
 class RelationInput(Input):

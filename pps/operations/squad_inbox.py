@@ -13,7 +13,7 @@ from pydantic import Field
 from pps.core.record_values import Transition
 from pps.core.text import counted
 from pps.core.values import JSON
-from pps.operations.inputs import Ids, Input, Labels
+from pps.operations.inputs import Input, Labels, Names
 from pps.operations.squad_tools import Known, line_view, of_pool, said
 from pps.operations.table import READS, SETS, SQUAD
 from pps.operations.words import worded
@@ -21,6 +21,7 @@ from pps.squad import knowing
 from pps.squad.agents import agent_id, saw
 from pps.squad.desk import Desk
 from pps.squad.knowing import Joined
+from pps.squad.naming import identify
 from pps.squad.pool_queries import shown
 
 
@@ -33,7 +34,7 @@ class InboxInput(Input):
 class GetInput(Input):
     """Which records."""
 
-    ids: Ids = Field(description="Of your own records or of the pool's.")
+    ids: Names = Field(description="Ids or titles of your own records or of the pool's.")
 
 
 class AckInput(Input):
@@ -47,7 +48,7 @@ class AckInput(Input):
 class PoolInput(Input):
     """Which part of the pool."""
 
-    types: Labels = Field(default=(), description="Only these, such as Belief.")
+    kinds: Labels = Field(default=(), description="Only these, such as Belief.")
     limit: int = Field(default=50, ge=1, le=200, description="Most records.")
     offset: int = Field(
         default=0, ge=0, le=1_000_000, description="How many of the latest are passed over."
@@ -137,7 +138,7 @@ async def squad_get(desk: Desk, given: GetInput) -> tuple[WholeRecord, ...]:
     Returns each with the fields of its type (findings, steps, lessons, …), what it rests on and what it is joined to.
     It is noted that you saw what is of the pool.
     """
-    found = await knowing.whole(desk, given.ids)
+    found = await knowing.whole(desk, await identify(desk, given.ids, "own", "pool"))
     return tuple(
         WholeRecord(line_view(one.line), one.line.record.fields, one.cites, one.joined)
         for one in found
@@ -200,7 +201,7 @@ async def squad_pool(desk: Desk, given: PoolInput) -> PoolView:
     """
     async with desk.pool() as pool:
         graph, shared = await shown(pool), await pool.records.pool.shared()
-        kinds = {pool.kinds.kind(name).name for name in given.types}
+        kinds = {pool.kinds.kind(name).name for name in given.kinds}
     found = [one for one in graph.records.values() if one.id in shared]
     wanted = [one for one in found if not kinds or one.kind in kinds]
     wanted.sort(key=lambda one: (shared[one.id].at, one.id), reverse=True)

@@ -11,13 +11,15 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from pps.core.record_values import Record
 from pps.core.text import counted
-from pps.ingest.given_input import Tag
+from pps.ingest.given_input import Name, Tag
 from pps.journal.pool_rows import Shared
-from pps.operations.inputs import Id, Ids, Input, Label, Labels, Nothing, options
+from pps.operations.command_line import also
+from pps.operations.inputs import Input, Label, Labels, Names, Nothing, options
 from pps.operations.table import ADDS, ERASES, SETS, SQUAD
 from pps.records.saving import RelationGiven
 from pps.squad import knowing, sharing
 from pps.squad.desk import Desk
+from pps.squad.naming import identify
 from pps.squad.reflecting import reflect
 from pps.squad.roots import confidence_of
 from pps.squad.sharing import WithdrawnRecord
@@ -31,7 +33,7 @@ class SquadRelation(Input):
     type: Label = Field(
         description="Such as VALIDATED, CHALLENGED or BASED_ON; the pack squad has them."
     )
-    target: Id = Field(description="Id of a record of yours or of the pool.")
+    target: Name = Field(description="Id or title of a record of yours or of the pool.")
     properties: dict[str, JsonValue] = Field(
         default={}, max_length=20, description="Such as reason or changes."
     )
@@ -59,16 +61,17 @@ class StoreInput(Input):
     fields: dict[str, JsonValue] = Field(
         default={}, max_length=50, description="What else the type has, by name."
     )
-    cites: tuple[Id, ...] = Field(
+    cites: tuple[Name, ...] = Field(
         default=(),
         max_length=100,
-        description="What it rests on: ids of your turns, facts and records, and the pool's.",
+        description="What it rests on: ids of your turns, facts and records, and the pool's; of records titles too.",
     )
     relations: tuple[SquadRelation, ...] = Field(
         default=(), max_length=50, description="To your records or the pool's."
     )
-    supersedes: Id | None = Field(
-        default=None, description="A belief of yours whose place it takes; that one stays."
+    supersedes: Name | None = Field(
+        default=None,
+        description="A belief of yours, by id or title, whose place it takes; that one stays.",
     )
     private: bool = Field(default=False, description="It never leaves your own memory.")
     tags: tuple[Tag, ...] = Field(
@@ -84,21 +87,23 @@ class QueryInput(Input):
     )
     min_confidence: Share = Field(default=0.0, description="Least confidence of what is returned.")
     include_shared: bool = Field(default=True, description="The pool's too.")
-    types: Labels = Field(default=(), description="Only these, such as Belief.")
+    kinds: Labels = Field(default=(), description="Only these, such as Belief.")
     limit: int = Field(default=10, ge=1, le=50, description="Most of each.")
 
 
 class ShareInput(Input):
     """A record to share."""
 
-    id: Id = Field(description="Of a record of your own.")
+    id: Name = Field(
+        description="Id or title of a record of your own.", json_schema_extra=also("knowledgeId")
+    )
 
 
 class RevokeInput(Input):
     """What is to be taken back."""
 
-    ids: Ids = Field(
-        description="Of your records, or of their copies in the pool; a reviewer: of any record in the pool."
+    ids: Names = Field(
+        description="Ids or titles of your records, or of their copies in the pool; a reviewer: of any in the pool."
     )
     dry_run: bool = Field(default=True, description="Only say what would go.")
     reason: Annotated[str, StringConstraints(max_length=2_000)] = Field(
@@ -356,12 +361,18 @@ async def memory_store(desk: Desk, given: StoreInput) -> KeptView:
     (experiences never are); it may wait for a reviewer. Returns its id, its copy in the pool, and beliefs that say
     nearly the same.
     """
-    relations = tuple(
-        RelationGiven(one.type, one.target, one.properties) for one in given.relations
-    )
-    own = options(given, "type", "relations", "supersedes")
+    relations: list[RelationGiven] = []
+    for number, one in enumerate(given.relations):
+        path = f"relations.{number}.target"
+        [target] = await identify(desk, [one.target], "own", "pool", path=path)
+        relations.append(RelationGiven(one.type, target, one.properties))
+    superseded = [given.supersedes] if given.supersedes else []
     knowledge = knowing.Knowledge(
-        **own, kind=given.type, relations=relations, supersedes=given.supersedes or ""
+        **options(given, "type", "relations", "supersedes", "cites"),
+        kind=given.type,
+        relations=tuple(relations),
+        cites=tuple(await identify(desk, given.cites, "own", "pool", path="cites")),
+        supersedes="".join(await identify(desk, superseded, "own", path="supersedes")),
     )
     return _kept_view(await knowing.store(desk, knowledge))
 
@@ -392,7 +403,7 @@ async def memory_query(desk: Desk, given: QueryInput) -> KnowledgeView:
         given.topic,
         min_confidence=given.min_confidence,
         include_shared=given.include_shared,
-        kinds=given.types,
+        kinds=given.kinds,
         limit=given.limit,
     )
     return KnowledgeView(
@@ -426,7 +437,8 @@ async def memory_share(desk: Desk, given: ShareInput) -> CopyView:
 
     What is private is refused. Returns the copy's id and confidence, and who hears of it.
     """
-    return _copy(await sharing.share(desk, given.id))
+    [id_] = await identify(desk, [given.id], "own", path="id")
+    return _copy(await sharing.share(desk, id_))
 
 
 @SQUAD.operation("Take back what was shared", _withdrawn, ERASES)
@@ -436,8 +448,9 @@ async def memory_revoke(desk: Desk, given: RevokeInput) -> WithdrawnView:
     A reviewer also withdraws another's record, with a reason that its author gets; undo=true shows it again.
     By default a dry run: show what it returns, and only then call again with dry_run=false.
     """
+    ids = await identify(desk, given.ids, "own", "pool")
     withdrawn = await sharing.revoke(
-        desk, given.ids, dry_run=given.dry_run, reason=given.reason, undo=given.undo
+        desk, ids, dry_run=given.dry_run, reason=given.reason, undo=given.undo
     )
     return WithdrawnView(
         withdrawn.gone, dict(withdrawn.weaker), withdrawn.dry_run, withdrawn.records, given.undo

@@ -11,7 +11,8 @@ from pydantic import Field, StringConstraints
 
 from pps.core.record_values import Record
 from pps.core.values import JSON
-from pps.operations.inputs import Id, Input, Label, Labels, Nothing
+from pps.ingest.given_input import Name
+from pps.operations.inputs import Input, Label, Labels, Nothing
 from pps.operations.record_asks import (
     RecordAnswer,
     RecordAskInput,
@@ -27,6 +28,7 @@ from pps.squad import knowing, working
 from pps.squad.desk import Desk
 from pps.squad.heartbeat import Item
 from pps.squad.heartbeat import heartbeat as look
+from pps.squad.naming import identify, identify_task
 from pps.squad.pool_queries import POOL_QUERIES, Stage, ask_pool
 
 Note = Annotated[str, StringConstraints(max_length=2_000)]
@@ -53,7 +55,7 @@ class TaskInput(Input):
 class TaskIdInput(Input):
     """A task."""
 
-    id: Id = Field(description="Of a task that was given to you.")
+    id: Name = Field(description="Id or title of a task that was given to you.")
 
 
 class TaskDoneInput(TaskIdInput):
@@ -69,14 +71,16 @@ class TaskDoneInput(TaskIdInput):
 class TaskCancelInput(TaskIdInput):
     """A task that is not wanted any more."""
 
-    id: Id = Field(description="Of a task that you gave.")
+    id: Name = Field(description="Id or title of a task that you gave.")
     notes: Note = Field(default="", description="Why.")
 
 
 class SubmitInput(Input):
     """A proposal, and where it goes."""
 
-    id: Id = Field(description="Of a WorkflowImprovement of yours, or of its copy in the pool.")
+    id: Name = Field(
+        description="Id or title of a WorkflowImprovement of yours, or of its copy in the pool."
+    )
     to: working.Step = Field(
         default="pending_approval",
         description="'pending_approval'; once it is approved: implementing, measuring, complete.",
@@ -90,7 +94,7 @@ class SquadRankInput(Input):
     algorithm: Literal["pagerank", "communities", "betweenness"] = Field(
         description="'pagerank' for what much leads to, 'betweenness' for what joins the rest, 'communities'."
     )
-    types: Labels = Field(default=(), description="Only these, such as Concept.")
+    kinds: Labels = Field(default=(), description="Only these, such as Concept.")
     limit: int = Field(
         default=20, ge=1, le=200, description="Most records; most communities, and members of each."
     )
@@ -99,7 +103,7 @@ class SquadRankInput(Input):
 class ReviewInput(Input):
     """A decision."""
 
-    id: Id = Field(description="As proposal_pending gives it.")
+    id: Name = Field(description="Id or title, as proposal_pending gives it.")
     decision: working.Decision = Field(
         description="'needs_revision' gives it back to who proposed it."
     )
@@ -217,7 +221,7 @@ async def squad_task_give(desk: Desk, given: TaskInput) -> TaskView:
 @SQUAD.operation("Take a task", _told, SETS)
 async def squad_task_take(desk: Desk, given: TaskIdInput) -> TaskView:
     """Use it when you begin a task that was given to you: you hold it for an hour; after that it may be taken again."""
-    return _task(await working.take(desk, given.id))
+    return _task(await working.take(desk, await identify_task(desk, given.id)))
 
 
 @SQUAD.operation("End a task", _told, SETS)
@@ -226,15 +230,16 @@ async def squad_task_done(desk: Desk, given: TaskDoneInput) -> TaskView:
 
     With outcome 'blocked' it is not ended: it waits until you take it again, or who gave it cancels it.
     """
+    id_ = await identify_task(desk, given.id)
     if given.outcome == "blocked":
-        return _task(await working.block(desk, given.id, given.notes))
-    return _task(await working.finish(desk, given.id, given.outcome, given.quality, given.notes))
+        return _task(await working.block(desk, id_, given.notes))
+    return _task(await working.finish(desk, id_, given.outcome, given.quality, given.notes))
 
 
 @SQUAD.operation("Cancel a task", _told, SETS)
 async def squad_task_cancel(desk: Desk, given: TaskCancelInput) -> TaskView:
     """Use it to cancel a task that you gave and that has not ended; who has it is told. Returns the task."""
-    return _task(await working.cancel(desk, given.id, given.notes))
+    return _task(await working.cancel(desk, await identify_task(desk, given.id), given.notes))
 
 
 @SQUAD.operation("Submit a proposal", _state, SETS)
@@ -244,7 +249,8 @@ async def proposal_submit(desk: Desk, given: SubmitInput) -> ProposalView:
     Once it is approved, the same brings it on: to implementing, measuring, complete. One that needs a revision is
     changed with record_save and submitted again.
     """
-    return _proposal(await working.submit(desk, given.id, given.to, given.notes))
+    [id_] = await identify(desk, [given.id], "own", "pool", path="id")
+    return _proposal(await working.submit(desk, id_, given.to, given.notes))
 
 
 @SQUAD.operation("List what waits for a reviewer", _pending, READS, items="pending")
@@ -271,9 +277,8 @@ async def proposal_review(desk: Desk, given: ReviewInput) -> ProposalView:
 
     Who proposed it is told; what is approved is told to whom it concerns. Who, when and why is kept.
     """
-    return _proposal(
-        await working.review(desk, given.id, given.decision, given.notes, given.conditions)
-    )
+    [id_] = await identify(desk, [given.id], "pool", path="id")
+    return _proposal(await working.review(desk, id_, given.decision, given.notes, given.conditions))
 
 
 @SQUAD.operation("What to look at now", _beat, SETS)
@@ -304,5 +309,5 @@ async def squad_ask(desk: Desk, given: RecordAskInput) -> RecordAnswer:
 async def squad_rank(desk: Desk, given: SquadRankInput) -> Ranking:
     """Use it to see which records of the pool matter most, join the others, or belong together, by their relations."""
     return await knowing.ranked(
-        desk, RankRequest(given.algorithm, kinds=given.types, limit=given.limit)
+        desk, RankRequest(given.algorithm, kinds=given.kinds, limit=given.limit)
     )

@@ -15,7 +15,7 @@ from pps.ingest.given_input import Input, Name
 from pps.ingest.indexer import Progress
 from pps.memory import Memory
 from pps.operations import words
-from pps.operations.inputs import Id, Label, Nothing, Question
+from pps.operations.inputs import Label, Nothing, Question
 from pps.operations.model_views import pack_for_model
 from pps.operations.outputs import PackView, pack_view
 from pps.operations.table import ERASES, PERSPECTIVES, READS, SETS
@@ -68,7 +68,9 @@ class DetectInput(Input):
 class MergeConceptsInput(Input):
     """Which nodes are one thing."""
 
-    source_ids: tuple[Id, ...] = Field(min_length=2, max_length=10, description="Ids of the nodes.")
+    source_ids: tuple[Name, ...] = Field(
+        min_length=2, max_length=10, description="Ids or names of the nodes."
+    )
     target_name: Name = Field(description="The name that stays: of one of them.")
     rationale: Annotated[str, StringConstraints(min_length=1, max_length=1_024)] = Field(
         description="Why they are one, for whoever reads the call; it is not kept."

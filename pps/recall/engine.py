@@ -91,7 +91,7 @@ class RecallEngine:
 
     async def why(self, request: RecallRequest, expect: str) -> Why:
         """Recall, and return what became of each candidate and why ``expect``, an id, is not there; as ``recall``."""
-        [expect] = await self.sources.journal.whole([expect], strict=False)
+        [expect] = await self.sources.journal.whole([expect], strict=False, path="expect")
         ask, recall = await self._recalled(request, why=True)
         return await explain(ask, recall, ask.traces or {}, expect)
 
@@ -104,7 +104,7 @@ class RecallEngine:
             request = replace(request, limit=min(request.limit, most))
         profile = self._profile(request, request.profile)
         if request.center:
-            [center] = await self.sources.journal.whole([request.center])
+            [center] = await self.sources.journal.whole([request.center], path="center")
             await self.sources.client.nodes([check_uuid(center, "center")], strict=True)
             request = replace(request, center=center)
         ask = Ask(self.sources, request)

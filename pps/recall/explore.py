@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound
-from pps.core.ids import check_uuid, is_uuid
+from pps.core.ids import is_uuid
 from pps.core.recalled import Successor
 from pps.core.reports import Changes, TimelinePage
 from pps.core.time import CoarseTime, has_begun, in_zone, micros, wall, wall_day
@@ -18,7 +18,6 @@ from pps.core.values import Fact, Path, Subgraph, Turn
 from pps.graph import traverse
 from pps.graph.traverse import MAX_HOPS, Link
 from pps.isolation.client import IsolatedGraphitiClient
-from pps.journal.called import node_called
 from pps.journal.job_rows import Outcome
 from pps.journal.journal import Journal
 from pps.journal.links import holds
@@ -87,19 +86,14 @@ class Walks:
         """Return the uuid of the entity's own node, which is there from the beginning."""
         return self._self_node
 
-    async def find(self, name: str, field: str = "node") -> str:
-        """Return the uuid of the node that an id, its beginning, or a name or alias stands for.
+    async def find(self, name: str, field: str = "id") -> str:
+        """Return the uuid that an id, its first characters, a title, a name or an alias stands for.
 
         Raises:
-            InvalidRequest: Several nodes are called so; it lists them.
+            InvalidRequest: Several are called so; it lists them.
             NotFound: None is.
         """
-        [uuid] = await self._journal.whole([name], strict=False)
-        if not is_uuid(uuid):
-            called = await node_called(self._journal, name, field)
-            if called is None:
-                raise NotFound(field)
-            uuid = called
+        [uuid] = await self._journal.whole([name], path=field)
         return uuid
 
     async def around(
@@ -137,26 +131,26 @@ class Walks:
         )
 
     async def changes(
-        self, since: datetime, until: datetime, *, about: str = "", limit: int = 200
+        self, since: datetime, until: datetime, *, id: str = "", limit: int = 200
     ) -> Changes:
         """Return the facts that began or ended in ``[since, until)``, at most ``limit`` (1 to 1,000) of each.
 
         Args:
             since: Aware, in world time.
             until: After ``since``.
-            about: Name or id of a node that the facts join; empty for all.
+            id: Id or name of a node that the facts join; empty for all.
             limit: The first ones by time are told.
 
         Raises:
             InvalidRequest: A bound is broken.
-            NotFound: ``about`` names nothing here.
+            NotFound: ``id`` names nothing here.
         """
         check_range("limit", limit, 1, 1_000)
         since = in_zone(since, self._journal.zone, "since")
         until = in_zone(until, self._journal.zone, "until")
         if until <= since:
             raise InvalidRequest("until", "must be after 'since'")
-        node = await _named(self._client, self._journal, about) if about else None
+        node = await _named(self._client, self._journal, id) if id else None
         wanted = Wanted(after=since, before=until)
         began, _ = await _facts_of_page(self._client, wanted, node=node, limit=limit)
         # The journal tells (since, until], in whole microseconds.
@@ -219,7 +213,7 @@ class Walks:
         )
 
     async def _there(self, *nodes: str) -> list[str]:
-        wanted = [check_uuid(one, "node_id") for one in await self._journal.whole(nodes)]
+        wanted = await self._journal.whole(nodes, path="id")
         if len(await self._client.nodes(list(dict.fromkeys(wanted)))) != len(set(wanted)):
             raise NotFound()
         return wanted
@@ -346,11 +340,11 @@ async def timeline_page(
 
     Raises:
         InvalidRequest: A bound is broken.
-        NotFound: ``about`` names nothing here.
+        NotFound: ``id`` names nothing here.
     """
     limit = options.get("limit", 100)
     check_range("limit", limit, 1, 1000)
-    about = options.get("about")
+    name = options.get("id")
     times = {name: options.get(name) for name in ("after", "before", "as_of")}
     zone = journal.zone
     wanted = Wanted(
@@ -359,7 +353,7 @@ async def timeline_page(
     facts, cursor = await _facts_of_page(
         client,
         wanted,
-        node=await _named(client, journal, about) if about else None,
+        node=await _named(client, journal, name) if name else None,
         relation=options.get("relation"),
         cursor=options.get("cursor", ""),
         limit=limit,
@@ -371,9 +365,7 @@ async def timeline_page(
 
 
 async def _named(client: IsolatedGraphitiClient, journal: Journal, name: str) -> str:
-    resolved = await journal.resolve([name])
-    [whole] = await journal.whole([name], strict=False)
-    uuid = next(iter(resolved.values()), whole)
+    [uuid] = await journal.whole([name], strict=False, path="id")
     nodes = await client.nodes([uuid]) if is_uuid(uuid) else []
     if not nodes:
         raise NotFound("node")

@@ -72,14 +72,14 @@ class TimelineOptions(TypedDict, total=False):
     """What ``timeline`` may be told: a node, a relation, half-open bounds of world time, a page.
 
     Attributes:
-        about: Name or uuid of a node whose facts are wanted.
+        id: Id or name of a node whose facts are wanted.
         relation: Only facts of this relation.
         as_of: Only facts that held at this instant.
         after, before: Only facts with ``after <= valid_at < before``.
         cursor, limit: ``next_cursor`` of the page before; 1 to 1,000 facts a page (100).
     """
 
-    about: str | None
+    id: str | None
     relation: str | None
     as_of: datetime | None
     after: datetime | None

@@ -45,7 +45,7 @@ class RecordSearch:
     """What records are looked for by.
 
     Attributes:
-        layers, types, status: Only these; those of one are alternatives, none is no restriction.
+        layers, kinds, status: Only these; those of one are alternatives, none is no restriction.
         min_similarity: Least cosine of what meaning brings; None is the model's own threshold.
         anchor_node_id: Id of a node: what is near it in the graph counts too, by ``structural_weight``.
         max_depth: Most hops from it, 1 to 4.
@@ -53,9 +53,9 @@ class RecordSearch:
 
     query: str
     layers: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
     status: tuple[str, ...] = ()
-    top_k: int = 10
+    limit: int = 10
     min_similarity: float | None = None
     include_relationships: bool = False
     anchor_node_id: str | None = None
@@ -145,7 +145,7 @@ class Finding:
         options: RecallOptions = {
             "profile": "hybrid" if wanted.anchor_node_id else "semantic",
             "channels": ("nodes",),
-            "limit": min(wanted.top_k + (wanted.anchor_node_id is not None), _MOST),
+            "limit": min(wanted.limit + (wanted.anchor_node_id is not None), _MOST),
             "min_similarity": least,
             "include_relationships": wanted.include_relationships,
             "filters": ItemFilter(kinds=_kinds(wanted, self._kinds), statuses=wanted.status),
@@ -168,7 +168,7 @@ class Finding:
         sure = least + WEAK_BAND
         found = tuple(
             _found(hit, node, turns.get(node.uuid), self._kinds, sure) for hit, node in nodes
-        )[: wanted.top_k]
+        )[: wanted.limit]
         if wanted.min_similarity is None and not wanted.anchor_node_id:
             found = found[: cut_at_gap([one.score for one in found])]
         tokens = estimate_tokens("".join(f"{one.node.name}{one.summary}" for one in found))
@@ -203,7 +203,7 @@ class Finding:
 
 def _kinds(wanted: RecordSearch, kinds: Kinds) -> tuple[str, ...]:
     """Return the kinds to look among: those named, of the layers named; of all, where none is."""
-    named = {kinds.kind(name).name for name in wanted.types}
+    named = {kinds.kind(name).name for name in wanted.kinds}
     of_layers = (
         kinds.of_layers(wanted.layers) if wanted.layers else tuple(one.name for one in kinds)
     )
@@ -213,7 +213,7 @@ def _kinds(wanted: RecordSearch, kinds: Kinds) -> tuple[str, ...]:
             raise InvalidRequest("layers", f"no kind lies in {', '.join(wanted.layers)}")
         if not named:
             raise InvalidRequest("packs", "this memory has none: `pps pack enable` gives it one")
-        raise InvalidRequest("types", "none of them lies in these layers")
+        raise InvalidRequest("kinds", "none of them lies in these layers")
     return found
 
 

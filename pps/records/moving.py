@@ -18,7 +18,7 @@ def moved(
     rows: RecordRows, by: Writing, id_: str, to: str, expected: str | None, why: str
 ) -> Saved:
     """Let a record go on to another state; raises as ``Records.move``."""
-    [whole] = rows.whole([id_])
+    [whole] = rows.whole([id_], "id")
     if not (found := rows.find([whole])):
         raise NotFound()
     before = found[whole]

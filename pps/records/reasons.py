@@ -69,7 +69,7 @@ class Around(Input):
     """What is around a record."""
 
     id: At = Field(description="Where to begin: id or title.")
-    depth: int = Field(default=2, ge=1, le=5, description="Most hops.")
+    max_hops: int = Field(default=2, ge=1, le=5, description="Most hops.")
     relations: tuple[str, ...] = Field(
         default=(), max_length=50, description="Only over these; any when empty."
     )
@@ -92,13 +92,13 @@ async def expand(ground: Ground, given: Around) -> Asked:
             if not given.relations or one[0].type in given.relations
         )
 
-    reached = _strongest(web, start.id, nexts, given.depth)
+    reached = _strongest(web, start.id, nexts, given.max_hops)
     rows = [
         found(web.records[one], way(start, chain.steps), chain.steps, 1 / chain.length)
         for one, chain in reached.items()
         if one != start.id and (not given.kinds or web.records[one].kind in given.kinds)
     ]
-    said = f"{counted(len(rows), 'record')} within {given.depth} hops of “{start.title}”."
+    said = f"{counted(len(rows), 'record')} within {given.max_hops} hops of “{start.title}”."
     return answer("expand", said, rows, given.limit)
 
 
@@ -106,7 +106,7 @@ class Two(Limited):
     """Two records."""
 
     id: At = Field(description="One: id or title.")
-    other: At = Field(description="The other: id or title.")
+    target: At = Field(description="The other: id or title.")
     max_hops: int = Field(default=5, ge=1, le=8, description="Most hops between them.")
     limit: int = Field(default=5, ge=1, le=20, description="Most ways.")
 
@@ -115,7 +115,7 @@ class Two(Limited):
 async def bridge(ground: Ground, given: Two) -> Asked:
     """What joins two records: the shortest ways between them, whatever their directions; strong relations are short."""
     web = ground.web
-    start, end = web.find(given.id), web.find(given.other, "other")
+    start, end = web.find(given.id), web.find(given.target, "target")
     ways = (
         await asyncio.to_thread(_ways, web, start.id, end.id, given) if start.id != end.id else []
     )

@@ -30,6 +30,7 @@ from pps.ingest.forget import Forgetter
 from pps.ingest.revising import RecordParts, Wait
 from pps.journal.kept_records import Kept
 from pps.journal.pool_rows import PoolRows
+from pps.journal.projection import ambiguous
 from pps.journal.record_rows import RecordRows
 from pps.journal.versions import Version
 from pps.records.kind_models import KindModels
@@ -315,7 +316,7 @@ class Records(recorder.Records):
         by = self._writing()
 
         def work(rows: RecordRows) -> list[str]:
-            wanted = rows.whole(ids)
+            wanted = rows.whole(ids, "ids")
             found = rows.relations_of(wanted)
             if {one.id for one in found} != set(wanted):
                 raise NotFound("relation")
@@ -360,10 +361,15 @@ class Records(recorder.Records):
         return self._parts.journal.pool
 
     async def get(self, ids: Sequence[str]) -> list[Record]:
-        """Return records by id, or by 8 or more first characters of it, in order; NotFound when one is none."""
+        """Return records by id, by 8 or more first characters of it, or by title, in order.
+
+        Raises:
+            NotFound: One is no record of this entity.
+            InvalidRequest: Several have a title; they are listed with their ids.
+        """
 
         def work(rows: RecordRows) -> list[Record]:
-            wanted = rows.whole(ids)
+            wanted = rows.whole(ids, "ids")
             found = rows.find(wanted)
             if not found.keys() >= set(wanted):
                 raise NotFound()
@@ -375,6 +381,18 @@ class Records(recorder.Records):
         """Return id → record, by ids of records or their turns or 8 first characters, of those that are there."""
         return await self._parts.journal.typed.read(lambda rows: rows.find(rows.whole([*ids])))
 
+    async def identified(self, names: Sequence[str], path: str = "ids") -> list[str]:
+        """Return the ids that ids, their beginnings or titles stand for; unknown ones as they are.
+
+        Raises:
+            InvalidRequest: Several have a title; they are listed with their ids.
+        """
+        return await self._parts.journal.whole(names, strict=False, path=path)
+
+    async def titled(self, title: str) -> list[Record]:
+        """Return the records of a title, case and space folded, oldest first."""
+        return await self._parts.journal.typed.read(lambda rows: rows.titled(title))
+
     async def node_of(self, name: str, path: str) -> str:
         """Return the id of the node that an id, its beginning or a title stands for.
 
@@ -382,12 +400,12 @@ class Records(recorder.Records):
         """
 
         def work(rows: RecordRows) -> str:
-            nodes = rows.nodes(name)
-            if len(nodes) > 1:
-                raise InvalidRequest(path, f"{len(nodes)} have that title: give the id of one")
-            if not nodes:
+            candidates = rows.candidates(name, path)
+            if len(candidates) > 1:
+                raise ambiguous(path, candidates)
+            if not candidates:
                 raise NotFound(path)
-            return nodes[0]
+            return candidates[0].id
 
         return await self._parts.journal.typed.read(work)
 

@@ -20,6 +20,7 @@ from pps.ingest.drafts import TYPED_SOURCE, Automatic, tags_in
 from pps.ingest.linking import draft_of, record_id, relation_id
 from pps.ingest.redact import KeyedRedactor
 from pps.journal.entries import JobPayload, TurnDraft
+from pps.journal.projection import Titled, ambiguous
 from pps.journal.record_rows import RecordRows
 from pps.journal.turns import prepare, turn_id
 from pps.journal.versions import Text
@@ -228,10 +229,7 @@ class Saving:
     def _before(self, rows: RecordRows, number: int, one: RecordGiven) -> Record | None:
         """Return the record that a given one is already."""
         if one.id:
-            [whole] = rows.whole([one.id])
-            if not (found := rows.find([whole])):
-                raise NotFound(f"records[{number}].id")
-            return found[whole]
+            return self._named(rows, one.id, one.kind, f"records[{number}].id")
         if one.ref:
             turn = turn_id(self._by.group, TYPED_SOURCE, one.ref, one.ref)
             return rows.find([turn]).get(turn)
@@ -239,10 +237,21 @@ class Saving:
             return None
         found = rows.titled(one.title, self._by.kinds.kind(one.kind).name)
         if len(found) > 1:
-            raise InvalidRequest(
-                "id", f"{len(found)} records of that kind have that title: give the id of one"
-            )
+            alike = [Titled(record.id, record.kind, is_record=True) for record in found]
+            raise ambiguous("id", alike)
         return found[0] if found else None
+
+    def _named(self, rows: RecordRows, name: str, kind: str, path: str) -> Record:
+        """Return the record of an id or title; of a title that several have, the one of the kind that is given."""
+        candidates = rows.candidates(name)
+        if kind and len(candidates) > 1:
+            candidates = [one for one in candidates if one.kind == kind] or candidates
+        if len(candidates) > 1:
+            raise ambiguous("id", candidates)
+        record = rows.find([candidates[0].id]).get(candidates[0].id) if candidates else None
+        if record is None:
+            raise NotFound(path)
+        return record
 
     def _repeats(self, one: RecordGiven, number: int) -> bool:
         if one.another or one.ref:
@@ -412,7 +421,7 @@ class Saving:
             return False
         if len(one.cites) > MAX_CITES:
             raise InvalidRequest("cites", f"at most {MAX_CITES}")
-        wanted = rows.whole(one.cites)
+        wanted = rows.whole(one.cites, "cites")
         found = rows.cited(wanted)
         before = {cite.id: cite for cite in rows.cites([record.id]).get(record.id, ())}
         for number, id_ in enumerate(wanted):
@@ -435,17 +444,19 @@ def end_of(
 
     Raises InvalidRequest when it stands for none, for several, or for one of another kind than ``kind``.
     """
-    found = dict((names or {}).get(fold(end), ())) if not is_uuid(end) else {}
-    found = found or rows.kinds_of(rows.nodes(end))
-    found = {
-        id_: one for id_, one in found.items() if kind in ("", one) or (kind == PLAIN_KIND and one)
-    }
-    if len(found) != 1:
+    of_call = (names or {}).get(fold(end), ()) if not is_uuid(end) else ()
+    candidates = [Titled(id_, own, is_record=True) for id_, own in dict(of_call).items()]
+    candidates = candidates or rows.candidates(end, path)
+    candidates = [
+        one for one in candidates if kind in ("", one.kind) or (kind == PLAIN_KIND and one.kind)
+    ]
+    if len(candidates) > 1:
+        raise ambiguous(path, candidates)
+    if not candidates:
         what = kind or "record or node"
-        several = f"{len(found)} of that title: give the id of one" if found else ""
         by = "id" if is_uuid(end) or is_beginning(end) else "id or title"
-        raise InvalidRequest(path, several or f"no {what} of this memory has that {by}")
-    return next(iter(found.items()))
+        raise InvalidRequest(path, f"no {what} of this memory has that {by}")
+    return candidates[0].id, candidates[0].kind
 
 
 def relation_of(

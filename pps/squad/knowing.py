@@ -698,7 +698,7 @@ async def _search(memory: Memory, topic: str, kinds: Sequence[str]) -> list[Line
     at least half of the topic's content words.
     """
     answer = await memory.finding.search(
-        RecordSearch(topic, types=tuple(kinds), top_k=_CANDIDATES, min_similarity=-1.0)
+        RecordSearch(topic, kinds=tuple(kinds), limit=_CANDIDATES, min_similarity=-1.0)
     )
     results = {result.node.uuid: result for result in answer.results}
     records = await memory.records.find(results)
@@ -725,7 +725,7 @@ def _text_of(record: Record) -> str:
 
 
 async def _near(memory: Memory, given: Knowledge) -> tuple[str, ...]:
-    wanted = RecordSearch(given.content, types=("Belief",), top_k=5, min_similarity=NEAR)
+    wanted = RecordSearch(given.content, kinds=("Belief",), limit=5, min_similarity=NEAR)
     found = await memory.finding.search(wanted)
     return tuple(one.node.uuid for one in found.results if one.node.uuid != given.supersedes)
 

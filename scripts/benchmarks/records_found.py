@@ -150,7 +150,7 @@ async def _anchored(
         own = ids[topic.name]
         for question, answers in _right(topic, own):
             right = answers - {own[0]}
-            told = await _found(memory, RecordSearch(question, min_similarity=-1, top_k=TOP + 1))
+            told = await _found(memory, RecordSearch(question, min_similarity=-1, limit=TOP + 1))
             alone.append(
                 Asked(topic.name, tuple(one for one in told if one[0] != own[0])[:TOP], right)
             )

@@ -154,7 +154,8 @@ async def _asked(memory: Memory, question: Question, expected: Sequence[Event]) 
     problem = ""
     while True:
         options: TimelineOptions = {"limit": limit, "cursor": cursor}
-        for name in ("about", "relation", "as_of", "after", "before"):
+        options["id"] = question.about
+        for name in ("relation", "as_of", "after", "before"):
             options[name] = getattr(question, name)
         page = await memory.timeline(**options)
         pages += 1

@@ -73,7 +73,7 @@ async def test_what_is_revoked_or_forgotten_is_gone_whenever_the_kill_comes(
         held = await team.pool_text()
         assert [one for one in gone if one in held] == []
         [line] = (
-            await team.ask("jochi", "memory_query", topic="It rests on theirs.", types=["Belief"])
+            await team.ask("jochi", "memory_query", topic="It rests on theirs.", kinds=["Belief"])
         )["own"]
         assert (line["id"], set(line["withdrawn"])) == (
             mine["id"],

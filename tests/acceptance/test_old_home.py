@@ -102,7 +102,7 @@ async def check_found(memory: Memory) -> None:
 
 
 async def check_changed(memory: Memory) -> None:
-    timeline = await memory.timeline(about="Priya Nair", relation="LIVES_IN")
+    timeline = await memory.timeline(id="Priya Nair", relation="LIVES_IN")
     assert [fact.text for fact in timeline.facts] == [
         "Priya Nair lives in Lowgate.",
         "Priya Nair lives in Tarn.",

@@ -268,7 +268,7 @@ async def test_a_belief_cites_is_superseded_and_stays_as_it_was_and_a_reflection
             (old["id"], "EVOLVED_INTO", new["id"]),
             (thought["id"], "FORMED", new["id"]),
         } <= joined
-        listed = await squad.ask("kublai", "squad_pool", types=["Belief"])
+        listed = await squad.ask("kublai", "squad_pool", kinds=["Belief"])
         states = {one["content"]: one["state"] for one in listed["shared"]}
         assert (states["Handoffs are slow."], states["Handoffs are slow on Fridays."]) == (
             "superseded",

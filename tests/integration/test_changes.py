@@ -42,7 +42,7 @@ async def test_what_changed_between_two_moments_is_told_once(app: App) -> None:
         async def between(
             since: datetime, until: datetime, about: str = ""
         ) -> tuple[list[str], list[str], list[str]]:
-            found = await memory.graph.changes(since, until, about=about)
+            found = await memory.graph.changes(since, until, id=about)
             pairs = [f"{old.text} {new.text}" for old, new in found.replaced]
             return (
                 sorted(one.text for one in found.opened),
@@ -63,7 +63,7 @@ async def test_what_changed_between_two_moments_is_told_once(app: App) -> None:
         assert (await memory.graph.changes(_AT, _AT + _DAY, limit=1)).more
 
         async def around(as_of: datetime | None) -> list[str]:
-            [ana] = [one.subject for one in (await memory.timeline(about="Ana", limit=1)).facts]
+            [ana] = [one.subject for one in (await memory.timeline(id="Ana", limit=1)).facts]
             return sorted(one.text for one in (await memory.graph.around(ana, as_of=as_of)).facts)
 
         assert await around(_AT - _DAY) == []
@@ -73,4 +73,4 @@ async def test_what_changed_between_two_moments_is_told_once(app: App) -> None:
         with pytest.raises(InvalidRequest, match="until"):
             await memory.graph.changes(_AT, _AT)
         with pytest.raises(NotFound):
-            await memory.graph.changes(_AT, _AT + _DAY, about="nobody")
+            await memory.graph.changes(_AT, _AT + _DAY, id="nobody")

@@ -125,7 +125,7 @@ async def ranks(memory: Memory, queries: dict[str, str], limit: int) -> dict[str
     """Return id → the rank at which its query finds it; those that it does not find are left out."""
     found: dict[str, int] = {}
     for id_, query in queries.items():
-        answer = await memory.finding.search(RecordSearch(query, top_k=limit, min_similarity=-1.0))
+        answer = await memory.finding.search(RecordSearch(query, limit=limit, min_similarity=-1.0))
         for rank, result in enumerate(answer.results, 1):
             if result.node.uuid == id_:
                 found[id_] = rank

@@ -129,11 +129,11 @@ async def test_the_timeline_is_in_order_and_pages_without_loss(memory: Memory) -
         for n in range(10)
     ]
     await memory.remember("Theo's travels", facts=facts)
-    whole = await memory.timeline(about="Theo")
+    whole = await memory.timeline(id="Theo")
     paged: list[Fact] = []
     cursor = ""
     while True:
-        page = await memory.timeline(about="Theo", limit=3, cursor=cursor)
+        page = await memory.timeline(id="Theo", limit=3, cursor=cursor)
         paged += page.facts
         cursor = page.next_cursor
         if not cursor:

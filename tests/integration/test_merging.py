@@ -93,7 +93,7 @@ async def test_a_merge_is_shown_done_and_undone_exactly(memory: Memory) -> None:
     assert node.attributes == {"age": 41, "hat": "blue"}
     with pytest.raises(NotFound):
         await memory.get([drop])
-    assert {fact.text for fact in (await memory.timeline(about="sam")).facts} >= {
+    assert {fact.text for fact in (await memory.timeline(id="sam")).facts} >= {
         "Samuel knows Ben.",
         "Sam likes tea.",
     }
@@ -120,7 +120,7 @@ async def test_what_came_after_a_merge_stays_when_it_is_undone(memory: Memory) -
     )
     forgotten = [
         fact.uuid
-        for fact in (await memory.timeline(about=keep)).facts
+        for fact in (await memory.timeline(id=keep)).facts
         if fact.text == "Sam likes tea."
     ]
     await memory.forget(forgotten, dry_run=False)
@@ -135,7 +135,7 @@ async def test_what_came_after_a_merge_stays_when_it_is_undone(memory: Memory) -
     )
     assert (back.name, back.tags, back.attributes) == ("Sam", ("tea",), {"age": 40, "hat": "blue"})
     assert later.turn_id in {
-        turn for fact in (await memory.timeline(about=keep)).facts for turn in fact.episodes
+        turn for fact in (await memory.timeline(id=keep)).facts for turn in fact.episodes
     }
     assert "Sam likes tea." not in {fact.text for fact in (await memory.timeline()).facts}
 
@@ -202,7 +202,7 @@ async def test_bad_requests_change_nothing_and_forgetting_a_node_erases_its_merg
         "the same": (merging.merge(keep, keep, dry_run=False), InvalidRequest),
         "its own": (merging.merge(keep, own, dry_run=False), InvalidRequest),
         "absent": (merging.merge(keep, str(uuid4()), dry_run=False), NotFound),
-        "no id": (merging.merge(keep, "Sam", dry_run=False), InvalidRequest),
+        "no name": (merging.merge(keep, "Nobody", dry_run=False), NotFound),
         "no merge": (merging.undo(str(uuid4())), NotFound),
         "limit": (merging.duplicates(limit=0), InvalidRequest),
     }

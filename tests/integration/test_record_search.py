@@ -120,16 +120,16 @@ async def test_what_answers_by_meaning_is_found_with_the_models_own_threshold(sc
 async def test_layers_and_types_bound_a_search_and_what_is_no_record_is_not_found(
     scene: Scene,
 ) -> None:
-    everything = await scene.search("espresso", min_similarity=-1, top_k=50)
+    everything = await scene.search("espresso", min_similarity=-1, limit=50)
     assert {one.id for one in everything.results} == set(scene.ids.values())
     minds = await scene.search("espresso", min_similarity=-1, layers=["mind"])
     assert {one.type for one in minds.results} == {"Insight"}
     with pytest.raises(InvalidRequest, match="no kind of this memory's packs"):
-        await scene.search("espresso", types=["Person"])
+        await scene.search("espresso", kinds=["Person"])
     with pytest.raises(InvalidRequest, match="no layer"):
         await scene.search("espresso", layers=["cellar"])
     with pytest.raises(InvalidRequest, match="none of them lies"):
-        await scene.search("espresso", layers=["vision"], types=["Task"])
+        await scene.search("espresso", layers=["vision"], kinds=["Task"])
 
 
 async def test_nothing_near_is_nothing_and_its_average_is_null(scene: Scene) -> None:

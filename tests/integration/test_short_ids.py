@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from pps.core.errors import InvalidRequest, NotFound
+from pps.core.errors import NotFound
 from pps.memory import Memory
 from pps.operations.catalog import operations_for
 from tests.integration.recall_scene import uuid_of
@@ -28,8 +28,8 @@ async def test_the_first_characters_of_an_id_do_wherever_an_id_is_asked_for(scen
         await told(scene, "recall", **near, center=mira)
     )["channels"]
     assert "shown at place" in (await told(scene, "why", query="Mira", expect=mira[:8]))["expected"]
-    about = await told(scene, "timeline", about=mira[:8])
-    assert about["facts"] == (await told(scene, "timeline", about="Mira"))["facts"] != []
+    about = await told(scene, "timeline", id=mira[:8])
+    assert about["facts"] == (await told(scene, "timeline", id="Mira"))["facts"] != []
     planned = await told(scene, "merge_nodes", keep=mira[:8], drop=tomas[:8])
     assert (planned["keep"], planned["dry_run"]) == (mira, True)
 
@@ -49,7 +49,7 @@ async def test_the_beginning_of_no_id_is_not_found_and_changes_nothing(scene: Me
     mira, nobody = await uuid_of(scene, "Mira"), str(uuid4())[:8]
     asked: list[tuple[str, dict[str, object]]] = [
         ("recall", {"query": "roses", "profile": "hybrid", "center": nobody}),
-        ("timeline", {"about": nobody}),
+        ("timeline", {"id": nobody}),
         ("merge_nodes", {"keep": mira, "drop": nobody, "dry_run": False}),
         ("append", {"id": nobody, "content": "x"}),
         ("update", {"id": nobody, "content": "x"}),
@@ -58,7 +58,7 @@ async def test_the_beginning_of_no_id_is_not_found_and_changes_nothing(scene: Me
     for verb, arguments in asked:
         with pytest.raises(NotFound):
             await told(scene, verb, **arguments)
-    with pytest.raises(InvalidRequest):
+    with pytest.raises(NotFound):  # too short for the beginning of an id, and no title
         await told(scene, "history", id=mira[:7])
 
 

@@ -434,7 +434,7 @@ async def test_the_pool_is_ranked_without_what_waits_or_is_private(team: Team) -
         listed = await team.ask(member, "squad_pool", limit=2)
         assert (listed["total"], len(listed["shared"]), listed["by_type"]["Concept"]) == (4, 2, 1)
         assert [one["id"] for one in listed["members"] if one["reviews"]] == ["kublai"]
-        rest = await team.ask(member, "squad_pool", types=["Concept"], offset=1)
+        rest = await team.ask(member, "squad_pool", kinds=["Concept"], offset=1)
         assert (rest["shared"], rest["total"], rest["me"]) == ([], 1, member)
         assert "kanarie6" not in str((ranks, group, listed))
 

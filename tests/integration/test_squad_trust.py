@@ -186,7 +186,7 @@ async def test_an_approved_share_that_is_shared_again_unchanged_stays_approved(g
 
 
 async def confidence(team: Team, topic: str) -> dict[str, Any]:
-    [line] = (await team.ask("kublai", "memory_query", topic=topic, types=["Belief"]))["pool"][:1]
+    [line] = (await team.ask("kublai", "memory_query", topic=topic, kinds=["Belief"]))["pool"][:1]
     return line
 
 

@@ -201,7 +201,7 @@ async def test_closed_facts_name_their_successors_on_every_surface(memory: Memor
         invalidates=("Mira lives in Rome.",),
     )
     [new] = await say(memory, "Mira lives in Milan.", first_day=30, facts=[milan])
-    page = await memory.timeline(about="Mira")
+    page = await memory.timeline(id="Mira")
     [closed, current] = sorted(page.facts, key=lambda fact: fact.text, reverse=True)
     assert page.successors[closed.uuid].id == current.uuid
     assert page.successors[closed.uuid].text == "Mira lives in Milan."

@@ -452,5 +452,5 @@ async def test_titles_are_taken_wherever_ids_of_records_are(app: App) -> None:
         "record_save",
         records=[{"kind": "Note", "title": "Twice", "summary": "B.", "fields": {"content": "x"}}],
     )
-    with pytest.raises(InvalidRequest, match="2 records have the title"):
+    with pytest.raises(InvalidRequest, match="2 records are called so"):
         await ask("record_get", ids=["Twice"])

@@ -40,7 +40,7 @@ async def test_every_id_of_another_is_nobodys(house: House) -> None:
             "forget a fact": lambda: memory.forget([fact], dry_run=False),
             "forget a node": lambda: memory.forget([one.turn, node], dry_run=False),
             "forget an anchor": lambda: memory.forget([slug], dry_run=False),
-            "timeline about a node": lambda: memory.timeline(about=node),
+            "timeline about a node": lambda: memory.timeline(id=node),
             "recall from a node": lambda: memory.recall("Ana", profile="nodes", center=node),
             "recall from a fact": lambda: memory.recall("Ana", profile="nodes", center=fact),
             "walk around a node": lambda: memory.graph.around(node, max_hops=8),
@@ -49,10 +49,10 @@ async def test_every_id_of_another_is_nobodys(house: House) -> None:
                 "Ana", profile="nodes", center=node[:8]
             ),
             "changes about": lambda: memory.graph.changes(
-                datetime(1900, 1, 1, tzinfo=UTC), now(), about=node
+                datetime(1900, 1, 1, tzinfo=UTC), now(), id=node
             ),
             "walk around the beginning of an id": lambda: memory.graph.around(node[:8], max_hops=8),
-            "timeline about the beginning of an id": lambda: memory.timeline(about=node[:8]),
+            "timeline about the beginning of an id": lambda: memory.timeline(id=node[:8]),
             "merge by the beginning of an id": lambda: memory.records.merging.merge(
                 one.node, node[:8], dry_run=False
             ),

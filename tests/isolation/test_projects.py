@@ -229,7 +229,7 @@ def calls(project: str) -> list[tuple[str, dict[str, Any]]]:
         ("append", {"project": project, "id": uuid, "content": "mine now"}),
         ("add_event", {"project_path": project, "content": "mine now"}),
         ("spawn_agent", {"project": project, "task": "x"}),
-        ("wait_for_agents", {"project": project, "task_ids": [uuid], "timeout_s": 0}),
+        ("wait_for_agents", {"project": project, "ids": [uuid], "timeout_s": 0}),
     ]
 
 
@@ -270,7 +270,7 @@ async def test_ids_of_the_project_next_door_are_nobodys(city: City) -> None:
         ("get_graph", {"node_id": "<id>", "operation": "shortest_path", "target_node_id": "<id>"}),
         ("search_nodes", {"query": "vault", "anchor_node_id": "<id>"}),
         ("spawn_agent", {"task": "x", "node_id": "<id>"}),
-        ("wait_for_agents", {"task_ids": ["<task>"], "timeout_s": 0}),
+        ("wait_for_agents", {"ids": ["<task>"], "timeout_s": 0}),
         ("create_graph", {"nodes": [{**node, "parent_id": "<id>"}]}),
         (
             "create_graph",
@@ -327,7 +327,7 @@ async def test_a_search_and_a_list_show_only_what_is_inside(city: City) -> None:
 async def test_a_runner_gets_no_task_and_ends_none_outside_its_roots(city: City) -> None:
     before = await asyncio.to_thread(city.theirs)
     theirs, mine = city.path("/project2"), city.path("/proj")
-    held = {"task_id": city.task, "lease": city.lease}
+    held = {"id": city.task, "lease": city.lease}
     attacks: list[tuple[str, dict[str, Any], int]] = [
         ("task_claim", {"runner": "x", "project": theirs}, 404),
         ("task_list", {"project": theirs}, 404),

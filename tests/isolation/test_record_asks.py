@@ -107,7 +107,7 @@ async def test_every_operation_answers_from_its_own_records_alone(two: Two) -> N
     near = await ask("record_ask", query="related_decisions", parameters=about)
     assert own["Desk"] in {one["id"] for one in near["found"]}
     for one in QUERIES:
-        given = {name: own["Thesis"] for name in ("id", "other") if name in one.given.model_fields}
+        given = {name: own["Thesis"] for name in ("id", "target") if name in one.given.model_fields}
         about = {"about": "a desk"} if "about" in one.given.model_fields else {}
         await ask("record_ask", query=one.name, parameters=given | about)
 
@@ -117,7 +117,7 @@ async def test_a_foreign_record_is_an_absent_one_in_every_query(two: Two) -> Non
     own, foreign = await ids(ana), await ids(ben)
     for theirs in (foreign["Thesis"], foreign["Thesis"][:8], "Thesis of Ben"):
         for one in QUERIES:
-            named = [name for name in ("id", "other") if name in one.given.model_fields]
+            named = [name for name in ("id", "target") if name in one.given.model_fields]
             for name in named:
                 given = dict.fromkeys(named, own["Thesis"]) | {name: theirs}
                 with pytest.raises(NotFound, match=rf"^{name} not found$"):

@@ -74,7 +74,7 @@ MEMBERS: dict[str, list[dict[str, Any]]] = {
             "relations": [{"type": "SUPPORTS", "target": "{record}"}],
         },
     ],
-    "memory_query": [{"topic": "{mark}"}, {"topic": "Ana drinks coffee", "types": ["Belief"]}],
+    "memory_query": [{"topic": "{mark}"}, {"topic": "Ana drinks coffee", "kinds": ["Belief"]}],
     "squad_get": [{"ids": ["{record}"]}, {"ids": ["{turn}", "{fact}"]}],
     "memory_reflect": [{}],
     "memory_share": [{"id": "{record}"}, {"id": "{turn}"}],
@@ -85,7 +85,7 @@ MEMBERS: dict[str, list[dict[str, Any]]] = {
         {"ids": ["{record}"], "dry_run": False, "reason": "Wrong.", "undo": True},
     ],
     "squad_inbox": [{}],
-    "squad_pool": [{"limit": 200}, {"types": ["Belief"], "offset": 1}],
+    "squad_pool": [{"limit": 200}, {"kinds": ["Belief"], "offset": 1}],
     "squad_ack": [{"seqs": [1, 2, 3, 999]}],
     "squad_task_give": [
         {"to": "jochi", "title": "Tell me", "description": "All of it.", "type": "ops"}
@@ -95,7 +95,7 @@ MEMBERS: dict[str, list[dict[str, Any]]] = {
     "squad_task_cancel": [{"id": "{record}"}],
     "proposal_submit": [{"id": "{record}"}, {"id": "{record}", "to": "complete"}],
     "proposal_pending": [{}],
-    "squad_rank": [{"algorithm": "pagerank"}, {"algorithm": "communities", "types": ["Belief"]}],
+    "squad_rank": [{"algorithm": "pagerank"}, {"algorithm": "communities", "kinds": ["Belief"]}],
     "proposal_review": [{"id": "{record}", "decision": "approved"}],
     "heartbeat": [{}],
     "squad_ask": [

@@ -66,7 +66,7 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
         },
         {"content": "y", "session": "theirs", "source_ref": "theirs-1"},
     ],
-    "timeline": [{}, {"about": "<node>"}, {"about": "vault"}, {"cursor": "<fact>"}],
+    "timeline": [{}, {"id": "<node>"}, {"id": "vault"}, {"cursor": "<fact>"}],
     "get": [
         {"ids": ["<turn>"]},
         {"ids": ["<node>"]},
@@ -81,7 +81,7 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     ],
     "forgotten": [{}],
     "restore_forgotten": [{"id": "<turn>"}, {"id": "<node>"}],
-    "forget_concept": [{"node_id": "<node>"}, {"node_id": "<node>", "soft_delete": False}],
+    "forget_concept": [{"id": "<node>"}, {"id": "<node>", "soft_delete": False}],
     "search_graph": [
         {"query": "vault 4711 canary", "strategy": one}
         for one in ("e1_only", "multi_space", "pipeline")
@@ -161,12 +161,12 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "graph_around": [
         {},
         {"as_of": "2026-06-01"},
-        {"node": "<node>", "max_hops": 4, "limit": 999},
-        {"node": "vault"},
+        {"id": "<node>", "max_hops": 4, "limit": 999},
+        {"id": "vault"},
     ],
     "changes": [
         {"since": "2000-01-01", "until": "2100-01-01", "limit": 1000},
-        {"since": "2000-01-01", "until": "2100-01-01", "about": "<node>"},
+        {"since": "2000-01-01", "until": "2100-01-01", "id": "<node>"},
     ],
     "session_context": [{}, {"session": "theirs"}],
     "workload_assess": [{"include_task_details": True}],

@@ -30,7 +30,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
             ],
         },
     ],
-    "timeline": [{"about": "{node}"}, {"about": "Ana"}, {"cursor": ":{fact}"}],
+    "timeline": [{"id": "{node}"}, {"id": "Ana"}, {"cursor": ":{fact}"}],
     "get": [
         {"ids": ["{turn}"]},
         {"ids": ["{fact}", "{node}"]},
@@ -45,9 +45,9 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "forgotten": [{}],
     "restore_forgotten": [{"id": "{binned}"}, {"id": "{turn}"}],
     "forget_concept": [
-        {"node_id": "{binned}", "soft_delete": False},
-        {"node_id": "{node}"},
-        {"node_id": "{turn}", "soft_delete": False},
+        {"id": "{binned}", "soft_delete": False},
+        {"id": "{node}"},
+        {"id": "{turn}", "soft_delete": False},
     ],
     "search_graph": [{"query": "{mark}"}, {"query": "Ana coffee", "strategy": "pipeline"}],
     "search_causes": [{"query": "{mark}", "direction": "effect"}],
@@ -168,10 +168,9 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "context_usage": [{"session": "morning"}, {"session": "{turn}"}],
     "find_duplicates": [{}],
     "schema_inventory": [{}],
-    "graph_around": [{}, {"as_of": "2030-01-01"}, {"node": "{node}", "max_hops": 4}],
+    "graph_around": [{}, {"as_of": "2030-01-01"}, {"id": "{node}", "max_hops": 4}],
     "changes": [
-        {"since": "2000-01-01", "until": "2100-01-01", **about}
-        for about in ({}, {"about": "{node}"})
+        {"since": "2000-01-01", "until": "2100-01-01", **about} for about in ({}, {"id": "{node}"})
     ],
     "graph_rank": [
         {"algorithm": "pagerank"},
@@ -182,7 +181,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "record_ask": [
         {},
         {"query": "expand", "parameters": {"id": "{node}"}},
-        {"query": "bridge", "parameters": {"id": "{node}", "other": "{turn}"}},
+        {"query": "bridge", "parameters": {"id": "{node}", "target": "{turn}"}},
         {"query": "evolution", "parameters": {"id": "{turn}"}},
         {"query": "analogy", "parameters": {"id": "{node}"}},
         {"query": "contradictions"},

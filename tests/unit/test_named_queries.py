@@ -149,7 +149,7 @@ async def test_a_goal_ladder_is_the_longest_way_up_over_what_is_active() -> None
 
 
 async def test_expand_goes_so_many_hops_over_the_relations_that_are_asked_for() -> None:
-    asked = await ask("expand", id="book", depth=1)
+    asked = await ask("expand", id="book", max_hops=1)
     assert set(ids(asked)) == {"writing", "chapter", "figures"}
     asked = await ask("expand", id="book", relations=["HAS_TASK", "SERVES"], kinds=["Goal"])
     assert [(one.id, [it.relation for it in one.path]) for one in asked.found] == [
@@ -158,14 +158,14 @@ async def test_expand_goes_so_many_hops_over_the_relations_that_are_asked_for() 
 
 
 async def test_bridge_returns_the_shortest_ways_with_strong_relations_first() -> None:
-    asked = await ask("bridge", id="book", other="Learning")
+    asked = await ask("bridge", id="book", target="Learning")
     assert [[it.id for it in one.path] for one in asked.found][:2] == [
         ["chapter", "thesis", "learning"],
         ["writing", "thesis", "learning"],
     ]
     assert asked.found[0].path[0].forward
     assert asked.found[0].path[-1].weight == 0.8
-    assert (await ask("bridge", id="book", other="harbour")).total == 0
+    assert (await ask("bridge", id="book", target="harbour")).total == 0
 
 
 async def test_why_leads_up_to_values_and_visions_over_the_strongest_chain() -> None:
@@ -324,8 +324,8 @@ async def test_contradictions_are_found_among_facts_and_records() -> None:
 @pytest.mark.parametrize("name", sorted(BY_NAME))
 async def test_a_query_that_names_a_record_knows_no_foreign_one(name: str) -> None:
     fields = BY_NAME[name].given.model_fields
-    for field in {"id", "other"} & set(fields):
-        given = dict.fromkeys({"id", "other"} & set(fields), "thesis") | {
+    for field in {"id", "target"} & set(fields):
+        given = dict.fromkeys({"id", "target"} & set(fields), "thesis") | {
             field: "1b4e28ba-2fa1-5d2b-883f-0016d3cca427"
         }
         with pytest.raises(NotFound, match=f"^{field} not found$"):

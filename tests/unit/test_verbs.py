@@ -345,7 +345,11 @@ def test_a_tool_needs_what_was_promised_and_no_more(
 @pytest.mark.parametrize(
     ("verb", "arguments", "said"),
     [
-        ("get", {"ids": ["kitchen"]}, f"ids.0: must be an id as answers give it, such as {ID}"),
+        (
+            "record_unrelate",
+            {"ids": ["kitchen"]},
+            f"ids.0: must be an id as answers give it, such as {ID}",
+        ),
         ("get", {"ids": []}, "ids: give at least 1"),
         (
             "recall",
@@ -364,6 +368,6 @@ def test_a_refusal_names_the_field_and_what_it_takes(
 
 def test_a_search_takes_the_names_that_a_list_has_for_the_same() -> None:
     found = operations_for("entity")["record_search"].parse(
-        {"query": "x", "kinds": ["Goal"], "limit": 3}
+        {"query": "x", "types": ["Goal"], "topK": 3}
     )
-    assert (found.types, found.top_k) == (("Goal",), 3)
+    assert (found.kinds, found.limit) == (("Goal",), 3)

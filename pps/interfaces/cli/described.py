@@ -22,7 +22,6 @@ FILE = Path(__file__).with_name("commands.json")
 _LABELS = {
     "entity": "NAME",
     "content": "TEXT",
-    "task_id": "TASK",
     "ids": "ID",
     "paths": "PATH",
     "roots": "ROOT",

@@ -30,7 +30,6 @@ _FIELD = re.compile(r"(?:^|(?<=; ))([a-z_]+)((?:[.\[][\w\]]+)*): ")
 _VALUE = re.compile(r"'([^']*)'")
 _REMEDIES = {
     "id": "`pps recall`, `pps timeline` and others show ids in brackets",
-    "node": "`pps recall` finds names; ids stand in brackets",
     "anchor": "`pps anchors list NAME` shows them",
     "job": "`pps jobs list NAME` shows them",
     "project": "`pps route list` shows the folders that have a memory",

@@ -185,7 +185,7 @@ async def use_every_tool(client: Client) -> None:
     startup = await done(client, "ambient_recall", context="", mode="startup")
     assert startup["text"]
 
-    page = await done(client, "timeline", about="Mira")
+    page = await done(client, "timeline", id="Mira")
     assert [one["id"] for one in page["facts"]] == [fact["id"]]
     items = (await done(client, "get", ids=[receipt["turn_id"], fact["id"]]))["items"]
     assert [item["type"] for item in items] == ["turn", "fact"]
@@ -280,9 +280,7 @@ async def use_every_tool(client: Client) -> None:
     versions = (await done(client, "history", id=note["turn_id"]))["versions"]
     assert [one["change"] for one in versions] == ["appended", "modified", "created"]
     assert "+And spelt." in versions[0]["diff"]
-    soft = await done(
-        client, "forget_concept", node_id=note["turn_id"], reason="Moot.", operator="Mira"
-    )
+    soft = await done(client, "forget_concept", id=note["turn_id"], reason="Moot.", operator="Mira")
     [held] = (await done(client, "forgotten"))["forgotten"]
     assert (held["id"], held["by"], held["why"], held["turns"]) == (
         soft["restorable_as"],

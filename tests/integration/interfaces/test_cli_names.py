@@ -120,11 +120,11 @@ def test_a_node_is_looked_around_by_its_name_and_several_are_listed(served: Serv
     assert "In Lisbon." in around.stdout
     several = served.pps("around", "near", "momo")
     assert (several.returncode, several.stderr.count("\n")) == (2, 1)
-    assert "NODE 'momo': 2 nodes are called so: Cat [" in several.stderr
+    assert "ID 'momo': 2 nodes are called so: Cat [" in several.stderr
     first = several.stderr.split("[")[1].split("]")[0]
     assert served.pps("around", "near", first).stdout.startswith("0: Momo (Cat)")
     absent = served.pps("around", "near", "Nobody")
-    assert (absent.returncode, "NODE 'Nobody': not found" in absent.stderr) == (3, True)
+    assert (absent.returncode, "ID 'Nobody': not found" in absent.stderr) == (3, True)
     listed = served.pps("forget", "near", "Momo", "--yes")
     assert (listed.returncode, "give the id of one" in listed.stderr) == (2, True)
 

@@ -48,7 +48,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"profile": "semantic", "limit": 0}, "limit"),
     ({"profile": "semantic", "min_similarity": 1.1}, "min_similarity"),
     ({"profile": "semantic", "filters": {"layers": ["cellar"]}}, "filters.layers"),
-    ({"profile": "semantic", "filters": {"statuses": ["x"] * 51}}, "filters.statuses"),
+    ({"profile": "semantic", "filters": {"status": ["x"] * 51}}, "filters.status"),
     ({"profile": "semantic", "include_relationships": "maybe"}, "include_relationships"),
     ({"profile": "hybrid", "max_hops": 5}, "max_hops"),
     ({"profile": "hybrid", "weights": {"structural": -1.0}}, "weights"),
@@ -217,8 +217,8 @@ async def test_semantic_is_held_to_layers_and_statuses_before_it_ranks(
             "sell the quay",
             "paint the quay",
         }
-        assert await brought(statuses=["active"]) == {"keep the quay", "paint the quay"}
-        assert await brought(layers=["vision"], statuses=["active"]) == {"keep the quay"}
+        assert await brought(status=["active"]) == {"keep the quay", "paint the quay"}
+        assert await brought(layers=["vision"], status=["active"]) == {"keep the quay"}
         assert await brought(layers=["vision"], kinds=["Task"]) == set()
         assert await brought(layers=["mind"]) == set()
 

@@ -84,7 +84,7 @@ def begun(
 
 ASKED: list[tuple[dict[str, Any], list[Event]]] = [
     ({}, EVENTS),
-    ({"about": "Theo"}, EVENTS),
+    ({"id": "Theo"}, EVENTS),
     ({"as_of": MIDDLE}, holding(MIDDLE)),
     ({"as_of": MIDDLE + _DAY / 2}, holding(MIDDLE + _DAY / 2)),
     ({"after": MIDDLE}, begun(EVENTS, after=MIDDLE)),
@@ -181,4 +181,4 @@ async def test_a_cursor_that_is_none_and_a_page_too_long_are_refused_by_name(
             said = await refused(client, "timeline", **wrong)
             assert field in said
             assert "\n" not in said
-        assert "not_found" in await refused(client, "timeline", about="Nobody")
+        assert "not_found" in await refused(client, "timeline", id="Nobody")

@@ -162,7 +162,7 @@ async def _hand_out(client: Client, served: Served, project: str, node: str) -> 
     label = await refused(client, "spawn_agent", project=project, task="A label.", agent=secret)
     assert "agent: holds what looks like a secret" in label
     ids = [first["id"], second["id"]]
-    soon = await done(client, "wait_for_agents", project=project, task_ids=ids, timeout_s=0.1)
+    soon = await done(client, "wait_for_agents", project=project, ids=ids, timeout_s=0.1)
     assert (soon["all_done"], soon["running"]) == (False, ids)
 
     def run() -> None:
@@ -175,7 +175,7 @@ async def _hand_out(client: Client, served: Served, project: str, node: str) -> 
         )
         assert claimed["prompt"].startswith("Read it.")
         assert secret not in claimed["prompt"]
-        held = {"project": project, "task_id": ids[0], "lease": claimed["lease"]}
+        held = {"project": project, "id": ids[0], "lease": claimed["lease"]}
         served.link.call("task_extend", "", {**held, "note": "half"})
         time.sleep(0.3)
         served.link.call("task_complete", "", {**held, "result": "It is read."})
@@ -189,14 +189,14 @@ async def _hand_out(client: Client, served: Served, project: str, node: str) -> 
             "",
             {
                 **held,
-                "task_id": ids[1],
+                "id": ids[1],
                 "lease": other["lease"],
                 "error": "no paper",
                 "retry": False,
             },
         )
 
-    waiting = done(client, "wait_for_agents", project=project, task_ids=ids, timeout_s=30)
+    waiting = done(client, "wait_for_agents", project=project, ids=ids, timeout_s=30)
     ended, _ = await asyncio.gather(waiting, asyncio.to_thread(run))
     assert ended["all_done"] is True
     assert not any(
@@ -256,10 +256,10 @@ async def test_every_project_tool_does_its_work_over_stdio(either: Served, era: 
         ("search_nodes", {"query": "x", "weights": {"vectr": 1}}, "did you mean 'weights.vector'"),
         ("search_nodes", {"query": "x", "limit": 101}, "limit"),
         ("get_graph", {"node_id": "secretvalue", "operation": "neighbors"}, "node_id"),
-        ("wait_for_agents", {"task_ids": [], "timeout_s": 1}, "task_ids"),
+        ("wait_for_agents", {"ids": [], "timeout_s": 1}, "ids"),
         (
             "wait_for_agents",
-            {"task_ids": ["1b4e28ba-2fa1-5d2b-883f-0016d3cca427"], "timeout_s": 61},
+            {"ids": ["1b4e28ba-2fa1-5d2b-883f-0016d3cca427"], "timeout_s": 61},
             "timeout_s",
         ),
         ("spawn_agent", {"task": ""}, "task"),

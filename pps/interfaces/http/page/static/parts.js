@@ -105,7 +105,7 @@ export const FactLine = ({ of, at }) => html`<li class=${hasEnded(of, at) ? "end
 
 /** The facts of a node, or those that a condition of `timeline` lets through. */
 export function Facts({ about, limit = 50, as_of = undefined }) {
-  const of = useCall("timeline", { about, limit, as_of }, { live: true });
+  const of = useCall("timeline", { id: about, limit, as_of }, { live: true });
   return html`<${Answer} of=${of}>
     ${({ facts, next_cursor }) => html`<h3>Facts</h3>
       ${!facts.length && html`<p class="faint">None.</p>`}

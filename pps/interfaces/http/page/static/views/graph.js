@@ -17,7 +17,7 @@ async function beginning(as_of) {
   const times = new Map();
   for (const end of facts.flatMap((one) => [one.subject, one.object])) times.set(end, (times.get(end) || 0) + 1);
   const [most] = [...times].sort(([, a], [, b]) => b - a);
-  return most ? call("graph_around", { node: most[0], limit: RING, max_hops: 2, as_of }) : own;
+  return most ? call("graph_around", { id: most[0], limit: RING, max_hops: 2, as_of }) : own;
 }
 
 /** The graph that is drawn: nodes and links by id, each made once, so that the picture stays where it is. */
@@ -136,7 +136,7 @@ function Filter({ title, of, off, onTurn, hue }) {
 
 /** What is known of a node at a moment: its facts, the records that it is joined to, and the turns that say so. */
 function Known({ id, as_of, records }) {
-  const of = useCall("timeline", { about: id, limit: SHOWN, as_of }, { live: true });
+  const of = useCall("timeline", { id, limit: SHOWN, as_of }, { live: true });
   const ids = [...new Set((of.data?.facts || []).flatMap((one) => one.episodes))];
   const turns = useCall("get", ids.length ? { ids: ids.slice(0, SHOWN) } : null);
   return html`<${Answer} of=${of}>${({ facts, next_cursor }) => html`
@@ -196,10 +196,10 @@ function View({ query }) {
     }
     return null;
   };
-  const open = (id, limit) => add(() => call("graph_around", { node: id, limit, as_of }));
+  const open = (id, limit) => add(() => call("graph_around", { id, limit, as_of }));
   useEffect(() => {
     drawn.current = new Drawn();
-    add(() => (chosen ? call("graph_around", { node: chosen, limit: RING, max_hops: 2, as_of }) : beginning(as_of))).then((found) => found && !chosen && choose(found.node));
+    add(() => (chosen ? call("graph_around", { id: chosen, limit: RING, max_hops: 2, as_of }) : beginning(as_of))).then((found) => found && !chosen && choose(found.node));
   }, [as_of]);
   useEffect(() => {
     if (chosen && drawn.current.nodes.size && !drawn.current.nodes.has(chosen)) open(chosen, RING);

@@ -40,7 +40,7 @@ function Fact({ of: bare }) {
   const [corrected, correct] = useState(null);
   const ends = useCall("get", { ids: [bare.subject, bare.object] });
   const turns = useCall("get", bare.episodes.length ? { ids: bare.episodes.slice(0, 100) } : null);
-  const others = useCall("timeline", { about: bare.subject, relation: bare.relation, limit: 50 }, { live: true });
+  const others = useCall("timeline", { id: bare.subject, relation: bare.relation, limit: 50 }, { live: true });
   const name = (id) => ends.data?.items.find((one) => one.id === id)?.name || "";
   const fact = { ...bare, subject_name: name(bare.subject), object_name: name(bare.object) };
   const before = (others.data?.facts || []).filter((one) => one.id !== fact.id);

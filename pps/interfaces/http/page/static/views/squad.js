@@ -43,7 +43,7 @@ function TakeBack({ id, done }) {
 function Pool({ query }) {
   const [limit, more] = useState(SOME);
   const type = query.type || "";
-  const of = useCall("squad_pool", { limit: Math.min(200, limit), ...(type && { types: [type] }) }, { live: true });
+  const of = useCall("squad_pool", { limit: Math.min(200, limit), ...(type && { kinds: [type] }) }, { live: true });
   return html`<${Answer} of=${of}>${(pool) => html`
     <ul class="plain members">${pool.members.map((one) => html`<li key=${one.id} class="card"><span><b>${one.title}</b>${one.id === pool.me && " (you)"}</span>
       <span class="faint">${one.role}${one.reviews ? ", reviews" : ""}${one.activity === "active" ? " · at work" : ""}</span></li>`)}</ul>

@@ -72,8 +72,8 @@ function Between({ facts, query }) {
   const since = Math.max(from, Math.min(until - DAY, Date.parse(query.since) || from));
   const about = query.about || "";
   const at = (given) => go(href("time", { ...query, ...given }), { replace: true });
-  const changes = useCall("changes", { since: day(since), until: day(until), ...(about && { about }) }, { live: true });
-  const held = useCall("timeline", { as_of: `${day(until - DAY)}T23:59:59.999999`, limit: 200, ...(about && { about }) }, { live: true });
+  const changes = useCall("changes", { since: day(since), until: day(until), ...(about && { id: about }) }, { live: true });
+  const held = useCall("timeline", { as_of: `${day(until - DAY)}T23:59:59.999999`, limit: 200, ...(about && { id: about }) }, { live: true });
   const submit = (event) => {
     event.preventDefault();
     at({ about: new FormData(event.target).get("about").trim() });
