@@ -183,9 +183,13 @@ class AnchorText:
 
 @dataclass(frozen=True, slots=True)
 class ForgottenLines:
-    """What went, or would go; of each the first 100 ids, and in ``more`` how many there are beyond."""
+    """What went, or would go; of each the first 100 ids, and in ``more`` how many there are beyond.
+
+    ``asked``: of a dry run by names, the ids to give when it is done.
+    """
 
     dry_run: bool
+    asked: tuple[str, ...] | None = None
     turns: tuple[str, ...] | None = None
     facts: tuple[str, ...] | None = None
     facts_kept: tuple[str, ...] | None = None
@@ -430,6 +434,7 @@ def forgotten_for_model(value: Forgotten, _: Input) -> ModelView:
     first: dict[str, Any] = {name: ids[:_MOST_IDS] for name, ids in groups.items()}
     data = ForgottenLines(
         value.dry_run,
+        asked=value.asked if value.by_name else None,
         **first,
         restorable_as=value.restorable_as or None,
         restorable_until=model_time(value.restorable_until),
