@@ -202,14 +202,14 @@ class _Walk:
         named: list[object] = (
             list(cast("list[object]", value)) if isinstance(value, (list, tuple)) else [value]
         )
-        if not named or not all(_same(item, self._group) for item in named):
+        if not named or not all(same_group(item, self._group) for item in named):
             raise Refused("group", "a statement named a group that is not the entity's own")
         self._named.bound = True
 
     def _text(self, key: str, text: str, flattened: bool) -> None:
         if key in CONTENT_KEYS or (flattened and key not in ID_KEYS and key not in FLATTENED):
             return
-        if _is_group(text) and not _same(text, self._group):
+        if _is_group(text) and not same_group(text, self._group):
             raise Refused("group", "a parameter spelled another group")
         if self._own:
             return  # its group is bound, so its ids need no look-up
@@ -237,8 +237,8 @@ def _is_group(text: str) -> bool:
     return len(text) == _GROUP_LENGTH and _GROUP.fullmatch(text) is not None
 
 
-def _same(value: object, group: str) -> bool:
-    # A subclass of str may answer as it likes; str itself may not.
+def same_group(value: object, group: str) -> bool:
+    """Tell whether a value is the group: a subclass of str may answer as it likes, str itself may not."""
     return isinstance(value, str) and str.__eq__(value, group) is True
 
 
@@ -269,7 +269,7 @@ def _check_row(group: str, key: str, value: object, depth: int, *, content: bool
     if key in GROUP_KEYS:
         _check_row_group(group, value)
     elif isinstance(value, str):
-        if not content and _is_group(value) and not _same(value, group):
+        if not content and _is_group(value) and not same_group(value, group):
             raise Refused("row", "a row carried another group")
     elif value is not None and not isinstance(value, _PLAIN):
         _check_compound(group, key, value, depth, content)
@@ -279,7 +279,7 @@ def _check_row_group(group: str, value: object) -> None:
     named: list[object] = (
         list(cast("list[object]", value)) if isinstance(value, (list, tuple)) else [value]
     )
-    if not all(_same(item, group) for item in named):
+    if not all(same_group(item, group) for item in named):
         raise Refused("row", "a row of another group came back")
 
 

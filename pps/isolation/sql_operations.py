@@ -30,6 +30,7 @@ from pps.core.time import now
 from pps.core.values import Vector
 from pps.isolation.communities import clusters
 from pps.isolation.counters import IsolationCounters
+from pps.isolation.guarded_values import same_group
 from pps.isolation.sql_driver import BulkSave, Save
 from pps.isolation.sql_objects import (
     community_edge,
@@ -484,7 +485,7 @@ class SqlOperations(GraphOperationsInterface):
 
     def _own(self, groups: Sequence[str | None] | None) -> None:
         """Refuse every group but the entity's, and none: with none, Graphiti means all groups."""
-        if not groups or any(group != self._group for group in groups):
+        if not groups or not all(same_group(group, self._group) for group in groups):
             raise self._counters.refuse(
                 self._entity, "group", "a call of Graphiti's named another group, or none"
             )

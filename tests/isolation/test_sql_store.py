@@ -215,6 +215,36 @@ async def test_one_forged_object_among_good_ones_undoes_the_whole_bulk(arena: Ar
     await all_whole(arena)
 
 
+async def test_a_group_that_only_says_it_is_ours_is_refused(arena: Arena) -> None:
+    being, other, _ = arena.beings
+
+    class Chameleon(str):
+        __slots__ = ()
+
+        def __eq__(self, _: object) -> bool:
+            return True
+
+        def __ne__(self, _: object) -> bool:
+            return False
+
+        __hash__ = str.__hash__
+
+    operations = being.bare.graph_operations_interface
+    assert operations is not None
+    for groups in (
+        [Chameleon(other.entity.group)],
+        [being.entity.group, Chameleon("")],
+        [None],
+        [],
+        None,
+    ):
+        with pytest.raises(IsolationError):
+            await operations.clear_data(being.bare, groups)  # type: ignore[arg-type]
+        with pytest.raises(IsolationError):
+            await operations.retrieve_episodes(being.bare, now(), 5, groups)  # type: ignore[arg-type]
+    await all_whole(arena)
+
+
 async def test_a_fact_to_a_node_of_another_is_not_found_and_undoes_its_bulk(arena: Arena) -> None:
     being, other, _ = arena.beings
     good = EntityNode(name="good", group_id=being.entity.group, name_embedding=[0.1])
