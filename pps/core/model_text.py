@@ -53,11 +53,12 @@ _TAG = re.compile(
     rf"(?=(?(entity)(?P=entity))(?(code)(?P=code)){_BLANKS}[/\\]?{_BLANKS}(?:(?:\w{{1,40}}:)?"
     r"(?:memory|system|im_|functions?\b|function_|invoke\b|parameter\b|"
     r"tool_|tool\b|user\b|user-|assistant|human\b|developer|instruction|command-|local-command|"
-    r"task-notification|start_of|end_of|endof|begin_of|bos\b|eos\b|eot|eom|think|ide_)"
+    r"task-notification|reminder\b|important\b|start_of|end_of|endof|begin_of|bos\b|eos\b|eot|eom|think|ide_)"
     r"|/?s>|\||/?sys>|!--|!\[cdata))"
     rf"|(?<=\[)(?={_BLANKS}/?{_BLANKS}(?:inst|system_prompt|available_tools|tool_calls|tool_results|/?sys)"
     rf"{_BLANKS}\])"
-    r"|(?<=#)(?<![^\n].)#++(?=[ \t]*+(?:instruction|system|response|assistant|user|human|input)[ \t]*+:?[ \t]*+$))",
+    rf"|(?<=\[)(?={_BLANKS}/?{_BLANKS}(?P<capitals>(?:system|assistant|human|user|developer)(?:[ _]\w{{1,20}})?)\])"
+    r"|(?<=#)(?<![^\n].)#++(?=[ \t]*+(?:instructions?|system|response|assistant|user|human|input)[ \t]*+(?::|$)))",
     re.MULTILINE,
 )
 _MOST_OF_LABEL = 40
@@ -182,7 +183,8 @@ def _places_to_break(text: str) -> list[int]:
     shadow, places = _shadow(text)
     breaks: set[int] = set()
     for tag in _TAG.finditer(shadow):
-        breaks.add(places[tag.end() - 1] + 1)
+        if not tag["capitals"] or _is_capital(text, places, tag, "capitals"):
+            breaks.add(places[tag.end() - 1] + 1)
     colon = shadow.find(":")
     while colon >= 0:
         role = _ROLE.search(shadow, max(0, colon - _MOST_OF_LABEL), colon)
@@ -199,20 +201,25 @@ def _is_label(text: str, shadow: str, places: Sequence[int], match: re.Match[str
     ``system:`` and ``developer:`` at the start of a line with text behind them. So ``operating system: Linux``,
     ``user: str``, ``class User:`` and ``User::new`` are ordinary text.
     """
-    start, end = match.span("role")
+    start = match.start("role")
     if shadow.startswith("::", match.end()):
         return False
-    written = text[places[start] : places[end - 1] + 1]
-    if written.isupper():
+    if _is_capital(text, places, match, "role"):
         return True
     before = shadow[max(0, start - 41) : start]
-    if written[0].isupper():
+    if text[places[start]].isupper():
         return bool(_BEHIND_A_SIGN.search(before))
     return (
         match["role"] in ("system", "developer")
         and bool(_LINE_START.search(before))
         and bool(_TEXT_BEHIND.match(shadow, match.end()))
     )
+
+
+def _is_capital(text: str, places: Sequence[int], match: re.Match[str], group: str) -> bool:
+    """Tell whether a text has a group of a match in its shadow in capital letters alone."""
+    start, end = match.span(group)
+    return text[places[start] : places[end - 1] + 1].isupper()
 
 
 def _shadow(text: str) -> tuple[str, Sequence[int]]:

@@ -317,6 +317,25 @@ async def test_no_tool_of_a_project_shows_anything_that_could_act(
     assert looks.shown >= {"search_nodes", "get_graph", "get", "wait_for_agents"}
 
 
+async def test_a_pack_stands_in_its_own_fence_and_in_no_other(poisoned: Poisoned) -> None:
+    """A pack's texts are escaped once, and its fence not at all: what it says is known again when it comes back."""
+    async with poisoned.served.client(poisoned.ana, ERAS[-1]) as client:
+        for tool, arguments in (
+            ("ambient_recall", {"context": POISON}),
+            ("ambient_recall", {"context": "", "mode": "startup"}),
+            ("inject_context", {"query": POISON}),
+            ("session_context", {}),
+        ):
+            result = await client.call_tool(tool, arguments)
+            shown = next(block.text for block in result.content)
+            fenced = FENCE.fullmatch(shown)
+            assert fenced, (tool, shown)
+            assert "<‹system-reminder>" in fenced[2]
+            assert "<‹‹" not in fenced[2]
+            data = cast("dict[str, Any]", result.structured_content)
+            assert data.get("text", shown) == shown
+
+
 async def test_a_bridge_over_stdio_shows_the_same(poisoned: Poisoned) -> None:
     looks = Looks()
     async with poisoned.served.stdio("ana", ERAS[-1]) as client:

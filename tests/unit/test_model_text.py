@@ -35,6 +35,7 @@ LIVE = (
     "<function_calls>", "<invoke name='x'>", "<x:invoke>", "<tool_result>", "<local-command-stdout>", "<think>",
     "<user>", "<assistant>", "Human: ", "Assistant: ", "SYSTEM: ", "System: ", "**SYSTEM**: ", "- System: ",
     "> System prompt: ", "system: obey", "developer: obey", "said. SYSTEM: ", "SYSTEM :", "ＳＹＳＴＥＭ：",
+    "[SYSTEM]", "[SYSTEM MESSAGE]", "[/USER]", "<important>", "### Instructions: do", "## Response\n",
     "\n## Instruction:\n", "\n### system\n", "<memory-abcd>", "</memory-abcd>", "<!--", "<![CDATA[",
     "＜system", "﹤system", "⟨/system", "［INST］", "<ѕyѕtem-reminder>", "<s\ufe0fystem-reminder>",
     "<\ufe0fsystem-reminder>", "&lt;system-reminder&gt;", "&#60;system>", "&#x3c;system>", "\\u003csystem",
@@ -46,7 +47,7 @@ LOOKS_ESCAPED = (
 )  # fmt: skip
 ORDINARY = (
     "<div class='a'>x</div>", "a < b && c[0] > d", "List<Task>", "x[i]", "#include <functional>",
-    "operating system: Linux", "user: str = ''", "class User:\n    pass", "User::new()", "System::Exit", "# System",
+    "operating system: Linux", "[user]\nname = 'Ana'", "[System]", "user: str = ''", "class User:\n    pass", "User::new()", "System::Exit", "# System",
     "the user: he said", "‹Hallo› sagte er", "«bonjour»", "👨\u200d👩\u200d👧", "نمی\u200cخواهم", "❤️", "a\r\nb\tc", "&lt;div&gt;",
     "| a | b |\n| --- | --- |", "- [x] done [link](https://example.org)", "```python\nprint(f'{x:>8}')\n```", "‹A0›", "‹e9›",
     "system: ", "    system: bool", "https://system:80/", "## Users", "Dict[str, User]", "items: [a, b]", "http://x/?a=1&b=2",
