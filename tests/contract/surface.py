@@ -15,11 +15,12 @@ import io
 import json
 import pkgutil
 import re
+import subprocess
 import sys
 import tempfile
 import tomllib
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 from unittest.mock import MagicMock
@@ -516,15 +517,29 @@ FILES: Mapping[str, Callable[[], Tree]] = {
     "v1": http_operations,
 }
 """Name of each snapshot beside this module → what reports it."""
+GONE = "gone"
+"""Name of the list of all items that were ever lost; each must be named in ``CHANGELOG.md``."""
 
 
 def stored(name: str) -> Tree:
-    """Return a snapshot; empty when there is none, or one with the marks of a merge conflict."""
+    """Return a snapshot; the committed one where the file has the marks of a merge conflict; empty when there is none."""
     file = FOLDER / f"{name}.json"
     try:
         return json.loads(file.read_text("utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
+    except FileNotFoundError:
         return {}
+    except json.JSONDecodeError:
+        place = f"HEAD:{file.relative_to(_ROOT)}"
+        shown = subprocess.run(["git", "show", place], cwd=_ROOT, capture_output=True, check=True)
+        return json.loads(shown.stdout)
+
+
+def still_gone(known: Iterable[str], name: str, before: Tree, after: Tree) -> list[str]:
+    """Return the items that are gone for good: those known to be, and what ``after`` lacks; not what has come back."""
+    old, new = _items(before), _items(after)
+    lost = [f"{name} > {path}" for path in old if path not in new]
+    back = {f"{name} > {path}" for path in new}
+    return sorted({*known, *lost} - back)
 
 
 def write(name: str, tree: Tree) -> None:
@@ -564,14 +579,19 @@ def main() -> int:
     if sys.argv[1:] not in ([], ["--write"]):
         print("usage: scripts/contract [--write]", file=sys.stderr)  # noqa: T201
         return 2
+    is_writing = bool(sys.argv[1:])
     lines: list[str] = []
+    gone: list[str] = stored(GONE).get("items", [])
     for name, report in FILES.items():
-        tree = json.loads(json.dumps(report()))
-        lines += differences(name, stored(name), tree)
-        if sys.argv[1:]:
-            write(name, tree)
+        before, after = stored(name), json.loads(json.dumps(report()))
+        lines += differences(name, before, after)
+        gone = still_gone(gone, name, before, after)
+        if is_writing:
+            write(name, after)
+    if is_writing:
+        write(GONE, {"items": gone})
     print("\n".join(lines) or "nothing changed")  # noqa: T201
-    return 1 if lines and not sys.argv[1:] else 0
+    return 1 if lines and not is_writing else 0
 
 
 if __name__ == "__main__":
