@@ -9,14 +9,17 @@ from typing import Annotated, Any
 
 from pydantic import Field, JsonValue, StringConstraints
 
+from pps.core.errors import InvalidRequest
 from pps.core.kinds import Status
 from pps.core.record_values import Cite, Compare, Record, Relation, Transition
 from pps.core.text import counted, first_line
 from pps.core.time import iso
 from pps.core.values import JSON
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
-from pps.operations.command_line import argument, json_file, json_text, option
+from pps.operations.command_line import argument, json_file, json_text, option, unoffered
 from pps.operations.inputs import ForgetInput, Ids, Names, Title, fields_of
+from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
+from pps.operations.table import ModelView
 from pps.operations.words import worded
 from pps.records.listing import MAX_CONDITIONS, MAX_LIST
 from pps.records.records import SavedRecords
@@ -33,6 +36,8 @@ from pps.records.session import Parent
 Word = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Fields = Mapping[str, JsonValue]
 _ALWAYS = ("id", "kind", "title")
+_ROOM_FOR_RECORDS = 15_000
+"""Characters of a page of records; the rest is for their relations and moves."""
 
 
 class RelationInput(Input):
@@ -113,6 +118,22 @@ class GetRecordsInput(Input):
     """Ids that another operation returned."""
 
     ids: Names = Field(description="Ids or titles of records.", json_schema_extra=argument())
+    cursor: str = Field(
+        default="",
+        pattern=r"^\d{0,4}$",
+        description="'next_cursor' of the page before, with the same ids.",
+        json_schema_extra=unoffered(),
+    )
+
+    @property
+    def start(self) -> int:
+        """Return how many of the records earlier pages had."""
+        start = int(self.cursor or 0)
+        if start >= len(self.ids):
+            raise InvalidRequest(
+                "cursor", "give the 'next_cursor' of a page before as it is, with the same ids"
+            )
+        return start
 
 
 class ConditionInput(Input):
@@ -323,6 +344,47 @@ def joined(view: Joined) -> str:
     """Return the relations of a call as text, a line each, then its warnings."""
     lines = [f"[{one}]{'' if view.created else ' held already'}" for one in view.ids]
     return "\n".join([*lines, *view.warnings])
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsPage:
+    """A page of records with what joins them and their moves, as many of each as have room."""
+
+    records: tuple[RecordView, ...]
+    relationships: tuple[Relation, ...]
+    transitions: tuple[Transition, ...]
+    relationships_left_out: int | None = None
+    transitions_left_out: int | None = None
+    next_cursor: str | None = None
+
+
+def records_for_model(view: RecordsWhole, given: GetRecordsInput) -> ModelView:
+    """Return as many records as have room, each whole, and the cursor that continues after them."""
+    sizes = [json_size(as_json(record)) for record in view.records]
+    count = fitting(sizes, _ROOM_FOR_RECORDS)
+    records = view.records[:count]
+    ids = {record.id for record in records}
+    joins = [one for one in view.relationships if one.source in ids or one.target in ids]
+    moves = [move for move in view.transitions if move.record in ids]
+    room = PAGE_CHARACTERS - FOLLOWING - sum(sizes[:count]) - 2 * count
+    beside = [json_size(as_json(item)) for item in (*joins, *moves)]
+    shown = fitting(beside, room) if beside and room > beside[0] else 0
+    page = RecordsPage(
+        records,
+        tuple(joins[:shown]),
+        tuple(moves[: max(0, shown - len(joins))]),
+        max(0, len(joins) - shown) or None,
+        min(len(moves), len(joins) + len(moves) - shown) or None,
+        str(given.start + count) if count < len(view.records) else None,
+    )
+    text = [whole(RecordsWhole(page.records, page.relationships, page.transitions))]
+    if page.relationships_left_out:
+        text.append(f"… and {counted(page.relationships_left_out, 'relation')} more")
+    if page.transitions_left_out:
+        text.append(f"… and {counted(page.transitions_left_out, 'move')} more")
+    if page.next_cursor:
+        text.append(f"More: call again with the same ids and cursor={page.next_cursor}")
+    return ModelView(page, "\n".join(text))
 
 
 def record_view(record: Record, cites: Sequence[Cite] = ()) -> RecordView:

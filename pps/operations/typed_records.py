@@ -47,10 +47,15 @@ async def record_save(memory: Memory, given: shapes.SaveRecordsInput) -> shapes.
     READS,
     command="records get",
     examples=("pps records get ana 1b4e28ba",),
+    for_model=shapes.records_for_model,
 )
 async def record_get(memory: Memory, given: shapes.GetRecordsInput) -> shapes.RecordsWhole:
-    """Use it to read records in full: fields, what they cite, their relations, and the moves of their life cycles."""
-    found = await memory.records.get(given.ids)
+    """Use it to read records in full: fields, what they cite, their relations, and the moves of their life cycles.
+
+    It answers a page at a time: pass 'next_cursor' as 'cursor', with the same ids, for the next.
+    """
+    start = given.start
+    found = (await memory.records.get(given.ids))[start:]
     ids = [one.id for one in found]
     cites, relations = await memory.records.cites(ids), await memory.records.relations(ids)
     moves = [move for id_ in dict.fromkeys(ids) for move in await memory.records.transitions(id_)]

@@ -254,7 +254,8 @@ def event(value: EventReceipt) -> str:
 
 
 def history(view: HistoryView) -> str:
-    return "\n\n".join("\n".join(_version(one)) for one in view.versions)
+    more = [f"More: cursor={view.next_cursor}"] if view.next_cursor else []
+    return "\n\n".join([*("\n".join(_version(one)) for one in view.versions), *more])
 
 
 def _version(one: VersionView) -> Sequence[str]:

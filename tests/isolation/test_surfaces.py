@@ -144,7 +144,7 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
         {"id": "<turn>", "with_content": True, "cursor": "1.0"},
     ],
     "record_save": [{"records": [{"id": "<node>", "summary": "Mine."}]}],
-    "record_get": [{"ids": ["<node>"]}],
+    "record_get": [{"ids": ["<node>"]}, {"ids": ["<node>", "<node>"], "cursor": "1"}],
     "record_list": [{"where": [{"field": "title", "op": "=", "value": "vault"}]}],
     "record_move": [{"id": "<turn>", "to": "done"}],
     "record_delete": [{"ids": ["<turn>"], "dry_run": False}],

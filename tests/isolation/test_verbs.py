@@ -143,7 +143,11 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
             ]
         },
     ],
-    "record_get": [{"ids": ["{record}"]}, {"ids": ["{node}", "{turn}"]}],
+    "record_get": [
+        {"ids": ["{record}"]},
+        {"ids": ["{node}", "{turn}"]},
+        {"ids": ["{record}", "{record}"], "cursor": "1"},
+    ],
     "record_list": [
         {"include_relationships": True},
         {"where": [{"field": "title", "op": "=", "value": "{record}"}], "cursor": "1:{record}"},

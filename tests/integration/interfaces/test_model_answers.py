@@ -576,3 +576,31 @@ async def test_looks_at_the_graph_are_lines_that_have_room_and_say_that_more_is_
             assert set(_ids(content)) <= set(_ids(memory.full(tool, **arguments)))
         around = memory.full("graph_around", node=hit["id"])
         assert (len(around["nodes"]), len(around["facts"])) == (101, 100)
+
+
+async def test_long_records_are_read_whole_page_by_page(served: Served) -> None:
+    served.link.call("entity_create", "", {"name": "goals", "packs": ["constitution"]})
+    token = served.create("goals")
+    records = [
+        {
+            "kind": "Goal",
+            "title": f"Goal {number}",
+            "summary": f"{number} {'why it matters ' * 120}".strip(),
+            "fields": {"description": f"{number} {'how it is done ' * 120}".strip()},
+        }
+        for number in range(20)
+    ]
+    saved = served.link.call("record_save", "goals", {"records": records})["data"]["records"]
+    ids = [one["id"] for one in saved]
+    async with served.client(token, ERA) as client:
+        memory = Memory(served, "goals", client, {})
+        pages = await _pages(memory, "record_get", ids=ids)
+        read = [record for page in pages for record in page["records"]]
+        full = memory.full("record_get", ids=ids)
+        assert [record["id"] for record in read] == ids
+        assert [(one["summary"], one["fields"]) for one in read] == [
+            (one["summary"], one["fields"]) for one in full["records"]
+        ]
+        assert len(pages) > 3
+        for wrong in ("20", "x", "-1"):
+            assert "cursor" in await refused(client, "record_get", ids=ids, cursor=wrong)
