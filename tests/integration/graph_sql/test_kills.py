@@ -17,7 +17,7 @@ from pps.store.graph_file import open_graph_file
 from pps.store.sql_graph import SqlGraphStore
 from tests.sampling import sized
 
-KILLS = sized(8, 25)
+KILLS = sized(6, 25)
 
 
 async def killed_writer(path: Path, group: str, after_s: float) -> list[str]:
