@@ -80,7 +80,6 @@ _HOLDS = (
 _JOINS: Final = (
     ("fact", "subject", "node"),
     ("fact", "object", "node"),
-    ("support", "fact", "fact"),
     ("mention", "episode", "episode"),
     ("mention", "node", "node"),
     ("member", "community", "community"),

@@ -125,6 +125,11 @@ async def scan(client: ExposedClient) -> int:
     return count
 
 
+async def audit(client: ExposedClient) -> tuple[int, set[bool]]:
+    """Do what every opening of a client does: look for edges between groups and for another's rows."""
+    return await client.inside.store.foreign_edges(), await client.inside.objects.strangers()
+
+
 def questions(world: GraphWorld) -> dict[str, tuple[int, Work]]:
     """Return by name how often each piece of work is done, and the work."""
     w = world
@@ -157,6 +162,7 @@ def questions(world: GraphWorld) -> dict[str, tuple[int, Work]]:
             20,
             lambda c, n: c.mentioned_nodes(w.some(w.episodes, 20, n)),
         ),
+        "audit at an opening": (3, lambda c, n: audit(c)),
         "counts": (5, lambda c, n: c.counts()),
         "scan of all facts": (2, lambda c, n: scan(c)),
         "write one fact": (20, lambda c, n: save(c, w, [w.more[n]])),
