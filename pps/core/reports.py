@@ -33,7 +33,7 @@ def timeline_cursor(valid_at: datetime | None, uuid: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What became true and what ended between two moments of world time, by time.
+    """What became true and what ended between two moments of world time: a page of it, the newest first.
 
     Attributes:
         opened: Facts that began then and replace none.
@@ -41,6 +41,8 @@ class Changes:
         replaced: Pairs of a fact that ended and the one of the same subject that began at that very moment.
         names: Of the facts' ends, by uuid.
         more: There is more than is told.
+        next_cursor: Where the next page begins; empty on the last.
+        total: Changes between the two moments in all; a replacement is one.
     """
 
     opened: tuple[Fact, ...]
@@ -48,6 +50,34 @@ class Changes:
     replaced: tuple[tuple[Fact, Fact], ...]
     names: Mapping[str, str]
     more: bool
+    next_cursor: str = ""
+    total: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """How many facts began, and how many ended, from ``since`` to the next bin's; aware, in world time."""
+
+    since: datetime
+    began: int
+    ended: int
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """How the facts of a memory are spread over time, in bins of equal length.
+
+    Attributes:
+        since, until: The span of the bins; None when no fact has a time. A few facts that lie far before all others
+            are left out of it: they would leave no room for the rest.
+        dated, undated: Facts that have a time, and those that have none.
+    """
+
+    since: datetime | None
+    until: datetime | None
+    bins: tuple[Bin, ...]
+    dated: int
+    undated: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,7 @@ class Journal(Store):
     facts_in_slots = reads(projection.facts_in_slots)
     facts_supported_by = looks_up(projection.facts_supported_by)
     facts_turning = reads(projection.facts_turning)
+    fact_times = reads(projection.fact_times)
     mirror_clear = writes(projection.clear)
     mirrored = reads(projection.ids)
     mentioning = reads(projection.mentioning)

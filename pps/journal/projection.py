@@ -330,6 +330,24 @@ def facts_turning(connection: sqlite3.Connection, after: datetime, until: dateti
     return [uuid for (uuid,) in rows]
 
 
+def fact_times(connection: sqlite3.Connection) -> tuple[list[int], list[int], int]:
+    """Return when facts began and when facts ended, in microseconds, and how many have no time; relations left out."""
+    kind = "kind = 'fact'"
+    began = connection.execute(
+        f"SELECT valid_at FROM mirror_fact WHERE {kind} AND valid_at > ?",  # noqa: S608 - literals
+        (-OPEN,),
+    )
+    ended = connection.execute(
+        f"SELECT invalid_at FROM mirror_fact WHERE {kind} AND invalid_at < ?",  # noqa: S608 - literals
+        (OPEN,),
+    )
+    (undated,) = connection.execute(
+        f"SELECT count(*) FROM mirror_fact WHERE {kind} AND valid_at <= ?",  # noqa: S608 - literals
+        (-OPEN,),
+    ).fetchone()
+    return [at for (at,) in began], [at for (at,) in ended], undated
+
+
 def facts_joining(
     connection: sqlite3.Connection, wanted: Sequence[tuple[str, str, str]]
 ) -> list[str]:

@@ -8,12 +8,13 @@ from typing import Annotated
 
 from pydantic import Field
 
+from pps.core.reports import Histogram
 from pps.core.text import counted
 from pps.ingest.given_input import Moment, Name, described_time
 from pps.memory import Memory
 from pps.operations import words
 from pps.operations.command_line import argument, option
-from pps.operations.inputs import Input
+from pps.operations.inputs import Input, Label
 from pps.operations.model_views import FactLine, fact_line_view, fact_text
 from pps.operations.outputs import FactView, NodeView, fact_view, node_view
 from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
@@ -46,8 +47,15 @@ class ChangesInput(Input):
         json_schema_extra=option("--about"),
     )
     limit: int = Field(
-        default=200, ge=1, le=1_000, description="Most that began, and most that ended."
+        default=200, ge=1, le=1_000, description="Most changes; a replacement is one."
     )
+    cursor: Label = Field(default="", description="'next_cursor' of the page before.")
+
+
+class HistogramInput(Input):
+    """How finely."""
+
+    bins: int = Field(default=60, ge=1, le=500, description="Bins of equal length.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +79,14 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class ChangesView:
-    """What began, ended and was replaced between two moments, by time; ``more`` means that there is more."""
+    """What began, ended and was replaced between two moments, newest first; ``total`` counts all changes."""
 
     opened: tuple[FactView, ...]
     closed: tuple[FactView, ...]
     replaced: tuple[Replacement, ...]
     more: bool
+    next_cursor: str = ""
+    total: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +120,16 @@ class ReplacementLines:
 
 @dataclass(frozen=True, slots=True)
 class ChangesLines:
-    """What began, ended and was replaced between two moments; ``more`` means that not all is here."""
+    """What began, ended and was replaced between two moments; ``more`` means that not all is here.
+
+    Without a ``next_cursor`` what is left out had no room: ask for a shorter time, or with a lower ``limit``.
+    """
 
     opened: tuple[FactLine, ...]
     closed: tuple[FactLine, ...]
     replaced: tuple[ReplacementLines, ...]
     more: bool
+    next_cursor: str | None = None
 
 
 def around_for_model(view: Around, _: Input) -> ModelView:
@@ -155,7 +169,15 @@ def changes_for_model(view: ChangesView, _: Input) -> ModelView:
     replaced = view.replaced[: count // 2]
     opened = view.opened[: max(0, count - len(pairs))]
     closed = view.closed[: max(0, count - len(pairs) - len(view.opened))]
-    shown = ChangesView(opened, closed, replaced, view.more or count < len(facts))
+    is_whole = count >= len(facts)
+    shown = ChangesView(
+        opened,
+        closed,
+        replaced,
+        view.more or not is_whole,
+        view.next_cursor if is_whole else "",
+        view.total,
+    )
     data = ChangesLines(
         tuple(map(fact_line_view, opened)),
         tuple(map(fact_line_view, closed)),
@@ -164,6 +186,7 @@ def changes_for_model(view: ChangesView, _: Input) -> ModelView:
             for pair in replaced
         ),
         shown.more,
+        shown.next_cursor or None,
     )
     return ModelView(data, changes_words(shown, line=fact_text))
 
@@ -190,8 +213,17 @@ def changes_words(view: ChangesView, line: Callable[[FactView], str] = words.fac
     lines += [f"- {line(one)}" for one in view.closed]
     lines += [f"- {line(one.old)}\n  + {line(one.new)}" for one in view.replaced]
     return "\n".join(
-        [*lines, *(["More: ask for a shorter time or a higher limit."] if view.more else [])]
+        [
+            *lines,
+            *([_more_changes(view)] if view.more else []),
+        ]
     )
+
+
+def _more_changes(view: ChangesView) -> str:
+    if view.next_cursor:
+        return f"More, {view.total:,} changes in all: cursor {view.next_cursor}"
+    return f"More, {view.total:,} changes in all: ask for a shorter time or with a lower limit."
 
 
 @RECORDS.operation(
@@ -241,10 +273,15 @@ async def graph_around(memory: Memory, given: AroundInput) -> Around:
 async def changes(memory: Memory, given: ChangesInput) -> ChangesView:
     """Use it to tell what is different: which facts began, ended, or were replaced between two times.
 
-    Returns facts by time, of one node or of all. For what held at one time use 'timeline' with 'as_of'.
+    Returns facts, the newest change first, of one node or of all, a page at a time. For what held at one time use
+    'timeline' with 'as_of'.
     """
     found = await memory.graph.changes(
-        given.since, given.until, id=given.id or "", limit=given.limit
+        given.since,
+        given.until,
+        id=given.id or "",
+        limit=given.limit,
+        cursor=given.cursor,
     )
     return ChangesView(
         tuple(fact_view(one, found.names) for one in found.opened),
@@ -254,4 +291,35 @@ async def changes(memory: Memory, given: ChangesInput) -> ChangesView:
             for old, new in found.replaced
         ),
         found.more,
+        found.next_cursor,
+        found.total,
     )
+
+
+def histogram_words(value: Histogram) -> str:
+    if value.since is None or value.until is None:
+        return f"No fact has a time; {counted(value.undated, 'fact')} without one."
+    most = max(bin_.began + bin_.ended for bin_ in value.bins) or 1
+    lines = [
+        f"{bin_.since:%Y-%m-%d} {'█' * -(-40 * (bin_.began + bin_.ended) // most)} "
+        f"+{bin_.began} -{bin_.ended}"
+        for bin_ in value.bins
+        if bin_.began or bin_.ended
+    ]
+    head = f"{counted(value.dated, 'fact')} with a time, {value.undated:,} without"
+    return "\n".join([head, *lines])
+
+
+@RECORDS.operation(
+    "How facts are spread over time",
+    histogram_words,
+    READS,
+    command="histogram",
+    examples=("pps histogram ana", "pps histogram ana --bins 12"),
+)
+async def fact_histogram(memory: Memory, given: HistogramInput) -> Histogram:
+    """Use it to see in which times there is something: how many facts began and ended in each of some bins of time.
+
+    Then ask 'changes' for a time, or 'timeline' with 'as_of'.
+    """
+    return await memory.graph.histogram(given.bins)

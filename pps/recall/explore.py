@@ -12,8 +12,16 @@ from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_uuid
 from pps.core.recalled import Successor
-from pps.core.reports import Changes, TimelinePage
-from pps.core.time import CoarseTime, has_begun, in_zone, micros, wall, wall_day
+from pps.core.reports import Bin, Changes, Histogram, TimelinePage
+from pps.core.time import (
+    CoarseTime,
+    from_micros,
+    has_begun,
+    in_zone,
+    micros,
+    wall,
+    wall_day,
+)
 from pps.core.values import Fact, Path, Subgraph, Turn
 from pps.graph import traverse
 from pps.graph.traverse import MAX_HOPS, Link
@@ -31,6 +39,9 @@ MOST_MADE = 20
 """Facts that are read of each turn of a page."""
 _MOST_JOINTS, _MOST_SESSIONS = 100_000, 200
 _CURSOR = re.compile(r"-?\d{1,18}\.\d{1,18}")
+_CHANGE_CURSOR = re.compile(r"-?\d{1,18}\.[0-9a-f-]{36,37}")
+_MOST_CHANGES = 50_000
+_DAY_MICROS = 86_400_000_000
 _TICK = timedelta(microseconds=1)
 
 
@@ -131,45 +142,105 @@ class Walks:
         )
 
     async def changes(
-        self, since: datetime, until: datetime, *, id: str = "", limit: int = 200
+        self,
+        since: datetime,
+        until: datetime,
+        *,
+        id: str = "",
+        limit: int = 200,
+        cursor: str = "",
     ) -> Changes:
-        """Return the facts that began or ended in ``[since, until)``, at most ``limit`` (1 to 1,000) of each.
+        """Return the facts that began, ended or were replaced in ``[since, until)``, newest first, a page at a time.
+
+        A fact and its successor are paired before the page is cut: a replacement is one change.
 
         Args:
             since: Aware, in world time.
             until: After ``since``.
             id: Id or name of a node that the facts join; empty for all.
-            limit: The first ones by time are told.
+            limit: Most changes of the page, 1 to 1,000.
+            cursor: ``next_cursor`` of the page before.
 
         Raises:
-            InvalidRequest: A bound is broken.
+            InvalidRequest: A bound is broken, or over 50,000 facts changed in that time.
             NotFound: ``id`` names nothing here.
         """
         check_range("limit", limit, 1, 1_000)
+        if cursor and not _CHANGE_CURSOR.fullmatch(cursor):
+            raise InvalidRequest("cursor", "give the 'next_cursor' of a page before, as it is")
         since = in_zone(since, self._journal.zone, "since")
         until = in_zone(until, self._journal.zone, "until")
         if until <= since:
             raise InvalidRequest("until", "must be after 'since'")
         node = await _named(self._client, self._journal, id) if id else None
-        wanted = Wanted(after=since, before=until)
-        began, _ = await _facts_of_page(self._client, wanted, node=node, limit=limit)
+        began = await self._began(since, until, node)
         # The journal tells (since, until], in whole microseconds.
-        ended = await self._client.facts(
-            await self._journal.facts_turning(since - _TICK, until - _TICK)
-        )
-        ended = sorted((one for one in ended if node in (None, one.subject, one.object)), key=_end)
-        facts = [*began, *ended[:limit]]
-        names = await self._client.nodes(
-            list(dict.fromkeys(end for one in facts for end in (one.subject, one.object)))
-        )
-        pairs = _replaced(began, ended[:limit])
-        paired = {one.uuid for pair in pairs for one in pair}
+        ended_ids = await self._journal.facts_turning(since - _TICK, until - _TICK)
+        if max(len(began), len(ended_ids)) > _MOST_CHANGES:
+            raise InvalidRequest(
+                "until", f"over {_MOST_CHANGES:,} facts changed in that time: choose a shorter one"
+            )
+        ended = [
+            fact
+            for fact in await self._client.facts(ended_ids)
+            if node in (None, fact.subject, fact.object)
+        ]
+        changes = _changes_of(began, ended)
+        page = [change for change in changes if not cursor or change.key > _change_key(cursor)]
+        more = len(page) > limit
+        page = page[:limit]
+        facts = [fact for change in page for fact in (change.old, change.new) if fact]
+        ends = list(dict.fromkeys(end for fact in facts for end in (fact.subject, fact.object)))
+        nodes = await self._client.nodes(ends)
         return Changes(
-            tuple(one for one in began if one.uuid not in paired),
-            tuple(one for one in ended[:limit] if one.uuid not in paired),
-            pairs,
-            {one.uuid: one.name for one in names},
-            len(began) == limit or len(ended) > limit,
+            tuple(change.new for change in page if change.new and not change.old),
+            tuple(change.old for change in page if change.old and not change.new),
+            tuple((change.old, change.new) for change in page if change.old and change.new),
+            {node.uuid: node.name for node in nodes},
+            more,
+            f"{-page[-1].key[0]}.{page[-1].key[1]}" if more else "",
+            len(changes),
+        )
+
+    async def _began(self, since: datetime, until: datetime, node: str | None) -> list[Fact]:
+        wanted = Wanted(after=since, before=until)
+        began: list[Fact] = []
+        cursor = ""
+        while len(began) <= _MOST_CHANGES:
+            page, cursor = await _facts_of_page(
+                self._client, wanted, node=node, cursor=cursor, limit=1_000
+            )
+            began += page
+            if not cursor:
+                break
+        return began
+
+    async def histogram(self, bins: int = 60) -> Histogram:
+        """Return in how many bins (1 to 500) of time how many facts began and ended; relations are not counted."""
+        check_range("bins", bins, 1, 500)
+        began, ended, undated = await self._journal.fact_times()
+        if not began:
+            return Histogram(None, None, (), 0, undated)
+        times = sorted((*began, *ended))
+        first, early, last = times[0], times[len(times) // 10], times[-1]
+        start = early if early - first > 2 * (last - early) else first
+        start -= start % _DAY_MICROS
+        end = max(start + 2 * _DAY_MICROS, last - last % _DAY_MICROS + _DAY_MICROS)
+        width = -(-(end - start) // bins)
+        counts = [[0, 0] for _ in range(bins)]
+        for which, moments in enumerate((began, ended)):
+            for moment in moments:
+                if start <= moment < end:
+                    counts[(moment - start) // width][which] += 1
+        return Histogram(
+            from_micros(start),
+            from_micros(end),
+            tuple(
+                Bin(from_micros(start + number * width), *pair)
+                for number, pair in enumerate(counts)
+            ),
+            len(began),
+            undated,
         )
 
     async def said(self, session: str | None = None, *, cursor: str = "", limit: int = 50) -> Said:
@@ -219,8 +290,41 @@ class Walks:
         return wanted
 
 
-def _end(fact: Fact) -> tuple[datetime, str]:
-    return (fact.invalid_at or datetime.max.replace(tzinfo=UTC), fact.uuid)
+@dataclass(frozen=True, slots=True)
+class _Change:
+    """A fact that began (``new``), one that ended (``old``), or one that took another's place (both)."""
+
+    key: tuple[int, str]
+    old: Fact | None
+    new: Fact | None
+
+
+def _changes_of(began: Sequence[Fact], ended: Sequence[Fact]) -> list[_Change]:
+    """Return the changes, each fact in one, newest first, then by uuid."""
+    pairs = _replaced(began, ended)
+    paired = {fact.uuid for pair in pairs for fact in pair}
+    changes = [_Change(_sort_key(old.invalid_at, old.uuid), old, new) for old, new in pairs]
+    changes += [
+        _Change(_sort_key(fact.valid_at, fact.uuid), None, fact)
+        for fact in began
+        if fact.uuid not in paired
+    ]
+    # A fact that began and ended in that time is two changes: the mark keeps their keys apart.
+    changes += [
+        _Change(_sort_key(fact.invalid_at, f"{fact.uuid}-"), fact, None)
+        for fact in ended
+        if fact.uuid not in paired
+    ]
+    return sorted(changes, key=lambda change: change.key)
+
+
+def _sort_key(at: datetime | None, uuid: str) -> tuple[int, str]:
+    return -micros(at or datetime.min.replace(tzinfo=UTC)), uuid
+
+
+def _change_key(cursor: str) -> tuple[int, str]:
+    at, _, uuid = cursor.partition(".")
+    return -int(at), uuid
 
 
 def _replaced(began: Sequence[Fact], ended: Sequence[Fact]) -> tuple[tuple[Fact, Fact], ...]:

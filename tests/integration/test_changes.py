@@ -74,3 +74,54 @@ async def test_what_changed_between_two_moments_is_told_once(app: App) -> None:
             await memory.graph.changes(_AT, _AT)
         with pytest.raises(NotFound):
             await memory.graph.changes(_AT, _AT + _DAY, id="nobody")
+
+
+async def test_changes_are_paired_before_they_are_cut_and_come_newest_first(app: App) -> None:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        for number in range(30):
+            text = f"Ana lives in town {number}."
+            fact = FactDraft("Ana", "LIVES_IN", f"town {number}", text=text)
+            await memory.remember(text, facts=[fact], occurred_at=_AT + number * _DAY)
+        since, until = _AT, _AT + 40 * _DAY
+        whole = await memory.graph.changes(since, until)
+        # The first fact is told of where it is replaced.
+        assert (whole.total, len(whole.replaced), len(whole.opened)) == (29, 29, 0)
+        assert whole.replaced[0][1].text == "Ana lives in town 29."
+        seen: list[str] = []
+        cursor = ""
+        while True:
+            page = await memory.graph.changes(since, until, limit=7, cursor=cursor)
+            assert page.total == 29
+            assert not page.closed, "no page parts a fact from its successor"
+            seen += [new.text for _, new in page.replaced]
+            if not page.more:
+                break
+            cursor = page.next_cursor
+        assert seen == [f"Ana lives in town {number}." for number in reversed(range(1, 30))]
+        with pytest.raises(InvalidRequest, match="cursor"):
+            await memory.graph.changes(since, until, cursor="7")
+
+
+async def test_a_histogram_counts_each_fact_in_its_bin(app: App) -> None:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        empty = await memory.graph.histogram()
+        assert (empty.since, empty.bins) == (None, ())
+        facts = [
+            FactDraft("Ana", "SAW", f"film {number}", valid_at=_AT + number * _DAY)
+            for number in range(10)
+        ]
+        ended = FactDraft("Ana", "HAD", "flu", valid_at=_AT, invalid_at=_AT + 3 * _DAY)
+        await memory.remember("Films.", facts=[*facts, ended], occurred_at=_AT)
+        spread = await memory.graph.histogram(10)
+        assert (spread.dated, spread.undated) == (11, 0)
+        assert [bin_.began for bin_ in spread.bins] == [2, *[1] * 9]
+        assert [bin_.ended for bin_ in spread.bins] == [0, 0, 0, 1, *[0] * 6]
+        far = FactDraft("Ana", "BORN_IN", "Rome", valid_at=datetime(1970, 1, 2, tzinfo=UTC))
+        await memory.remember("Ana was born in Rome.", facts=[far], occurred_at=_AT)
+        spread = await memory.graph.histogram(10)
+        assert spread.since is not None
+        assert spread.since.year == 2026
+        with pytest.raises(InvalidRequest, match="bins"):
+            await memory.graph.histogram(0)

@@ -323,6 +323,18 @@ async def test_what_models_took_is_each_ones_own(house: House) -> None:
 
 
 @pytest.mark.beside_the_graph
+async def test_how_facts_are_spread_is_told_of_ones_own(house: House) -> None:
+    one, other, _ = house.all
+    before = await one.memory.graph.histogram()
+    day = datetime(1999, 5, 1, tzinfo=UTC)
+    fact = FactDraft(other.mark, "HAS", "cloves", text=f"{other.mark} has cloves.", valid_at=day)
+    await other.memory.remember(f"{other.mark} has cloves.", facts=[fact], occurred_at=day)
+    assert await other.memory.settled()
+    assert await one.memory.graph.histogram() == before
+    assert house.seen(one, before) == []
+
+
+@pytest.mark.beside_the_graph
 async def test_what_was_given_to_sessions_of_one_is_its_own(house: House) -> None:
     """The same session id in two memories is two sessions: what the one was shown is new to the other."""
     one, other, _ = house.all

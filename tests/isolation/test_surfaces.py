@@ -167,7 +167,9 @@ TOOL_ATTACKS: dict[str, list[dict[str, Any]]] = {
     "changes": [
         {"since": "2000-01-01", "until": "2100-01-01", "limit": 1000},
         {"since": "2000-01-01", "until": "2100-01-01", "id": "<node>"},
+        {"since": "2000-01-01", "until": "2100-01-01", "cursor": "1.<node>"},
     ],
+    "fact_histogram": [{}, {"bins": 500}],
     "session_context": [{}, {"session": "theirs"}],
     "workload_assess": [{"include_task_details": True}],
     "context_usage": [{"session": "theirs"}],
@@ -258,6 +260,7 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "open": ["mine", "--print"],
     "around": ["mine", "<node>"],
     "changes": ["mine", "--since", "2000-01-01", "--until", "2100-01-01", "--about", "<node>"],
+    "histogram": ["mine"],
     "pack check": ["<home>/talk.jsonl"],
     "pack enable": ["mine", "constitution"],
     "pack list": [],

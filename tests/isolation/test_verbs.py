@@ -176,6 +176,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "changes": [
         {"since": "2000-01-01", "until": "2100-01-01", **about} for about in ({}, {"id": "{node}"})
     ],
+    "fact_histogram": [{}, {"bins": 3}],
     "graph_rank": [
         {"algorithm": "pagerank"},
         {"algorithm": "communities"},

@@ -67,6 +67,7 @@ TOOLS = {
     "graph_all",
     "graph_around",
     "changes",
+    "fact_histogram",
     "drift",
     "index_status",
     "schema_inventory",
@@ -222,6 +223,7 @@ async def use_every_tool(client: Client) -> None:
     assert around["hops"][around["node"]] == 0
     changed = await done(client, "changes", since="1900-01-01", until="2100-01-01")
     assert [one["id"] for one in changed["opened"]] == [fact["id"]]
+    assert (await done(client, "fact_histogram", bins=4))["dated"] == 1
     note, goal = {"kind": "Goal", "title": "Rest", "summary": "Sleep well."}, {"ids": [fact["id"]]}
     assert "pack" in await refused(client, "record_save", records=[note])
     await refused(client, "record_relate", source="Mira", type="SERVES", target="coffee")

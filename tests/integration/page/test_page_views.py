@@ -109,6 +109,41 @@ def test_a_memory_without_anything_says_what_to_do(browser: Chromium, mira: Serv
         window.is_well()
 
 
+def test_time_pages_past_two_hundred_changes_newest_first(browser: Chromium, mira: Served) -> None:
+    mira.create("many")
+    days = [f"2026-{1 + number // 28:02}-{1 + number % 28:02}" for number in range(230)]
+    for start in range(0, 230, 46):
+        facts = [
+            {
+                "subject": "Mo",
+                "relation": "SAW",
+                "object": f"film {number}",
+                "text": f"Mo saw film {number}.",
+                "valid_at": days[number],
+            }
+            for number in range(start, start + 46)
+        ]
+        told = {"content": f"Films from {start}.", "facts": facts, "wait": "done"}
+        mira.link.call("remember", "many", told)
+    with browser.window(mira, "many") as window:
+        window.go("#/time", "section[aria-label=Began] li")
+        assert "230 changes" in window.text()
+        shown = window.page.locator("section[aria-label=Began] li")
+        assert shown.first.inner_text().startswith("Mo saw film 229.")
+        for pages in (200, 230):
+            window.page.click("text=Show more changes")
+            window.page.wait_for_function(
+                "n => document.querySelectorAll('section[aria-label=Began] li').length === n",
+                arg=pages,
+            )
+        assert shown.last.inner_text().startswith("Mo saw film 0.")
+        assert window.page.locator("text=Show more changes").count() == 0
+        window.page.click("button:has-text('Week')")
+        window.page.wait_for_selector("text=6 changes")
+        assert window.serious() == []
+        window.is_well()
+
+
 def _fact(mira: Served, text: str) -> str:
     found = mira.link.call("timeline", "mira", {"limit": 100})["data"]["facts"]
     return str(next(one["id"] for one in found if one["text"] == text))
