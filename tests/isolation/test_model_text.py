@@ -7,6 +7,7 @@ tools with the arguments of the other attacks; every text of every answer is loo
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -204,7 +205,7 @@ def poison_project(served: Served, project: str) -> tuple[str, str]:
     claimed = cast("Any", served.link.call("task_claim", "", {"runner": "r", "project": project}))
     fail = {
         "project": project,
-        "task_id": spawned["id"],
+        "id": spawned["id"],
         "lease": claimed["data"]["claimed"]["lease"],
     }
     served.link.call("task_fail", "", {**fail, "error": POISON, "retry": False})
@@ -254,7 +255,7 @@ MORE: dict[str, list[dict[str, Any]]] = {
     "graph_rank": [{"algorithm": "pagerank", "limit": 50}],
     "update": [{"id": "{record}", "title": NAME}],
     "record_get": [{"ids": [NAME]}],
-    "graph_around": [{"node": NAME}],
+    "graph_around": [{"id": NAME}],
     "anchor_get": [{"slug": NAME}],
 }
 """What else is asked of tools, errors that quote what was asked for among it."""
@@ -306,7 +307,7 @@ async def test_no_tool_of_a_project_shows_anything_that_could_act(
         ("search_nodes", {**project, "query": WORD}),
         ("get_graph", {**project, "node_id": poisoned.node, "operation": "subgraph"}),
         ("get", {**project, "ids": [poisoned.node]}),
-        ("wait_for_agents", {**project, "task_ids": [poisoned.task], "timeout_s": 0}),
+        ("wait_for_agents", {**project, "ids": [poisoned.task], "timeout_s": 0}),
         ("get_graph", {**project, "node_id": NAME, "operation": "neighbors"}),
     ]
     async with poisoned.served.client(poisoned.router, era) as client:
@@ -364,10 +365,12 @@ async def test_a_hook_gives_an_agent_nothing_that_could_act(poisoned: Poisoned) 
             assert [mark for mark in MARKS if mark in fenced[2]] == []
 
 
-async def test_v1_shows_the_same_memory_as_it_is(poisoned: Poisoned) -> None:
+async def test_v1_and_json_show_the_same_memory_as_it_is(poisoned: Poisoned) -> None:
     call = poisoned.served.link.call
     answer = await asyncio.to_thread(call, "anchor_get", "ana", {"slug": "exact"})
-    shown = texts(cast("Any", answer)["data"])
-    assert f"{NAME} exact" in shown
-    assert any(all(mark in text for mark in MARKS) for text in shown)
+    ended = await asyncio.to_thread(poisoned.served.pps, "anchors", "get", "ana", "exact", "--json")
+    for data in (cast("Any", answer)["data"], json.loads(ended.stdout)):
+        shown = texts(data)
+        assert f"{NAME} exact" in shown
+        assert any(all(mark in text for mark in MARKS) for text in shown)
     assert all(mark in str(answer["text"]) for mark in MARKS)

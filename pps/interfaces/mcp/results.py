@@ -48,7 +48,8 @@ def tool_result(answer: Answer, owner: str) -> types.CallToolResult:
     beside = [f"as of: {answer.as_of}"] if answer.as_of else []
     is_fenced = isinstance(answer.text, Fenced)
     has_sentences = _has_sentences(answer.data)
-    if has_sentences and not is_fenced:
+    # A text may name what its data only has the ids of.
+    if not is_fenced and (has_sentences or "\n" in answer.text or text != answer.text):
         text = f"{notice}\n{text}"
     elif answer.entity and not is_fenced:
         beside.insert(0, f"entity: {answer.entity}")

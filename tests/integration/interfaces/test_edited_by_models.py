@@ -262,7 +262,7 @@ async def forget(scene: Scene) -> None:
 async def forget_concept(scene: Scene) -> None:
     receipt = await scene.made("remember", content="Moot.", extraction="none")
     given = {"reason": escape(TITLE), "operator": escape("<user>")}
-    await done(scene.ana, "forget_concept", node_id=receipt["turn_id"], **given)
+    await done(scene.ana, "forget_concept", id=receipt["turn_id"], **given)
     assert {TITLE, "<user>"} <= {*(await scene.stored("forgotten"))}
 
 
@@ -271,7 +271,7 @@ async def merge_concepts(scene: Scene) -> None:
     names = [f"Merged <system> {number}" for number in (1, 2)]
     facts = [{"subject": names[0], "relation": "IS", "object": names[1], "text": "They are one."}]
     await scene.made("remember", content="Two.", facts=facts)
-    timeline = await scene.made("timeline", about=names[0])
+    timeline = await scene.made("timeline", id=names[0])
     ends = [timeline["facts"][0][end] for end in ("subject", "object")]
     nodes = [end["id"] if isinstance(end, dict) else end for end in ends]
     assert await shown(scene.ana, "get", names[0], ids=[nodes[0]])
@@ -459,7 +459,7 @@ def test_a_tool_that_is_said_to_take_no_text_takes_none() -> None:
         "since",
         "state",
         "topic",
-        "types",
+        "kinds",
     }
     for audience in WRITES:
         for name, operation in operations_for(audience).items():

@@ -100,7 +100,7 @@ async def test_the_same_source_reference_is_a_duplicate_and_not_an_error(
         ("recall", {"query": ""}, "query"),
         ("recall", {"query": "x", "limit": 0}, "limit"),
         ("recall", {"query": "x", "limit": 101}, "limit"),
-        ("recall", {"query": "x", "limit": "4"}, "limit"),
+        ("recall", {"query": "x", "limit": "four"}, "limit"),
         ("recall", {"query": "x", "lmit": 4}, "did you mean 'limit'"),
         ("recall", {"query": "x", "entity": "other"}, "unknown argument"),
         ("recall", {"query": "x", "group_id": "ent_" + "a" * 26}, "unknown argument"),
