@@ -18,7 +18,7 @@ class Proof:
     Attributes:
         at: When it ended, aware.
         version: Of PPS.
-        store: ``embedded`` or ``neo4j``.
+        store: ``embedded``, ``sqlite`` or ``neo4j``.
         operations: How many attacks.
         leaks, told_apart, broken: How many went wrong, and how; ``ok`` when none did.
         seconds: Wall time.
