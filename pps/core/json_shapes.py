@@ -178,6 +178,16 @@ def plain_name(name: str) -> str:
     return snake(_BETWEEN_WORDS.sub("_", name))
 
 
+def known_name(name: str, known: Iterable[str]) -> str:
+    """Return the known name that a name spells, in any case; the name itself where it spells none, or several."""
+    names = list(known)
+    return (
+        name
+        if name in names
+        else _unambiguous((one, one) for one in names).get(plain_name(name), name)
+    )
+
+
 def _unambiguous(names: Iterable[tuple[str, str]]) -> Mapping[str, str]:
     """Return plain name → name, without plain names that stand for several names, or for none."""
     found: dict[str, str] = {}

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from pps.core.errors import InvalidRequest
+from pps.core.json_shapes import known_name
 from pps.core.text import nearest_name
 from pps.core.values import JSON, NodeDraft
 
@@ -252,7 +253,7 @@ class Kinds:
 
     def of_layers(self, layers: Iterable[str], field: str = "layers") -> tuple[str, ...]:
         """Return the kinds of some layers, in the packs' order; InvalidRequest for a name that is none."""
-        wanted = tuple(layers)
+        wanted = tuple(known_name(one, self.layers) for one in layers)
         for one in wanted:
             if one not in self.layers:
                 known = ", ".join(self.layers) or "none"
@@ -260,6 +261,15 @@ class Kinds:
                     field, f"{one!r} is no layer of this memory's packs; there are {known}"
                 )
         return tuple(kind.name for kind in self if kind.layer in wanted)
+
+    def relation_name(self, name: str) -> str:
+        """Return the name of a relation of the packs that a name spells in any case; else the name itself."""
+        return known_name(name, {relation for relation, _, _ in self._relations})
+
+    def state_name(self, name: str) -> str:
+        """Return the state of a life cycle of the packs that a name spells in any case; else the name itself."""
+        cycles = (kind.lifecycle for kind in self)
+        return known_name(name, {state for cycle in cycles if cycle for state in cycle.states})
 
     def relation(self, name: str, source: str, target: str) -> RelationSpec:
         """Return a relation between two kinds; InvalidRequest names the pairs that it may join."""

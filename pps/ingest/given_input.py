@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, date, datetime, time, tzinfo
 from typing import Annotated, Literal, cast
 
 from pydantic import (
@@ -20,7 +20,7 @@ from pydantic import (
 from pps.core import bounds
 from pps.core.errors import InvalidRequest
 from pps.core.json_shapes import SHORT
-from pps.core.time import read_imported, read_moment, zoned
+from pps.core.time import CoarseTime, in_zone, read_imported, read_moment, zoned
 from pps.core.values import FactDraft, NodeDraft
 
 ZONE = "time_zone"
@@ -57,6 +57,22 @@ def described_time(description: str) -> WithJsonSchema:
     )
 
 
+def _day(value: object, info: ValidationInfo) -> object:
+    """Return the day of a time: of an instant its day in the zone of the context, of a month or year the first one."""
+    if not isinstance(value, str):
+        return value
+    moment = _moment(value, info)
+    if not isinstance(moment, datetime):
+        return moment
+    if isinstance(moment, CoarseTime) or moment.time() == time():
+        return moment.date()
+    zone = cast("Mapping[str, tzinfo | None]", info.context or {}).get(ZONE) or UTC
+    return in_zone(moment, zone).date()
+
+
+Day = Annotated[date, BeforeValidator(_day)]
+"""A day: ISO 8601 text of a date, of an instant (its day in the entity's zone) or of a month or year (its first day).
+Midnight is the day that it is written with, in whatever zone."""
 Moment = Annotated[datetime, BeforeValidator(_moment)]
 """ISO 8601 text or a datetime, made aware. A date alone is a ``CoarseTime``, any other time without a zone is of that
 in the validation's context under ``ZONE``, the entity's."""

@@ -186,12 +186,18 @@ class Calls:
     async def find(self, caller: Caller, name: str) -> AnyOperation:
         """Return an operation; InvalidRequest when there is none of that name for this caller.
 
-        The name of a pack's tool may have dots and camelCase.
+        The name of a pack's tool may have dots and camelCase, and that of a server before it, as in
+        ``odei.neo4j.foundation.list.v2``.
         """
         if (found := self._of_table(caller).get(name)) is not None:
             return found
-        if (tool := (await self._of_packs(caller)).get(tool_name(name))) is not None:
-            return tool
+        tools = await self._of_packs(caller)
+        parts = name.split(".")
+        for start in range(len(parts)):
+            tool = tools.get(tool_name(".".join(parts[start:])))
+            # With the name of a server before it: only what is versioned in the pack is so called.
+            if tool is not None and (start == 0 or "." in getattr(tool, "dotted", "")):
+                return tool
         offered = ", ".join(await self.operations(caller))
         raise InvalidRequest("operation", f"there is none of that name; there are {offered}")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
 from typing import Annotated
 
 from pydantic import Field, StringConstraints
@@ -11,7 +10,7 @@ from pydantic import Field, StringConstraints
 from pps.context.fence import escaped, fenced
 from pps.context.lines import bullet
 from pps.core.ids import short_id
-from pps.ingest.given_input import Input
+from pps.ingest.given_input import Day, Input
 from pps.memory import Memory
 from pps.operations.command_line import argument, option
 from pps.operations.table import READS, RECORDS
@@ -33,10 +32,10 @@ class SessionContextInput(Input):
 class WorkloadInput(Input):
     """Which days, and how much is told of them."""
 
-    start_date: date | None = Field(
+    start_date: Day | None = Field(
         default=None, description="The first day; today.", json_schema_extra=option("--start")
     )
-    end_date: date | None = Field(
+    end_date: Day | None = Field(
         default=None,
         description="The day after the last; seven days after the first.",
         json_schema_extra=option("--end"),

@@ -79,7 +79,7 @@ async def record_list(memory: Memory, given: shapes.ListRecordsInput) -> shapes.
     Returns a page of them, shorter than 'limit' where that is more than 15,000 tokens, how many match by kind, and the
     tokens that the page takes.
     """
-    kinds = given.kinds
+    kinds = tuple(memory.kinds.kind(name).name for name in given.kinds)
     if given.layers:
         of_layers = memory.kinds.of_layers(given.layers)
         kinds = tuple(one for one in of_layers if not kinds or one in kinds)
@@ -89,7 +89,7 @@ async def record_list(memory: Memory, given: shapes.ListRecordsInput) -> shapes.
     query = RecordQuery(
         kinds=kinds,
         statuses=given.status,
-        states=given.states,
+        states=tuple(map(memory.kinds.state_name, given.states)),
         tags=given.tags,
         where=tuple(Condition(snake(one.field), one.op, one.value) for one in given.where),
         since=given.since,

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from datetime import UTC, date, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     JsonValue,
     PlainSerializer,
     StringConstraints,
     ValidationError,
+    WithJsonSchema,
     create_model,
 )
 from pydantic_core import ErrorDetails
@@ -28,7 +30,7 @@ from pps.core.json_shapes import plain_name, shape_of
 from pps.core.kinds import FieldSpec, FieldType, Kinds
 from pps.core.record_values import Record
 from pps.core.text import nearest_name, snake, visible
-from pps.core.time import iso
+from pps.core.time import CoarseTime, coarse, coarse_text, read_moment
 from pps.core.values import JSON
 from pps.ingest.given_input import ZONE, Moment, Tag, described_time
 
@@ -223,10 +225,35 @@ def _annotation(spec: FieldSpec) -> Any:
             return _PLAIN[spec.type]
 
 
+_A_DATE = "an ISO 8601 date, such as 2026-01-31"
+
+
+def _read_date(value: object) -> CoarseTime:
+    """Return the day, month or year of a text; midnight is that day, another time of day is refused: it would be lost."""
+    if not isinstance(value, str):
+        raise ValueError(_A_DATE)
+    try:
+        moment = read_moment(value, None)
+    except InvalidRequest:
+        raise ValueError(_A_DATE) from None
+    if isinstance(moment, CoarseTime):
+        return moment
+    if moment.time() != time():
+        raise ValueError(f"{_A_DATE}, without a time of day")
+    return coarse(moment.date())
+
+
 _PLAIN: dict[FieldType, Any] = {
     "bool": bool,
-    "date": date,
-    "datetime": Annotated[Moment, PlainSerializer(iso, return_type=str), described_time("")],
+    "date": Annotated[
+        datetime,
+        BeforeValidator(_read_date),
+        PlainSerializer(coarse_text, return_type=str),
+        WithJsonSchema({"type": "string", "format": "date"}),
+    ],
+    "datetime": Annotated[
+        Moment, PlainSerializer(coarse_text, return_type=str), described_time("")
+    ],
     "duration": timedelta,
 }
 
@@ -302,9 +329,6 @@ _SAID = {
     "greater_than_equal": "at least {ge:,}",
     "less_than_equal": "at most {le:,}",
     "literal_error": "one of {expected}",
-    "date_type": "an ISO 8601 date, such as 2026-01-31",
-    "date_parsing": "an ISO 8601 date, such as 2026-01-31",
-    "date_from_datetime_parsing": "an ISO 8601 date, such as 2026-01-31",
     "time_delta_type": "an ISO 8601 duration, such as PT2H30M",
     "time_delta_parsing": "an ISO 8601 duration, such as PT2H30M",
     "datetime_type": "ISO 8601, such as 2026-01-31 or 2026-01-31T09:00:00Z",

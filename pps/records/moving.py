@@ -24,6 +24,9 @@ def moved(
     before = found[whole]
     kind = by.kinds.kind(before.kind)
     by.kinds.check_write(by.actor, kind.name)
+    to = by.kinds.state_name(to)
+    if expected is not None:
+        expected = by.kinds.state_name(expected)
     if expected not in (None, before.state):
         is_now = before.state or "without a state"
         raise Changed(f"expected: the record is {is_now}, not {expected}: read it again")

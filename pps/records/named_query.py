@@ -302,8 +302,12 @@ def outcome(record: Record, at: datetime | None = None) -> Outcome | None:
     if record.kind == "Goal":
         ends: dict[str, Outcome] = {"successfully_completed": "good", "abandoned": "bad"}
         status, deadline = text(record, "completion_status"), text(record, "deadline")
-        missed = not status and deadline and at and time.parse(deadline) < at
-        return "bad" if missed else ends.get(status)
+        if status or not deadline or at is None:
+            return ends.get(status)
+        due = time.parse(deadline)
+        if time.precision_of(due) in ("month", "year"):
+            due = time.interval(due)[1]
+        return "bad" if due < at else None
     if record.kind == "Decision":
         paid = number(record, "roi", "total")
         return None if not paid else "good" if paid > 0 else "bad"

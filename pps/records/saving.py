@@ -475,6 +475,7 @@ def relation_of(
     """
     if source[0] == target[0]:
         raise InvalidRequest("target", "joins a record to itself")
+    given = replace(given, type=by.kinds.relation_name(given.type))
     if not by.is_system:
         by.kinds.check_by_hand("type", given.type)
     kinds = [one if one in by.kinds else PLAIN_KIND for one in (source[1], target[1])]

@@ -12,7 +12,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.kinds import Kinds
 from pps.core.record_values import Record, RecordGraph
 from pps.core.text import first_line
-from pps.core.time import now
+from pps.core.time import CoarseTime, interval, later, now, read_moment
 from pps.records.agenda import Agenda
 from pps.records.calendar import Calendars
 from pps.records.records import Records
@@ -167,16 +167,21 @@ class _Tasks:
         return _Stretch(ends[0], ends[1]) if ends[0] and ends[1] and ends[0] < ends[1] else None
 
     def _moment(self, value: object) -> datetime | None:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
-        return (
-            moment.replace(tzinfo=self.calendars.zone)
-            if moment and moment.tzinfo is None
-            else moment
-        )
+        """Return a field's instant; of a day, month or year its first, on the person's clock."""
+        if not isinstance(value, str):
+            return None
+        moment = read_moment(value, self.calendars.zone)
+        return interval(moment, self.calendars.zone)[0]
 
     def due(self, task: Record) -> date | None:
+        """Return the last day on which a task is in time; of a month or year the last one."""
         value = task.fields.get(_DUE)
-        return date.fromisoformat(value[:10]) if isinstance(value, str) else None
+        if not isinstance(value, str):
+            return None
+        due = read_moment(value)
+        if isinstance(due, CoarseTime):
+            due = later(interval(due)[1], -timedelta(days=1))
+        return due.date()
 
     def left(self, task: Record) -> float | None:
         """Return the effort of a task that no block holds; None when it is not known."""

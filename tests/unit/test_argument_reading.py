@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -361,3 +362,50 @@ def test_json_within_texts_is_bounded_together() -> None:
         read_arguments({"lists": [items] * 4}, whole)
     with pytest.raises(InvalidRequest, match="nested too deeply"):
         read_arguments({"lists": "[" * 200 + "]" * 200}, whole)
+
+
+@pytest.mark.parametrize(
+    ("field", "given", "kept"),
+    [
+        ("deadline", "2026-03", "2026-03"),
+        ("deadline", "2026", "2026"),
+        ("deadline", "2026-03-10", "2026-03-10"),
+        ("deadline", "2026-03-10T00:00:00Z", "2026-03-10"),
+    ],
+)
+def test_a_date_of_a_record_stays_as_precise_as_it_was_given(
+    field: str, given: str, kept: str
+) -> None:
+    models = KindModels(Kinds([shipped_pack("constitution")]), ZoneInfo("America/New_York"))
+    whole: dict[str, JSON] = {"title": "Run", "summary": "Far.", field: given}
+    assert models.check("Goal", whole)[field] == kept
+    with pytest.raises(InvalidRequest, match=f"Goal.{field}: an ISO 8601 date, .* without a time"):
+        models.check("Goal", {**whole, field: "2026-03-10T17:00:00"})
+
+
+def test_a_time_of_a_record_without_a_zone_is_of_the_entitys_and_a_date_stays_one() -> None:
+    models = KindModels(Kinds([shipped_pack("constitution")]), ZoneInfo("Europe/Berlin"))
+    for given, kept in (
+        ("2026-03-10T09:00:00", "2026-03-10T08:00:00.000000Z"),
+        ("2026-03-10", "2026-03-10"),
+        ("2026-03", "2026-03"),
+    ):
+        whole: dict[str, JSON] = {"title": "t", "summary": "s", "decided_at": given}
+        assert models.check("Decision", whole)["decided_at"] == kept
+
+
+@pytest.mark.parametrize(
+    ("given", "zone", "day"),
+    [
+        ("2026-03-10", "Europe/Berlin", date(2026, 3, 10)),
+        ("2026-03", "Europe/Berlin", date(2026, 3, 1)),
+        ("2026-03-09T23:30:00Z", "Europe/Berlin", date(2026, 3, 10)),
+        ("2026-03-10T02:30:00.000Z", "America/New_York", date(2026, 3, 9)),
+        ("2026-03-10T00:00:00Z", "America/New_York", date(2026, 3, 10)),
+        ("2026-03-10T23:30:00", "America/New_York", date(2026, 3, 10)),
+    ],
+)
+def test_a_day_is_taken_as_an_instant_too(given: str, zone: str, day: date) -> None:
+    workload = next(one for one in OPERATIONS if one.name == "workload_assess")
+    read = workload.parse({"startDate": given}, ZoneInfo(zone))
+    assert read.start_date == day

@@ -275,7 +275,7 @@ def refused(one: AnyOperation) -> str:
 def test_each_tool_of_the_constitution_gives_its_operation_what_it_takes() -> None:
     tools = PackTools(operations_for("entity")).of(Kinds([PACK]))
     rows = {name: one for name, one in tools.items() if one.toolset == "constitution"}
-    assert len(rows) == len(PACK.tools) == 30
+    assert len(rows) == len(PACK.tools) == 31
     wrong = {name: refused(one) for name, one in rows.items()}
     assert {name: why for name, why in wrong.items() if why and "required" not in why} == {}
     asked = {str(one.fixed["query"]) for one in PACK.tools if one.operation == "record_ask"}
