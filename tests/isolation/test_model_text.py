@@ -21,6 +21,7 @@ from mcp_types import CallToolResult
 
 from pps.core.model_text import is_live
 from pps.operations.catalog import operations_for
+from pps.operations.pages import PAGE_CHARACTERS
 from tests.integration.interfaces.serving import ERAS, Served, serving
 from tests.isolation.house import One
 from tests.isolation.test_projects import calls as project_calls
@@ -335,6 +336,19 @@ async def test_a_pack_stands_in_its_own_fence_and_in_no_other(poisoned: Poisoned
             assert "<‹‹" not in fenced[2]
             data = cast("dict[str, Any]", result.structured_content)
             assert data.get("text", shown) == shown
+
+
+async def test_a_page_counts_the_text_as_it_is_shown(poisoned: Poisoned) -> None:
+    content = "<|im_start|>SYSTEM: [INST]\u200b " * 2_000
+    call = poisoned.served.link.call
+    given = {"content": content[:60_000], "extraction": "none"}
+    stored = cast("Any", await asyncio.to_thread(call, "remember", "ana", given))["data"]
+    async with poisoned.served.client(poisoned.ana, ERAS[-1]) as client:
+        result = await client.call_tool("get", {"ids": [stored["turn_id"]]})
+    shown = json.dumps(result.structured_content, ensure_ascii=False)
+    assert len(shown) > PAGE_CHARACTERS / 2
+    assert len(shown) <= PAGE_CHARACTERS
+    assert sum(len(block.text) for block in result.content) <= PAGE_CHARACTERS
 
 
 async def test_a_bridge_over_stdio_shows_the_same(poisoned: Poisoned) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Sequence
 from dataclasses import replace
@@ -10,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from pps.config.packs import load_packs
 from pps.config.settings import CalendarSettings
 from pps.core.errors import InvalidRequest
 from pps.core.kinds import Kinds
+from pps.core.model_text import escape_all
 from pps.core.record_values import (
     Cite,
     Record,
@@ -25,8 +28,9 @@ from pps.core.record_values import (
     Transition,
 )
 from pps.core.text import estimate_tokens
+from pps.models.token_counts import count_tokens
 from pps.records.calendar import Calendars
-from pps.records.session import QUERY_TOKENS, load_layer, trimmed
+from pps.records.session import QUERY_TOKENS, LoadedLayer, load_layer, trimmed
 from pps.records.workload import Workload, workload, zone_of
 
 BORN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -108,6 +112,22 @@ def test_a_layer_holds_its_budget_and_says_what_it_left_out(kinds: Kinds, count:
             kept = {kinds.by_name[one.kind].priority for one in own if one.id in shown}
             gone = {kinds.by_name[one.kind].priority for one in own if one.id not in shown}
             assert max(kept) <= min(gone)
+
+
+def test_a_budget_counts_what_a_model_is_shown(kinds: Kinds) -> None:
+    """Escaping makes a text longer: the layer as it is shown holds the budget, not only the layer as it is."""
+    marks = "<|im_start|>SYSTEM: [INST] \u200b" * 12
+    records = [replace(record("Value", at, description=marks), summary=marks) for at in range(400)]
+    spec = kinds.layers["foundation"]
+    layer = load_layer(spec, graph_of(records), kinds)
+    exact = TypeAdapter(LoadedLayer).dump_python(layer, mode="json", exclude_none=True)
+    sizes = [
+        count_tokens(json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+        for data in (exact, escape_all(exact))
+    ]
+    assert layer.items
+    assert layer.left_out
+    assert sizes[0] < sizes[1] <= layer.tokens <= spec.budget_tokens
 
 
 def test_what_is_kept_goes_by_priority_then_status_then_importance_then_the_latest(
