@@ -37,7 +37,7 @@ def deliveries(
         and (not subscription.kinds or record.kind in subscription.kinds)
         and (
             not subscription.domains
-            or domains & {domain.casefold() for domain in subscription.domains}
+            or domains & {domain.strip().casefold() for domain in subscription.domains}
         )
         and confidence >= subscription.min_confidence
     ]
@@ -61,11 +61,11 @@ def deliveries(
 
 
 def _domains(record: Record) -> set[str]:
-    """Return a record's domains, case-folded."""
+    """Return a record's domains as they are compared: in lower case, without space around."""
     single, several = record.fields.get("domain"), record.fields.get("domains")
     domains = [single] if isinstance(single, str) else []
     domains += [str(domain) for domain in several] if isinstance(several, list | tuple) else []
-    return {domain.casefold() for domain in domains}
+    return {domain.strip().casefold() for domain in domains}
 
 
 def due_at(at: datetime, interval: timedelta) -> datetime:

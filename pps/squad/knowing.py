@@ -43,26 +43,20 @@ _NEVER_AUTOMATIC = frozenset(("Experience", "AgentState", PROPOSAL))
 _CANDIDATES, _EXPERIENCES, _REFLECTIONS, _NEIGHBOURS = 50, 50, 5, 50
 _REPEATS = 100
 _WORD = re.compile(r"[^\W_]+")
-_NEGATIONS = frozenset(
-    [
-        "no",
-        "not",
-        "never",
-        "none",
-        "nothing",
-        "nobody",
-        "neither",
-        "nor",
-        "without",
-        "cannot",
-        "isn",
-        "t",
-        "doesn",
-        "don",
-        "didn",
-        "won",
-    ]
-)
+_CHANGING_WORDS = """
+no not never none nothing nobody neither nor without cannot isn t doesn don didn won wasn weren aren hasn haven hadn
+can couldn shouldn wouldn only unless except until if hardly barely rarely seldom almost
+nicht nichts nie niemals niemand kein keine keinen keinem keiner ohne nur
+ne pas jamais aucun aucune rien sans sauf personne
+nunca jamás sin nada nadie ninguno ninguna salvo
+non mai senza nessuno nessuna niente
+não sem nenhum nenhuma ninguém
+niet niets nooit niemand geen zonder
+"""
+_CHANGING = frozenset(_CHANGING_WORDS.split())
+"""Words of which a single one more changes what a sentence states, in the languages of config/topics.toml."""
+_TEXT_ENOUGH = 5
+"""Words of a text from which on it is compared without its title."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -410,8 +404,8 @@ async def query(
 def fold_copies(lines: Sequence[Line]) -> list[Line]:
     """Fold near-copies into one line each, that of the greatest confidence, in the place of the best.
 
-    Two records are near-copies when their words are nearly the same and they have the same
-    numbers and negations: "it is safe" and "it is not safe" never fold.
+    Two records are near-copies when one has nearly all words of the other in their order, and they have the
+    same numbers and negations: "it is safe" folds neither with "it is not safe" nor with "it is unsafe".
     """
     groups: list[list[Line]] = []
     for line in lines:
@@ -435,19 +429,25 @@ def fold_copies(lines: Sequence[Line]) -> list[Line]:
 def _near_copies(first: Line, second: Line) -> bool:
     if first.record.kind != second.record.kind or first.opposed or second.opposed:
         return False
-    one, other = _words(first.record), _words(second.record)
-    if _telling(one) != _telling(other):
+    one, other = sorted((_words(first.record), _words(second.record)), key=len)
+    if min(len(one), len(other)) < _TEXT_ENOUGH and (
+        fold(first.record.title) != fold(second.record.title)
+    ):
         return False
-    return len(one & other) >= NEAR_COPY * len(one | other)
+    if _telling({*one}) != _telling({*other}):
+        return False
+    rest = iter(other)
+    in_order = all(word in rest for word in one)
+    return in_order and len({*one}) >= NEAR_COPY * len({*other})
 
 
-def _words(record: Record) -> set[str]:
-    return set(_WORD.findall(fold(f"{record.title} {record.summary}")))
+def _words(record: Record) -> list[str]:
+    return _WORD.findall(fold(record.summary or record.title))
 
 
 def _telling(words: set[str]) -> set[str]:
     """Return the words of which a single one changes what a sentence states."""
-    return {word for word in words if word in _NEGATIONS or any(map(str.isdigit, word))}
+    return {word for word in words if word in _CHANGING or any(map(str.isdigit, word))}
 
 
 def balanced(
@@ -637,11 +637,11 @@ def _active_beliefs(records: Sequence[Record], domain: str, least: float) -> lis
         for record in records
         if record.kind == "Belief" and record.state == "active" and confidence_of(record) >= least
     ]
-    wanted = domain.casefold()
+    wanted = domain.strip().casefold()
     matching = [
         record
         for record in active
-        if not wanted or str(record.fields.get("domain") or "").casefold() == wanted
+        if not wanted or str(record.fields.get("domain") or "").strip().casefold() == wanted
     ]
     return sorted(matching, key=confidence_of, reverse=True)
 
