@@ -2,7 +2,7 @@
 
 ``tests/fixtures/home_COMMIT.tar.xz`` is a home as the code of that commit left it; beside it lie what it held and what
 its memories exported (``tests/old_homes/making.py``). A version may tell more of a home than was written down, never
-less. One thing differs: the nodes and facts of a turn that was still queued are learned when the home is first opened.
+less. One thing differs: nodes and facts of turns that were still queued are learned when the home is first opened.
 In an export nothing may differ: a new format must read the old lines too, and is a change of the contract
 (docs/contributing.md).
 """
@@ -36,9 +36,10 @@ def stored(name: str) -> dict[str, Any]:
     return json.loads((FIXTURES / name / "contents.json").read_text("utf-8"))
 
 
-def times_of_the_queued_turn(memory: dict[str, Any]) -> set[str]:
-    """Return the paths of times at which the nodes and facts of a turn were learned that was still queued."""
+def times_of_queued_turns(memory: dict[str, Any]) -> set[str]:
+    """Return the paths of times at which nodes and facts were learned from turns that the home has still queued."""
     queued = [id_ for id_, turn in memory["turns"].items() if turn["session"] == "killed"]
+    queued += [job["turn"] for job in memory["jobs"].values() if job["state"] == "queued"]
     facts = [
         fact for fact in memory["facts"].values() if fact["episodes"] in ([id_] for id_ in queued)
     ]
@@ -53,7 +54,7 @@ def check(name: str, found: dict[str, Any], exports: Path) -> None:
     before = stored(name)
     assert lost(before["registry"], found["registry"]) == []
     for entity in found["memories"]:
-        learned_now = times_of_the_queued_turn(before["memories"][entity])
+        learned_now = times_of_queued_turns(before["memories"][entity])
         gone = [
             text
             for text in lost(before["memories"][entity], found["memories"][entity])

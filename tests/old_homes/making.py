@@ -481,7 +481,10 @@ async def _listen(home: Path, server: Neo4jServer, listener: Listener) -> None:
         app.memory(listener.name) as memory,
     ):
         receipt = await memory.remember(listener.text, extraction="command")
-        await memory.settled(10)
+        if listener.state == "failed":
+            await memory.settled(
+                10
+            )  # has it read at once; what waits, once tried, is given up after a day
         job = await memory.jobs.status(receipt.job_id)
         assert (job.state, job.stage) == (listener.state, "read"), job
 
