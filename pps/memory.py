@@ -58,6 +58,10 @@ from pps.records.session import Layers
 from pps.topics.portfolio import Topics
 
 READ_OWN_WRITES_S, _REBUILD_S = 0.05, 86_400.0
+NOT_YET_FOUND = (
+    "what was stored just now is not yet indexed and may be missing; ask again in a moment"
+)
+"""Note of a recall that waited ``READ_OWN_WRITES_S`` for turns that were acknowledged before it, and no longer."""
 Item = Node | Fact | Episode | Turn
 
 
@@ -483,8 +487,13 @@ class Memory:
         return self.parts.redactor().identifier(given)
 
     async def _recalled(self, request: RecallRequest) -> Recall:
-        await self.parts.worker.saved(READ_OWN_WRITES_S)
-        return await self.parts.engine.recall(known_by(request, self._identifier))
+        # A worker that has not looked yet, in a memory that was opened just now, has nothing to do more often than not.
+        is_behind = (
+            not await self.parts.worker.saved(READ_OWN_WRITES_S)
+            and await self.parts.journal.queue.due_at("save") is not None
+        )
+        recalled = await self.parts.engine.recall(known_by(request, self._identifier))
+        return replace(recalled, notes=(*recalled.notes, NOT_YET_FOUND)) if is_behind else recalled
 
     async def _pack(self, request: AmbientRequest, *, is_noted: bool = True) -> Pack:
         parts, session, name = self.parts, self._identifier(request.session or ""), self.entity.name
@@ -501,7 +510,7 @@ class Memory:
         pack = await ambient.pack(replace(request, session=session or None), self._recalled)
         if not is_noted:
             return pack
-        noting = parts.journal.given.record(
+        noting = parts.journal.given.record_if_room(
             session, request.mode, pack.tokens if pack.sections else 0, pack.shown
         )
         self._noting.add(

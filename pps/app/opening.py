@@ -15,6 +15,7 @@ from pps.config import load_prices
 from pps.config.packs import load_packs, shipped_pack
 from pps.config.relation_files import load_relations
 from pps.config.zones import zone_of
+from pps.context.fence import marks_of
 from pps.core.errors import ConfigError, ModelUnavailable, StoreError, StoreUnavailable
 from pps.core.ids import EntityId, stable_id
 from pps.core.kinds import NO_KINDS, Kinds
@@ -138,6 +139,10 @@ class _Opening:
         client = await self._client(indexes)
         redactor = partial(KeyedRedactor, await journal.secret("identifiers"), on=self._redacts)
         journal.given.clean = lambda session: redactor().identifier(session)
+        with contextlib.suppress(
+            StoreUnavailable
+        ):  # now, so that no read has to write it on a full disk
+            await marks_of(journal)
         anchors = Anchors(
             self._entry.folder / "anchors", indexes, self.embedder, journal, redaction=self._redacts
         )

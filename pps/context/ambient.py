@@ -399,7 +399,7 @@ class Sessions:
             resumed: At start-up: the session goes on with all that it had before it.
         """
         if mode == "startup" and not resumed:  # one that was cleared has nothing before it
-            await self._journal.given.record(session, "compact", 0, ())
+            await self._journal.given.record_if_room(session, "compact", 0, ())
         request = AmbientRequest(
             context=context,
             budget_tokens=PACK_CHARS // 2,

@@ -70,14 +70,19 @@ class FileLock:
         except OSError as error:
             raise _unwritable(self.path, error) from None
         try:
-            self.path.write_text(
-                json.dumps({"pid": os.getpid(), "what": self._what}), encoding="utf-8"
-            )
+            self._write_holder()
         except OSError as error:
             if self._what:  # a server's lock must say whose it is; reading goes on, on a full disk, where nothing does
                 self.release()
                 raise _unwritable(self.path, error) from None
         return self
+
+    def _write_holder(self) -> None:
+        """Write who holds the lock, in place: on a full disk the room that the last holder's name had is enough."""
+        text = json.dumps({"pid": os.getpid(), "what": self._what}).encode()
+        with self.path.open("r+b") as file:
+            file.write(text)
+            file.truncate()
 
     def release(self) -> None:
         """Let go; a second call does nothing."""

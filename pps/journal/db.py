@@ -29,6 +29,9 @@ from pps.core.ids import check_group, is_group
 T = TypeVar("T")
 Work: TypeAlias = Callable[[sqlite3.Connection], T]
 Migrations: TypeAlias = tuple[tuple[str, ...], ...]
+LogIndex: TypeAlias = Literal["file", "memory"]
+"""Where SQLite keeps the index of the log: in a file beside it (``-shm``), or in the memory of the one process that has
+the file open. The file takes 32 KiB of disk even to read, which a full disk does not have."""
 
 APPLICATION_ID = 0x50505331  # "PPS1", so that another program's file is not taken for a memory
 BUSY_TIMEOUT_S = 5.0
@@ -94,8 +97,11 @@ def mapping_errors(path: Path) -> Generator[None]:
         raise InvalidRequest("number", "must be of at most 64 bits") from None
 
 
-def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) -> None:
+def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) -> LogIndex:
     """Make the file when it is absent, bring its schema up to date, and check whose it is.
+
+    Returns where every connection to it must keep the index of the log until all are closed: ``memory`` on a full disk,
+    where what is there can still be read.
 
     Raises:
         IsolationError: The file belongs to another group.
@@ -103,28 +109,57 @@ def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) ->
         StoreConflict, StoreUnavailable: It is locked, or cannot be opened.
     """
     # Who closes it last leaves no log: with one, it was cut short, and what lies in the pages may be anything.
-    was_cut_short = path.with_name(path.name + "-wal").exists()
+    was_cut_short = _log_file(path).exists()
     _make_private(path)
+    try:
+        _prepare(path, group, migrations, "file", check=was_cut_short)
+    except StoreUnavailable as error:
+        try:
+            _prepare(path, group, migrations, "memory", check=was_cut_short)
+        except StoreUnavailable:
+            raise error from None
+        return "memory"
+    return "file"
+
+
+def _log_file(path: Path) -> Path:
+    return path.with_name(path.name + "-wal")
+
+
+def _prepare(
+    path: Path, group: str, migrations: Migrations, index: LogIndex, *, check: bool
+) -> None:
     with mapping_errors(path):
-        if was_cut_short:
-            _check_pages(path)
-        connection = _connect(path)
+        if check:
+            _check_pages(path, index)
+        connection = _connect(path, index)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             _refuse_another_owner(connection, path, group)  # before its tables are looked at
             migrate(connection, path, migrations, group)
             _note_group(connection, path, group)
-            # What a crash left in the log goes to the file now, so that nothing deleted stays behind.
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            _empty_log(connection)
         finally:
             connection.close()
 
 
-def _check_pages(path: Path) -> None:
+def _empty_log(connection: sqlite3.Connection) -> None:
+    """Move what a crash left in the log to the file, so that nothing deleted stays behind; a full disk puts it off."""
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_FULL:
+            raise
+
+
+def _check_pages(path: Path, index: LogIndex) -> None:
     """Raise StoreError for a damaged file. Its log, the one sign of an unclean end, stays for the next opening."""
-    with closing(_connect(path, "ro")) as connection:
-        if damage(connection, "quick_check"):
-            raise StoreError(f"{path.name}: {_BROKEN[sqlite3.SQLITE_CORRUPT]}")
+    # With the index in memory a connection must be able to write, and closing it takes the log away.
+    with closing(_connect(path, index, "ro" if index == "file" else "rw")) as connection:
+        is_damaged = bool(damage(connection, "quick_check"))
+    if is_damaged:
+        _log_file(path).touch(mode=0o600)
+        raise StoreError(f"{path.name}: {_BROKEN[sqlite3.SQLITE_CORRUPT]}")
 
 
 def damage(
@@ -138,9 +173,9 @@ def damage(
     return [line for (line,) in connection.execute(f"PRAGMA {check}(5)") if line != "ok"]
 
 
-def open_writer(path: Path) -> sqlite3.Connection:
+def open_writer(path: Path, index: LogIndex = "file") -> sqlite3.Connection:
     """Return the connection that writes: FULL, and checkpoints only when told (see ``writer``)."""
-    connection = _connect(path)
+    connection = _connect(path, index)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA secure_delete = ON")
     connection.execute("PRAGMA foreign_keys = ON")
@@ -150,9 +185,9 @@ def open_writer(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def open_reader(path: Path) -> sqlite3.Connection:
+def open_reader(path: Path, index: LogIndex = "file") -> sqlite3.Connection:
     """Return a connection that cannot write."""
-    connection = _connect(path)
+    connection = _connect(path, index)
     connection.execute("PRAGMA query_only = ON")
     return connection
 
@@ -235,9 +270,13 @@ def _note_group(connection: sqlite3.Connection, path: Path, group: str) -> None:
     _refuse_another_owner(connection, path, group)
 
 
-def _connect(path: Path, mode: Literal["rw", "ro"] = "rw") -> sqlite3.Connection:
+def _connect(
+    path: Path, index: LogIndex = "file", mode: Literal["rw", "ro"] = "rw"
+) -> sqlite3.Connection:
     # A connection moves between threads of one pool, never to two at once. None makes the file: it is there, or gone.
     name = f"{path.absolute().as_uri()}?mode={mode}"
+    if index == "memory":
+        name += "&vfs=unix-excl"
     connection = sqlite3.connect(
         name, uri=True, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False
     )

@@ -18,7 +18,7 @@ from pps.journal import filters, job_queue, job_rows, links, meta, projection
 from pps.journal import turns as turn_rows
 from pps.journal.bin_rows import Bin
 from pps.journal.closing_rows import Closings
-from pps.journal.db import damage, prepare_file
+from pps.journal.db import LogIndex, damage, prepare_file
 from pps.journal.embedding_rows import VectorStates
 from pps.journal.entries import Appended, JobPayload, TurnDraft, prepare_payload
 from pps.journal.feature_rows import FeatureRows
@@ -96,11 +96,11 @@ class Journal(Store):
     set_meta = writes(meta.put)
     within = reads(filters.within)
 
-    def __init__(self, path: Path, group: str) -> None:
+    def __init__(self, path: Path, group: str, index: LogIndex) -> None:
         """Start the threads of a file that ``prepare_file`` has checked; callers use ``open``."""
         self.path = path
         self.group = group
-        stores = Writer(path), Readers(path)
+        stores = Writer(path, index), Readers(path, index)
         super().__init__(*stores)
         self.allowing = FilterCache(*stores)
         self.queue = JobQueue(*stores)
@@ -136,8 +136,7 @@ class Journal(Store):
         """Open the memory of a group, making the file when it is absent; IsolationError when it is another group's."""
 
         def start() -> Journal:
-            prepare_file(path, group)
-            return cls(path, group)
+            return cls(path, group, prepare_file(path, group))
 
         return await asyncio.to_thread(start)
 
@@ -297,7 +296,8 @@ class Journal(Store):
     async def secret(self, name: str) -> bytes:
         """Return a key of this entity alone, 32 random bytes; made when it is first asked for, and on disk then."""
         if name not in self._secrets:
-            self._secrets[name] = await self.write(partial(meta.secret, name=name))
+            stored = await self.read(partial(meta.stored_secret, name=name))
+            self._secrets[name] = stored or await self.write(partial(meta.secret, name=name))
         return self._secrets[name]
 
     def _prepare(self, draft: TurnDraft, payload: JobPayload) -> tuple[turn_rows.Prepared, str]:

@@ -24,6 +24,12 @@ def put(connection: sqlite3.Connection, key: str, value: str) -> None:
     connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
 
 
+def stored_secret(connection: sqlite3.Connection, name: str) -> bytes | None:
+    """Return a random key; None where it was never asked for."""
+    stored = get(connection, f"secret {name}")
+    return bytes.fromhex(stored) if stored else None
+
+
 def secret(connection: sqlite3.Connection, name: str) -> bytes:
     """Return a random key, made when it is first asked for."""
     key = f"secret {name}"

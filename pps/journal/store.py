@@ -15,7 +15,7 @@ from sqlite3 import Connection
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pps.core.errors import StoreConflict, StoreUnavailable
-from pps.journal.db import Work, mapping_errors, open_reader
+from pps.journal.db import LogIndex, Work, mapping_errors, open_reader
 from pps.journal.writer import Writer
 
 P = ParamSpec("P")
@@ -33,8 +33,9 @@ FEW = 128
 class Readers:
     """Runs reads beside the writer: each sees one snapshot of all that was acknowledged before it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, index: LogIndex = "file") -> None:
         self._path = path
+        self._index: LogIndex = index
         self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="pps-journal-read")
         self._idle: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
         self._gate = threading.Lock()
@@ -72,7 +73,7 @@ class Readers:
         with self._looking, mapping_errors(self._path):
             self._refuse_when_closed()
             if self._looks is None:
-                self._looks = open_reader(self._path)
+                self._looks = open_reader(self._path, self._index)
                 self._looks.execute("PRAGMA busy_timeout = 0")
             return _in_snapshot(self._looks, work)
 
@@ -97,7 +98,7 @@ class Readers:
         try:
             return self._idle.get_nowait()
         except queue.Empty:
-            return open_reader(self._path)
+            return open_reader(self._path, self._index)
 
 
 def _in_snapshot(connection: sqlite3.Connection, work: Work[T]) -> T:

@@ -6,17 +6,22 @@ What models took is kept by day and model and holds no text, so forgetting leave
 from __future__ import annotations
 
 import json
+import logging
 import sqlite3
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from datetime import date, datetime, timedelta
 from typing import Literal, TypeAlias
 
+from pps.core.errors import StoreUnavailable
 from pps.core.reports import SessionInjected
 from pps.core.sql import LIST, insert, listed
 from pps.core.time import from_micros, micros, now, utc
 from pps.journal.store import Store, reads, writes
+
+_log = logging.getLogger(__name__)
 
 KEPT_D = 30
 """Days for which it is kept what a session was shown."""
@@ -186,6 +191,15 @@ def _as_it_is(session: str) -> str:
     return session
 
 
+@contextmanager
+def _only_logged() -> Generator[None]:
+    """Log that the journal cannot be written, instead of raising it."""
+    try:
+        yield
+    except StoreUnavailable as error:
+        _log.warning("what a session was given could not be noted: %s", error.message)
+
+
 class Given(Store):
     """What sessions were given.
 
@@ -219,11 +233,19 @@ class Given(Store):
         """Do what ``record`` says."""
         await self._record(self.clean(session), occasion, tokens, ids)
 
-    async def record_parts(
+    async def record_if_room(
+        self, session: str, occasion: Occasion, tokens: int, ids: Iterable[str]
+    ) -> None:
+        """Do what ``record`` says, for an answer that was only read: a full disk must not refuse it."""
+        with _only_logged():
+            await self.record(session, occasion, tokens, ids)
+
+    async def record_parts_if_room(
         self, session: str, parts: Mapping[str, int], ids: Iterable[str]
     ) -> None:
-        """Do what ``record_parts`` says."""
-        await self._record_parts(self.clean(session), parts, ids)
+        """Do what ``record_parts`` says, as ``record_if_room``."""
+        with _only_logged():
+            await self._record_parts(self.clean(session), parts, ids)
 
     async def seen(self, session: str) -> Seen:
         """Do what ``seen`` says."""

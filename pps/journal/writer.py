@@ -22,7 +22,7 @@ from typing import TypeVar, cast
 
 from pps.core.errors import StoreUnavailable
 from pps.core.log_context import unforeseen
-from pps.journal.db import Work, mapping_errors, open_writer, store_error
+from pps.journal.db import LogIndex, Work, mapping_errors, open_writer, store_error
 
 T = TypeVar("T")
 
@@ -63,10 +63,10 @@ class _Outcome:
 class Writer:
     """Owns the writing connection and its thread. ``write`` may be called from any event loop."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, index: LogIndex = "file") -> None:
         self._path = path
         with mapping_errors(path):
-            self._connection = open_writer(path)
+            self._connection = open_writer(path, index)
             self._scrub_due = self._connection.execute(_SELECT_DUE).fetchone() is not None
         self._queue: queue.SimpleQueue[_Write | None] = queue.SimpleQueue()
         self._gate = threading.Lock()

@@ -87,12 +87,13 @@ def recall(view: RecallView, *, explain: bool = False) -> str:
         else:
             empty.append(name)
         lines.extend(f"  note: {note}" for note in channel.notes)
+    rest = [f"note: {note}" for note in view.notes if note != NOTHING_NEAR]
     if not lines:
-        return f"Nothing found in {', '.join(empty)}." if empty else "Nothing found."
+        nothing = f"Nothing found in {', '.join(empty)}." if empty else "Nothing found."
+        return "\n".join([nothing, *rest])
     if empty:
         lines.append(f"nothing in {', '.join(empty)}")
     first = [f"note: {NOTHING_NEAR}"] if NOTHING_NEAR in view.notes else []
-    rest = [f"note: {note}" for note in view.notes if note != NOTHING_NEAR]
     return "\n".join([*first, *lines, *rest])
 
 

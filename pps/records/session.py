@@ -191,7 +191,7 @@ class Layers:
         )
         if session:
             shown = [record.id for one in loaded for record in one.items]
-            await self._journal.given.record_parts(
+            await self._journal.given.record_parts_if_room(
                 session, {**found.tokens, "frame": _FRAME}, shown
             )
         return found

@@ -16,16 +16,18 @@ import threading
 import time
 from collections.abc import Generator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import quote
 
 from pps import __version__
 from pps.core import errors
 from pps.core.errors import ConfigError, StoreConflict, StoreError, StoreUnavailable
 from pps.core.file_lock import FileLock, holder, is_held
-from pps.core.values import JSON
 from pps.server import runfile
 from pps.server.runfile import RunFile
+
+if TYPE_CHECKING:
+    from pps.core.values import JSON
 
 Answer: TypeAlias = "dict[str, JSON]"
 

@@ -9,6 +9,7 @@ same connection, does the client show the secret and ask. ``pps_hook.py`` does t
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -22,6 +23,8 @@ OWNER_PREFIX = "pps_w_"
 NONCE = r"[0-9a-f]{32}"
 _SIZE = 32
 _MOST = 4_096
+_ROOM = 4_096
+"""Bytes of a run file, blanks at its end included: more than any has, so that a later one fits into its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +72,63 @@ def lock_file(home: Path) -> Path:
 
 
 def write(home: Path, run: RunFile) -> None:
-    """Publish a run file in one step; StoreError when it cannot be written, such as on a full disk."""
+    """Publish a run file in one step, on a full disk in the room that an earlier server's had.
+
+    Raises:
+        StoreError: It cannot be written, such as on a full disk where no server ran before.
+    """
     path = run_file(home)
     draft = path.with_name(f".server.{secrets.token_hex(6)}")
+    text = json.dumps(asdict(run)).ljust(_ROOM).encode()
     try:
-        with os.fdopen(
-            os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
-        ) as file:
-            json.dump(asdict(run), file)
+        _write_new(draft, text)
         draft.replace(path)
     except OSError as error:
         with contextlib.suppress(OSError):
             draft.unlink(missing_ok=True)
-        raise StoreError(
-            f"{path}: cannot be written ({error.strerror}); nobody could find the server"
-        ) from None
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT) or not _write_in_place(home, text):
+            raise StoreError(
+                f"{path}: cannot be written ({error.strerror}); nobody could find the server"
+            ) from None
+    spare = _spare_file(home)
+    if not spare.exists():
+        try:
+            _write_new(spare, b" " * _ROOM)
+        except OSError:  # an empty one would be no room at all
+            spare.unlink(missing_ok=True)
+
+
+def _spare_file(home: Path) -> Path:
+    """Return a file of ``_ROOM`` blank bytes that is kept for a start on a full disk."""
+    return home / ".server.spare"
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+    with os.fdopen(os.open(path, flags, 0o600), "wb") as file:
+        file.write(data)
+
+
+def _write_in_place(home: Path, data: bytes) -> bool:
+    """Write the run file into a file that has the room already; False where there is none, or it takes new room.
+
+    The caller holds the server's lock: a run file that is there is a killed server's.
+    """
+    path, spare = run_file(home), _spare_file(home)
+    try:
+        if not spare.exists():
+            path.replace(spare)
+        descriptor = os.open(spare, os.O_WRONLY | os.O_NOFOLLOW)
+        with os.fdopen(descriptor, "wb") as file:
+            is_private = os.fstat(descriptor).st_mode & 0o077 == 0
+            has_room = os.fstat(descriptor).st_size >= len(data)
+            if not (is_private and has_room):
+                return False
+            file.write(data)
+        spare.replace(path)
+    except OSError:
+        return False
+    return True
 
 
 def read(home: Path) -> RunFile | None:
@@ -108,13 +153,19 @@ def read(home: Path) -> RunFile | None:
 
 
 def remove(home: Path, pid: int) -> None:
-    """Take the run file away if it is this process's."""
+    """Take the run file away if it is this process's. Its room is kept where nothing else is kept for the next start."""
     try:
         run = read(home)
     except StoreError:
         return
-    if run is not None and run.pid == pid:
-        run_file(home).unlink(missing_ok=True)
+    if run is None or run.pid != pid:
+        return
+    path, spare = run_file(home), _spare_file(home)
+    if not spare.exists():
+        with contextlib.suppress(OSError):
+            path.replace(spare)
+            spare.write_bytes(b" " * _ROOM)
+    path.unlink(missing_ok=True)
 
 
 class Stranger(ConnectionError):

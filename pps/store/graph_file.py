@@ -45,9 +45,9 @@ class GraphFile:
         self.path = path
         self.group = check_group(group)
         self._remedy = remedy
-        prepare_file(path, group, MIGRATIONS)
-        self._writer = Writer(path)
-        self._readers = Readers(path)
+        index = prepare_file(path, group, MIGRATIONS)
+        self._writer = Writer(path, index)
+        self._readers = Readers(path, index)
 
     async def close(self) -> None:
         """Finish what was begun and give the threads and connections back; doing it again does nothing."""

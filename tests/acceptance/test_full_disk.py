@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import time
 from pathlib import Path
 from typing import Any, cast
@@ -11,7 +13,7 @@ import pytest
 
 from pps.core.errors import StoreConflict, StoreUnavailable
 from pps.server import Link
-from tests.acceptance.small_disk import fill, served_on_a_small_disk
+from tests.acceptance.small_disk import fill, served_on_a_small_disk, small_disk
 
 PATIENCE_S = 90.0
 
@@ -95,6 +97,58 @@ def test_on_a_nearly_full_disk_what_is_there_is_read_and_what_is_undone_is_said(
         assert turn in cast("Any", gone["data"])["turns"]
         assert turn not in [hit["id"] for hit in found(link)]
         until_idle_and_well(link)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_after_a_restart_on_a_full_disk_what_is_there_is_read_and_nothing_is_lost(
+    tmp_path: Path, end: signal.Signals
+) -> None:
+    with small_disk(tmp_path / "home") as disk:
+        with disk.served(end=end) as link:
+            link.call("entity_create", "", {"name": "ana"})
+            link.call("entity_create", "", {"name": "ben"})  # nothing was ever asked of it
+            assert all(tell(link, number) for number in range(5))
+            until_idle_and_well(link)
+        filler = fill(disk.inside)
+        assert os.statvfs(disk.inside).f_bavail == 0
+        acknowledged = 5
+        for start in (100, 200):  # the second server has the room of the first, not more
+            with disk.served() as link:
+                check_reads(link)
+                answers = [tell(link, number) for number in range(start, start + 100)]
+                acknowledged += sum(answers)
+                assert not answers[-1]
+                with pytest.raises(StoreUnavailable, match="free some space"):
+                    link.call("remember", "ana", {"content": "more and more " * 4_000})
+                health = asked(link, "health")
+                assert not health["ok"]
+                assert "free some space" in json.dumps(health["problems"])
+                check_reads(link)
+            filler.unlink()
+            filler = fill(disk.inside)
+        filler.unlink()
+        with disk.served() as link:
+            until_idle_and_well(link)
+            assert asked(link, "stats")["turns"] == acknowledged
+            assert link.call("doctor", "", {"entity": "ana"})["data"]["problems"] == []
+            assert tell(link, 1_000)
+            until_idle_and_well(link)
+            assert asked(link, "stats")["turns"] == acknowledged + 1
+
+
+def check_reads(link: Link) -> None:
+    """Ask in every way that agents read; none may be refused."""
+    assert len(found(link)) >= 5
+    ambient = link.call("ambient_recall", "ana", {"context": "Where did Person1 go?"})["text"]
+    assert "\nShown: " in ambient
+    started = {"context": "", "mode": "startup", "session": "s"}
+    assert "\nShown: " in link.call("ambient_recall", "ana", started)["text"]
+    assert asked(link, "timeline")["facts"]
+    assert asked(link, "session_context") is not None
+    assert asked(link, "turns_list")["turns"]
+    assert asked(link, "stats")["turns"] >= 5
+    assert link.call("recall", "ben", {"query": "anything"})["data"]["channels"] is not None
 
 
 def found(link: Link) -> list[dict[str, Any]]:

@@ -13,8 +13,11 @@ import pps.memory
 from pps.app import App
 from pps.core.recalled import Recall
 from pps.core.values import FactDraft
+from pps.entities.routing import owner as owner_router
 from pps.isolation.client import Changes
 from pps.memory import Memory
+from pps.operations.calls import Calls
+from pps.operations.calls import owner as owner_of
 
 CITIES = ("Oslo", "Tarn", "Bern", "Lima", "Quito", "Turin")
 _STUCK_S = 20.0
@@ -66,9 +69,12 @@ async def test_a_recall_waits_a_twentieth_of_a_second_and_then_answers_without(
         assert [hit.text for hit in recalled["episodes"]] == ["user: Priya lives in Oslo."]
         assert not found(recalled, receipt.turn_id)
         assert took_s >= 0.045  # it did wait
+        assert recalled.notes[-1] == pps.memory.NOT_YET_FOUND
         assert await memory.pending()
     assert await memory.settled(60)
-    assert found(await memory.recall("Where does Priya live?"), receipt.turn_id)
+    recalled = await memory.recall("Where does Priya live?")
+    assert found(recalled, receipt.turn_id)
+    assert pps.memory.NOT_YET_FOUND not in recalled.notes
 
 
 async def test_a_pack_does_not_wait_any_longer(memory: Memory) -> None:
@@ -114,3 +120,15 @@ async def test_a_recall_does_not_wait_for_a_model_that_reads_what_can_be_found_a
 
     reading.done.set()
     assert await memory.settled(60)
+
+
+async def test_an_empty_answer_says_that_something_is_not_yet_indexed(app: App) -> None:
+    await app.create("ben")
+    calls = Calls(app)
+    caller = owner_of(owner_router(), "ben")
+    async with app.memory("ben") as opened, opened.parts.worker.held():
+        await opened.remember("Priya moved to Tarn.", wait="journal")
+        answer = await calls.answer(caller, "recall", {"query": "Where does Priya live?"})
+    assert "Nothing found" in answer.text
+    assert pps.memory.NOT_YET_FOUND in answer.text
+    assert pps.memory.NOT_YET_FOUND in answer.data["notes"]

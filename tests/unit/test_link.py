@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import http.server
 import json
 import os
@@ -80,6 +81,34 @@ def test_a_run_file_that_others_may_read_is_refused(tmp_path: Path) -> None:
     runfile.run_file(tmp_path).chmod(0o644)
     with pytest.raises(StoreError, match="not private"):
         runfile.read(tmp_path)
+
+
+@pytest.mark.parametrize("end", ["removed", "killed"])
+def test_a_run_file_is_written_on_a_full_disk_in_the_room_of_an_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    def refuse(path: Path, data: bytes) -> None:
+        path.touch(0o600)  # a name takes no room
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    first = _run()
+    runfile.write(tmp_path, first)
+    monkeypatch.setattr(runfile, "_write_new", refuse)
+    for _ in range(3):
+        if end == "removed":
+            runfile.remove(tmp_path, os.getpid())
+            assert runfile.read(tmp_path) is None
+        again = _run()
+        runfile.write(tmp_path, again)
+        assert runfile.read(tmp_path) == again
+        assert stat.S_IMODE(runfile.run_file(tmp_path).stat().st_mode) == 0o600
+    kept = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert first.secret.encode() not in kept
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    with pytest.raises(StoreError, match="cannot be written"):
+        runfile.write(empty, _run())
+    assert list(empty.iterdir()) == []
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"pid": 1, "surprise": 2}'])

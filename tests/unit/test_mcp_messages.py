@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -208,3 +210,15 @@ def test_a_hostile_message_is_scanned_in_bounded_time_and_memory(piece: bytes) -
 def test_the_versions_of_the_protocol_are_those_of_its_library() -> None:
     assert offer.HANDSHAKE_VERSIONS == protocol_versions.HANDSHAKE_PROTOCOL_VERSIONS
     assert (offer.MODERN_VERSION,) == protocol_versions.MODERN_PROTOCOL_VERSIONS
+
+
+def test_the_bridge_loads_nothing_but_the_standard_library_and_little_of_it() -> None:
+    """A client gives up after seconds; on a busy machine the protocol's library alone takes longer to load."""
+    look = (
+        "import sys; before = set(sys.modules); import pps.interfaces.mcp.bridge; "
+        "print(*{name.partition('.')[0] for name in set(sys.modules) - before})"
+    )
+    ended = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    loaded = set(ended.stdout.split())
+    assert loaded - sys.stdlib_module_names == {"pps"}
+    assert not loaded & {"asyncio", "sqlite3", "concurrent"}

@@ -61,7 +61,7 @@ _MAX_WORKERS = 32
 """Most calls that the server works on at once."""
 _MAX_CALLS = 1_000
 """Most calls in hand; those beyond are refused."""
-_DRAIN_S = 30.0
+_DRAIN_S = 120.0
 """How long calls in hand may still be answered after the end of the input."""
 _MAX_ECHO = 200
 """Most characters of a request's own words in an error."""
