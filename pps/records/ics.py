@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from textwrap import shorten
+from zoneinfo import ZoneInfo
 
 from ical.calendar import Calendar
 from ical.calendar_stream import CalendarStream
@@ -19,7 +20,7 @@ from ical.recur_adapter import RecurAdapter
 
 from pps.core.text import first_line
 from pps.records.agenda import Agenda, Busy
-from pps.records.ics_lines import is_declined, normalised
+from pps.records.ics_lines import is_declined, normalised, zone_named
 
 _RECURS = 20_000
 """Most times of one event that are counted from its first: 54 years of every day."""
@@ -27,7 +28,7 @@ _PROBLEMS = 20
 _LONGEST_TITLE, _LONGEST_ZONE = 200, 50_000
 
 _EDGES = re.compile(r"^(?P<edge>BEGIN|END):(?P<what>VEVENT|VTIMEZONE)[ \t]*\r?$", re.I | re.M)
-_OWN_ZONE = re.compile(r"^X-WR-TIMEZONE:.*$", re.I | re.M)
+_OWN_ZONE = re.compile(r"^X-WR-TIMEZONE:(.*)$", re.I | re.M)
 _OWNER = re.compile(r"^X-WR-CALNAME:\s*([^\s@:]+@[^\s@:]+)\s*$", re.I | re.M)
 _TZID = re.compile(r"^TZID(?:;[^:]*)?:(.*?)\s*$", re.I | re.M)
 _RANGE = re.compile(r"^(RECURRENCE-ID[^:]*?);RANGE=THISANDFUTURE([^:]*:.*)$", re.I)
@@ -160,10 +161,22 @@ def _futures(events: Sequence[Event], zone: tzinfo) -> dict[str, list[_Future]]:
     return futures
 
 
+def _own_zone(text: str, source: str, problems: list[str]) -> list[str]:
+    """Return the line of the calendar's own zone, by its IANA name; a zone that nobody knows is told."""
+    found = _OWN_ZONE.search(text)
+    if found is None or not (name := found[1].strip()):
+        return []
+    zone = zone_named(name)
+    if isinstance(zone, ZoneInfo):
+        return [f"X-WR-TIMEZONE:{zone.key}"]
+    problems.append(f"{source}: time zone {name[:60]!r} is unknown: read as your own")
+    return []
+
+
 def _cut(text: str, source: str, problems: list[str]) -> tuple[list[_Block], list[str]]:
     """Return the events of a text and, as their frame, its time zones and the calendar's own zone."""
     blocks: list[_Block] = []
-    frame = [found[0].strip() for found in _OWN_ZONE.finditer(text)][:1]
+    frame = _own_zone(text, source, problems)
     name, began, inner, line, at = "", 0, 0, 1, 0
     for edge in _EDGES.finditer(text):
         line, at = line + text.count("\n", at, edge.start()), edge.start()

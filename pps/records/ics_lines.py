@@ -18,6 +18,12 @@ from tzlocal.windows_tz import win_tz
 _LINE = re.compile(r"^([A-Za-z-]+)((?:;[^:\";]+(?:=(?:\"[^\"]*\"|[^:;\"]*))?)*):(.*)$")
 _PARAMETER = re.compile(r";([^=;:]+)=(\"[^\"]*\"|[^:;\"]*)")
 _OFFSET = re.compile(r"(?:GMT|UTC)?\s*([+-])(\d{1,2}):?(\d{2})?", re.IGNORECASE)
+_SHOWN_ZONE = re.compile(r"\((?:GMT|UTC)([+-]\d{1,2}:\d{2})?\)\s*(.+)", re.IGNORECASE)
+"""A zone as Outlook shows it to people: "(UTC+01:00) Amsterdam, Berlin"."""
+_UNQUOTED = re.compile(
+    r"^([A-Z-]+(?:;[^:\"]*)?;TZID=)([^\":;]*:[^\"]*):((?:\d{8}(?:T\d{6}Z?)?,?)+)$", re.IGNORECASE
+)
+"""A TZID with a colon that should have been quoted: "TZID=GMT+01:00:20260324T090000"."""
 _ZONED = frozenset(("DTSTART", "DTEND", "RDATE", "EXDATE", "RECURRENCE-ID"))
 _WINDOWS = {name.casefold(): zone for name, zone in win_tz.items()}
 
@@ -48,7 +54,7 @@ class Property:
 
 def read_property(line: str) -> Property | None:
     """Return the property of an unfolded line; None for a line that is none."""
-    match = _LINE.match(line)
+    match = _LINE.match(_UNQUOTED.sub(r'\1"\2":\3', line))
     if match is None:
         return None
     parameters = tuple(
@@ -58,30 +64,56 @@ def read_property(line: str) -> Property | None:
 
 
 @cache
-def _iana_names() -> frozenset[str]:
-    return frozenset(available_timezones())
+def _iana_names() -> dict[str, str]:
+    """Return lower-case name → name of each zone."""
+    return {name.lower(): name for name in available_timezones()}
+
+
+@cache
+def _iana_cities() -> dict[str, list[str]]:
+    """Return lower-case city → the zones that are named after it."""
+    cities: dict[str, list[str]] = {}
+    for name in sorted(available_timezones()):
+        cities.setdefault(name.rsplit("/", 1)[-1].replace("_", " ").lower(), []).append(name)
+    return cities
 
 
 @lru_cache(maxsize=256)
 def zone_named(name: str) -> tzinfo | None:
     """Return the time zone that a TZID stands for; None when nobody knows it.
 
-    Known are IANA names, also behind a prefix as in "/mozilla.org/20050126_1/Europe/Berlin", the
-    names of Windows, and offsets such as "GMT+0100".
+    Known are IANA names in any case, also behind a prefix as in
+    "/mozilla.org/20050126_1/Europe/Berlin", the names of Windows, what Outlook shows for them
+    ("(UTC+01:00) Amsterdam, Berlin"), and offsets such as "GMT+0100".
     """
     plain = name.strip().strip('"')
     parts = [part for part in plain.split("/") if part]
     for start in range(len(parts)):
-        candidate = "/".join(parts[start:])
+        candidate = "/".join(parts[start:]).lower()
         if candidate in _iana_names():
-            return ZoneInfo(candidate)
+            return ZoneInfo(_iana_names()[candidate])
     if windows := _WINDOWS.get(plain.casefold()):
         return ZoneInfo(windows)
+    if shown := _SHOWN_ZONE.fullmatch(plain.replace("\\,", ",")):
+        return _zone_of_cities(shown[1] or "+00:00", shown[2].split(","))
     offset = _OFFSET.fullmatch(plain)
     if offset and int(offset[2]) <= 14:
         away = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
         return timezone(away if offset[1] == "+" else -away)
     return None
+
+
+def _zone_of_cities(offset: str, cities: Sequence[str]) -> tzinfo | None:
+    """Return the zone of the first city with this offset in winter or summer; else the offset as a zone."""
+    fixed = zone_named(f"UTC{offset}")
+    winter, summer = (datetime(2026, month, 15, tzinfo=UTC) for month in (1, 7))
+    for city in cities:
+        for name in _iana_cities().get(city.strip().lower(), ()):
+            zone = ZoneInfo(name)
+            offsets = {moment.astimezone(zone).utcoffset() for moment in (winter, summer)}
+            if fixed and fixed.utcoffset(None) in offsets:
+                return zone
+    return fixed
 
 
 def normalised(
@@ -105,6 +137,9 @@ def normalised(
             each = _in_zone(each, zone or reader)
         zoned.append(each)
     start = next((each for each in zoned if each.name == "DTSTART"), None)
+    stop = next((each for each in zoned if each.name == "DTEND"), None)
+    if start and stop and start.parameters == stop.parameters and stop.value < start.value:
+        guessed.append("it ends before it begins: it takes no time")
     kept: list[Property] = []
     has_rule = False
     for each in zoned:
@@ -158,7 +193,7 @@ def _to_utc(value: str, zone: tzinfo) -> str:
 def _rule(value: str, start: Property | None, reader: tzinfo) -> str:
     """Return a rule without empty parts, its UNTIL of the type that DTSTART asks for; empty for no rule."""
     parts = [part.split("=", 1) for part in value.split(";") if "=" in part]
-    rule = {key.strip().upper(): of.strip() for key, of in parts if of.strip()}
+    rule = {key.strip().upper(): of.strip().upper() for key, of in parts if of.strip()}
     if "FREQ" not in rule:
         return ""
     if start and "UNTIL" in rule:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC
+
 import pytest
 
 from pps.records.ics_lines import zone_named
@@ -21,6 +23,13 @@ HOUR = "DURATION:PT1H"
         ("GMT+0100", "UTC+01:00"),
         ("UTC-05:30", "UTC-05:30"),
         ("Customized Time Zone", "None"),
+        ("europe/berlin", "Europe/Berlin"),
+        ("tokyo standard time", "Asia/Tokyo"),
+        ("(UTC+01:00) Amsterdam, Berlin, Bern, Rome, Stockholm, Vienna", "Europe/Amsterdam"),
+        ("(UTC-05:00) Nowhere, New York", "America/New_York"),
+        ("(UTC+05:30) Chennai", "UTC+05:30"),
+        ("(GMT) Lisbon", "Europe/Lisbon"),
+        ("GMT+15", "None"),
     ],
 )
 def test_a_zone_is_known_by_the_names_that_programs_give_it(name: str, expected: str) -> None:
@@ -56,6 +65,15 @@ def test_a_zone_is_known_by_the_names_that_programs_give_it(name: str, expected:
             ["23 23:00-24 23:00", "24 23:00-25 23:00"],
         ),
         (f"DTSTART:20260324T090000Z\n{HOUR}\nRRULE:", ["24 09:00-24 10:00"]),
+        (
+            f"DTSTART:20260324T090000Z\n{HOUR}\nRRULE:freq=daily;count=2;",
+            ["24 09:00-24 10:00", "25 09:00-25 10:00"],
+        ),
+        (f"DTSTART;TZID=GMT+01:00:20260324T090000\n{HOUR}", ["24 08:00-24 09:00"]),
+        (
+            f"DTSTART;TZID=(UTC+01:00) Amsterdam\\, Berlin:20260324T090000\n{HOUR}",
+            ["24 08:00-24 09:00"],
+        ),
         (f"DTSTART:20260324T090000Z\n{HOUR}\nRRULE:FREQ=WEEKLY;BYDAY=", ["24 09:00-24 10:00"]),
         (f"DTSTART:20260324T090000Z\n{HOUR}\nATTENDEE;PARTSTAT=DECLINED:mailto:a@example.org", []),
         (
@@ -75,6 +93,25 @@ def test_an_invitation_that_the_owner_declined_takes_no_time() -> None:
         "ATTENDEE;PARTSTAT=ACCEPTED:mailto:b@example.org"
     )
     assert times(read(event, head="X-WR-CALNAME:ana@example.org\n")) == []
+
+
+def test_an_event_that_ends_before_it_begins_is_told_and_the_others_stay() -> None:
+    agenda = read(
+        "DTSTART:20260324T090000Z\nDTEND:20260324T080000Z",
+        f"DTSTART:20260325T090000Z\n{HOUR}",
+    )
+    assert [f"{one.start:%d}" for one in agenda.events] == ["25"]
+    assert "it ends before it begins" in agenda.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "hour"),
+    [("Eastern Standard Time", "13"), ("America/New_York", "13"), ("Nowhere", "08")],
+)
+def test_the_calendars_own_zone_has_the_names_of_programs_too(name: str, hour: str) -> None:
+    agenda = read(f"DTSTART:20260324T090000\n{HOUR}", head=f"X-WR-TIMEZONE:{name}\n")
+    assert [f"{one.start.astimezone(UTC):%H}" for one in agenda.events] == [hour]
+    assert bool(agenda.problems) == (name == "Nowhere")
 
 
 def test_a_zone_that_nobody_knows_is_told_and_the_event_stays() -> None:
