@@ -23,7 +23,6 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias, cast
-from unittest.mock import MagicMock
 
 import click
 import httpx
@@ -53,6 +52,7 @@ from pps.entities.tokens import Role, mint
 from pps.ingest.importing.formats import FORMATS, TurnLine
 from pps.interfaces.cli import output
 from pps.interfaces.cli.main import build
+from pps.interfaces.hooks.desk import Desk
 from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.auth import ACTOR_HEADER, ENTITY_HEADER, Trust
 from pps.interfaces.http.health import Condition
@@ -61,6 +61,7 @@ from pps.interfaces.http.problems import problem
 from pps.interfaces.http.routes import Parts, Routes
 from pps.interfaces.http.trusted_hosts import Names
 from pps.interfaces.http.v1 import TIME_ZONE
+from pps.interfaces.mcp.endpoint import Endpoint
 from pps.interfaces.mcp.tools import tool
 from pps.interfaces.remote import RemoteMember, RemoteMemory
 from pps.isolation.recipes import RECIPES
@@ -304,27 +305,21 @@ def _shipped(folder: str) -> list[Any]:
 
 
 def _pack_names(pack: Tree) -> Tree:
-    kinds = {
-        name: sorted(kind.get("fields", {})) for name, kind in sorted(pack.get("kinds", {}).items())
-    }
-    relations = {
-        name: sorted(" to ".join(pair) for table in tables for pair in table["pairs"])
-        for name, tables in pack.get("relations", {}).items()
-    }
-    lifecycles = {
-        name: sorted(
-            f"{state} to {after}" for state, next_ in one["moves"].items() for after in next_
-        )
-        for name, one in pack.get("lifecycles", {}).items()
-    }
-    tools = {name: table["operation"] for name, table in pack.get("tools", {}).items()}
+    relations: dict[str, list[str]] = {}
+    for name, tables in pack.get("relations", {}).items():
+        pairs = [pair for table in tables for pair in table["pairs"]]
+        relations[name] = sorted(" to ".join(pair) for pair in pairs)
+    moves: dict[str, list[str]] = {}
+    for name, lifecycle in pack.get("lifecycles", {}).items():
+        pairs = [(state, after) for state, next_ in lifecycle["moves"].items() for after in next_]
+        moves[name] = sorted(" to ".join(pair) for pair in pairs)
     found = {
         "layers": sorted(pack.get("layers", {})),
-        "kinds": kinds,
+        "kinds": {name: sorted(kind.get("fields", {})) for name, kind in pack["kinds"].items()},
         "relations": relations,
-        "lifecycles": lifecycles,
+        "lifecycles": moves,
         "authority": sorted(pack.get("authority", {})),
-        "tools": tools,
+        "tools": {name: table["operation"] for name, table in pack.get("tools", {}).items()},
     }
     return {name: value for name, value in found.items() if value}
 
@@ -455,18 +450,21 @@ async def _of_a_new_home() -> Tree:
 
 async def _of_a_server(app: App) -> Tree:
     """Ask the routes as the owner of the machine does."""
-    secret, names = runfile.new_secret(), Names("127.0.0.1", (), ())
-    calls, activity = Calls(app), Activity()
+    secret = runfile.new_secret()
+    names = Names("127.0.0.1", (), ())
+    calls = Calls(app)
+    activity = Activity()
+    trust = Trust(app.registry, secret)
     parts = Parts(
         app,
         calls,
-        Trust(app.registry, secret),
+        trust,
         Browsers(app.registry),
         names,
         activity,
         Condition(app, calls, activity),
-        mcp=MagicMock(),
-        hooks=MagicMock(),
+        Endpoint(calls, trust.caller, hosts=names.hosts, origins=names.origins),
+        Desk(app),
     )
     server = Routes(parts).starlette()
     client = httpx.AsyncClient(
