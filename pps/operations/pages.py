@@ -74,7 +74,8 @@ class Room:
         page that is empty takes some of every text.
         """
         room = self._left - beside - 2
-        if json_size(text) <= room:
+        # Nothing gets shorter as JSON or by escaping: a long text need not be measured whole.
+        if len(text) <= room and json_size(text) <= room:
             return len(text)
         if room < _LEAST_PIECE:
             if not self._empty:
