@@ -26,7 +26,7 @@ from pps.interfaces.http.v1 import V1
 from pps.operations.calls import Calls
 
 STATIC = Path(__file__).with_name("static")
-_LOOK_S, _BEAT_S = 0.5, 15.0
+_LOOK_S, _BEAT_S = 0.5, 4.0
 _POLICY = (
     "default-src 'none'",
     "script-src 'self'",

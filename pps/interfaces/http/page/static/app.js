@@ -5,7 +5,7 @@
 // address. It asks operations with `useCall` or `call`, makes addresses with `href`, and shows text as text: htm and
 // preact escape it, and the page's policy lets no text become HTML. Pieces that views share are in `parts.js`.
 // Every view begins with a heading (`<h1>`), and says what to do where there is nothing yet.
-import { ended, entity, go, html, listen, open, place, render, useEffect, useState, leave } from "./core.js";
+import { askBeforeLeaving, ended, entity, html, listen, open, place, render, useEffect, useState, leave } from "./core.js";
 import { Alert, Icon, useSchema } from "./parts.js";
 import anchors from "./views/anchors.js";
 import ask from "./views/ask.js";
@@ -111,14 +111,25 @@ function Page({ refused }) {
   return why ? html`<${Outside} why=${why} />` : html`<${Frame} />`;
 }
 
+/** The secret of a link in the address; it leaves the address before anything else happens. */
+function takeLink() {
+  const link = /^#open=(\w+)$/.exec(location.hash)?.[1];
+  if (link) history.replaceState(null, "", "#/");
+  return link;
+}
+
 async function begin() {
   lights(localStorage.getItem("pps lights"));
-  const link = /^#open=(\w+)$/.exec(location.hash)?.[1];
-  let refused = "";
-  if (link) {
-    go("#/", { replace: true }); // the secret leaves the address before anything else happens
-    refused = await open(link).then(() => "", (problem) => problem.message);
-  }
+  // A link that is opened in a tab that has this page already changes nothing but what is behind the #.
+  window.addEventListener("hashchange", (event) => {
+    const link = takeLink();
+    if (!link) return;
+    event.stopImmediatePropagation();
+    open(link).then(() => location.reload(), (problem) => ended.tell(problem.message));
+  });
+  askBeforeLeaving();
+  const link = takeLink();
+  const refused = link ? await open(link).then(() => "", (problem) => problem.message) : "";
   render(html`<${Page} refused=${refused} />`, document.body);
 }
 

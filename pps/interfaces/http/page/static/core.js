@@ -41,10 +41,15 @@ export class Problem extends Error {
   }
 }
 
-async function asked(path, given, accept = "application/json") {
+/** How long an answer is waited for, and how long the server may be silent before it counts as away; milliseconds. */
+const SLOW = 30_000;
+const SILENT = 12_000;
+
+async function asked(path, given, { accept = "application/json", signal = AbortSignal.timeout(SLOW) } = {}) {
   const headers = { "PPS-Page": localStorage.getItem(KEPT) || "", "Content-Type": "application/json", Accept: accept };
-  const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(given), credentials: "same-origin" }).catch(() => {
-    throw new Problem({});
+  const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(given), credentials: "same-origin", signal }).catch((error) => {
+    const isSlow = error.name === "TimeoutError";
+    throw new Problem(isSlow ? { detail: `The server has not answered for ${SLOW / 1000} seconds. It may be busy, or hang: try again, or look with pps doctor.` } : {});
   });
   zone = answer.headers.get("PPS-Time-Zone") || zone;
   if (answer.ok) return answer;
@@ -58,7 +63,7 @@ export const call = async (operation, given = {}) => (await asked(`v1/${operatio
 
 /** Ask a long operation; `heard` is told `{what, done, total}` again and again. Returns its result; throws a Problem. */
 export async function callLong(operation, given, heard) {
-  for await (const line of pieces(await asked(`v1/${operation}`, given, "application/x-ndjson"), "\n")) {
+  for await (const line of pieces(await asked(`v1/${operation}`, given, { accept: "application/x-ndjson", signal: null }), "\n")) {
     const said = JSON.parse(line);
     if (said.problem) throw new Problem(said.problem);
     if (said.result) return said.result;
@@ -101,10 +106,19 @@ export function listen(state) {
   let going = null;
   const hear = async (signal) => {
     for (let wait = 500; !signal.aborted; wait = Math.min(wait * 2, 15000)) {
+      const silent = new AbortController();
+      let due = 0;
+      const beats = () => {
+        clearTimeout(due);
+        due = setTimeout(() => (state("away"), silent.abort()), SILENT);
+      };
       try {
-        const answer = await fetch("events", { headers: { "PPS-Page": localStorage.getItem(KEPT) || "" }, signal });
+        beats();
+        const both = AbortSignal.any([signal, silent.signal]);
+        const answer = await fetch("events", { headers: { "PPS-Page": localStorage.getItem(KEPT) || "" }, signal: both });
         if (answer.status === 401) return ended.tell("This page's session has ended.");
         for await (const one of pieces(answer, "\n\n")) {
+          beats();
           if (one.startsWith("event: ended")) return ended.tell("This page's session has ended.");
           if (!one.startsWith("event: changed")) continue;
           const what = JSON.parse(one.split("data: ")[1]);
@@ -112,7 +126,9 @@ export function listen(state) {
           state(what.pending ? "working" : "live");
           news.tell(what);
         }
-      } catch { /* away, or no longer seen */ }
+      } catch { /* away, or no longer seen */ } finally {
+        clearTimeout(due);
+      }
       if (!signal.aborted) state("away");
       await new Promise((done) => setTimeout(done, wait));
     }
@@ -124,6 +140,27 @@ export function listen(state) {
   };
   document.addEventListener("visibilitychange", turn);
   turn();
+}
+
+/** Ask before a form is left in which something was typed that was not sent. */
+export function askBeforeLeaving() {
+  let form = null;
+  let here = location.hash;
+  const isTyped = () => Boolean(form?.isConnected);
+  document.addEventListener("input", (event) => {
+    form = event.target.closest("form:not([role=search], .asking)") || form;
+  });
+  document.addEventListener("submit", () => (form = null), true);
+  window.addEventListener("hashchange", (event) => {
+    if (location.hash !== here && isTyped() && !confirm("Leave without keeping what you typed?")) {
+      event.stopImmediatePropagation();
+      history.pushState(null, "", here);
+      return;
+    }
+    form = null;
+    here = location.hash;
+  });
+  window.addEventListener("beforeunload", (event) => isTyped() && event.preventDefault());
 }
 
 /**
