@@ -350,33 +350,49 @@ class SqlGraphStore(GraphStore):
 def put_nodes(
     session: SqlSession, nodes: Sequence[StoredNode], vectors: Mapping[str, Vector]
 ) -> None:
-    """Create or update nodes; a vector whose node is not among them is left out, a node without one keeps its own."""
-    session.insert("node", NODE_COLUMNS, [one.columns() for one in nodes], REPLACE_NODE)
-    _put_vectors(session, "node_vector", [one.node.uuid for one in nodes], vectors)
+    """Create or update nodes; of two with one id the last counts.
+
+    A vector whose node is not among them is left out, a node without one keeps its own.
+    """
+    latest = {one.uuid: one for one in nodes}
+    rows = [one.columns() for one in latest.values()]
+    session.insert("node", NODE_COLUMNS, rows, REPLACE_NODE)
+    _put_vectors(session, "node_vector", latest, vectors)
 
 
 def put_facts(
     session: SqlSession, facts: Sequence[StoredFact], vectors: Mapping[str, Vector]
 ) -> None:
-    """Create or update facts and what supports them; NotFound when an end is not a node of the group."""
-    require(session, "node", {end for one in facts for end in (one.fact.subject, one.fact.object)})
-    session.insert("fact", FACT_COLUMNS, [one.columns() for one in facts], REPLACE_FACT)
-    uuids = [one.fact.uuid for one in facts]
-    session.change("DELETE FROM support WHERE fact IN EACH(:facts) AND grp = :grp", facts=uuids)
+    """Create or update facts and what supports them; of two with one id the last counts. Vectors as ``put_nodes``.
+
+    Raises:
+        NotFound: An end is not a node of the group.
+    """
+    latest = {one.uuid: one for one in facts}
+    ends = {end for one in latest.values() for end in (one.fact.subject, one.fact.object)}
+    require(session, "node", ends)
+    rows = [one.columns() for one in latest.values()]
+    session.insert("fact", FACT_COLUMNS, rows, REPLACE_FACT)
+    session.change(
+        "DELETE FROM support WHERE fact IN EACH(:facts) AND grp = :grp", facts=list(latest)
+    )
     session.insert(
         "support",
         "fact, place, episode",
         [
-            (one.fact.uuid, place, episode)
-            for one in facts
+            (uuid, place, episode)
+            for uuid, one in latest.items()
             for place, episode in enumerate(one.fact.episodes)
         ],
     )
-    _put_vectors(session, "fact_vector", uuids, vectors)
+    _put_vectors(session, "fact_vector", latest, vectors)
 
 
 def put_episodes(session: SqlSession, episodes: Sequence[StoredEpisode]) -> None:
-    session.insert("episode", EPISODE_COLUMNS, [one.columns() for one in episodes], REPLACE_EPISODE)
+    """Create or update episodes; of two with one id the last counts."""
+    latest = {one.uuid: one for one in episodes}
+    rows = [one.columns() for one in latest.values()]
+    session.insert("episode", EPISODE_COLUMNS, rows, REPLACE_EPISODE)
 
 
 def put_mentions(session: SqlSession, rows: Sequence[tuple[str, str, str, datetime]]) -> None:

@@ -15,7 +15,9 @@ from pps.core.errors import StoreError, StoreUnavailable
 from pps.core.ids import new_group
 from pps.core.values import GraphCounts
 from pps.store.graph_file import open_graph_file
-from pps.store.sql_graph import SqlGraphStore
+from pps.store.graph_rows import StoredEpisode, StoredFact, StoredNode
+from pps.store.sql_graph import SqlGraphStore, put_episodes, put_facts, put_nodes
+from pps.store.sql_session import SqlSession
 from tests.integration.graph_items import T0, a_fact, a_node, an_episode, two_nodes, vector
 
 CANARY = "kanarienvogel"
@@ -141,4 +143,27 @@ async def test_what_graphiti_keeps_on_a_row_stays_when_pps_saves_it(tmp_path: Pa
     assert stored.reference_time is not None
     (kept,) = await store.stored_episodes([episode.uuid])
     assert (kept.episode.content, kept.metadata) == ("new", '{"a": 1}')
+    await file.close()
+
+
+async def test_of_two_rows_with_one_id_in_a_bulk_the_last_counts(tmp_path: Path) -> None:
+    """Graphiti's bulk may hold a thing twice."""
+    file = await open_graph_file(tmp_path / "graph.db", new_group())
+    store = SqlGraphStore(file)
+    ana, ben = await two_nodes(store)
+    episode = an_episode("first")
+    fact = a_fact(ana, ben, "first", episodes=(episode.uuid,))
+
+    def save(session: SqlSession) -> None:
+        put_nodes(session, [StoredNode.of(replace(ana, name=name), {}) for name in "ab"], {})
+        put_facts(session, [StoredFact(fact), StoredFact(replace(fact, text="last"))], {})
+        put_episodes(
+            session,
+            [StoredEpisode(replace(episode, content=text), "text") for text in ("first", "last")],
+        )
+
+    await file.write(save)
+    assert [node.name for node in await store.nodes([ana.uuid])] == ["b"]
+    assert await store.facts([fact.uuid]) == [replace(fact, text="last")]
+    assert [one.content for one in await store.episodes([episode.uuid])] == ["last"]
     await file.close()
