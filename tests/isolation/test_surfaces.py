@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import httpx2
 import pytest
+from mcp.shared.exceptions import MCPError
 from starlette.routing import Route
 
 from pps.interfaces.cli.main import build
@@ -534,6 +535,29 @@ async def test_a_bridge_reaches_the_entity_it_was_started_for_and_no_other(
         found = await client.call_tool("get", {"ids": [neighbours.known["turn"]]})
         assert found.is_error
         assert CANARY not in json.dumps(found.model_dump(mode="json"))
+
+
+async def test_nothing_that_a_client_sends_changes_for_whom_the_bridge_asks(
+    neighbours: Neighbours,
+) -> None:
+    """The name of a tool becomes a header, and ``_meta`` a part of the body, of a request with the owner's secret."""
+    secret = neighbours.served.run.secret
+    names = [
+        f"recall\r\nAuthorization: Bearer {secret}.theirs",
+        "recall\r\nPPS-Entity: theirs\r\n\r\n",
+        "recall\nMcp-Name: recall",
+        "=?base64?cmVjYWxs?=",
+        "recall\x00",
+    ]
+    for era in ERAS:
+        async with neighbours.served.stdio("mine", era) as client:
+            for name in names:
+                with pytest.raises(MCPError):
+                    await client.call_tool(name, {"query": "vault"})
+            meta: Any = {"entity": "theirs", "PPS-Entity": "theirs", "Authorization": "theirs"}
+            found = await client.call_tool("recall", {"query": "vault"}, meta=meta)
+            assert CANARY not in json.dumps(found.model_dump(mode="json"))
+            assert (await done(client, "stats"))["entity"] == "mine"
 
 
 @pytest.mark.parametrize(
