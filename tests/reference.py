@@ -33,6 +33,12 @@ def page() -> str:
         *_commands(build(), "pps"),
         "## MCP tools",
         "The entity comes from the connection, never from an argument. Every tool refuses unknown arguments.",
+        "Arguments are read by the tool's schema, over MCP, `/v1` and on the command line alike: a list or an object may "
+        "come as JSON text, a number or `true` as text, `5.0` for 5, one value for a list of them, a node as its name, a "
+        "name in camelCase, a choice in any case. A text stays a text wherever the schema takes any. A time without a "
+        "zone is of the entity's zone; a date may be a day, a month (`2026-03`) or a year. What stands for an id is the "
+        "id, its first 8 characters, the title of a record, or the name or an alias of a node; of several that are "
+        "called so the error gives the kinds and ids, and nothing is erased by a name that a dry run did not show.",
         *(shown(verb) for verb in operations_for("entity").values()),
         "## Tools of a squad's members",
         "There for an entity that is a member of a squad, in the toolset `squad`; for anybody else they do not exist.",

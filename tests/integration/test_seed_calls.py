@@ -15,6 +15,8 @@ from pps.app import App
 from pps.core.errors import InvalidRequest
 from pps.operations.calls import Caller, Calls
 from pps.operations.catalog import OPERATIONS
+from pps.squad.agent import AgentMemory
+from pps.squad.desk import desk_of
 from tests.squads import team_of_three
 
 LIGHT = ["properties", "metadata", "embedding"]
@@ -342,6 +344,18 @@ async def test_s3_the_memory_tools_of_agents(app: App) -> None:
     assert await as_kublai("memory_reflect", {})
     shared = await as_kublai("memory_share", {"knowledge_id": kept["id"]})
     assert shared["origin"] == kept["id"]
+    async with desk_of(app, team.squad.members["kublai"].entity) as desk:
+        memory = AgentMemory(desk)
+        experience = await memory.add_experience(
+            content="User requested competitor analysis", type="task_request"
+        )
+        assert experience.kind == "Experience"
+        beliefs = await memory.get_beliefs(
+            domain="competitive", min_confidence=0.7, include_shared=True
+        )
+        assert beliefs == []
+        sheet = await memory.reflect()
+        assert [one.id for one in sheet.experiences] == [experience.id]
 
 
 async def test_s4_the_tools_of_perspectives(app: App) -> None:
