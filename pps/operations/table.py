@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import lru_cache, partial
@@ -375,10 +375,16 @@ def _without_nulls(value: JSON) -> JSON:
     return {name: one if name in _USERS else _without_nulls(one) for name, one in kept.items()}
 
 
-def unknown_argument(name: str, known: Iterable[str]) -> str:
-    """Return what is wrong with an argument that there is not, with the nearest one that there is."""
+def unknown_argument(name: str, known: Iterable[str], above: Sequence[str] = ()) -> str:
+    """Return what is wrong with an argument that there is not, with the nearest one that there is.
+
+    Args:
+        name: As it was given.
+        known: The names that there are.
+        above: The path that they lie at, such as ``filters``.
+    """
     near = nearest_name(snake(name), known)
-    return "unknown argument" + (f", did you mean '{near}'?" if near else "")
+    return "unknown argument" + (f", did you mean '{'.'.join([*above, near])}'?" if near else "")
 
 
 def _refusal(error: ValidationError, model: type[Input]) -> InvalidRequest:
@@ -396,4 +402,4 @@ def _unknown_at(path: str, shape: Shape) -> str:
     *above, name = path.split(".")
     for part in above:
         shape = shape.item if part.isdecimal() else shape.properties.get(part, shape.any_name)
-    return unknown_argument(name, shape.properties)
+    return unknown_argument(name, shape.properties, above)
