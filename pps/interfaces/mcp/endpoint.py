@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence, Set
 from dataclasses import replace
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import mcp_types as types
 from mcp.server.auth.middleware.bearer_auth import (
@@ -23,6 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from pps.core.errors import InvalidRequest, IsolationError
 from pps.core.ids import EntityId
+from pps.core.json_bounds import LARGE_BYTES, is_large
 from pps.core.model_text import escape
 from pps.core.values import JSON
 from pps.interfaces.mcp.bounded_bodies import BoundedBodies
@@ -119,12 +121,19 @@ class _Desk:
             raise MCPError(
                 types.INVALID_PARAMS, await self._none(context, caller, params.name)
             ) from None
-        arguments = tool_arguments(params.arguments)
+        given = cast("dict[str, JSON]", params.arguments or {})
+        if is_large(given):
+            arguments = await asyncio.to_thread(tool_arguments, given)
+        else:
+            arguments = tool_arguments(given)
         if found.long and context.meta and "progress_token" in context.meta:
             answer = await self._reported(context, caller, params.name, arguments)
         else:
             answer = await self._calls.answer(caller, params.name, arguments, for_model=True)
-        return tool_result(answer, caller.entity_name or "this project")
+        owner = caller.entity_name or "this project"
+        if len(answer.text) > LARGE_BYTES:
+            return await asyncio.to_thread(tool_result, answer, owner)
+        return tool_result(answer, owner)
 
     async def _none(self, context: Context, asking: Caller, name: str) -> str:
         """Say that there is no such tool; of one in a toolset that the token opens and nobody asked for, how to ask."""

@@ -27,9 +27,9 @@ _META = "pps"
 _NOTICE = "notice"
 
 
-def tool_arguments(arguments: Mapping[str, JSON] | None) -> dict[str, JSON]:
+def tool_arguments(arguments: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return what a model gave a tool, for ``Operation.parse``, which reads its texts back."""
-    return cast("dict[str, JSON]", as_written(dict(arguments or {})))
+    return cast("dict[str, JSON]", as_written(dict(arguments)))
 
 
 def tool_result(answer: Answer, owner: str) -> types.CallToolResult:
