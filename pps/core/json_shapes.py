@@ -30,6 +30,7 @@ _PYTHON_TYPES: Mapping[type, str] = {
     float: "number",
     type(None): "null",
 }
+_LONGEST_NAME = 200
 _BETWEEN_WORDS = re.compile(r"[- ]")
 
 
@@ -174,7 +175,12 @@ def shape_of(model: type[BaseModel]) -> Shape:
 
 
 def plain_name(name: str) -> str:
-    """Return a name in snake_case: ``dueDate``, ``due-date`` and ``DUE_DATE`` are ``due_date``."""
+    """Return a name in snake_case: ``dueDate``, ``due-date`` and ``DUE_DATE`` are ``due_date``.
+
+    A name that is longer than any of a schema is returned as it is: on one of megabytes the work would hold up others.
+    """
+    if len(name) > _LONGEST_NAME:
+        return name
     return snake(_BETWEEN_WORDS.sub("_", name))
 
 
