@@ -61,7 +61,11 @@ class GraphFile:
             )
 
     async def look_up(self, work: Callable[[SqlSession], _T], rows: int) -> _T:
-        """Do what ``read`` does, at once where at most ``FEW`` rows are read by key."""
+        """Do what ``read`` does, on this thread where at most ``FEW`` rows are read by key.
+
+        Other tasks get their turn first: somebody who looks again and again would keep them all waiting.
+        """
+        await asyncio.sleep(0)
         with self._naming_the_remedy():
             return await self._readers.look_up(
                 lambda connection: work(SqlSession(connection, self.group)), rows

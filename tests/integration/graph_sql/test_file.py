@@ -167,3 +167,14 @@ async def test_of_two_rows_with_one_id_in_a_bulk_the_last_counts(tmp_path: Path)
     assert await store.facts([fact.uuid]) == [replace(fact, text="last")]
     assert [one.content for one in await store.episodes([episode.uuid])] == ["last"]
     await file.close()
+
+
+async def test_who_looks_again_and_again_keeps_nobody_waiting(tmp_path: Path) -> None:
+    file = await open_graph_file(tmp_path / "graph.db", new_group())
+    store = SqlGraphStore(file)
+    saved: asyncio.Task[object] = asyncio.create_task(two_nodes(store))
+    async with asyncio.timeout(30):
+        while not await store.scan_nodes("", 1):
+            pass
+    await saved
+    await file.close()
