@@ -41,7 +41,7 @@ class EntityState:
     """An entity at a glance.
 
     Attributes:
-        turns, last_turn_at: What is kept, and when the latest of it was said.
+        turns, last_turn_at: What is kept, and when the latest of it was said; none where that cannot be read here.
         waiting, failed: Turns that are still to be taken in, and those that could not be.
         is_open: The server has its memory open.
         problem: Why it cannot be used, and what to do; empty when it can.
@@ -51,7 +51,7 @@ class EntityState:
     name: str
     store: str
     archived: bool = False
-    turns: int = 0
+    turns: int | None = None
     last_turn_at: datetime | None = None
     waiting: int = 0
     failed: int = 0
@@ -127,8 +127,12 @@ def _entity(entry: Entry, problem: str, *, is_open: bool, is_stale: bool) -> Ent
         note = (
             "entity.toml was changed: it is used once nothing uses the memory, or after `pps stop`"
         )
-    outline = outline_of(entry.folder / "data" / JOURNAL)
+    journal = entry.folder / "data" / JOURNAL
+    if not entry.made and not journal.exists():
+        return EntityState(name, entry.store, turns=0, problem=problem, note=note)
+    outline = outline_of(journal)
     if outline is None:
+        problem = problem or f"{journal} cannot be read by you here; `pps doctor {name}` says more"
         return EntityState(name, entry.store, is_open=is_open, problem=problem, note=note)
     return EntityState(
         name,
@@ -173,6 +177,8 @@ def _server_line(server: ServerState | None) -> str:
 def _entity_line(entity: EntityState) -> str:
     if entity.archived:
         return f"archived; `pps entity archive {entity.name} --undo` brings it back"
+    if entity.turns is None:
+        return "what it keeps cannot be read"
     last = entity.last_turn_at
     parts = [counted(entity.turns, "turn") if entity.turns else "no turns"]
     if last is not None:

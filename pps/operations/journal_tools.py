@@ -12,7 +12,6 @@ from pps.core.errors import InvalidRequest
 from pps.core.recalled import Successor
 from pps.core.reports import JobReport
 from pps.core.text import counted, one_line
-from pps.core.time import iso
 from pps.core.values import Skipped
 from pps.journal.entries import JobState
 from pps.journal.turns import SessionTurns
@@ -23,6 +22,7 @@ from pps.operations.model_views import Later, later, model_time
 from pps.operations.outputs import FactView, TurnView, fact_view, turn_view
 from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
 from pps.operations.table import READS, SETS, UPKEEP, ModelView
+from pps.operations.words import moment_text
 from pps.recall.explore import SaidTurn
 
 _MOST_SHOWN, _LINE = 2_000, 200
@@ -114,7 +114,7 @@ def turns_words(value: Turns, *, facts: int = 0) -> str:
     lines: list[str] = []
     for one in value.turns:
         lines.append(
-            f"{iso(one.turn.occurred_at)} {one.turn.actor or one.turn.role} ({one.turn.session}): "
+            f"{moment_text(one.turn.occurred_at)} {one.turn.actor or one.turn.role} ({one.turn.session}): "
             f"{one_line(one.turn.content, _LINE)} [{one.turn.id}] "
             f"{one.state}, {counted(one.facts_total, 'fact')}"
             + (f", {len(one.skipped)} left out" if one.skipped else "")
@@ -122,13 +122,13 @@ def turns_words(value: Turns, *, facts: int = 0) -> str:
         )
         lines += [f"  {one_line(fact.text, _LINE)} [{fact.id}]" for fact in one.facts[:facts]]
     lines += [
-        f"session {one.session}: {counted(one.turns, 'turn')}, last {iso(one.last_at)}"
+        f"session {one.session}: {counted(one.turns, 'turn')}, last {moment_text(one.last_at)}"
         for one in value.sessions
     ]
     return "\n".join(
         [
             *(lines or ["Nothing was said."]),
-            *([f"More: {value.next_cursor}"] if value.next_cursor else []),
+            *([f"More: cursor={value.next_cursor}"] if value.next_cursor else []),
         ]
     )
 

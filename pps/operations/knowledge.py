@@ -36,7 +36,7 @@ async def ambient_recall(memory: Memory, given: inputs.AmbientRecallInput) -> ou
 
 @CORE.operation(
     "Search the memory",
-    words.recall,
+    words.recall_once,
     READS,
     command="recall",
     aliases=("search",),

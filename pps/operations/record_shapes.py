@@ -468,7 +468,7 @@ def listed(view: RecordList) -> str:
     lines = [line for one in view.items for line in (_line(one), *_below(one))] + _joins(
         view.relationships, titles
     )
-    more = [f"More: --cursor {view.next_cursor}"] if view.next_cursor else []
+    more = [f"More: cursor={view.next_cursor}"] if view.next_cursor else []
     return "\n".join([f"{counted(view.stats.total_nodes, 'record')}.", *lines, *more])
 
 

@@ -81,7 +81,7 @@ class MergeConceptsInput(Input):
 def portfolio_words(view: Portfolio) -> str:
     """Return a line a topic with a bar of its size, then how all of them change."""
     if view.at is None:
-        return "No topics were looked for yet: detect_topics does."
+        return "No topics were looked for yet: detect_topics does (`pps detect NAME`)."
     if not view.topics:
         return "No topics: nothing that three memories agree on in enough ways."
     widest, most = max(len(one.name) for one in view.topics), view.topics[0].size

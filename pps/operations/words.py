@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence, Sized
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from pps.context.lines import span
@@ -25,7 +26,7 @@ from pps.core.reports import (
     Restored,
     Stats,
 )
-from pps.core.text import counted, one_line
+from pps.core.text import counted, fold, one_line
 from pps.core.time import iso, shown, shown_day
 from pps.core.values import EventReceipt, Receipt, Skipped
 from pps.ingest.anchors import Anchor, AnchorInfo, ResyncReport
@@ -64,7 +65,19 @@ def pack(view: PackView) -> str:
     return view.text
 
 
-def recall(view: RecallView, *, explain: bool = False) -> str:
+def recall_once(view: RecallView) -> str:
+    """Return the lists as a person reads them: with sources, and a text that several channels found stands once."""
+    told: set[str] = set()
+    channels: dict[str, ChannelView] = {}
+    for name, channel in view.channels.items():
+        hits = [hit for hit in channel.hits if fold(hit.text) not in told]
+        told.update(fold(hit.text) for hit in channel.hits)
+        if hits or not channel.hits:
+            channels[name] = replace(channel, hits=tuple(hits))
+    return recall(replace(view, channels=channels), with_source=True)
+
+
+def recall(view: RecallView, *, explain: bool = False, with_source: bool = False) -> str:
     """Return the lists one after another, each with a heading; where scores are sums of signals, with their mean.
 
     With ``explain`` each hit has its score, ranks and signals on a line of its own.
@@ -79,7 +92,7 @@ def recall(view: RecallView, *, explain: bool = False) -> str:
             shown = channel.hits[:_SHOWN_FAR] if nothing_near else channel.hits
             lines.append(_heading(name, channel))
             for number, hit in enumerate(shown, 1):
-                lines.append(f"  {number}. {_hit(hit)}")
+                lines.append(f"  {number}. {_hit(hit, with_source=with_source)}")
                 lines.extend(_why_here(hit) if explain else ())
                 lines.extend(f"     {fact_line(fact)}" for fact in hit.relationships or ())
             if len(shown) < len(channel.hits):
@@ -143,15 +156,15 @@ def gone(value: Forgotten) -> str:
         lines.append(f"Nothing was changed; call again with dry_run=false {again}to do it.")
         return "\n".join(lines)
     if value.restorable_until:
-        until = iso(value.restorable_until)
+        until = moment_text(value.restorable_until)
         return f"Forgot {what}.{kept} Until {until} it can be restored as {value.restorable_as}."
     return f"Erased {what} for good.{kept}"
 
 
 def restorables(forgotten: Sequence[Restorable]) -> str:
     lines = [
-        f"{iso(one.at)} {', '.join(map(repr, one.what))} ({_counts(*counts)})"
-        f"{f' by {one.by}' if one.by else ''}{f': {one.why}' if one.why else ''}; until {iso(one.until)} [{one.id}]"
+        f"{moment_text(one.at)} {', '.join(map(repr, one.what))} ({_counts(*counts)})"
+        f"{f' by {one.by}' if one.by else ''}{f': {one.why}' if one.why else ''}; until {moment_text(one.until)} [{one.id}]"
         for one in forgotten
         for counts in [[range(number) for number in (one.turns, one.facts, one.nodes, one.anchors)]]
     ]
@@ -292,7 +305,9 @@ def plan(value: MergePlan) -> str:
 
 def costs(value: CostReport) -> str:
     bound = f" of {value.tokens_per_day:,}" if value.tokens_per_day else ""
-    pause = f"; reading pauses until {iso(value.paused_until)}" if value.paused_until else ""
+    pause = (
+        f"; reading pauses until {moment_text(value.paused_until)}" if value.paused_until else ""
+    )
     return "\n".join(
         [f"today {value.tokens_today:,}{bound} tokens{pause}", *map(_cost_day, value.days)]
     )
@@ -336,13 +351,13 @@ def proved(value: LastProof) -> str:
         if one.ok
         else f"{one.leaks} leaks, {one.told_apart} told apart, {one.broken} broken"
     )
-    return f"{iso(one.at)}: {one.operations:,} attacks on {one.store} in {one.seconds:g} s, {said} (PPS {one.version})."
+    return f"{moment_text(one.at)}: {one.operations:,} attacks on {one.store} in {one.seconds:g} s, {said} (PPS {one.version})."
 
 
 def job(value: JobReport) -> str:
     why = f": {value.error}" if value.error and value.state != "done" else ""
     again = (
-        f" It is tried again at {iso(value.next_at)}."
+        f" It is tried again at {moment_text(value.next_at)}."
         if value.next_at and value.state == "queued"
         else ""
     )
@@ -405,12 +420,14 @@ def _heading(name: str, channel: ChannelView) -> str:
     return f"{name} ({found}, average score {stats.avg_score:.3f}, about {counted(stats.token_estimate, 'token')}):"
 
 
-def _hit(hit: HitView) -> str:
+def _hit(hit: HitView, *, with_source: bool = False) -> str:
     text = hit.passage or hit.text
     speaker = hit.actor or hit.role
     who = f"{speaker}: " if hit.role and not text.startswith(f"{speaker}:") else ""
     title = f"{hit.title}: " if hit.title and not text.startswith(hit.title) else ""
     when = span(hit.valid_at, hit.invalid_at) if hit.relation else at(hit.occurred_at)
+    if with_source and hit.source:
+        when = f" ({hit.source}, {when[2:]}" if when else f" ({hit.source})"
     way = ", ".join(f"{step.relation} “{step.name}”" for step in hit.path or ())
     from_center = f" (from the center: {way})" if way else ""
     return f"{title}{who}{_line(text)}{when}{mark(hit.superseded_by)}{from_center} [{hit.id}]"
@@ -452,7 +469,12 @@ def _line(text: str) -> str:
 
 def at(moment: datetime | None) -> str:
     """Return a moment in brackets, to the minute; nothing when there is none."""
-    return f" ({shown(moment, moment.tzinfo or UTC)})" if moment else ""
+    return f" ({moment_text(moment)})" if moment else ""
+
+
+def moment_text(moment: datetime) -> str:
+    """Return a moment to the minute, on the clock that it is of."""
+    return shown(moment, moment.tzinfo or UTC)
 
 
 def worded(value: object) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -16,14 +16,18 @@ from click.testing import CliRunner, Result
 from pydantic import Field
 
 from pps.core.errors import InvalidRequest, NotFound, PPSError
-from pps.core.phrases import NOTHING_NEAR
 from pps.ingest.given_input import Input
 from pps.interfaces.cli import commands, described, output, wording
 from pps.interfaces.cli.main import build
 from pps.memory import Memory
+from pps.operations import words as render
 from pps.operations.catalog import OPERATIONS
 from pps.operations.command_line import argument, json_file, option, unoffered
+from pps.operations.local_times import on_clock
+from pps.operations.outputs import ChannelView, HitView, RecallView
 from pps.operations.table import CORE, ERASES, Answer
+
+ID = "1b4e28ba-2fa1-5d2b-883f-0016d3cca427"
 
 
 class Tea(Input):
@@ -168,109 +172,67 @@ def test_what_erases_for_good_asks_first_and_what_shows_first_does_not(server: A
         assert "--yes" in {flag for one in command.params for flag in one.opts}
 
 
-def hit(**more: Any) -> dict[str, Any]:
-    return {"id": "1b4e28ba-2fa1-5d2b-883f-0016d3cca427", "score": 1.0, "ranks": {}, **more}
+def _hit(text: str, **more: Any) -> HitView:
+    return HitView(id=ID, score=1.0, ranks={}, text=text, **more)
 
 
-def test_a_recall_shows_five_a_channel_each_text_once_with_speaker_source_and_local_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def _recalled(**channels: Sequence[HitView]) -> RecallView:
+    lists = {name: ChannelView(hits=tuple(hits)) for name, hits in channels.items()}
+    return RecallView("x", "default", lists, {})
+
+
+def test_a_person_reads_each_text_once_under_the_first_channel_that_found_it() -> None:
+    at = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
     turns = [
-        hit(
-            text=f"Line {n}.",
-            role="user",
-            actor="Ana",
-            source="cli",
-            occurred_at="2026-03-07T08:30:00Z",
-        )
-        for n in range(7)
+        _hit(f"Line {n}.", role="user", actor="Ana", source="cli", occurred_at=at) for n in range(7)
     ]
-    facts = [
-        hit(
-            text="Ana likes rye.",
-            relation="LIKES",
-            valid_at="2026-03-01T00:00:00Z",
-            valid_at_precision="day",
-        )
-    ]
-    found = {
-        "channels": {
-            "facts": {"hits": facts},
-            "episodes": {"hits": turns},
-            "turns": {"hits": turns[:3]},
-        }
-    }
-    zone = ZoneInfo("Asia/Kathmandu")
-    shown = click.unstyle(wording.recall(found, None, zone))
-    assert "  1. Ana likes rye. (since 2026-03-01) [1b4e28ba]" in shown
-    assert "  1. Line 0. (Ana, cli, 2026-03-07 14:15) [1b4e28ba]" in shown
-    assert "… 2 more: --limit 7" in shown
-    assert "turns" not in shown.splitlines(), "what they say stands above"
-    assert "Line 6." in wording.recall(found, 10)
+    view = _recalled(episodes=turns, turns=turns[:3], anchors=[])
+    text = render.recall_once(on_clock(view, ZoneInfo("Asia/Kathmandu")))
+    lines = text.splitlines()
+    assert lines[0] == "episodes:"
+    assert lines[1] == f"  1. Ana: Line 0. (cli, 2026-03-07 14:15) [{ID}]"
+    assert "turns:" not in lines, "what they say stands above"
+    assert lines[8:] == ["nothing in anchors"]
+    assert render.recall(view).count("Line 0.") == 2, "a model gets every channel whole"
 
 
-def test_what_lost_its_place_is_marked_in_recall_timeline_and_get() -> None:
-    by = {"id": "x", "text": "Ana lives in Faro.", "at": "2026-04-02T20:00:00Z", "sure": True}
-    fact = hit(type="fact", relation="LIVES_IN", text="Ana lives in Porto.", superseded_by=by)
-    turn = hit(
-        type="turn",
-        actor="Ana",
-        source="cli",
-        content="I live in Porto.",
-        occurred_at="2026-03-07T08:30:00Z",
-        superseded_by={**by, "sure": False},
+def test_colour_changes_no_character_and_stands_on_headings_ids_and_what_is_superseded() -> None:
+    text = (
+        "facts:\n  1. Ana lives in Porto. (superseded 2026-04-03: Ana lives in Faro.) [1b4e28ba]\n"
+        "  2. I live in Porto. (possibly outdated since 2026-04-03: Ana lives in Faro.) [6fa459ea]"
     )
-    zone = ZoneInfo("Asia/Kathmandu")
-    sure = "Ana lives in Porto. (superseded 2026-04-03: Ana lives in Faro.) [1b4e28ba]"
-    maybe = "(possibly outdated since 2026-04-03: Ana lives in Faro.) [1b4e28ba]"
-    found = {"channels": {"facts": {"hits": [fact]}, "turns": {"hits": [{**turn, "text": "x"}]}}}
-    recalled = click.unstyle(wording.recall(found, None, zone))
-    assert sure in recalled
-    assert maybe in recalled
-    assert click.unstyle(wording.timeline({"facts": [fact]}, zone)) == sure
-    got = click.unstyle(wording.items({"items": [fact, turn]}, zone))
-    assert sure in got
-    assert maybe in got
+    coloured = wording.coloured(text)
+    assert click.unstyle(coloured) == text
+    assert click.style("facts:", bold=True) in coloured
+    assert click.style("[1b4e28ba]", fg="cyan") in coloured
+    assert click.style("(superseded 2026-04-03: Ana lives in Faro.)", fg="yellow") in coloured
+    assert wording.coloured("A note.") == "A note."
 
 
-def test_a_recall_of_what_is_near_nothing_says_so_first_and_shows_two_a_channel() -> None:
-    facts = [hit(text=f"Line {n}.") for n in range(6)]
-    notes = ["another note", NOTHING_NEAR]
-    shown = click.unstyle(
-        wording.recall({"channels": {"facts": {"hits": facts}}, "notes": notes}, None)
+def test_nothing_that_a_memory_says_acts_on_the_terminal(server: Asked) -> None:
+    server.answer = Answer({}, "facts:\n  1. \x1b]0;owned\x07\x1b[31mred\u202e [1b4e28ba]")
+    shown = ran("recall", "ana", "x").output
+    assert not {"\x1b", "\x07", "\u202e"} & set(shown)
+    assert "red" in shown
+
+
+def test_what_a_memory_says_is_no_command_to_type(server: Asked) -> None:
+    line = "Nothing was changed; call again with dry_run=false and ids 6fa459ea to do it."
+    server.answer = Answer(
+        {},
+        f"Would erase 1 turn.\n  turn x {line} [1b4e28ba]\nNothing was changed; "
+        "call again with dry_run=false to do it.",
     )
-    lines = shown.splitlines()
-    assert lines[0] == f"note: {NOTHING_NEAR}"
-    assert lines[-2:] == ["  … 4 more, farther away: --limit 6", "note: another note"]
-    assert "Line 2." not in shown
-    assert wording.recall({"channels": {}, "notes": notes}, None) == "Nothing found."
+    lines = ran("forget", "ana", "1b4e28ba").output.splitlines()
+    assert lines[1] == f"  turn x {line} [1b4e28ba]"
+    assert lines[2] == "Nothing was changed; add --yes to do it."
 
 
 def test_ids_are_short_only_where_they_are_ids() -> None:
     id, other = "1b4e28ba-2fa1-5d2b-883f-0016d3cca427", "6fa459ea-ee8a-5ca4-894e-db77e160355e"
     assert wording.short(f"{other} [{id}]", {"items": [{"id": id}]}) == f"{other} [1b4e28ba]"
-
-
-@pytest.mark.parametrize(
-    ("fields", "zone", "shown"),
-    [
-        ({"at": "2026-03-07T23:30:00Z"}, "Asia/Kathmandu", "2026-03-08 05:15"),
-        ({"at": "2026-03-07T00:00:00Z"}, "America/Los_Angeles", "2026-03-06 16:00"),
-        (
-            {"at": "2026-03-07T00:00:00Z", "at_precision": "day"},
-            "America/Los_Angeles",
-            "2026-03-07",
-        ),
-        ({"at": "2026-03-01T00:00:00Z", "at_precision": "month"}, "Pacific/Kiritimati", "2026-03"),
-        ({"at": "2026-03-29T01:30:00Z"}, "Europe/Berlin", "2026-03-29 03:30"),
-        ({"at": "2026-11-01T06:30:00Z"}, "America/New_York", "2026-11-01 01:30"),
-        ({}, "UTC", ""),
-    ],
-)
-def test_times_are_shown_on_the_clock_of_the_entity(
-    fields: Mapping[str, str], zone: str, shown: str
-) -> None:
-    assert wording.local(fields, "at", ZoneInfo(zone)) == shown
+    cursor = f"More: --cursor 17:{id}"
+    assert wording.short(cursor, {"items": [{"id": id}]}) == cursor, "a cursor stays whole"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

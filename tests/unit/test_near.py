@@ -131,7 +131,9 @@ def test_of_one_entity_a_question_is_shown_with_its_name(
 ) -> None:
     (tmp_path / "entities" / "ben" / "entity.toml").unlink()
     assert "`pps recall ana what does Ana drink`" in refusal("what", "does", "Ana", "drink")
-    text = near.unknown_entity("what", "recall", ["does", "Ana", "drink"])
+    text = near.unknown_entity("what", "recall", ["does", "Ana", "drink"], reads=True)
     assert "`pps recall ana what does Ana drink`" in text
-    assert "did you mean 'ana'" in near.unknown_entity("anna", "recall", ["x"])
-    assert "ana" not in near.unknown_entity("anna", "", ())
+    text = near.unknown_entity("Priya", "remember", ["moved"], reads=False)
+    assert "pps remember" not in text, "what was meant for one is not written into another"
+    assert "did you mean 'ana'" in near.unknown_entity("anna", "recall", ["x"], reads=True)
+    assert "ana" not in near.unknown_entity("anna", "", (), reads=False)

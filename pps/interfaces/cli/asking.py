@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from datetime import UTC, tzinfo
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
-from zoneinfo import ZoneInfo
 
 import click
 
 from pps.config.home import home_folder
 from pps.core.errors import InvalidRequest
 from pps.core.ids import is_beginning, is_uuid, short_id
+from pps.core.text import visible
 from pps.interfaces.cli import output, wording
 
 if TYPE_CHECKING:
@@ -28,11 +29,6 @@ if TYPE_CHECKING:
 Arguments: TypeAlias = "dict[str, JSON]"
 Data: TypeAlias = dict[str, Any]
 
-_SHOWN: Mapping[str, Callable[[Data, Mapping[str, Any], tzinfo], str]] = {
-    "recall": lambda data, typed, zone: wording.recall(data, typed["limit"], zone),
-    "timeline": lambda data, _, zone: wording.timeline(data, zone),
-    "get": lambda data, _, zone: wording.items(data, zone),
-}
 _CODES: Mapping[str, Callable[[Data], int]] = {
     "import": lambda data: 1 if data["unreadable_count"] else 0,
     "extract": lambda data: output.EXIT_AGAIN if data.get("waiting") and not data["dry_run"] else 0,
@@ -53,27 +49,15 @@ def do(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> None
         arguments = {**arguments, "ids": _confirmed_ids(command, arguments, typed)}
     answer = _asked(command, arguments, typed)
     data: Data = answer["data"]
-    text = None
-    if shown := _SHOWN.get(command.operation):
-        text = shown(output.safe(data), typed, _zone(answer))
     if (around := _AROUND.get(command.operation)) is not None:
         data, answer["text"] = around(data, answer["text"])
     if typed["as_json"]:
         output.show_json(data)
-    elif text is not None:
-        output.show(text)
     else:
-        output.say(wording.short(_for_people(command, answer["text"], typed), data))
+        text = wording.short(_for_people(command, answer["text"], typed), data)
+        output.show(wording.coloured(visible(text)))
     if code := _CODES.get(command.operation, lambda _: 0)(data):
         raise click.exceptions.Exit(code)
-
-
-def _zone(answer: Data) -> tzinfo:
-    """Return the zone that the server tells, where this machine knows it."""
-    try:
-        return ZoneInfo(answer.get("time_zone", "UTC"))
-    except (ValueError, OSError, KeyError):
-        return UTC
 
 
 def _asked(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> Data:
@@ -113,17 +97,23 @@ def _state_without_server() -> Data:
 
 def _for_people(command: Command, text: str, typed: Mapping[str, Any]) -> str:
     """Return an answer's text with what to type in place of what a calling model is to do."""
+    if any(parameter.field == "cursor" for parameter in command.parameters):
+        *lines, last = text.split("\n")
+        text = "\n".join([*lines, re.sub(r"^More: cursor=", "More: --cursor ", last)])
     for parameter in command.parameters:
-        if not parameter.inverts:
-            continue
-        again = f"call again with {parameter.field}=false"
-        text = text.replace(f"{again} to do it", f"add {parameter.label} to do it")
-        head, named, ids = text.partition(f"{again} and ids ")
-        if named:
-            ids = ids.removesuffix(" to do it.").replace(",", "")
-            path = " ".join(command.words)
-            text = f"{head}`pps {path} {typed['whose']} {ids} {parameter.label}` does it."
+        if parameter.inverts:
+            again = f"call again with {parameter.field}=false"
+            text = text.replace(f"{again} to do it", f"add {parameter.label} to do it")
+            with_ids = re.compile(
+                rf"^(Nothing was changed; ){re.escape(again)} and ids (.*) to do it\.$", re.M
+            )
+            path, flag = " ".join(["pps", *command.words, typed.get("whose", "")]), parameter.label
+            text = with_ids.sub(partial(_command_line, path, flag), text)
     return text
+
+
+def _command_line(path: str, flag: str, line: re.Match[str]) -> str:
+    return f"{line[1]}`{path} {line[2].replace(',', '')} {flag}` does it."
 
 
 def _confirmed_ids(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> JSON:

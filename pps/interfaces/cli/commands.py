@@ -92,6 +92,7 @@ class Command:
     Attributes:
         aliases: Other names of the same command.
         takes_away: Something may be erased, replaced or refused from now on: no wrong spelling is answered with it.
+        reads: Nothing changes.
     """
 
     operation: str
@@ -106,6 +107,7 @@ class Command:
     confirms: bool = False
     aliases: tuple[str, ...] = ()
     takes_away: bool = False
+    reads: bool = False
 
     @property
     def text(self) -> Parameter | None:
@@ -172,13 +174,13 @@ class Taught(click.Command):
 
 
 class EntityName(click.ParamType[str]):
-    """The name of an entity, as people type it: ``My-Agent`` is ``my_agent``. A shell completes those that are there."""
+    """The name of an entity, as people type it: ``my-agent`` is ``my_agent``. A shell completes those that are there."""
 
     name = "name"
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if _TYPED_NAME.fullmatch(value):
-            return value.lower().replace("-", "_")
+            return value.replace("-", "_")
         command = ctx.command if ctx else None
         if ctx and isinstance(command, Taught) and command.takes_text and " " in value.strip():
             ctx.fail(name_first(ctx.command_path.removeprefix("pps "), value))
@@ -190,7 +192,7 @@ class EntityName(click.ParamType[str]):
         return [CompletionItem(name) for name in entity_names() if name.startswith(incomplete)]
 
 
-_TYPED_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_TYPED_NAME = re.compile(r"[a-z][a-z0-9_-]*")
 
 
 class WholeNumber(click.IntRange):
@@ -373,7 +375,7 @@ def _carry_out(command: Command, typed: dict[str, Any], do: Do) -> None:
 def _unknown_entity(command: Command, typed: Mapping[str, Any]) -> str:
     words = typed[command.text.field] if command.text else ()
     path = "" if command.takes_away else " ".join(command.words)
-    return unknown_entity(typed["whose"], path, words)
+    return unknown_entity(typed["whose"], path, words, reads=command.reads)
 
 
 def _sent(one: Parameter, typed: Mapping[str, Any]) -> Iterator[tuple[str, JSON]]:

@@ -83,6 +83,7 @@ def _command(one: AnyOperation) -> Command:
         of_entity=one.audience == "entity",
         is_long=one.long,
         aliases=one.aliases,
+        reads=one.hints.read_only,
         takes_away=one.hints.destructive or one.hints.withdraws,
         confirms=one.hints.destructive and one.audience in _OWNERS and not shows_first,
     )

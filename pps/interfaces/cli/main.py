@@ -11,7 +11,7 @@ import click
 from pps import __version__
 from pps.core.errors import PPSError
 from pps.interfaces.cli import asking, commands, hooks, machine
-from pps.interfaces.cli.output import acting, misused, told, unforeseen
+from pps.interfaces.cli.output import EXIT_INTERRUPTED, acting, misused, told, unforeseen
 
 _HELP = """A private, lasting memory for AI agents.
 
@@ -71,7 +71,10 @@ def ended(runners: machine.Runners | None) -> int:
     try:
         code = build().main(obj=runners, prog_name="pps", standalone_mode=False) or 0
         _flush()
-    except click.exceptions.Abort:
+    except click.exceptions.Abort as abort:
+        if isinstance(abort.__cause__, KeyboardInterrupt):
+            click.echo("pps: interrupted; the server finishes what it has begun", err=True)
+            return EXIT_INTERRUPTED
         click.echo("pps: nothing was done", err=True)
         return 1
     except click.ClickException as error:

@@ -16,7 +16,6 @@ from pps.config.home import home_folder
 
 _CUTOFF = 0.75
 _MOST_WORDS = 12
-_MOST_NAMES = 5
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "ls": ("list", "entity list"),
@@ -99,7 +98,7 @@ def unknown_command(group: _Group, path: str, words: Sequence[str]) -> str:
     return problem
 
 
-def unknown_entity(name: str, command: str, words: Sequence[str]) -> str:
+def unknown_entity(name: str, command: str, words: Sequence[str], *, reads: bool) -> str:
     """Return what to say of an entity that there is not.
 
     Args:
@@ -107,22 +106,22 @@ def unknown_entity(name: str, command: str, words: Sequence[str]) -> str:
         command: The path of the command, such as ``recall``; empty for one that takes something away, for which
             nothing is suggested.
         words: The text that followed, where the command takes one.
+        reads: The command changes nothing: only such a one is shown whole, with the name of the entity that there is.
     """
     problem, names = f"no entity {name!r}", entity_names()
+    there = "`pps entity list` shows those there are, `pps entity create` makes one"
     if not command or not names:
-        return f"{problem}; `pps entity list` shows those there are, `pps entity create` makes one"
+        return f"{problem}; {there}"
     if near := difflib.get_close_matches(name.lower(), names, 1, cutoff=_CUTOFF):
-        return f"{problem}; did you mean {near[0]!r}?"
-    if words:
-        return f"{problem}; its name goes first: `{_with_words(command, [name, *words])}`"
-    return (
-        f"{problem}; there are {', '.join(names[:_MOST_NAMES])}{', …' * (len(names) > _MOST_NAMES)}"
-    )
+        return f"{problem}; did you mean {near[0]!r}? {there}"
+    if words and reads:
+        return f"{problem}; its name goes first: `{_with_words(command, [name, *words])}`; {there}"
+    return f"{problem}; {there}"
 
 
 def name_first(command: str, text: str) -> str:
     """Return what to say where a text stands in the place of an entity's name."""
-    return f"the entity's name goes first: `{_with_words(command, [text])}`"
+    return f"the entity's name goes first: `pps {command} NAME {shlex.quote(text)}`"
 
 
 def harmless_options(error: click.NoSuchOption) -> list[str]:

@@ -9,7 +9,7 @@ import os
 import sys
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,6 +28,7 @@ _ACTOR = "pps.actor"
 EXIT_INVALID = 2
 EXIT_NOT_FOUND = 3
 EXIT_AGAIN = 4
+EXIT_INTERRUPTED = 130
 
 
 def server() -> Link:
@@ -56,21 +57,8 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def show(text: str) -> None:
-    """Print text that we styled; what it quotes must be ``safe``. Colour is for terminals that want it."""
+    """Print text that we styled; what it quotes must be ``visible``. Colour is for terminals that want it."""
     click.echo(text, color=False if "NO_COLOR" in os.environ else None)
-
-
-def safe(value: Any) -> Any:
-    """Return JSON data of which nothing acts on a terminal."""
-    if isinstance(value, str):
-        return visible(value)
-    if isinstance(value, list):
-        return [safe(one) for one in cast("list[Any]", value)]
-    return (
-        {name: safe(one) for name, one in cast("dict[str, Any]", value).items()}
-        if isinstance(value, dict)
-        else value
-    )
 
 
 def show_json(value: JSON) -> None:

@@ -20,12 +20,12 @@ def test_an_entity_is_made_in_five_lines_by_the_name_that_was_typed(served: Serv
     assert lines[2].startswith("Claude Code: claude mcp add pps-my_agent ")
     assert "pps entity show my_agent" in lines[3]
     assert lines[4].startswith("Next: pps remember my_agent ")
-    shown = served.pps("entity", "show", "My-Agent").stdout
+    shown = served.pps("entity", "show", "my-agent").stdout
     assert '"mcpServers"' in shown
     again = json.loads(served.pps("entity", "create", "my-agent", "--json").stdout)
     assert (again["name"], again["is_new"]) == ("my_agent", False)
     assert set(again["clients"]) == {"claude_code", "claude_code_http", "json", "json_http"}
-    assert served.pps("add", "MY-AGENT", "Ana", "drinks", "coffee.").returncode == 0
+    assert served.pps("add", "my-agent", "Ana", "drinks", "coffee.").returncode == 0
     assert "Ana drinks coffee." in served.pps("search", "my-agent", "coffee").stdout
 
 

@@ -66,6 +66,7 @@ COMMANDS = [
     "reembed",
     "serve",
     "stop",
+    "histogram",
     "status",
     "config",
     "help",
