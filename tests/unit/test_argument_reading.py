@@ -90,7 +90,7 @@ def _sample_text(schema: Mapping[str, Any]) -> str:
     if "ISO 8601" in schema.get("description", ""):
         return "2026-01-31T09:00:00Z"
     if "pattern" in schema:
-        return next(one for one in (ID, "abc", "a=b") if re.search(schema["pattern"], one))
+        return next(one for one in (ID, "abc", "a=b", "12") if re.search(schema["pattern"], one))
     return "plain text"[: schema.get("maxLength", 99)].strip()
 
 
