@@ -38,7 +38,7 @@ from pps.topics.grouping import (
 )
 from pps.topics.importance import importance
 from pps.topics.injecting import Injecting
-from pps.topics.naming import Told, TopicName, name_topics, surface, title
+from pps.topics.topic_names import Told, TopicName, name_topics, surface, title
 
 MOST_CLUSTERED = 2_000
 """Memories that are clustered, the newest and most important; others join a topic that they are near."""

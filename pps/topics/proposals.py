@@ -28,8 +28,8 @@ from pps.recall.query import Sources
 from pps.recall.superseding import statement_of
 from pps.recall.thresholds import model_of, thresholds
 from pps.topics.importance import importance
-from pps.topics.naming import figures, telling_words
 from pps.topics.portfolio import Portfolio, comparing
+from pps.topics.topic_names import figures, telling_words
 
 Strategy: TypeAlias = Literal["similarity", "temporal", "semantic"]
 Reason: TypeAlias = Literal["says the same", "amends it", "goes on with it", "shares"]

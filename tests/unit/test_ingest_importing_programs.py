@@ -379,6 +379,7 @@ def test_a_date_in_a_note_counts_more_than_that_in_its_name(tmp_path: Path) -> N
     [
         ("---\npermalink: a/b\n---\n- [method] Cold water\n", "basic-memory"),
         ("---\npermalink: a/b\ntype: note\n---\n- requires [[Kettle]]\n", "basic-memory"),
+        ("---\ntitle: Cup\npermalink: a/b\n---\n- holds [[Kettle]]\n", "basic-memory"),
         ("---\npermalink: /blog/tea\n---\nSee [[Kettle]].\n- [[Kettle]]\n", "markdown"),
         ("---\npermalink: a/b\ntype: post\n---\n- [[Kettle]]\n", "markdown"),
         ("---\ntype: note\n---\n- [method] Cold water\n- requires [[Kettle]]\n", "markdown"),

@@ -38,6 +38,8 @@ _OBSERVATION = re.compile(r"\s*[-*+]\s+\[([^\[\]()\s][^\[\]()]*)\]\s+(\S.*)")
 _RELATION = re.compile(r"\s*[-*+]\s+([^\[\]]*?)\s*\[\[([^\[\]]+)\]\]\s*(?:\((.*)\))?\s*")
 _LINK = re.compile(r"\[\[([^\[\]]+)\]\]")
 _BOX = re.compile(r"[xX ~/-]")
+_TITLED = re.compile(r"\ufeff?---\n(?:(?!---).*\n)*?title\s*:")
+"""Front matter with a title."""
 _HASHTAG = re.compile(r"(?<!\S)#([^\s#]+)")
 _DATED_NAME = re.compile(r"(\d{4})([-_. ]?)(\d{2})\2(\d{2})(?!\d)")
 """How daily notes are called: ``2026-03-05``, ``2026_03_05 Standup``, ``20260305``."""
@@ -91,9 +93,10 @@ def session_of(folder: Path, path: str) -> str:
 
 
 def is_basic_memory(text: str) -> bool:
-    """Tell whether a file is a note of basic-memory: by two of its features at least, a permalink among them.
+    """Tell whether a file is a note of basic-memory: by a permalink and another of its features at least.
 
-    Other programs write permalinks, types and links too; observations and named relations are its own.
+    Other programs write permalinks, titles, types and links too. Observations are its own; a named relation counts
+    together with a title or a type.
     """
     parsed = parse(text, "note")
     fields = _fields(parsed)
@@ -106,7 +109,8 @@ def is_basic_memory(text: str) -> bool:
         for line in lines
         if (found := _RELATION.fullmatch(line)) and not _observed(line)
     )
-    return has_observation or (has_relation and bool(fields.get("type")))
+    is_titled = _TITLED.match(text) is not None or bool(fields.get("type"))
+    return has_observation or (has_relation and is_titled)
 
 
 def note_turns(note: Note) -> Iterator[tuple[str, RememberOptions]]:

@@ -19,7 +19,7 @@ from pps.core.errors import InvalidRequest, PPSError, UnknownEntity
 from pps.core.time import read_moment
 from pps.core.values import JSON
 from pps.interfaces.cli import output, wording
-from pps.interfaces.cli.near import entity_names, name_first, unknown_command, unknown_entity
+from pps.interfaces.cli.suggestions import entity_names, name_first, unknown_command, unknown_entity
 
 AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
 _GROUPS = {

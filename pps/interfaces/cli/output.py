@@ -18,7 +18,7 @@ from pps.core import errors
 from pps.core.ids import check_actor
 from pps.core.text import visible
 from pps.core.user_files import read_text
-from pps.interfaces.cli.near import harmless_options
+from pps.interfaces.cli.suggestions import harmless_options
 
 if TYPE_CHECKING:
     from pps.core.values import JSON

@@ -145,7 +145,7 @@ def test_a_wrong_call_of_a_records_command_is_one_line_and_changes_nothing(serve
     assert "--at 'soon'" in refused(served, "event", "ben", "x", "--at", "soon", code=2)
     assert "--text: give a" in refused(served, "update", "ben", id, code=2)
     assert "--metadata" in refused(served, "update", "ben", id, "--metadata", "[]", code=2)
-    assert "ID 'no-id'" in refused(served, "append", "ben", "no-id", "x", code=2)
+    assert "ID 'no-id'" in refused(served, "append", "ben", "no-id", "x", code=3)
     assert "--days" in refused(served, "costs", "ben", "--days", "0", code=2)
     for command, *more in (("update", "--text", "x"), ("append", "x"), ("history",)):
         assert f"ID {foreign!r}: not found" in refused(

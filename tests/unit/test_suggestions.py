@@ -10,7 +10,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pps.interfaces.cli import near
+from pps.interfaces.cli import suggestions
 from pps.interfaces.cli.commands import Ordered, Taught
 from pps.interfaces.cli.main import build
 from pps.interfaces.cli.output import misused
@@ -69,7 +69,7 @@ def test_no_misspelling_of_any_command_is_answered_with_one_that_takes_away() ->
             group = below
         for wrong in {*_misspelled(word), word[:3], word + "s"}:
             if wrong and wrong not in group.commands and wrong not in group.aliases:
-                text = near.unknown_command(group, " ".join(["pps", *groups]), [wrong])
+                text = suggestions.unknown_command(group, " ".join(["pps", *groups]), [wrong])
                 for meant in _SUGGESTED.findall(text):
                     answered += 1
                     assert meant.removesuffix(" …") not in dangerous, (wrong, text)
@@ -80,7 +80,7 @@ def test_no_misspelling_of_any_command_is_answered_with_one_that_takes_away() ->
 def test_words_that_people_type_lead_to_commands_that_there_are() -> None:
     root = build()
     paths = dict(_commands(root))
-    for meanings in near.SYNONYMS.values():
+    for meanings in suggestions.SYNONYMS.values():
         for meant in meanings:
             words = [word for word in meant.split() if word.islower() and word.isascii()]
             assert words
@@ -131,9 +131,9 @@ def test_of_one_entity_a_question_is_shown_with_its_name(
 ) -> None:
     (tmp_path / "entities" / "ben" / "entity.toml").unlink()
     assert "`pps recall ana what does Ana drink`" in refusal("what", "does", "Ana", "drink")
-    text = near.unknown_entity("what", "recall", ["does", "Ana", "drink"], reads=True)
+    text = suggestions.unknown_entity("what", "recall", ["does", "Ana", "drink"], reads=True)
     assert "`pps recall ana what does Ana drink`" in text
-    text = near.unknown_entity("Priya", "remember", ["moved"], reads=False)
+    text = suggestions.unknown_entity("Priya", "remember", ["moved"], reads=False)
     assert "pps remember" not in text, "what was meant for one is not written into another"
-    assert "did you mean 'ana'" in near.unknown_entity("anna", "recall", ["x"], reads=True)
-    assert "ana" not in near.unknown_entity("anna", "", (), reads=False)
+    assert "did you mean 'ana'" in suggestions.unknown_entity("anna", "recall", ["x"], reads=True)
+    assert "ana" not in suggestions.unknown_entity("anna", "", (), reads=False)
