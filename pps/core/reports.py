@@ -68,16 +68,16 @@ class Histogram:
     """How the facts of a memory are spread over time, in bins of equal length.
 
     Attributes:
-        since, until: The span of the bins; None when no fact has a time. A few facts that lie far before all others
+        since, until: The span of the bins; absent when no fact has a time. A few facts that lie far before all others
             are left out of it: they would leave no room for the rest.
         dated, undated: Facts that have a time, and those that have none.
     """
 
-    since: datetime | None
-    until: datetime | None
     bins: tuple[Bin, ...]
     dated: int
     undated: int
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

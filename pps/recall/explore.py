@@ -220,7 +220,7 @@ class Walks:
         check_range("bins", bins, 1, 500)
         began, ended, undated = await self._journal.fact_times()
         if not began:
-            return Histogram(None, None, (), 0, undated)
+            return Histogram((), 0, undated)
         times = sorted((*began, *ended))
         first, early, last = times[0], times[len(times) // 10], times[-1]
         start = early if early - first > 2 * (last - early) else first
@@ -233,14 +233,14 @@ class Walks:
                 if start <= moment < end:
                     counts[(moment - start) // width][which] += 1
         return Histogram(
-            from_micros(start),
-            from_micros(end),
             tuple(
                 Bin(from_micros(start + number * width), *pair)
                 for number, pair in enumerate(counts)
             ),
             len(began),
             undated,
+            from_micros(start),
+            from_micros(end),
         )
 
     async def said(self, session: str | None = None, *, cursor: str = "", limit: int = 50) -> Said:

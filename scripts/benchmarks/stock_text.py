@@ -38,16 +38,15 @@ Index: TypeAlias = Callable[[Sequence[str]], Ranker]
 
 async def with_full_text(opened: EntityDriver, group: str, index: Index) -> EntityDriver:
     """Return the driver of an embedded graph with full text over its facts; any other driver as it is."""
-    if opened.driver.provider != GraphProvider.KUZU:
+    driver = opened.driver
+    if not isinstance(driver, GraphDriver) or driver.provider != GraphProvider.KUZU:
         return opened
     try:
-        edges = await EntityEdge.get_by_group_ids(opened.driver, [group])
+        edges = await EntityEdge.get_by_group_ids(driver, [group])
     except GroupsEdgesNotFoundError:  # how Graphiti says that there are none
         edges = []
     ranker = await asyncio.to_thread(index, [f"{edge.name} {edge.fact}" for edge in edges])
-    return replace(
-        opened, driver=FullTextDriver(opened.driver, ranker, [edge.uuid for edge in edges])
-    )
+    return replace(opened, driver=FullTextDriver(driver, ranker, [edge.uuid for edge in edges]))
 
 
 class FullTextDriver(GraphDriver):

@@ -59,6 +59,8 @@ def check(name: str, found: dict[str, Any], exports: Path) -> None:
             text
             for text in lost(before["memories"][entity], found["memories"][entity])
             if text.partition(":")[0] not in learned_now
+            # What waits for a program that is away is tried now and then.
+            and not text.endswith('state: "queued" -> "running"')
         ]
         assert gone == [], f"{entity}: {gone[:10]}"
         old_lines = (FIXTURES / name / f"{entity}.jsonl").read_text("utf-8").splitlines()

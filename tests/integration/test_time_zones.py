@@ -119,7 +119,7 @@ async def test_during_finds_what_is_shown_on_that_day_and_nothing_else(
             "Note of 2026-03-10T23:30.",
             "Note of a date.",
         ], asked
-        for shown in ("(2026-03-10 00:00)", "(2026-03-10 23:30)", "(2026-03-10)"):
+        for shown in ("2026-03-10 00:00)", "2026-03-10 23:30)", " 2026-03-10)"):
             assert shown in text
 
 

@@ -159,8 +159,9 @@ def test_a_passing_address_is_not_printed_as_configuration_and_a_taken_port_is_r
     served: Served,
 ) -> None:
     made = served.pps("entity", "create", "dora")
-    assert f":{served.run.port}" not in made.stdout
-    assert "http://127.0.0.1:<port>/mcp" in made.stdout
+    shown = served.pps("entity", "show", "dora")
+    assert f":{served.run.port}" not in made.stdout + shown.stdout
+    assert "http://127.0.0.1:<port>/mcp" in shown.stdout
     elsewhere = {**served.env, "PPS_HOME": str(served.home.parent / "another")}
     refused = pps(elsewhere, "serve", "--port", str(served.run.port))
     assert refused.returncode == 2
