@@ -93,6 +93,8 @@ def test_colour_is_for_terminals_that_want_it(ana: Served) -> None:
 
 def test_an_interrupted_command_says_so_in_one_line(ana: Served) -> None:
     command = [sys.executable, "-m", "pps", "verify-isolation", "--operations", "100000"]
+    # A shell starts what runs in its background with SIGINT ignored, and a program inherits that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
         command, env=ana.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
