@@ -262,7 +262,9 @@ def files() -> Tree:
         "extractors.toml": schema_lines(TypeAdapter(Preset).json_schema()),
         "import_line": schema_lines(TurnLine.model_json_schema()),
         "record_line": schema_lines(KEPT.json_schema(mode="serialization")),
-        "claude_plugin": sorted(str(path.relative_to(_ROOT)) for path in plugin),
+        "claude_plugin": sorted(
+            str(path.relative_to(_ROOT)) for path in plugin if "__pycache__" not in path.parts
+        ),
         "claude_hook_events": {name: _hook_command(hook) for name, hook in hooks.items()},
     }
 

@@ -103,9 +103,10 @@ def test_one_file_is_followed_and_its_neighbours_are_not(tmp_path: Path) -> None
             new.write_text(f"# Agents\n\nA note: {said}, none is kept.")
             new.rename(agents)
             until(lambda said=said: said in contents(served.link, "ana"))
+        # What is new is stored before what is gone is forgotten.
+        until(lambda: "sold out" not in contents(served.link, "ana"))
         now = contents(served.link, "ana")
         assert "is kept here" not in now
-        assert "sold out" not in now
         assert "cardamom" not in now
         agents.unlink()
         time.sleep(5)
