@@ -226,11 +226,37 @@ class Superseding:
         # Some milliseconds of pure Python: a thread would only take turns with this one.
         amendments = rules.amendments(earlier, new)
         states = {fact.uuid: set(fact.episodes) for fact in open_facts}
+        ended_beside = await self._ended_beside(
+            {id_: one.later for id_, one in amendments.items() if id_ in states}, states
+        )
         return {
             id_: successor_of(saying[one.later], sure=one.sure)
             for id_, one in amendments.items()
-            if one.later not in states.get(id_, ())
+            if one.later not in states.get(id_, ()) and id_ not in ended_beside
         }
+
+    async def _ended_beside(
+        self, amending: Mapping[str, str], states: Mapping[str, set[str]]
+    ) -> set[str]:
+        """Return the open facts of which the amending turn closed another fact of the same turn.
+
+        "I live in Hamburg and work as a nurse" is two facts. "I quit" ended one of them and says nothing of the other,
+        though the sentence of both is amended.
+
+        Args:
+            amending: Open fact → the turn that amends its sentence.
+            states: Open fact → the turns that state it.
+        """
+        if not amending:
+            return set()
+        closings = await self.journal.closings.by_turns(sorted(set(amending.values())))
+        closed = sorted({closing.fact for closing in closings})
+        supports = await self.journal.fact_supports(closed) if closed else {}
+        stating: dict[str, set[str]] = {}
+        for closing in closings:
+            support = supports.get(closing.fact)
+            stating.setdefault(closing.by_turn, set()).update(support.episodes if support else ())
+        return {fact for fact, turn in amending.items() if states[fact] & stating.get(turn, set())}
 
     async def _vectors(self, turns: Sequence[Turn], facts: Sequence[Fact]) -> dict[str, Vector]:
         if not self._means_something():

@@ -194,6 +194,22 @@ async def test_what_closed_a_fact_is_told_by_the_journal(memory: Memory) -> None
     assert await memory.parts.journal.closings.of([rome.uuid, milan.uuid]) == []
 
 
+async def test_what_else_the_sentence_of_an_ended_fact_says_is_not_marked(memory: Memory) -> None:
+    text = "I live in Hamburg and work as a nurse at St. Georg."
+    await memory.remember(text, occurred_at=START, extraction="rules")
+    quit_ = "I quit my job at St. Georg last week; I start at Altona clinic in May."
+    await memory.remember(quit_, occurred_at=START + MONTH, extraction="rules")
+    assert await memory.settled(60)
+    page = await memory.timeline()
+    by_relation = {fact.relation: fact for fact in page.facts if fact.text == text}
+    home = by_relation["LIVES_IN"]
+    assert home.invalid_at is None
+    assert home.uuid not in page.successors
+    work = by_relation["WORKS_AT"]
+    assert work.invalid_at is not None
+    assert page.successors[work.uuid].text.startswith("I quit my job")
+
+
 async def nodes_found(memory: Memory, query: str) -> dict[str, Hit]:
     recalled = await memory.recall(query, channels=["nodes"])
     return {hit.item.name: hit for hit in recalled["nodes"] if isinstance(hit.item, Node)}
