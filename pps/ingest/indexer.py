@@ -15,7 +15,6 @@ from pps.core.values import Fact, ItemKind, Node, Turn, Vector, spoken
 from pps.index.indexes import Cleared, EntityIndexes, IndexDoc
 from pps.ingest.anchors import Anchors
 from pps.ingest.drift import Drift
-from pps.ingest.features import Features
 from pps.ingest.index_docs import (
     COLLECTIONS,
     WINDOW_TURNS,
@@ -25,6 +24,7 @@ from pps.ingest.index_docs import (
     node_docs,
 )
 from pps.ingest.passage_vectors import PassageVectors
+from pps.ingest.perspective_data import PerspectiveData
 from pps.ingest.support import with_days
 from pps.ingest.token_states import TokenStates
 from pps.isolation.client import IsolatedGraphitiClient
@@ -120,7 +120,7 @@ class Indexer:
         self._vectors = vectors
         self._anchors = anchors
         self._episodes = EpisodeDocs(client, journal, vectors, drift.records.kinds)
-        self._features = Features(client, journal, vectors)
+        self._perspective_data = PerspectiveData(client, journal, vectors)
         self._draining = asyncio.Lock()
 
     async def drain(self) -> int:
@@ -201,7 +201,7 @@ class Indexer:
         await self._turn_facts()
         await self.drain()
         waits_s = [
-            await self._features.mend(self._draining),
+            await self._perspective_data.mend(self._draining),
             await self.embed_due(),
             await self.drift.step(),
             await self.token_states.step(),
@@ -282,7 +282,7 @@ class Indexer:
             await self.records.begin_anew()
         if which == "all":
             await self._journal.mirror_clear()
-            await self._journal.features.clear()
+            await self._journal.perspective_data.clear()
         filling = _Filling(None if which == "text" else self._vectors, progress)
         counts = {
             "nodes": await self._rebuild_nodes(filling),
@@ -292,7 +292,7 @@ class Indexer:
         report = await self._anchors.resync(force=True)
         counts["anchors"] = report.added + report.changed + report.unchanged
         if which != "text":
-            await self._features.made()
+            await self._perspective_data.made()
         await self.embed_due()
         return counts
 
@@ -343,7 +343,7 @@ class Indexer:
             facts = await with_days(page, self._client, self._journal)
             await self._journal.mirror_facts(facts)
             if filling.vectors is self._vectors:
-                await self._features.facts([one.uuid for one in page], facts)
+                await self._perspective_data.facts([one.uuid for one in page], facts)
             await self._indexes.apply(
                 filling.kept(
                     await embedded(fact_docs(facts, self._journal.now()), filling.vectors)
@@ -359,7 +359,7 @@ class Indexer:
         done, total, after = 0, await self._journal.count_turns(), 0
         while page := await self._journal.scan(after, _PAGE):
             if filling.vectors is self._vectors:
-                await self._features.turns([one.uuid for one in page], page)
+                await self._perspective_data.turns([one.uuid for one in page], page)
                 await self.token_states.note((), page)
             await self._indexes.apply(filling.kept(await episodes.of(page)), [])
             done, after = done + len(page), page[-1].seq
@@ -374,12 +374,12 @@ class Indexer:
             read = await self._client.facts([uuid for uuid in ids if uuid not in written.facts])
             facts += await with_days(read, self._client, self._journal)
             await self._journal.mirror_facts(facts, gone=_absent(ids, facts))
-            await self._features.facts(ids, facts)
+            await self._perspective_data.facts(ids, facts)
             return await embedded(fact_docs(facts, self._journal.now()), self._vectors)
         if kind == "episode":
             turns = await self._journal.turns(ids)
             docs = await self._episodes.of(turns, written.facts)
-            await self._features.turns(ids, turns)
+            await self._perspective_data.turns(ids, turns)
             await self.token_states.note(ids, turns)
             return docs
         return []
@@ -401,7 +401,7 @@ class Indexer:
         )
         texts = {**{node: turn.content for node, turn in turns.items()}, **written.texts}
         if vectors is self._vectors:
-            await self._features.nodes(ids, nodes, texts)
+            await self._perspective_data.nodes(ids, nodes, texts)
         typed = [
             (node, texts.get(node.uuid, "")) for node in nodes if node.kind in self.records.kinds
         ]

@@ -21,9 +21,9 @@ from pps.journal.closing_rows import Closings
 from pps.journal.db import LogIndex, damage, prepare_file
 from pps.journal.embedding_rows import VectorStates
 from pps.journal.entries import Appended, JobPayload, TurnDraft, prepare_payload
-from pps.journal.feature_rows import FeatureRows
 from pps.journal.filters import FilterCache, ItemFilter
 from pps.journal.job_queue import JobQueue
+from pps.journal.perspective_rows import PerspectiveRows
 from pps.journal.pool_rows import PoolRows
 from pps.journal.record_book import Merges, RecordBook
 from pps.journal.record_rows import TypedRecords
@@ -115,7 +115,7 @@ class Journal(Store):
         self.versions = Versions(*stores)
         self.given = Given(*stores)
         self.topics = TopicRows(*stores)
-        self.features = FeatureRows(*stores)
+        self.perspective_data = PerspectiveRows(*stores)
         self.ties = FactTies(*stores)
         self._secrets: dict[str, bytes] = {}
 

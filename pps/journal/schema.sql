@@ -362,7 +362,7 @@ CREATE TABLE topic_members (at INTEGER NOT NULL, topic TEXT NOT NULL,
 CREATE INDEX topic_members_by_turn ON topic_members (turn);
 
 -- version 13
--- What perspectives keep of an item, see ``feature_rows``; version 0 is one that could not be made.
+-- What perspectives keep of an item, see ``perspective_rows``; version 0 is one that could not be made.
 CREATE TABLE features (
     item TEXT NOT NULL,
     kind TEXT NOT NULL,

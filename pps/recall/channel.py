@@ -13,8 +13,8 @@ from pps.core.errors import IsolationError, PPSError
 from pps.core.recalled import Channel
 from pps.core.values import ChannelName, Node
 from pps.index.prompts import ASKS, asks_what_was_asked
-from pps.journal.feature_rows import ids_of
 from pps.journal.links import FactOutline
+from pps.journal.perspective_rows import ids_of
 from pps.models.protocols import Vector
 from pps.recall.hits import OUTLINED, fetch, make_hits, names_of, outlined, times_of
 from pps.recall.perspectives import PERSPECTIVES
@@ -274,7 +274,7 @@ class _Filling:
         """Return the turns that only ask, where the profile puts them last and the query is not after questions."""
         if not self._profile.statements_first or asks_what_was_asked(self._ask.request.query):
             return frozenset()
-        return await self._ask.sources.journal.features.every(ASKS, "episode", ids_of)
+        return await self._ask.sources.journal.perspective_data.every(ASKS, "episode", ids_of)
 
     async def _telling(self, nodes: list[str]) -> list[str]:
         """Return the nodes that say more than that there is something of a name; the entity's own never does.

@@ -32,7 +32,7 @@ from pps.index.prompts import (
     only_asks,
     without_small_talk,
 )
-from pps.journal.feature_rows import ids_of
+from pps.journal.perspective_rows import ids_of
 from pps.models.onnx import wordpiece
 from pps.models.protocols import Embedder, Matrix
 from pps.recall.profiles import ChannelProfile, Profile
@@ -185,7 +185,7 @@ class _Floor:
         """Return the turns that only ask, which are no evidence and no answer, unless one asks what was asked."""
         if asks_what_was_asked(self._ask.request.query):
             return set()
-        features = self._ask.sources.journal.features
+        features = self._ask.sources.journal.perspective_data
         return set(await features.every(ASKS, "episode", ids_of)) | {
             hit.id for hit in hits if isinstance(hit.item, Turn) and only_asks(words_of(hit.item))
         }

@@ -14,8 +14,8 @@ from pps.core.text import fold
 from pps.core.values import Turn
 from pps.index.personal import Statement
 from pps.index.prompts import PromptKind
-from pps.journal.feature_rows import ids_of
 from pps.journal.journal import Journal
+from pps.journal.perspective_rows import ids_of
 from pps.recall.hits import fetch, text_of
 from pps.recall.query import Ask, Scored
 
@@ -64,7 +64,7 @@ async def own_statements(
 
 async def standing_instructions(journal: Journal) -> list[Turn]:
     """Return the latest standing instructions, newest first, each once, at most ``MOST_INSTRUCTIONS``."""
-    ids = await journal.features.every("instruction", "episode", ids_of)
+    ids = await journal.perspective_data.every("instruction", "episode", ids_of)
     turns = await journal.turns(list(ids))
     turns.sort(key=lambda turn: (turn.occurred_at, turn.seq), reverse=True)
     distinct: dict[str, Turn] = {}
@@ -75,7 +75,7 @@ async def standing_instructions(journal: Journal) -> list[Turn]:
 
 async def _nearest(ask: Ask, statement: Statement, depth: int) -> Sequence[Scored]:
     """Return the statements nearest in meaning, best first; by words where no model says what texts mean."""
-    ids = await ask.sources.journal.features.every(statement, "episode", ids_of)
+    ids = await ask.sources.journal.perspective_data.every(statement, "episode", ids_of)
     there = set(await ask.permitted("episode", list(ids))) - ask.request.without
     if not there:
         return []

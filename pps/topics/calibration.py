@@ -93,7 +93,7 @@ async def states(sources: Sources, read: int = 0) -> PerspectiveStates:
                 limits.low if limits else None,
                 limits.left if limits else None,
                 measured if limits else None,
-                len(await sources.journal.features.failed(one.perspective, _WAITING)),
+                len(await sources.journal.perspective_data.failed(one.perspective, _WAITING)),
             )
         )
     return PerspectiveStates(model, tuple(found), read)

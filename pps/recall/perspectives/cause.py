@@ -21,7 +21,7 @@ _SPACE = spaces()["E5"]
 
 async def _alike(sources: Sources, ids: Sequence[str]) -> Likeness:
     """Return the cosine of one's effect and the other's cause, the greater of both ways; 1 with itself."""
-    kept = await sources.journal.features.of("cause", ids)
+    kept = await sources.journal.perspective_data.of("cause", ids)
     width = sources.embedder.fingerprint.dimension if sources.embedder else 1
     known = [one for one in ids if len(kept.get(one, b"")) >= 4 * width]
     if sources.embedder is None or not known:
@@ -46,9 +46,9 @@ async def cause(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     direction = _SPACE.direction
     if kind is None or question is None or embedder is None or direction is None:
         return []
-    if await ask.sources.journal.features.failed("cause", 1):
+    if await ask.sources.journal.perspective_data.failed("cause", 1):
         ask.lacking.add("cause: some causes are not embedded yet; they are, once the model answers")
-    ids, pairs, begins = await ask.sources.journal.features.every(
+    ids, pairs, begins = await ask.sources.journal.perspective_data.every(
         "cause", kind, _owned, embedder.fingerprint.dimension
     )
     if not ids:

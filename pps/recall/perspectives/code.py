@@ -26,7 +26,7 @@ class _Terms:
 
 async def _alike(sources: Sources, ids: Sequence[str]) -> Likeness:
     """Return the Jaccard likeness of the identifiers of items that have any."""
-    kept = await sources.journal.features.of("code", ids)
+    kept = await sources.journal.perspective_data.of("code", ids)
     known = [one for one in ids if one in kept]
     terms = [set(numbers(kept[one]).tolist()) for one in known]
     found = [[len(one & other) / len(one | other) for other in terms] for one in terms]
@@ -42,7 +42,7 @@ async def code(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     kind = KINDS.get(channel)
     if kind is None:
         return []
-    held = await ask.sources.journal.features.every("code", kind, _terms)
+    held = await ask.sources.journal.perspective_data.every("code", kind, _terms)
     plain = {word.strip(".,;:!?()\"'`").lower() for word in ask.words.split()}
     asked = numbers(hashed({*identifiers(ask.text), *plain} - {""}))
     if not held.ids or not len(asked):

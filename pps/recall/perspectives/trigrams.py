@@ -20,7 +20,7 @@ _LEAST = 0.35
 
 async def _alike(sources: Sources, ids: Sequence[str]) -> Likeness:
     """Return 1 minus the distance of bits over that of unrelated ones: their correlation."""
-    kept = await sources.journal.features.of("trigrams", ids)
+    kept = await sources.journal.perspective_data.of("trigrams", ids)
     known = [one for one in ids if one in kept]
     bits = np.unpackbits(
         np.frombuffer(b"".join(kept[one] for one in known), dtype=np.uint8)
@@ -44,7 +44,7 @@ async def trigrams(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     asked = [bits for bits in asked if bits.any()]
     if not asked:
         return []
-    ids, bits, filled = await ask.sources.journal.features.every("trigrams", kind, _matrix)
+    ids, bits, filled = await ask.sources.journal.perspective_data.every("trigrams", kind, _matrix)
     scores = np.max([_shared(bits, each, filled) for each in asked], axis=0)
     return await hits(ask, kind, ids, np.where(scores >= _LEAST, scores, 0.0), depth)
 

@@ -12,7 +12,7 @@ from pps.app import App
 from pps.config import Settings
 from pps.core.errors import ModelUnavailable
 from pps.ingest.passage_vectors import PassageVectors
-from pps.journal.feature_rows import FeatureRows
+from pps.journal.perspective_rows import PerspectiveRows
 from pps.memory import Memory
 from pps.recall.perspectives import PERSPECTIVES
 from tests.acceptance.killed_steps import arm, deadly, process
@@ -88,7 +88,7 @@ async def test_forgetting_a_turn_takes_its_features_along_and_reindex_makes_the_
 async def test_a_memory_of_other_rules_is_given_its_features_again(memory: Memory) -> None:
     await told(memory, *TEXTS)
     before, journal = await kept(memory), memory.parts.journal
-    await journal.features.clear()
+    await journal.perspective_data.clear()
     await journal.set_meta("features", "")
     assert await memory.parts.indexer.settle() is None or await kept(memory)
     assert await kept(memory) == before
@@ -119,7 +119,7 @@ async def test_a_perspective_that_fails_is_marked_noted_and_made_later(
 
 def killed_while_features_are_written(settings: Settings) -> None:
     """Remember in a process that dies right after features were written, before anything is indexed."""
-    deadly(FeatureRows, "put")
+    deadly(PerspectiveRows, "put")
 
     async def work() -> None:
         async with App.open(settings) as app, app.memory("ana") as memory:

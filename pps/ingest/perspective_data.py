@@ -15,9 +15,9 @@ from pps.index.prompts import ASKS, only_asks
 from pps.index.signs import causal_pairs, hashed, identifiers, letters
 from pps.ingest.passage_vectors import PassageVectors
 from pps.isolation.client import IsolatedGraphitiClient
-from pps.journal.feature_rows import FAILED, Feature
 from pps.journal.journal import Journal
 from pps.journal.links import holds
+from pps.journal.perspective_rows import FAILED, PerspectiveDatum
 
 VERSION = 3
 """Of the rules by which features are made; where those of a memory are of another, all are made again."""
@@ -27,7 +27,7 @@ _RETRY_S = 30.0
 _log = logging.getLogger(__name__)
 
 
-class Features:
+class PerspectiveData:
     """Makes and keeps the features of one entity. One that fails is marked, and keeps nothing else waiting."""
 
     def __init__(
@@ -67,11 +67,11 @@ class Features:
             async for kind, ids in self._all():
                 await self._again(draining, kind, ids)
             await self.made()
-        failed = await self._journal.features.failed()
+        failed = await self._journal.perspective_data.failed()
         kinds: tuple[ItemKind, ...] = ("node", "fact", "episode")
         for kind in kinds:
             await self._again(draining, kind, [item for of, item in failed if of == kind])
-        return _RETRY_S if failed and await self._journal.features.failed() else None
+        return _RETRY_S if failed and await self._journal.perspective_data.failed() else None
 
     async def made(self) -> None:
         """Note that all are made, by these rules."""
@@ -109,13 +109,13 @@ class Features:
         kind: ItemKind,
         ids: Sequence[str],
         texts: Mapping[str, str],
-        more: Sequence[Feature] = (),
+        more: Sequence[PerspectiveDatum] = (),
     ) -> None:
         made = await asyncio.to_thread(_signs, kind, texts) if texts else []
         made += await self._causes(kind, texts)
-        await self._journal.features.put(ids, [*made, *more])
+        await self._journal.perspective_data.put(ids, [*made, *more])
 
-    async def _causes(self, kind: ItemKind, texts: Mapping[str, str]) -> list[Feature]:
+    async def _causes(self, kind: ItemKind, texts: Mapping[str, str]) -> list[PerspectiveDatum]:
         """Return the vectors of causes and effects, shape (pairs, 2, dimension), as half-precision numbers."""
         pairs = {item: found for item, text in texts.items() if (found := causal_pairs(text))}
         if self._vectors is None or not pairs:
@@ -126,9 +126,9 @@ class Features:
             )
         except PPSError as error:
             _log.warning("causes are to be embedded later: %s", error.message)
-            return [Feature(item, kind, "cause", FAILED) for item in pairs]
+            return [PerspectiveDatum(item, kind, "cause", FAILED) for item in pairs]
         return [
-            Feature(
+            PerspectiveDatum(
                 item,
                 kind,
                 "cause",
@@ -144,27 +144,36 @@ class Features:
         return f"{VERSION} {self._vectors.embedder.fingerprint if self._vectors else ''}"
 
 
-def _signs(kind: ItemKind, texts: Mapping[str, str]) -> list[Feature]:
-    made = [Feature(item, kind, "trigrams", VERSION, letters(text)) for item, text in texts.items()]
+def _signs(kind: ItemKind, texts: Mapping[str, str]) -> list[PerspectiveDatum]:
+    made = [
+        PerspectiveDatum(item, kind, "trigrams", VERSION, letters(text))
+        for item, text in texts.items()
+    ]
     code = {item: found for item, text in texts.items() if (found := identifiers(text))}
     return [
         *made,
-        *(Feature(item, kind, "code", VERSION, hashed(found)) for item, found in code.items()),
+        *(
+            PerspectiveDatum(item, kind, "code", VERSION, hashed(found))
+            for item, found in code.items()
+        ),
     ]
 
 
-def _statements(turns: Sequence[Turn]) -> list[Feature]:
+def _statements(turns: Sequence[Turn]) -> list[PerspectiveDatum]:
     """Return what a turn's words are besides what they say: a person's statements of a kind, or nothing but a question.
 
     Such a feature has no bytes: that it is there says all.
     """
-    made: list[Feature] = []
+    made: list[PerspectiveDatum] = []
     for turn in turns:
         words = words_of(turn)
         if turn.kind != "turn":
             continue
         if only_asks(words):
-            made.append(Feature(turn.uuid, "episode", ASKS, VERSION))
+            made.append(PerspectiveDatum(turn.uuid, "episode", ASKS, VERSION))
         elif turn.role == "user":
-            made += [Feature(turn.uuid, "episode", kind, VERSION) for kind in statements_of(words)]
+            made += [
+                PerspectiveDatum(turn.uuid, "episode", kind, VERSION)
+                for kind in statements_of(words)
+            ]
     return made

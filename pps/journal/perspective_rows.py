@@ -19,12 +19,12 @@ FAILED = 0
 
 
 def ids_of(kept: Mapping[str, bytes]) -> frozenset[str]:
-    """Return the items of a perspective of which only matters that they have a feature; for ``FeatureRows.every``."""
+    """Return the items of a perspective of which only matters that they have a feature; for ``PerspectiveRows.every``."""
     return frozenset(kept)
 
 
 @dataclass(frozen=True, slots=True)
-class Feature:
+class PerspectiveDatum:
     """What one perspective keeps of one item; ``version`` is that of the rules that made it."""
 
     item: str
@@ -34,7 +34,7 @@ class Feature:
     blob: bytes = b""
 
 
-class FeatureRows(Store):
+class PerspectiveRows(Store):
     """The features of one ``memory.db``; those that recalls went through stay in memory."""
 
     def __init__(self, writer: Writer, readers: Readers) -> None:
@@ -64,7 +64,7 @@ class FeatureRows(Store):
                 made[make, args] = make(blobs, *args)
             return cast("T", made[make, args])
 
-    async def put(self, items: Iterable[str], features: Sequence[Feature]) -> None:
+    async def put(self, items: Iterable[str], features: Sequence[PerspectiveDatum]) -> None:
         """Make ``features`` all that is kept of ``items``; nothing is written where that is so."""
         ids = list(items)
         async with self._changing:
@@ -100,10 +100,10 @@ class FeatureRows(Store):
             self._held.clear()
 
 
-def _features(db: Connection, ids: Sequence[str]) -> list[Feature]:
+def _features(db: Connection, ids: Sequence[str]) -> list[PerspectiveDatum]:
     query = f"SELECT item, kind, perspective, version, blob FROM features WHERE item IN {LIST}"  # noqa: S608 - literals
-    return [Feature(*row) for row in db.execute(query, (listed(ids),))]
+    return [PerspectiveDatum(*row) for row in db.execute(query, (listed(ids),))]
 
 
-def _keys(features: Iterable[Feature]) -> list[tuple[str, str]]:
+def _keys(features: Iterable[PerspectiveDatum]) -> list[tuple[str, str]]:
     return [(one.item, one.perspective) for one in features]
