@@ -13,7 +13,36 @@ import pytest
 
 from tests.integration.interfaces.serving import Served
 
-_WAIT_MS = 15_000
+_WAIT_MS = 60_000
+"""Only a page that hangs takes so long."""
+
+_COUNT_CALLS = """(() => {
+    const ask = window.fetch;
+    window.pendingCalls = 0;
+    window.fetch = async (...given) => {
+        if (String(given[0]) === "events") return ask(...given);
+        window.pendingCalls += 1;
+        try {
+            const answer = await ask(...given);
+            answer.clone().arrayBuffer().catch(() => null).finally(() => (window.pendingCalls -= 1));
+            return answer;
+        } catch (error) {
+            window.pendingCalls -= 1;
+            throw error;
+        }
+    };
+})()"""
+"""Runs before the page's own scripts: `pendingCalls` is how many answers the page still waits for."""
+
+_REST = """async () => {
+    const frame = () => new Promise((done) => {
+        const next = () => setTimeout(done);
+        requestAnimationFrame(next);
+        setTimeout(next, 200);
+    });
+    for (let quiet = 0; quiet < 4; quiet = window.pendingCalls ? 0 : quiet + 1) await frame();
+}"""
+"""An effect of a view runs in the frame after the view is drawn, and may ask for more."""
 
 
 @dataclass
@@ -33,15 +62,23 @@ class Window:
     asked: list[str] = field(default_factory=list)
 
     def go(self, address: str, until: str = "h1") -> None:
-        """Go to an address of the page, such as ``#/ask?q=bees``, and wait until something is seen."""
-        self.page.goto(f"{self.base}/page/{self.name}/{address}")
-        self.page.wait_for_selector(until)
+        """Go to an address of the page, such as ``#/ask?q=bees``, and wait until something is seen.
 
-    def text(self) -> str:
-        return str(self.page.inner_text("main"))
+        The view then shows all that it asked for.
+        """
+        self.page.goto(f"{self.base}/page/{self.name}/{address}")
+        self.rest()
+        self.page.wait_for_selector(until)
+        self.rest()
+
+    def text(self, of: str = "main") -> str:
+        """Return the text of the first element that a selector finds, once the view is at rest."""
+        self.rest()
+        return str(self.page.inner_text(of))
 
     def views(self) -> list[str]:
         """Return the addresses of all views that the navigation has."""
+        self.rest()  # some are there by what the memory has
         return list(
             self.page.eval_on_selector_all(
                 "nav a", "all => all.map((one) => one.getAttribute('href'))"
@@ -49,11 +86,12 @@ class Window:
         )
 
     def rest(self) -> None:
-        """Wait until nothing is asked for any more that the view shows."""
-        self.page.wait_for_selector("main [role=status]:has-text('One moment')", state="detached")
+        """Wait until the view has all the answers that it asked for, and shows them."""
+        self.page.evaluate(_REST)
 
     def serious(self, *rules: str) -> list[str]:
         """Return what axe finds that is serious or critical, by some rules or by all."""
+        self.rest()
         if not self.page.evaluate("Boolean(window.axe)"):
             self.page.evaluate(
                 files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
@@ -86,6 +124,7 @@ class Chromium:
             **{"viewport": {"width": 1280, "height": 860}, **profile}
         )
         context.set_default_timeout(_WAIT_MS)
+        context.add_init_script(_COUNT_CALLS)
         window = Window(context.new_page(), served.run.url, name)
         window.page.on(
             "console", lambda one: window.said.append(one.text) if one.type == "error" else None

@@ -106,8 +106,8 @@ def test_of_two_who_change_a_record_the_second_is_shown_what_stands_before_it_is
     ask(iris, "iris", "record_save", records=[{"id": goal["id"], "summary": "Before thirty."}])
     window.page.click("text=Save")
     window.page.wait_for_selector("text=It was changed meanwhile")
-    assert window.page.inner_text("del").strip() == "thirty."
-    assert window.page.inner_text("ins").strip() == "fifty."
+    assert window.text("del").strip() == "thirty."
+    assert window.text("ins").strip() == "fifty."
     assert window.serious() == []
     window.page.click("text=Keep mine")
     window.page.wait_for_selector("text=version 3")
@@ -135,7 +135,7 @@ def test_an_anchor_is_written_edited_against_a_conflict_forgotten_and_restored(
         ask(iris, "ana", "anchor_save", title="Bread", text="Oats, water, salt.", slug="bread")
         window.page.click("text=Save")
         window.page.wait_for_selector("text=It was changed meanwhile")
-        assert "Oats," in window.page.inner_text("del >> nth=0")
+        assert "Oats," in window.text("del >> nth=0")
         assert window.serious() == []
         window.page.click("text=Take what stands")
         assert window.page.input_value("[name=text]") == "Oats, water, salt."
@@ -188,8 +188,8 @@ def test_the_graph_shows_a_moment_and_topics_are_looked_for_while_one_watches(
         )
     with browser.window(iris, "mira") as window:
         window.go("#/graph?at=2026-02-01", ".beside .facts li")
-        assert "Wren lives at Haven." in window.page.inner_text(".beside .facts")
-        assert "loft" not in window.page.inner_text(".beside")
+        assert "Wren lives at Haven." in window.text(".beside .facts")
+        assert "loft" not in window.text(".beside")
         window.page.wait_for_selector(".beside .turns:has-text('She lives at Haven.')")
         window.page.click("a:has-text('Now')")
         window.page.wait_for_selector(".beside .facts:has-text('Wren lives in the loft.')")
@@ -259,7 +259,7 @@ def test_a_member_sees_the_pool_reviews_and_shares_and_nothing_of_anothers_own(
         kublai.page.click("button:has-text('Seen')")
         kublai.page.wait_for_selector("text=Nothing new")
         kublai.go("#/squad/approvals", "ins")
-        assert (kublai.page.inner_text("del").strip(), kublai.page.inner_text("ins").strip()) == (
+        assert (kublai.text("del").strip(), kublai.text("ins").strip()) == (
             "word.",
             "letter.",
         )
@@ -271,7 +271,7 @@ def test_a_member_sees_the_pool_reviews_and_shares_and_nothing_of_anothers_own(
         jochi.go(f"#/item/{fact['id']}", "#share")
         jochi.page.click("text=Show what the squad would read")
         jochi.page.wait_for_selector("text=Share this fact")
-        assert "Ana said so." not in jochi.page.inner_text("section[aria-labelledby=share]")
+        assert "Ana said so." not in jochi.text("section[aria-labelledby=share]")
         assert jochi.serious() == []
         assert "Ana likes tea." not in str(ask(team, "trio_kublai", "squad_pool"))
         jochi.page.click("text=Share this fact")
@@ -297,7 +297,6 @@ def test_a_member_sees_the_pool_reviews_and_shares_and_nothing_of_anothers_own(
                 "graph",
             ):
                 window.go(f"#/{view}")
-                window.page.wait_for_timeout(150)
                 assert "4711" not in window.text(), view
             window.is_well()
 
@@ -349,7 +348,6 @@ def test_no_field_of_a_record_an_anchor_a_pool_or_a_bin_is_ever_more_than_text(
         with browser.window(team, entity) as window:
             for view in shown:
                 window.go(f"#/{view}")
-                window.page.wait_for_timeout(200)
                 assert window.page.evaluate("window.hit ?? 0") == 0, view
                 assert (
                     window.page.query_selector("main img, main iframe, main script, main style")

@@ -45,7 +45,6 @@ def test_no_view_has_a_serious_finding_in_light_or_dark_or_scrolls_sideways_on_a
         window.page.set_viewport_size({"width": 1280, "height": 860})
         window.page.emulate_media(color_scheme="light")
         window.go(view)
-        window.rest()
         assert window.serious() == [], view
         window.page.emulate_media(
             color_scheme="dark", reduced_motion="reduce"
@@ -94,7 +93,6 @@ def test_a_first_start_without_data_says_in_every_view_what_to_do(
     with browser.window(served, "empty") as window:
         for view in window.views():
             window.go(view)
-            window.rest()
             assert window.page.query_selector("main [role=alert]") is None, view
             if view.removeprefix("#/") in _WITHOUT_DATA:
                 window.page.wait_for_selector(".empty")

@@ -45,7 +45,7 @@ def test_turns_are_newest_first_by_page_and_by_conversation_with_what_was_made_o
     window: Window, theo: Served
 ) -> None:
     window.go("#/turns", ".turn")
-    first = window.page.inner_text(".turn >> nth=0")
+    first = window.text(".turn >> nth=0")
     assert "Ana" in first
     assert "Theo keeps bees on the roof." in first
     window.page.click(".turn >> nth=0 >> summary:has-text('1 fact made of it')")
@@ -87,7 +87,7 @@ def test_what_is_superseded_names_what_took_its_place_in_answers_and_on_the_page
     assert "superseded_by" not in hits[ids[1]]
     assert list(hits).index(ids[1]) < list(hits).index(ids[0])
     window.go("#/turns?session=dog%2001", ".superseded")
-    assert "Superseded 2026-03-09: My dog is called Bruno" in window.page.inner_text(".superseded")
+    assert "Superseded 2026-03-09: My dog is called Bruno" in window.text(".superseded")
     window.page.click(".superseded a")
     window.page.wait_for_selector(".said:has-text('not Rex')")
 
@@ -122,9 +122,9 @@ def test_injected_shows_tokens_a_session_and_of_which_parts(window: Window, theo
     window.page.click("a:has-text('morning')")  # it is live
     window.page.wait_for_selector("section[aria-label='Given to morning'] li")
     assert f"at its prompts: {pack['tokens']} tokens in 1 pack" in window.text()
-    row = window.page.inner_text("tbody tr").split()
+    row = window.text("tbody tr").split()
     assert row[:4] == ["morning", "1", "0", str(pack["tokens"])]
-    packs = window.page.inner_text("section[aria-label='Packs']")
+    packs = window.text("section[aria-label='Packs']")
     assert "at a prompt" in packs
     assert "bees" in packs.lower(), "each line that was given is listed"
     assert window.serious() == []
@@ -148,5 +148,5 @@ def test_isolation_shows_the_last_proof_and_the_owners_commands(
     theo.pps("verify-isolation", "--operations", "40")
     window.go("#/health", "table")
     window.go("#/isolation", "text=Nothing of one memory reached another.")
-    assert window.page.inner_text(".figures dd >> nth=0") == "40"
+    assert window.text(".figures dd >> nth=0") == "40"
     assert "pps import theo theo.jsonl" in window.text()

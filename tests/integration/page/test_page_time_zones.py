@@ -36,7 +36,6 @@ def test_times_are_the_entitys_and_dates_stay(
     served.link.call("remember", name, _TOLD)
     with browser.window(served, name, timezone_id=browser_zone) as window:
         window.go("#/time", until="li.ended")
-        window.rest()
         held = window.text()
         assert "2026-03-10 – now" in held, "a date is that date"
         assert "2026-03 – 2026-03-29" in held
@@ -48,7 +47,6 @@ def test_times_are_the_entitys_and_dates_stay(
         stated = window.page.get_attribute("main time", "title")
         assert stated == f"2026-03-10 23:59:00 {zone}"
         window.go("#/time?since=2026-03-29&until=2026-03-30", until="section.changes li")
-        window.rest()
         changed = window.text()
         assert "What changed from 2026-03-29 to 2026-03-30" in changed
         began, ended, replaced = (

@@ -61,7 +61,7 @@ def window(browser: Chromium, mira: Served) -> Iterator[Window]:
 
 def test_the_secret_leaves_the_address_and_the_page_is_accessible(window: Window) -> None:
     assert "open=" not in window.page.url
-    assert window.page.inner_text("dl.figures").split() == [
+    assert window.text("dl.figures").split() == [
         "turns",
         "2",
         "nodes",
@@ -90,8 +90,8 @@ def test_ask_shows_the_pack_that_an_agent_gets_and_why(window: Window, mira: Ser
     for line in lines:
         assert line in window.text()
     window.page.click(".lines summary >> nth=0")
-    assert "at place 1" in window.page.inner_text(".lines details[open]")
-    assert "#1" in window.page.inner_text(".lines details[open] .ranks")
+    assert "at place 1" in window.text(".lines details[open]")
+    assert "#1" in window.text(".lines details[open] .ranks")
     assert "q=What+is+Wren" in window.page.url  # an address of its own
     assert window.serious() == []
 
@@ -156,7 +156,7 @@ def test_the_graph_begins_small_and_grows_by_what_is_opened(window: Window) -> N
     window.page.click(".near button:has-text('loft')")
     window.page.wait_for_selector("#chosen:has-text('loft')")
     assert "node=" in window.page.url
-    assert "drawn" in window.page.inner_text("main [role=status]")
+    assert "drawn" in window.text("main [role=status]")
     assert "Wren lives in the loft." in window.text()
     window.page.uncheck(".chip:has-text('LIVES_AT') input")
     assert window.serious() == []
@@ -165,11 +165,11 @@ def test_the_graph_begins_small_and_grows_by_what_is_opened(window: Window) -> N
 def test_time_shows_what_began_ended_and_was_replaced(window: Window) -> None:
     window.go("#/time?since=2026-02-01&until=2026-03-01", ".changes")
     window.page.wait_for_selector(".pair")
-    assert "Wren lives at Haven." in window.page.inner_text(".pair .ended")
-    assert "Wren lives in the loft." in window.page.inner_text("section[aria-label=Replaced]")
+    assert "Wren lives at Haven." in window.text(".pair .ended")
+    assert "Wren lives in the loft." in window.text("section[aria-label=Replaced]")
     window.go("#/time?since=2026-01-31&until=2026-02-05&about=Wren", ".changes")
     window.page.wait_for_selector("section[aria-label=Began] li")
-    assert "Wren is allergic to walnuts." in window.page.inner_text("section[aria-label=Began]")
+    assert "Wren is allergic to walnuts." in window.text("section[aria-label=Began]")
     window.page.focus("input[type=range] >> nth=1")  # the slider goes by keyboard too
     window.page.keyboard.press("End")
     window.page.wait_for_selector(".pair")
@@ -181,7 +181,7 @@ def test_a_fact_is_corrected_and_forgotten_only_after_what_would_go_was_shown(
     window: Window, mira: Served
 ) -> None:
     window.go(f"#/item/{_fact(mira, 'Wren is allergic to walnuts.')}", ".turn")
-    assert "She lives at Haven." in window.page.inner_text(".turn")  # the turn that supports it
+    assert "She lives at Haven." in window.text(".turn")  # the turn that supports it
     window.page.fill("textarea[name=text]", "Wren is allergic to hazelnuts.")
     window.page.fill("input[name=object]", "hazelnuts")
     window.page.click("text=Keep that")

@@ -11,6 +11,8 @@ import pytest
 from tests.chromium import Chromium, Window
 from tests.integration.interfaces.serving import Served
 
+pytestmark = pytest.mark.chromium
+
 
 @pytest.fixture
 def ida(served: Served) -> Served:
@@ -57,12 +59,14 @@ def test_what_is_typed_is_not_left_without_a_question(window: Window) -> None:
         dialog.accept() if leaves else dialog.dismiss()  # type: ignore[attr-defined]
 
     window.page.once("dialog", lambda dialog: answer(dialog, leaves=False))
-    window.page.click("nav a[href='#/turns']")
-    window.page.wait_for_timeout(300)
+    with window.page.expect_event("dialog"):
+        window.page.click("nav a[href='#/turns']")
+    window.rest()
     assert asked == ["Leave without keeping what you typed?"]
     assert window.page.input_value("textarea") == "Bees sleep in winter."
     window.page.once("dialog", lambda dialog: answer(dialog, leaves=True))
-    window.page.click("nav a[href='#/turns']")
+    with window.page.expect_event("dialog"):
+        window.page.click("nav a[href='#/turns']")
     window.page.wait_for_selector("h1:has-text('Turns')")
     assert len(asked) == 2
     window.is_well()
