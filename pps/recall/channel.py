@@ -20,7 +20,8 @@ from pps.recall.hits import OUTLINED, fetch, make_hits, names_of, outlined, time
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import ChannelProfile
 from pps.recall.query import Ask, Candidate, Item, Scored
-from pps.recall.question import asks_now, grams
+from pps.recall.query_words import grams
+from pps.recall.question import asks_now
 from pps.recall.ranking import (
     NEAREST,
     diverse,

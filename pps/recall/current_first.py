@@ -11,7 +11,8 @@ from pps.core.values import ChannelName, Fact, Node, Turn
 from pps.recall.hits import fetch, text_of
 from pps.recall.profiles import Profile
 from pps.recall.query import Ask
-from pps.recall.question import asks_past, passage_of
+from pps.recall.query_words import passage_of
+from pps.recall.question import asks_past
 from pps.recall.superseding import Superseding
 
 _MOST_LATER = 64

@@ -37,8 +37,8 @@ from pps.models.onnx import wordpiece
 from pps.models.protocols import Embedder, Matrix
 from pps.recall.profiles import ChannelProfile, Profile
 from pps.recall.query import Ask, Scored
-from pps.recall.question import IDLE, beyond_names, content_words, grams
-from pps.recall.rarity import is_rare
+from pps.recall.query_words import STOP_WORDS, content_words, grams, is_rare
+from pps.recall.question import beyond_names
 
 SURE, NEAR, ITEM, WEAK, WORD = 3.1, 1.4, 0.9, 0.5, -0.1
 """How many standard deviations a text must stand above the nearest of so many unrelated ones: to fill a pack without a
@@ -407,7 +407,7 @@ def _telling(ask: Ask) -> list[str]:
     return [
         word
         for word in said
-        if len(word) > 1 and word.lower() not in IDLE and not is_small_talk(word)
+        if len(word) > 1 and word.lower() not in STOP_WORDS and not is_small_talk(word)
     ]
 
 

@@ -14,7 +14,7 @@ from pps.core.time import has_begun
 from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, Node, Turn, spoken
 from pps.journal.links import FactOutline, NodeOutline, Support, holds
 from pps.recall.query import Ask, Candidate, Item, Scored
-from pps.recall.question import most_like, passage_of
+from pps.recall.query_words import most_like, passage_of
 
 if TYPE_CHECKING:
     from pps.recall.channel import Lists

@@ -17,7 +17,7 @@ from pps.core.time import Span, from_micros
 from pps.core.time_reading import phrases
 from pps.core.values import Turn
 from pps.recall.query import Ask
-from pps.recall.question import IDLE
+from pps.recall.query_words import STOP_WORDS
 from pps.recall.ranking import stated_words
 
 LONGEST = 200
@@ -212,7 +212,7 @@ def asks_only_for_a_time(text: str) -> bool:
     rest = _words(_without(text, places))
     if not asks or not _AHEAD.isdisjoint(rest) or _TALK.isdisjoint(rest):
         return False
-    return all(word in _TALK or word in IDLE for word in rest)
+    return all(word in _TALK or word in STOP_WORDS for word in rest)
 
 
 async def named_time(ask: Ask) -> NamedTime | None:

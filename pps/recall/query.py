@@ -25,9 +25,15 @@ from pps.journal.links import FactOutline, NodeOutline, Reached, Support
 from pps.models.onnx import wordpiece
 from pps.models.protocols import Embedder, Reranker, Vector
 from pps.models.token_encoder import ColbertEncoder
-from pps.recall.question import condensed, content_words, kind_asked_for
+from pps.recall.query_words import (
+    MIN_NAME_LETTERS,
+    content_words,
+    may_be_stem_of,
+    possible_initials,
+    spelled_alike,
+)
+from pps.recall.question import condensed, kind_asked_for
 from pps.recall.request import RecallRequest
-from pps.recall.spellings import LEAST_LETTERS, initials, may_be_stem_of, spelled_alike
 
 if TYPE_CHECKING:
     from pps.recall.why import Trace
@@ -48,7 +54,7 @@ _ONE_PIECE = 3
 _MARKS = ".,;:!?()[]{}\"'`“”«»…"
 
 QUERIES_KEPT, QUERY_KEPT_S = 256, 900.0
-_NAME_LIKE = re.compile(rf"\b[A-Z][^\W\d_]{{{LEAST_LETTERS - 1},}}\b")
+_NAME_LIKE = re.compile(rf"\b[A-Z][^\W\d_]{{{MIN_NAME_LETTERS - 1},}}\b")
 _CAPITALISED = re.compile(r"\b[^\W\d_a-z][^\W\d_]+\b")
 _MOST_STEMS, _MOST_SPELLED = 8, 3
 
@@ -213,7 +219,7 @@ class Ask:
 
     async def _spelling_of(self, word: str) -> str:
         """Return how the memory's latest texts spell a name, where they spell it otherwise; else empty."""
-        terms = await self.sources.indexes.text_terms("episodes", initials(word))
+        terms = await self.sources.indexes.text_terms("episodes", possible_initials(word))
         stems = [term for term in terms if may_be_stem_of(term, word)][:_MOST_STEMS]
         for stem in stems:
             hits = await self.sources.indexes.text_search("episodes", stem, _MOST_SPELLED)

@@ -19,7 +19,7 @@ from pps.journal.links import FactOutline
 from pps.models.protocols import Vector
 from pps.recall.hits import age_d, shown_id, times_of
 from pps.recall.query import Ask, Candidate, Item, Scored
-from pps.recall.question import IDLE, grams
+from pps.recall.query_words import STOP_WORDS, grams
 
 if TYPE_CHECKING:
     from pps.recall.profiles import ChannelProfile, Substance
@@ -197,7 +197,7 @@ def of_turns(
     chance words: substance damps none of them that says something.
     """
     asks_how = _HOW_TO_ACT.search(query) is not None
-    words = frozenset(_WORDS.findall(fold(query))) - IDLE
+    words = frozenset(_WORDS.findall(fold(query))) - STOP_WORDS
     found: dict[str, float] = {}
     for one, item in items.items():
         if isinstance(item, Turn):
@@ -239,7 +239,9 @@ def stated_words(turn: Turn) -> float:
     for one in sentences_of(turn.content[:_READ].removeprefix(f"{turn.actor}:")):
         words = _SPOKEN.findall(one.replace("’", "'"))
         told += words[_ASKED:] if is_question(one) else words
-    return sum(len(word) / 2 if word[0] >= "\u0e00" else word.lower() not in IDLE for word in told)
+    return sum(
+        len(word) / 2 if word[0] >= "\u0e00" else word.lower() not in STOP_WORDS for word in told
+    )
 
 
 def one_of_each_pair(

@@ -12,8 +12,7 @@ import pytest
 
 from pps.config import EmbedderSettings
 from pps.models.factory import make_embedder
-from pps.recall.amending import Amendment, Rules, Statement, rules_for
-from pps.recall.statement_reading import Phrases, SentenceReader
+from pps.recall.amending import Amendment, Phrases, Rules, SentenceReader, Statement, rules_for
 
 MODEL = "all-MiniLM-L6-v2"
 MARCH = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)

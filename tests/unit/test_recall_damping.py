@@ -8,7 +8,7 @@ import pytest
 
 from pps.core.values import AnchorPassage, Turn
 from pps.recall.profiles import ChannelProfile, Substance
-from pps.recall.question import LONG, most_like, passage_of
+from pps.recall.query_words import PASSAGE_FROM, most_like, passage_of
 from pps.recall.ranking import of_turns, stated_words, substance
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -100,7 +100,7 @@ def test_a_long_text_shows_the_passage_that_matches() -> None:
     passage = passage_of("Is the kettle copper?", text)
 
     assert "The kettle is copper." in passage
-    assert len(passage) <= LONG
+    assert len(passage) <= PASSAGE_FROM
 
 
 def test_the_best_passage_is_found_without_spaces_between_words() -> None:

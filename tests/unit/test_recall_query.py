@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pps.core.text import is_question
-from pps.recall.question import LONGEST, asks_now, beyond_names, condensed, content_words, kind_of
+from pps.recall.query_words import content_words
+from pps.recall.question import MAX_QUERY_CHARS, asks_now, beyond_names, condensed, kind_of
 
 
 def test_a_short_query_stays_as_it_is() -> None:
@@ -16,7 +17,7 @@ def test_a_short_query_stays_as_it_is() -> None:
 
 @given(st.text(max_size=5000))
 def test_a_condensed_query_is_within_its_bound(text: str) -> None:
-    assert len(condensed(text)) <= LONGEST
+    assert len(condensed(text)) <= MAX_QUERY_CHARS
 
 
 def test_a_long_paste_keeps_its_question_and_both_ends() -> None:

@@ -1,14 +1,14 @@
-"""Names that are spelled otherwise are one; other words are not."""
+"""Two spellings of one name are recognised; other words are not."""
 
 from __future__ import annotations
 
 import pytest
 
-from pps.recall.spellings import initials, may_be_stem_of, spelled_alike
+from pps.recall.query_words import may_be_stem_of, possible_initials, spelled_alike
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("name", "other"),
     [
         ("Muhammad", "Mohammed"),
         ("Akim", "Akib"),
@@ -18,14 +18,14 @@ from pps.recall.spellings import initials, may_be_stem_of, spelled_alike
         ("Zbigniew", "Zbygniew"),
     ],
 )
-def test_names_spelled_otherwise_are_one_either_way(one: str, other: str) -> None:
-    assert spelled_alike(one, other)
-    assert spelled_alike(other, one)
-    assert other[0].lower() in initials(one)
+def test_two_spellings_of_one_name_are_recognised_both_ways(name: str, other: str) -> None:
+    assert spelled_alike(name, other)
+    assert spelled_alike(other, name)
+    assert other[0].lower() in possible_initials(name)
 
 
 @pytest.mark.parametrize(
-    ("one", "other"),
+    ("name", "other"),
     [
         ("Marek", "market"),
         ("Rome", "Romans"),
@@ -34,11 +34,11 @@ def test_names_spelled_otherwise_are_one_either_way(one: str, other: str) -> Non
         ("Berlin", "Bergen"),
     ],
 )
-def test_other_words_are_not(one: str, other: str) -> None:
-    assert not spelled_alike(one, other)
+def test_different_words_are_not_one_name(name: str, other: str) -> None:
+    assert not spelled_alike(name, other)
 
 
-def test_a_stem_is_told_for_a_term_of_a_name() -> None:
+def test_a_stem_matches_another_spelling_of_its_name() -> None:
     assert may_be_stem_of("moham", "Muhammad")
     assert may_be_stem_of("catherin", "Katherine")
     assert not may_be_stem_of("market", "Marek")

@@ -10,7 +10,7 @@ from pps.models.protocols import TokenEmbedder
 from pps.recall.hits import fetch, text_of
 from pps.recall.perspectives import finds
 from pps.recall.query import Ask, Scored
-from pps.recall.question import IDLE, grams
+from pps.recall.query_words import STOP_WORDS, grams
 from pps.recall.ranking import best_of, textual
 
 _READ, _ADDED = 10, 8
@@ -34,7 +34,7 @@ async def expand(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     counts = Counter(
         word
         for item in near.values()
-        for word in grams(text_of(item)) - words - IDLE
+        for word in grams(text_of(item)) - words - STOP_WORDS
         if len(word) > 2
     )
     added = sorted(
@@ -43,7 +43,7 @@ async def expand(ask: Ask, channel: ChannelName, depth: int) -> list[Scored]:
     )
     if isinstance(embedder := ask.sources.embedder, TokenEmbedder):
         like = await ask.once(
-            "like words", lambda: asyncio.to_thread(embedder.like_words, sorted(words - IDLE))
+            "like words", lambda: asyncio.to_thread(embedder.like_words, sorted(words - STOP_WORDS))
         )
         added = [*added[:_ADDED], *like[:_ADDED]]
     if not added:

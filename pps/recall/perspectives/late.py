@@ -11,7 +11,7 @@ from pps.models.protocols import Matrix, TokenEmbedder
 from pps.recall.hits import fetch, text_of
 from pps.recall.perspectives import weighs
 from pps.recall.query import Ask, Candidate, Scored
-from pps.recall.question import passage_of
+from pps.recall.query_words import passage_of
 
 BEST = 50
 _READ_CHARS = 320

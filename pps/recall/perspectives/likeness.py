@@ -13,7 +13,7 @@ import numpy as np
 from pps.models.protocols import Vector
 from pps.recall.perspectives import Likeness
 from pps.recall.query import Sources
-from pps.recall.question import IDLE, grams
+from pps.recall.query_words import STOP_WORDS, grams
 
 _TERMS = 10
 """Rarest words of a text that it is compared by."""
@@ -31,7 +31,9 @@ async def by_meaning(sources: Sources, ids: Sequence[str]) -> Likeness:
 
 async def by_words(sources: Sources, ids: Sequence[str]) -> Likeness:
     """Return the Jaccard likeness of the rarest words of turns; a word of one turn alone joins nothing."""
-    words = {turn.uuid: grams(turn.content) - IDLE for turn in await sources.journal.turns(ids)}
+    words = {
+        turn.uuid: grams(turn.content) - STOP_WORDS for turn in await sources.journal.turns(ids)
+    }
     counts = Counter(chain.from_iterable(words.values()))
     rarest = {
         one: frozenset(

@@ -14,7 +14,7 @@ from pps.models.protocols import Reranker
 from pps.recall.hits import age_d, fetch, supported, text_of, times_of
 from pps.recall.perspectives import weighs
 from pps.recall.query import Ask, Candidate, Scored
-from pps.recall.question import passage_of
+from pps.recall.query_words import passage_of
 from pps.recall.request import MAX_HOPS
 
 BEST = 30
