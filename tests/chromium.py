@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -40,9 +41,10 @@ _REST = """async () => {
         requestAnimationFrame(next);
         setTimeout(next, 200);
     });
-    for (let quiet = 0; quiet < 4; quiet = window.pendingCalls ? 0 : quiet + 1) await frame();
+    const isBusy = () => window.pendingCalls || document.querySelector("main[aria-busy=true]");
+    for (let quiet = 0; quiet < 4; quiet = isBusy() ? 0 : quiet + 1) await frame();
 }"""
-"""An effect of a view runs in the frame after the view is drawn, and may ask for more."""
+"""An effect of a view runs in the frame after the view is drawn, and may ask for more; its module is loaded first."""
 
 
 @dataclass
@@ -67,6 +69,8 @@ class Window:
         The view then shows all that it asked for.
         """
         self.page.goto(f"{self.base}/page/{self.name}/{address}")
+        view = re.split(r"[/?]", address.removeprefix("#/"))[0] or "ask"
+        self.page.wait_for_selector(f"main[data-view='{view}'], main.outside")
         self.rest()
         self.page.wait_for_selector(until)
         self.rest()

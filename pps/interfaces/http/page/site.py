@@ -1,7 +1,7 @@
 """The page's routes: its files, its session, the operations of ``/v1`` under the entity's path, and what is new.
 
 ``/page/NAME/`` is one document for every entity; who has no session gets nothing but that. The files lie in
-``static``: no build step, nothing from outside. ``static/app.js`` says how a view is added.
+``static``: no build step, nothing from outside; ``assets`` serves them. ``static/app.js`` says how a view is added.
 """
 
 from __future__ import annotations
@@ -10,16 +10,15 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import BaseRoute, Route
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, PPSError
 from pps.core.ids import EntityId, check_name
+from pps.interfaces.http.page.assets import Assets, compressed
 from pps.interfaces.http.page.browsers import Browsers
 from pps.interfaces.http.problems import answered, body
 from pps.interfaces.http.v1 import V1
@@ -50,15 +49,7 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
-    "Cache-Control": "no-cache",
 }
-
-
-class _Files(StaticFiles):
-    def file_response(self, *given: Any, **more: Any) -> Response:
-        answer = super().file_response(*given, **more)
-        answer.headers.update(HEADERS)
-        return answer
 
 
 class Site:
@@ -68,16 +59,16 @@ class Site:
         self._app = app
         self._browsers = browsers
         self._v1 = V1(calls, browsers)
-        self._files = _Files(directory=STATIC)
+        self._assets = Assets(STATIC, HEADERS)
 
     def routes(self) -> list[BaseRoute]:
         return [
-            Mount("/page/_", self._files),
+            Route("/page/_/{path:path}", answered(self._file), methods=["GET"]),
             Route("/page/{name}", answered(self._to_page), methods=["GET"]),
             Route("/page/{name}/", answered(self._page), methods=["GET"]),
             Route("/page/{name}/session", answered(self._session), methods=["POST"]),
             Route("/page/{name}/events", answered(self._events), methods=["GET"]),
-            Route("/page/{name}/v1/{operation}", answered(self._v1.call), methods=["POST"]),
+            Route("/page/{name}/v1/{operation}", answered(self._call), methods=["POST"]),
         ]
 
     async def _to_page(self, request: Request) -> Response:
@@ -85,7 +76,19 @@ class Site:
 
     async def _page(self, request: Request) -> Response:
         _name(request)
-        return await self._files.get_response("index.html", request.scope)
+        return await asyncio.to_thread(self._assets.document, request)
+
+    async def _file(self, request: Request) -> Response:
+        answer = await asyncio.to_thread(self._assets.file, request, request.path_params["path"])
+        if answer is None:
+            raise NotFound("page")
+        return answer
+
+    async def _call(self, request: Request) -> Response:
+        answer = await self._v1.call(request)
+        if isinstance(answer, StreamingResponse):
+            return answer
+        return await asyncio.to_thread(compressed, request, answer)
 
     async def _session(self, request: Request) -> Response:
         """Open a session with a link's secret, or end the one that asks: ``{"link": "…"}`` or ``{"end": true}``."""

@@ -1,47 +1,92 @@
 // The page of an entity: its frame, its views, and who is let in.
 //
-// A view is one module in `views/` and one row of VIEWS. It exports `{ id, title, View }`: its address is `#/id`, its
-// name stands in the navigation (`hidden` keeps it out, `only` tells of the schema whether it is there), and `View` is a component that gets `parts` and `query` of the
-// address. It asks operations with `useCall` or `call`, makes addresses with `href`, and shows text as text: htm and
-// preact escape it, and the page's policy lets no text become HTML. Pieces that views share are in `parts.js`.
+// A view is one module in `views/`, which is loaded when the view is opened first, and one row of VIEWS. Its address is
+// `#/id`, its title stands in the navigation (`hidden` keeps it out, `only` tells of the schema whether it is there).
+// The module's default export is a component that gets `parts` and `query` of the address. It asks operations with
+// `useCall` or `call`, makes addresses with `href`, and shows text as text: htm and preact escape it, and the page's
+// policy lets no text become HTML. Pieces that views share are in `parts.js`.
 // Every view begins with a heading (`<h1>`), and says what to do where there is nothing yet.
-import { askBeforeLeaving, ended, entity, html, listen, open, place, render, useEffect, useState, leave } from "./core.js";
-import { Alert, Icon, useSchema } from "./parts.js";
-import anchors from "./views/anchors.js";
-import ask from "./views/ask.js";
-import forgotten from "./views/forgotten.js";
-import graph from "./views/graph.js";
-import health from "./views/health.js";
-import injected from "./views/injected.js";
-import isolation from "./views/isolation.js";
-import item from "./views/item.js";
-import jobs from "./views/jobs.js";
-import records from "./views/records.js";
-import squad from "./views/squad.js";
-import time from "./views/time.js";
-import topics from "./views/topics.js";
-import turns from "./views/turns.js";
+import { askBeforeLeaving, ended, entity, html, listen, news, open, place, render, useEffect, useLayoutEffect, useState, leave } from "./core.js";
+import { Alert, Icon, isMember, useSchema } from "./parts.js";
 
-const VIEWS = [ask, graph, time, records, topics, turns, anchors, squad, forgotten, injected, jobs, health, isolation, item];
+const VIEWS = [
+  { id: "ask", title: "Ask" },
+  { id: "graph", title: "Graph" },
+  { id: "time", title: "Time" },
+  { id: "records", title: "Records" },
+  { id: "topics", title: "Topics" },
+  { id: "turns", title: "Turns" },
+  { id: "anchors", title: "Anchors" },
+  { id: "squad", title: "Squad", only: isMember },
+  { id: "forgotten", title: "Forgotten" },
+  { id: "injected", title: "Injected" },
+  { id: "jobs", title: "Jobs" },
+  { id: "health", title: "Health" },
+  { id: "isolation", title: "Isolation" },
+  { id: "item", title: "Item", hidden: true },
+];
+
+const loaded = new Map(); // view's id → its component
+let attempts = 0;
+
+/** Load a view's component; an address that could not be loaded is never asked again by a browser, so it gets a number. */
+async function load(view) {
+  const address = `./views/${view.id}.js${attempts ? `?attempt=${attempts}` : ""}`;
+  try {
+    loaded.set(view.id, (await import(address)).default);
+    return loaded.get(view.id);
+  } catch {
+    attempts += 1;
+    const isGone = await fetch(new URL(address, import.meta.url)).then((answer) => answer.status === 404, () => false);
+    return (props) => html`<${NotLoaded} view=${view} isGone=${isGone} ...${props} />`;
+  }
+}
+
+/** A view whose module could not be loaded: it is tried again as soon as there is news of the server. */
+function NotLoaded({ view, isGone, again }) {
+  useEffect(() => news.hear(again), []);
+  return html`<h1 tabindex="-1">${view.title}</h1>
+    ${isGone
+      ? html`<${Alert}>PPS was updated since this page was opened.<//><p><button onClick=${() => location.reload()}>Load the page again</button></p>`
+      : html`<${Alert}>the server does not answer<//><p><button class="plain" onClick=${again}>Try again</button></p>`}`;
+}
+
+/** The address, its view, and that view's component, which follow the address as soon as the component is there. */
+function useView() {
+  const [shown, show] = useState({ at: place(), view: null, View: null, isBusy: true });
+  const [turn, again] = useState(0);
+  useEffect(() => {
+    let latest = 0;
+    const move = async () => {
+      const at = place();
+      const view = VIEWS.find((one) => one.id === at.view) || VIEWS[0];
+      const mine = (latest += 1);
+      if (!loaded.has(view.id)) show((old) => ({ ...old, isBusy: true }));
+      const View = loaded.get(view.id) || (await load(view));
+      if (mine === latest) show({ at, view, View, isBusy: false });
+    };
+    move();
+    window.addEventListener("hashchange", move);
+    return () => (latest = Infinity, window.removeEventListener("hashchange", move));
+  }, [turn]);
+  return { ...shown, again: () => again((n) => n + 1) };
+}
 
 function Frame() {
-  const [at, move] = useState(place());
+  const { at, view, View, isBusy, again } = useView();
   const [state, setState] = useState("begins");
   const schema = useSchema();
   useEffect(() => {
-    const moved = () => move(place());
-    window.addEventListener("hashchange", moved);
     window.addEventListener("keydown", stepInList);
     listen(setState);
-    return () => window.removeEventListener("hashchange", moved);
   }, []);
-  const view = VIEWS.find((one) => one.id === at.view) || VIEWS[0];
-  useEffect(() => {
+  useLayoutEffect(() => {
+    if (!view) return;
     document.title = `${view.title} · ${entity}`;
     document.querySelector("main h1")?.focus({ preventScroll: true });
     document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" });
     window.scrollTo(0, 0);
-  }, [view.id]);
+  }, [view?.id]);
   return html`
     <a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), document.getElementById("main").focus())}>
       Skip to content
@@ -52,7 +97,7 @@ function Frame() {
         <ul>
           ${VIEWS.filter((one) => !one.hidden && (!one.only || one.only(schema))).map(
             (one) => html`<li key=${one.id}>
-              <a href=${`#/${one.id}`} aria-current=${one.id === view.id ? "page" : null}>
+              <a href=${`#/${one.id}`} aria-current=${one.id === view?.id ? "page" : null}>
                 <${Icon} name=${one.id} />${one.title}
               </a>
             </li>`,
@@ -65,9 +110,11 @@ function Frame() {
         <button class="quiet" onClick=${leave}>Leave</button>
       </footer>
     </header>
-    <main id="main" tabindex="-1">
+    <main id="main" tabindex="-1" data-view=${view?.id} aria-busy=${isBusy}>
       ${state === "away" && html`<${Alert}>The server does not answer. What is shown may be old; this page tries again by itself.<//>`}
-      <${view.View} key=${view.id} parts=${at.parts} query=${at.query} />
+      ${View
+        ? html`<${View} key=${view.id} parts=${at.parts} query=${at.query} again=${again} />`
+        : html`<p class="faint" role="status">One moment …</p>`}
     </main>
   `;
 }

@@ -2,7 +2,7 @@
 import htm from "./vendor/htm.js";
 
 export const { render } = globalThis.preact;
-export const { useEffect, useMemo, useRef, useState } = globalThis.preactHooks;
+export const { useEffect, useLayoutEffect, useMemo, useRef, useState } = globalThis.preactHooks;
 export const html = htm.bind(globalThis.preact.h);
 
 // No text becomes HTML. The policy of the page demands a policy for it; this one lets nothing but nothing through.

@@ -124,6 +124,9 @@ export function useSchema() {
   }, [data]);
 }
 
+/** Who is a member: its memory has the squad's pack. One that had it once is told that it is none any more. */
+export const isMember = (schema) => Boolean(schema?.packs.squad);
+
 const WORDS = 600;
 
 /** The words of two texts, in order, as `[sign, words]`: "-" was, "+" is, "" both. */

@@ -77,4 +77,4 @@ function View({ parts: [slug = ""] }) {
     <${Form} of=${{ slug: "", title: "", text: "", tags: [], digest: "" }} onSaved=${(one) => go(href("anchors", {}, one.slug))} />`;
 }
 
-export default { id: "anchors", title: "Anchors", View };
+export default View;

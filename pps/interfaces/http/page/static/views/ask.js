@@ -157,4 +157,4 @@ function View({ query }) {
   `;
 }
 
-export default { id: "ask", title: "Ask", View };
+export default View;

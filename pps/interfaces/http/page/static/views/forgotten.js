@@ -36,4 +36,4 @@ function View() {
   `;
 }
 
-export default { id: "forgotten", title: "Forgotten", View };
+export default View;

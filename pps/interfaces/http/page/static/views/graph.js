@@ -253,4 +253,4 @@ function View({ query }) {
   `;
 }
 
-export default { id: "graph", title: "Graph", View };
+export default View;

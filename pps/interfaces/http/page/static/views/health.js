@@ -30,4 +30,4 @@ function View() {
   `;
 }
 
-export default { id: "health", title: "Health", View };
+export default View;

@@ -59,4 +59,4 @@ function View({ query }) {
   `;
 }
 
-export default { id: "injected", title: "Injected", View };
+export default View;

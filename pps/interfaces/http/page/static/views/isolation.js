@@ -25,4 +25,4 @@ const View = () => html`
   <h3>End every session of this page; make its token worthless</h3><pre>${`pps open ${entity} --close\npps entity token ${entity} --revoke`}</pre>
 `;
 
-export default { id: "isolation", title: "Isolation", View };
+export default View;

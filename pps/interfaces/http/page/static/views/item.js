@@ -1,7 +1,7 @@
 // An item by its id: a fact with what supports it and how to correct or forget it; a node; a turn with its versions.
 import { call, href, html, useCall, useState } from "../core.js";
 import { Alert, Answer, Empty, FactLine, Facts, Forget, Id, Item, Span, SupersededBy, TurnCard, Typed, Versions, When, hasEnded, told, useSchema } from "../parts.js";
-import { Share } from "./squad.js";
+import { Share } from "../share.js";
 
 function Correct({ fact, done, onDone }) {
   const [error, fail] = useState("");
@@ -120,4 +120,4 @@ function View({ parts: [id = ""] }) {
         : html`<${Turn} key=${item.id} of=${item} again=${of.again} />`}<//>`;
 }
 
-export default { id: "item", title: "Item", hidden: true, View };
+export default View;

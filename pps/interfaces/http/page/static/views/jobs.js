@@ -64,4 +64,4 @@ function View() {
   `;
 }
 
-export default { id: "jobs", title: "Jobs", View };
+export default View;

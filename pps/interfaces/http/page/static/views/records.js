@@ -2,7 +2,7 @@
 import { call, entity, go, href, html, useCall, useEffect, useState } from "../core.js";
 import { Alert, Answer, Empty, Forget, Id, Item, Versions, When, counted, told, useSchema } from "../parts.js";
 import { Input, RecordForm } from "../record_form.js";
-import { Share } from "./squad.js";
+import { Share } from "../share.js";
 
 const MOST = 1000;
 const NEW = "+"; // no id is that
@@ -211,4 +211,4 @@ function View({ parts: [name = "", id = ""], query }) {
     <${RecordForm} kind=${kind} onSaved=${(one) => go(href("records", {}, name, one.id))} />`;
 }
 
-export default { id: "records", title: "Records", View };
+export default View;

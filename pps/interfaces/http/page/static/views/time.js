@@ -131,4 +131,4 @@ function View({ query }) {
   `;
 }
 
-export default { id: "time", title: "Time", View };
+export default View;

@@ -114,4 +114,4 @@ function View({ parts: [chosen = ""] }) {
   `;
 }
 
-export default { id: "topics", title: "Topics", View };
+export default View;

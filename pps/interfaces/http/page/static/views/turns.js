@@ -62,4 +62,4 @@ function Pages({ session }) {
 
 const View = ({ query }) => html`<h1 tabindex="-1">Turns</h1><${Pages} session=${query.session} />`;
 
-export default { id: "turns", title: "Turns", View };
+export default View;
