@@ -144,6 +144,20 @@ class ServerSettings(_Section):
     allowed_origins: tuple[str, ...] = ()
 
 
+class LogSettings(_Section):
+    """How logs are written. Where: ``pps serve`` to stderr, a server that was started by need to ``server.log``.
+
+    Attributes:
+        format: ``text``: a line to read; ``json``: an object a line (time, level, logger, request, message, fields).
+        max_bytes: ``server.log`` is moved to ``server.log.1`` before it grows beyond this …
+        files: … and of the moved ones so many are kept.
+    """
+
+    format: Literal["text", "json"] = "text"
+    max_bytes: int = Field(default=5_000_000, ge=10_000, le=100_000_000)
+    files: int = Field(default=3, ge=1, le=100)
+
+
 class JobsSettings(_Section):
     """How what was acknowledged is taken into graph and indexes, and when that counts as unwell.
 
@@ -276,6 +290,7 @@ class Settings(_Section):
     colbert: ColbertSettings = ColbertSettings()
     extractor: ExtractorSettings = ExtractorSettings()
     server: ServerSettings = ServerSettings()
+    logs: LogSettings = LogSettings()
     jobs: JobsSettings = JobsSettings()
     recall: RecallSettings = RecallSettings()
     hooks: HooksSettings = HooksSettings()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import secrets
 import time as clock
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -19,7 +18,7 @@ from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, PPSError
 from pps.core.json_bounds import is_large
 from pps.core.json_shapes import plain_name
-from pps.core.log_context import serving
+from pps.core.log_context import NO_REQUEST, new_request_id, request_id, serving
 from pps.core.reports import Forgotten
 from pps.core.trust import CAPTURED
 from pps.entities.paths import without_paths
@@ -48,6 +47,8 @@ _BEAT_S = 10.0
 _LEAST_PAUSE_S = 0.1
 _ID = re.compile(r"[0-9a-f]{8}[0-9a-f-]{0,28}")
 _MOST_NAMED, _MOST_VALUE = 3, 80
+PACK_TOOL = "pack_tool"
+"""What tallies call every tool of a pack."""
 _TAKE_TITLES = frozenset(
     {"id", "ids", "keep", "drop", "center", "source_ids"}
     | {"node_id", "target_node_id", "anchor_node_id"}
@@ -166,6 +167,7 @@ class Calls:
         app.provide_shared_lines(partial(shared_lines, app))
         self._writes: set[asyncio.Task[Answer]] = set()
         self.table = table
+        self._names = frozenset(operation.name for operation in table)
         self._tools = PackTools(operations_for("entity", table=table))
         self.most_sessions = app.settings.server.sessions
         self.tallies: defaultdict[tuple[str, str], Tally] = defaultdict(Tally)
@@ -261,7 +263,8 @@ class Calls:
             PPSError: Whatever the memory raises.
         """
         found = await self.find(caller, name)
-        with serving(secrets.token_hex(4)):
+        request = request_id()
+        with serving(new_request_id() if request == NO_REQUEST else request):
             if found.hints.read_only or (progress and not found.carried_through):
                 return await self._carried_out(
                     caller, found, arguments, progress, for_model=for_model
@@ -418,10 +421,23 @@ class Calls:
         return replace(answer, data=data, text=text)
 
     def _note(self, caller: Caller, name: str, outcome: str, seconds: float) -> None:
-        tally = self.tallies[name, outcome]
+        tally = self.tallies[self._tallied(name), outcome]
         tally.times += 1
         tally.seconds += seconds
-        _log.info("%s operation=%s outcome=%s ms=%.1f", caller.name, name, outcome, seconds * 1000)
+        ms = round(seconds * 1000, 1)
+        fields = {"caller": caller.name, "operation": name, "outcome": outcome, "ms": ms}
+        _log.info(
+            "%s operation=%s outcome=%s ms=%.1f",
+            caller.name,
+            name,
+            outcome,
+            ms,
+            extra={"fields": fields},
+        )
+
+    def _tallied(self, name: str) -> str:
+        """Return the name that a call is counted under: a pack's own tools have names that its owner chose."""
+        return name if name in self._names else PACK_TOOL
 
 
 def _entity_of(caller: Caller, given: Input, subject: Memory | Desk | Projects | App) -> str:

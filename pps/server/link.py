@@ -34,7 +34,8 @@ Answer: TypeAlias = "dict[str, JSON]"
 _START_S = 60.0
 _DRAIN_S = 60.0
 _PAUSE_S = 0.03
-_LOG_BYTES = 5_000_000
+_LOG_BYTES = 100_000_000
+"""A server rotates its log as ``logs.max_bytes`` says; this is for servers that end before they have read that."""
 _CALL_S = 60.0
 _SILENCE_S = 600.0
 

@@ -310,6 +310,7 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
 ROUTE_ATTACKS: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/mcp": ("POST", INITIALIZE),
     "/health": ("GET", None),
+    "/ready": ("GET", None),
     "/metrics": ("GET", None),
     "/v1/{operation}": ("POST", {"query": "vault"}),
     "/openapi.json": ("GET", None),
@@ -483,7 +484,7 @@ async def test_no_route_answers_for_them_to_who_may_not_ask(
             answer = await http.request(
                 method, f"{neighbours.served.run.url}{path}", json=body, headers=headers
             )
-            opened = path.startswith(("/health", "/owner/proof/")) or (
+            opened = path.startswith(("/health", "/ready", "/owner/proof/")) or (
                 path == "/openapi.json" and not token
             )
             refused = 403 if path.startswith("/page/") else 401

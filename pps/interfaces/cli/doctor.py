@@ -1,11 +1,11 @@
-"""``pps doctor``: look at everything that can be wrong, and say what to do about it."""
+"""``pps doctor``: look at everything that can be wrong, say what to do about it, and do what is safe."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,27 +13,52 @@ from typing import TYPE_CHECKING, Any
 from pps.core.errors import PPSError
 from pps.core.file_lock import FileLock
 from pps.interfaces.cli.output import finished
-from pps.server import connect, runfile, spool
+from pps.server import Link, connect, runfile, spool
 
 if TYPE_CHECKING:
     from pps.config import Settings
+    from pps.core.values import JSON
 
 
+_TURNS = "turns done"
+"""How the comparison of the journal's turns with the graph's begins."""
 _UNFIT = "no longer fit the packs"
 """In a note of an examination: some records are not as their kinds are now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """What mends a finding and loses nothing: ``says`` tells it, as a command would be told; ``act`` does it.
+
+    ``act`` may raise PPSError or OSError.
+    """
+
+    says: str
+    act: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
     """One look: ``detail`` says what was seen or what to do. A finding that is not ok is a problem.
 
-    One that asks for attention is something to do when there is time.
+    One that asks for attention is something to do when there is time. ``fix`` is what ``--fix`` does about it.
     """
 
     check: str
     ok: bool
     detail: str
     attention: bool = False
+    fix: Fix | None = None
+
+    def as_json(self) -> dict[str, JSON]:
+        """Return it for programs; ``fix`` is what ``--fix`` does, in words, or null."""
+        return {
+            "check": self.check,
+            "ok": self.ok,
+            "detail": self.detail,
+            "attention": self.attention,
+            "fix": self.fix.says if self.fix else None,
+        }
 
 
 def findings(home: Path, only: str, *, offline: bool) -> Iterator[Finding]:
@@ -56,6 +81,7 @@ def findings(home: Path, only: str, *, offline: bool) -> Iterator[Finding]:
     yield folder
     if not folder.ok:
         return
+    yield from _settings_file(home)
     if broken := _relations(home):
         yield broken
         return
@@ -76,16 +102,34 @@ def _folder(home: Path) -> Finding:
         )
     private = home.stat().st_mode & 0o077 == 0
     if home.stat().st_mode & 0o002:
-        return Finding("data folder", False, f"everybody can write {home}: run `chmod 700 {home}`")
+        detail = f"everybody can write {home}: run `chmod 700 {home}`"
+        return Finding("data folder", False, detail, fix=_make_private(home, 0o700))
     writable = os.access(home, os.W_OK | os.X_OK)
     detail = (
         str(home)
         if writable
         else f"{home} cannot be written; make it yours to write, or set PPS_HOME to another"
     )
+    if private or not writable:
+        return Finding("data folder", writable, detail)
     return Finding(
-        "data folder", writable, detail + ("" if private else " (others may read it: chmod 700)")
+        "data folder",
+        True,
+        f"{detail} (others may read it: chmod 700)",
+        fix=_make_private(home, 0o700),
     )
+
+
+def _make_private(path: Path, mode: int) -> Fix:
+    return Fix(f"chmod {mode:o} {path}: nobody else can read or write it", lambda: path.chmod(mode))
+
+
+def _settings_file(home: Path) -> Iterator[Finding]:
+    """Ask for attention to a pps.toml that others can read or write: it may hold keys."""
+    file = home / "pps.toml"
+    if file.is_file() and file.stat().st_mode & 0o077:
+        detail = f"others may read or write {file}, which may hold keys: chmod 600"
+        yield Finding("settings file", True, detail, attention=True, fix=_make_private(file, 0o600))
 
 
 def _relations(home: Path) -> Finding | None:
@@ -132,7 +176,16 @@ def _hooks_spool(home: Path) -> Finding:
         said.append(
             f"{state.bad} events could not be taken in; look at {folder}/*.bad, then remove them"
         )
-    return Finding("hooks' spool", not (state.dropped or state.bad), "; ".join(said))
+    forget_count = Fix(
+        f"remove {folder / 'dropped'}: it only counts the events that found no room",
+        lambda: (folder / "dropped").unlink(missing_ok=True),
+    )
+    return Finding(
+        "hooks' spool",
+        not (state.dropped or state.bad),
+        "; ".join(said),
+        fix=forget_count if state.dropped else None,
+    )
 
 
 def _online(home: Path, only: str) -> Iterator[Finding]:
@@ -155,7 +208,22 @@ def _online(home: Path, only: str) -> Iterator[Finding]:
         except PPSError as error:
             yield Finding(f"entity {name}", False, error.message)
             continue
-        yield from _examined(name, found)
+        yield from _examined(name, found, Fix(_reindexing(name), _Reindexing(link, name)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Reindexing:
+    """Lets the server build an entity's derived indexes anew."""
+
+    link: Link
+    name: str
+
+    def __call__(self) -> None:
+        finished(self.link.follow("reindex", "", {"entity": self.name}), quiet=True)
+
+
+def _reindexing(name: str) -> str:
+    return f"pps reindex {name}: builds its text and vector index anew from what is true"
 
 
 def _offline(settings: Settings, only: str) -> Iterator[Finding]:
@@ -179,15 +247,58 @@ async def _opened(settings: Settings, only: str) -> list[Finding]:
             except PPSError as error:
                 found.append(Finding(f"entity {name}", False, error.message))
                 continue
-            found += _examined(name, answer.data)
+            reindexing = Fix(_reindexing(name), _ReindexingHere(settings, name))
+            found += _examined(name, answer.data, reindexing)
     return found
 
 
-def _examined(name: str, found: Mapping[str, Any]) -> Iterator[Finding]:
-    """Say whether a memory is well, and whether its stores hold the same ids."""
+@dataclass(frozen=True, slots=True)
+class _ReindexingHere:
+    """Builds an entity's derived indexes anew in this process, while no server runs."""
+
+    settings: Settings
+    name: str
+
+    def __call__(self) -> None:
+        with FileLock(runfile.lock_file(self.settings.home), what="pps doctor --offline --fix"):
+            asyncio.run(self._reindexed())
+
+    async def _reindexed(self) -> None:
+        from pps.app import App
+
+        async with App.open(self.settings) as app:
+            await app.reindex(self.name)
+
+
+def apply(finding: Finding) -> str:
+    """Do what mends a finding; return why it could not be done, or an empty text."""
+    try:
+        if finding.fix:
+            finding.fix.act()
+    except PPSError as error:
+        return error.message
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return ""
+
+
+def _examined(name: str, found: Mapping[str, Any], reindexing: Fix) -> Iterator[Finding]:
+    """Say whether a memory is well, and whether its stores hold the same ids.
+
+    Indexes are built anew only where the graph has all turns: else they would be made to agree with what is lost.
+    """
+    differing = [
+        one["what"] for one in found["ledger"]["agreements"] if one["missing"] or one["extra"]
+    ]
+    is_derived = differing and not any(what.startswith(_TURNS) for what in differing)
     unfit = [one for one in found["notes"] if _UNFIT in one]
     lines = [*found["problems"], *(one for one in found["notes"] if one not in unfit)]
-    yield Finding(f"entity {name}", found["ok"], "; ".join(lines) or "well")
+    yield Finding(
+        f"entity {name}",
+        found["ok"],
+        "; ".join(lines) or "well",
+        fix=reindexing if is_derived else None,
+    )
     yield from (Finding(f"entity {name}, records", True, one, attention=True) for one in unfit)
     for one in found["ledger"]["agreements"]:
         same = not (one["missing"] or one["extra"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pps.config import Settings
     from pps.core.values import JSON
+    from pps.interfaces.cli.doctor import Finding
 
 _SETTING = re.compile(r"^(?=[a-z_]+ = )", re.MULTILINE)
 
@@ -103,7 +104,7 @@ def serve(runners: Runners, *, host: str, port: int | None, stop: bool, auto: bo
         name: value for name, value in (("host", host), ("port", port)) if value not in ("", None)
     }
     settings = settings.model_copy(update={"server": settings.server.model_copy(update=given)})
-    logs.set_up(settings.log_level)
+    logs.set_up(settings.log_level, settings.logs, file=home / "server.log" if auto else None)
     running = None if auto else find(home)
     if running is not None and running.run.auto:
         end(home)
@@ -256,28 +257,60 @@ def mcp(
         "pps doctor",
         "pps doctor ana",
         "pps doctor --offline",
+        "pps doctor --fix --dry-run",
+        "pps doctor --fix",
     ),
 )
 @click.option("--offline", is_flag=True, help="Open the files here; the server must not run.")
-def doctor(name: str, *, offline: bool, as_json: bool) -> None:
+@click.option("--fix", is_flag=True, help="Mend what can be mended without losing anything.")
+@click.option("--dry-run", is_flag=True, help="With --fix: only say what would be done.")
+def doctor(name: str, *, offline: bool, fix: bool, dry_run: bool, as_json: bool) -> None:
     """Look at settings, folder, server and every entity, and say what to do. Exit code 1 on a problem.
 
-    Of each entity it compares journal, graph, text and vector index by their ids.
+    Of each entity it compares journal, graph, text and vector index by their ids. With --fix it says what it will do,
+    does it, and looks again: it takes rights of others to files away, builds indexes anew where the graph is whole,
+    and resets the count of events that were dropped. It deletes nothing that anybody said.
     """
-    from dataclasses import asdict
+    from pps.interfaces.cli.doctor import apply, findings
 
-    from pps.interfaces.cli.doctor import Finding, findings
-
-    found: list[Finding] = []
-    for finding in findings(home_folder(), name, offline=offline):
-        found.append(finding)
+    if dry_run and not fix:
+        raise InvalidRequest("--dry-run", "goes with --fix")
+    home = home_folder()
+    found = _looked(findings(home, name, offline=offline), quiet=as_json)
+    steps: list[JSON] = []
+    for finding in found if fix else ():
+        if finding.fix is None:
+            continue
         if not as_json:
-            mark = "LOOK" if finding.attention else "ok  "
-            say(f"{mark if finding.ok else 'BAD '} {finding.check}: {finding.detail}")
-    if as_json:
-        show_json([asdict(finding) for finding in found])
+            say(f"{'WOULD' if dry_run else 'FIX '} {finding.fix.says}")
+        problem = "" if dry_run else apply(finding)
+        if problem and not as_json:
+            say(f"BAD  could not be done: {problem}")
+        steps.append(
+            {"does": finding.fix.says, "done": not dry_run and not problem}
+            | ({"problem": problem} if problem else {})
+        )
+    if steps and not dry_run:
+        if not as_json:
+            say("Looking again:")
+        found = _looked(findings(home, name, offline=offline), quiet=as_json)
+    if as_json and fix:
+        show_json({"fixes": steps, "findings": [finding.as_json() for finding in found]})
+    elif as_json:
+        show_json([finding.as_json() for finding in found])
     if not all(finding.ok for finding in found):
         raise click.exceptions.Exit(1)
+
+
+def _looked(findings: Iterable[Finding], *, quiet: bool) -> list[Finding]:
+    """Return the findings; each is shown as soon as it is there, unless ``quiet``."""
+    found: list[Finding] = []
+    for finding in findings:
+        found.append(finding)
+        if not quiet:
+            mark = "LOOK" if finding.attention else "ok  "
+            say(f"{mark if finding.ok else 'BAD '} {finding.check}: {finding.detail}")
+    return found
 
 
 @click.command(

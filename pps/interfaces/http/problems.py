@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pps.core import errors, json_bounds
 from pps.core.json_bounds import TooLarge
-from pps.core.log_context import unforeseen
+from pps.core.log_context import request_id, unforeseen
 from pps.core.values import JSON
 
 _log = logging.getLogger(__name__)
@@ -144,6 +144,7 @@ def details(
         "detail": detail,
         "code": code,
         "retryable": bool(error and error.retryable),
+        "request": request_id(),
     }
     return {**said, "field": error.field} if isinstance(error, errors.InvalidRequest) else said
 

@@ -1,4 +1,4 @@
-"""The server's routes: the operations, pages, /health and /metrics, the owner's, and /mcp, which is handed in."""
+"""The server's routes: operations, pages, /health, /ready and /metrics, the owner's, and /mcp, which is handed in."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
 from pps.app import App
+from pps.core.errors import PPSError
 from pps.core.values import JSON
 from pps.interfaces.http.activity import Activity, ActivityMeter
 from pps.interfaces.http.auth import Trust
 from pps.interfaces.http.health import Condition
+from pps.interfaces.http.metrics import MEDIA_TYPE, Metrics
 from pps.interfaces.http.page.browsers import Browsers
 from pps.interfaces.http.page.site import Site
 from pps.interfaces.http.problems import Answered, Handler, Refused, answered, body, no_route
+from pps.interfaces.http.requests import REQUEST_ID, RequestLog, RequestTallies
 from pps.interfaces.http.trusted_hosts import HostGuard, Names
 from pps.interfaces.http.v1 import V1
 from pps.operations.calls import Calls
@@ -70,6 +73,7 @@ class Routes:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._tallies = RequestTallies(())
 
     def starlette(self) -> Starlette:
         """Return the ASGI app; made anew for each run, since the MCP endpoint runs once."""
@@ -81,20 +85,24 @@ class Routes:
             async with parts.mcp.running():
                 yield
 
+        routes: list[BaseRoute] = [
+            Route("/mcp", endpoint=Answered(parts.mcp)),
+            Route("/health", answered(self._health), methods=["GET"]),
+            Route("/ready", answered(self._ready), methods=["GET"]),
+            Route("/metrics", answered(self._metrics), methods=["GET"]),
+            Route("/v1/{operation}", answered(v1.call), methods=["POST"]),
+            Route("/openapi.json", answered(v1.openapi), methods=["GET"]),
+            *Site(parts.app, parts.calls, parts.browsers).routes(),
+            Route("/owner/proof/{nonce}", answered(self._proof), methods=["GET"]),
+            Route("/owner/status", self._owners(self._status), methods=["GET"]),
+            Route("/owner/stop", self._owners(self._stop), methods=["POST"]),
+            Route("/owner/hooks", self._owners(self._hook), methods=["POST"]),
+        ]
+        self._tallies = RequestTallies(routes)
         return Starlette(
-            routes=[
-                Route("/mcp", endpoint=Answered(parts.mcp)),
-                Route("/health", answered(self._health), methods=["GET"]),
-                Route("/metrics", answered(self._metrics), methods=["GET"]),
-                Route("/v1/{operation}", answered(v1.call), methods=["POST"]),
-                Route("/openapi.json", answered(v1.openapi), methods=["GET"]),
-                *Site(parts.app, parts.calls, parts.browsers).routes(),
-                Route("/owner/proof/{nonce}", answered(self._proof), methods=["GET"]),
-                Route("/owner/status", self._owners(self._status), methods=["GET"]),
-                Route("/owner/stop", self._owners(self._stop), methods=["POST"]),
-                Route("/owner/hooks", self._owners(self._hook), methods=["POST"]),
-            ],
+            routes=routes,
             middleware=[
+                Middleware(RequestLog, tallies=self._tallies),
                 Middleware(HostGuard, names=parts.names),
                 # The guard has let only allowed origins through, so here every origin may read.
                 Middleware(
@@ -102,7 +110,7 @@ class Routes:
                     allow_origins=["*"],
                     allow_methods=["GET", "POST", "DELETE"],
                     allow_headers=["*"],
-                    expose_headers=["Mcp-Session-Id", "MCP-Protocol-Version"],
+                    expose_headers=["Mcp-Session-Id", "MCP-Protocol-Version", REQUEST_ID],
                 ),
                 Middleware(ActivityMeter, activity=parts.activity),
             ],
@@ -122,7 +130,7 @@ class Routes:
         problems = await self._parts.condition.problems()
         failing = any(one.outage for one in problems)
         status, said = (503, "failing") if failing else (200, "ok")
-        if not await self._parts.trust.is_operator(request):
+        if not await self._is_operator_where_possible(request):
             return JSONResponse({"status": said}, status_code=status)
         details = [{"entity": one.entity, "problem": one.text} for one in problems]
         said = "degraded" if problems and not failing else said
@@ -131,12 +139,29 @@ class Routes:
             status_code=status,
         )
 
+    async def _ready(self, request: Request) -> Response:
+        """Tell whether requests should be sent here now; an operator is told what stands in the way."""
+        unready = await self._parts.condition.unready()
+        answer: dict[str, JSON] = {"status": "not ready" if unready else "ready"}
+        if await self._is_operator_where_possible(request):
+            answer["failing"] = {**unready}
+        return JSONResponse(answer, 503 if unready else 200)
+
+    async def _is_operator_where_possible(self, request: Request) -> bool:
+        """Tell whether an operator asks; where the registry cannot be read, only the owner is known."""
+        if self._parts.trust.is_owner(request):
+            return True
+        try:
+            return await self._parts.trust.is_operator(request)
+        except PPSError:
+            return False
+
     async def _metrics(self, request: Request) -> Response:
         if not await self._parts.trust.is_operator(request):
             raise Refused("an operator's token is needed; `pps entity token --operator` makes one")
-        return PlainTextResponse(
-            await self._parts.condition.metrics(), media_type="text/plain; version=0.0.4"
-        )
+        parts = self._parts
+        metrics = Metrics(parts.app, parts.calls, parts.activity, parts.condition, self._tallies)
+        return PlainTextResponse(await metrics.text(), media_type=MEDIA_TYPE)
 
     async def _proof(self, request: Request) -> Response:
         return PlainTextResponse(self._parts.trust.proof(request, request.path_params["nonce"]))

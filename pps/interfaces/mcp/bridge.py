@@ -26,6 +26,7 @@ from pps.core.errors import InvalidRequest, PPSError
 from pps.core.ids import check_actor, check_name
 from pps.core.log_context import unforeseen
 from pps.core.user_files import parse_toml, read_text
+from pps.interfaces.mcp import skills
 from pps.interfaces.mcp.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
@@ -45,6 +46,7 @@ from pps.interfaces.mcp.offer import (
     MODERN_VERSION,
     PROJECT_INSTRUCTIONS,
     SERVER_INFO,
+    WITH_SKILLS,
 )
 from pps.interfaces.mcp.stdio import Output, claimed_streams, decoded_messages
 from pps.interfaces.mcp.upstream import Call, CallCancelled, ServerLost, Upstream
@@ -88,7 +90,7 @@ def serve_stdio(home: Path, entity: str, toolset: str = "", actor: str = "") -> 
     names = {*toolset.split(",")}
     if "squad" in names or (pack_toolsets and (toolset == "all" or pack_toolsets & names)):
         tools = {}  # the server knows which packs and squad the entity has
-    _serve(Upstream(home, identity, toolset), tools, INSTRUCTIONS)
+    _serve(Upstream(home, identity, toolset), tools, INSTRUCTIONS, has_skills=True)
 
 
 def serve_projects(home: Path, roots: Sequence[str]) -> None:
@@ -100,13 +102,16 @@ def serve_projects(home: Path, roots: Sequence[str]) -> None:
     from pps.entities.routing import owner  # imports SQLite
 
     identity = ",".join(quote(root) for root in owner(roots).roots)
-    _serve(Upstream(home, identity, ""), packaged_tools("router", ""), PROJECT_INSTRUCTIONS)
+    tools = packaged_tools("router", "")
+    _serve(Upstream(home, identity, ""), tools, PROJECT_INSTRUCTIONS, has_skills=False)
 
 
-def _serve(upstream: Upstream, tools: dict[str, dict[str, Any]], instructions: str) -> None:
+def _serve(
+    upstream: Upstream, tools: dict[str, dict[str, Any]], instructions: str, *, has_skills: bool
+) -> None:
     with claimed_streams() as (source, sink):
         output = Output(sink)
-        bridge = _Bridge(upstream, tools, instructions, output)
+        bridge = _Bridge(upstream, tools, instructions, output, has_skills=has_skills)
         threading.Thread(target=_start_server, args=(upstream,), daemon=True).start()
         for message in decoded_messages(source, output):
             if isinstance(message, Request):
@@ -145,7 +150,11 @@ class _Bridge:
         tools: dict[str, dict[str, Any]],
         instructions: str,
         output: Output,
+        *,
+        has_skills: bool,
     ) -> None:
+        self._has_skills = has_skills
+        self._capabilities = WITH_SKILLS if has_skills else CAPABILITIES
         self._upstream = upstream
         self._tools = tools
         self._instructions = instructions
@@ -197,6 +206,8 @@ class _Bridge:
             return {}
         if request.method == "server/discover" and is_modern:
             return self._discover()
+        if request.method in skills.METHODS and self._has_skills:
+            return _skills(request, is_modern=is_modern)
         raise _Refused(METHOD_NOT_FOUND, "Method not found", request.method[:_MAX_ECHO])
 
     def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -214,7 +225,9 @@ class _Bridge:
         self._client_info = _named_client(cast("dict[str, Any]", client))
         return {
             "protocolVersion": version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
-            "capabilities": CAPABILITIES,
+            "capabilities": {
+                name: value for name, value in self._capabilities.items() if name != "extensions"
+            },
             "serverInfo": SERVER_INFO,
             "instructions": self._instructions,
         }
@@ -222,7 +235,7 @@ class _Bridge:
     def _discover(self) -> dict[str, Any]:
         return {
             "supportedVersions": [MODERN_VERSION],
-            "capabilities": CAPABILITIES,
+            "capabilities": self._capabilities,
             "instructions": self._instructions,
             "ttlMs": 0,
             "cacheScope": "private",
@@ -342,6 +355,15 @@ class _Bridge:
         hints = self._tools.get(name, {}).get("annotations", {})
         is_safe = hints.get("readOnlyHint") or hints.get("idempotentHint")
         return name == "remember" or bool(is_safe)
+
+
+def _skills(request: Request, *, is_modern: bool) -> dict[str, Any]:
+    uri = request.params.get("uri")
+    result = skills.skills_result(request.method, uri)
+    if result is None:
+        raise _Refused(INVALID_PARAMS, skills.UNKNOWN_URI, {"uri": str(uri)[:_MAX_ECHO]})
+    fresh = {"ttlMs": skills.FRESH_MS, "cacheScope": "public"} if is_modern else {}
+    return {**result, **fresh}
 
 
 def _key(request_id: object) -> str:

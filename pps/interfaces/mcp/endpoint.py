@@ -25,6 +25,7 @@ from starlette.types import Receive, Scope, Send
 from pps.core.errors import InvalidRequest, IsolationError
 from pps.core.ids import EntityId
 from pps.core.json_bounds import LARGE_BYTES, is_large
+from pps.core.log_context import NO_REQUEST, SCOPE_KEY, serving
 from pps.core.model_text import escape
 from pps.core.values import JSON
 from pps.interfaces.mcp.bounded_bodies import BoundedBodies
@@ -100,7 +101,9 @@ class _Desk:
     ) -> None:
         self._calls = calls
         self._audience: Audience = audience
-        server = make_server(self._list_tools, self._call_tool, instructions)
+        server = make_server(
+            self._list_tools, self._call_tool, instructions, has_skills=audience == "entity"
+        )
         # Stateful with event streams: the only mode in which progress and cancelling work in both eras.
         self.sessions = StreamableHTTPSessionManager(server, security_settings=security)
         self.bounded = BoundedSessions(StreamableHTTPASGIApp(self.sessions), calls.most_sessions)
@@ -126,10 +129,12 @@ class _Desk:
             arguments = await asyncio.to_thread(tool_arguments, given)
         else:
             arguments = tool_arguments(given)
-        if found.long and context.meta and "progress_token" in context.meta:
-            answer = await self._reported(context, caller, params.name, arguments)
-        else:
-            answer = await self._calls.answer(caller, params.name, arguments, for_model=True)
+        # A session of the older era serves its calls in one task, which its first request began.
+        with serving(_request_id(context.request)):
+            if found.long and context.meta and "progress_token" in context.meta:
+                answer = await self._reported(context, caller, params.name, arguments)
+            else:
+                answer = await self._calls.answer(caller, params.name, arguments, for_model=True)
         owner = caller.entity_name or "this project"
         if len(answer.text) > LARGE_BYTES:
             return await asyncio.to_thread(tool_result, answer, owner)
@@ -212,6 +217,10 @@ def chosen_of(
     if allowed is None:
         return wanted
     return wanted & allowed if is_said or wanted & allowed else frozenset(allowed)
+
+
+def _request_id(request: Request | None) -> str:
+    return request.scope.get(SCOPE_KEY, NO_REQUEST) if request else NO_REQUEST
 
 
 def _owner(caller: Caller) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pps import __version__
+from pps.interfaces.mcp.skills import EXTENSION
 
 INSTRUCTIONS = (
     "A private, lasting memory that belongs to you alone. When a conversation begins, call ambient_recall with mode "
@@ -18,7 +19,13 @@ DEFAULT = {"entity": "core", "router": "projects"}
 """The toolset that a client gets which asks for none."""
 
 SERVER_INFO = {"name": "pps", "title": "PPS memory", "version": __version__}
-CAPABILITIES = {"tools": {"listChanged": False}}
+CAPABILITIES: dict[str, dict[str, object]] = {"tools": {"listChanged": False}}
+WITH_SKILLS: dict[str, dict[str, object]] = {
+    **CAPABILITIES,
+    "resources": {"subscribe": False, "listChanged": False},
+    "extensions": {EXTENSION: {}},
+}
+"""Of a server that has skills too: that of an entity."""
 LIST_FRESH_MS = 300_000
 """How long a client of the present protocol may keep the list of tools."""
 

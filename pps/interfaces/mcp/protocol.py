@@ -16,10 +16,12 @@ from pydantic import ValidationError
 from pps.core.errors import PPSError
 from pps.core.log_context import unforeseen
 from pps.core.model_text import shown_error
+from pps.interfaces.mcp import skills
 from pps.interfaces.mcp.offer import INSTRUCTIONS, LIST_FRESH_MS, SERVER_INFO
 from pps.interfaces.mcp.results import failure, refusal
 
 _log = logging.getLogger(__name__)
+_MAX_ECHO = 200
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
 ListTools: TypeAlias = Callable[
@@ -31,7 +33,11 @@ CallTool: TypeAlias = Callable[
 
 
 def make_server(
-    list_tools: ListTools, call_tool: CallTool, instructions: str = INSTRUCTIONS
+    list_tools: ListTools,
+    call_tool: CallTool,
+    instructions: str = INSTRUCTIONS,
+    *,
+    has_skills: bool = False,
 ) -> Server[Any]:
     """Return the low-level server of a transport.
 
@@ -62,7 +68,32 @@ def make_server(
         get_tool_input_schema=lambda _: None,
     )
     server.middleware = [_guard]
+    if has_skills:
+        server.extensions[skills.EXTENSION] = {}
+        for method in skills.METHODS:
+            server.add_request_handler(method, _AnyParams, _skills_handler(method))
     return server
+
+
+class _AnyParams(types.RequestParams):
+    """Parameters of a method on skills or resources: a cursor, which no list of ours gives, or a uri."""
+
+    uri: str | None = None
+    cursor: str | None = None
+
+
+def _skills_handler(
+    method: str,
+) -> Callable[[Context, _AnyParams], Awaitable[dict[str, Any]]]:
+    async def answer(_: Context, params: _AnyParams) -> dict[str, Any]:
+        result = skills.skills_result(method, params.uri)
+        if result is None:
+            uri = (params.uri or "")[:_MAX_ECHO]
+            raise MCPError(types.INVALID_PARAMS, skills.UNKNOWN_URI, {"uri": uri})
+        fresh = {"ttlMs": skills.FRESH_MS, "cacheScope": "public"}
+        return {**result, **fresh, "resultType": "complete"}
+
+    return answer
 
 
 async def _guard(ctx: Context, call_next: CallNext) -> HandlerResult:

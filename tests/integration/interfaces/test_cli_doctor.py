@@ -135,3 +135,81 @@ def test_a_mistake_in_the_installations_own_relations_is_one_line_with_its_place
     assert result.returncode == 1
     [line] = [one for one in result.stdout.splitlines() if "relations.toml" in one and "BAD" in one]
     assert f"relations: {path}:3: LIVES_IN.unique: unknown key" in line
+
+
+def fixed(
+    env: dict[str, str], *options: str, code: int
+) -> tuple[list[dict[str, object]], set[str]]:
+    """Run ``pps doctor --fix``; return what it did or would do, and the checks that are not well then."""
+    ended = pps(env, "doctor", "--fix", *options, "--json")
+    assert (ended.returncode, ended.stderr) == (code, ""), ended.stdout
+    told = json.loads(ended.stdout)
+    return told["fixes"], {one["check"] for one in told["findings"] if not one["ok"]}
+
+
+@OFFLINE
+def test_fix_builds_indexes_anew_that_differ_and_a_dry_run_changes_nothing(
+    env: dict[str, str], sound: tuple[Path, str, str], options: tuple[str, ...]
+) -> None:
+    _, _, fact = sound
+
+    async def lose(memory: Memory) -> None:
+        await memory.parts.indexes.apply([], [("facts", fact)])
+        await memory.parts.journal.mirror_drop("fact", [fact])
+
+    asyncio.run(_changed(Path(env["PPS_HOME"]), lose))
+    does = "pps reindex ana: builds its text and vector index anew from what is true"
+    would, bad = fixed(env, "--dry-run", *options, code=1)
+    assert would == [{"does": does, "done": False}]
+    assert "entity ana" in bad
+    assert looked(env, *options, code=1)[FACTS][0] is False
+    did, bad = fixed(env, *options, code=0)
+    assert did == [{"does": does, "done": True}]
+    assert bad == set()
+
+
+@OFFLINE
+def test_fix_leaves_indexes_alone_while_the_graph_lacks_a_turn(
+    env: dict[str, str], sound: tuple[Path, str, str], options: tuple[str, ...]
+) -> None:
+    _, turn, _ = sound
+    asyncio.run(
+        _changed(Path(env["PPS_HOME"]), lambda memory: memory.parts.client.delete_episodes([turn]))
+    )
+    did, bad = fixed(env, *options, code=1)
+    assert did == []
+    assert f"entity {EPISODES}" in bad
+
+
+def test_fix_takes_rights_of_others_away_and_says_so_before(env: dict[str, str]) -> None:
+    home = Path(env["PPS_HOME"])
+    settings, dropped = home / "pps.toml", home / "spool" / "dropped"
+    settings.write_text("")
+    settings.chmod(0o644)
+    home.chmod(0o755)
+    dropped.parent.mkdir(exist_ok=True)
+    dropped.write_bytes(b"..")
+    kept = home / "spool" / "1.bad"
+    kept.write_text("{}")
+    would = pps(env, "doctor", "--fix", "--dry-run")
+    lines = [line for line in would.stdout.splitlines() if line.startswith("WOULD")]
+    assert [line.split()[1:3] for line in lines] == [
+        ["chmod", "700"],
+        ["chmod", "600"],
+        ["remove", str(dropped) + ":"],
+    ]
+    assert (home.stat().st_mode & 0o777, settings.stat().st_mode & 0o777) == (0o755, 0o644)
+    assert dropped.exists()
+    done = pps(env, "doctor", "--fix")
+    assert (home.stat().st_mode & 0o777, settings.stat().st_mode & 0o777) == (0o700, 0o600)
+    assert not dropped.exists()
+    assert kept.exists(), "what somebody said is never removed"
+    fixing, _, again = done.stdout.partition("Looking again:")
+    assert fixing.count("FIX ") == 3
+    assert "chmod" not in again
+
+
+def test_a_dry_run_without_fix_is_refused(env: dict[str, str]) -> None:
+    refused = pps(env, "doctor", "--dry-run")
+    assert refused.returncode == 2
+    assert "--dry-run: goes with --fix" in refused.stderr

@@ -1,0 +1,78 @@
+"""What a server needs of its surroundings, tried out: a disk that takes writes, and Neo4j where entities lie there."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time as clock
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from pps.app import App
+from pps.core.errors import PPSError
+
+_KEEP_S = 5.0
+_CONNECT_S = 2.0
+_BOLT_PORT = 7687
+
+
+class Probes:
+    """Tries what all entities share; a result holds for 5 seconds, however often anybody asks for it."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._lock = asyncio.Lock()
+        self._found: dict[str, str] = {}
+        self._until = 0.0
+
+    async def failing(self) -> dict[str, str]:
+        """Return what stands in the way, by what was tried: ``registry``, ``disk``, ``neo4j``."""
+        async with self._lock:
+            if clock.monotonic() >= self._until:
+                self._found = await self._tried()
+                self._until = clock.monotonic() + _KEEP_S
+            return self._found
+
+    async def _tried(self) -> dict[str, str]:
+        failing: dict[str, str] = {}
+        if reason := await asyncio.to_thread(_refused_write, self._app.settings.home):
+            failing["disk"] = f"the data folder takes no writes ({reason})"
+        try:
+            entries = await asyncio.to_thread(self._app.registry.list)
+        except PPSError as error:
+            return {**failing, "registry": error.message}
+        if any(entry.store == "neo4j" for entry in entries):
+            uri = self._app.settings.neo4j.uri
+            if reason := await _refused_connection(uri):
+                failing["neo4j"] = f"Neo4j does not answer at {uri} ({reason})"
+        return failing
+
+
+def _refused_write(home: Path) -> str:
+    """Return why a file of 4 KB cannot be written to the disk of the data folder; empty when it can."""
+    probe = home / f".probe.{os.getpid()}"
+    try:
+        descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        try:
+            os.write(descriptor, bytes(4096))
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+            probe.unlink()
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return ""
+
+
+async def _refused_connection(uri: str) -> str:
+    """Return why nothing takes connections at the address; empty when something does."""
+    parts = urlsplit(uri)
+    try:
+        async with asyncio.timeout(_CONNECT_S):
+            _, writer = await asyncio.open_connection(parts.hostname, parts.port or _BOLT_PORT)
+    except TimeoutError:
+        return f"nothing within {_CONNECT_S:.0f} s"
+    except (OSError, ValueError) as error:
+        return getattr(error, "strerror", None) or type(error).__name__
+    writer.close()
+    return ""
