@@ -91,6 +91,7 @@ def test_ask_shows_the_pack_that_an_agent_gets_and_why(window: Window, mira: Ser
         assert line in window.text()
     window.page.click(".lines summary >> nth=0")
     assert "at place 1" in window.text(".lines details[open]")
+    window.page.click(".lines details[open] >> text=Its ranks")
     assert "#1" in window.text(".lines details[open] .ranks")
     assert "q=What+is+Wren" in window.page.url  # an address of its own
     assert window.serious() == []

@@ -178,8 +178,9 @@ export function useCall(operation, given, { live = false } = {}) {
     let wanted = true;
     set((old) => ({ ...old, busy: true }));
     ask(given).then(
-      (data) => wanted && set({ data }),
-      (error) => wanted && set((old) => ({ data: old.data, error })),
+      (data) => wanted && set({ data, key }),
+      // An old answer to the same question stands beside the error; one to another question would be taken for this one's.
+      (error) => wanted && set((old) => ({ data: old.key === key ? old.data : undefined, key, error })),
     );
     return () => (wanted = false);
   }, [operation, key, turn]);

@@ -1,5 +1,6 @@
 // Pieces that views share: icons, times, ids, states, and what an item looks like in a line.
 import { call, clock, go, href, html, useCall, useEffect, useMemo, useRef, useState, zoneName } from "./core.js";
+import { Said } from "./markdown.js";
 
 const PATHS = {
   ask: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14m5 12 5 5",
@@ -64,12 +65,12 @@ export const Span = ({ of }) => html`<span class="span">
 </span>`;
 
 /** A link to an item by its id. */
-export const Item = ({ id, children }) => html`<a class="item" href=${href("item", {}, id)}>${children}</a>`;
+export const Item = ({ id, children }) => html`<a class="item" dir="auto" href=${href("item", {}, id)}>${children}</a>`;
 
 /** A link to an item by its id, as that; to an anchor by its slug, which a passage's id begins with. */
 export const Id = ({ of }) => /^[0-9a-f]{8}(-[0-9a-f-]*)?$/.test(of)
   ? html`<a class="id" href=${href("item", {}, of)}>${of.slice(0, 8)}</a>`
-  : html`<a class="id" href=${href("anchors", {}, of.split("#")[0])}>${of.split("#")[0]}</a>`;
+  : html`<a class="id" dir="auto" href=${href("anchors", {}, of.split("#")[0])}>${of.split("#")[0]}</a>`;
 
 export const counted = (n, one, many = `${one}s`) => `${n.toLocaleString("en")} ${n === 1 ? one : many}`;
 
@@ -79,12 +80,15 @@ export function Typed({ value, ...given }) {
   useEffect(() => {
     input.current.value = value;
   }, [value]);
-  return html`<input ref=${input} ...${given} />`;
+  return html`<input ref=${input} dir="auto" ...${given} />`;
 }
 
-/** A value of a field as text: a list line by line, a map as its names with their values. */
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/;
+
+/** A value of a field as text: a list line by line, a map as its names with their values, an instant on the clock. */
 export const told = (value) =>
-  Array.isArray(value) ? value.map(told).join("\n")
+  typeof value === "string" && INSTANT.test(value) ? clock(new Date(value)).slice(0, 16)
+    : Array.isArray(value) ? value.map(told).join("\n")
     : value && typeof value === "object" ? Object.entries(value).map(([name, one]) => `${name} ${told(one)}`).join(", ")
       : String(value);
 
@@ -100,7 +104,7 @@ export const SupersededBy = ({ of }) => of.superseded_by && html`<span class="wh
 
 /** A fact as a line: its sentence, its time; one that has ended at a moment, or by now, is struck. */
 export const FactLine = ({ of, at }) => html`<li class=${hasEnded(of, at) ? "ended" : ""}>
-  <a class="item said" href=${href("item", {}, of.id)}>${of.text || `${of.subject_name} ${of.relation} ${of.object_name}`}</a> <${Span} of=${of} /> <${SupersededBy} of=${of} />
+  <a class="item said" dir="auto" href=${href("item", {}, of.id)}>${of.text || `${of.subject_name} ${of.relation} ${of.object_name}`}</a> <${Span} of=${of} /> <${SupersededBy} of=${of} />
 </li>`;
 
 /** The facts of a node, or those that a condition of `timeline` lets through. */
@@ -153,14 +157,14 @@ function compared(before, after) {
 /** What stands, and what would take its place, word by word. */
 export function Diff({ before, after }) {
   const found = useMemo(() => compared(before, after), [before, after]);
-  return html`<p class="said diff">${found.map(([sign, words], at) =>
+  return html`<p class="said diff" dir="auto">${found.map(([sign, words], at) =>
     sign === "-" ? html`<del key=${at}>${words}</del>` : sign === "+" ? html`<ins key=${at}>${words}</ins>` : words)}</p>`;
 }
 
 /** A turn as it was said. */
-export const TurnCard = ({ of }) => html`<article class="card turn">
-  <p class="faint"><b>${of.actor || of.role}</b> · <${When} at=${of.occurred_at} precision=${of.occurred_at_precision} /> · ${of.source}${of.session && ` · ${of.session}`} · <${Id} of=${of.id} /></p>
-  <p class="said">${of.content}</p>
+export const TurnCard = ({ of, plain = false }) => html`<article class="card turn">
+  <p class="faint"><bdi><b>${of.actor || of.role}</b></bdi> · <${When} at=${of.occurred_at} precision=${of.occurred_at_precision} /> · <bdi>${of.source}</bdi>${of.session && html` · <bdi>${of.session}</bdi>`} · <${Id} of=${of.id} /></p>
+  <${Said} text=${of.content} plain=${plain} />
   <${SupersededBy} of=${of} />
 </article>`;
 
@@ -169,8 +173,8 @@ export function Versions({ id }) {
   const of = useCall("history", { id, with_content: false }, { live: true });
   return html`<${Answer} of=${of}>${({ versions }) => versions.length > 1 && html`<h2>What it was</h2>
     <ul class="plain">${versions.map((one) => html`<li key=${one.version} class="card">
-      <p class="faint">Version ${one.version}, ${one.change} · <${When} at=${one.at} />${one.actor && ` · ${one.actor}`}</p>
-      ${one.diff && html`<pre class="diff">${one.diff.split("\n").map((line, at) => html`<span key=${at} class=${{ "+": "plus", "-": "minus" }[line[0]] || ""}>${`${line}\n`}</span>`)}</pre>`}
+      <p class="faint">Version ${one.version}, ${one.change} · <${When} at=${one.at} />${one.actor && html` · <bdi>${one.actor}</bdi>`}</p>
+      ${one.diff && html`<pre class="diff" dir="auto" tabindex="0">${one.diff.split("\n").map((line, at) => html`<span key=${at} class=${{ "+": "plus", "-": "minus" }[line[0]] || ""}>${`${line}\n`}</span>`)}</pre>`}
     </li>`)}</ul>`}<//>`;
 }
 

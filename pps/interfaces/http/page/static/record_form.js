@@ -50,7 +50,7 @@ export function Input({ of, value = "" }) {
   if (base === "date") return html`<${Typed} type="date" ...${given} value=${value} />`;
   if (base === "datetime") return html`<${Typed} type="datetime-local" ...${given} value=${value} />`;
   if (base === "list" || base === "json" || base === "map" || (base === "text" && !(most <= 300))) {
-    return html`<textarea ...${given} rows=${base === "text" && most <= 2000 ? 2 : 4} maxlength=${base === "text" ? most : undefined} defaultValue=${value}></textarea>`;
+    return html`<textarea dir="auto" ...${given} rows=${base === "text" && most <= 2000 ? 2 : 4} maxlength=${base === "text" ? most : undefined} defaultValue=${value}></textarea>`;
   }
   return html`<${Typed} ...${given} maxlength=${most} value=${value} />`;
 }

@@ -31,9 +31,9 @@ export function Share({ what, given, id }) {
         ? html`<button class="plain" onClick=${() => turn(true)}>Show what the squad would read</button>`
         : html`<${Answer} of=${squad}>${({ squad: name, me, members }) => html`<div class="card">
             <h3>The members of ${name} would read this, under your name</h3>
-            <p class="row"><span class="tag">${given.type || "Belief"}</span> <b class="said">${given.title || given.content}</b></p>
-            ${given.title && given.content !== given.title && html`<p class="said">${given.content}</p>`}
-            ${Object.entries(given.fields || {}).length > 0 && html`<dl class="times">${Object.entries(given.fields).map(([field, value]) => html`<div key=${field}><dt>${field.replaceAll("_", " ")}</dt><dd class="said">${told(value)}</dd></div>`)}</dl>`}
+            <p class="row"><span class="tag">${given.type || "Belief"}</span> <b class="said" dir="auto">${given.title || given.content}</b></p>
+            ${given.title && given.content !== given.title && html`<p class="said" dir="auto">${given.content}</p>`}
+            ${Object.entries(given.fields || {}).length > 0 && html`<dl class="times">${Object.entries(given.fields).map(([field, value]) => html`<div key=${field}><dt>${field.replaceAll("_", " ")}</dt><dd class="said" dir="auto">${told(value)}</dd></div>`)}</dl>`}
             <p class="faint">Readers: ${members.filter((one) => one.id !== me).map((one) => one.title).join(", ")}. The turns that it rests on stay here;
               of them the pool gets a digest, which tells nothing.</p>
             ${!id && html`<p><label>How sure it is <input type="range" min="0.05" max="0.99" step="0.01" value=${sure} onInput=${(event) => change(Number(event.target.value))} />

@@ -1,6 +1,7 @@
 // Anchors: the short texts that stay findable as they are: read, written, edited; a change by another is seen first.
 import { call, entity, go, href, html, useCall, useState } from "../core.js";
 import { Alert, Answer, Diff, Empty, Forget, Typed, When, counted } from "../parts.js";
+import { Said } from "../markdown.js";
 
 const NEW = "+"; // no slug is that
 
@@ -31,7 +32,7 @@ function Form({ of, onSaved, onLeave }) {
     <form class="form" key=${base.digest} onSubmit=${submit}>
       <label>Title <${Typed} name="title" required maxlength="200" value=${base.title} /></label>
       <label>Tags <${Typed} name="tags" value=${base.tags.join(" ")} placeholder="kitchen coffee" /></label>
-      <label>Text, in Markdown <textarea name="text" required maxlength="1000000" rows="16" defaultValue=${base.text}></textarea></label>
+      <label>Text, in Markdown <textarea dir="auto" name="text" required maxlength="1000000" rows="16" defaultValue=${base.text}></textarea></label>
       <p class="row"><button>${base.slug ? "Save" : "Keep it"}</button>${onLeave && html`<button class="plain" type="button" onClick=${onLeave}>Leave it as it is</button>`}</p>
     </form>`;
 }
@@ -39,14 +40,17 @@ function Form({ of, onSaved, onLeave }) {
 function One({ slug }) {
   const of = useCall("anchor_get", { slug }, { live: true });
   const [edits, edit] = useState(false);
+  const [plain, write] = useState(false);
   return html`
     <p class="kind"><a href="#/anchors">Anchors</a></p>
     <${Answer} of=${of}>${(one) => html`
-      <h1 tabindex="-1">${one.title}</h1>
-      <p class="row faint">${one.slug} · changed ${" "}<${When} at=${one.modified_at} /> ${one.tags.map((tag) => html`<span key=${tag} class="tag">#${tag}</span>`)}</p>
+      <h1 tabindex="-1" dir="auto">${one.title}</h1>
+      <p class="row faint"><bdi>${one.slug}</bdi> · changed ${" "}<${When} at=${one.modified_at} /> ${one.tags.map((tag) => html`<span key=${tag} class="tag" dir="auto">#${tag}</span>`)}</p>
       ${edits
         ? html`<${Form} of=${one} onSaved=${() => (of.again(), edit(false))} onLeave=${() => edit(false)} />`
-        : html`<p class="said card">${one.text}</p><button class="plain" onClick=${() => edit(true)}>Edit</button>
+        : html`<div class="card"><${Said} text=${one.text} plain=${plain} /></div>
+            <p class="row"><button class="quiet" aria-pressed=${plain} onClick=${() => write(!plain)}>As it was written</button></p>
+            <button class="plain" onClick=${() => edit(true)}>Edit</button>
             <${Forget} id=${one.slug} what="anchor" />`}`}<//>
     ${of.error && !of.data && html`<h1 tabindex="-1">Not here</h1>`}
   `;
@@ -61,8 +65,8 @@ function List() {
     <${Answer} of=${of}>${({ anchors }) => anchors.length
       ? html`<div class="wide" tabindex="0" role="region" aria-label="Anchors"><table class="texts">
           <thead><tr><th scope="col">Title</th><th scope="col">Tags</th><th scope="col">Characters</th><th scope="col">Changed</th></tr></thead>
-          <tbody>${anchors.map((one) => html`<tr key=${one.slug}><th scope="row"><a href=${href("anchors", {}, one.slug)}>${one.title}</a></th>
-            <td>${one.tags.map((tag) => `#${tag}`).join(" ")}</td><td>${one.characters.toLocaleString("en")}</td><td><${When} at=${one.modified_at} /></td></tr>`)}</tbody>
+          <tbody>${anchors.map((one) => html`<tr key=${one.slug}><th scope="row"><a dir="auto" href=${href("anchors", {}, one.slug)}>${one.title}</a></th>
+            <td dir="auto">${one.tags.map((tag) => `#${tag}`).join(" ")}</td><td>${one.characters.toLocaleString("en")}</td><td><${When} at=${one.modified_at} /></td></tr>`)}</tbody>
         </table></div>
         <p class="faint">${counted(anchors.length, "anchor")}, each a Markdown file in ${entity}'s folder.</p>`
       : html`<${Empty} title="No anchors yet"><p>Write one here, or take in a folder of Markdown files:</p>

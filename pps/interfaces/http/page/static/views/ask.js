@@ -1,54 +1,48 @@
 // Ask: the exact pack that an agent would get, why each line is in it, and what just missed, channel by channel.
 import { entity, go, href, html, useCall, useMemo, useState } from "../core.js";
 import { Answer, Empty, Id, Typed, counted } from "../parts.js";
+import { Reasons } from "../reasons.js";
 
 const LIMIT = 12; // as ambient recall has it, so that the reasons are those of the pack
 const NAMES = { nodes: "Nodes", facts: "Facts", episodes: "Said before", anchors: "Anchors", turns: "Turns" };
 const MISSED = 8;
 
-/** Return a pack's lines by section: `{title, lines: [{text, id}]}`; the frame's own lines are a section without one. */
+/**
+ * Return a pack's lines by section: `{title, lines: [{text, id}], notes}`. A thin pack has lines without a section; the
+ * frame's own sentences are the notes of the first one.
+ */
 export function read(text) {
-  const sections = [{ title: "", lines: [] }];
+  const sections = [{ title: "", lines: [], notes: [] }];
   for (const line of text.split("\n")) {
     const last = sections.at(-1);
-    if (line.startsWith("## ")) sections.push({ title: line.slice(3), lines: [] });
+    if (line.startsWith("## ")) sections.push({ title: line.slice(3), lines: [], notes: [] });
     else if (line.startsWith("- ")) last.lines.push({ text: line.slice(2), id: "" });
     else if (line.startsWith("  ") && last.lines.length) last.lines.at(-1).text += `\n${line.slice(2)}`;
-    else if (line && !line.startsWith("<memory-") && !line.startsWith("</memory-")) sections[0].lines.push({ text: line });
+    else if (line && !line.startsWith("<memory-") && !line.startsWith("</memory-")) sections[0].notes.push(line);
   }
-  for (const line of sections.flatMap((one) => one.lines)) {
-    const id = / \[([\w-]+)\]$/.exec(line.text);
+  for (const line of sections.flatMap((section) => section.lines)) {
+    const id = / \[([^\[\]\s,]+)(?:, [^\[\]]*)?\]$/.exec(line.text);
     if (id) [line.id, line.text] = [id[1], line.text.slice(0, id.index)];
   }
   return sections;
 }
 
-function Ranks({ of, weights }) {
-  const ranks = Object.entries(of.ranks).sort(([, a], [, b]) => a - b);
-  return html`<ul class="ranks">
-    ${ranks.map(([name, rank]) => html`<li key=${name}>
-      <span class="rank" title=${`weight ${weights[name] ?? 0}`}>${name} <b>#${rank}</b></span>
-    </li>`)}
-    ${of.factor !== 1 && html`<li><span class="rank">× ${of.factor.toFixed(2)}</span></li>`}
-  </ul>`;
-}
-
 function Line({ line, why }) {
-  const found = why?.[line.id];
-  const words = html`<span class="said">${line.text}</span>`;
-  if (!found) return html`<li>${words} ${line.id && html`<${Id} of=${line.id} />`}</li>`;
+  const candidate = why?.[line.id];
+  const words = html`<span class="said" dir="auto">${line.text}</span>`;
+  if (!candidate) return html`<li>${words} ${line.id && html`<${Id} of=${line.id} />`}</li>`;
   return html`<li>
     <details>
       <summary>${words}</summary>
-      <p class="why">${found.verdict}. <${Id} of=${found.id} /></p>
-      <${Ranks} of=${found} weights=${found.weights} />
+      <${Reasons} of=${candidate} weights=${candidate.weights} />
     </details>
   </li>`;
 }
 
 function Pack({ pack, why, budget }) {
   const [raw, show] = useState(false);
-  const [frame, ...sections] = useMemo(() => read(pack.text), [pack.text]);
+  const sections = useMemo(() => read(pack.text), [pack.text]);
+  const filled = sections.filter((section) => section.lines.length);
   const left = Object.entries(pack.left_out).map(([name, n]) => `${n} ${name}`);
   return html`<section aria-labelledby="pack" class="card">
     <div class="row">
@@ -58,10 +52,12 @@ function Pack({ pack, why, budget }) {
       <button class="quiet" aria-pressed=${raw} onClick=${() => show(!raw)}>As text</button>
     </div>
     ${raw
-      ? html`<pre class="pack" tabindex="0">${pack.text}</pre>`
-      : html`${sections.map((one) => html`<h3 key=${one.title}>${one.title}</h3>
-            <ul class="lines">${one.lines.map((line, at) => html`<${Line} key=${at} line=${line} why=${why} />`)}</ul>`)}
-          ${!sections.length && html`<p>${frame.lines.map((one) => one.text).join(" ")}</p>`}`}
+      ? html`<pre class="pack" tabindex="0" dir="auto">${pack.text}</pre>`
+      : html`${filled.map((section) => html`<div key=${section.title}>
+            ${section.title && html`<h3>${section.title}</h3>`}
+            <ul class="lines">${section.lines.map((line, at) => html`<${Line} key=${at} line=${line} why=${why} />`)}</ul>
+          </div>`)}
+          ${!filled.length && html`<p class="faint">${pack.text ? "Nothing of this memory is near enough to that." : "Nothing: it has no room for a line."}</p>`}`}
     ${left.length > 0 && html`<p class="faint">Left out for room: ${left.join(", ")}.</p>`}
     ${pack.failed?.length > 0 && html`<p class="alert">Not to be had: ${pack.failed.join(", ")}.</p>`}
   </section>`;
@@ -71,11 +67,10 @@ function Candidate({ one, weights, shown }) {
   return html`<li class=${shown ? "in" : "out"}>
     <details>
       <summary>
-        <span class="place">${one.place ?? "–"}</span><span class="said">${one.text}</span>
+        <span class="place">${one.place ?? "–"}</span><span class="said" dir="auto">${one.text}</span>
         ${shown && html`<span class="tag">in the pack</span>`}
       </summary>
-      <p class="why">${one.verdict}. <${Id} of=${one.id} /></p>
-      <${Ranks} of=${one} weights=${weights} />
+      <${Reasons} of=${one} weights=${weights} />
     </details>
   </li>`;
 }
@@ -109,7 +104,7 @@ function Found({ query, budget }) {
   return html`
     <${Answer} of=${pack}>${(data) => html`<${Pack} pack=${data} why=${lines} budget=${budget} />`}<//>
     <h2>How it was found</h2>
-    <p class="faint">Each channel ranks by several perspectives; their ranks are joined. A line opens to show them.</p>
+    <p class="faint">Each channel ranks by several perspectives; their ranks are joined. A line opens to say why it is there, or why not.</p>
     <${Answer} of=${why}>
       ${(data) => html`<div class="channels">
         ${Object.entries(data.channels).map(([name, of]) => html`<${Channel} key=${name} name=${name} of=${of} ids=${ids} />`)}

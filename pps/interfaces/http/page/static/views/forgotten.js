@@ -8,7 +8,7 @@ function Bin({ of, onRestore }) {
   const days = Math.max(0, Math.ceil((Date.parse(of.until) - Date.now()) / DAY));
   const counts = [[of.turns, "turn"], [of.facts, "fact"], [of.nodes, "node"], [of.anchors, "anchor"]].filter(([n]) => n);
   return html`<li class="card">
-    ${of.what.map((one, at) => html`<p key=${at} class="said">${one}</p>`)}
+    ${of.what.map((one, at) => html`<p key=${at} class="said" dir="auto">${one}</p>`)}
     <p class="faint">${counts.map(([n, what]) => counted(n, what)).join(", ")}. Forgotten <${When} at=${of.at} />${of.by && ` by ${of.by}`}${of.why && `: ${of.why}`}</p>
     <p class="row"><button class="plain" aria-label=${`Restore ${of.what[0] || "it"}`} onClick=${() => onRestore(of)}>Restore</button>
       <span class="faint">${counted(days, "day")} left, until <${When} at=${of.until} /></span></p>

@@ -129,7 +129,7 @@ function Filter({ title, of, off, onTurn, hue }) {
     <legend>${title}</legend>
     ${of.map(([name, n]) => html`<label key=${name} class="chip">
       <input type="checkbox" checked=${!off.has(name)} onChange=${() => onTurn(name)} />
-      ${hue && html`<i class=${`dot h${hue(name)}`}></i>`}${name} <span class="faint">${n}</span>
+      ${hue && html`<i class=${`dot h${hue(name)}`}></i>`}<bdi>${name}</bdi> <span class="faint">${n}</span>
     </label>`)}
   </fieldset>`;
 }
@@ -144,9 +144,9 @@ function Known({ id, as_of, records }) {
     ${!facts.length && html`<p class="faint">None.</p>`}
     <ul class="lines facts">${facts.map((one) => html`<${FactLine} key=${one.id} of=${one} at=${as_of && Date.parse(`${as_of}Z`)} />`)}</ul>
     ${next_cursor && html`<p class="faint">These are the first ${SHOWN}; <${Item} id=${id}>all of them<//>.</p>`}
-    ${records.length > 0 && html`<h3>Records</h3><ul class="lines">${records.map((one) => html`<li key=${one.id}><a href=${href("records", {}, one.kind, one.id)}>${one.name}</a> <span class="faint">${one.kind}</span></li>`)}</ul>`}
+    ${records.length > 0 && html`<h3>Records</h3><ul class="lines">${records.map((one) => html`<li key=${one.id}><a dir="auto" href=${href("records", {}, one.kind, one.id)}>${one.name}</a> <span class="faint">${one.kind}</span></li>`)}</ul>`}
     ${ids.length > 0 && html`<h3>Turns</h3><${Answer} of=${turns}>${({ items }) => html`<ul class="lines turns">${items.map((one) => html`<li key=${one.id}>
-      <span class="said">${one.content}</span> <span class="faint"><${When} at=${one.occurred_at} precision=${one.occurred_at_precision} /></span> <${Id} of=${one.id} /></li>`)}</ul>`}<//>`}`}
+      <span class="said" dir="auto">${one.content}</span> <span class="faint"><${When} at=${one.occurred_at} precision=${one.occurred_at_precision} /></span> <${Id} of=${one.id} /></li>`)}</ul>`}<//>`}`}
   <//>`;
 }
 
@@ -156,15 +156,15 @@ function Beside({ id, drawn, onChoose, onOpen, busy, as_of, kinds }) {
   const near = [...new Set([...drawn.links.values()].filter((one) => isAt(one, id)).map((one) => (one.subject === id ? one.object : one.subject)))];
   const opened = drawn.opened.get(id);
   return html`<aside class="card beside" aria-labelledby="chosen">
-    <h2 id="chosen">${node.name}</h2>
-    <p class="faint">${node.kind} · <${Item} id=${id}>open<//></p>
-    ${node.summary && html`<p>${node.summary}</p>`}
+    <h2 id="chosen" dir="auto">${node.name}</h2>
+    <p class="faint"><bdi>${node.kind}</bdi> · <${Item} id=${id}>open<//></p>
+    ${node.summary && html`<p dir="auto">${node.summary}</p>`}
     <p class="row">
       ${opened !== false && html`<button class="plain" disabled=${busy} onClick=${() => onOpen(id, opened === undefined ? RING : MOST)}>
         ${opened === undefined ? "Show what is around it" : "Show more around it"}</button>`}
     </p>
     ${near.length > 0 && html`<details><summary><h3>Next to it (${near.length})</h3></summary>
-      <ul class="plain near">${near.slice(0, 100).map((one) => html`<li key=${one}><button class="quiet" onClick=${() => onChoose(one)}>${drawn.nodes.get(one)?.name}</button></li>`)}</ul></details>`}
+      <ul class="plain near">${near.slice(0, 100).map((one) => html`<li key=${one}><button class="quiet" dir="auto" onClick=${() => onChoose(one)}>${drawn.nodes.get(one)?.name}</button></li>`)}</ul></details>`}
     <${Known} id=${id} as_of=${as_of} records=${[id, ...near].map((one) => drawn.nodes.get(one)).filter((one) => kinds[one?.kind])} />
   </aside>`;
 }

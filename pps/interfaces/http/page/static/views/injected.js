@@ -8,7 +8,7 @@ const PARTS = { startup: "at its start", recalled: "at its prompts" };
 /** What one session was given since it began, by part. */
 const Parts = ({ session }) => html`<${Answer} of=${useCall("context_usage", { session }, { live: true })}>
   ${({ parts, tokens }) => html`<section class="card" aria-label=${`Given to ${session}`}>
-    <div class="row"><h2 class="said">${session}</h2><a href=${href("turns", { session })}>its turns</a></div>
+    <div class="row"><h2 class="said" dir="auto">${session}</h2><a href=${href("turns", { session })}>its turns</a></div>
     ${!parts.length && html`<p class="faint">Nothing since it was last compacted.</p>`}
     <ul class="lines">${parts.map((one) => html`<li key=${one.part}>${PARTS[one.part] || one.part}:
       ${" "}${counted(one.tokens, "token")} in ${counted(one.times, "pack")}</li>`)}</ul>
@@ -21,7 +21,7 @@ const Packs = ({ packs }) => html`<section aria-label="Packs">
   ${packs.map((pack) => html`<article key=${pack.at + pack.occasion} class="card">
     <p class="faint"><${When} at=${pack.at} time /> · ${pack.occasion} · ${counted(pack.tokens, "token")}</p>
     ${!pack.lines.length && html`<p class="faint">${pack.tokens ? "What it held is forgotten, or was no item." : "Nothing."}</p>`}
-    <ul class="lines">${pack.lines.map((line) => html`<li key=${line.id}><span class="said">${line.text}</span> <${Id} of=${line.id} /></li>`)}</ul>
+    <ul class="lines">${pack.lines.map((line) => html`<li key=${line.id}><span class="said" dir="auto">${line.text}</span> <${Id} of=${line.id} /></li>`)}</ul>
   </article>`)}
 </section>`;
 
@@ -31,7 +31,7 @@ function Sessions({ of, days, chosen }) {
       <thead><tr><th scope="col">Session</th><th scope="col">Prompts</th><th scope="col">With nothing</th><th scope="col">Tokens</th><th scope="col">Last</th></tr></thead>
       <tbody>${of.map((one) => html`<tr key=${one.session}>
         <th scope="row">${one.session
-          ? html`<a href=${href("injected", { days, session: one.session })} aria-current=${one.session === chosen ? "true" : null}>${one.session}</a>`
+          ? html`<a dir="auto" href=${href("injected", { days, session: one.session })} aria-current=${one.session === chosen ? "true" : null}>${one.session}</a>`
           : "asked without a session"}</th>
         <td>${one.prompts.toLocaleString("en")}</td><td>${one.empty.toLocaleString("en")}</td><td>${one.tokens.toLocaleString("en")}</td><td><${When} at=${one.last_at} time /></td>
       </tr>`)}</tbody>

@@ -1,6 +1,7 @@
 // An item by its id: a fact with what supports it and how to correct or forget it; a node; a turn with its versions.
 import { call, href, html, useCall, useState } from "../core.js";
 import { Alert, Answer, Empty, FactLine, Facts, Forget, Id, Item, Span, SupersededBy, TurnCard, Typed, Versions, When, hasEnded, told, useSchema } from "../parts.js";
+import { Said } from "../markdown.js";
 import { Share } from "../share.js";
 
 function Correct({ fact, done, onDone }) {
@@ -26,9 +27,9 @@ function Correct({ fact, done, onDone }) {
     <p class="faint">Say what is right. This fact ends when that begins, and stays to be read as what was believed.</p>
     ${error && html`<${Alert}>${error}<//>`}
     <form class="form" onSubmit=${submit}>
-      <label>In a sentence <textarea name="text" required maxlength="4000" defaultValue=${fact.text}></textarea></label>
+      <label>In a sentence <textarea dir="auto" name="text" required maxlength="4000" defaultValue=${fact.text}></textarea></label>
       <div class="row">
-        <label>${fact.subject_name} ${fact.relation} <${Typed} name="object" required maxlength="200" value=${fact.object_name} /></label>
+        <label><bdi>${fact.subject_name}</bdi> ${fact.relation} <${Typed} name="object" required maxlength="200" value=${fact.object_name} /></label>
         <label>since <input name="since" type="date" /></label>
         <button>Keep that</button>
       </div>
@@ -46,7 +47,7 @@ function Fact({ of: bare }) {
   const before = (others.data?.facts || []).filter((one) => one.id !== fact.id);
   return html`
     <p class="kind">Fact</p>
-    <h1 tabindex="-1">${fact.text || `${fact.subject_name} ${fact.relation} ${fact.object_name}`}</h1>
+    <h1 tabindex="-1" dir="auto">${fact.text || `${fact.subject_name} ${fact.relation} ${fact.object_name}`}</h1>
     <p><${Item} id=${fact.subject}>${fact.subject_name || "…"}<//> <code>${fact.relation}</code> <${Item} id=${fact.object}>${fact.object_name || "…"}<//></p>
     <${SupersededBy} of=${bare} />
     <dl class="times">
@@ -68,13 +69,13 @@ function Node({ of }) {
   const schema = useSchema();
   const attributes = Object.entries(of.attributes || {}).filter(([, value]) => value !== null && value !== "");
   return html`
-    <p class="kind">${of.kind}</p>
-    <h1 tabindex="-1">${of.name}</h1>
-    ${of.aliases?.length > 0 && html`<p class="faint">Also ${of.aliases.join(", ")}</p>`}
-    ${(of.content || of.summary) && html`<p class="said">${of.content || of.summary}</p>`}
-    ${of.tags?.length > 0 && html`<p class="row">${of.tags.map((one) => html`<span key=${one} class="tag">#${one}</span>`)}</p>`}
+    <p class="kind" dir="auto">${of.kind}</p>
+    <h1 tabindex="-1" dir="auto">${of.name}</h1>
+    ${of.aliases?.length > 0 && html`<p class="faint">Also <bdi>${of.aliases.join(", ")}</bdi></p>`}
+    ${(of.content || of.summary) && html`<${Said} text=${of.content || of.summary} />`}
+    ${of.tags?.length > 0 && html`<p class="row">${of.tags.map((one) => html`<span key=${one} class="tag" dir="auto">#${one}</span>`)}</p>`}
     ${attributes.length > 0 && html`<dl class="times">${attributes.map(([name, value]) => html`<div key=${name}><dt>${name}</dt>
-      <dd>${told(value)}</dd></div>`)}</dl>`}
+      <dd class="said" dir="auto">${told(value)}</dd></div>`)}</dl>`}
     <p class="row"><a href=${href("graph", { node: of.id })}>In the graph</a> <a href=${href("time", { about: of.id })}>In time</a>
       ${schema?.kinds[of.kind] && html`<a href=${href("records", {}, of.kind, of.id)}>As a record, to be changed</a>`}</p>
     <section class="card"><${Facts} about=${of.id} limit=${200} /></section>
@@ -84,6 +85,7 @@ function Node({ of }) {
 
 function Turn({ of, again }) {
   const [error, fail] = useState("");
+  const [plain, write] = useState(false);
   const submit = (event) => {
     event.preventDefault();
     const content = new FormData(event.target).get("content");
@@ -91,13 +93,14 @@ function Turn({ of, again }) {
   };
   return html`
     <p class="kind">${of.type === "turn" ? "Turn" : "Text"}</p>
-    <h1 tabindex="-1">${of.type === "turn" ? `Said by ${of.actor || of.role}` : of.name}</h1>
-    <${TurnCard} of=${{ role: "", source: "", session: "", ...of }} />
+    <h1 tabindex="-1">${of.type === "turn" ? html`Said by <bdi>${of.actor || of.role}</bdi>` : of.name}</h1>
+    <${TurnCard} of=${{ role: "", source: "", session: "", ...of }} plain=${plain} />
+    <p class="row"><button class="quiet" aria-pressed=${plain} onClick=${() => write(!plain)}>As it was written</button></p>
     ${of.type === "turn" && html`
       <details><summary><h2>Correct its words</h2></summary>
         ${error && html`<${Alert}>${error}<//>`}
         <form class="form" key=${of.content} onSubmit=${submit}>
-          <label>The whole text <textarea name="content" required rows="6" defaultValue=${of.content}></textarea></label>
+          <label>The whole text <textarea dir="auto" name="content" required rows="6" defaultValue=${of.content}></textarea></label>
           <p><button>Keep that</button></p>
         </form>
       </details>

@@ -16,8 +16,8 @@ function Attempts({ id }) {
 function Job({ of, onRetry }) {
   const [open, turn] = useState(false);
   return html`<li>
-    <p class="row"><${State} of=${of.state} /> <${Item} id=${of.turn_id}><span class="said">${of.text}</span><//></p>
-    ${of.error && html`<p class="why">${of.error}</p>`}
+    <p class="row"><${State} of=${of.state} /> <${Item} id=${of.turn_id}><span class="said" dir="auto">${of.text}</span><//></p>
+    ${of.error && html`<p class="why" dir="auto">${of.error}</p>`}
     <p class="row faint">Job ${of.id}, <${When} at=${of.queued_at} time />, ${counted(of.attempts, "attempt")}
       ${of.next_at && of.state === "queued" && html`<span>, next at <${When} at=${of.next_at} time /></span>`}
       <button class="quiet" aria-expanded=${open} onClick=${() => turn(!open)}>Attempts</button>

@@ -2,6 +2,7 @@
 import { call, entity, go, href, html, useCall, useEffect, useState } from "../core.js";
 import { Alert, Answer, Empty, Forget, Id, Item, Versions, When, counted, told, useSchema } from "../parts.js";
 import { Input, RecordForm } from "../record_form.js";
+import { Said } from "../markdown.js";
 import { Share } from "../share.js";
 
 const MOST = 1000;
@@ -42,7 +43,7 @@ function Move({ record, cycle, onMoved }) {
   return html`${error && html`<${Alert}>${error}<//>`}
     ${to
       ? html`<form class="move" onSubmit=${submit} onKeyDown=${(event) => event.key === "Escape" && choose("")}>
-          <label>Why <input ref=${focus} name="why" maxlength="2000" placeholder="kept with the move" /></label>
+          <label>Why <input ref=${focus} dir="auto" name="why" maxlength="2000" placeholder="kept with the move" /></label>
           <p class="row"><button>Move to ${said(to)}</button> <button class="quiet" type="button" onClick=${() => choose("")}>Leave it</button></p>
         </form>`
       : html`<p class="row moves">${(cycle.moves[record.state] || []).map((one) => html`<button key=${one} class="quiet"
@@ -58,9 +59,9 @@ function Board({ kind, cycle, items, onMoved }) {
     const own = items.filter((one) => one.state === state);
     return html`<section key=${state} aria-label=${said(state)}><h2>${said(state)} <span class="faint">${own.length}</span></h2>
       <ul class="plain">${own.map((one) => html`<li key=${one.id} class="card">
-        <a id=${`card-${one.id}`} href=${href("records", {}, kind.name, one.id)}>${one.title}</a>
-        ${one.summary && html`<p class="faint said">${one.summary}</p>`}
-        <p class="row">${fields.map(({ name }) => one.fields?.[name] !== undefined && html`<span key=${name} class="tag" title=${said(name)}>${typeof one.fields[name] === "number" ? `${said(name)} ` : ""}${told(one.fields[name])}</span>`)}</p>
+        <a id=${`card-${one.id}`} dir="auto" href=${href("records", {}, kind.name, one.id)}>${one.title}</a>
+        ${one.summary && html`<p class="faint said" dir="auto">${one.summary}</p>`}
+        <p class="row">${fields.map(({ name }) => one.fields?.[name] !== undefined && html`<span key=${name} class="tag" dir="auto" title=${said(name)}>${typeof one.fields[name] === "number" ? `${said(name)} ` : ""}${told(one.fields[name])}</span>`)}</p>
         <${Move} record=${one} cycle=${cycle} onMoved=${onMoved} /></li>`)}</ul></section>`;
   })}</div>`;
 }
@@ -74,8 +75,8 @@ function Table({ kind, items, query }) {
   return html`<div class="wide" tabindex="0" role="region" aria-label="Table"><table class="texts">
     <thead><tr>${columns.map(([name, title]) => html`<th key=${name} scope="col" aria-sort=${order === name ? "ascending" : order === `-${name}` ? "descending" : null}>
       <button class="quiet" onClick=${() => sort(name)}>${title} ${order === name ? "↑" : order === `-${name}` ? "↓" : ""}</button></th>`)}</tr></thead>
-    <tbody>${items.map((one) => html`<tr key=${one.id}><th scope="row"><a href=${href("records", {}, kind.name, one.id)}>${one.title}</a>${one.status !== "active" && html` <span class="tag">${one.status}</span>`}</th>
-      ${columns.slice(1).map(([name]) => html`<td key=${name}>${cell(one, name)}</td>`)}</tr>`)}</tbody>
+    <tbody>${items.map((one) => html`<tr key=${one.id}><th scope="row"><a dir="auto" href=${href("records", {}, kind.name, one.id)}>${one.title}</a>${one.status !== "active" && html` <span class="tag">${one.status}</span>`}</th>
+      ${columns.slice(1).map(([name]) => html`<td key=${name} dir="auto">${cell(one, name)}</td>`)}</tr>`)}</tbody>
   </table></div>`;
 }
 
@@ -126,7 +127,7 @@ function Relate({ record, schema, done }) {
     <form class="row relate" onSubmit=${submit}>
       <label>It <select name="type" required value=${type} onChange=${(event) => choose(event.target.value)}><option value="">relates to …</option>
         ${names.map((one) => html`<option key=${one} value=${one}>${one}</option>`)}</select></label>
-      ${type && html`<label>${kinds.join(" or ") || "what"} <input name="target" required maxlength="200" list="targets" autocomplete="off" /></label>
+      ${type && html`<label>${kinds.join(" or ") || "what"} <input dir="auto" name="target" required maxlength="200" list="targets" autocomplete="off" /></label>
         <datalist id="targets">${found.data?.items.map((one) => html`<option key=${one.id} value=${one.title}></option>`)}</datalist>
         ${chosen[0].fields.map((one) => html`<label key=${one.name}>${said(one.name)} <${Input} of=${one} /></label>`)}
         <button>Relate</button>`}
@@ -161,18 +162,18 @@ function One({ id, schema }) {
       const refs = new Set(kind?.fields.filter((one) => one.type.startsWith("id of")).map((one) => one.name));
       return html`
         <p class="kind"><a href="#/records">Records</a> · <a href=${href("records", {}, record.kind)}>${record.kind}</a></p>
-        <h1 tabindex="-1">${record.title}</h1>
+        <h1 tabindex="-1" dir="auto">${record.title}</h1>
         ${edits
           ? html`<${RecordForm} kind=${kind} of=${record} onSaved=${() => (of.again(), edit(false))} onLeave=${() => edit(false)} />`
-          : html`<p class="said">${record.summary}</p>
+          : html`<${Said} text=${record.summary} />
             <p class="row">${record.state && html`<span class="tag">${said(record.state)}</span>`}${record.status !== "active" && html`<span class="tag">${record.status}</span>`}
-              ${record.tags.map((one) => html`<span key=${one} class="tag">#${one}</span>`)}
-              <span class="faint">version ${record.version}, <${When} at=${record.updated_at} />${record.actor && ` by ${record.actor}`}</span></p>
+              ${record.tags.map((one) => html`<span key=${one} class="tag" dir="auto">#${one}</span>`)}
+              <span class="faint">version ${record.version}, <${When} at=${record.updated_at} />${record.actor && html` by <bdi>${record.actor}</bdi>`}</span></p>
             ${fields.length > 0 && html`<dl class="times">${fields.map(([name, value]) => html`<div key=${name}><dt>${said(name)}</dt>
-              <dd class="said">${refs.has(name) ? html`<${Id} of=${value} />` : told(value)}</dd></div>`)}</dl>`}
+              <dd>${refs.has(name) ? html`<${Id} of=${value} />` : html`<${Said} text=${told(value)} />`}</dd></div>`)}</dl>`}
             <p class="row">${kind && html`<button class="plain" onClick=${() => edit(true)}>Edit</button>`} <a href=${href("graph", { node: record.id })}>In the graph</a></p>`}
         ${cycle && html`<h2>Life cycle</h2><${Move} record=${record} cycle=${cycle} onMoved=${of.again} />
-          ${transitions.length > 0 && html`<ul class="lines card">${transitions.map((one, at) => html`<li key=${at}>${said(one.before)} → ${said(one.after)}${one.why && `: ${one.why}`}
+          ${transitions.length > 0 && html`<ul class="lines card">${transitions.map((one, at) => html`<li key=${at}>${said(one.before)} → ${said(one.after)}${one.why && html`: <bdi>${one.why}</bdi>`}
             <span class="faint"> ${one.actor || "you"}, <${When} at=${one.at} /></span></li>`)}</ul>`}`}
         <${Relations} record=${record} joins=${relationships} schema=${schema} again=${of.again} />
         ${record.cites?.length > 0 && html`<h2>It rests on</h2><ul class="lines card">${record.cites.map((one) => html`<li key=${one.id}>${one.kind} ${one.gone ? "that was forgotten" : html`<${Id} of=${one.id} />`}</li>`)}</ul>`}

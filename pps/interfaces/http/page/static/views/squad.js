@@ -13,13 +13,13 @@ function Whole({ id, title }) {
   const of = useCall("squad_get", open ? { ids: [id] } : null);
   if (!open) return html`<p><button class="quiet" aria-label=${`All of it: ${title}`} onClick=${() => turn(true)}>All of it</button></p>`;
   return html`<${Answer} of=${of}>${({ records: [{ fields, cites, relations }] }) => html`
-    <dl class="times">${Object.entries(fields).map(([name, field]) => html`<div key=${name}><dt>${name.replaceAll("_", " ")}</dt><dd class="said">${told(field)}</dd></div>`)}</dl>
+    <dl class="times">${Object.entries(fields).map(([name, field]) => html`<div key=${name}><dt>${name.replaceAll("_", " ")}</dt><dd class="said" dir="auto">${told(field)}</dd></div>`)}</dl>
     <p class="faint">It rests on ${counted(cites.length, "record")} that you may read, and is joined to ${counted(relations.length, "other")}.</p>`}<//>`;
 }
 
 const Known = ({ of, me, children }) => html`<li class="card">
-  <p class="row"><span class="tag">${of.type}</span> <b>${of.title}</b></p>
-  ${of.content !== of.title && html`<p class="said">${of.content}</p>`}
+  <p class="row"><span class="tag">${of.type}</span> <b dir="auto">${of.title}</b></p>
+  ${of.content !== of.title && html`<p class="said" dir="auto">${of.content}</p>`}
   <${Whose} of=${of} me=${me} />
   <${Whole} id=${of.id} title=${of.title} />
   ${children}
@@ -42,7 +42,7 @@ function Pool({ query }) {
   const type = query.type || "";
   const of = useCall("squad_pool", { limit: Math.min(200, limit), ...(type && { kinds: [type] }) }, { live: true });
   return html`<${Answer} of=${of}>${(pool) => html`
-    <ul class="plain members">${pool.members.map((one) => html`<li key=${one.id} class="card"><span><b>${one.title}</b>${one.id === pool.me && " (you)"}</span>
+    <ul class="plain members">${pool.members.map((one) => html`<li key=${one.id} class="card"><span><b dir="auto">${one.title}</b>${one.id === pool.me && " (you)"}</span>
       <span class="faint">${one.role}${one.reviews ? ", reviews" : ""}${one.activity === "active" ? " · at work" : ""}</span></li>`)}</ul>
     <p class="row" role="group" aria-label="Types">
       ${[["", Object.values(pool.by_type).reduce((a, b) => a + b, 0)], ...Object.entries(pool.by_type).sort(([, a], [, b]) => b - a)].map(([name, n]) => html`
@@ -89,17 +89,17 @@ function Review({ of, reviews, mine, done }) {
   };
   const said = SAID.filter((name) => of.fields[name] !== undefined);
   return html`<li class="card">
-    <p class="row"><span class="tag">${record.type}</span> <b>${record.title}</b></p>
+    <p class="row"><span class="tag">${record.type}</span> <b dir="auto">${record.title}</b></p>
     <p class="faint">${of.proposer}, since <${When} at=${of.since} /> · sure by ${percent(record.confidence)}</p>
-    ${record.content !== of.proposed && html`<p class="said">${record.content}</p>`}
-    ${of.stands ? html`<h3>What stands, and what is proposed</h3><${Diff} before=${of.stands} after=${of.proposed} />` : html`<h3>Proposed</h3><p class="said">${of.proposed}</p>`}
-    ${said.length > 0 && html`<dl class="times">${said.map((name) => html`<div key=${name}><dt>${name.replaceAll("_", " ")}</dt><dd class="said">${told(of.fields[name])}</dd></div>`)}</dl>`}
-    ${of.backing.length > 0 && html`<h3>It rests on</h3><ul class="lines">${of.backing.map((one) => html`<li key=${one.id}><span class="tag">${one.type}</span> ${one.content}</li>`)}</ul>`}
+    ${record.content !== of.proposed && html`<p class="said" dir="auto">${record.content}</p>`}
+    ${of.stands ? html`<h3>What stands, and what is proposed</h3><${Diff} before=${of.stands} after=${of.proposed} />` : html`<h3>Proposed</h3><p class="said" dir="auto">${of.proposed}</p>`}
+    ${said.length > 0 && html`<dl class="times">${said.map((name) => html`<div key=${name}><dt>${name.replaceAll("_", " ")}</dt><dd class="said" dir="auto">${told(of.fields[name])}</dd></div>`)}</dl>`}
+    ${of.backing.length > 0 && html`<h3>It rests on</h3><ul class="lines">${of.backing.map((one) => html`<li key=${one.id}><span class="tag">${one.type}</span> <bdi>${one.content}</bdi></li>`)}</ul>`}
     ${error && html`<${Alert}>${error}<//>`}
     ${mine ? html`<p class="faint">It is your own: another decides.</p>`
       : reviews && html`<form class="form" onSubmit=${submit}>
-        <label>Why <input name="notes" maxlength="2000" /></label>
-        <label>What must hold, one a line <textarea name="conditions" rows="2"></textarea></label>
+        <label>Why <input dir="auto" name="notes" maxlength="2000" /></label>
+        <label>What must hold, one a line <textarea dir="auto" name="conditions" rows="2"></textarea></label>
         <p class="row"><button value="approved">Approve</button> <button class="plain" value="needs_revision">Give back</button>
           <button class="danger" value="rejected">Reject</button></p>
       </form>`}

@@ -39,7 +39,7 @@ function Changes({ of, until }) {
     ["Began", all("opened"), (one) => html`<${FactLine} key=${one.id} of=${one} at=${until} />`],
     ["Ended", all("closed"), (one) => html`<${FactLine} key=${one.id} of=${one} />`],
     ["Replaced", all("replaced"), ({ old, new: now }) => html`<li key=${old.id + now.id} class="pair">
-      <p class="ended"><${Item} id=${old.id}><span class="said">${old.text}</span><//> <${Span} of=${old} /></p>
+      <p class="ended"><${Item} id=${old.id}><span class="said" dir="auto">${old.text}</span><//> <${Span} of=${old} /></p>
       <p><${Item} id=${now.id}>${now.text}<//> <${Span} of=${now} /></p>
     </li>`],
   ];

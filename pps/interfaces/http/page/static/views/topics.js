@@ -56,13 +56,13 @@ const below = (one) => Math.min(one.r - 8, 7.5 * lines(one).length + 8);
 function Members({ of }) {
   const found = useCall("get", { ids: of.members.slice(0, MOST) });
   return html`<section aria-labelledby="topic" class="card">
-    <h2 id="topic">${of.name}</h2>
+    <h2 id="topic" dir="auto">${of.name}</h2>
     <p class="faint">${counted(of.size, "turn")}; ${of.phase}: ${PHASES[of.phase]}. Agreed on by ${percent(of.confidence)} of the ways to compare${
       of.churn !== undefined ? `; ${percent(of.churn)} of it changed since an hour before` : ""}.</p>
-    ${of.terms.length > 0 && html`<p class="row">${of.terms.map((one) => html`<span key=${one} class="tag">${one}</span>`)}</p>`}
-    ${of.named.length > 0 && html`<p class="faint">Named in it: ${of.named.join(", ")}</p>`}
+    ${of.terms.length > 0 && html`<p class="row">${of.terms.map((one) => html`<span key=${one} class="tag" dir="auto">${one}</span>`)}</p>`}
+    ${of.named.length > 0 && html`<p class="faint">Named in it: <bdi>${of.named.join(", ")}</bdi></p>`}
     <${Answer} of=${found}>${({ items }) => html`<ul class="lines">${items.map((one) => html`<li key=${one.id}>
-      <span class="said">${one.content}</span> <span class="faint"><${When} at=${one.occurred_at} precision=${one.occurred_at_precision} /></span> <${Id} of=${one.id} /></li>`)}</ul>`}<//>
+      <span class="said" dir="auto">${one.content}</span> <span class="faint"><${When} at=${one.occurred_at} precision=${one.occurred_at_precision} /></span> <${Id} of=${one.id} /></li>`)}</ul>`}<//>
     ${of.members.length > MOST && html`<p class="faint">These are ${MOST} of them.</p>`}
   </section>`;
 }

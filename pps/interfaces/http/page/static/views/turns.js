@@ -1,14 +1,15 @@
 // Turns: what was said, newest first, a page at a time, all or of one session; and what was made of each.
 import { call, entity, go, href, html, useCall, useEffect, useState } from "../core.js";
 import { Alert, Answer, Empty, FactLine, Id, Item, State, SupersededBy, When, counted } from "../parts.js";
+import { Said } from "../markdown.js";
 
 const PAGE = 30;
 
 function Turn({ of: { turn, state, error, facts, facts_total, record, cut } }) {
   return html`<li class="card turn">
-    <p class="faint"><b>${turn.actor || turn.role}</b> · <${When} at=${turn.occurred_at} precision=${turn.occurred_at_precision} time /> · ${turn.source}
-      ${" · "}<a href=${href("turns", { session: turn.session })}>${turn.session}</a> · <${Id} of=${turn.id} /> <${State} of=${state} /></p>
-    <p class="said clipped">${turn.content}${cut ? "…" : ""}</p>
+    <p class="faint"><bdi><b>${turn.actor || turn.role}</b></bdi> · <${When} at=${turn.occurred_at} precision=${turn.occurred_at_precision} time /> · <bdi>${turn.source}</bdi>
+      ${" · "}<a dir="auto" href=${href("turns", { session: turn.session })}>${turn.session}</a> · <${Id} of=${turn.id} /> <${State} of=${state} /></p>
+    <${Said} class="clipped" text=${`${turn.content}${cut ? "…" : ""}`} />
     <${SupersededBy} of=${turn} />
     ${error && state !== "done" && html`<p class="why">${error}</p>`}
     ${record && html`<p class="why">Made a record: <${Item} id=${record}>open it<//></p>`}
