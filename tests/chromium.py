@@ -95,6 +95,13 @@ class Window:
 
     def serious(self, *rules: str) -> list[str]:
         """Return what axe finds that is serious or critical, by some rules or by all."""
+        return self._findings(("serious", "critical"), rules)
+
+    def moderate(self) -> list[str]:
+        """Return what axe finds that is moderate, serious or critical."""
+        return self._findings(("moderate", "serious", "critical"), ())
+
+    def _findings(self, impacts: tuple[str, ...], rules: tuple[str, ...]) -> list[str]:
         self.rest()
         if not self.page.evaluate("Boolean(window.axe)"):
             self.page.evaluate(
@@ -105,7 +112,7 @@ class Window:
         return [
             f"{one['id']}: {node['html']}: {node['failureSummary']}"
             for one in found
-            if one["impact"] in ("serious", "critical")
+            if one["impact"] in impacts
             for node in one["nodes"]
         ]
 

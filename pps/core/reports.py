@@ -81,6 +81,42 @@ class Histogram:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownItem:
+    """An item in words: ``text`` has at most 200 characters; ``kind`` is turn, fact, node, anchor or copy.
+
+    ``id`` is what ``get`` and ``forget`` take; of an anchor its slug, of a copy that in the squad's pool.
+    """
+
+    kind: str
+    id: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mentions:
+    """What says the name of something that is forgotten and is not forgotten with it.
+
+    Attributes:
+        names: The names that were looked for, aliases included.
+        turns, facts, nodes, anchors: How many there are. Turns that speak of it in other words count.
+        copies: Of a squad's member, its copies in the pool.
+        items: The first 20 of each kind.
+    """
+
+    names: tuple[str, ...] = ()
+    turns: int = 0
+    facts: int = 0
+    nodes: int = 0
+    anchors: int = 0
+    copies: int = 0
+    items: tuple[ShownItem, ...] = ()
+
+    @property
+    def total(self) -> int:
+        return self.turns + self.facts + self.nodes + self.anchors + self.copies
+
+
+@dataclass(frozen=True, slots=True)
 class Forgotten:
     """What ``forget`` removed, or would remove when ``dry_run``.
 
@@ -93,6 +129,8 @@ class Forgotten:
         asked: Of a dry run: the ids that stand for what was asked for, to call again with. A name is none.
         shown: Of a dry run: the first of what would go, a line each.
         by_name: Of a dry run: something was asked for by its name.
+        items: Of a dry run: the first 20 of each kind of what would go, in words.
+        mentions: What still mentions it afterwards; absent where nothing was named that could be mentioned.
     """
 
     dry_run: bool
@@ -108,6 +146,8 @@ class Forgotten:
     asked: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     by_name: bool = False
+    items: tuple[ShownItem, ...] = ()
+    mentions: Mentions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +156,7 @@ class Restorable:
 
     Attributes:
         by: Who did it; empty for the person.
+        mentions: What still mentions it; absent where that was not asked for, or nothing in it has a name.
     """
 
     id: str
@@ -128,6 +169,7 @@ class Restorable:
     facts: int
     nodes: int
     anchors: int
+    mentions: Mentions | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,11 @@ class Anchors:
         files, _ = await asyncio.to_thread(self._folder.scan)
         return [_info(file, parse(file.text, file.slug)) for file in files]
 
+    async def texts(self) -> list[Anchor]:
+        """Return all anchors whole."""
+        files, _ = await asyncio.to_thread(self._folder.scan)
+        return await asyncio.to_thread(lambda: [self._whole(file) for file in files])
+
     async def static(self) -> list[AnchorPassage]:
         """Return the beginnings of the anchors that every session starts with: those tagged ``static``."""
         files, _ = await asyncio.to_thread(self._folder.scan)
@@ -159,8 +164,7 @@ class Anchors:
 
     async def read(self, slug: str) -> Anchor:
         file = await asyncio.to_thread(self._file, anchor_files.check_slug(slug))
-        one = await asyncio.to_thread(self._parsed, file)
-        return Anchor(slug, one.title, one.body, one.tags, file.modified_at, _digest(one))
+        return await asyncio.to_thread(self._whole, file)
 
     async def delete(self, slug: str, *, missing_ok: bool = False) -> None:
         anchor_files.check_slug(slug)
@@ -267,6 +271,10 @@ class Anchors:
         if (file := self._folder.read(slug)) is None:
             raise NotFound("anchor")
         return file
+
+    def _whole(self, file: AnchorFile) -> Anchor:
+        text = self._parsed(file)
+        return Anchor(file.slug, text.title, text.body, text.tags, file.modified_at, _digest(text))
 
     def _parsed(self, file: AnchorFile) -> AnchorText:
         return self._redacted(parse(file.text, file.slug))[0]

@@ -17,7 +17,7 @@ from typing import TypeAlias, TypedDict, Unpack
 from pps.core.bounds import check_keywords, check_length
 from pps.core.errors import InvalidRequest, NotFound, StoreError, StoreUnavailable
 from pps.core.ids import is_uuid
-from pps.core.reports import Forgotten, Restorable, Restored
+from pps.core.reports import Forgotten, Restorable, Restored, ShownItem
 from pps.core.text import one_line
 from pps.core.values import Fact
 from pps.ingest.anchors import Anchors
@@ -25,6 +25,16 @@ from pps.ingest.index_docs import WINDOW_TURNS
 from pps.ingest.indexer import Indexer
 from pps.ingest.linking import record_id
 from pps.ingest.lost_names import without_lost_names
+from pps.ingest.mentions import (
+    MOST_SHOWN,
+    Found,
+    MentionFinder,
+    MentionKind,
+    shown_anchor,
+    shown_fact,
+    shown_node,
+    shown_turn,
+)
 from pps.ingest.recycle_bin import ClockReport, Plan, RecycleBin, Softly
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.statements import is_undated
@@ -41,7 +51,7 @@ from pps.journal.projection import ambiguous
 from pps.journal.tie_rows import Ties
 
 MAX_IDS, MAX_WHY = 500, 500
-_MOST_SHOWN, _LINE = 5, 100
+_MOST_LINES, _LINE = 5, 100
 _INTENT = "forgetting"
 _ALL = 100_000
 Check: TypeAlias = Callable[[Sequence[str], Sequence[str]], Awaitable[None]]
@@ -70,6 +80,7 @@ class Forgetter:
         self._self_node = self_node
         self._worker = worker
         self._pipeline = pipeline
+        self._mentions = MentionFinder(client, journal, anchors)
 
     async def whole(self, ids: Sequence[str]) -> list[str]:
         """Wait a moment for what was acknowledged to be saved; return ids with beginnings replaced by whole ones."""
@@ -105,27 +116,42 @@ class Forgetter:
         dry_run: bool,
         check: Check | None = None,
         softly: Softly | None = None,
+        along: Sequence[MentionKind] | None = None,
     ) -> Forgotten:
         """Plan, and unless it is a dry run carry out, the removal of ids and slugs.
 
         Softly it can be restored for a while; else it is erased for good, from the recycle bin too.
+
+        Args:
+            ids: Of turns, facts and nodes; slugs of anchors.
+            dry_run: Nothing is changed.
+            check: Raises when something that goes may not be changed.
+            softly: Who forgets and why; None is for good.
+            along: Kinds of what mentions it that go too. What mentions it is looked for unless this is None.
 
         Raises:
             InvalidRequest: No id, more than 500, or the entity's own node; or what ``check`` raises.
             NotFound: One of them is not this entity's; nothing was changed.
             StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
         """
+        _check_number(ids)
         if dry_run:
-            plan, rows = await self._checked(ids, check, softly)
-            said = self._said(plan, rows, softly, dry_run=True)
-            return replace(said, asked=tuple(dict.fromkeys(ids)), shown=await self._shown(plan))
+            plan, rows, mentions = await self._checked(ids, check, softly, along)
+            items = await self._items(plan)
+            return replace(
+                self._said(plan, rows, softly, dry_run=True),
+                asked=tuple(dict.fromkeys(ids)),
+                shown=_lines(plan, items),
+                items=items,
+                mentions=mentions and mentions.report(),
+            )
         async with (
             self._worker.held()
         ):  # a job in hand would bring back what is forgotten meanwhile
             done = await self.resume()  # what an earlier call noted must not be lost to this one
             if done and {*done.turns, *done.facts, *done.nodes, *done.anchors}.issuperset(ids):
                 return self._said(done, await self._left_by(done, softly), softly, dry_run=False)
-            plan, rows = await self._checked(ids, check, softly)
+            plan, rows, mentions = await self._checked(ids, check, softly, along)
             plan = replace(plan, told=await self._told(plan))
             if softly:
                 rows = [await self.bin.taken(plan, softly)]
@@ -138,7 +164,27 @@ class Forgetter:
                 )
                 raise StoreUnavailable(f"{why} ({error.message})") from error
         self._worker.notify()  # turns may have to be read again, and the command waits for fewer
-        return self._said(plan, rows, softly, dry_run=False)
+        done = self._said(plan, rows, softly, dry_run=False)
+        return replace(done, mentions=mentions and mentions.report())
+
+    async def names(self, ids: Sequence[str]) -> list[str]:
+        """Return the names of the nodes that some whole ids or names stand for, aliases included."""
+        nodes: list[str] = []
+        for one in ids:
+            nodes += (
+                [one] if is_uuid(one) else [node.id for node in await self._journal.titled(one)]
+            )
+        found = await self._client.nodes(nodes)
+        return [name for node in found for name in (node.name, *node.aliases)]
+
+    async def restorable(self, id: str) -> Restorable:
+        """Return what was softly forgotten at one time, with what still mentions it; NotFound as ``restore``."""
+        row = await self.bin.get(id)
+        shown = self.bin.describe(row)
+        names = self.bin.names(row)
+        if not names:
+            return shown
+        return replace(shown, mentions=(await self._mentions.find(names)).report())
 
     async def restore(self, id: str, check: Check | None = None) -> Restored:
         """Put back what was softly forgotten at one time, by its id or the beginning of it.
@@ -164,10 +210,18 @@ class Forgetter:
             )
 
     async def _checked(
-        self, ids: Sequence[str], check: Check | None, softly: Softly | None
-    ) -> tuple[Plan, list[Binned]]:
-        """Return what goes, and the rows of the recycle bin that change with it."""
+        self,
+        ids: Sequence[str],
+        check: Check | None,
+        softly: Softly | None,
+        along: Sequence[MentionKind] | None,
+    ) -> tuple[Plan, list[Binned], Found | None]:
+        """Return what goes, the rows of the recycle bin that change with it, and what mentions it and stays."""
         plan = await self._plan(ids, softly)
+        mentions = None if along is None else await self._mentions_of(plan)
+        if mentions and (more := mentions.ids(along or ())):
+            plan = await self._plan([*ids, *more], softly)
+            mentions = mentions.without({*plan.turns, *plan.facts, *plan.nodes, *plan.anchors})
         rows = [] if softly else await self.bin.without(plan.asked)
         if check:
             kinds = {
@@ -177,7 +231,21 @@ class Forgetter:
                 for kind in row.kinds
             }
             await check((*plan.turns, *plan.facts, *plan.nodes, *plan.stripped), sorted(kinds))
-        return plan, rows
+        return plan, rows, mentions
+
+    async def _mentions_of(self, plan: Plan) -> Found | None:
+        """Return what mentions the nodes that were asked for, or supports the facts, and stays; None for neither."""
+        asked = [one for one in plan.asked if is_uuid(one)]
+        nodes = [node for node in await self._client.nodes(asked) if node.uuid in plan.nodes]
+        facts = await self._client.facts(asked)
+        if not nodes and not facts:
+            return None
+        found = await self._mentions.find(
+            [name for node in nodes for name in (node.name, *node.aliases)],
+            [node.uuid for node in nodes],
+            [turn for fact in facts for turn in fact.episodes],
+        )
+        return found.without({*plan.turns, *plan.facts, *plan.nodes, *plan.anchors})
 
     async def _left_by(self, done: Plan, softly: Softly | None) -> list[Binned]:
         """Return the row that an earlier call made of a plan; erase it when it is to be gone for good."""
@@ -200,19 +268,18 @@ class Forgetter:
             else said
         )
 
-    async def _shown(self, plan: Plan) -> tuple[str, ...]:
-        """Return the first of what would go, a line each with its id."""
-        nodes = await self._client.nodes(list(plan.nodes[:_MOST_SHOWN]))
-        facts = await self._client.facts(list(plan.facts[:_MOST_SHOWN]))
-        turns = await self._journal.turns(list(plan.turns[:_MOST_SHOWN]))
-        lines = [
-            *(f"node {one_line(node.name, _LINE)} ({node.kind}) [{node.uuid}]" for node in nodes),
-            *(f"fact {one_line(fact.text, _LINE)} [{fact.uuid}]" for fact in facts),
-            *(f"turn {one_line(turn.content, _LINE)} [{turn.uuid}]" for turn in turns),
-            *(f"anchor {slug}" for slug in plan.anchors[:_MOST_SHOWN]),
-        ]
-        number = len(plan.nodes) + len(plan.facts) + len(plan.turns) + len(plan.anchors)
-        return (*lines, *([f"… and {number - len(lines)} more"] if number > len(lines) else []))
+    async def _items(self, plan: Plan) -> tuple[ShownItem, ...]:
+        """Return the first of each kind of what would go, in words."""
+        nodes = await self._client.nodes(list(plan.nodes[:MOST_SHOWN]))
+        facts = await self._client.facts(list(plan.facts[:MOST_SHOWN]))
+        turns = await self._journal.turns(list(plan.turns[:MOST_SHOWN]))
+        titles = {anchor.slug: anchor.title for anchor in await self._anchors.list()}
+        return (
+            *map(shown_node, nodes),
+            *map(shown_fact, facts),
+            *map(shown_turn, turns),
+            *(shown_anchor(slug, titles.get(slug, slug)) for slug in plan.anchors[:MOST_SHOWN]),
+        )
 
     async def resume(self) -> Plan | None:
         """Carry through what was cut short, if anything was; return what was to be forgotten."""
@@ -226,8 +293,6 @@ class Forgetter:
 
     async def _plan(self, ids: Sequence[str], softly: Softly | None) -> Plan:
         wanted = list(dict.fromkeys(ids))
-        if not 1 <= len(wanted) <= MAX_IDS:
-            raise InvalidRequest("ids", f"give 1 to {MAX_IDS} ids")
         if self._self_node in wanted:
             raise InvalidRequest("ids", "the entity's own node stays as long as the entity")
         uuids = [one for one in wanted if is_uuid(one)]
@@ -430,11 +495,13 @@ class Manner(TypedDict, total=False):
     Attributes:
         soft: It can be restored for a while (``forgetting.restorable_d``); nothing shows it meanwhile.
         why, by: Kept with it; ``by`` is the actor when it is empty. 500 characters at most.
+        along: Kinds of what mentions it that go too: ``turns``, ``facts``, ``nodes``, ``anchors``.
     """
 
     soft: bool
     why: str
     by: str
+    along: Sequence[MentionKind]
 
 
 class Forgetting:
@@ -460,7 +527,9 @@ class Forgetting:
         softly = Softly(clean(by) or self._actor, clean(why)) if how.get("soft") else None
         given = await self._forgetter.whole(ids)
         ids = await self._forgetter.with_names(given, dry_run=dry_run)
-        done = await self._forgetter.forget(ids, dry_run=dry_run, check=self._check, softly=softly)
+        done = await self._forgetter.forget(
+            ids, dry_run=dry_run, check=self._check, softly=softly, along=how.get("along", ())
+        )
         return replace(done, by_name=dry_run and ids != given)
 
     async def expire(self) -> None:
@@ -475,6 +544,15 @@ class Forgetting:
         """Return what was softly forgotten and can be restored, the latest first."""
         return await self._forgetter.bin.list()
 
+    async def names(self, ids: Sequence[str]) -> list[str]:
+        """Return the names of the nodes among some ids, names or slugs, aliases included; of others nothing."""
+        return await self._forgetter.names(await self._forgetter.whole(ids))
+
+    async def get(self, id: str) -> Restorable:
+        """Return one of those that ``list`` has, with what still mentions it; NotFound as ``restore``."""
+        await self._forgetter.whole([])
+        return await self._forgetter.restorable(id)
+
     async def restore(self, id: str) -> Restored:
         """Put back what was softly forgotten, by the id that ``list`` gives it or 8 or more characters of that.
 
@@ -484,6 +562,21 @@ class Forgetting:
         """
         await self._forgetter.whole([])
         return await self._forgetter.restore(id, self._check)
+
+
+def _check_number(ids: Sequence[str]) -> None:
+    if not 1 <= len(dict.fromkeys(ids)) <= MAX_IDS:
+        raise InvalidRequest("ids", f"give 1 to {MAX_IDS} ids")
+
+
+def _lines(plan: Plan, items: Sequence[ShownItem]) -> tuple[str, ...]:
+    """Return the first items of each kind, a line each with its id."""
+    lines: list[str] = []
+    for kind in ("node", "fact", "turn", "anchor"):
+        first = [item for item in items if item.kind == kind][:_MOST_LINES]
+        lines += [f"{kind} {one_line(item.text, _LINE)} [{item.id}]" for item in first]
+    number = len(plan.nodes) + len(plan.facts) + len(plan.turns) + len(plan.anchors)
+    return (*lines, *([f"… and {number - len(lines)} more"] if number > len(lines) else []))
 
 
 def _begin(db: Connection, plan: Plan, rows: Sequence[Binned]) -> None:

@@ -125,7 +125,16 @@ class RecycleBin:
 
     async def list(self) -> list[Restorable]:
         """Return what can be restored, the latest first."""
-        return [_said(one, self.until(one)) for one in await self._journal.bin.list(now())]
+        return [self.describe(row) for row in await self._journal.bin.list(now())]
+
+    def describe(self, row: Binned) -> Restorable:
+        return _said(row, self.until(row))
+
+    def names(self, row: Binned) -> list[str]:
+        """Return the names of the nodes that were asked to be forgotten, aliases included."""
+        content = _load(row)
+        asked = [node for node in content.nodes if node.uuid in content.plan.asked]
+        return [name for node in asked for name in (node.name, *node.aliases)]
 
     async def expire(self) -> None:
         """Erase for good what can no longer be restored, see ``Bin.expire``."""

@@ -7,25 +7,27 @@ import logging
 import re
 import time as clock
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, PPSError
 from pps.core.json_bounds import is_large
 from pps.core.json_shapes import plain_name
 from pps.core.log_context import NO_REQUEST, new_request_id, request_id, serving
-from pps.core.reports import Forgotten
+from pps.core.reports import Forgotten, Mentions, ShownItem
 from pps.core.trust import CAPTURED
 from pps.entities.paths import without_paths
+from pps.ingest.mentions import MOST_SHOWN
 from pps.operations.catalog import OPERATIONS, operations_for
 from pps.operations.inputs import AddEventInput, Input, RememberInput
 from pps.operations.model_views import model_time
 from pps.operations.pack_tools import TYPED, PackTools, tool_name
+from pps.operations.pages import as_json
 from pps.operations.projects import Projects
 from pps.operations.table import Answer, AnyOperation, Audience
 from pps.squad import sharing
@@ -412,13 +414,26 @@ class Calls:
 
         async with desk_of(self._app, caller.entity or "") as desk:
             ids = getattr(given, "ids", ())
-            answer, copies = await sharing.forgetting(desk, ids, act, keep=keep, dry_run=dry_run)
-        if not copies:
-            return answer
-        done = "stay" if keep else "would be withdrawn" if dry_run else "are withdrawn"
-        data = answer.data | ({"copies": [*copies]} if found.output is Forgotten else {})
-        text = f"{answer.text}\nIts copies in the squad's pool {done}: {', '.join(copies)}"
-        return replace(answer, data=data, text=text)
+            done = await sharing.forgetting(
+                desk,
+                ids,
+                act,
+                keep=keep,
+                dry_run=dry_run,
+                take_mentions="copies" in getattr(given, "along", ()),
+            )
+        data, text = dict(done.answer.data), done.answer.text
+        if done.copies:
+            happens = "stay" if keep else "would be withdrawn" if dry_run else "are withdrawn"
+            text += f"\nIts copies in the squad's pool {happens}: {', '.join(done.copies)}"
+        if done.copies and found.output is Forgotten:
+            data["copies"] = [*done.copies]
+        if done.mentioning:
+            text += "\nIn the squad's pool, said of it and left there:"
+            text += "".join(f"\n  {item.text} [{item.id}]" for item in done.mentioning[:MOST_SHOWN])
+        if done.mentioning and found.output is Forgotten:
+            data["mentions"] = _with_copies(data.get("mentions"), done.mentioning)
+        return replace(done.answer, data=data, text=text)
 
     def _note(self, caller: Caller, name: str, outcome: str, seconds: float) -> None:
         tally = self.tallies[self._tallied(name), outcome]
@@ -438,6 +453,13 @@ class Calls:
     def _tallied(self, name: str) -> str:
         """Return the name that a call is counted under: a pack's own tools have names that its owner chose."""
         return name if name in self._names else PACK_TOOL
+
+
+def _with_copies(mentions: JSON, copies: Sequence[ShownItem]) -> JSON:
+    """Return the data of mentions, none where nothing else was found, with copies in a squad's pool."""
+    data = cast("dict[str, Any]", mentions or as_json(Mentions()))
+    items = [*data["items"], *(as_json(copy) for copy in copies[:MOST_SHOWN])]
+    return {**data, "copies": len(copies), "items": items}
 
 
 def _entity_of(caller: Caller, given: Input, subject: Memory | Desk | Projects | App) -> str:

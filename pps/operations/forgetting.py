@@ -10,10 +10,11 @@ from pps.core.errors import InvalidRequest
 from pps.core.reports import Forgotten, Restorable, Restored
 from pps.ingest.forget import MAX_WHY, Manner
 from pps.ingest.given_input import Input, Name
+from pps.ingest.mentions import MentionKind
 from pps.memory import Memory
 from pps.operations import words
 from pps.operations.command_line import argument
-from pps.operations.inputs import ForgetInput, Id, Nothing
+from pps.operations.inputs import ForgetInput, Id
 from pps.operations.model_views import forgotten_for_model
 from pps.operations.table import ADDS, CORE, ERASES, PERSPECTIVES, READS, UPKEEP
 
@@ -27,6 +28,22 @@ class ForgetSoftlyInput(ForgetInput):
         default=False, description="It can be restored for 30 days, and nothing shows it meanwhile."
     )
     reason: Why = Field(default="", description="Why, kept with what is softly forgotten.")
+    along: tuple[MentionKind, ...] = Field(
+        default=(),
+        max_length=5,
+        description="What mentions the forgotten nodes and goes too: turns, facts, nodes, anchors, copies (in a "
+        "squad's pool). A dry run lists it as 'mentions'; what is not taken along stays, and recall finds it.",
+    )
+
+
+class ForgottenInput(Input):
+    """Everything that can be restored, or one entry of it."""
+
+    id: Id | None = Field(
+        default=None,
+        description="Only that entry, with what still mentions it.",
+        json_schema_extra=argument(),
+    )
 
 
 class ForgetConceptInput(Input):
@@ -73,16 +90,22 @@ class RestoreInput(Input):
 async def forget(memory: Memory, given: ForgetSoftlyInput) -> Forgotten:
     """Use it to erase turns, facts, nodes or anchors for good, or with soft=true so that they can be restored.
 
-    By default a dry run that returns what would go: show that, and only then call again with dry_run=false and the ids
-    in 'asked'. A fact
-    that merely changed is not forgotten but replaced, by remember with 'invalidates'.
+    By default a dry run that returns what would go, and as 'mentions' what still says its name and stays: show that, and
+    only then call again with dry_run=false and the ids in 'asked'. 'along' takes mentions along. A fact that merely
+    changed is not forgotten but replaced, by remember with 'invalidates'.
     """
     if given.soft and given.keep:
         raise InvalidRequest(
             "keep",
             "is for what goes for good: what can be restored is shown nowhere, pools included",
         )
-    return await memory.forget(given.ids, dry_run=given.dry_run, soft=given.soft, why=given.reason)
+    return await memory.forget(
+        given.ids,
+        dry_run=given.dry_run,
+        soft=given.soft,
+        why=given.reason,
+        along=given.along,
+    )
 
 
 @UPKEEP.operation(
@@ -91,13 +114,16 @@ async def forget(memory: Memory, given: ForgetSoftlyInput) -> Forgotten:
     READS,
     items="forgotten",
     command="forgotten",
-    examples=("pps forgotten ana",),
+    examples=("pps forgotten ana", "pps forgotten ana 1b4e28ba"),
 )
-async def forgotten(memory: Memory, _: Nothing) -> tuple[Restorable, ...]:
+async def forgotten(memory: Memory, given: ForgottenInput) -> tuple[Restorable, ...]:
     """Use it to find what was softly forgotten: what, when, by whom, why, and until when it can be restored.
 
-    Returns the latest first, each with the id that 'restore_forgotten' takes.
+    Returns the latest first, each with the id that 'restore_forgotten' takes; with 'id' that entry alone, and what
+    still mentions it.
     """
+    if given.id is not None:
+        return (await memory.forgetting.get(given.id),)
     return tuple(await memory.forgetting.list())
 
 

@@ -20,7 +20,7 @@ from pps.context.lines import span
 from pps.core.errors import InvalidRequest
 from pps.core.phrases import NOTHING_NEAR
 from pps.core.recalled import Successor
-from pps.core.reports import Forgotten, timeline_cursor
+from pps.core.reports import Forgotten, Mentions, timeline_cursor
 from pps.core.text import counted, one_line
 from pps.core.time import CoarseTime, coarse_text, shown, shown_day
 from pps.core.values import Receipt, Skipped
@@ -185,7 +185,7 @@ class AnchorText:
 class ForgottenLines:
     """What went, or would go; of each the first 100 ids, and in ``more`` how many there are beyond.
 
-    ``asked``: of a dry run by names, the ids to give when it is done.
+    ``asked``: of a dry run by names, the ids to give when it is done. ``mentions``: what still says its name.
     """
 
     dry_run: bool
@@ -199,6 +199,7 @@ class ForgottenLines:
     restorable_as: str | None = None
     restorable_until: str | None = None
     more: Mapping[str, int] | None = None
+    mentions: Mentions | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -439,6 +440,7 @@ def forgotten_for_model(value: Forgotten, _: Input) -> ModelView:
         restorable_as=value.restorable_as or None,
         restorable_until=model_time(value.restorable_until),
         more=more or None,
+        mentions=value.mentions,
     )
     lines = [
         f"{name.replace('_', ' ')}: {', '.join(ids)}"

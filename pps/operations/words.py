@@ -20,6 +20,7 @@ from pps.core.reports import (
     IngestionStats,
     Injected,
     JobReport,
+    Mentions,
     Merge,
     MergePlan,
     Restorable,
@@ -50,6 +51,9 @@ from pps.operations.outputs import (
 from pps.recall.why import Why
 
 _LINE = 400
+_MOST_MENTIONS = 5
+"""Of each kind of what mentions something forgotten."""
+_KINDS = "turns, facts, nodes, anchors or copies"
 _SHOWN_FAR = 2
 """Hits of a channel that are told where nothing is near; as JSON all are."""
 _ENDS = {
@@ -152,22 +156,54 @@ def gone(value: Forgotten) -> str:
         kept += f" What could be restored of it cannot be any more ({', '.join(value.no_longer_restorable)})."
     if value.dry_run:
         lines = [f"Would erase {what}.{kept}", *(f"  {line}" for line in value.shown)]
+        if value.mentions and value.mentions.total:
+            lines += [*_mentions(value.mentions), f"Take a kind along with along=KIND: {_KINDS}."]
         again = f"and ids {', '.join(value.asked)} " if value.by_name else ""
         lines.append(f"Nothing was changed; call again with dry_run=false {again}to do it.")
         return "\n".join(lines)
+    left = _mentions(value.mentions) if value.mentions and value.mentions.total else []
     if value.restorable_until:
         until = moment_text(value.restorable_until)
-        return f"Forgot {what}.{kept} Until {until} it can be restored as {value.restorable_as}."
-    return f"Erased {what} for good.{kept}"
+        done = f"Forgot {what}.{kept} Until {until} it can be restored as {value.restorable_as}."
+    else:
+        done = f"Erased {what} for good.{kept}"
+    return "\n".join([done, *left])
+
+
+def _mentions(value: Mentions) -> list[str]:
+    """Return what still mentions something: how much of each kind, then the first of each."""
+    counts = (
+        (value.turns, "turn"),
+        (value.facts, "fact"),
+        (value.nodes, "node"),
+        (value.anchors, "anchor"),
+        (value.copies, "pool copy"),
+    )
+    total = ", ".join(counted(number, word) for number, word in counts if number)
+    called = f" {', '.join(value.names)}" if value.names else " it"
+    verb = "mentions" if value.total == 1 else "mention"
+    shown: list[str] = []
+    for kind in ("turn", "fact", "node", "anchor", "copy"):
+        items = [item for item in value.items if item.kind == kind][:_MOST_MENTIONS]
+        shown += [f"  {kind} {_line(item.text)} [{item.id}]" for item in items]
+    more = value.total - len(shown)
+    rest = [f"  … and {more:,} more"] if more else []
+    return [f"{total} still {verb}{called}; recall finds what stays:", *shown, *rest]
 
 
 def restorables(forgotten: Sequence[Restorable]) -> str:
-    lines = [
-        f"{moment_text(one.at)} {', '.join(map(repr, one.what))} ({_counts(*counts)})"
-        f"{f' by {one.by}' if one.by else ''}{f': {one.why}' if one.why else ''}; until {moment_text(one.until)} [{one.id}]"
-        for one in forgotten
-        for counts in [[range(number) for number in (one.turns, one.facts, one.nodes, one.anchors)]]
-    ]
+    lines: list[str] = []
+    for entry in forgotten:
+        numbers = (entry.turns, entry.facts, entry.nodes, entry.anchors)
+        counts = _counts(*(range(number) for number in numbers))
+        by = f" by {entry.by}" if entry.by else ""
+        why = f": {entry.why}" if entry.why else ""
+        lines.append(
+            f"{moment_text(entry.at)} {', '.join(map(repr, entry.what))} ({counts})"
+            f"{by}{why}; until {moment_text(entry.until)} [{entry.id}]"
+        )
+        if entry.mentions is not None:
+            lines += _mentions(entry.mentions) if entry.mentions.total else ["Nothing mentions it."]
     return "\n".join(lines) or "Nothing that could be restored."
 
 

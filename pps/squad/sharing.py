@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.kinds import FieldSpec
 from pps.core.record_values import Record, Transition
+from pps.core.reports import ShownItem
+from pps.core.text import one_line
 from pps.core.trust import Trust, lowest
 from pps.core.values import JSON
+from pps.ingest.mentions import SHOWN_CHARACTERS, NamePattern
 from pps.journal.pool_rows import (
     OPPOSING,
     SUPPORTING,
@@ -408,6 +412,21 @@ async def withdraw_by_reviewer(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class CopiesForgotten(Generic[T]):
+    """What became of a member's copies when it forgot something.
+
+    Attributes:
+        answer: What forgetting itself returned.
+        copies: Ids of the copies that go, or would go, or stay where that was asked for.
+        mentioning: Copies in the pool that still say a name of what was forgotten, any member's that this one reads.
+    """
+
+    answer: T
+    copies: tuple[str, ...]
+    mentioning: tuple[ShownItem, ...] = ()
+
+
 async def forgetting(
     desk: Desk,
     ids: Sequence[str],
@@ -415,20 +434,53 @@ async def forgetting(
     *,
     keep: bool,
     dry_run: bool,
-) -> tuple[T, tuple[str, ...]]:
+    take_mentions: bool = False,
+) -> CopiesForgotten[T]:
     """Let a member forget by ``act``, which takes whether it is a dry run, with its copies in the pool.
 
-    The copies go first, so that a kill leaves none behind; ``keep`` lets them stay. What ``act`` refuses changes
-    nothing. Returns its answer, and the copies.
+    The copies go first, so that a kill leaves none behind; ``keep`` lets them stay. With ``take_mentions`` its other
+    copies that say a name of what is forgotten go too. What ``act`` refuses changes nothing.
     """
     copies = await _copies_of(desk, ids)
+    mentioning = await _copies_naming(desk, await desk.memory.forgetting.names(ids))
+    mentioning = {id_: item for id_, item in mentioning.items() if id_ not in copies}
+    if take_mentions and not keep:
+        async with desk.pool() as pool:
+            mine = await pool.records.pool.shared([*mentioning], member=desk.me.id)
+        copies = (*copies, *mine)
     if copies and not dry_run:
         await act(True)
         async with desk.pool() as pool:
             await (pool.records.pool.detach(copies) if keep else take_out(desk, pool, copies))
     answer = await act(dry_run)
-    gone = () if dry_run else await withdraw_orphans(desk)
-    return answer, (*copies, *gone)
+    gone = (*copies, *(() if dry_run else await withdraw_orphans(desk)))
+    left = tuple(item for id_, item in mentioning.items() if id_ not in gone)
+    return CopiesForgotten(answer, gone, left)
+
+
+async def _copies_naming(desk: Desk, names: Sequence[str]) -> dict[str, ShownItem]:
+    """Return id → copy, of those in the pool that say one of some names and that this member may read."""
+    if not names:
+        return {}
+    pattern = NamePattern(names)
+    async with desk.pool() as pool:
+        shared = await pool.records.pool.shared()
+        visible = [
+            id_
+            for id_, copy in shared.items()
+            if copy.state == "shared" or copy.member == desk.me.id
+        ]
+        records = await pool.records.find(visible)
+        return {
+            id_: ShownItem(
+                "copy", id_, one_line(f"{shared[id_].member}: {record.title}", SHOWN_CHARACTERS)
+            )
+            for id_, record in records.items()
+            if id_ in shared
+            and pattern.is_in(
+                record.title, record.summary, json.dumps(record.fields, ensure_ascii=False)
+            )
+        }
 
 
 async def withdraw_orphans(desk: Desk) -> tuple[str, ...]:

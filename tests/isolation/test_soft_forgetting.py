@@ -121,16 +121,24 @@ async def test_another_can_neither_see_nor_restore_nor_purge_what_one_forgot(hou
     assert house.seen(one, await one.memory.forgetting.list()) == []
     for id_ in (other.binned, other.binned[:8]):
         theirs = [
+            await outcome(one.memory.forgetting.get(id_)),
             await outcome(one.memory.forgetting.restore(id_)),
             await outcome(one.memory.forget([id_], dry_run=False)),
             await outcome(one.memory.forget([id_], dry_run=False, soft=True)),
         ]
         nobodys = [
+            await outcome(one.memory.forgetting.get(nobody)),
             await outcome(one.memory.forgetting.restore(nobody)),
             await outcome(one.memory.forget([nobody], dry_run=False)),
             await outcome(one.memory.forget([nobody], dry_run=False, soft=True)),
         ]
         assert theirs == nobodys
     assert await everything(other) == before
+    assert await one.memory.forgetting.names([other.node, other.record, other.mark]) == []
+    coffee = await one.memory.forget(["Coffee"])
+    mentions = coffee.mentions
+    assert mentions is not None
+    assert mentions.turns
+    assert house.seen(one, (coffee, mentions)) == []
     await other.memory.forgetting.restore(other.binned)
     assert (await other.memory.recall("Moot", limit=5))["episodes"][0].text.startswith("user: Moot")

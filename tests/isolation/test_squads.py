@@ -197,3 +197,35 @@ async def test_lines_of_a_pool_reach_the_packs_of_its_members_alone(squad: App) 
     assert "The vault refuses" not in await pack("ana")
     squad.registry.squads.remove("team", "jochi")
     assert "The vault refuses" not in await pack("team_jochi")
+
+
+async def test_what_mentions_something_in_a_pool_is_only_what_a_member_may_read(
+    squad: App,
+) -> None:
+    calls = Calls(squad)
+
+    async def ask(member: str, name: str, **arguments: Any) -> dict[str, Any]:
+        return (await calls.answer(Caller.of_entity(f"team_{member}"), name, arguments)).data
+
+    await ask("mongke", "remember", content="Wren has kanarie1.")
+    private = {"content": "Wren: kanarie2.", "type": "Belief", "confidence": 0.9, "private": True}
+    await ask("mongke", "memory_store", **private)
+    await ask("mongke", "anchor_save", title="Wren", text="kanarie3")
+    waiting = await ask(
+        "mongke",
+        "memory_store",
+        type="WorkflowImprovement",
+        title="Wren kanarie4",
+        content="Wren kanarie4.",
+        fields={"target_process": "x", "current_state": "a", "proposed_state": "b"},
+    )
+    await ask("mongke", "proposal_submit", id=waiting["id"])
+    fact = {"subject": "Wren", "relation": "LIKES", "object": "Rye", "text": "Wren likes rye."}
+    await ask("jochi", "remember", content="Seen.", facts=[fact])
+    for along in ([], ["copies"]):
+        shown = await ask("jochi", "forget", ids=["Wren"], along=along)
+        assert "kanarie" not in str(shown)
+        assert not shown["copies"]
+    gone = await ask("jochi", "forget", ids=shown["asked"], dry_run=False, along=["copies"])
+    assert "kanarie" not in str(gone)
+    assert "kanarie4" in str(await ask("kublai", "proposal_pending"))

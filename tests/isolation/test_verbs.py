@@ -41,8 +41,11 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
         {"ids": ["{fact}"], "dry_run": False},
         {"ids": ["{slug}"], "dry_run": False},
         {"ids": ["{binned}"], "dry_run": False},
+        {"ids": ["{node}"], "along": ["turns", "facts", "nodes", "anchors", "copies"]},
+        {"ids": ["Coffee"], "along": ["turns", "facts", "nodes", "anchors", "copies"]},
+        {"ids": ["{mark}"], "along": ["turns"]},
     ],
-    "forgotten": [{}],
+    "forgotten": [{}, {"id": "{binned}"}, {"id": "{turn}"}],
     "restore_forgotten": [{"id": "{binned}"}, {"id": "{turn}"}],
     "forget_concept": [
         {"id": "{binned}", "soft_delete": False},

@@ -101,6 +101,8 @@ def _for_people(command: Command, text: str, typed: Mapping[str, Any]) -> str:
         *lines, last = text.split("\n")
         text = "\n".join([*lines, re.sub(r"^More: cursor=", "More: --cursor ", last)])
     for parameter in command.parameters:
+        if parameter.field == "along":
+            text = text.replace("along=KIND", f"{parameter.label} KIND")
         if parameter.inverts:
             again = f"call again with {parameter.field}=false"
             text = text.replace(f"{again} to do it", f"add {parameter.label} to do it")

@@ -7,7 +7,7 @@
 // policy lets no text become HTML. Pieces that views share are in `parts.js`.
 // Every view begins with a heading (`<h1>`), and says what to do where there is nothing yet.
 import { askBeforeLeaving, ended, entity, html, listen, news, open, place, render, useEffect, useLayoutEffect, useState, leave } from "./core.js";
-import { Alert, Icon, isMember, useSchema } from "./parts.js";
+import { Alert, Icon, JustDone, isMember, useSchema } from "./parts.js";
 
 const VIEWS = [
   { id: "ask", title: "Ask" },
@@ -104,14 +104,15 @@ function Frame() {
           )}
         </ul>
       </nav>
-      <footer class="foot">
+      <div class="foot">
         <span class=${`state ${state}`} role="status">${STATES[state]}</span>
         <button class="quiet" onClick=${turnLights}>Light or dark</button>
         <button class="quiet" onClick=${leave}>Leave</button>
-      </footer>
+      </div>
     </header>
     <main id="main" tabindex="-1" data-view=${view?.id} aria-busy=${isBusy}>
       ${state === "away" && html`<${Alert}>The server does not answer. What is shown may be old; this page tries again by itself.<//>`}
+      <${JustDone} />
       ${View
         ? html`<${View} key=${view.id} parts=${at.parts} query=${at.query} again=${again} />`
         : html`<p class="faint" role="status">One moment …</p>`}

@@ -101,6 +101,9 @@ const told = () => {
 export const ended = told();
 export const news = told();
 
+/** What somebody just did on the page: `{title, mentions, undo: {operation, given}}`; the frame shows it. */
+export const acts = told();
+
 /** Listen for what is new while the page is seen; `state` hears "live", "working" or "away". */
 export function listen(state) {
   let going = null;

@@ -1,5 +1,5 @@
 // Pieces that views share: icons, times, ids, states, and what an item looks like in a line.
-import { call, clock, go, href, html, useCall, useEffect, useMemo, useRef, useState, zoneName } from "./core.js";
+import { acts, call, clock, go, href, html, useCall, useEffect, useMemo, useRef, useState, zoneName } from "./core.js";
 import { Said } from "./markdown.js";
 
 const PATHS = {
@@ -108,10 +108,10 @@ export const FactLine = ({ of, at }) => html`<li class=${hasEnded(of, at) ? "end
 </li>`;
 
 /** The facts of a node, or those that a condition of `timeline` lets through. */
-export function Facts({ about, limit = 50, as_of = undefined }) {
+export function Facts({ about, limit = 50, as_of = undefined, heading = "h3" }) {
   const of = useCall("timeline", { id: about, limit, as_of }, { live: true });
   return html`<${Answer} of=${of}>
-    ${({ facts, next_cursor }) => html`<h3>Facts</h3>
+    ${({ facts, next_cursor }) => html`<${heading}>Facts<//>
       ${!facts.length && html`<p class="faint">None.</p>`}
       <ul class="lines facts">${facts.map((one) => html`<${FactLine} key=${one.id} of=${one} />`)}</ul>
       ${next_cursor && html`<p class="faint">These are the first ${limit}.</p>`}`}
@@ -178,33 +178,106 @@ export function Versions({ id }) {
     </li>`)}</ul>`}<//>`;
 }
 
-const GONE = { turns: "turn", facts: "fact", nodes: "node", anchors: "anchor", copies: "copy in the pool" };
+const KINDS = [["turns", "turn"], ["facts", "fact"], ["nodes", "node"], ["anchors", "anchor"], ["copies", "copy", "copies in the pool"]];
+
+/** How many of each kind there are, as "2 turns, 1 fact". */
+const kindsCounted = (of, without = []) => KINDS
+  .map(([name, one, many]) => [without.includes(name) ? 0 : Array.isArray(of[name]) ? of[name].length : of[name] || 0, one, many])
+  .filter(([number]) => number).map(([number, one, many]) => counted(number, one, many)).join(", ");
+
+/** A line of an item in words, which leads to it. */
+const ShownItem = ({ of }) => html`<li><span class="tag">${of.kind}</span> ${of.kind === "copy"
+  ? html`<span class="said" dir="auto">${of.text}</span>`
+  : html`<a class="item said" dir="auto" href=${of.kind === "anchor" ? href("anchors", {}, of.id) : href("item", {}, of.id)}>${of.text}</a>`}</li>`;
+
+const ShownItems = ({ of, total }) => html`<ul class="lines">
+  ${of.map((one) => html`<${ShownItem} key=${one.id} of=${one} />`)}
+  ${total > of.length && html`<li class="faint">and ${(total - of.length).toLocaleString("en")} more</li>`}
+</ul>`;
+
+/** What still mentions something that was forgotten, in words. */
+export const Mentions = ({ of }) => {
+  const total = KINDS.reduce((sum, [name]) => sum + of[name], 0);
+  const called = of.names.length ? of.names.join(", ") : "it";
+  return total
+    ? html`<p>${kindsCounted(of)} still ${total === 1 ? "mentions" : "mention"} ${called}, and can be found:</p><${ShownItems} of=${of.items} total=${total} />`
+    : html`<p class="faint">Nothing mentions ${called} any more.</p>`;
+};
+
+/** What mentions what would go, kind by kind, each to be taken along or left. */
+const Along = ({ of, along, choose }) => html`<fieldset class="card">
+  <legend>Still mentioned, and left unless you take it along</legend>
+  <p class="faint">What stays can be found, and says ${of.names.length ? of.names.join(", ") : "the same"} as before.</p>
+  ${KINDS.filter(([name]) => of[name]).map(([name, one, many]) => html`<div key=${name}>
+    <label class="check"><input type="checkbox" name="along" value=${name} checked=${along.includes(name)}
+      onChange=${(event) => choose(event.target.checked ? [...along, name] : along.filter((kind) => kind !== name))} />
+      ${" "}Take ${counted(of[name], one, many)} along</label>
+    <${ShownItems} of=${of.items.filter((item) => item.kind === one)} total=${of[name]} />
+  </div>`)}
+</fieldset>`;
 
 /** What would go is shown first; only then can it be done, for good or so that it can be had back. */
 export function Forget({ id, what }) {
   const [plan, show] = useState(null);
+  const [mentions, mention] = useState(null);
+  const [along, choose] = useState([]);
   const [error, fail] = useState("");
-  const ask = (how, then) => call("forget", { ids: [id], ...how }).then(then, (problem) => fail(problem.message));
+  const ask = (how, then) => call("forget", { ids: [id], along, ...how }).then((data) => (fail(""), then(data)), (problem) => fail(problem.message));
+  const look = () => ask({ dry_run: true, along: [] }, (data) => (mention(data.mentions), choose([]), show(data)));
+  const take = (kinds) => {
+    choose(kinds);
+    ask({ dry_run: true, along: kinds }, show);
+  };
   const submit = (event) => {
     event.preventDefault();
     const soft = event.submitter.value === "soft";
     const reason = new FormData(event.target).get("reason");
-    ask({ dry_run: false, soft, ...(soft && { reason }) }, () => go(soft ? "#/forgotten" : "#/ask"));
+    ask({ dry_run: false, soft, ...(soft && { reason }) }, (data) => {
+      acts.tell({
+        title: `${soft ? "Forgotten" : "Erased for good"}: ${kindsCounted(data)}.`,
+        mentions: data.mentions,
+        undo: soft && { operation: "restore_forgotten", given: { id: data.restorable_as } },
+      });
+      go(soft ? "#/forgotten" : "#/ask");
+    });
   };
-  const lists = plan && Object.entries(plan).filter(([name, value]) => GONE[name] && value.length);
   return html`<section aria-labelledby="forget">
     <h2 id="forget">Forget</h2>
     <p class="faint">For what must not be kept. What merely changed is corrected instead: then it is known what held before.</p>
     ${error && html`<${Alert}>${error}<//>`}
-    ${!plan && html`<button class="plain" onClick=${() => ask({ dry_run: true }, show)}>Show what would go</button>`}
+    ${!plan && html`<button class="plain" onClick=${look}>Show what would go</button>`}
     ${plan && html`<form class="card form" aria-label="What would go" onSubmit=${submit}>
-      <h3>This would go</h3>
-      <ul class="plain">${lists.map(([name, ids]) => html`<li key=${name}>${counted(ids.length, GONE[name])}:
-        ${" "}${ids.slice(0, 50).map((one) => html`<${Id} key=${one} of=${String(one)} /> `)}</li>`)}</ul>
+      <h3>This would go: ${kindsCounted(plan) || "nothing more"}</h3>
+      <${ShownItems} of=${plan.items} total=${plan.turns.length + plan.facts.length + plan.nodes.length + plan.anchors.length} />
+      ${plan.facts_kept.length > 0 && html`<p class="faint">${counted(plan.facts_kept.length, "fact")} ${plan.facts_kept.length === 1 ? "stays" : "stay"}: other turns say the same.</p>`}
+      ${mentions && KINDS.some(([name]) => mentions[name]) && html`<${Along} of=${mentions} along=${along} choose=${take} />`}
+      ${mentions && !KINDS.some(([name]) => mentions[name]) && html`<p class="faint">Nothing else mentions it.</p>`}
       <label>Why <input name="reason" maxlength="500" placeholder="not needed" /></label>
       <p class="row"><button value="soft">Forget, with 30 days to restore it</button>
         <button class="danger" value="">Forget this ${what} for good</button>
         <button class="plain" type="button" onClick=${() => show(null)}>Keep it</button></p>
     </form>`}
+  </section>`;
+}
+
+/** What was just done: in words, with what still mentions it, and the way to undo it. */
+export function JustDone() {
+  const [act, show] = useState(null);
+  const [error, fail] = useState("");
+  useEffect(() => acts.hear((done) => (fail(""), show(done))), []);
+  if (!act) return null;
+  const undo = () => {
+    show({ ...act, busy: true });
+    call(act.undo.operation, act.undo.given).then(
+      () => show({ title: "Undone: it is as it was." }),
+      (problem) => (show({ ...act, busy: false }), fail(problem.message)),
+    );
+  };
+  return html`<section class="card done" aria-label="Just done">
+    <div class="row"><p role="status"><b>${act.title}</b></p>
+      ${act.undo && html`<button class="plain" disabled=${act.busy} onClick=${undo}>Undo</button>`}
+      <button class="quiet" onClick=${() => show(null)}>Close</button></div>
+    ${error && html`<${Alert}>${error}<//>`}
+    ${act.mentions && html`<${Mentions} of=${act.mentions} />`}
   </section>`;
 }

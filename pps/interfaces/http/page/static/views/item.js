@@ -78,7 +78,7 @@ function Node({ of }) {
       <dd class="said" dir="auto">${told(value)}</dd></div>`)}</dl>`}
     <p class="row"><a href=${href("graph", { node: of.id })}>In the graph</a> <a href=${href("time", { about: of.id })}>In time</a>
       ${schema?.kinds[of.kind] && html`<a href=${href("records", {}, of.kind, of.id)}>As a record, to be changed</a>`}</p>
-    <section class="card"><${Facts} about=${of.id} limit=${200} /></section>
+    <section class="card"><${Facts} about=${of.id} limit=${200} heading="h2" /></section>
     <${Forget} key=${of.id} id=${of.id} what="node" />
   `;
 }

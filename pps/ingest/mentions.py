@@ -1,0 +1,207 @@
+"""What still says the name of something: turns, facts, nodes and anchors, found word for word.
+
+Everything is read and compared, so that "nothing mentions it" is true when it is said. It takes about a second for
+100,000 turns and facts, and is asked for by people, never by recall.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import unicodedata
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, TypeVar
+
+from pps.core.reports import Mentions, ShownItem
+from pps.core.text import fold, one_line
+from pps.core.values import SELF, Fact, Node, Turn, speaker_of, words_of
+from pps.ingest.anchors import Anchors
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.journal import Journal
+
+SHOWN_CHARACTERS = 200
+MOST_SHOWN = 20
+"""Items of each kind that are shown in words."""
+MentionKind: TypeAlias = Literal["turns", "facts", "nodes", "anchors", "copies"]
+_SHORTEST = 2
+"""Characters of a name that is looked for: a single letter is in every text."""
+_PAGE = 1_000
+
+
+_Item = TypeVar("_Item")
+
+
+class NamePattern:
+    """Finds any of some names in a text as whole words, in any case, with or without a possessive ending."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        folded = dict.fromkeys(fold(name) for name in names)
+        wanted = [_pattern_of(name) for name in folded if len(name) >= _SHORTEST]
+        self._pattern = re.compile("|".join(wanted)) if wanted else None
+
+    def is_in(self, *texts: str) -> bool:
+        if self._pattern is None:
+            return False
+        return any(self._pattern.search(fold(text)) for text in texts)
+
+
+def _pattern_of(folded: str) -> str:
+    """Return a regular expression for a folded name; scripts without spaces between words have no word ends."""
+    before = "" if _is_unspaced(folded[0]) else r"(?<!\w)"
+    after = "" if _is_unspaced(folded[-1]) else r"(?:s)?(?!\w)"
+    return before + re.escape(folded) + after
+
+
+def _is_unspaced(character: str) -> bool:
+    if unicodedata.east_asian_width(character) in ("W", "F"):
+        return True
+    return unicodedata.name(character, "").startswith(("THAI", "LAO", "KHMER", "MYANMAR"))
+
+
+def shown_turn(turn: Turn) -> ShownItem:
+    return ShownItem("turn", turn.uuid, _line(f"{speaker_of(turn)}: {words_of(turn)}"))
+
+
+def shown_fact(fact: Fact) -> ShownItem:
+    return ShownItem("fact", fact.uuid, _line(fact.text))
+
+
+def shown_node(node: Node) -> ShownItem:
+    return ShownItem("node", node.uuid, _line(f"{node.name} ({node.kind})"))
+
+
+def shown_anchor(slug: str, title: str) -> ShownItem:
+    return ShownItem("anchor", slug, _line(title))
+
+
+def _line(text: str) -> str:
+    return one_line(text, SHOWN_CHARACTERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Everything that says some names, each item in words."""
+
+    names: tuple[str, ...]
+    turns: tuple[ShownItem, ...] = ()
+    facts: tuple[ShownItem, ...] = ()
+    nodes: tuple[ShownItem, ...] = ()
+    anchors: tuple[ShownItem, ...] = ()
+
+    def ids(self, kinds: Iterable[MentionKind]) -> list[str]:
+        """Return the ids of the items of some kinds."""
+        return [item.id for kind in kinds if kind != "copies" for item in self._of(kind)]
+
+    def without(self, ids: Collection[str]) -> Found:
+        """Return what is left when some items go."""
+
+        def left(items: tuple[ShownItem, ...]) -> tuple[ShownItem, ...]:
+            return tuple(item for item in items if item.id not in ids)
+
+        return Found(
+            self.names,
+            left(self.turns),
+            left(self.facts),
+            left(self.nodes),
+            left(self.anchors),
+        )
+
+    def report(self) -> Mentions:
+        groups = (self.turns, self.facts, self.nodes, self.anchors)
+        return Mentions(
+            self.names,
+            len(self.turns),
+            len(self.facts),
+            len(self.nodes),
+            len(self.anchors),
+            items=tuple(item for group in groups for item in group[:MOST_SHOWN]),
+        )
+
+    def _of(self, kind: MentionKind) -> tuple[ShownItem, ...]:
+        groups = {
+            "turns": self.turns,
+            "facts": self.facts,
+            "nodes": self.nodes,
+            "anchors": self.anchors,
+        }
+        return groups[kind]
+
+
+class MentionFinder:
+    """Looks for names in everything that one entity keeps."""
+
+    def __init__(self, client: IsolatedGraphitiClient, journal: Journal, anchors: Anchors) -> None:
+        self._client = client
+        self._journal = journal
+        self._anchors = anchors
+
+    async def find(
+        self, names: Sequence[str], nodes: Sequence[str] = (), turns: Sequence[str] = ()
+    ) -> Found:
+        """Return everything that says one of some names, or speaks of one of some nodes in other words.
+
+        Args:
+            names: Compared folded, as whole words; those of one character are left out.
+            nodes: Turns that were taken to speak of one of these are found too, such as "Bob told me about her".
+            turns: Turns that count as well.
+
+        Raises:
+            StoreUnavailable: A store does not answer.
+        """
+        pattern = NamePattern(names)
+        linked = set(turns)
+        for mentioning in (await self._client.episodes_of_nodes(nodes)).values() if nodes else ():
+            linked.update(mentioning)
+        found_turns = await _matching(
+            self._turns_after,
+            lambda turn: turn.uuid in linked or pattern.is_in(turn.content),
+        )
+        found_facts = await _matching(
+            lambda last: self._client.scan_facts(last.uuid if last else "", _PAGE),
+            lambda fact: fact.kind == "fact" and pattern.is_in(fact.text),
+        )
+        found_nodes = await _matching(
+            lambda last: self._client.scan_nodes(last.uuid if last else "", _PAGE),
+            lambda node: node.kind != SELF and pattern.is_in(*_texts(node)),
+        )
+        anchors = await self._anchors.texts()
+        records = await self._journal.records.of_turns([turn.uuid for turn in found_turns])
+        shown_as_turns = {*records.values()}
+        return Found(
+            tuple(dict.fromkeys(names)),
+            tuple(map(shown_turn, found_turns)),
+            tuple(map(shown_fact, found_facts)),
+            tuple(shown_node(node) for node in found_nodes if node.uuid not in shown_as_turns),
+            tuple(
+                shown_anchor(anchor.slug, anchor.title)
+                for anchor in anchors
+                if pattern.is_in(anchor.title, anchor.text, *anchor.tags)
+            ),
+        )
+
+    async def _turns_after(self, last: Turn | None) -> list[Turn]:
+        return await self._journal.scan(last.seq if last else 0, _PAGE)
+
+
+async def _matching(
+    page_after: Callable[[_Item | None], Awaitable[list[_Item]]],
+    matches: Callable[[_Item], bool],
+) -> list[_Item]:
+    """Return the items that match, page by page; comparing runs in a thread."""
+    found: list[_Item] = []
+    last: _Item | None = None
+    while page := await page_after(last):
+        last = page[-1]
+        found += await asyncio.to_thread(_filtered, page, matches)
+    return found
+
+
+def _filtered(items: Sequence[_Item], matches: Callable[[_Item], bool]) -> list[_Item]:
+    return [item for item in items if matches(item)]
+
+
+def _texts(node: Node) -> tuple[str, ...]:
+    attributes = json.dumps(node.attributes, ensure_ascii=False) if node.attributes else ""
+    return (node.name, *node.aliases, node.summary, attributes)
