@@ -68,7 +68,7 @@ def findings(home: Path, only: str, *, offline: bool) -> Iterator[Finding]:
     version = ".".join(str(part) for part in sys.version_info[:3])
     yield Finding(
         "python",
-        sys.version_info[:2] in ((3, 11), (3, 12), (3, 13)),
+        (3, 11) <= sys.version_info[:2] <= (3, 14),
         f"{version} ({sys.executable})",
     )
     try:

@@ -206,6 +206,7 @@ def _has_browser() -> bool:
         "claude mcp add pps-ana -- pps mcp --entity ana",
         "claude mcp add pps-plan -- pps mcp --entity ana --toolset core,records --actor plan",
         "claude mcp add pps-projects -- pps mcp --router",
+        "PPS_ENTITY=ana pps mcp",
     ),
 )
 @click.option(
@@ -213,7 +214,7 @@ def _has_browser() -> bool:
     "-e",
     type=EntityName(),
     default="",
-    help="Whose memory; nothing else can be reached.",
+    help="Whose memory; nothing else can be reached. $PPS_ENTITY if not given.",
 )
 @click.option("--router", is_flag=True, help="The project tools instead, for any project.")
 @click.option("--root", multiple=True, help="With --router: only projects at or below this folder.")
@@ -235,9 +236,12 @@ def mcp(
     """
     from pps.interfaces import logs
 
+    # Plugins of clients start this without arguments of a person's: they set a variable.
+    entity = entity or ("" if router else os.environ.get("PPS_ENTITY", "").strip())
     if router == bool(entity) or (root and not router):
         raise InvalidRequest(
-            "--entity", "give an entity's name, or --router (and --root with it, if you want)"
+            "--entity",
+            "give an entity's name, by --entity or in PPS_ENTITY, or --router (and --root with it)",
         )
     if (
         INSIDE in os.environ

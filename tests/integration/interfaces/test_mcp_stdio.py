@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.shared.exceptions import MCPError
 
 from pps import __version__
@@ -182,3 +185,36 @@ async def test_the_bridge_tells_nothing_to_a_stranger_at_the_address_of_the_run_
             await asyncio.gather(asked, return_exceptions=True)
     for word in (run.secret, run.secret[6:], "secret thought", "Authorization"):
         assert word.encode() not in seen.told
+
+
+async def test_a_plugin_serves_the_entity_that_its_environment_names(served: Served) -> None:
+    served.create("ana")
+    manifest = json.loads((Path(__file__).parents[3] / "mcp.json").read_text(encoding="utf-8"))
+    [server] = manifest["mcpServers"].values()
+    assert server["command"] == "pps"
+    env = {**served.env, "PPS_ENTITY": "ana"}
+    command = StdioServerParameters(
+        command=sys.executable, args=["-m", "pps", *server["args"]], env=env
+    )
+    async with Client(command, mode=ERAS[-1]) as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} >= {"recall", "remember"}
+
+
+def test_an_entity_that_nobody_names_is_not_guessed(served: Served) -> None:
+    refused = served.pps("mcp")
+    assert refused.returncode == 2
+    assert "PPS_ENTITY" in refused.stderr
+
+
+async def test_the_bundle_makes_its_entity_and_serves_it_without_telling_its_token(
+    served: Served, tmp_path: Path
+) -> None:
+    program = Path(__file__).parents[3] / "config" / "mcpb" / "server.py"
+    env = {**served.env, "PPS_ENTITY": "bundled"}
+    for _ in range(2):
+        errors = tmp_path / "stderr"
+        with errors.open("w+") as stderr:
+            command = StdioServerParameters(command=sys.executable, args=[str(program)], env=env)
+            async with Client(stdio_client(command, errlog=stderr), mode=ERAS[-1]) as client:
+                assert (await done(client, "recall", query="anything"))["entity"] == "bundled"
+        assert "pps_" not in errors.read_text()
