@@ -37,6 +37,7 @@ from pps.ingest.drafts import (
     time_and_offset,
 )
 from pps.ingest.exporting import Exporter
+from pps.ingest.feature_listening import MemoryFeatures
 from pps.ingest.forget import Forgetter, Forgetting, Manner
 from pps.ingest.indexer import Indexer, Progress
 from pps.ingest.ingestion import Jobs
@@ -46,6 +47,7 @@ from pps.ingest.transcripts import Capture
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import JobPayload, Journal, TurnDraft
+from pps.journal.feature_tables import FeatureTables
 from pps.recall.engine import RecallEngine
 from pps.recall.explore import Walks, timeline_page
 from pps.recall.request import RecallOptions, RecallRequest, TimelineOptions, known_by, make_request
@@ -92,6 +94,7 @@ class Parts:
     anchors: Anchors
     engine: RecallEngine
     topics: Topics
+    features: MemoryFeatures
     hooks_leave_out: frozenset[ChannelName]
     proof: Callable[[], Proof | None]
     forgetter: Forgetter
@@ -202,6 +205,10 @@ class Memory:
     def topics(self) -> Topics:
         """What the memory is about, and how that changes."""
         return self.parts.topics
+
+    def tables(self, feature: str) -> FeatureTables:
+        """Return the tables of a feature, by its name, for the feature itself; NotFound unless it is on."""
+        return self.parts.features.tables(feature)
 
     @property
     def forgetting(self) -> Forgetting:
@@ -409,6 +416,7 @@ class Memory:
             *await self.parts.jobs.problems(),
             *await self.parts.indexer.records.problems(self.entity.name),
             *self.parts.engine.problems,
+            *self.parts.features.problems,
         ]
         clock = await self.forgetting.look_at_clock()
         problems += filter(None, [clock.problem])

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pps.app.erasing import Erasing
+from pps.app.features import Features, InstalledFeature
 from pps.app.opening import Anew, open_memory
 from pps.app.shared import Shared, SharedLinesOf, open_shared
 from pps.config import Settings
@@ -70,9 +71,12 @@ class App:
     ``async with App.open(settings) as app, app.memory("ana") as memory: ...``
     """
 
-    def __init__(self, settings: Settings, registry: Registry, shared: Shared) -> None:
+    def __init__(
+        self, settings: Settings, registry: Registry, shared: Shared, features: Features
+    ) -> None:
         self.settings = settings
         self.registry = registry
+        self.features = features
         self._shared = shared
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._gate = Gates().hold  # one opening or closing at a time an entity
@@ -107,7 +111,9 @@ class App:
         )
         async with open_shared(settings, embedder) as shared:
             shared.running = registry.running
-            app = cls(settings, registry, shared)
+            features = await asyncio.to_thread(Features.load, registry.features)
+            shared.features = features.enabled
+            app = cls(settings, registry, shared, features)
             keeping = asyncio.create_task(_keep_running_time(registry.running))
             for name, why in (await app.finish_deletions()).items():
                 _log.warning("%s: %s", name, why)
@@ -248,6 +254,15 @@ class App:
             await asyncio.to_thread(set_packs, entry.folder, names)
             await self._close(name)
         return names
+
+    async def switch_feature(self, name: str, *, on: bool) -> InstalledFeature:
+        """Switch a feature on or off for every entity, those that are open too; NotFound when none is called so."""
+        found = await self.features.switch(name, on=on)
+        for entity in self.open_names():
+            with contextlib.suppress(UnknownEntity):  # closed and deleted meanwhile
+                async with self.memory(entity, pool=True) as memory:
+                    await memory.parts.features.refresh()
+        return found
 
     async def kinds_of(self, owner: str | EntityId) -> Kinds:
         """Return what an entity's packs say, without opening it; raises as ``load_packs`` and ``Registry.mount``."""

@@ -32,6 +32,7 @@ from pps.ingest.command_reader import Asked, Groups, Reader
 from pps.ingest.drafts import Automatic, Intake
 from pps.ingest.drift import Drift
 from pps.ingest.duplicates import Merging
+from pps.ingest.feature_listening import MemoryFeatures
 from pps.ingest.forget import Forgetter
 from pps.ingest.indexer import REEMBEDDING, Indexer
 from pps.ingest.ingestion import Jobs
@@ -176,6 +177,8 @@ class _Opening:
             shared.settings, self._own_calendar, self._entry.folder, journal.zone
         )
         tuning = shared.profiles.tuning
+        features = MemoryFeatures(journal, redactor, shared.features)
+        self._stack.push_async_callback(features.stop)
         sources = Sources(
             client,
             journal,
@@ -189,7 +192,7 @@ class _Opening:
         )
         await self._start(worker, rules)
         engine = RecallEngine(sources, shared.profiles)
-        return Memory(
+        memory = Memory(
             Parts(
                 entity=entity,
                 store=self._entry.store,
@@ -214,6 +217,7 @@ class _Opening:
                 anchors=anchors,
                 engine=engine,
                 topics=self._topics(sources),
+                features=features,
                 hooks_leave_out=frozenset(() if shared.settings.hooks.nodes else ("nodes",)),
                 proof=partial(last_proof.read, shared.settings.home),
                 forgetter=forgetter,
@@ -224,6 +228,8 @@ class _Opening:
                 shared=partial(shared.shared_lines, entity),
             )
         )
+        await features.start(memory)
+        return memory
 
     def _topics(self, sources: Sources) -> Topics:
         wanted, names = (

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from pps.config import Settings
 from pps.context.lines import Line
+from pps.core.feature_parts import StoredFeature
 from pps.core.footprint import cores
 from pps.core.ids import EntityId
 from pps.entities.running_time import RunningTime
@@ -48,6 +49,7 @@ class Shared:
     counters: IsolationCounters = field(default_factory=IsolationCounters)
     running: RunningTime | None = None
     lines_of: SharedLinesOf | None = None
+    features: Callable[[], Sequence[StoredFeature]] = tuple
     _others: dict[str, Embedder] = field(default_factory=dict[str, Embedder])
     _server: Neo4jPool | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)

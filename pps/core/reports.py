@@ -131,6 +131,7 @@ class Forgotten:
         by_name: Of a dry run: something was asked for by its name.
         items: Of a dry run: the first 20 of each kind of what would go, in words.
         mentions: What still mentions it afterwards; absent where nothing was named that could be mentioned.
+        rows: Ids of rows of features' tables that go along; None where there are none.
     """
 
     dry_run: bool
@@ -148,6 +149,7 @@ class Forgotten:
     by_name: bool = False
     items: tuple[ShownItem, ...] = ()
     mentions: Mentions | None = None
+    rows: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,18 @@ from pps.core.errors import (
     UnknownEntity,
 )
 from pps.core.ids import EntityId, check_actor, check_name, new_group
-from pps.entities import deletions, folder, memberships, paths, routing, running_time, tokens
+from pps.entities import (
+    deletions,
+    feature_switches,
+    folder,
+    memberships,
+    paths,
+    routing,
+    running_time,
+    tokens,
+)
 from pps.entities.deletions import Deletions
+from pps.entities.feature_switches import FeatureSwitches
 from pps.entities.folder import Entry
 from pps.entities.memberships import Squads
 from pps.entities.page_sessions import PageSessions
@@ -142,7 +152,8 @@ class Registry:
                 f"{path} is gone or empty, and {len(lost)} entities have folders here; restore a backup, or run "
                 "`pps rebuild --registry`: tokens, routes and watched folders do not come back"
             )
-        self._file = SmallFile(path, _SCHEMA + memberships.SCHEMA + running_time.SCHEMA, _CHANGES)
+        schema = _SCHEMA + memberships.SCHEMA + running_time.SCHEMA + feature_switches.SCHEMA
+        self._file = SmallFile(path, schema, _CHANGES)
         self._seen: tuple[object, dict[str, Entry]] = (None, {})
         self._making = threading.Lock()  # who mounts an entity waits until its folder is whole
         self.routes = Routes(self._file, refuse)
@@ -150,6 +161,7 @@ class Registry:
         self.routers = Routers(self._file, refuse)
         self.squads = Squads(self._file)
         self.running = RunningTime(self._file)
+        self.features = FeatureSwitches(self._file)
         self.pages = PageSessions(self._file)
         self.deletions = Deletions(self._file, self.entities_folder)
 

@@ -1,7 +1,8 @@
 """Taking a memory out as JSON lines that an import reads again: every turn once, with its nodes and facts.
 
 A fact goes with each turn that supports it, a node with the first line that needs it; what no turn supports gets a
-line of its own. Records of packs' kinds come last, whole, as ``pps import --format records`` restores them.
+line of its own. Records of packs' kinds come behind them, whole, as ``pps import --format records`` restores them;
+last the rows of features' tables, of those too that are off or whose package is gone.
 Groups are not written, and ids only for records to name each other: another memory makes its own. Anchors are files
 already.
 """
@@ -14,6 +15,7 @@ import errno
 import json
 import os
 from collections.abc import AsyncGenerator, Iterable, Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TextIO
@@ -94,6 +96,11 @@ class Exporter:
                 partial(whole, records=records[at : at + _PAGE])
             ):
                 yield KEPT.dump_python(one, mode="json", exclude_defaults=True)
+        place = ("", "", "")
+        while page := await self._journal.features.exported(place):
+            for row in page:
+                yield asdict(row)
+            place = (page[-1].feature, page[-1].table, page[-1].id)
 
     async def _of_turns(self, turns: Sequence[Turn]) -> list[dict[str, JSON]]:
         ids = [turn.uuid for turn in turns]

@@ -259,7 +259,15 @@ class Forgetter:
     def _said(
         self, plan: Plan, rows: Sequence[Binned], softly: Softly | None, *, dry_run: bool
     ) -> Forgotten:
-        said = Forgotten(dry_run, plan.turns, plan.facts, plan.weakened, plan.nodes, plan.anchors)
+        said = Forgotten(
+            dry_run,
+            plan.turns,
+            plan.facts,
+            plan.weakened,
+            plan.nodes,
+            plan.anchors,
+            rows=plan.rows or None,
+        )
         if not softly:
             return replace(said, no_longer_restorable=tuple(row.id for row in rows))
         return (
@@ -303,6 +311,8 @@ class Forgetter:
         lacking = set(wanted).difference(
             turns, facts, nodes, slugs, (f"anchor:{slug}" for slug in slugs)
         )
+        rows = await self._journal.features.existing_rows(sorted(lacking))
+        lacking -= set(rows)
         binned = {} if softly else await self.bin.known(lacking)
         if lacking - binned.keys():
             raise NotFound()
@@ -311,7 +321,9 @@ class Forgetter:
         )  # a record and its source are one thing
         turns = list(dict.fromkeys([*turns, *sources.values()]))
         plan = await self._widened(turns, facts, nodes, slugs)
-        return replace(plan, asked=(*plan.asked, *binned.values()))
+        of_features = await self._journal.features.rows_about([*plan.gone, *rows])
+        asked = (*plan.asked, *rows, *binned.values())
+        return replace(plan, asked=asked, rows=tuple(of_features))
 
     async def _slugs(self, wanted: Sequence[str]) -> list[str]:
         known = {anchor.slug for anchor in await self._anchors.list()} if wanted else set[str]()
@@ -444,6 +456,8 @@ class Forgetter:
         await self._journal.typed.forget(plan.turns, plan.facts, plan.nodes)
         await self._journal.ties.forget(list(plan.facts), list(plan.turns))
         await self._journal.forget_turns(list(plan.turns))
+        # Behind the turns: a follower can add no row about one that is gone.
+        await self._journal.features.forget(list(plan.gone))
         await self._worker.forgotten()
         await self._journal.merges.forget(plan.nodes)
         # What is forgotten closes nothing any more; what it alone had closed holds again.
@@ -575,7 +589,8 @@ def _lines(plan: Plan, items: Sequence[ShownItem]) -> tuple[str, ...]:
     for kind in ("node", "fact", "turn", "anchor"):
         first = [item for item in items if item.kind == kind][:_MOST_LINES]
         lines += [f"{kind} {one_line(item.text, _LINE)} [{item.id}]" for item in first]
-    number = len(plan.nodes) + len(plan.facts) + len(plan.turns) + len(plan.anchors)
+    lines += [f"row of a feature [{row}]" for row in plan.rows[:_MOST_LINES]]
+    number = len(plan.gone) + len(plan.anchors)
     return (*lines, *([f"… and {number - len(lines)} more"] if number > len(lines) else []))
 
 

@@ -32,6 +32,7 @@ from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.bin_rows import Binned, Row, without_given, without_rows
 from pps.journal.entries import Change
+from pps.journal.feature_tables import FEATURE_SOURCES
 from pps.journal.journal import Journal
 
 _SHOWN, _LABEL = 3, 80
@@ -66,6 +67,7 @@ class Plan:
         asked: What was named, with its records and sources; the rest goes along because nothing needs it any more.
         told: Turns that stay, and with which something was given that goes.
         reread: Those of them that a command reads again: it found what goes in them together with turns that go.
+        rows: Of features' tables: those named, and those that are about what goes.
     """
 
     turns: tuple[str, ...] = ()
@@ -77,6 +79,12 @@ class Plan:
     asked: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
     reread: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()
+
+    @property
+    def gone(self) -> tuple[str, ...]:
+        """Every id that is gone once the plan is carried out, but for anchors."""
+        return (*self.turns, *self.facts, *self.nodes, *self.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +228,7 @@ class RecycleBin:
             tuple(facts),
             tuple(await client.episodes(plan.turns)),
             tuple(dict.fromkeys(mentions)),
-            await journal.bin.take(plan.turns, plan.nodes, plan.facts),
+            await journal.bin.take(plan.turns, plan.nodes, plan.facts, plan.rows),
             await journal.bin.given(plan.told),
             tuple((file, tuple(map(_packed, parts))) for file, parts in anchors),
             {text: _packed(one) for text, one in vectors.items()},
@@ -467,6 +475,7 @@ def _erased(content: _Content, gone: set[str]) -> _Content | None:
         plan.asked,
         plan.told,
         plan.reread,
+        plan.rows,
     )
     left = Plan(*(tuple(one for one in some if one not in gone) for some in ids))
     if not left.asked:
@@ -503,11 +512,15 @@ def _kept(row: Binned, content: _Content) -> Binned:
     ids = [
         *plan.asked,
         *plan.turns,
+        *plan.rows,
         *(one.uuid for one in (*content.nodes, *content.facts)),
         *content.given,
     ]
     ids += [
         str(tie[end]) for tie in content.rows.get("fact_ties", ()) for end in ("holder", "needs")
+    ]
+    ids += [
+        str(row[name]) for row in content.rows.get(FEATURE_SOURCES, ()) for name in ("row", "item")
     ]
     ids += [one for pair in pairs for one in pair] + [
         turn for fact in content.facts for turn in fact.episodes

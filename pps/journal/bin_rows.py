@@ -20,7 +20,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.ids import is_beginning
 from pps.core.sql import LIST, listed
 from pps.core.time import RunningMark, from_micros, micros, precision_of, with_precision
-from pps.journal import meta, turns
+from pps.journal import feature_tables, meta, turns
 from pps.journal.entries import (
     Change,
     JobPayload,
@@ -104,7 +104,11 @@ class Binned:
 
 
 def _take(
-    db: sqlite3.Connection, turns: Sequence[str], nodes: Sequence[str], facts: Sequence[str]
+    db: sqlite3.Connection,
+    turns: Sequence[str],
+    nodes: Sequence[str],
+    facts: Sequence[str],
+    of_features: Sequence[str],
 ) -> Rows:
     t, n, f = listed(turns), listed(nodes), listed(facts)
     values = dict.fromkeys(_OF_TURNS, (t,)) | {"record_relations": (n, n, f), "merges": (n, n)}
@@ -114,7 +118,7 @@ def _take(
         read = db.execute(f"SELECT * FROM {table} WHERE {where}", values.get(table, (n,)))  # noqa: S608 - literals
         names = [column[0] for column in read.description]
         found[table] = [dict(zip(names, row, strict=True)) for row in read]
-    return found
+    return found | feature_tables.take(db, [*turns, *nodes, *facts, *of_features])
 
 
 def _put_back(db: sqlite3.Connection, rows: Rows) -> None:
@@ -134,13 +138,15 @@ def _put_back(db: sqlite3.Connection, rows: Rows) -> None:
                     f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})",  # noqa: S608
                     tuple(values.values()),
                 )
+    feature_tables.put_back(db, rows)
 
 
 def without_rows(rows: Rows, gone: Collection[str]) -> Rows:
     """Return rows without those that are about any of some ids."""
     ids: set[object] = {*gone, *(row["id"] for row in rows.get("jobs", ()) if row["turn"] in gone)}
-    kept: Rows = {}
-    for table, found in rows.items():
+    kept: Rows = feature_tables.taken_without(rows, gone)
+    for table in rows.keys() - kept.keys():
+        found = rows[table]
         names = (*_ABOUT, "id") if table == "record_relations" else _ABOUT
         kept[table] = [
             dict(row) for row in found if ids.isdisjoint(row.get(name) for name in names)
@@ -235,9 +241,15 @@ class Bin:
         """Do what ``rewrite`` says."""
         await self.write(lambda db: rewrite(db, rows))
 
-    async def take(self, turns: Sequence[str], nodes: Sequence[str], facts: Sequence[str]) -> Rows:
-        """Return all rows that go when some turns, nodes and facts are forgotten."""
-        return await self._readers.read(lambda db: _take(db, turns, nodes, facts))
+    async def take(
+        self,
+        turns: Sequence[str],
+        nodes: Sequence[str],
+        facts: Sequence[str],
+        of_features: Sequence[str] = (),
+    ) -> Rows:
+        """Return all rows that go when some turns, nodes, facts and rows of features are forgotten."""
+        return await self._readers.read(lambda db: _take(db, turns, nodes, facts, of_features))
 
     async def begin(self, id: str) -> None:
         """Note that a row is put back from now on."""

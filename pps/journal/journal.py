@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
+from sqlite3 import Connection
 from types import TracebackType
 from typing import TypeVar
 
 from pps.core.errors import InvalidRequest
+from pps.core.feature_parts import StoredFeature
 from pps.core.ids import is_uuid
 from pps.core.time import from_micros
 from pps.core.values import Fact, ItemKind, Node, Turn
@@ -21,6 +23,7 @@ from pps.journal.closing_rows import Closings
 from pps.journal.db import LogIndex, damage, prepare_file
 from pps.journal.embedding_rows import VectorStates
 from pps.journal.entries import Appended, JobPayload, TurnDraft, prepare_payload
+from pps.journal.feature_tables import FeatureBook, FeatureTables
 from pps.journal.filters import FilterCache, ItemFilter
 from pps.journal.job_queue import JobQueue
 from pps.journal.perspective_rows import PerspectiveRows
@@ -30,6 +33,7 @@ from pps.journal.record_rows import TypedRecords
 from pps.journal.store import Readers, Store, looks_up, reads, writes
 from pps.journal.tie_rows import FactTies
 from pps.journal.topic_rows import TopicRows
+from pps.journal.turn_listeners import TurnListeners
 from pps.journal.usage import Given, Spending
 from pps.journal.versions import Versions
 from pps.journal.writer import Writer
@@ -102,10 +106,11 @@ class Journal(Store):
         self.group = group
         stores = Writer(path, index), Readers(path, index)
         super().__init__(*stores)
+        self.listeners = TurnListeners()
         self.allowing = FilterCache(*stores)
         self.queue = JobQueue(*stores)
         self.records = RecordBook(*stores)
-        self.typed = TypedRecords(*stores)
+        self.typed = TypedRecords(*stores, self.listeners)
         self.pool = PoolRows(*stores)
         self.bin = Bin(*stores)
         self.closings = Closings(*stores)
@@ -117,6 +122,7 @@ class Journal(Store):
         self.topics = TopicRows(*stores)
         self.perspective_data = PerspectiveRows(*stores)
         self.ties = FactTies(*stores)
+        self.features = FeatureBook(*stores)
         self._secrets: dict[str, bytes] = {}
 
     @property
@@ -167,12 +173,22 @@ class Journal(Store):
             InvalidRequest: A bound is broken; the field is named and nothing was changed.
         """
         entry = self._prepare(draft, payload or JobPayload())
-        return await self.write(lambda db: job_queue.append(db, *entry))
+        appended = await self.write(lambda db: self._append(db, *entry))
+        await self._after_append()
+        return appended
 
     async def append_many(self, entries: Sequence[tuple[TurnDraft, JobPayload]]) -> list[Appended]:
         """Store turns in the order given, all of them or none."""
         prepared = await asyncio.to_thread(self._prepare_all, entries)
-        return await self.write(lambda db: [job_queue.append(db, *entry) for entry in prepared])
+        appended = await self.write(lambda db: [self._append(db, *entry) for entry in prepared])
+        await self._after_append()
+        return appended
+
+    def feature_tables(
+        self, feature: StoredFeature, clean: Callable[[], Callable[[str], str]]
+    ) -> FeatureTables:
+        """Return the tables of a feature; ``clean`` returns what takes secrets out of a text."""
+        return FeatureTables(self._writer, self._readers, self.group, feature, clean)
 
     async def turn(self, uuid: str) -> Turn | None:
         """Return a turn, or None when this entity has none of that id."""
@@ -299,6 +315,19 @@ class Journal(Store):
             stored = await self.read(partial(meta.stored_secret, name=name))
             self._secrets[name] = stored or await self.write(partial(meta.secret, name=name))
         return self._secrets[name]
+
+    def _append(self, db: Connection, turn: turn_rows.Prepared, payload: str) -> Appended:
+        appended = job_queue.append(db, turn, payload)
+        if not appended.duplicate:
+            self.listeners.tell(db, appended.turn)
+        return appended
+
+    async def _after_append(self) -> None:
+        """Wake followers, and overwrite what a listener erased in the transaction that is on disk."""
+        self.listeners.wake()
+        if self.listeners.erased:
+            self.listeners.erased = False
+            await self.write(lambda _: None, secure=True)
 
     def _prepare(self, draft: TurnDraft, payload: JobPayload) -> tuple[turn_rows.Prepared, str]:
         return turn_rows.prepare(self.group, draft), prepare_payload(payload)

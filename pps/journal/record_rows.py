@@ -22,6 +22,7 @@ from pps.journal.entries import Change, JobPayload, prepare_payload
 from pps.journal.projection import Titled
 from pps.journal.record_queries import RECORD_COLUMNS, Found, Wanted, read_record, select_page
 from pps.journal.store import Readers
+from pps.journal.turn_listeners import TurnListeners
 from pps.journal.versions import ChangeType, Rework
 from pps.journal.writer import Writer
 
@@ -45,8 +46,9 @@ class Pending:
 class RecordRows:
     """The records of one ``memory.db`` as one transaction sees them; what it raises undoes all of it."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, listeners: TurnListeners | None = None) -> None:
         self._db = db
+        self._listeners = listeners
 
     def beside(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run ``work`` on other tables, in the same transaction."""
@@ -123,6 +125,8 @@ class RecordRows:
         for one in was:
             versions.put(self._db, stored.uuid, one)
         versions.put_first(self._db, stored, payload)
+        if self._listeners is not None:
+            self._listeners.tell(self._db, stored)
         turns.mark_dirty(self._db, [Change("episode", stored.uuid)])
         job = job_queue.add(self._db, stored.uuid, prepare_payload(payload))
         self._put(record)
@@ -311,18 +315,20 @@ Use: TypeAlias = Callable[[RecordRows], T]
 class TypedRecords:
     """Records of packs' kinds in one ``memory.db``; errors and durability as for ``Journal``."""
 
-    def __init__(self, writer: Writer, readers: Readers) -> None:
+    def __init__(self, writer: Writer, readers: Readers, listeners: TurnListeners) -> None:
         self._writer = writer
         self._readers = readers
+        self._listeners = listeners
         self._stamp = 0
         self._graph: RecordGraph | None = None
 
     async def write(self, work: Use[T]) -> T:
         """Run ``work`` in one transaction; what it raises undoes everything."""
         try:
-            return await self._writer.write(lambda db: work(RecordRows(db)))
+            return await self._writer.write(lambda db: work(RecordRows(db, self._listeners)))
         finally:
             self.touch()
+            self._listeners.wake()
 
     async def read(self, work: Use[T]) -> T:
         """Run ``work``, which writes nothing, on one snapshot."""

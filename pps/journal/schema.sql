@@ -482,3 +482,24 @@ CREATE TABLE topic_phrases (
     PRIMARY KEY (topic, role, place)
 ) WITHOUT ROWID;
 CREATE INDEX topic_phrases_by_turn ON topic_phrases (turn);
+
+-- version 23
+-- Tables of features as data, what each of their rows is about, and how far followers are, see ``feature_tables``.
+CREATE TABLE feature_tables (
+    feature TEXT NOT NULL,
+    name TEXT NOT NULL,
+    columns TEXT NOT NULL,
+    PRIMARY KEY (feature, name)
+) WITHOUT ROWID;
+CREATE TABLE feature_sources (
+    row TEXT NOT NULL,
+    item TEXT NOT NULL,
+    PRIMARY KEY (row, item)
+) WITHOUT ROWID;
+CREATE INDEX feature_sources_by_item ON feature_sources (item);
+CREATE TABLE feature_positions (
+    feature TEXT NOT NULL,
+    follower TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    PRIMARY KEY (feature, follower)
+) WITHOUT ROWID;

@@ -168,11 +168,41 @@ class Calls:
         self._app = app
         app.provide_shared_lines(partial(shared_lines, app))
         self._writes: set[asyncio.Task[Answer]] = set()
-        self.table = table
-        self._names = frozenset(operation.name for operation in table)
-        self._tools = PackTools(operations_for("entity", table=table))
+        self._base = table
+        self._made_at = -1
         self.most_sessions = app.settings.server.sessions
         self.tallies: defaultdict[tuple[str, str], Tally] = defaultdict(Tally)
+
+    @property
+    def table(self) -> tuple[AnyOperation, ...]:
+        """Every operation that there is here now: those of features that are off are not among them."""
+        self._follow_features()
+        return self._table
+
+    def _follow_features(self) -> None:
+        features = self._app.features
+        if self._made_at == features.changes:
+            return
+        off = [
+            one.feature
+            for one in features.installed()
+            if one.feature is not None and not features.is_on(one.name)
+        ]
+        self._of_off = {
+            operation: feature.name for feature in off for operation in feature.operations()
+        }
+        others = [
+            operation
+            for one in features.installed()
+            if one.feature is not None and not one.is_shipped
+            for operation in one.feature.operations()
+        ]
+        self._table = tuple(
+            operation for operation in (*self._base, *others) if operation not in self._of_off
+        )
+        self._names = frozenset(operation.name for operation in (*self._base, *others))
+        self._tools = PackTools(operations_for("entity", table=self._table))
+        self._made_at = features.changes
 
     async def operations(self, caller: Caller) -> dict[str, AnyOperation]:
         """Return what a caller is offered, by name; with the tools of its entity's packs.
@@ -202,6 +232,13 @@ class Calls:
             # With the name of a server before it: only what is versioned in the pack is so called.
             if tool is not None and (start == 0 or "." in getattr(tool, "dotted", "")):
                 return tool
+        if "owner" in caller.audiences:
+            for operation, feature in self._of_off.items():
+                if operation.name == name:
+                    raise InvalidRequest(
+                        "operation",
+                        f"is of the feature {feature}, which is off; `pps feature enable {feature}` switches it on",
+                    )
         offered = ", ".join(await self.operations(caller))
         raise InvalidRequest("operation", f"there is none of that name; there are {offered}")
 
@@ -234,6 +271,7 @@ class Calls:
     async def _of_packs(self, caller: Caller) -> Mapping[str, AnyOperation]:
         if caller.entity is None or "entity" not in caller.audiences:
             return {}
+        self._follow_features()
         tools = self._tools.of(await self._app.kinds_of(caller.entity))
         allowed = caller.toolsets
         return (
@@ -452,6 +490,7 @@ class Calls:
 
     def _tallied(self, name: str) -> str:
         """Return the name that a call is counted under: a pack's own tools have names that its owner chose."""
+        self._follow_features()
         return name if name in self._names else PACK_TOOL
 
 

@@ -8,6 +8,7 @@ from pps.operations import (
     administration,
     agent_tasks,
     exchange,
+    feature_tools,
     forgetting,
     graph_looks,
     inventory,
@@ -56,6 +57,7 @@ OPERATIONS: tuple[AnyOperation, ...] = defined_in(
     project_access,
     exchange,
     maintenance,
+    feature_tools,
     pack_files,
 )
 

@@ -23,6 +23,7 @@ from pps.operations.inputs import Input, fields_of
 from pps.operations.journal_tools import ChosenInput, Jobs, JobsInput, jobs_words, retried_words
 from pps.operations.outputs import Examined
 from pps.operations.table import ERASES, MAINTENANCE, READS, SETS
+from pps.proof.by_feature import with_features
 from pps.proof.verify import Report, verify
 
 
@@ -210,5 +211,6 @@ async def verify_isolation(app: App, given: VerifyInput, progress: Progress | No
             progress("attacks", done, total)
 
     report = await verify(app.settings, operations=given.operations, progress=tell)
+    report = await with_features(report, app.settings)
     await asyncio.to_thread(last_proof.keep, app.settings.home, _proof(report))
     return Verified(**fields_of(report), ok=report.ok)

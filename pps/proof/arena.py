@@ -17,6 +17,7 @@ from typing import TypeAlias
 from graphiti_core.edges import CommunityEdge, HasEpisodeEdge
 from graphiti_core.nodes import CommunityNode, SagaNode
 
+from pps.core.feature_parts import Column, Listener, Table
 from pps.core.ids import EntityId, new_group, stable_id
 from pps.core.values import Episode, Fact, Node
 from pps.index.indexes import EntityIndexes, IndexDoc, index_threads
@@ -25,6 +26,7 @@ from pps.isolation.client import EntityDriver, IsolatedGraphitiClient, bound_dri
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.guard import BoundDriver
 from pps.journal.entries import JobPayload, TurnDraft
+from pps.journal.feature_tables import FeatureTables
 from pps.journal.journal import Journal
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import ExtractorModel, Reranked
@@ -76,6 +78,21 @@ class ExposedClient(IsolatedGraphitiClient):
         self.inside = inside
 
 
+PLANTED_TABLE = Table("planted", (Column("text"), Column("number", "integer")))
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaFeature:
+    """A feature with one table, which each entity of an arena has."""
+
+    name: str = "arena"
+    tables: tuple[Table, ...] = (PLANTED_TABLE,)
+    listeners: tuple[Listener, ...] = ()
+
+
+ARENA_FEATURE = ArenaFeature()
+
+
 @dataclass(slots=True)
 class Being:
     """One entity of the arena: how to reach it, and what it should hold."""
@@ -93,6 +110,7 @@ class Being:
     facts: dict[str, Fact] = field(default_factory=dict[str, Fact])
     episodes: dict[str, Episode] = field(default_factory=dict[str, Episode])
     turns: list[str] = field(default_factory=list[str])
+    rows: list[str] = field(default_factory=list[str])
     made: int = 0
     planted: int = 0
 
@@ -108,6 +126,15 @@ class Being:
         """Return a fresh id, made from the group as PPS makes them."""
         self.made += 1
         return stable_id(self.entity.group, "arena", what, str(self.made))
+
+
+def _unchanged(text: str) -> str:
+    return text
+
+
+def tables_of(being: Being) -> FeatureTables:
+    """Return an entity's tables of the arena's feature."""
+    return being.journal.feature_tables(ARENA_FEATURE, lambda: _unchanged)
 
 
 class Arena:
@@ -191,6 +218,7 @@ class Arena:
         )
         await self._plant_of_graphiti(being, episodes, nodes["Ana"])
         await self._plant_turns(being)
+        await self._plant_row(being)
         being.planted = being.made
 
     async def save(
@@ -300,6 +328,16 @@ class Arena:
             )
             being.turns.append(appended.turn.uuid)
             self.watch.own(being.name, appended.turn.uuid)
+
+    async def _plant_row(self, being: Being) -> None:
+        """Give it a row of a feature that holds its mark and is about its first turn."""
+        await being.journal.features.prepare(
+            being.entity.group, ARENA_FEATURE.name, ARENA_FEATURE.tables
+        )
+        values = {"text": f"The word is {being.mark}.", "number": 1}
+        row = await tables_of(being).insert(PLANTED_TABLE.name, values, sources=being.turns[:1])
+        being.rows.append(row)
+        self.watch.own(being.name, row)
 
     def _moment(self, being: Being) -> datetime:
         return _BEGAN + timedelta(minutes=being.made)

@@ -27,6 +27,7 @@ class Ids:
     community: str
     saga: str
     turn: str
+    row: str
 
     @classmethod
     def of(cls, being: Being, chance: random.Random) -> Ids:
@@ -37,15 +38,18 @@ class Ids:
             being.community,
             being.saga,
             chance.choice(being.turns),
+            chance.choice(being.rows),
         )
 
     def all(self) -> frozenset[str]:
         """Return all of them: what whoever passes them in knows."""
-        return frozenset((self.node, self.fact, self.episode, self.community, self.saga, self.turn))
+        return frozenset(
+            (self.node, self.fact, self.episode, self.community, self.saga, self.turn, self.row)
+        )
 
     @classmethod
     def of_nobody(cls, chance: random.Random) -> Ids:
-        return cls(*(str(uuid.UUID(int=chance.getrandbits(128), version=4)) for _ in range(6)))
+        return cls(*(str(uuid.UUID(int=chance.getrandbits(128), version=4)) for _ in range(7)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from pps.isolation.client import EntityDriver
 from pps.isolation.recipes import RECIPES
 from pps.proof.arena import Arena, Being, OpenDriver, dice
 from pps.proof.by_id import CREATES, READS, SEARCHES, WRITES, Attack, Ids, malformed, queries
+from pps.proof.by_row import ROWS, rows_differ
 from pps.proof.by_statement import HOOKED, STOCK, GuardAttack, Strike, raw_attacks
 from pps.proof.honest import Honest
 from pps.store.graph_file import open_graph_file
@@ -38,10 +39,12 @@ _WEIGHTS: Mapping[str, int] = {
     "statement": 12,
     "stock call": 10,
     "hook": 6,
+    "row": 6,
     "honest": 6,
 }
 KINDS = tuple(_WEIGHTS)
-"""Kinds of operation: six go through the client, two to the guard, one to what Graphiti asks, one is honest work."""
+"""Kinds of operation: six go through the client, two to the guard, one to what Graphiti asks, one to the rows of
+features' tables, one is honest work."""
 
 _LOOK_EVERY = 150
 _MOST_FINDINGS = 20
@@ -240,7 +243,13 @@ class _Run:
         elif kind in ("statement", "stock call", "hook"):
             await self._on_guard(kind, being, other, chance)
         else:
-            table = {"read": READS, "write": WRITES, "create": CREATES, "search": SEARCHES}[kind]
+            table = {
+                "read": READS,
+                "write": WRITES,
+                "create": CREATES,
+                "search": SEARCHES,
+                "row": ROWS,
+            }[kind]
             await self._by_id(kind, chance.choice(table), being, other, chance)
 
     async def _by_id(
@@ -349,6 +358,8 @@ class _Run:
 
     async def _look(self, being: Being, honest: Honest) -> None:
         for difference in await honest.differences(being):
+            self._find(self.leaks, "look", being, difference)
+        if difference := await rows_differ(being):
             self._find(self.leaks, "look", being, difference)
         if self.progress:
             self.progress(self.done, self.wanted)

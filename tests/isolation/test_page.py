@@ -198,6 +198,19 @@ def test_the_news_of_one_are_no_others(served: Served) -> None:
     assert httpx.get(url, headers=page.headers, trust_env=False).status_code == 401
 
 
+def test_the_views_of_features_are_told_to_a_session_alone_and_hold_nothing_of_anybody(
+    served: Served,
+) -> None:
+    page = page_of(served, "ana")
+    url = f"{served.run.url}/page/ana/features"
+    told = httpx.get(url, headers=page.headers, trust_env=False)
+    assert set(told.json()) == {"features", "views"}
+    assert SECRET not in told.text
+    assert httpx.get(url, trust_env=False).status_code == 403
+    of_ben = url.replace("/ana/", "/ben/")
+    assert httpx.get(of_ben, headers=page.headers, trust_env=False).status_code == 401
+
+
 @pytest.mark.parametrize("how", ["page_close", "token_revoke", "entity_archive", "leave"])
 def test_a_session_that_is_ended_is_refused_at_once(served: Served, how: str) -> None:
     served.create("eve")

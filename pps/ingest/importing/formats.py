@@ -86,6 +86,9 @@ def _read_turns(source: Source) -> Iterator[Read]:
                 "records of packs' kinds: --format records imports them from the same file"
             )
             continue
+        if raw.startswith(b'{"feature":'):
+            yield Passed("rows of features' tables: the feature that wrote them reads them")
+            continue
         try:
             line = TurnLine.model_validate_json(
                 raw.removeprefix(b"\xef\xbb\xbf"), context={ZONE: None, EXPORTED: True}

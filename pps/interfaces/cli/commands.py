@@ -131,12 +131,23 @@ class Ordered(click.Group):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.aliases: dict[str, str] = {}
+        self.add_more: Callable[[], None] | None = None
+        """Adds commands that take long to find; called once, when a command is not here or all are listed."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        self._complete()
         return list(self.commands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return self.commands.get(self.aliases.get(cmd_name, cmd_name))
+        name = self.aliases.get(cmd_name, cmd_name)
+        if name not in self.commands and not name.startswith("-"):
+            self._complete()
+        return self.commands.get(name)
+
+    def _complete(self) -> None:
+        add_more, self.add_more = self.add_more, None
+        if add_more is not None:
+            add_more()
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from functools import partial
 
 import click
 
@@ -54,9 +55,35 @@ def build(table: Iterable[commands.Command] | None = None) -> commands.Ordered:
         root.add_command(one)
     for one in hooks.COMMANDS:
         commands.group(root, ["hooks"]).add_command(one)
+    root.add_more = partial(_add_features_of_others, root)
     if "rebuild" in root.commands:
         machine.with_registry(root.commands["rebuild"])
     return root
+
+
+def _add_features_of_others(root: commands.Ordered) -> None:
+    """Add the commands of features that other distributions install; the server says what is wrong with one."""
+    from pps.config.feature_points import other_feature_points  # not at the top: few have any
+
+    if not (points := other_feature_points()):
+        return
+    from pps.app.features import load_feature
+    from pps.interfaces.cli.described import described
+
+    for point in points:
+        try:
+            feature = load_feature(point)
+            own = described(feature.operations())
+        except Exception as error:  # noqa: BLE001 - the code of others
+            unusable = f"the feature {point.name} cannot be used ({type(error).__name__})"
+            click.echo(f"pps: {unusable}; `pps feature list` says why", err=True)
+            continue
+        if point.name in root.commands:
+            continue  # it is refused
+        mine = [one for one in own if one.words[0] == point.name]
+        if any(len(one.words) > 1 for one in mine):
+            commands.group(root, [point.name]).help = feature.summary
+        commands.add(root, mine, asking.do)
 
 
 def run(runners: machine.Runners) -> None:

@@ -86,10 +86,15 @@ def serve_stdio(home: Path, entity: str, toolset: str = "", actor: str = "") -> 
     """
     identity = f"{check_name(entity)}:{actor}" if check_actor(actor) else check_name(entity)
     pack_toolsets = _pack_toolsets(home, entity)
-    tools = packaged_tools("entity", toolset, pack_toolsets)
     names = {*toolset.split(",")}
-    if "squad" in names or (pack_toolsets and (toolset == "all" or pack_toolsets & names)):
-        tools = {}  # the server knows which packs and squad the entity has
+    if names <= {"", "core"}:
+        tools = packaged_tools("entity", toolset)
+    elif _features_differ(home):
+        tools = {}  # the server knows which features are on, and which toolsets they have
+    else:
+        tools = packaged_tools("entity", toolset, pack_toolsets)
+        if "squad" in names or (pack_toolsets and (toolset == "all" or pack_toolsets & names)):
+            tools = {}  # the server knows which packs and squad the entity has
     _serve(Upstream(home, identity, toolset), tools, INSTRUCTIONS, has_skills=True)
 
 
@@ -440,6 +445,14 @@ def packaged_tools(
         known = ", ".join([*table, *sorted(pack_toolsets), "all"])
         raise InvalidRequest("--toolset", f"{unknown[0]!r} is none of {known}")
     return {tool["name"]: tool for name in wanted for tool in table.get(name, ())}
+
+
+def _features_differ(home: Path) -> bool:
+    """Tell whether other features are on than those of the packaged tools: one is off, or another is installed."""
+    from pps.config.feature_points import other_feature_points
+    from pps.entities.feature_switches import any_switched_off  # imports SQLite
+
+    return bool(other_feature_points()) or any_switched_off(home)
 
 
 def _pack_toolsets(home: Path, entity: str) -> frozenset[str]:

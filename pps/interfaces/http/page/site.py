@@ -12,7 +12,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from pps.app import App
@@ -23,6 +23,7 @@ from pps.interfaces.http.page.browsers import Browsers
 from pps.interfaces.http.problems import answered, body
 from pps.interfaces.http.v1 import V1
 from pps.operations.calls import Calls
+from pps.operations.feature import shown_view
 
 STATIC = Path(__file__).with_name("static")
 _LOOK_S, _BEAT_S = 0.5, 4.0
@@ -58,6 +59,7 @@ class Site:
     def __init__(self, app: App, calls: Calls, browsers: Browsers) -> None:
         self._app = app
         self._browsers = browsers
+        self._calls = calls
         self._v1 = V1(calls, browsers)
         self._assets = Assets(STATIC, HEADERS)
 
@@ -68,6 +70,7 @@ class Site:
             Route("/page/{name}/", answered(self._page), methods=["GET"]),
             Route("/page/{name}/session", answered(self._session), methods=["POST"]),
             Route("/page/{name}/events", answered(self._events), methods=["GET"]),
+            Route("/page/{name}/features", answered(self._features), methods=["GET"]),
             Route("/page/{name}/v1/{operation}", answered(self._call), methods=["POST"]),
         ]
 
@@ -100,6 +103,22 @@ class Site:
         if not isinstance(link, str) or len(given) != 1:
             raise InvalidRequest("link", "must be the link's secret")
         return await self._browsers.open(request, link)
+
+    async def _features(self, request: Request) -> Response:
+        """Return which features are on, and the views of those that give theirs as data."""
+        await self._browsers.entity_of(request)
+        enabled = self._app.features.enabled()
+        return JSONResponse(
+            {
+                "features": [feature.name for feature in enabled],
+                "views": [
+                    shown_view(feature.name, view, self._calls.table)
+                    for feature in enabled
+                    for view in feature.views
+                ],
+            },
+            headers={"Cache-Control": "no-store"},
+        )
 
     async def _events(self, request: Request) -> Response:
         changes = self._changes(request, await self._browsers.entity_of(request))

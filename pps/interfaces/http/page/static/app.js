@@ -5,8 +5,10 @@
 // The module's default export is a component that gets `parts` and `query` of the address. It asks operations with
 // `useCall` or `call`, makes addresses with `href`, and shows text as text: htm and preact escape it, and the page's
 // policy lets no text become HTML. Pieces that views share are in `parts.js`.
+// The view of a shipped feature says `feature`: it is there while that is on. Other features give theirs as data, which
+// `views/feature.js` shows.
 // Every view begins with a heading (`<h1>`), and says what to do where there is nothing yet.
-import { askBeforeLeaving, ended, entity, html, listen, news, open, place, render, useEffect, useLayoutEffect, useState, leave } from "./core.js";
+import { askBeforeLeaving, ended, entity, features, html, listen, news, open, place, render, useEffect, useLayoutEffect, useState, leave } from "./core.js";
 import { Alert, Icon, JustDone, isMember, useSchema } from "./parts.js";
 
 const VIEWS = [
@@ -26,14 +28,30 @@ const VIEWS = [
   { id: "item", title: "Item", hidden: true },
 ];
 
+let asked = null;
+/** Which features are on, and the views that they give as data; asked for once. */
+const featuresOn = () => (asked ||= features().catch((problem) => {
+  asked = null;
+  throw problem;
+}));
+
+/** The view of an id; the first one where there is none. */
+async function find(id) {
+  const own = VIEWS.find((one) => one.id === id);
+  if (own || !id) return own || VIEWS[0];
+  const { views } = await featuresOn().catch(() => ({ views: [] }));
+  return views.find((one) => one.id === id) || VIEWS[0];
+}
+
 const loaded = new Map(); // view's id → its component
 let attempts = 0;
 
 /** Load a view's component; an address that could not be loaded is never asked again by a browser, so it gets a number. */
 async function load(view) {
-  const address = `./views/${view.id}.js${attempts ? `?attempt=${attempts}` : ""}`;
+  const address = `./views/${view.operation ? "feature" : view.id}.js${attempts ? `?attempt=${attempts}` : ""}`;
   try {
-    loaded.set(view.id, (await import(address)).default);
+    const module = await import(address);
+    loaded.set(view.id, view.operation ? module.featureView(view) : module.default);
     return loaded.get(view.id);
   } catch {
     attempts += 1;
@@ -59,8 +77,8 @@ function useView() {
     let latest = 0;
     const move = async () => {
       const at = place();
-      const view = VIEWS.find((one) => one.id === at.view) || VIEWS[0];
       const mine = (latest += 1);
+      const view = await find(at.view);
       if (!loaded.has(view.id)) show((old) => ({ ...old, isBusy: true }));
       const View = loaded.get(view.id) || (await load(view));
       if (mine === latest) show({ at, view, View, isBusy: false });
@@ -76,7 +94,10 @@ function Frame() {
   const { at, view, View, isBusy, again } = useView();
   const [state, setState] = useState("begins");
   const schema = useSchema();
+  const [on, setOn] = useState(null);
+  const isOn = (view) => !view.feature || !on || on.features.includes(view.feature);
   useEffect(() => {
+    featuresOn().then(setOn, () => null);
     window.addEventListener("keydown", stepInList);
     listen(setState);
   }, []);
@@ -95,7 +116,7 @@ function Frame() {
       <p class="whose"><span class="mark" aria-hidden="true">${entity[0]}</span><strong>${entity}</strong></p>
       <nav aria-label="Views">
         <ul>
-          ${VIEWS.filter((one) => !one.hidden && (!one.only || one.only(schema))).map(
+          ${[...VIEWS, ...(on?.views || [])].filter((one) => !one.hidden && isOn(one) && (!one.only || one.only(schema))).map(
             (one) => html`<li key=${one.id}>
               <a href=${`#/${one.id}`} aria-current=${one.id === view?.id ? "page" : null}>
                 <${Icon} name=${one.id} />${one.title}

@@ -61,6 +61,15 @@ async function asked(path, given, { accept = "application/json", signal = AbortS
 /** Ask an operation of the table, as `POST /v1/{operation}` does; throws a Problem. */
 export const call = async (operation, given = {}) => (await asked(`v1/${operation}`, given)).json();
 
+/** Which features are on, and the views that some of them give as data; throws a Problem. */
+export async function features() {
+  const headers = { "PPS-Page": localStorage.getItem(KEPT) || "" };
+  const answer = await fetch("features", { headers, credentials: "same-origin" }).catch(() => { throw new Problem({}); });
+  const said = await answer.json().catch(() => ({ status: answer.status, detail: answer.statusText }));
+  if (!answer.ok) throw new Problem(said);
+  return said;
+}
+
 /** Ask a long operation; `heard` is told `{what, done, total}` again and again. Returns its result; throws a Problem. */
 export async function callLong(operation, given, heard) {
   for await (const line of pieces(await asked(`v1/${operation}`, given, { accept: "application/x-ndjson", signal: null }), "\n")) {

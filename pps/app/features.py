@@ -1,0 +1,174 @@
+"""The features of one installation: loaded through their entry points, switched on and off by the owner."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import Any, Protocol, runtime_checkable
+
+from pps.config.feature_points import (
+    FeaturePoint,
+    other_feature_points,
+    shipped_feature_points,
+)
+from pps.core.errors import NotFound, PPSError
+from pps.core.feature_parts import Listener, Table, check_feature_name
+from pps.core.log_context import unforeseen
+from pps.entities.feature_switches import FeatureSwitches
+
+_log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class LoadedFeature(Protocol):
+    """A feature as the composition root sees it; ``pps.operations.feature.Feature`` says what each part is."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def summary(self) -> str: ...
+
+    @property
+    def tables(self) -> Sequence[Table]: ...
+
+    @property
+    def listeners(self) -> Sequence[Listener]: ...
+
+    @property
+    def views(self) -> Sequence[Any]: ...
+
+    def operations(self) -> Sequence[Any]: ...
+
+    def problem(self, others: Sequence[Any]) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledFeature:
+    """A feature that a distribution declares.
+
+    Attributes:
+        package: The distribution.
+        feature: None where it cannot be used.
+        problem: Why it cannot; empty where it can.
+    """
+
+    name: str
+    package: str
+    is_shipped: bool
+    feature: LoadedFeature | None = None
+    problem: str = ""
+
+
+class Features:
+    """Which features there are and which are on. What is off keeps its data.
+
+    Attributes:
+        changes: How often something was switched; who keeps what it made of the features compares it.
+    """
+
+    def __init__(self, switches: FeatureSwitches, installed: Iterable[InstalledFeature]) -> None:
+        self._switches = switches
+        self._installed = {one.name: one for one in installed}
+        self._off = switches.off()
+        self.changes = 0
+
+    @classmethod
+    def load(cls, switches: FeatureSwitches) -> Features:
+        """Import what the entry points lead to. Blocks; one that cannot be imported keeps no other waiting."""
+        shipped = [_loaded(point) for point in shipped_feature_points()]
+        known = {one.name: one for one in shipped}
+        others: dict[str, InstalledFeature] = {}
+        for point in other_feature_points():
+            one = _loaded(point)
+            taken = known.get(one.name) or others.get(one.name)
+            if taken is None:
+                offered = [feature for other in others.values() if (feature := other.feature)]
+                others[one.name] = _checked(one, offered)
+            else:
+                _log.warning(
+                    "the feature %s of %s is left out: %s has one of that name",
+                    one.name,
+                    one.package,
+                    taken.package,
+                )
+        return cls(switches, [*shipped, *others.values()])
+
+    def installed(self) -> tuple[InstalledFeature, ...]:
+        """Return every feature that is installed, the shipped ones first."""
+        return tuple(self._installed.values())
+
+    def absent(self) -> tuple[str, ...]:
+        """Return the names of features that were switched off and are not installed any more."""
+        return tuple(sorted(self._off - self._installed.keys()))
+
+    def enabled(self) -> tuple[LoadedFeature, ...]:
+        """Return the features that are on and can be used."""
+        return tuple(
+            one.feature
+            for one in self._installed.values()
+            if one.feature is not None and one.name not in self._off
+        )
+
+    def is_on(self, name: str) -> bool:
+        return name in self._installed and name not in self._off
+
+    def find(self, name: str) -> InstalledFeature:
+        """Return a feature by its name; NotFound when none of that name is installed."""
+        if name not in self._installed:
+            raise NotFound("feature")
+        return self._installed[name]
+
+    async def switch(self, name: str, *, on: bool) -> InstalledFeature:
+        """Switch a feature on or off for this installation; NotFound when none of that name is installed."""
+        found = self.find(name)
+        await asyncio.to_thread(self._switches.switch, name, on=on)
+        self._off = await asyncio.to_thread(self._switches.off)
+        self.changes += 1
+        return found
+
+
+def load_feature(point: FeaturePoint) -> LoadedFeature:
+    """Import a feature.
+
+    Raises:
+        PPSError: What is declared has a bad name, or is no feature.
+        Exception: Whatever the import raises.
+    """
+    check_feature_name(point.name)
+    module, _, attribute = point.target.partition(":")
+    value = getattr(import_module(module), attribute)
+    if not isinstance(value, LoadedFeature) or value.name != point.name:
+        raise PPSError(f"{point.target} is no Feature of the name {point.name}")
+    return value
+
+
+def _loaded(point: FeaturePoint) -> InstalledFeature:
+    feature, problem = None, ""
+    try:
+        feature = load_feature(point)
+    except PPSError as error:
+        problem = error.message
+    except Exception as error:  # noqa: BLE001 - the code of others: it is named, and the rest goes on
+        unforeseen(_log, f"the feature {point.name} of {point.package} cannot be imported", error)
+        problem = f"cannot be imported ({type(error).__name__}: {error})"
+    return InstalledFeature(point.name, point.package, point.is_shipped, feature, problem)
+
+
+def _checked(one: InstalledFeature, offered: Sequence[LoadedFeature]) -> InstalledFeature:
+    """Return a feature of another distribution without what cannot be used beside those that are offered already."""
+    if one.feature is None:
+        return one
+    try:
+        others = [operation for feature in offered for operation in feature.operations()]
+        problem = one.feature.problem(others)
+    except Exception as error:  # noqa: BLE001 - the code of others: it is named, and the rest goes on
+        unforeseen(_log, f"the operations of the feature {one.name} cannot be imported", error)
+        problem = f"its operations cannot be imported ({type(error).__name__}: {error})"
+    if not problem:
+        return one
+    _log.warning("the feature %s of %s is left out: %s", one.name, one.package, problem)
+    return replace(one, feature=None, problem=problem)

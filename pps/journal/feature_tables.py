@@ -1,0 +1,557 @@
+"""Tables of features in ``memory.db``: made from what a feature declares, and known to the core as data.
+
+``feature_tables`` says which there are. So forgetting, the recycle bin and exports take their rows along also when a
+feature is off or its package is gone. ``feature_sources`` says what each row is about; a row goes with any of its
+sources. A row has the entity's group, and a CHECK holds it to the group of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from sqlite3 import Connection
+from typing import TypeVar
+
+from pps.core.bounds import MAX_CONTENT, check_length, check_range
+from pps.core.errors import InvalidRequest, NotFound, StoreError
+from pps.core.feature_parts import (
+    MAX_SELECTED,
+    CellValue,
+    Column,
+    ColumnType,
+    StoredFeature,
+    Table,
+    TableRow,
+    check_feature_name,
+)
+from pps.core.ids import check_group, is_uuid, stable_id
+from pps.core.sql import LIST, listed
+from pps.core.values import Turn
+from pps.journal.store import Readers, Store, reads, writes
+from pps.journal.writer import Writer
+
+T = TypeVar("T")
+FEATURE_SOURCES = "feature_sources"
+_PREFIX = "feature_"
+_PAGE = 500
+_MOST_SOURCES = 500
+_SQL_TYPES: Mapping[ColumnType, str] = {"text": "TEXT", "integer": "INTEGER", "real": "REAL"}
+_MOST_INTEGER = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTable:
+    """A feature's table as the file has it.
+
+    Attributes:
+        sql_name: Of the SQL table; a feature's and a table's name have no double underscore, so it is unique.
+    """
+
+    feature: str
+    name: str
+    columns: tuple[Column, ...]
+
+    @property
+    def sql_name(self) -> str:
+        return f"{_PREFIX}{self.feature}__{self.name}"
+
+
+def kept_tables(db: Connection) -> list[KeptTable]:
+    """Return the tables of all features that ever kept anything here, whether they are loaded or not."""
+    found: list[KeptTable] = []
+    for feature, name, columns in db.execute(
+        "SELECT feature, name, columns FROM feature_tables ORDER BY feature, name"
+    ):
+        check_feature_name(feature)
+        typed = tuple(Column(column, type_) for column, type_ in json.loads(columns))
+        found.append(KeptTable(feature, check_feature_name(name), typed))
+    return found
+
+
+def prepare(db: Connection, group: str, feature: str, tables: Sequence[Table]) -> None:
+    """Make the tables that a feature declares and the file lacks, and add the columns that are new.
+
+    Raises:
+        StoreError: The file has a column that is not declared, or is of another type: a later release wrote it.
+    """
+    check_feature_name(feature)
+    known = {table.name: table for table in kept_tables(db) if table.feature == feature}
+    for table in tables:
+        kept = known.get(table.name)
+        if kept is None:
+            _create(db, group, KeptTable(feature, table.name, table.columns))
+        elif {*kept.columns} != {*table.columns}:
+            _extend(db, kept, table)
+
+
+def _create(db: Connection, group: str, table: KeptTable) -> None:
+    columns = ", ".join(f"{column.name} {_SQL_TYPES[column.type]}" for column in table.columns)
+    db.execute(
+        f"""CREATE TABLE {table.sql_name} (
+            id TEXT PRIMARY KEY,
+            group_id TEXT NOT NULL CHECK (group_id = '{check_group(group)}'),
+            {columns}
+        ) WITHOUT ROWID"""
+    )
+    db.execute(
+        "INSERT INTO feature_tables (feature, name, columns) VALUES (?, ?, ?)",
+        (table.feature, table.name, _dump_columns(table.columns)),
+    )
+
+
+def _extend(db: Connection, kept: KeptTable, table: Table) -> None:
+    declared = {column.name: column for column in table.columns}
+    for column in kept.columns:
+        if declared.get(column.name) != column:
+            raise StoreError(
+                f"the table {table.name} of the feature {kept.feature} has a column {column.name} that its package "
+                f"does not declare so: upgrade the package, or switch it off with `pps feature disable {kept.feature}`"
+            )
+    names = {column.name for column in kept.columns}
+    added = tuple(column for column in table.columns if column.name not in names)
+    for column in added:
+        db.execute(
+            f"ALTER TABLE {kept.sql_name} ADD COLUMN {column.name} {_SQL_TYPES[column.type]}"
+        )
+    db.execute(
+        "UPDATE feature_tables SET columns = ? WHERE feature = ? AND name = ?",
+        (_dump_columns((*kept.columns, *added)), kept.feature, kept.name),
+    )
+
+
+def _dump_columns(columns: Iterable[Column]) -> str:
+    return json.dumps([[column.name, column.type] for column in columns])
+
+
+class TableRows:
+    """The rows of one feature's tables over one transaction's connection, which nobody else sees."""
+
+    def __init__(
+        self,
+        db: Connection,
+        group: str,
+        feature: str,
+        tables: Iterable[Table],
+        clean: Callable[[str], str],
+        about: Sequence[str] = (),
+    ) -> None:
+        self._db: Connection | None = db
+        self._group = group
+        self._feature = feature
+        self._tables = {table.name: table for table in tables}
+        self._clean = clean
+        self._about = tuple(about)
+        self.erased = False
+        """Whether text was deleted or replaced, which is to be overwritten on disk too."""
+
+    def close(self) -> None:
+        """End the use of the connection: a feature that keeps these rows gets an error."""
+        self._db = None
+
+    def insert(
+        self,
+        table: str,
+        values: Mapping[str, CellValue],
+        *,
+        sources: Iterable[str] = (),
+        key: str = "",
+    ) -> str:
+        kept = self._table(table)
+        row = self._checked(kept, values)
+        id_ = (
+            stable_id(self._group, "feature", self._feature, table, key)
+            if key
+            else str(uuid.uuid4())
+        )
+        names = ", ".join(("id", "group_id", *row))
+        marks = ", ".join("?" * (len(row) + 2))
+        added = self._open.execute(
+            f"INSERT OR IGNORE INTO {kept.sql_name} ({names}) VALUES ({marks})",  # noqa: S608 - declared names
+            (id_, self._group, *row.values()),
+        )
+        if added.rowcount:
+            self._add_sources(id_, sources)
+        return id_
+
+    def get(self, table: str, id: str) -> TableRow:
+        kept = self._table(table)
+        rows = self._read(kept, "id = ? AND group_id = ?", (id, self._group))
+        if not rows:
+            raise NotFound()
+        return rows[0]
+
+    def select(
+        self,
+        table: str,
+        where: Mapping[str, CellValue] = {},
+        *,
+        order_by: str = "id",
+        descending: bool = False,
+        limit: int = 100,
+    ) -> list[TableRow]:
+        check_range("limit", limit, 1, MAX_SELECTED)
+        kept = self._table(table)
+        if order_by != "id":
+            self._column(kept, order_by)
+        condition, bound = self._condition(kept, where)
+        direction = "DESC" if descending else "ASC"
+        tail = f"{condition} ORDER BY {order_by} {direction}, id LIMIT ?"
+        return self._read(kept, tail, (*bound, limit))
+
+    def count(self, table: str, where: Mapping[str, CellValue] = {}) -> int:
+        kept = self._table(table)
+        condition, bound = self._condition(kept, where)
+        statement = f"SELECT count(*) FROM {kept.sql_name} WHERE {condition}"  # noqa: S608 - declared names
+        return int(self._open.execute(statement, bound).fetchone()[0])
+
+    def update(
+        self,
+        table: str,
+        id: str,
+        values: Mapping[str, CellValue],
+        *,
+        sources: Iterable[str] = (),
+    ) -> None:
+        kept = self._table(table)
+        row = self._checked(kept, values)
+        if not row:
+            raise InvalidRequest("values", "names no column")
+        changes = ", ".join(f"{name} = ?" for name in row)
+        changed = self._open.execute(
+            f"UPDATE {kept.sql_name} SET {changes} WHERE id = ? AND group_id = ?",  # noqa: S608 - declared names
+            (*row.values(), id, self._group),
+        )
+        if not changed.rowcount:
+            raise NotFound()
+        self.erased = True
+        self._add_sources(id, sources)
+
+    def delete(self, table: str, id: str) -> None:
+        kept = self._table(table)
+        gone = self._open.execute(
+            f"DELETE FROM {kept.sql_name} WHERE id = ? AND group_id = ?",  # noqa: S608 - declared names
+            (id, self._group),
+        )
+        if not gone.rowcount:
+            raise NotFound()
+        self.erased = True
+        self._open.execute("DELETE FROM feature_sources WHERE row = ?", (id,))
+
+    @property
+    def _open(self) -> Connection:
+        if self._db is None:
+            raise InvalidRequest(
+                "rows",
+                f"of the feature {self._feature} were used after their transaction had ended",
+            )
+        return self._db
+
+    def _table(self, name: str) -> KeptTable:
+        table = self._tables.get(name)
+        if table is None:
+            raise InvalidRequest("table", f"the feature {self._feature} declares no {name!r}")
+        return KeptTable(self._feature, table.name, table.columns)
+
+    def _column(self, table: KeptTable, name: str) -> Column:
+        for column in table.columns:
+            if column.name == name:
+                return column
+        raise InvalidRequest("column", f"{table.name} declares no {name!r}")
+
+    def _condition(
+        self, table: KeptTable, where: Mapping[str, CellValue]
+    ) -> tuple[str, tuple[CellValue, ...]]:
+        for name in where:
+            if name != "id":
+                self._column(table, name)
+        parts = ["group_id = ?", *(f"{name} IS ?" for name in where)]
+        return " AND ".join(parts), (self._group, *where.values())
+
+    def _read(self, table: KeptTable, condition: str, bound: Sequence[CellValue]) -> list[TableRow]:
+        names = ["id", *(column.name for column in table.columns)]
+        found = self._open.execute(
+            f"SELECT {', '.join(names)} FROM {table.sql_name} WHERE {condition}",  # noqa: S608 - declared names
+            bound,
+        )
+        return [dict(zip(names, row, strict=True)) for row in found]
+
+    def _checked(self, table: KeptTable, values: Mapping[str, CellValue]) -> TableRow:
+        return {
+            name: self._checked_value(self._column(table, name), value)
+            for name, value in values.items()
+        }
+
+    def _checked_value(self, column: Column, value: CellValue) -> CellValue:
+        if value is None:
+            return None
+        if column.type == "text" and isinstance(value, str):
+            check_length(column.name, value, 0, MAX_CONTENT)
+            return self._clean(value)
+        if column.type == "integer" and isinstance(value, int) and not isinstance(value, bool):
+            check_range(column.name, value, -_MOST_INTEGER, _MOST_INTEGER)
+            return value
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if column.type == "real" and is_number:
+            return float(value)
+        raise InvalidRequest(column.name, f"must be of the type {column.type}")
+
+    def _add_sources(self, row: str, sources: Iterable[str]) -> None:
+        """Note what a row is about; NotFound where one is none of this entity's, or was forgotten meanwhile."""
+        items = list(dict.fromkeys((*self._about, *sources)))
+        if len(items) > _MOST_SOURCES:
+            raise InvalidRequest("sources", f"must be at most {_MOST_SOURCES:,} ids")
+        if set(items) - _existing_items(self._open, items):
+            raise NotFound("source")
+        self._open.executemany(
+            "INSERT OR IGNORE INTO feature_sources (row, item) VALUES (?, ?)",
+            [(row, item) for item in items],
+        )
+
+
+def _existing_items(db: Connection, ids: Sequence[str]) -> set[str]:
+    """Return those of some ids that turns, facts, nodes or records of this file have."""
+    wanted = listed(ids)
+    found = db.execute(
+        f"""SELECT uuid FROM turns WHERE uuid IN {LIST}
+            UNION SELECT i.uuid FROM mirror_id AS i JOIN mirror_fact AS f ON f.id = i.id WHERE i.uuid IN {LIST}
+            UNION SELECT i.uuid FROM mirror_id AS i JOIN mirror_node AS n ON n.id = i.id WHERE i.uuid IN {LIST}
+            UNION SELECT node FROM records WHERE node IN {LIST}""",  # noqa: S608 - literals
+        (wanted,) * 4,
+    )
+    return {id_ for (id_,) in found}
+
+
+def existing_rows(db: Connection, ids: Sequence[str]) -> list[str]:
+    """Return those of some ids that rows of features' tables have, in the order given."""
+    wanted = listed(one for one in ids if is_uuid(one))
+    found: set[str] = set()
+    for table in kept_tables(db):
+        rows = db.execute(f"SELECT id FROM {table.sql_name} WHERE id IN {LIST}", (wanted,))  # noqa: S608 - checked names
+        found.update(id_ for (id_,) in rows)
+    return [one for one in ids if one in found]
+
+
+def rows_about(db: Connection, ids: Iterable[str]) -> list[str]:
+    """Return the ids of rows that have some ids, or are about one of them.
+
+    What is about a node that was merged into another one is about that one too.
+    """
+    wanted = listed(dict.fromkeys(ids))
+    merged = f"SELECT gone FROM merges WHERE kept IN {LIST}"  # noqa: S608 - literals
+    rows = db.execute(
+        f"SELECT DISTINCT row FROM feature_sources WHERE item IN {LIST} OR item IN ({merged})",  # noqa: S608 - literals
+        (wanted, wanted),
+    )
+    named = existing_rows(db, json.loads(wanted))
+    return sorted({*named, *(row for (row,) in rows)})
+
+
+def forget(db: Connection, ids: Sequence[str]) -> None:
+    """Erase the rows that have some ids or are about one of them, of every feature."""
+    gone = listed(rows_about(db, ids))
+    for table in kept_tables(db):
+        db.execute(f"DELETE FROM {table.sql_name} WHERE id IN {LIST}", (gone,))  # noqa: S608 - checked names
+    db.execute(f"DELETE FROM feature_sources WHERE row IN {LIST}", (gone,))  # noqa: S608 - literals
+
+
+def take(db: Connection, ids: Sequence[str]) -> dict[str, list[TableRow]]:
+    """Return SQL table → the rows that ``forget`` would erase, to be put back later."""
+    wanted = listed(rows_about(db, ids))
+    places = [(table.sql_name, "id") for table in kept_tables(db)] + [(FEATURE_SOURCES, "row")]
+    found: dict[str, list[TableRow]] = {}
+    for table, column in places:
+        read = db.execute(f"SELECT * FROM {table} WHERE {column} IN {LIST}", (wanted,))  # noqa: S608 - checked names
+        names = [about[0] for about in read.description]
+        if rows := [dict(zip(names, row, strict=True)) for row in read]:
+            found[table] = rows
+    return found
+
+
+def put_back(db: Connection, rows: Mapping[str, Sequence[Mapping[str, CellValue]]]) -> None:
+    """Put back what ``take`` took; a row that is there stays as it is."""
+    for table in (*(kept.sql_name for kept in kept_tables(db)), FEATURE_SOURCES):
+        for row in rows.get(table, ()):
+            names, marks = ", ".join(row), ", ".join("?" * len(row))
+            db.execute(
+                f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})",  # noqa: S608 - as they were read
+                tuple(row.values()),
+            )
+
+
+def taken_without(
+    rows: Mapping[str, list[TableRow]], gone: Collection[str]
+) -> dict[str, list[TableRow]]:
+    """Return what ``take`` took without the rows that have, or are about, an id that is forgotten for good."""
+    sources = rows.get(FEATURE_SOURCES, [])
+    lost = {*gone, *(row["row"] for row in sources if row["item"] in gone)}
+    return {
+        table: [row for row in some if row["row" if table == FEATURE_SOURCES else "id"] not in lost]
+        for table, some in rows.items()
+        if table.startswith(_PREFIX)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedRow:
+    """A row of a feature's table as an export has it; ``sources`` are ids of what it is about."""
+
+    feature: str
+    table: str
+    id: str
+    values: TableRow
+    sources: tuple[str, ...]
+
+
+def exported(db: Connection, after: tuple[str, str, str]) -> list[ExportedRow]:
+    """Return a page of every feature's rows behind (feature, table, id), with what each is about."""
+    feature, name, id_ = after
+    page: list[ExportedRow] = []
+    for table in kept_tables(db):
+        place = (table.feature, table.name)
+        if place < (feature, name):
+            continue
+        behind = id_ if place == (feature, name) else ""
+        names = ["id", *(column.name for column in table.columns)]
+        rows = db.execute(
+            f"SELECT {', '.join(names)} FROM {table.sql_name} WHERE id > ? ORDER BY id LIMIT ?",  # noqa: S608 - checked names
+            (behind, _PAGE - len(page)),
+        ).fetchall()
+        for row in rows:
+            items = db.execute(
+                "SELECT item FROM feature_sources WHERE row = ? ORDER BY item", (row[0],)
+            )
+            values = dict(zip(names[1:], row[1:], strict=True))
+            sources = tuple(item for (item,) in items)
+            page.append(ExportedRow(table.feature, table.name, row[0], values, sources))
+        if len(page) >= _PAGE:
+            break
+    return page
+
+
+def position(db: Connection, feature: str, follower: str) -> int:
+    """Return the ``seq`` of the last turn that a follower is done with; 0 at first."""
+    row = db.execute(
+        "SELECT position FROM feature_positions WHERE feature = ? AND follower = ?",
+        (feature, follower),
+    ).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def move_on(db: Connection, feature: str, follower: str, seq: int) -> None:
+    """Note that a follower is done with the turns up to ``seq``."""
+    db.execute(
+        "INSERT OR REPLACE INTO feature_positions (feature, follower, position) VALUES (?, ?, ?)",
+        (feature, follower, seq),
+    )
+
+
+class FeatureBook(Store):
+    """What one ``memory.db`` keeps for features."""
+
+    existing_rows = reads(existing_rows)
+    exported = reads(exported)
+    forget = writes(forget, secure=True)
+    kept_tables = reads(kept_tables)
+    move_on = writes(move_on)
+    position = reads(position)
+    prepare = writes(prepare)
+    rows_about = reads(rows_about)
+
+
+class FeatureTables:
+    """The tables of one feature in one entity's memory. Errors and durability as for ``Journal``."""
+
+    def __init__(
+        self,
+        writer: Writer,
+        readers: Readers,
+        group: str,
+        feature: StoredFeature,
+        clean: Callable[[], Callable[[str], str]],
+        about: Sequence[str] = (),
+    ) -> None:
+        self._writer = writer
+        self._readers = readers
+        self._group = group
+        self._feature = feature
+        self._clean = clean
+        self._about = tuple(about)
+
+    def about(self, turn: Turn) -> FeatureTables:
+        """Return the same tables; each row that is inserted there is about a turn, and is erased with it."""
+        return FeatureTables(
+            self._writer, self._readers, self._group, self._feature, self._clean, [turn.uuid]
+        )
+
+    async def read(self, work: Callable[[TableRows], T]) -> T:
+        """Run ``work``, which changes nothing, on one snapshot."""
+        result, _ = await self._readers.read(lambda db: self._with_rows(db, work))
+        return result
+
+    async def change(self, work: Callable[[TableRows], T]) -> T:
+        """Run ``work`` in one transaction; what it raises undoes it. What it erases is overwritten on disk."""
+        result, erased = await self._writer.write(lambda db: self._with_rows(db, work))
+        if erased:
+            await self._writer.write(lambda _: None, secure=True)
+        return result
+
+    async def insert(
+        self,
+        table: str,
+        values: Mapping[str, CellValue],
+        *,
+        sources: Iterable[str] = (),
+        key: str = "",
+    ) -> str:
+        """Add a row and return its id, see ``FeatureRows.insert``."""
+        items = tuple(sources)
+        return await self.change(lambda rows: rows.insert(table, values, sources=items, key=key))
+
+    async def get(self, table: str, id: str) -> TableRow:
+        """Return a row; NotFound when this entity has none of that id."""
+        return await self.read(lambda rows: rows.get(table, id))
+
+    async def select(
+        self,
+        table: str,
+        where: Mapping[str, CellValue] = {},
+        *,
+        order_by: str = "id",
+        descending: bool = False,
+        limit: int = 100,
+    ) -> list[TableRow]:
+        """Return rows, see ``FeatureRows.select``."""
+        return await self.read(
+            lambda rows: rows.select(
+                table, where, order_by=order_by, descending=descending, limit=limit
+            )
+        )
+
+    async def update(
+        self,
+        table: str,
+        id: str,
+        values: Mapping[str, CellValue],
+        *,
+        sources: Iterable[str] = (),
+    ) -> None:
+        """Change columns of a row, see ``FeatureRows.update``."""
+        items = tuple(sources)
+        await self.change(lambda rows: rows.update(table, id, values, sources=items))
+
+    async def delete(self, table: str, id: str) -> None:
+        """Erase a row; NotFound when this entity has none of that id."""
+        await self.change(lambda rows: rows.delete(table, id))
+
+    def _with_rows(self, db: sqlite3.Connection, work: Callable[[TableRows], T]) -> tuple[T, bool]:
+        """Return the result of ``work``, and whether it erased text."""
+        rows = TableRows(
+            db, self._group, self._feature.name, self._feature.tables, self._clean(), self._about
+        )
+        try:
+            return work(rows), rows.erased
+        finally:
+            rows.close()

@@ -1,0 +1,114 @@
+"""Features of this installation: which there are, and switching them on and off, for the owner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pydantic import Field
+
+from pps.app import App
+from pps.app.features import InstalledFeature
+from pps.core.text import counted
+from pps.operations.command_line import argument
+from pps.operations.inputs import Input, Label, Nothing
+from pps.operations.table import MAINTENANCE, READS, SETS
+
+
+class FeatureInput(Input):
+    """A feature, by its name."""
+
+    name: Label = Field(
+        description="Its name, as feature_list says it.", json_schema_extra=argument()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureLine:
+    """A feature of this installation.
+
+    Attributes:
+        package: The distribution that it comes from; empty for one that is no longer installed.
+        on: Its operations and views are offered.
+        operations: How many it has.
+        commands: Its commands.
+        problem: Why it cannot be used; empty when it can.
+    """
+
+    name: str
+    summary: str
+    package: str
+    on: bool
+    operations: int = 0
+    commands: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def _line(found: InstalledFeature, *, on: bool) -> FeatureLine:
+    if found.feature is None:
+        return FeatureLine(found.name, "", found.package, on=False, problem=found.problem)
+    own = found.feature.operations()
+    commands = tuple(f"pps {one.command}" for one in own if one.command)
+    return FeatureLine(found.name, found.feature.summary, found.package, on, len(own), commands)
+
+
+def _listed(lines: tuple[FeatureLine, ...]) -> str:
+    return "\n".join(map(_shown, lines))
+
+
+def _shown(line: FeatureLine) -> str:
+    state = "on" if line.on else "off"
+    if line.problem:
+        return f"{line.name}  cannot be used: {line.problem}"
+    if not line.package:
+        return f"{line.name}  {state}, not installed; its data are kept"
+    origin = "" if line.package == "pps" else f", from {line.package}"
+    return f"{line.name}  {state}{origin}, {counted(line.operations, 'operation')}: {line.summary}"
+
+
+def _switched(line: FeatureLine) -> str:
+    if line.on:
+        return f"{line.name} is on: {counted(line.operations, 'operation')}."
+    return (
+        f"{line.name} is off: its operations and views are hidden. Its data are kept, and forgetting still reaches "
+        f"them; `pps feature enable {line.name}` brings it back."
+    )
+
+
+@MAINTENANCE.operation(
+    "List the features",
+    _listed,
+    READS,
+    items="features",
+    command="feature list",
+    examples=("pps feature list",),
+)
+async def feature_list(app: App, _: Nothing) -> tuple[FeatureLine, ...]:
+    """Returns what is built on the core: each feature with its commands, where it comes from, and whether it is on."""
+    features = app.features
+    lines = [_line(found, on=features.is_on(found.name)) for found in features.installed()]
+    gone = [FeatureLine(name, "", "", on=False) for name in features.absent()]
+    return (*lines, *gone)
+
+
+@MAINTENANCE.operation(
+    "Switch a feature on",
+    _switched,
+    SETS,
+    command="feature enable",
+    examples=("pps feature enable squad",),
+)
+async def feature_enable(app: App, given: FeatureInput) -> FeatureLine:
+    """Offers a feature's operations and views again; its listeners go on where they stood."""
+    return _line(await app.switch_feature(given.name, on=True), on=True)
+
+
+@MAINTENANCE.operation(
+    "Switch a feature off",
+    _switched,
+    SETS,
+    command="feature disable",
+    examples=("pps feature disable squad",),
+)
+async def feature_disable(app: App, given: FeatureInput) -> FeatureLine:
+    """Hides a feature's operations and views. Its data are kept, and are still forgotten, erased and exported."""
+    return _line(await app.switch_feature(given.name, on=False), on=False)

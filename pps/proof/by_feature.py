@@ -1,0 +1,186 @@
+"""Attacks by the operations of features: two throw-away entities, and what each feature says may be tried."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import tempfile
+import time
+import uuid
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Protocol, cast
+
+from pps.app import App
+from pps.config import Settings
+from pps.core.errors import InvalidRequest, NotFound, PPSError
+from pps.core.values import JSON
+from pps.memory import Memory
+from pps.models.hash import HashEmbedder
+from pps.proof.arena import DIMENSION
+from pps.proof.verify import Finding, Report
+
+_NAMES = ("ana", "ana_2")
+_MOST_IDS = 20
+_MOST_FINDINGS = 20
+_KIND = "feature"
+
+
+class _Call(Protocol):
+    @property
+    def operation(self) -> str: ...
+
+    @property
+    def arguments(self) -> Mapping[str, JSON]: ...
+
+
+@dataclass(slots=True)
+class _Findings:
+    calls: int = 0
+    refused: Counter[str] = field(default_factory=Counter[str])
+    leaks: list[Finding] = field(default_factory=list[Finding])
+    told_apart: list[Finding] = field(default_factory=list[Finding])
+    broken: list[Finding] = field(default_factory=list[Finding])
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    error: str
+    text: str
+
+
+async def with_features(report: Report, settings: Settings) -> Report:
+    """Return a report with what the attacks of the installed features found, of those that are off too."""
+    began = time.perf_counter()
+    async with _throw_away_app(settings) as app:
+        features = [
+            one.feature
+            for one in app.features.installed()
+            if one.feature is not None and (_calls(one.feature, "attacks"))
+        ]
+        if not features:
+            return report
+        found = await _attack(app, features)
+    return replace(
+        report,
+        operations={**report.operations, _KIND: found.calls},
+        refused=dict(Counter(report.refused) + found.refused),
+        leaks=(*report.leaks, *found.leaks),
+        told_apart=(*report.told_apart, *found.told_apart),
+        broken=(*report.broken, *found.broken),
+        seconds=report.seconds + time.perf_counter() - began,
+    )
+
+
+@asynccontextmanager
+async def _throw_away_app(settings: Settings) -> AsyncGenerator[App]:
+    """Open an App in a folder that goes away, on the configured store, in which every feature is on."""
+    place = await asyncio.to_thread(
+        tempfile.TemporaryDirectory, prefix="verify-", dir=settings.home, ignore_cleanup_errors=True
+    )
+    try:
+        inside = settings.model_copy(update={"home": Path(place.name) / "home"})
+        async with App.open(inside, embedder=HashEmbedder(DIMENSION)) as app:
+            yield app
+    finally:
+        await asyncio.to_thread(place.cleanup)
+
+
+async def _attack(app: App, features: Sequence[Any]) -> _Findings:
+    found = _Findings()
+    for name in _NAMES:
+        await app.create(name, token=False)
+    try:
+        async with app.memory(_NAMES[0]) as mine, app.memory(_NAMES[1]) as theirs:
+            marks = {memory.entity.name: secrets.token_hex(8) for memory in (mine, theirs)}
+            for memory in (mine, theirs):
+                mark = marks[memory.entity.name]
+                await memory.remember(f"The word is {mark}.")
+                await memory.settled()
+                own = [turn.uuid for turn in await memory.parts.journal.recent(1)]
+                for feature in features:
+                    for plant in _calls(feature, "plants"):
+                        outcome = await _ask(memory, feature, plant, own[0], mark)
+                        if outcome.error:
+                            what = f"planting failed: {outcome.error}"
+                            found.broken.append(
+                                Finding(_name(feature, plant), memory.entity.name, what)
+                            )
+            for feature in features:
+                await _attack_with(feature, mine, theirs, marks, found)
+    finally:
+        for name in _NAMES:
+            await app.delete(name)
+    return found
+
+
+async def _attack_with(
+    feature: Any, mine: Memory, theirs: Memory, marks: Mapping[str, str], found: _Findings
+) -> None:
+    before = await _held(theirs)
+    own_mark, their_mark = marks[mine.entity.name], marks[theirs.entity.name]
+    for attack in _calls(feature, "attacks"):
+        name = _name(feature, attack)
+        nobodys = await _ask(mine, feature, attack, str(uuid.uuid4()), own_mark)
+        for id_ in before.ids:
+            outcome = await _ask(mine, feature, attack, id_, own_mark)
+            found.calls += 1
+            found.refused[outcome.error or "answered"] += 1
+            if their_mark in outcome.text:
+                _note(found.leaks, name, mine, "a mark planted in another entity")
+            if outcome.error not in ("", NotFound.__name__, InvalidRequest.__name__):
+                _note(found.broken, name, mine, outcome.error)
+            elif outcome.error != nobodys.error:
+                what = "another's id had another outcome than an id of nobody"
+                _note(found.told_apart, name, mine, what)
+        if await _held(theirs) != before:
+            _note(found.leaks, name, mine, "something of another entity was changed")
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """What an entity holds: its ids, and every row of features' tables."""
+
+    ids: tuple[str, ...]
+    rows: tuple[str, ...]
+
+
+async def _held(memory: Memory) -> _Held:
+    rows = await memory.parts.journal.features.exported(("", "", ""))
+    turns = [turn.uuid for turn in await memory.parts.journal.recent(3)]
+    nodes = [node.uuid for node in await memory.parts.client.scan_nodes("", 3)]
+    ids = [*(row.id for row in rows), *turns, *nodes][:_MOST_IDS]
+    return _Held(tuple(ids), tuple(repr(row) for row in rows))
+
+
+async def _ask(memory: Memory, feature: Any, call: _Call, id_: str, mark: str) -> _Outcome:
+    """Carry out a call of a feature for an entity; return its error's name and all that it says."""
+    operation: Any = next((one for one in feature.operations() if one.name == call.operation), None)
+    if operation is None:
+        return _Outcome("there is no such operation", "")
+    filled = json.dumps(call.arguments).replace("{id}", id_).replace("{mark}", mark)
+    try:
+        given = operation.parse(cast("dict[str, JSON]", json.loads(filled)), memory.zone)
+        answer = await operation.answer(memory, given)
+    except PPSError as error:
+        return _Outcome(type(error).__name__, error.message)
+    except Exception as error:  # noqa: BLE001 - whatever else comes out is a finding, and the run goes on
+        return _Outcome(type(error).__name__, str(error))
+    return _Outcome("", f"{answer.data} {answer.text}")
+
+
+def _calls(feature: Any, what: str) -> Sequence[_Call]:
+    return getattr(feature, what, ())
+
+
+def _name(feature: Any, call: _Call) -> str:
+    return f"{_KIND}: {feature.name}.{call.operation}"
+
+
+def _note(findings: list[Finding], name: str, memory: Memory, what: str) -> None:
+    if len(findings) < _MOST_FINDINGS:
+        findings.append(Finding(name, memory.entity.name, what))
