@@ -54,7 +54,7 @@ from pps.models.command import make_command
 from pps.models.factory import make_extractor
 from pps.models.protocols import Embedder
 from pps.recall.engine import RecallEngine
-from pps.recall.query import Sources
+from pps.recall.search import Sources
 from pps.records.asks import Asks
 from pps.records.calendar import Calendars
 from pps.records.records import Records

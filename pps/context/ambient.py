@@ -29,7 +29,7 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.journal.usage import KEPT_D, Seen
 from pps.models.token_counts import count_tokens, counter_name
-from pps.recall.lane import standing_instructions
+from pps.recall.own_statements import standing_instructions
 from pps.recall.request import RecallOptions, RecallRequest, make_request
 from pps.recall.superseding import Superseding
 

@@ -1,4 +1,4 @@
-"""The last step of a recall: what is superseded says so, and what took its place stands above it."""
+"""The last step of a recall: superseded hits are marked, and their successors stand above them."""
 
 from __future__ import annotations
 
@@ -10,29 +10,36 @@ from pps.core.recalled import Channel, Hit, Successor
 from pps.core.values import ChannelName, Fact, Node, Turn
 from pps.recall.hits import fetch, text_of
 from pps.recall.profiles import Profile
-from pps.recall.query import Ask
 from pps.recall.query_words import passage_of
 from pps.recall.question import asks_past
+from pps.recall.search import Search
 from pps.recall.superseding import Superseding
 
-_MOST_LATER = 64
-"""Turns that the reader has before it, or that only a facts channel needs, which are looked at too."""
-_AROUND = 6
+_MAX_LATER_TURNS = 64
+"""Turns that are looked at too: that the reader has before it, or that only a facts channel
+needs."""
+_TURNS_AROUND = 6
 """Turns that are looked at around each of the person's own statements."""
-_SPOKEN: tuple[ChannelName, ...] = ("episodes", "turns")
+_TURN_CHANNELS: tuple[ChannelName, ...] = ("episodes", "turns")
 
 
 async def current_first(
-    ask: Ask,
+    search: Search,
     channels: Mapping[ChannelName, Channel],
     own: Mapping[str, Sequence[Hit]],
     profile: Profile,
 ) -> tuple[dict[ChannelName, Channel], dict[str, tuple[Hit, ...]]]:
-    """Return the channels, and the person's own statements by kind, with ``superseded_by`` set, and each turn that took another's place above that one.
+    """Return the channels and own statements with ``superseded_by`` set, successors above.
 
-    Where it is not among the hits it is put there, even if the reader was shown it before: an old statement is never
-    given alone. A query that asks for how it was, one that names a time before the later statement, and a channel
-    without ``latest`` keep their order.
+    A successor that is not among the hits is put there, even if the reader was shown it before: an
+    old statement is never given alone. A query that asks for how it was, one that names a time
+    before the later statement, and a channel without ``latest`` keep their order.
+
+    Args:
+        search: The recall in progress.
+        channels: Its channels.
+        own: Kind → the person's own statements.
+        profile: Its profile.
 
     Raises:
         StoreUnavailable: A store does not answer.
@@ -43,81 +50,95 @@ async def current_first(
     turns = list({hit.id: hit.item for hit in hits if isinstance(hit.item, Turn)}.values())
     facts = [hit.item for hit in hits if isinstance(hit.item, Fact)]
     nodes = list({hit.id: hit.item for hit in hits if isinstance(hit.item, Node)}.values())
-    later = await _later(ask, channels, own) if turns or facts else []
-    sources = ask.sources
+    later = await _later_turns(search, channels, own) if turns or facts else []
+    sources = search.sources
     superseding = Superseding(sources.client, sources.journal, sources.indexes, sources.embedder)
-    found = await superseding.successors(turns, facts, nodes=nodes, later=later, at=ask.as_of)
-    if not found:
+    successors = await superseding.successors(
+        turns, facts, nodes=nodes, later=later, at=search.as_of
+    )
+    if not successors:
         return dict(channels), {kind: tuple(statements) for kind, statements in own.items()}
-    said = {turn.uuid: turn for turn in (*turns, *later)}
-    first = {} if asks_past(ask.text) else await _at_the_time_asked(ask, found, hits)
-    outdated_facts = _claims(channels["facts"].hits, first) if "facts" in channels else []
-    result: dict[ChannelName, Channel] = {}
+    turn_by_id = {turn.uuid: turn for turn in (*turns, *later)}
+    leading: dict[str, Successor] = {}
+    if not asks_past(search.text):
+        leading = await _of_the_time_asked(search, successors, hits)
+    fact_claims = _claims(channels["facts"].hits, leading) if "facts" in channels else []
+    marked_channels: dict[ChannelName, Channel] = {}
     for name, channel in channels.items():
-        marked = [replace(hit, superseded_by=found.get(hit.id)) for hit in channel.hits]
-        its = profile.channels.get(name)
-        if name in _SPOKEN and first and its is not None and its.latest:
-            ordered = _ordered(ask, marked, [*_claims(marked, first), *outdated_facts], said)
-            _explain(ask, name, [hit.id for hit in marked], ordered)
-            result[name] = replace(channel, hits=ordered)
+        marked = _marked(channel.hits, successors)
+        channel_profile = profile.channels.get(name)
+        puts_latest_first = channel_profile is not None and channel_profile.latest
+        if name in _TURN_CHANNELS and leading and puts_latest_first:
+            claims = [*_claims(marked, leading), *fact_claims]
+            ordered = _with_successors_first(search, marked, claims, turn_by_id)
+            _trace_moves(search, name, marked, ordered)
+            marked_channels[name] = replace(channel, hits=ordered)
         else:
-            result[name] = replace(channel, hits=tuple(marked))
-    statements_of: dict[str, tuple[Hit, ...]] = {}
+            marked_channels[name] = replace(channel, hits=tuple(marked))
+    marked_own: dict[str, tuple[Hit, ...]] = {}
     for kind, statements in own.items():
-        marked = [replace(hit, superseded_by=found.get(hit.id)) for hit in statements]
-        statements_of[kind] = _ordered(ask, marked, _claims(marked, first), said)
-    return result, statements_of
+        marked = _marked(statements, successors)
+        claims = _claims(marked, leading)
+        marked_own[kind] = _with_successors_first(search, marked, claims, turn_by_id)
+    return marked_channels, marked_own
 
 
-def _claims(hits: Sequence[Hit], first: Mapping[str, Successor]) -> list[tuple[int, Successor]]:
-    """Return the rank, from 0, of each hit that is superseded, and what is to stand there in its place."""
-    return [(rank, first[hit.id]) for rank, hit in enumerate(hits) if hit.id in first]
+def _marked(hits: Sequence[Hit], successors: Mapping[str, Successor]) -> list[Hit]:
+    return [replace(hit, superseded_by=successors.get(hit.id)) for hit in hits]
 
 
-async def _later(
-    ask: Ask, channels: Mapping[ChannelName, Channel], own: Mapping[str, Sequence[Hit]]
+def _claims(hits: Sequence[Hit], leading: Mapping[str, Successor]) -> list[tuple[int, Successor]]:
+    """Return the rank, from 0, of each superseded hit, and the successor that is to stand there."""
+    return [(rank, leading[hit.id]) for rank, hit in enumerate(hits) if hit.id in leading]
+
+
+async def _later_turns(
+    search: Search, channels: Mapping[ChannelName, Channel], own: Mapping[str, Sequence[Hit]]
 ) -> list[Turn]:
     """Return the turns among which successors are looked for.
 
-    They are the candidates, what the reader has before it, what is nearest to the person's own statements, and for an
-    answer of facts alone what is nearest to the query.
+    They are the candidates, what the reader has before it, what is nearest to the person's own
+    statements, and for an answer of facts alone what is nearest to the query.
     """
-    wanted = sorted(ask.left_out)[:_MOST_LATER]
+    ids = sorted(search.excluded_turns)[:_MAX_LATER_TURNS]
     statements = [hit.id for hits in own.values() for hit in hits]
     if statements:
-        vectors = await ask.sources.indexes.vectors("episodes", statements)
-        nearest = await ask.sources.indexes.nearest_of_each(
-            "episodes", list(vectors.values()), _AROUND
+        vectors = await search.sources.indexes.vectors("episodes", statements)
+        nearest_of_each = await search.sources.indexes.nearest_of_each(
+            "episodes", list(vectors.values()), _TURNS_AROUND
         )
-        around = {hit.owner for hits in nearest for hit in hits}
-        wanted += await ask.permitted("episode", sorted(around))
-    if "facts" in channels and not channels.keys() & set(_SPOKEN):
-        near = [
-            *await ask.similar("episodes", _MOST_LATER // 2),
-            *await ask.matches("episodes", ask.words, _MOST_LATER // 2),
-        ]
-        wanted += [one.id for one in near]
-    await fetch(ask, "episodes", wanted)
-    return [item for item in ask.items.values() if isinstance(item, Turn)]
+        around = {hit.owner for nearest in nearest_of_each for hit in nearest}
+        ids += await search.permitted("episode", sorted(around))
+    if "facts" in channels and channels.keys().isdisjoint(_TURN_CHANNELS):
+        by_meaning = await search.vector_matches("episodes", _MAX_LATER_TURNS // 2)
+        by_words = await search.text_matches("episodes", search.words, _MAX_LATER_TURNS // 2)
+        ids += [entry.id for entry in (*by_meaning, *by_words)]
+    await fetch(search, "episodes", ids)
+    return [item for item in search.items.values() if isinstance(item, Turn)]
 
 
-async def _at_the_time_asked(
-    ask: Ask, found: Mapping[str, Successor], hits: Sequence[Hit]
+async def _of_the_time_asked(
+    search: Search, successors: Mapping[str, Successor], hits: Sequence[Hit]
 ) -> dict[str, Successor]:
-    """Return the successors but for those said after the time that the query names, when the earlier ones still held.
+    """Return the successors without those said after the time that the query names.
 
-    "Where did we live in March?" is not answered by what was said in May.
+    "Where did we live in March?" is not answered by what was said in May, if the earlier statement
+    still held in March.
     """
-    spans = await ask.times()
+    spans = await search.named_spans()
     ends = [span.end for span in spans if span.end is not None]
     if not ends or len(ends) < len(spans):
-        return dict(found)
+        return dict(successors)
     until = max(ends)
-    held = {hit.id for hit in hits if (at := _said_at(hit)) is not None and at < until}
+    said_before: set[str] = set()
+    for hit in hits:
+        at = _said_at(hit)
+        if at is not None and at < until:
+            said_before.add(hit.id)
     return {
         id_: successor
-        for id_, successor in found.items()
-        if successor.at < until or id_ not in held
+        for id_, successor in successors.items()
+        if successor.at < until or id_ not in said_before
     }
 
 
@@ -127,54 +148,61 @@ def _said_at(hit: Hit) -> datetime | None:
     return hit.item.valid_at if isinstance(hit.item, Fact) else None
 
 
-def _ordered(
-    ask: Ask,
+def _with_successors_first(
+    search: Search,
     hits: Sequence[Hit],
     claims: Sequence[tuple[int, Successor]],
-    said: Mapping[str, Turn],
+    turns: Mapping[str, Turn],
 ) -> tuple[Hit, ...]:
-    """Return as many hits, each successor where the first of those that it took the place of was.
+    """Return as many hits, each successor in place of the first hit that it supersedes.
 
-    ``claims`` are rank, from 0, and successor of what is superseded, here and among the facts.
+    Args:
+        search: The recall in progress.
+        hits: Best first.
+        claims: Rank, from 0, and successor of what is superseded, here and among the facts.
+        turns: Id → turn of the successors that are known.
     """
-    by_id = {hit.id: hit for hit in hits}
-    wanted: dict[str, int] = {}
+    claimed_ranks: dict[str, int] = {}
     for rank, successor in claims:
-        if successor.id in said:
-            wanted[successor.id] = min(rank, wanted.get(successor.id, rank))
-    ranks = {hit.id: (float(rank), 1) for rank, hit in enumerate(hits)}
-    for id_, rank in wanted.items():
-        if ranks.get(id_, (len(hits), 0))[0] > rank:
-            ranks[id_] = (float(rank), 0)
-            if id_ not in by_id:
+        if successor.id in turns:
+            claimed_ranks[successor.id] = min(rank, claimed_ranks.get(successor.id, rank))
+    hit_by_id = {hit.id: hit for hit in hits}
+    # A successor sorts before the hit of its rank: 0 before 1.
+    sort_keys = {hit.id: (rank, 1) for rank, hit in enumerate(hits)}
+    for id_, rank in claimed_ranks.items():
+        if id_ not in sort_keys or sort_keys[id_][0] > rank:
+            sort_keys[id_] = (rank, 0)
+            if id_ not in hit_by_id:
                 score = hits[min(rank, len(hits) - 1)].score if hits else 0.0
-                by_id[id_] = _hit_of(ask, said[id_], score)
-    order = sorted(ranks, key=ranks.__getitem__)
-    room = max(len(hits), min(len(order), ask.request.limit))
-    # Where there is no room for all, a superseded one of the second half goes before what still holds.
-    superseded = [
-        id_
-        for id_ in order[room // 2 :]
-        if (successor := by_id[id_].superseded_by) and successor.sure and successor.id in ranks
-    ]
-    while len(order) > room and superseded:
-        order.remove(superseded.pop())
-    return tuple(by_id[id_] for id_ in order[:room])
+                hit_by_id[id_] = _hit_of(search, turns[id_], score)
+    order = sorted(sort_keys, key=sort_keys.__getitem__)
+    room = max(len(hits), min(len(order), search.request.limit))
+    # If there is no room for all, superseded hits of the second half go before others.
+    droppable: list[str] = []
+    for id_ in order[room // 2 :]:
+        successor = hit_by_id[id_].superseded_by
+        if successor and successor.sure and successor.id in sort_keys:
+            droppable.append(id_)
+    while len(order) > room and droppable:
+        order.remove(droppable.pop())
+    return tuple(hit_by_id[id_] for id_ in order[:room])
 
 
-def _hit_of(ask: Ask, turn: Turn, score: float) -> Hit:
+def _hit_of(search: Search, turn: Turn, score: float) -> Hit:
     text = text_of(turn)
-    return Hit(turn.uuid, score, text, turn, passage=passage_of(ask.text, text))
+    return Hit(turn.uuid, score, text, turn, passage=passage_of(search.text, text))
 
 
-def _explain(ask: Ask, name: ChannelName, before: Sequence[str], after: Sequence[Hit]) -> None:
-    """Note for ``why`` what was moved, and what is superseded."""
-    if ask.traces is None or name not in ask.traces:
+def _trace_moves(
+    search: Search, name: ChannelName, before: Sequence[Hit], after: Sequence[Hit]
+) -> None:
+    """Note for ``why`` which hits were moved up."""
+    if search.traces is None or name not in search.traces:
         return
-    trace = ask.traces[name]
-    moved = dict(trace.moved)
-    places = {id_: place for place, id_ in enumerate(before)}
+    trace = search.traces[name]
+    moves = dict(trace.moves)
+    places = {hit.id: place for place, hit in enumerate(before)}
     for place, hit in enumerate(after):
         if places.get(hit.id, len(before)) > place:
-            moved[hit.id] = "moved up: it took the place of what was said before"
-    ask.traces[name] = replace(trace, moved=moved)
+            moves[hit.id] = "moved up: it took the place of what was said before"
+    search.traces[name] = replace(trace, moves=moves)

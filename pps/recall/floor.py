@@ -36,9 +36,9 @@ from pps.journal.perspective_rows import ids_of
 from pps.models.onnx import wordpiece
 from pps.models.protocols import Embedder, Matrix
 from pps.recall.profiles import ChannelProfile, Profile
-from pps.recall.query import Ask, Scored
 from pps.recall.query_words import STOP_WORDS, content_words, grams, is_rare
 from pps.recall.question import beyond_names
+from pps.recall.search import Scored, Search
 
 SURE, NEAR, ITEM, WEAK, WORD = 3.1, 1.4, 0.9, 0.5, -0.1
 """How many standard deviations a text must stand above the nearest of so many unrelated ones: to fill a pack without a
@@ -84,36 +84,40 @@ where one of them is rare in the memory."""
 
 
 async def evidence(
-    ask: Ask, channels: Mapping[ChannelName, Channel], profile: Profile, *, by_meaning: bool = True
+    search: Search,
+    channels: Mapping[ChannelName, Channel],
+    profile: Profile,
+    *,
+    by_meaning: bool = True,
 ) -> Evidence:
     """Return how much a memory has to say to a text, and which of the hits have to do with it.
 
     Args:
-        ask: The recall's own.
+        search: The recall's own.
         channels: What it found.
         profile: How; one without a floor looks for rare words among what was found only, since a note is all it is for.
         by_meaning: False when no embedder answers: words and names are all the evidence.
     """
-    if ask.kind == "idle" or not _telling(ask):
+    if search.kind == "idle" or not _telling(search):
         return Evidence("nothing")
-    scale = await scale_of(ask) if by_meaning and is_readable(ask) else None
-    turns = await ask.once("turns", ask.sources.journal.count_turns)
-    return await _Floor(ask, scale, turns).evidence(channels, profile)
+    scale = await scale_of(search) if by_meaning and is_readable(search) else None
+    turns = await search.once("turns", search.sources.journal.count_turns)
+    return await _Floor(search, scale, turns).evidence(channels, profile)
 
 
-def is_readable(ask: Ask) -> bool:
+def is_readable(search: Search) -> bool:
     """Tell whether the embedder knows the language of a text: by its script, and by how it cuts the words.
 
     A model that ``config/floor.toml`` says nothing of is taken to read all languages.
     """
-    embedder = ask.sources.embedder
+    embedder = search.sources.embedder
     model = embedder.fingerprint.model if embedder else ""
     if model not in _shipped().english:
         return True
-    letters = [char for char in ask.text if char.isalpha()]
+    letters = [char for char in search.text if char.isalpha()]
     if sum(ord(char) >= _LATIN_END for char in letters) * 2 > len(letters):
         return False
-    words = [word for word in re.findall(r"[^\W\d_]+", ask.text) if word[1:].islower()]
+    words = [word for word in re.findall(r"[^\W\d_]+", search.text) if word[1:].islower()]
     if len(words) < _LEAST_WORDS_READ:
         return True
     pieces = [len(wordpiece().encode(word, add_special_tokens=False).ids) for word in words]
@@ -130,25 +134,25 @@ class _Floor:
     """What is evidence: how far texts, and nodes' names, stand above unrelated pairs; rare words; named nodes.
 
     Args:
-        ask: The recall's own.
+        search: The recall's own.
         scale: Mean and deviation of the cosines of unrelated pairs; None where nothing knows what texts mean.
         turns: How many the memory has.
     """
 
-    def __init__(self, ask: Ask, scale: tuple[float, float] | None, turns: int) -> None:
-        self._ask = ask
+    def __init__(self, search: Search, scale: tuple[float, float] | None, turns: int) -> None:
+        self._search = search
         self._scale = scale
         self._turns = turns
-        self._uncommon = _uncommon(ask)
+        self._uncommon = _uncommon(search)
         # How many deviations the nearest of as many unrelated texts is expected above their mean.
         rise = math.sqrt(2 * math.log(max(_FEWEST, turns)))
-        self._rise = rise - _OWN if _OWN_MATTERS.search(ask.text) else rise
+        self._rise = rise - _OWN if _OWN_MATTERS.search(search.text) else rise
         self._near: dict[str, float] = {}
         self._about: dict[str, float] = {}
         self._exact: set[str] = set()
         self._named: set[str] = set()
         self._needed = NEAR
-        self._words = _beginnings(grams(" ".join(_telling(ask))))
+        self._words = _beginnings(grams(" ".join(_telling(search))))
         self._rest = self._words
 
     async def evidence(self, channels: Mapping[ChannelName, Channel], profile: Profile) -> Evidence:
@@ -157,13 +161,13 @@ class _Floor:
         self._named = set(names)
         spelled = [name for each in names.values() for name in each]
         self._rest = (
-            _beginnings(grams(" ".join(beyond_names(self._ask.text, spelled)))) & self._words
+            _beginnings(grams(" ".join(beyond_names(self._search.text, spelled)))) & self._words
         )
         for name, channel in channels.items():
             await self._measure(channel, profile.channels[name])
         if profile.floor:
             for name in channels.keys() & {"facts", "episodes", "turns", "nodes"}:
-                for collection in self._ask.collections(name):
+                for collection in self._search.collections(name):
                     self._exact |= await self._with_rare_words(collection)
         else:
             rare = grams(" ".join(self._uncommon))
@@ -182,10 +186,10 @@ class _Floor:
         return self._judged(channels, told)
 
     async def _only_asking(self, hits: Sequence[Hit]) -> set[str]:
-        """Return the turns that only ask, which are no evidence and no answer, unless one asks what was asked."""
-        if asks_what_was_asked(self._ask.request.query):
+        """Return the turns that only search, which are no evidence and no answer, unless one asks what was asked."""
+        if asks_what_was_asked(self._search.request.query):
             return set()
-        features = self._ask.sources.journal.perspective_data
+        features = self._search.sources.journal.perspective_data
         return set(await features.every(ASKS, "episode", ids_of)) | {
             hit.id for hit in hits if isinstance(hit.item, Turn) and only_asks(words_of(hit.item))
         }
@@ -195,16 +199,18 @@ class _Floor:
         names = [word for word, is_name in self._uncommon.items() if is_name][:_WORDS]
         if not names or self._scale is None or self._named:
             return False
-        found = await asyncio.gather(*(self._ask.matches("episodes", name, 1) for name in names))
+        found = await asyncio.gather(
+            *(self._search.text_matches("episodes", name, 1) for name in names)
+        )
         return not any(found)
 
     async def _judge_by_words(self, hits: Sequence[Hit]) -> None:
         """Take what has enough of the text's words for near: all that can be said where nothing knows what texts mean."""
-        words = [word for word in grams(" ".join(_telling(self._ask))) if _is_compared(word)]
+        words = [word for word in grams(" ".join(_telling(self._search))) if _is_compared(word)]
         most = max(_LEAST_RARE, self._turns // _RARE_SHARE)
         rare: set[str] = set()
         for word in words:
-            having = await self._ask.matches("episodes", word, most + 1)
+            having = await self._search.text_matches("episodes", word, most + 1)
             if 0 < len(having) <= most:
                 rare.add(word)
         for hit in hits:
@@ -219,7 +225,7 @@ class _Floor:
         best = max(self._near.values(), default=0.0)
         named = any(self._is_about_a_name(hit) for hit in hits)
         agreed = (
-            self._ask.kind == "question"
+            self._search.kind == "question"
             and self._needed == NEAR
             and any(map(self._is_agreed, hits))
         )
@@ -243,9 +249,9 @@ class _Floor:
 
     def _talks(self) -> bool:
         """Tell whether a person tells of something at some length, whatever is asked beside it."""
-        text = self._ask.text
+        text = self._search.text
         return (
-            self._ask.kind != "task"
+            self._search.kind != "task"
             and self._scale is not None
             and len(_TERM.findall(text)) >= _LEAST_TALK
             and _TALKS.search(text) is not None
@@ -266,7 +272,7 @@ class _Floor:
         self, channels: Mapping[ChannelName, Channel], hits: Sequence[Hit]
     ) -> frozenset[str]:
         """Return the first facts and turns of an answer, each with something to do with what is asked."""
-        if self._ask.kind == "task" or self._ask.about_the_person:
+        if self._search.kind == "task" or self._search.about_the_person:
             return frozenset()
         told = {hit.id for hit in hits}
         lines: set[str] = set()
@@ -336,14 +342,16 @@ class _Floor:
         """Note how far the nearest of a channel, and all that was found of it, stand above unrelated pairs."""
         owners = {_owner(hit) for hit in channel.hits}
         collections = (
-            *self._ask.collections(channel.name),
+            *self._search.collections(channel.name),
             *(("records",) if channel.name == "nodes" else ()),
         )
         for collection in collections if self._scale else ():
-            nearest = await self._ask.similar(
-                collection, self._ask.depth(profile.depth, self._ask.request.limit)
+            nearest = await self._search.vector_matches(
+                collection, self._search.depth(profile.depth, self._search.request.limit)
             )
-            more = await self._ask.similar_among(collection, owners - {one.id for one in nearest})
+            more = await self._search.vector_matches_among(
+                collection, owners - {one.id for one in nearest}
+            )
             self._note(self._about if collection == "nodes" else self._near, [*nearest, *more])
 
     def _note(self, into: dict[str, float], scored: Sequence[Scored]) -> None:
@@ -356,9 +364,11 @@ class _Floor:
 
         The entity's own node is left out.
         """
-        named = [one for one in await self._ask.named() if one != self._ask.sources.self_node]
-        names = await self._ask.sources.journal.names_of(named) if named else {}
-        said = _telling(self._ask)
+        named = [
+            one for one in await self._search.named_nodes() if one != self._search.sources.self_node
+        ]
+        names = await self._search.sources.journal.names_of(named) if named else {}
+        said = _telling(self._search)
         telling = {word.casefold() for word in (said if len(said) == 1 else self._uncommon)}
         return {
             one: names[one]
@@ -373,13 +383,15 @@ class _Floor:
             return set()
         most = max(_LEAST_RARE, self._turns // _RARE_SHARE)
         lists = await asyncio.gather(
-            *(self._ask.matches(collection, word, most + 1) for word in words)
+            *(self._search.text_matches(collection, word, most + 1) for word in words)
         )
         having = {one.id for hits in lists if len(hits) <= most for one in hits}
         if self._scale is None:
             return having
         meant = "records" if collection == "nodes" else collection
-        self._note(self._near, await self._ask.similar_among(meant, having - self._near.keys()))
+        self._note(
+            self._near, await self._search.vector_matches_among(meant, having - self._near.keys())
+        )
         return {one for one in having if self._near.get(one, 0.0) >= self._rise + WORD}
 
 
@@ -402,8 +414,8 @@ def _is_compared(word: str) -> bool:
     return word[0] < _WITHOUT_SPACES or len(word) == 2
 
 
-def _telling(ask: Ask) -> list[str]:
-    said = _TERM.findall(content_words(without_small_talk(ask.text)))
+def _telling(search: Search) -> list[str]:
+    said = _TERM.findall(content_words(without_small_talk(search.text)))
     return [
         word
         for word in said
@@ -411,27 +423,27 @@ def _telling(ask: Ask) -> list[str]:
     ]
 
 
-def _uncommon(ask: Ask) -> dict[str, bool]:
+def _uncommon(search: Search) -> dict[str, bool]:
     """Return the words of a text that are names, identifiers or seldom used, in order, and which of them are names.
 
     A name has a capital where no sentence begins.
     """
     found: dict[str, bool] = {}
     begins = True
-    for match in _TERM.finditer(ask.text):
+    for match in _TERM.finditer(search.text):
         word = match[0]
         is_name = word[0].isupper() and not begins and not is_small_talk(word)
-        begins = ask.text[match.end() : match.end() + 1] in (".", "!", "?", ":", "\n")
+        begins = search.text[match.end() : match.end() + 1] in (".", "!", "?", ":", "\n")
         # In a script without spaces a run of characters is no word: it matches whatever has two of them.
         is_word = word[0] < _WITHOUT_SPACES
-        if is_word and len(word) > 2 and word in ask.words and (is_name or is_rare(word)):
+        if is_word and len(word) > 2 and word in search.words and (is_name or is_rare(word)):
             found[word] = is_name
     return found
 
 
-async def scale_of(ask: Ask) -> tuple[float, float] | None:
+async def scale_of(search: Search) -> tuple[float, float] | None:
     """Return mean and deviation of the cosines of unrelated pairs; None without an embedder."""
-    embedder = ask.sources.embedder
+    embedder = search.sources.embedder
     if (
         embedder is None or embedder.fingerprint.pooling == "hash"
     ):  # which knows words, and no meaning
@@ -440,16 +452,16 @@ async def scale_of(ask: Ask) -> tuple[float, float] | None:
     if model in _shipped().scales:
         return _shipped().scales[model]
     key = f"floor:{model}"
-    if kept := await ask.sources.journal.get_meta(key):
+    if kept := await search.sources.journal.get_meta(key):
         mean, deviation = json.loads(kept)
         return float(mean), float(deviation)
-    turns = [turn.uuid for turn in await ask.sources.journal.recent(_OWN_TEXTS)]
-    own = list((await ask.sources.indexes.vectors("episodes", turns)).values()) if turns else []
+    turns = [turn.uuid for turn in await search.sources.journal.recent(_OWN_TEXTS)]
+    own = list((await search.sources.indexes.vectors("episodes", turns)).values()) if turns else []
     embedded = await asyncio.to_thread(_embedded, embedder, _shipped().probes)
     enough = len(own) >= _LEAST_TEXTS
     scale = _calibrated(embedded, np.stack(own) if enough else None)
     if enough:
-        await ask.sources.journal.set_meta(key, json.dumps(scale))
+        await search.sources.journal.set_meta(key, json.dumps(scale))
     return scale
 
 

@@ -16,9 +16,9 @@ from pps.core.text import fold, is_question
 from pps.core.time import Span, from_micros
 from pps.core.time_reading import phrases
 from pps.core.values import Turn
-from pps.recall.query import Ask
 from pps.recall.query_words import STOP_WORDS
 from pps.recall.ranking import stated_words
+from pps.recall.search import Search
 
 LONGEST = 200
 """Most characters of a question that is about a time alone."""
@@ -215,27 +215,31 @@ def asks_only_for_a_time(text: str) -> bool:
     return all(word in _TALK or word in STOP_WORDS for word in rest)
 
 
-async def named_time(ask: Ask) -> NamedTime | None:
+async def named_time(search: Search) -> NamedTime | None:
     """Return what lies in the time that a question is about alone; None for any other question.
 
     None too for a time that is to come, and where nothing is older: then the question is asked like any other.
     """
-    return await ask.once("named time", lambda: _named_time(ask))
+    return await search.once("named time", lambda: _named_time(search))
 
 
-async def _named_time(ask: Ask) -> NamedTime | None:
-    if not asks_only_for_a_time(ask.text):
+async def _named_time(search: Search) -> NamedTime | None:
+    if not asks_only_for_a_time(search.text):
         return None
-    references = session_references(ask.text)
+    references = session_references(search.text)
     if references:
-        return await _of_sessions(ask, references)
-    spans = [span for span in await ask.times() if span.start is None or span.start <= ask.moment]
-    return await _of_spans(ask, spans) if spans else None
+        return await _of_sessions(search, references)
+    spans = [
+        span
+        for span in await search.named_spans()
+        if span.start is None or span.start <= search.moment
+    ]
+    return await _of_spans(search, spans) if spans else None
 
 
-async def _of_sessions(ask: Ask, references: Sequence[SessionReference]) -> NamedTime | None:
-    journal = ask.sources.journal
-    names = [name for name in await journal.session_order() if name != ask.request.session]
+async def _of_sessions(search: Search, references: Sequence[SessionReference]) -> NamedTime | None:
+    journal = search.sources.journal
+    names = [name for name in await journal.session_order() if name != search.request.session]
     wanted: list[str] = []
     for reference in references:
         place = len(names) - reference.number if reference.from_end else reference.number - 1
@@ -244,24 +248,24 @@ async def _of_sessions(ask: Ask, references: Sequence[SessionReference]) -> Name
     ids: list[str] = []
     for name in dict.fromkeys(wanted):
         ids += await journal.latest_ids(name, _MOST_IN_TIME)
-    turns = await _most_telling_first(ask, ids)
+    turns = await _most_telling_first(search, ids)
     if not turns:
         return None
     supported = await journal.facts_supported_by(turns)
     facts = list(dict.fromkeys(fact for turn in turns for fact in supported.get(turn, ())))
-    words = ask.text[references[0].start : references[0].end]
-    return NamedTime(tuple(turns), tuple(await ask.permitted("fact", facts)), True, words)
+    words = search.text[references[0].start : references[0].end]
+    return NamedTime(tuple(turns), tuple(await search.permitted("fact", facts)), True, words)
 
 
-async def _of_spans(ask: Ask, spans: Sequence[Span]) -> NamedTime | None:
+async def _of_spans(search: Search, spans: Sequence[Span]) -> NamedTime | None:
     """Return what lies in any of the spans; what is nearest to them where nothing does."""
-    turns = await _near(ask, "episode", spans)
-    facts = await _near(ask, "fact", spans)
+    turns = await _near(search, "episode", spans)
+    facts = await _near(search, "fact", spans)
     inside = 1.0 in turns.values() or 1.0 in facts.values()
     words = ", ".join(span.text for span in spans)
     if inside:
         ids = [id_ for id_, nearness in turns.items() if nearness == 1]
-        ordered = await _most_telling_first(ask, ids)
+        ordered = await _most_telling_first(search, ids)
         ordered_facts = [id_ for id_, nearness in facts.items() if nearness == 1]
     else:
         ordered = sorted(turns, key=lambda id_: -turns[id_])
@@ -272,7 +276,7 @@ async def _of_spans(ask: Ask, spans: Sequence[Span]) -> NamedTime | None:
 
 
 async def _near(
-    ask: Ask, kind: Literal["episode", "fact"], spans: Sequence[Span]
+    search: Search, kind: Literal["episode", "fact"], spans: Sequence[Span]
 ) -> dict[str, float]:
     """Return id → nearness in (0, 1] to the spans of what the filters let through, latest first.
 
@@ -281,32 +285,32 @@ async def _near(
     near: dict[str, float] = {}
     for span in spans:
         start, end = span.start or _FIRST, span.end or _LAST
-        times = await ask.sources.journal.within(kind, start, end, limit=_MOST_IN_TIME)
+        times = await search.sources.journal.within(kind, start, end, limit=_MOST_IN_TIME)
         for id_ in times:
             near[id_] = 1.0
         if times:
             continue
         first, _ = span.bounds()
-        beside = await ask.sources.journal.within(kind, *span.bounds(), limit=_MOST_READ)
+        beside = await search.sources.journal.within(kind, *span.bounds(), limit=_MOST_READ)
         if not beside:
-            beside = await ask.sources.journal.within(kind, _FIRST, first, limit=_NEAREST)
+            beside = await search.sources.journal.within(kind, _FIRST, first, limit=_NEAREST)
         for id_, at in beside.items():
             nearness = max(_LEAST_NEAR, span.nearness(from_micros(at)))
             near[id_] = max(near.get(id_, 0.0), nearness)
-    allowed = await ask.permitted(kind, list(near))
+    allowed = await search.permitted(kind, list(near))
     return {id_: near[id_] for id_ in allowed}
 
 
-async def _most_telling_first(ask: Ask, ids: Sequence[str]) -> list[str]:
+async def _most_telling_first(search: Search, ids: Sequence[str]) -> list[str]:
     """Return the best turn of each session, then the second of each, and so on; the more words of its own, the better.
 
     So a month is told by all of its sessions, and not by the longest one.
     """
-    permitted = await ask.permitted("episode", list(dict.fromkeys(ids)))
+    permitted = await search.permitted("episode", list(dict.fromkeys(ids)))
     step = max(1, -(-len(permitted) // _MOST_READ))
     told: dict[str, float] = {}
     sessions: dict[str, list[str]] = {}
-    for turn in await ask.sources.journal.turns(permitted[::step]):
+    for turn in await search.sources.journal.turns(permitted[::step]):
         told[turn.uuid] = _telling(turn)
         sessions.setdefault(turn.session, []).append(turn.uuid)
     place: dict[str, int] = {}

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from pps.config.spaces import CATEGORY_WEIGHTS, Space, Thresholds, spaces
 from pps.core.recalled import Hit
-from pps.recall.query import Sources
+from pps.recall.search import Sources
 from pps.recall.thresholds import thresholds
 
 _RECENT = ((1.0, 1.3), (24.0, 1.2), (7 * 24.0, 1.1), (30 * 24.0, 1.0))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pydantic import TypeAdapter
 
 from pps.config.spaces import Thresholds, spaces
-from pps.recall.query import Sources
+from pps.recall.search import Sources
 
 _KEPT = TypeAdapter(dict[str, Thresholds])
 

@@ -15,10 +15,10 @@ from pps.core.record_values import Record, RecordGraph, Relation
 from pps.core.values import JSON, Fact, Matrix, Node
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.filters import ItemFilter
+from pps.journal.links import holds
 from pps.models.protocols import Embedder
 from pps.recall.engine import RecallEngine
 from pps.recall.floor import least_similarity
-from pps.recall.hits import holds
 from pps.recall.request import make_request
 from pps.records.named_query import LEAST, Asked, Ground, Query, Web
 from pps.records.outcomes import OUTCOMES

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pps.config.spaces import CATEGORY_WEIGHTS, Category, Thresholds, spaces
 from pps.core.errors import InvalidRequest
 from pps.ingest.indexer import Progress
-from pps.recall.query import Sources
+from pps.recall.search import Sources
 from pps.recall.thresholds import keep_thresholds, model_of, own_thresholds
 from pps.topics.grouping import IN_COMMON, centred, to_middle
 from pps.topics.portfolio import comparing

@@ -13,8 +13,8 @@ from pps.config.spaces import Thresholds, spaces
 from pps.core.time import now
 from pps.core.values import Turn
 from pps.recall.perspectives import PERSPECTIVES
-from pps.recall.query import Sources
 from pps.recall.query_words import content_words
+from pps.recall.search import Sources
 from pps.recall.thresholds import thresholds
 from pps.topics.grouping import IN_COMMON, centred, to_middle
 

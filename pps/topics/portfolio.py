@@ -22,7 +22,7 @@ from pps.core.values import Turn
 from pps.ingest.indexer import Progress
 from pps.journal.topic_rows import Member, PhraseRole, Place, Use
 from pps.recall.perspectives import PERSPECTIVES, Alike
-from pps.recall.query import Sources
+from pps.recall.search import Sources
 from pps.recall.thresholds import model_of, thresholds
 from pps.topics.grouping import (
     FEWEST,

@@ -24,7 +24,7 @@ from pps.core.values import Turn, Vector
 from pps.ingest.indexer import Progress
 from pps.recall.amending import Rules, rules_for
 from pps.recall.perspectives import PERSPECTIVES
-from pps.recall.query import Sources
+from pps.recall.search import Sources
 from pps.recall.superseding import statement_of
 from pps.recall.thresholds import model_of, thresholds
 from pps.topics.importance import importance

@@ -9,8 +9,9 @@ from benchmarks.profile_file import profile_toml
 from pps.config import Settings
 from pps.core.values import ChannelName
 from pps.journal.filters import ItemFilter
+from pps.recall.channel_profile import ChannelProfile
 from pps.recall.perspectives import PERSPECTIVES
-from pps.recall.profiles import ChannelProfile, Profiles
+from pps.recall.profiles import Profiles
 
 _NOT_SWITCHES = ("perspectives", "fusion", "k", "depth")
 

@@ -19,8 +19,8 @@ from pps.core.values import Turn, words_of
 from pps.index.prompts import asks_what_was_asked, only_asks
 from pps.journal.filters import ItemFilter
 from pps.memory import Memory
+from pps.recall.channel_profile import ChannelProfile
 from pps.recall.perspectives import PERSPECTIVES
-from pps.recall.profiles import ChannelProfile
 from pps.recall.ranking import NEAREST, of_turns
 
 _POOL = 50

@@ -10,7 +10,7 @@ from typing import Any, cast
 from pps.core.time import iso
 from pps.core.values import ChannelName
 from pps.journal.filters import ItemFilter
-from pps.recall.profiles import said
+from pps.recall.profiles import restrictions
 
 
 def profile_toml(
@@ -25,7 +25,10 @@ def profile_toml(
     lines += [
         "",
         "[filters]",
-        *(f"{name} = {_value(value)}" for name, value in said(filters or ItemFilter()).items()),
+        *(
+            f"{name} = {_value(value)}"
+            for name, value in restrictions(filters or ItemFilter()).items()
+        ),
     ]
     return "\n".join(lines) + "\n"
 

@@ -27,7 +27,7 @@ from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest, ModelUnavailable
 from pps.core.recalled import Recall
 from pps.memory import Memory
-from pps.recall.perspectives.weighers import BEST
+from pps.recall.perspectives.rerankers import MAX_RERANKED
 from pps.recall.profiles import Profiles
 
 _ENTITY = "bench"
@@ -98,7 +98,7 @@ async def reranking(
             "machine": before,
             "model": model or f"random weights: {wanted.shape}",
             "facts": wanted.facts,
-            "candidates": BEST,
+            "candidates": MAX_RERANKED,
             "limit_ms": reranker.deadline_ms,
             **found,
             "load_1_min_at_the_end": round(os.getloadavg()[0], 2),

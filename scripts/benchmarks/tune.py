@@ -31,7 +31,8 @@ from pps.app import App
 from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.models.factory import make_colbert
-from pps.recall.profiles import ChannelProfile, Profiles
+from pps.recall.channel_profile import ChannelProfile
+from pps.recall.profiles import Profiles
 from pps.recall.request import DEFAULT_PROFILE
 
 

@@ -73,8 +73,7 @@ from pps.operations.calls import Calls, Report
 from pps.operations.catalog import OPERATIONS, operations_for
 from pps.operations.table import Audience
 from pps.recall.perspectives import PERSPECTIVES
-from pps.recall.profiles import Profiles
-from pps.recall.profiles import _File as ProfileFile
+from pps.recall.profiles import ProfileFile, Profiles
 from pps.server import runfile
 from pps.squad.agent import AgentMemory
 from tests.contract.schema_lines import schema_lines

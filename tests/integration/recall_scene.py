@@ -14,8 +14,8 @@ from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
 from pps.recall.engine import RecallEngine
 from pps.recall.profiles import Profiles
-from pps.recall.query import Ask, Sources, Tuning
 from pps.recall.request import RecallRequest
+from pps.recall.search import Search, Sources, Tuning
 
 BLEND = {"dense": 0.4, "bm25": 0.3, "near_center": 0.15, "tags": 0.1, "recency": 0.05}
 """Weights of the profile ``blended``."""
@@ -122,9 +122,9 @@ def sources(memory: Memory, tuning: Tuning | None = None) -> Sources:
     return replace(found, tuning=tuning) if tuning else found
 
 
-def ask(memory: Memory, query: str, **request: object) -> Ask:
-    """Return a recall under way, for tests of one perspective."""
-    return Ask(sources(memory), RecallRequest(query, **request))  # pyright: ignore[reportArgumentType]
+def ask(memory: Memory, query: str, **request: object) -> Search:
+    """Return a recall in progress, for tests of one perspective."""
+    return Search(sources(memory), RecallRequest(query, **request))  # pyright: ignore[reportArgumentType]
 
 
 def engine(

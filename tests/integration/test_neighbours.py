@@ -46,7 +46,7 @@ async def windows(memory: Memory, turns: Mapping[str, str], *others: str) -> Win
     found: dict[str, set[str]] = {}
     for word in (*turns, *others):
         found[word] = {word_of[hit.owner] for hit in await indexes.text_search("windows", word, 20)}
-        near = await ask(memory, word).similar("windows", 20)
+        near = await ask(memory, word).vector_matches("windows", 20)
         assert {one.id for one in near} == set(turns.values()), (
             word
         )  # of meaning every turn has some

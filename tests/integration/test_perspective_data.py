@@ -111,7 +111,7 @@ async def test_a_perspective_that_fails_is_marked_noted_and_made_later(
     asked = ask(memory, "Why is the cellar flooded?")
     assert await found(asked, "bm25", "turns") == [FLOOD]
     assert await found(asked, "cause", "turns") == []
-    assert any("not embedded yet" in one for one in asked.lacking)
+    assert any("not embedded yet" in one for one in asked.warnings)
     monkeypatch.setattr(PassageVectors, "of", embed)
     await memory.parts.indexer.settle()
     assert (flood, "cause") in await kept(memory)

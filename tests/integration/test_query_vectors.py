@@ -11,8 +11,8 @@ from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import Vector
-from pps.recall import query
-from pps.recall.query import QueryVectors
+from pps.recall import search
+from pps.recall.search import QueryVectors
 
 
 class Counting(HashEmbedder):
@@ -29,9 +29,9 @@ class Counting(HashEmbedder):
 
 async def test_a_query_is_embedded_once_in_15_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
     vectors, model, moment = QueryVectors(), Counting(), 1_000.0
-    monkeypatch.setattr(query.clock, "monotonic", lambda: moment)
+    monkeypatch.setattr(search.clock, "monotonic", lambda: moment)
     first = await vectors.of("tea", model)
-    moment += query.QUERY_KEPT_S - 1
+    moment += search.QUERY_KEPT_S - 1
     assert np.array_equal(await vectors.of("tea", model), first)
     assert model.queries == ["tea"]
     moment += 2
@@ -48,7 +48,7 @@ async def test_another_model_or_dimension_is_another_vector() -> None:
 
 async def test_the_queries_asked_longest_ago_are_let_go() -> None:
     vectors, model = QueryVectors(), Counting()
-    for number in range(query.QUERIES_KEPT + 1):
+    for number in range(search.QUERIES_KEPT + 1):
         await vectors.of(f"q{number}", model)
         await vectors.of("q1", model)
     before = len(model.queries)

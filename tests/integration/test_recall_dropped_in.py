@@ -17,14 +17,14 @@ from pps.recall.profiles import Profiles
 from tests.integration.recall_scene import facts_of, play
 
 CONTRARY = '''
-from pps.recall.perspectives import finds
-from pps.recall.query import Scored
+from pps.recall.perspectives import retriever
+from pps.recall.search import Scored
 
 
-@finds()
-async def contrary(ask, channel, depth):
+@retriever()
+async def contrary(search, channel, depth):
     """Contrary: the facts that are least like the query come first."""
-    near = await ask.similar("facts", depth) if channel == "facts" else []
+    near = await search.vector_matches("facts", depth) if channel == "facts" else []
     return [Scored(one.id, -one.score, 1 - one.signal) for one in reversed(near)]
 '''
 PROFILE = 'description = "Contrary"\n[channels.facts]\nperspectives = { contrary = 1.0 }\n'

@@ -19,9 +19,9 @@ from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from pps.recall import channel
 from pps.recall.channel import Lists, find
-from pps.recall.profiles import ChannelProfile
-from pps.recall.query import Ask, Tuning
+from pps.recall.channel_profile import ChannelProfile
 from pps.recall.request import RecallRequest
+from pps.recall.search import Search, Tuning
 from tests.integration.recall_scene import START, engine, facts_of, play, sources, uuid_of
 
 
@@ -213,7 +213,7 @@ async def test_what_was_found_is_ordered_whole_before_anything_is_asked_again(
     )
     depths = list[int]()
 
-    async def noted(ask: Ask, name: ChannelName, profile: ChannelProfile, depth: int) -> Lists:
+    async def noted(ask: Search, name: ChannelName, profile: ChannelProfile, depth: int) -> Lists:
         depths.append(depth)
         return await find(ask, name, profile, depth)
 

@@ -15,8 +15,8 @@ from pps.memory import Memory
 from pps.models.protocols import Fingerprint, Matrix, Reranked, Vector
 from pps.recall.channel import NO_EMBEDDER
 from pps.recall.profiles import Profiles
-from pps.recall.query import Tuning
 from pps.recall.request import RecallRequest
+from pps.recall.search import Tuning
 from tests.integration.recall_scene import engine, facts_of, play
 
 

@@ -17,7 +17,7 @@ from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from pps.recall.hits import fetch
 from pps.recall.perspectives import PERSPECTIVES
-from pps.recall.profiles import said
+from pps.recall.profiles import restrictions
 from tests.integration.recall_scene import ask, uuid_of
 
 LAMPS, JARS, DEPTH = 80, 40, 6
@@ -119,7 +119,7 @@ async def brought(
 ) -> list[str]:
     """Return what a perspective's first ``DEPTH`` are about."""
     asked = ask(hall.memory, query, filters=wanted, center=hall.center)
-    find = PERSPECTIVES[name].find
+    find = PERSPECTIVES[name].retrieve
     assert find is not None
     entries = await find(asked, channel, DEPTH)
     return [
@@ -198,7 +198,7 @@ def write_profile(app: App, name: str, extends: str, wanted: ItemFilter) -> None
     folder.mkdir(exist_ok=True)
     lines = (
         f"{key} = {iso(one) if isinstance(one, datetime) else list(one)}"
-        for key, one in said(wanted).items()
+        for key, one in restrictions(wanted).items()
     )
     text = "\n".join(['description = "d"', f'extends = "{extends}"', "[filters]", *lines])
     (folder / f"{name}.toml").write_text(text)

@@ -14,9 +14,9 @@ from pps.core.values import Fact, FactDraft, NodeDraft, RelationDraft
 from pps.memory import Memory
 from pps.recall.hits import outlined
 from pps.recall.profiles import Profiles
-from pps.recall.query import Tuning
 from pps.recall.ranking import WEAK_BM25, freshness
 from pps.recall.request import RecallRequest
+from pps.recall.search import Tuning
 from tests.integration.recall_scene import BLEND, ask, by_name, engine, sources, uuid_of
 
 MOMENT = datetime(2026, 6, 1, 12, tzinfo=UTC)

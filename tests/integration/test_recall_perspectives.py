@@ -17,22 +17,22 @@ from pps.memory import Memory
 from pps.models.protocols import Reranked
 from pps.recall.hits import fetch, outlined, times_of
 from pps.recall.perspectives import PERSPECTIVES
-from pps.recall.query import Ask, Scored
+from pps.recall.search import Scored, Search
 from tests.integration.recall_scene import START, ask, uuid_of
 
 
-async def found(asked: Ask, name: str, channel: ChannelName, depth: int = 10) -> list[str]:
+async def found(asked: Search, name: str, channel: ChannelName, depth: int = 10) -> list[str]:
     """Return the texts that a finding perspective brings, in its order."""
-    find = PERSPECTIVES[name].find
+    find = PERSPECTIVES[name].retrieve
     assert find is not None
     return await texts(asked, channel, await find(asked, channel, depth))
 
 
 async def weighed(
-    asked: Ask, name: str, channel: ChannelName, query: str = ""
+    asked: Search, name: str, channel: ChannelName, query: str = ""
 ) -> list[tuple[str, float]]:
     """Return text and signal of what a weighing perspective says of everything that BM25 finds."""
-    weigh, find = PERSPECTIVES[name].weigh, PERSPECTIVES["bm25"].find
+    weigh, find = PERSPECTIVES[name].rerank, PERSPECTIVES["bm25"].retrieve
     assert weigh is not None
     assert find is not None
     items = await outlined(asked, channel, [one.id for one in await find(asked, channel, 50)])
@@ -42,7 +42,7 @@ async def weighed(
     )
 
 
-async def texts(asked: Ask, channel: ChannelName, scored: Sequence[Scored]) -> list[str]:
+async def texts(asked: Search, channel: ChannelName, scored: Sequence[Scored]) -> list[str]:
     items = await fetch(asked, channel, [one.id for one in scored])
     return [_text(item) for item in items.values()]
 
@@ -138,7 +138,7 @@ async def test_structural_finds_what_is_within_reach_of_the_anchor_nearer_first(
     scene: Memory,
 ) -> None:
     tomas = await uuid_of(scene, "Tomas")
-    find, score = PERSPECTIVES["structural"].find, PERSPECTIVES["structural"].score
+    find, score = PERSPECTIVES["structural"].retrieve, PERSPECTIVES["structural"].score
     assert find is not None
     assert score is not None
     asked = ask(scene, "the bakery", center=tomas)
@@ -168,7 +168,7 @@ def test_each_perspective_has_a_test_of_its_own_here() -> None:
         Path(__file__).with_name(one).read_text("utf-8")
         for one in (
             Path(__file__).name,
-            "test_features.py",
+            "test_perspective_data.py",
             "test_token_states.py",
             "test_recall_words.py",
         )
@@ -319,7 +319,7 @@ async def test_a_time_after_all_that_was_said_is_read_against_the_latest_turn(
 ) -> None:
     asked = ask(scene, "What did we say yesterday?")
 
-    assert [span.start for span in await asked.times()] == [
+    assert [span.start for span in await asked.named_spans()] == [
         (START + timedelta(days=39)).replace(hour=0)
     ]
     assert await found(asked, "when", "episodes") == [
@@ -332,7 +332,7 @@ async def test_every_finder_honours_the_filters_and_its_depth(scene: Memory, nam
     channels: tuple[ChannelName, ...] = ("nodes", "facts", "episodes", "turns")
     nothing = ItemFilter(sessions=("nowhere",), kinds=("Nothing",))
     for channel in channels:
-        find = PERSPECTIVES[name].find
+        find = PERSPECTIVES[name].retrieve
         assert find is not None
         assert await find(ask(scene, "Mira and Tomas", filters=nothing), channel, 5) == []
         entries = await find(ask(scene, "Mira and Tomas"), channel, 2)
@@ -350,7 +350,7 @@ def _again(item: object):
 async def test_sequence_puts_the_neighbours_of_the_best_hit_first_and_leaves_other_sessions_out(
     scene: Memory,
 ) -> None:
-    weigh = PERSPECTIVES["sequence"].weigh
+    weigh = PERSPECTIVES["sequence"].rerank
     assert weigh is not None
     asked = ask(scene, "coffee")
     turns = {one.content: one for one in await scene.parts.journal.recent(20)}
@@ -365,7 +365,7 @@ async def test_sequence_puts_the_neighbours_of_the_best_hit_first_and_leaves_oth
 
 
 async def test_period_puts_the_same_hour_of_the_week_first(scene: Memory) -> None:
-    weigh = PERSPECTIVES["period"].weigh
+    weigh = PERSPECTIVES["period"].rerank
     assert weigh is not None
     turns = {one.uuid: one for one in await scene.parts.journal.recent(20)}
     asked = ask(scene, "coffee", as_of=START + timedelta(days=70))
@@ -402,7 +402,7 @@ async def test_sequence_and_period_order_by_place_in_the_session_and_hour_of_the
 
 async def test_intent_moves_meaning_by_a_fifth_at_most(scene: Memory) -> None:
     asked = ask(scene, "What do you drink in the morning?")
-    intent, dense = PERSPECTIVES["intent"].find, PERSPECTIVES["dense"].find
+    intent, dense = PERSPECTIVES["intent"].retrieve, PERSPECTIVES["dense"].retrieve
     assert intent is not None
     assert dense is not None
     own = {one.id: one.score for one in await dense(asked, "episodes", 50)}

@@ -109,7 +109,7 @@ async def test_ten_questions_find_the_ten_notes_that_answer_them(meaning: Memory
 
 
 async def found(memory: Memory, query: str, perspective: str = "dense") -> Mapping[str, float]:
-    find = PERSPECTIVES[perspective].find
+    find = PERSPECTIVES[perspective].retrieve
     assert find is not None
     scored = {one.id: one.score for one in await find(ask(memory, query), "nodes", 50)}
     assert scored

@@ -8,7 +8,7 @@ from pps.app import App
 from pps.core.recalled import Recall
 from pps.core.values import FactDraft
 from pps.memory import Memory
-from pps.recall.hits import MOST_RELATIONSHIPS
+from pps.recall.hits import MAX_RELATIONSHIPS
 
 _MAY = datetime(2026, 5, 1, tzinfo=UTC)
 
@@ -62,13 +62,13 @@ async def test_what_ended_is_left_out_and_stands_at_its_time(app: App) -> None:
 async def test_of_many_the_newest_twenty_come(app: App) -> None:
     await app.create("ana")
     async with app.memory("ana") as memory:
-        for at in range(MOST_RELATIONSHIPS + 5):
+        for at in range(MAX_RELATIONSHIPS + 5):
             await told(
                 memory, [FactDraft("crane", "LIFTS", f"crate {at}", f"The crane lifts crate {at}.")]
             )
         found = joined(await memory.recall("crane", include_relationships=True), "crane")
         assert found == [
-            f"The crane lifts crate {at}." for at in reversed(range(5, MOST_RELATIONSHIPS + 5))
+            f"The crane lifts crate {at}." for at in reversed(range(5, MAX_RELATIONSHIPS + 5))
         ]
 
 
@@ -87,7 +87,7 @@ async def test_what_holds_is_found_behind_many_that_ended(app: App) -> None:
                 valid_at=_MAY,
                 invalid_at=_MAY + timedelta(days=1),
             )
-            for at in range(3 * MOST_RELATIONSHIPS)
+            for at in range(3 * MAX_RELATIONSHIPS)
         ]
         await told(memory, ended)
         found = joined(await memory.recall("crane", include_relationships=True), "crane")

@@ -159,7 +159,7 @@ async def test_a_filter_holds_for_what_is_compared(app: App) -> None:
 async def test_beyond_the_bound_only_candidates_of_others_are_compared(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pps.recall.perspectives.colbert.COMPARED_WHOLE", 3)
+    monkeypatch.setattr("pps.recall.perspectives.retrievers.COMPARED_WHOLE", 3)
     async with app.memory("ana") as memory:
         ids = await remembered(memory)
         recalled = await memory.recall("What size shoes should I buy?", limit=3)

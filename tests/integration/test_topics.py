@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pps.app import App
     from pps.memory import Memory
-    from pps.recall.query import Sources
+    from pps.recall.search import Sources
 
 BREAD = (
     "Rye dough rests overnight.",

@@ -11,7 +11,7 @@ from pps.core.values import ChannelName, FactDraft
 from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from pps.recall.request import RecallOptions
-from pps.recall.why import Told
+from pps.recall.why import WhyCandidate
 from tests.integration.recall_scene import START, uuid_of
 
 ROSES, TARN = "Mira grows roses.", "Tomas sold his flat in Tarn."
@@ -79,7 +79,7 @@ async def test_what_stands_before_a_better_score_is_told_why(scene: Memory) -> N
     )  # just now, the coffee long ago
     await scene.settled()
 
-    async def first_of(query: str, channel: ChannelName, profile: str) -> Told:
+    async def first_of(query: str, channel: ChannelName, profile: str) -> WhyCandidate:
         told = await scene.why(query, channels=(channel,), profile=profile)
         first, second, *_ = told.channels[channel].candidates
         assert first.joined * first.factor < second.joined * second.factor

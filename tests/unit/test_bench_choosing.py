@@ -13,8 +13,8 @@ from benchmarks.data import Question
 from benchmarks.lists import Asked, Lists, Weights, gathered, ranked
 from pps.core.errors import InvalidRequest
 from pps.core.recalled import Hit
-from pps.recall.query import Scored
 from pps.recall.ranking import fused
+from pps.recall.search import Scored
 
 PROFILE = """# Why it is so.
 description = "d"

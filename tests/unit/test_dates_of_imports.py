@@ -10,11 +10,11 @@ from pps.core.time import coarse, coarse_text, export_text, precision_of, read_i
 from pps.ingest.importing.formats import FORMATS
 from pps.ingest.importing.items import Item
 from pps.ingest.importing.source_files import Source
-from pps.recall.profiles import _moment as profile_time  # pyright: ignore[reportPrivateUsage]
+from pps.recall.profiles import parse_filter_time
 
 
 def test_a_date_of_a_profile_is_no_instant() -> None:
-    assert precision_of(profile_time(date(2026, 3, 10))) == "day"
+    assert precision_of(parse_filter_time(date(2026, 3, 10))) == "day"
 
 
 def test_a_graphiti_fact_of_midnight_is_of_that_day(tmp_path: Path) -> None:

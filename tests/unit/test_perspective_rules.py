@@ -8,9 +8,9 @@ from pps.config import shipped
 from pps.config.spaces import spaces
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import Profile, Profiles
-from pps.recall.query import Scored
 from pps.recall.question import routes_of
 from pps.recall.ranking import led
+from pps.recall.search import Scored
 
 SHIPPED = {
     one.name.removesuffix(".toml"): one.read_text("utf-8")
@@ -51,7 +51,7 @@ def test_what_is_temporal_counts_for_no_topic_and_brings_no_candidates() -> None
     for space in spaces().values():
         if space.category == "temporal":
             one = PERSPECTIVES[space.perspective]
-            assert (space.topic_weight, space.thresholds, one.find, one.alike) == (
+            assert (space.topic_weight, space.thresholds, one.retrieve, one.alike) == (
                 0,
                 {},
                 None,
@@ -60,9 +60,9 @@ def test_what_is_temporal_counts_for_no_topic_and_brings_no_candidates() -> None
 
 
 def test_late_interaction_finds_nothing_and_expansion_orders_nothing() -> None:
-    assert PERSPECTIVES["late"].find is None
+    assert PERSPECTIVES["late"].retrieve is None
     assert PERSPECTIVES["expand"].recall_only
-    assert PERSPECTIVES["expand"].weigh is None
+    assert PERSPECTIVES["expand"].rerank is None
 
 
 def test_weighted_sums_are_for_blended_and_hybrid_alone() -> None:

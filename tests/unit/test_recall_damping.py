@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from pps.core.values import AnchorPassage, Turn
-from pps.recall.profiles import ChannelProfile, Substance
+from pps.recall.channel_profile import ChannelProfile, Substance
 from pps.recall.query_words import PASSAGE_FROM, most_like, passage_of
 from pps.recall.ranking import of_turns, stated_words, substance
 

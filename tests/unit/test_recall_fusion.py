@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pps.recall.hits import ranks_of, signals_of
-from pps.recall.query import Scored
 from pps.recall.ranking import WEAK_BM25, best_of, fused, in_order, summed, textual, unanimous
+from pps.recall.search import Scored
 
 
 def entries(*ids: str, signal: float = 1.0) -> list[Scored]:

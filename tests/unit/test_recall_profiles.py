@@ -334,4 +334,4 @@ def test_a_profile_says_where_it_is_from(tmp_path: Path) -> None:
 def test_every_perspective_says_what_it_is_and_has_one_function() -> None:
     for name, perspective in PERSPECTIVES.items():
         assert perspective.about, name
-        assert (perspective.find is None) != (perspective.weigh is None), name
+        assert (perspective.retrieve is None) != (perspective.rerank is None), name

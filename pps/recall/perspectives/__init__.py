@@ -1,7 +1,7 @@
-"""Perspectives: the ways to rank a channel. Some find candidates, others only put in order what those brought.
+"""Perspectives: retrievers, which find candidates for a channel, and rerankers, which order them.
 
-Each function that is marked here as one, in any module of this folder, is a perspective of its name: adding one is
-adding a function, in a file of its own or beside the others.
+Each function that is marked here as one, in any module of this folder, is a perspective of its
+name: adding one is adding a function, in a file of its own or beside the others.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pps.core.values import ChannelName
-from pps.recall.query import Ask, Candidate, Scored, Sources
+from pps.recall.search import Candidate, Scored, Search, Sources
 
-Find: TypeAlias = Callable[[Ask, ChannelName, int], Awaitable[list[Scored]]]
-Weigh: TypeAlias = Callable[[Ask, ChannelName, Mapping[str, Candidate]], Awaitable[list[Scored]]]
-Score: TypeAlias = Callable[[Ask, ChannelName, AbstractSet[str]], Awaitable[list[Scored]]]
+Retrieve: TypeAlias = Callable[[Search, ChannelName, int], Awaitable[list[Scored]]]
+Rerank: TypeAlias = Callable[
+    [Search, ChannelName, Mapping[str, Candidate]], Awaitable[list[Scored]]
+]
+Score: TypeAlias = Callable[[Search, ChannelName, AbstractSet[str]], Awaitable[list[Scored]]]
 Likeness: TypeAlias = NDArray[np.float32]
 Alike: TypeAlias = Callable[[Sources, Sequence[str]], Awaitable[Likeness]]
 
@@ -32,19 +34,22 @@ class Perspective:
 
     Attributes:
         about: What it goes by: the first line of its docstring.
-        find: ``(ask, channel, depth)``: at most ``depth`` ids; empty for a channel it knows nothing of.
-        weigh: ``(ask, channel, items by id)``: those of the candidates that it has an opinion on.
-        score: ``(ask, channel, ids)``: those of the ids that it has a signal for, whatever their rank; a weighted
-            sum needs the signal of what only others found.
+        retrieve: ``(search, channel, depth)``: at most ``depth`` ids; empty for a channel that it
+            does not cover.
+        rerank: ``(search, channel, candidates by id)``: those of the candidates that it has an
+            opinion on.
+        score: ``(search, channel, ids)``: those of the ids that it has a signal for, whatever their
+            rank; a weighted sum needs the signal of candidates that only others found.
         recall_only: What it finds are candidates; its ranks count for nothing in their order.
-        alike: ``(sources, ids of turns or nodes)``: how much alike they are, shape (n, n), symmetric, in [-1, 1]; NaN
-            where one of two has no feature of this perspective. Topics and divergence are made of it.
+        alike: ``(sources, ids of turns or nodes)``: their likeness, shape (n, n), symmetric, in
+            [-1, 1]; NaN where one of two has no feature of this perspective. Topics and divergence
+            are made of it.
     """
 
     name: str
     about: str
-    find: Find | None = None
-    weigh: Weigh | None = None
+    retrieve: Retrieve | None = None
+    rerank: Rerank | None = None
     score: Score | None = None
     alike: Alike | None = None
     recall_only: bool = False
@@ -52,41 +57,53 @@ class Perspective:
     @property
     def finds(self) -> bool:
         """Whether it brings candidates, rather than only orders those of others."""
-        return self.find is not None
+        return self.retrieve is not None
 
 
 PERSPECTIVES: dict[str, Perspective] = {}
 
 
-def finds(
+def retriever(
     *, score: Score | None = None, alike: Alike | None = None, recall_only: bool = False
-) -> Callable[[Find], Find]:
-    """Make a function a perspective that brings candidates; ``score`` has a signal for those of others."""
+) -> Callable[[Retrieve], Retrieve]:
+    """Register a function as a perspective that brings candidates.
 
-    def mark(find: Find) -> Find:
-        name = find.__name__
+    Args:
+        score: Gives its signal for candidates of others.
+        alike: See ``Perspective``.
+        recall_only: See ``Perspective``.
+    """
+
+    def register(retrieve: Retrieve) -> Retrieve:
+        name = retrieve.__name__
         PERSPECTIVES[name] = Perspective(
-            name, _about(find), find, score=score, alike=alike, recall_only=recall_only
+            name,
+            _first_line(retrieve),
+            retrieve=retrieve,
+            score=score,
+            alike=alike,
+            recall_only=recall_only,
         )
-        return find
+        return retrieve
 
-    return mark
-
-
-def weighs(weigh: Weigh) -> Weigh:
-    """Make a function a perspective that only orders the candidates of others."""
-    PERSPECTIVES[weigh.__name__] = Perspective(weigh.__name__, _about(weigh), weigh=weigh)
-    return weigh
+    return register
 
 
-def _about(function: Find | Weigh) -> str:
+def reranker(rerank: Rerank) -> Rerank:
+    """Register a function as a perspective that only orders the candidates of others."""
+    name = rerank.__name__
+    PERSPECTIVES[name] = Perspective(name, _first_line(rerank), rerank=rerank)
+    return rerank
+
+
+def _first_line(function: Retrieve | Rerank) -> str:
     return (function.__doc__ or "").split("\n")[0]
 
 
 def load() -> None:
-    """Import every module of this folder, so that what it marks is known."""
-    for one in pkgutil.iter_modules(__path__):
-        import_module(f"{__name__}.{one.name}")
+    """Import every module of this folder, so that its perspectives are registered."""
+    for module in pkgutil.iter_modules(__path__):
+        import_module(f"{__name__}.{module.name}")
 
 
 load()

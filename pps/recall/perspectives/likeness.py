@@ -1,82 +1,83 @@
-"""How much alike memories are in meaning, in rare words, in what they name and in what that is tied to."""
+"""Likeness of memories in meaning, in rare words, in what they name and in what that is tied to."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import chain
 
 import numpy as np
 
 from pps.models.protocols import Vector
 from pps.recall.perspectives import Likeness
-from pps.recall.query import Sources
 from pps.recall.query_words import STOP_WORDS, grams
+from pps.recall.search import Sources
 
-_TERMS = 10
+_RAREST_WORDS = 10
 """Rarest words of a text that it is compared by."""
-_NEAREST_FACTS = 2_000
+_MAX_FACTS_AROUND = 2_000
 """Most facts around what memories name that are read to compare them."""
 
 
 async def by_meaning(sources: Sources, ids: Sequence[str]) -> Likeness:
     """Return the cosines of the memories' own vectors."""
     turns = await sources.indexes.vectors("episodes", ids)
-    rest = [one for one in ids if one not in turns]
-    records = await sources.indexes.vectors("records", rest) if rest else {}
+    others = [id_ for id_ in ids if id_ not in turns]
+    records = await sources.indexes.vectors("records", others) if others else {}
     return cosines({**records, **turns}, ids)
 
 
 async def by_words(sources: Sources, ids: Sequence[str]) -> Likeness:
-    """Return the Jaccard likeness of the rarest words of turns; a word of one turn alone joins nothing."""
-    words = {
-        turn.uuid: grams(turn.content) - STOP_WORDS for turn in await sources.journal.turns(ids)
-    }
-    counts = Counter(chain.from_iterable(words.values()))
-    rarest = {
-        one: frozenset(
-            sorted(
-                (word for word in some if counts[word] > 1), key=lambda word: (counts[word], word)
-            )[:_TERMS]
-        )
-        for one, some in words.items()
-    }
+    """Return the Jaccard likeness of the rarest words of turns.
+
+    A word of one turn alone joins nothing.
+    """
+    turns = await sources.journal.turns(ids)
+    words_of = {turn.uuid: grams(turn.content) - STOP_WORDS for turn in turns}
+    counts = _counted(words_of.values())
+    rarest: dict[str, frozenset[str]] = {}
+    for id_, words in words_of.items():
+        shared = [word for word in words if counts[word] > 1]
+        shared.sort(key=lambda word: (counts[word], word))
+        rarest[id_] = frozenset(shared[:_RAREST_WORDS])
     return jaccard(rarest, ids)
 
 
 async def by_names(sources: Sources, ids: Sequence[str]) -> Likeness:
     """Return the Jaccard likeness of the nodes that turns mention, rare ones counting more."""
-    named = await sources.client.mentioned_nodes(ids)
-    sets = {one: frozenset(nodes) for one, nodes in named.items()}
-    counts = Counter(chain.from_iterable(sets.values()))
-    return jaccard(sets, ids, {one: math.log1p(len(ids) / count) for one, count in counts.items()})
+    mentioned = await sources.client.mentioned_nodes(ids)
+    nodes_of = {id_: frozenset(nodes) for id_, nodes in mentioned.items()}
+    counts = _counted(nodes_of.values())
+    weights = {node: math.log1p(len(ids) / count) for node, count in counts.items()}
+    return jaccard(nodes_of, ids, weights)
 
 
 async def by_neighbours(sources: Sources, ids: Sequence[str]) -> Likeness:
-    """Return the Jaccard likeness of what stands beside the nodes that turns mention, with those themselves."""
-    named = await sources.client.mentioned_nodes(ids)
-    every = list(dict.fromkeys(chain.from_iterable(named.values())))
-    beside: dict[str, set[str]] = {one: {one} for one in every}
-    for fact in await sources.client.facts_of_nodes(every, _NEAREST_FACTS) if every else ():
-        for one, other in ((fact.subject, fact.object), (fact.object, fact.subject)):
-            if one in beside:
-                beside[one].add(other)
-    return jaccard(
-        {one: {other for node in nodes for other in beside[node]} for one, nodes in named.items()},
-        ids,
-    )
+    """Return the Jaccard likeness of the nodes that turns mention and their neighbours."""
+    mentioned = await sources.client.mentioned_nodes(ids)
+    nodes = list(dict.fromkeys(node for some in mentioned.values() for node in some))
+    beside: dict[str, set[str]] = {node: {node} for node in nodes}
+    facts = await sources.client.facts_of_nodes(nodes, _MAX_FACTS_AROUND) if nodes else ()
+    for fact in facts:
+        if fact.subject in beside:
+            beside[fact.subject].add(fact.object)
+        if fact.object in beside:
+            beside[fact.object].add(fact.subject)
+    neighbours = {
+        id_: set[str]().union(*(beside[node] for node in some)) for id_, some in mentioned.items()
+    }
+    return jaccard(neighbours, ids)
 
 
 def cosines(vectors: Mapping[str, Vector], ids: Sequence[str]) -> Likeness:
     """Return the cosines of unit vectors by id, shape (n, n); NaN where one has none."""
-    known = [at for at, one in enumerate(ids) if one in vectors]
-    found = np.full((len(ids), len(ids)), np.nan, dtype=np.float32)
+    known = [place for place, id_ in enumerate(ids) if id_ in vectors]
+    likeness = np.full((len(ids), len(ids)), np.nan, dtype=np.float32)
     if known:
-        rows = np.stack([vectors[ids[at]] for at in known])
-        found[np.ix_(known, known)] = rows @ rows.T
-    return found
+        rows = np.stack([vectors[ids[place]] for place in known])
+        likeness[np.ix_(known, known)] = rows @ rows.T
+    return likeness
 
 
 def jaccard(
@@ -84,20 +85,31 @@ def jaccard(
     ids: Sequence[str],
     weights: Mapping[str, float] | None = None,
 ) -> Likeness:
-    """Return the (weighted) Jaccard likeness of sets by id, shape (n, n); NaN where one has none or an empty one."""
-    known = [at for at, one in enumerate(ids) if sets.get(one)]
-    terms = {
-        term: column
-        for column, term in enumerate(sorted({term for at in known for term in sets[ids[at]]}))
-    }
+    """Return the (weighted) Jaccard likeness of sets by id, shape (n, n).
+
+    NaN for a missing or empty set.
+    """
+    likeness = np.full((len(ids), len(ids)), np.nan, dtype=np.float32)
+    known = [place for place, id_ in enumerate(ids) if sets.get(id_)]
+    if not known:
+        return likeness
+    terms = sorted(set[str]().union(*(sets[ids[place]] for place in known)))
+    columns = {term: column for column, term in enumerate(terms)}
     rows = np.zeros((len(known), len(terms)), dtype=np.float32)
-    for row, at in enumerate(known):
-        rows[row, [terms[term] for term in sets[ids[at]]]] = 1.0
-    weighed = rows * np.array(
-        [1.0 if weights is None else weights[term] for term in terms], dtype=np.float32
-    )
-    both, own = weighed @ rows.T, weighed.sum(axis=1)
-    found = np.full((len(ids), len(ids)), np.nan, dtype=np.float32)
-    if known:
-        found[np.ix_(known, known)] = both / np.maximum(own[:, None] + own[None, :] - both, 1e-12)
-    return found
+    for row, place in enumerate(known):
+        rows[row, [columns[term] for term in sets[ids[place]]]] = 1.0
+    term_weights = [1.0 if weights is None else weights[term] for term in terms]
+    weighted = rows * np.array(term_weights, dtype=np.float32)
+    shared = weighted @ rows.T
+    own = weighted.sum(axis=1)
+    union = own[:, None] + own[None, :] - shared
+    likeness[np.ix_(known, known)] = shared / np.maximum(union, 1e-12)
+    return likeness
+
+
+def _counted(sets: Iterable[AbstractSet[str]]) -> Counter[str]:
+    """Return how many of the sets have each term."""
+    counts: Counter[str] = Counter()
+    for terms in sets:
+        counts.update(terms)
+    return counts
