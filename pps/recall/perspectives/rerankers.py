@@ -83,9 +83,7 @@ async def _reranked(
 async def late(
     search: Search, channel: ChannelName, candidates: Mapping[str, Candidate]
 ) -> list[Scored]:
-    """Late interaction: each word of the query beside its nearest word in the text.
-
-    Of the best 50 candidates.
+    """Late interaction: each word of the query beside its nearest in a text; of the best 50.
 
     The signal is the mean over the query's tokens of the greatest cosine with a token of the text.
     Nothing where the embedder has no vectors of tokens; of fewer candidates, the best first, where
