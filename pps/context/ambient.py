@@ -157,6 +157,7 @@ class Ambient:
                 entity=self._entity,
                 recall=recalled,
                 mark=marks.new(),
+                mark_of=marks.of_body if at_start else None,
                 recent=recent,
                 summaries=summaries,
                 successors=successors,

@@ -39,8 +39,9 @@ _BLANKS = re.compile(r"[ \t]*\n?")
 class Marks:
     """Makes the marks of one entity's packs and knows them again, without a note of any.
 
-    A mark is 24 characters of 32: four are the day on which it was made, eight are random, twelve are the beginning
-    of the HMAC-SHA256 (RFC 2104) of those, 60 bits. A mark that was shown tells nothing of another.
+    A mark is 24 characters of 32: four are the day on which it was made, eight are random or drawn by the key from
+    the body that it goes around, twelve are the beginning of the HMAC-SHA256 (RFC 2104) of those, 60 bits. A mark that
+    was shown tells nothing of another.
 
     Args:
         key: The entity's own, 32 random bytes that nobody else has.
@@ -51,9 +52,23 @@ class Marks:
 
     def new(self, at: datetime | None = None) -> str:
         """Return a fresh mark of a moment; of now when none is given."""
+        drawn = "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM - _DAY))
+        return self._dated(drawn, at)
+
+    def of_body(self, body: str, at: datetime | None = None) -> str:
+        """Return the mark of a body: the same for the same body on the same day, so that what a client caches holds.
+
+        It is drawn by the key from the body itself. A text cannot hold the mark of a body that it stands in, and who
+        was shown the mark of one body knows nothing of another's.
+        """
+        digest = hmac.digest(self._key, b"body:" + body.encode("utf-8", "replace"), hashlib.sha256)
+        drawn = "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in digest[: _RANDOM - _DAY])
+        return self._dated(drawn, at)
+
+    def _dated(self, drawn: str, at: datetime | None) -> str:
         day = _days(at or datetime.now(UTC))
         dated = "".join(_ALPHABET[(day >> 5 * place) & 31] for place in reversed(range(_DAY)))
-        first = dated + "".join(secrets.choice(_ALPHABET) for _ in range(_RANDOM - _DAY))
+        first = dated + drawn
         return first + self._proof(first)
 
     def known(self, mark: str, at: datetime | None = None) -> bool:

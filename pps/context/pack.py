@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from typing import Literal
@@ -132,6 +132,7 @@ class PackRequest:
         trust: How far the sources of a hit are trusted, by its id; shown behind it.
         brief: There is little to say: a line or two, hardly any frame.
         successors: What took the place of those of ``recent`` and ``summaries`` that are superseded, by id.
+        mark_of: Makes the mark from the body instead, so that the same body has the same one: ``fence.Marks.of_body``.
         clock: The moment that the pack states; None is now.
         zone: Whose time and days the pack states.
         started: ``time.perf_counter()`` at the start of the call, for the stated latency.
@@ -160,6 +161,7 @@ class PackRequest:
     trust: Mapping[str, str] = field(default_factory=dict[str, str])
     brief: bool = False
     successors: Mapping[str, Successor] = field(default_factory=dict[str, Successor])
+    mark_of: Callable[[str], str] | None = None
 
     def holds(self, text: str) -> bool:
         if self.budget_chars is not None and _units(text) > self.budget_chars:
@@ -174,6 +176,7 @@ class _Draft:
     Attributes:
         again: Lines that say what a line before them in order of need says; they are never in.
         tells_left_out: Whether the last line says what was left out; a brief pack may have no room for that.
+        clock: The very last line, which alone differs when nothing else has changed; empty in a brief pack.
     """
 
     lines: Mapping[str, Sequence[Line]]
@@ -182,16 +185,22 @@ class _Draft:
     head: str
     tail: str
     brief: bool
+    clock: str
     tells_left_out: bool = True
     kept: dict[str, set[int]] = field(
         default_factory=lambda: {name: set[int]() for name in SECTIONS}
     )
 
     def text(self) -> str:
+        body = self.body()
+        return fenced(self.mark, f"{body}\n{self.clock}" if self.clock else body)
+
+    def body(self) -> str:
+        """Return all that stands inside the fence but the clock."""
         sections = [self._section(name) for name in SECTIONS if self.kept[name]]
         if self.brief:
-            return fenced(self.mark, "\n".join(filter(None, [self.head, *sections, self.last()])))
-        return fenced(self.mark, "\n\n".join([self.head, *sections, self.last()]))
+            return "\n".join(filter(None, [self.head, *sections, self.last()]))
+        return "\n\n".join([self.head, *sections, self.last()])
 
     def counts(self, *, kept: bool) -> dict[str, int]:
         """Return how many lines of each section are in, or left out."""
@@ -229,7 +238,7 @@ class _Draft:
 
 
 def build_pack(request: PackRequest) -> Pack:
-    """Return the pack of a recall: clock, sections, what was left out, latency, inside a fence of its own mark.
+    """Return the pack of a recall: sections, what was left out, clock and latency, inside a fence of its own mark.
 
     Nothing is said twice: a turn that a fact quotes, or that stands in two sections, is there once.
 
@@ -248,6 +257,8 @@ def build_pack(request: PackRequest) -> Pack:
         content = draft.content_tokens()
         if count_tokens(draft.text()) - content > content:
             draft = _drafted(request, lines, again, brief=True)
+    if request.mark_of:
+        draft.mark = request.mark_of(draft.body())
     text = draft.text()
     if not request.holds(text):
         draft.kept = {name: set() for name in SECTIONS}
@@ -271,7 +282,9 @@ def _drafted(
     *,
     brief: bool,
 ) -> _Draft:
-    draft = _Draft(lines, again, request.mark, _head(request, brief), _tail(request, brief), brief)
+    head, tail = _head(request, brief), _tail(request)
+    clock = "" if brief else _clock_line(request)
+    draft = _Draft(lines, again, request.mark, head, tail, brief, clock)
     draft.tells_left_out = not brief
     _fill(draft, request)
     _fill_up(draft, request)
@@ -438,11 +451,22 @@ def _lines(request: PackRequest) -> dict[str, list[Line]]:
 
 
 def _head(request: PackRequest, brief: bool) -> str:
-    clock = (request.clock or now()).astimezone(request.zone)
     hint = f"\n{request.hint}" if request.hint else ""
     if brief:
         return NOTICE.format(entity=request.entity) + hint
-    return f"{_FRAMING.format(entity=request.entity)}\nNow: {_clock(clock, request.zone)}.{hint}"
+    return f"{_FRAMING.format(entity=request.entity)}{hint}"
+
+
+def _clock_line(request: PackRequest) -> str:
+    """Return the time, and how long the recall took: the line that stands last, since it never is the same twice."""
+    clock = (request.clock or now()).astimezone(request.zone)
+    took_ms = (
+        (time.perf_counter() - request.started) * 1000
+        if request.started
+        else request.recall.took_ms.get("total")
+    )
+    took = f" Recall took {took_ms:.0f} ms." if took_ms is not None else ""
+    return f"Now: {_clock(clock, request.zone)}.{took}"
 
 
 def _clock(clock: datetime, zone: tzinfo) -> str:
@@ -452,17 +476,9 @@ def _clock(clock: datetime, zone: tzinfo) -> str:
     return f"{clock.strftime('%A %Y-%m-%d %H:%M')} in {zone} (UTC{clock.strftime('%:z')})"
 
 
-def _tail(request: PackRequest, brief: bool) -> str:
+def _tail(request: PackRequest) -> str:
     failed = [_failure(channel) for channel in request.recall.channels.values() if channel.error]
-    unavailable = f" Unavailable: {', '.join(failed)}." if failed else ""
-    if brief:
-        return unavailable
-    took = (
-        (time.perf_counter() - request.started) * 1000
-        if request.started
-        else request.recall.took_ms.get("total")
-    )
-    return unavailable + (f" Recall took {took:.0f} ms." if took is not None else "")
+    return f" Unavailable: {', '.join(failed)}." if failed else ""
 
 
 def _failure(channel: Channel) -> str:
