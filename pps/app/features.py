@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib import import_module
+from operator import attrgetter
 from typing import Any, Protocol, runtime_checkable
 
 from pps.config.feature_points import (
@@ -40,6 +42,9 @@ class LoadedFeature(Protocol):
 
     @property
     def views(self) -> Sequence[Any]: ...
+
+    @property
+    def provides(self) -> Mapping[str, str]: ...
 
     def operations(self) -> Sequence[Any]: ...
 
@@ -113,6 +118,13 @@ class Features:
             if one.feature is not None and one.name not in self._off
         )
 
+    def provided(self, point: str) -> Any:
+        """Return what a feature that is on provides at an extension point of the core; None when none does."""
+        for feature in self.enabled():
+            if target := feature.provides.get(point):
+                return _imported(target)
+        return None
+
     def is_on(self, name: str) -> bool:
         return name in self._installed and name not in self._off
 
@@ -139,11 +151,17 @@ def load_feature(point: FeaturePoint) -> LoadedFeature:
         Exception: Whatever the import raises.
     """
     check_feature_name(point.name)
-    module, _, attribute = point.target.partition(":")
-    value = getattr(import_module(module), attribute)
+    value = _imported(point.target)
     if not isinstance(value, LoadedFeature) or value.name != point.name:
         raise PPSError(f"{point.target} is no Feature of the name {point.name}")
     return value
+
+
+@lru_cache
+def _imported(target: str) -> Any:
+    """Return what ``module:attribute`` names; the attribute may have dots."""
+    module, _, attribute = target.partition(":")
+    return attrgetter(attribute)(import_module(module))
 
 
 def _loaded(point: FeaturePoint) -> InstalledFeature:

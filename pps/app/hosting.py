@@ -113,6 +113,7 @@ class App:
             shared.running = registry.running
             features = await asyncio.to_thread(Features.load, registry.features)
             shared.features = features.enabled
+            shared.provided = features.provided
             app = cls(settings, registry, shared, features)
             keeping = asyncio.create_task(_keep_running_time(registry.running))
             for name, why in (await app.finish_deletions()).items():

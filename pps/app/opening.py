@@ -56,9 +56,9 @@ from pps.models.protocols import Embedder
 from pps.recall.engine import RecallEngine
 from pps.recall.search import Sources
 from pps.records.asks import Asks
-from pps.records.calendar import Calendars
 from pps.records.records import Records
 from pps.records.session import Layers
+from pps.records.work_hours import ProvidedCalendars
 from pps.store.graph_file import open_graph_file
 from pps.topics.portfolio import Topics
 
@@ -173,8 +173,12 @@ class _Opening:
             journal, client, pipeline, intake, worker, mode, redactor, self._automatic, self.kinds
         )
         kept = Records(records, merging, forgetter)
-        calendars = Calendars.of(
-            shared.settings, self._own_calendar, self._entry.folder, journal.zone
+        calendars = ProvidedCalendars(
+            lambda: shared.provided("calendars"),
+            shared.settings,
+            self._own_calendar,
+            self._entry.folder,
+            journal.zone,
         )
         tuning = shared.profiles.tuning
         features = MemoryFeatures(journal, redactor, shared.features)

@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from pps.config import Settings
 from pps.context.lines import Line
@@ -34,6 +34,10 @@ SharedLinesOf: TypeAlias = Callable[[EntityId, str, int], Awaitable[Sequence[tup
 """Entity, text and most lines → what others share with the entity about the text."""
 
 
+def _nothing_provided(point: str) -> None:
+    del point
+
+
 @dataclass(slots=True)
 class Shared:
     """What all memories of a process share: models, threads and the connection to a server."""
@@ -50,6 +54,7 @@ class Shared:
     running: RunningTime | None = None
     lines_of: SharedLinesOf | None = None
     features: Callable[[], Sequence[StoredFeature]] = tuple
+    provided: Callable[[str], Any] = _nothing_provided
     _others: dict[str, Embedder] = field(default_factory=dict[str, Embedder])
     _server: Neo4jPool | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)

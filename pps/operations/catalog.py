@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from pps.app.features import load_feature
+from pps.config.feature_points import shipped_feature_points
 from pps.operations import (
     administration,
     agent_tasks,
@@ -33,7 +35,7 @@ from pps.operations import (
 )
 from pps.operations.table import AnyOperation, Audience, defined_in
 
-OPERATIONS: tuple[AnyOperation, ...] = defined_in(
+_CORE: tuple[AnyOperation, ...] = defined_in(
     knowledge,
     forgetting,
     titled_texts,
@@ -60,6 +62,15 @@ OPERATIONS: tuple[AnyOperation, ...] = defined_in(
     feature_tools,
     pack_files,
 )
+
+
+def _of_shipped_features() -> tuple[AnyOperation, ...]:
+    features = (load_feature(point) for point in shipped_feature_points())
+    return tuple(operation for feature in features for operation in feature.operations())
+
+
+OPERATIONS: tuple[AnyOperation, ...] = (*_CORE, *_of_shipped_features())
+"""Those of the core, then those of the features that PPS ships, on or off."""
 
 
 def operations_for(

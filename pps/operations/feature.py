@@ -101,6 +101,8 @@ class Feature:
         tables: Made in each entity's memory when it is first opened with the feature.
         modules: Names of the modules that define its operations; imported when they are first needed.
         listeners: What it does when a turn is saved.
+        provides: Extension point of the core → ``module:attribute`` of what fills it while the feature is on; imported
+            when it is first needed. Only the features of PPS itself fill one.
         views: Of the page.
         plants: Calls that give a throw-away entity something of the feature, before the attacks.
         attacks: Calls that must reach nothing of another entity; every operation of another distribution's feature
@@ -112,6 +114,7 @@ class Feature:
     tables: tuple[Table, ...] = ()
     modules: tuple[str, ...] = ()
     listeners: tuple[Listener, ...] = ()
+    provides: Mapping[str, str] = field(default_factory=dict[str, str])
     views: tuple[View, ...] = ()
     plants: tuple[Attack, ...] = ()
     attacks: tuple[Attack, ...] = ()
@@ -146,6 +149,8 @@ class Feature:
         names = {one.name for one in known}
         commands = {one.command.split()[0] for one in known if one.command}
         attacked = {attack.operation for attack in (*self.plants, *self.attacks)}
+        if self.provides:
+            return "it fills extension points of the core, which only features of PPS itself may"
         if self.name in commands:
             return f"there are commands `pps {self.name} …` already"
         for operation in self.operations():

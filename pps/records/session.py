@@ -26,8 +26,8 @@ from pps.ingest.anchors import Anchors
 from pps.journal.journal import Journal
 from pps.journal.usage import KEPT_D, PartUsed
 from pps.models.token_counts import count_tokens, counter_name
-from pps.records.calendar import Calendars
 from pps.records.records import Records
+from pps.records.work_hours import ProvidedCalendars, WorkHours
 from pps.records.workload import Workload, workload
 
 SESSION_TOKENS, WORKLOAD_TOKENS = 25_000, 2_000
@@ -149,14 +149,24 @@ class Layers:
     """The layers of one entity's records, as sessions are given them."""
 
     def __init__(
-        self, reads: Records, kinds: Kinds, calendars: Calendars, journal: Journal, anchors: Anchors
+        self,
+        reads: Records,
+        kinds: Kinds,
+        calendars: ProvidedCalendars,
+        journal: Journal,
+        anchors: Anchors,
     ) -> None:
         self._reads = reads
         self._anchors = anchors
         self._kinds = kinds
         self._journal = journal
-        self.calendars = calendars
+        self._calendars = calendars
         self._loaded: dict[LayerSpec, tuple[RecordGraph, LoadedLayer]] = {}
+
+    @property
+    def calendars(self) -> WorkHours:
+        """The hours of the days and the calendars, of the feature that provides them while that is on."""
+        return self._calendars.current()
 
     async def context(self, session: str = "") -> SessionContext:
         """Return what a session begins with: every layer that is always loaded, and the workload, side by side.

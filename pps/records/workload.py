@@ -14,8 +14,8 @@ from pps.core.record_values import Record, RecordGraph
 from pps.core.text import first_line
 from pps.core.time import CoarseTime, interval, later, now, read_moment
 from pps.records.agenda import Agenda
-from pps.records.calendar import Calendars
 from pps.records.records import Records
+from pps.records.work_hours import WorkHours
 
 Zone: TypeAlias = Literal["green", "yellow", "red"]
 
@@ -107,7 +107,7 @@ class _Stretch:
 async def workload(
     reads: Records,
     kinds: Kinds,
-    calendars: Calendars,
+    calendars: WorkHours,
     *,
     start: date | None = None,
     end: date | None = None,
@@ -137,7 +137,7 @@ async def workload(
 class _Tasks:
     """The open tasks of an entity and the time that is set aside for them; what a task is, its pack says."""
 
-    def __init__(self, graph: RecordGraph, kinds: Kinds, calendars: Calendars) -> None:
+    def __init__(self, graph: RecordGraph, kinds: Kinds, calendars: WorkHours) -> None:
         tasks = {kind.name for kind in kinds if _EFFORT in kind.fields and kind.lifecycle}
         blocks = {one.target for one in kinds.relations() if one.name == _SCHEDULED}
         self.calendars = calendars

@@ -13,9 +13,10 @@ import pytest
 from pps.app import App
 from pps.core.errors import InvalidRequest
 from pps.core.text import estimate_tokens
+from pps.features.calendar.workload_tools import workload_assess
 from pps.interfaces.cli.demo import WEEK, YEAR, keep_year
 from pps.memory import Memory
-from pps.operations.session_start import context_words, session_context, workload_assess
+from pps.operations.session_start import context_words, session_context
 from pps.operations.typed_records import record_list
 from pps.records.saving import RecordGiven
 from pps.records.session import QUERY_TOKENS, SESSION_TOKENS

@@ -22,10 +22,10 @@ from pps.core.time import now
 from pps.entities.folder import card_of
 from pps.entities.own import own_settings
 from pps.entities.routing import owner as owner_router
+from pps.features.calendar.calendar import Calendars
 from pps.interfaces.cli.output import json_object
 from pps.operations.calls import Calls, owner
 from pps.recall.profiles import Profiles
-from pps.records.calendar import Calendars
 
 _AT_ONCE_S = 5.0
 

@@ -15,8 +15,8 @@ from pps.core.kinds import Kinds
 from pps.core.record_values import Compare, Condition, RecordQuery
 from pps.core.time import parse
 from pps.core.values import JSON
+from pps.features.calendar.calendar import Calendars
 from pps.records.asks import QUERIES
-from pps.records.calendar import Calendars
 from pps.records.listing import wanted_of
 from pps.records.workload import workload
 from tests.year import Shelf, ground, year

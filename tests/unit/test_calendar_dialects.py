@@ -6,7 +6,7 @@ from datetime import UTC
 
 import pytest
 
-from pps.records.ics_lines import zone_named
+from pps.features.calendar.ics_lines import zone_named
 from tests.unit.test_records_calendar import read, times
 
 HOUR = "DURATION:PT1H"

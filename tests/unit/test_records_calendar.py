@@ -15,9 +15,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from pps.config.settings import CalendarSettings
-from pps.records import calendar, ics_child
-from pps.records.calendar import Calendars, is_public
-from pps.records.ics import Agenda, read_ics
+from pps.features.calendar import calendar, ics_child
+from pps.features.calendar.calendar import Calendars, is_public
+from pps.features.calendar.ics import Agenda, read_ics
 
 BERLIN = ZoneInfo("Europe/Berlin")
 START, END = datetime(2026, 3, 23, tzinfo=BERLIN), datetime(2026, 3, 30, tzinfo=BERLIN)

@@ -28,8 +28,8 @@ from pps.core.record_values import (
     Transition,
 )
 from pps.core.text import estimate_tokens
+from pps.features.calendar.calendar import Calendars
 from pps.models.token_counts import count_tokens
-from pps.records.calendar import Calendars
 from pps.records.session import QUERY_TOKENS, LoadedLayer, load_layer, trimmed
 from pps.records.workload import Workload, workload, zone_of
 

@@ -16,10 +16,10 @@ from pps.config import shipped
 from pps.config.packs import shipped_pack
 from pps.core.kinds import Kinds
 from pps.core.time import parse
+from pps.features.calendar.ics import read_ics
 from pps.ingest.importing.formats import read_lines
 from pps.journal.entries import JobPayload, TurnDraft, prepare_payload
 from pps.journal.turns import prepare
-from pps.records.ics import read_ics
 from pps.records.kind_models import KindModels
 
 ENTITIES = ("mira", "theo")

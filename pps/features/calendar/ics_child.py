@@ -48,7 +48,7 @@ async def read_apart(
 
 def main() -> None:
     """Read what is asked from the standard input and write what was found to the standard output."""
-    from pps.records.ics import (
+    from pps.features.calendar.ics import (
         read_ics,  # its library takes a tenth of a server's start, and is needed here alone
     )
 

@@ -19,8 +19,8 @@ from ical.exceptions import CalendarError
 from ical.recur_adapter import RecurAdapter
 
 from pps.core.text import first_line
+from pps.features.calendar.ics_lines import is_declined, normalised, zone_named
 from pps.records.agenda import Agenda, Busy
-from pps.records.ics_lines import is_declined, normalised, zone_named
 
 _RECURS = 20_000
 """Most times of one event that are counted from its first: 54 years of every day."""

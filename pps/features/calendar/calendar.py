@@ -9,20 +9,19 @@ import socket
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, datetime, tzinfo
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
-from zoneinfo import ZoneInfo
 
 import httpx
 
 from pps.config.settings import CalendarSettings, Settings
-from pps.config.zones import zone_name
 from pps.core.text import first_line
 from pps.core.time import now
 from pps.core.user_files import open_regular
+from pps.features.calendar.ics_child import READ_S, read_apart
 from pps.records.agenda import Agenda
-from pps.records.ics_child import READ_S, read_apart
+from pps.records.work_hours import WorkHours
 
 MOST_BYTES = 10_000_000
 """Of one file or address."""
@@ -38,7 +37,7 @@ Address = IPv4Address | IPv6Address
 Reachable = Callable[[Address], bool]
 
 
-class Calendars:
+class Calendars(WorkHours):
     """The calendars that one entity's settings name.
 
     Args:
@@ -54,8 +53,7 @@ class Calendars:
         reachable: Reachable | None = None,
         zone: tzinfo = UTC,
     ) -> None:
-        self.zone = ZoneInfo(settings.time_zone or zone_name(zone))
-        self._settings = settings
+        super().__init__(settings, zone)
         self._base = base
         self._reachable = reachable or is_public
         self._fetched: dict[str, tuple[float, datetime, bytes]] = {}
@@ -70,11 +68,6 @@ class Calendars:
         """Return the calendars of an entity: the settings', but for what it sets itself; its files begin beside it."""
         merged = CalendarSettings.model_validate({**settings.calendar.model_dump(), **own})
         return cls(merged, folder if "files" in own else settings.home, zone=zone)
-
-    def hours_of(self, day: date) -> float:
-        """Return the hours that a day of the week has for work."""
-        hours = self._settings.hours
-        return hours[day.weekday()] if isinstance(hours, tuple) else hours
 
     async def agenda(self, start: datetime, end: datetime) -> Agenda:
         """Return what all calendars together say of a time; one that cannot be read is a problem, not an empty one."""

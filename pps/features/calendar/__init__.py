@@ -1,0 +1,1 @@
+"""Calendars: the events that take hours of the days, and how full the days are."""
