@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from pps.config import EmbedderSettings, Neo4jSettings, Settings
 from tests.neo4j_server import CannotStart, Neo4jServer, running_neo4j
@@ -39,17 +39,30 @@ if ONE_FILE_STORE != "embedded":  # settings that name no store take the one of 
     Settings.model_rebuild(force=True)
 
 gc.disable()  # until all tests are collected: it would look through every library a dozen times
+# A busy machine is not a defect, and what a run tries is the same each time: the long form looks further.
 settings.register_profile(
-    "pps", deadline=None, max_examples=sized(30, 100)
-)  # a busy machine is not a defect
+    "pps",
+    deadline=None,
+    max_examples=sized(30, 100),
+    derandomize=not LONG,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("pps")
 
+_LONGEST_ID = 200
 _HERE = Path(__file__).parent
 _ON_BOTH_STORES = ("test_memory", "test_merging")
 """Of the integration suite: what is told, found, changed, forgotten and merged, on Neo4j too. Every other operation
 takes one path there in test_mcp_neo4j, forgetting softly, versions, records and sharing in the kills and the flows of
 the acceptance suite, filters and walks in the isolation and contract suites. The other files are about what lies above
 the store, whose contract, isolation and acceptance suites run on both; the long form runs these on both as well."""
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name a long text by its length: each side sends all names, and a test's stands in the environment."""
+    if isinstance(val, str | bytes) and len(val) > _LONGEST_ID:
+        return f"{argname} of {len(val)}"
+    return None
 
 
 @pytest.hookimpl(tryfirst=True)

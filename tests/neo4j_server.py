@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.ports import lasting_port
+
 SCRIPT = Path(__file__).resolve().parent.parent / "scripts" / "neo4j"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m"
 """Java's compiler in its first stage alone: a test run is short, and the start takes half the time."""
@@ -90,6 +92,6 @@ def stop_neo4j(data: Path) -> None:
 def running_neo4j(data: Path) -> Iterator[Neo4jServer]:
     """Start a server for the block and stop it at its end, whatever happened."""
     try:
-        yield start_neo4j(data)
+        yield start_neo4j(data, port=lasting_port())  # some tests stop it and start it again
     finally:
         stop_neo4j(data)

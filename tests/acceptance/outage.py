@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import time
 from collections.abc import Callable
 from contextlib import closing
 from typing import Any, cast
@@ -13,8 +12,7 @@ import httpx
 
 from tests.integration.interfaces.serving import Served
 from tests.model_server import ModelServer
-
-PATIENCE_S = 60.0
+from tests.waiting import wait_until
 
 
 def reading(model: ModelServer) -> dict[str, str]:
@@ -76,10 +74,7 @@ def healthy(served: Served) -> bool:
 
 
 def until(served: Served, seen: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not seen():
-        assert time.monotonic() < deadline, data(served, "ingestion_stats")
-        time.sleep(0.1)
+    wait_until(seen, pause_s=0.1, state=lambda: data(served, "ingestion_stats"))
 
 
 def idle(served: Served, entity: str = "ana") -> bool:

@@ -22,9 +22,9 @@ from tests.claude.__main__ import record
 from tests.claude.client import Claude, bundled
 from tests.claude.model import Step, TalkingModel, says, talking_model, uses
 from tests.integration.hooks.acting import RECORDED
-from tests.integration.hooks.conftest import eventually
 from tests.integration.hooks.replaying import of_scene
 from tests.integration.interfaces.serving import Served, clean_env, pps, serving, wait_for_run_file
+from tests.waiting import wait_until
 
 RECALL = "mcp__plugin_pps_memory__ambient_recall"
 ALLOWED = ("--allowedTools=Bash,mcp__plugin_pps_memory", "--permission-mode", "acceptEdits")
@@ -88,7 +88,7 @@ def test_with_the_plugin_what_one_session_said_is_given_to_the_next_and_recalled
             ("assistant", "I look."),
             ("assistant", "It is noted."),
         ]
-        eventually(lambda: said_in(served.home, "cook") == first)
+        wait_until(lambda: said_in(served.home, "cook") == first)
         begun = len(model.asked)
         assert claude.prints("Which colour has my oven?").strip() == "The oven is red."
     asked = model.asked[begun:]
@@ -99,7 +99,7 @@ def test_with_the_plugin_what_one_session_said_is_given_to_the_next_and_recalled
     assert "My oven is red." in json.dumps(result["content"])
     assert "is_error" not in result or not result["is_error"]
     then = [*first, ("user", "Which colour has my oven?"), ("assistant", "The oven is red.")]
-    eventually(lambda: said_in(served.home, "cook") == then)
+    wait_until(lambda: said_in(served.home, "cook") == then)
 
 
 def blocks(asked: dict[str, Any]) -> list[dict[str, Any]]:
@@ -149,7 +149,7 @@ def test_two_projects_with_installed_hooks_are_two_memories_until_the_hooks_are_
             ]
             for name, mark in marks.items()
         }
-        eventually(lambda: {name: said_in(served.home, name) for name in marks} == said)
+        wait_until(lambda: {name: said_in(served.home, name) for name in marks} == said)
         for name, foreign in (("shop", marks["attic"]), ("attic", marks["shop"])):
             assert marks[name] in given(models[name].asked[1:])
             assert "<memory-" in given(models[name].asked[1:])
@@ -195,16 +195,13 @@ def test_a_server_that_is_killed_between_two_prompts_disturbs_nothing_and_nothin
         with claude.in_terminal() as terminal:
             terminal.settle()
             terminal.enters("First.")
-            eventually(lambda: said_in(home, "cook") == [("user", "First."), ("assistant", "One.")])
+            wait_until(lambda: said_in(home, "cook") == [("user", "First."), ("assistant", "One.")])
             os.kill(server.pid, signal.SIGKILL)
             server.wait()
             terminal.enters("Second.")
             # The server may be killed after it kept "One." and before it said so: then that is in the spool, too.
-            eventually(
-                lambda: (
-                    [one["event"] for one in spooled(home)][-2:] == ["UserPromptSubmit", "Stop"]
-                ),
-                60,
+            wait_until(
+                lambda: [one["event"] for one in spooled(home)][-2:] == ["UserPromptSubmit", "Stop"]
             )
             terminal.enters("/exit")
             assert terminal.process.wait(30) == 0
@@ -216,7 +213,7 @@ def test_a_server_that_is_killed_between_two_prompts_disturbs_nothing_and_nothin
     assert not [kind for kind in kinds if "error" in kind]
     assert said_in(home, "cook") == [("user", "First."), ("assistant", "One.")]
     with serving(home):
-        eventually(lambda: not spool.waiting(home))
+        wait_until(lambda: not spool.waiting(home))
         said = [
             ("user", "First."),
             ("assistant", "One."),

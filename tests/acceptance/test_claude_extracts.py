@@ -13,8 +13,8 @@ from pps.ingest.extraction import MARK
 from tests.acceptance.test_claude_code import given, ours, said_in
 from tests.claude.client import Claude, bundled
 from tests.claude.model import Step, TalkingModel, says, talking_model
-from tests.integration.hooks.conftest import eventually
 from tests.integration.interfaces.serving import Served, serving
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.claude, pytest.mark.timeout(300)]
 FACT = {
@@ -80,9 +80,9 @@ def test_a_fact_corrected_in_one_session_is_right_in_the_next(tmp_path: Path) ->
             return served.pps("timeline", "cook").stdout
 
         claude.prints("My sister Mara lives in Oslo.")
-        eventually(lambda: "Mara lives in Oslo." in timeline(), 60)
+        wait_until(lambda: "Mara lives in Oslo." in timeline())
         claude.prints("No, Mara lives in Bergen, not in Oslo.")
-        eventually(lambda: "Mara lives in Bergen." in timeline(), 60)
+        wait_until(lambda: "Mara lives in Bergen." in timeline())
         begun = len(model.asked)
         claude.prints("Where does Mara live now?")
         pack = given(model.asked[begun:])
@@ -104,7 +104,7 @@ def test_without_the_program_rules_read_and_the_next_session_is_told_why(tmp_pat
     }
     with extracting(tmp_path, script, None) as (served, claude, model):
         claude.prints("I live in Oslo.")
-        eventually(lambda: "I live in Oslo." in served.pps("timeline", "cook").stdout, 60)
+        wait_until(lambda: "I live in Oslo." in served.pps("timeline", "cook").stdout)
         begun = len(model.asked)
         claude.prints("Which city do I live in?")
         pack = given(model.asked[begun:])
@@ -146,7 +146,7 @@ def test_a_fact_of_one_session_is_in_the_pack_of_the_next_and_nothing_of_ours_ra
             assert (told.returncode, told.stderr) == (0, "")
             assert "Facts are found by 'claude'." in told.stdout
             claude.prints("My sister Mara lives in Oslo.")
-            eventually(lambda: "Mara lives in Oslo." in served.pps("timeline", "cook").stdout, 60)
+            wait_until(lambda: "Mara lives in Oslo." in served.pps("timeline", "cook").stdout)
             asked = [one for one in model.asked if MARK in json.dumps(one["messages"])]
             assert asked  # twice, where the answer came while the prompt was being read
             assert not any(one.get("tools") for one in asked)
@@ -155,7 +155,7 @@ def test_a_fact_of_one_session_is_in_the_pack_of_the_next_and_nothing_of_ours_ra
             pack = given(model.asked[begun:])
             assert "<memory-" in pack
             assert "Mara lives in Oslo" in pack
-            eventually(lambda: ("assistant", "Oslo.") in said_in(home, "cook"))
+            wait_until(lambda: ("assistant", "Oslo.") in said_in(home, "cook"))
             assert served.pps("costs", "cook").stdout.count("claude: ") >= 1
         log = (home / "test-server.log").read_text()
         assert log.count("hook=SessionStart") == 2

@@ -15,7 +15,7 @@ from pps.core.errors import StoreConflict, StoreUnavailable
 from pps.server import Link
 from tests.acceptance.small_disk import fill, served_on_a_small_disk, small_disk
 
-PATIENCE_S = 90.0
+PATIENCE_S = 240.0
 
 
 def tell(link: Link, number: int) -> bool:

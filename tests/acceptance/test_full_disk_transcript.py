@@ -10,8 +10,8 @@ import pytest
 from tests.acceptance.outage import embedding
 from tests.acceptance.small_disk import fill, rows, served_on_a_small_disk
 from tests.integration.hooks.acting import Session
-from tests.integration.hooks.conftest import eventually
 from tests.model_server import model_server
+from tests.waiting import wait_until
 
 ANSWERS = [f"Answer {number}. {'on and on and ' * 1_000}".strip() for number in range(100)]
 ROOM = 700_000
@@ -75,5 +75,5 @@ def test_answers_that_a_full_disk_refused_stay_behind_the_cursor_and_come_once(
         model.mode = "good"
         session.says("The last.")
         assert session.run("Stop", last_assistant_message="The last.").is_silent()
-        eventually(lambda: journal.answers() == [*ANSWERS, "The last."], 60)
-        eventually(lambda: journal.cursors() != before)
+        wait_until(lambda: journal.answers() == [*ANSWERS, "The last."])
+        wait_until(lambda: journal.cursors() != before)

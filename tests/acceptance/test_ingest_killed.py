@@ -33,9 +33,9 @@ SOURCES = ("whisper", "screenpipe", "mcp", "editor", "api")
 PEOPLE = 40
 ENTITY = "ana"
 TOLD = TURNS + len(SOURCES) * EVENTS
-UNKILLED = 0.2
+UNKILLED = sized(0.4, 0.2)
 """Share of what is told that is left for after the last kill."""
-FINISH_S = 120 + TURNS / 20
+FINISH_S = 600 + TURNS / 20
 
 
 class Cut(NamedTuple):

@@ -4,7 +4,6 @@ import asyncio
 import os
 import signal
 import socket
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -21,6 +20,7 @@ from pps.core.errors import ConfigError, StoreError
 from pps.interfaces.http import life
 from pps.interfaces.http.activity import Activity, ActivityMeter
 from pps.server import runfile
+from tests.waiting import PATIENCE_S
 
 
 async def _quiet() -> bool:
@@ -91,23 +91,24 @@ async def test_a_request_in_hand_is_answered_before_the_end(tmp_path: Path) -> N
         await task
 
 
-async def test_a_stream_that_only_listens_does_not_hold_the_end_up(tmp_path: Path) -> None:
+async def test_a_stream_that_only_listens_does_not_hold_the_end_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(life, "_GRACE_S", 10 * PATIENCE_S)  # what is in hand would get so long
     async with _served(tmp_path) as (run, activity, task), httpx.AsyncClient() as client:
         async with client.stream("GET", f"{run.url}/listen") as response:
             pieces = response.aiter_bytes()
             assert await anext(pieces) == b"listening\n"
-            before = time.monotonic()
             activity.stopping.set()
             with pytest.raises(httpx.RemoteProtocolError):
-                await anext(pieces)
-        await task
-        assert time.monotonic() - before < 3
+                await asyncio.wait_for(anext(pieces), PATIENCE_S)
+        await asyncio.wait_for(task, PATIENCE_S)
 
 
 async def test_a_server_started_by_need_ends_when_idle(tmp_path: Path) -> None:
     async with _served(tmp_path, auto=True, idle_stop_s=0.3) as (run, _, task):
         assert run.auto
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, PATIENCE_S)
         assert runfile.read(tmp_path) is None
 
 
@@ -129,7 +130,7 @@ async def test_it_does_not_end_while_it_is_busy_or_in_use(tmp_path: Path) -> Non
         await asyncio.sleep(0.6)
         assert not task.done()
         working = False
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, PATIENCE_S)
 
 
 async def test_a_server_started_by_hand_stays(tmp_path: Path) -> None:
@@ -141,7 +142,7 @@ async def test_a_server_started_by_hand_stays(tmp_path: Path) -> None:
 async def test_a_signal_ends_it_in_order(tmp_path: Path) -> None:
     async with _served(tmp_path) as (_, _, task):
         os.kill(os.getpid(), signal.SIGTERM)
-        await asyncio.wait_for(task, 5)
+        await asyncio.wait_for(task, PATIENCE_S)
         assert runfile.read(tmp_path) is None
 
 
@@ -162,7 +163,7 @@ async def test_a_server_that_cannot_be_found_ends_and_says_why(tmp_path: Path) -
         life.bind("127.0.0.1", 0) as listener,
         pytest.raises(StoreError, match=r"server\.json: cannot be written"),
     ):
-        await asyncio.wait_for(life.run(Starlette(), listener, Activity(), plan), 20)
+        await asyncio.wait_for(life.run(Starlette(), listener, Activity(), plan), PATIENCE_S)
 
 
 def test_an_address_of_another_machine_is_a_setting_gone_wrong() -> None:

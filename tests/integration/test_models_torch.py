@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from pps.models.factory import make_embedder, make_reranker
 from pps.models.protocols import Fingerprint
 from pps.models.sentence_transformers import CrossEncoderReranker, SentenceTransformerEmbedder
 from tests.tiny_models import save_cross_encoder, save_embedder
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.torch
 
@@ -171,17 +171,17 @@ def test_the_first_call_answers_in_time_while_the_model_loads_behind_it(
 ) -> None:
     from sentence_transformers import CrossEncoder
 
-    def slowly(source: str) -> CrossEncoder:
-        time.sleep(0.5)
+    answered = threading.Event()
+
+    def after_the_answer(source: str) -> CrossEncoder:
+        assert answered.wait(PATIENCE_S), "the first call waits until the model is loaded"
         return CrossEncoder(source)
 
-    monkeypatch.setattr("sentence_transformers.CrossEncoder", slowly)
-    start = time.monotonic()
+    monkeypatch.setattr("sentence_transformers.CrossEncoder", after_the_answer)
     first = reranker.rerank("tea", _PASSAGES, deadline_s=0.05)
-    took = time.monotonic() - start
+    answered.set()
     assert not first.complete
     assert first.scores == ()
-    assert took < 0.45
     assert reranker.rerank("tea", _PASSAGES, deadline_s=120).complete
 
 

@@ -9,8 +9,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -21,6 +19,7 @@ from pps.graph.neo4j import Neo4jPool
 from pps.graph.store_neo4j import Neo4jStore
 from tests.kitchen import saved_kitchen
 from tests.neo4j_server import QUICK, SCRIPT, Neo4jServer, neo4j_script, start_neo4j, stop_neo4j
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.neo4j
 
@@ -202,13 +201,6 @@ def test_a_server_keeps_its_own_password_private_and_ends_with_its_companion(
         with GraphDatabase.driver(uri, auth=("neo4j", password)) as driver:
             driver.verify_connectivity()
         companion.communicate(b"\n")
-    until(lambda: neo4j_script("status", "--data", str(data)).returncode == 3)
+    wait_until(lambda: neo4j_script("status", "--data", str(data)).returncode == 3)
     logs = data / "home" / "data" / "transactions"
     assert sum(file.stat().st_size for file in logs.rglob("*") if file.is_file()) < 20_000_000
-
-
-def until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 30
-    while not true():
-        assert time.monotonic() < end
-        time.sleep(0.2)

@@ -20,7 +20,7 @@ from pps.operations.calls import Calls
 from pps.operations.calls import owner as owner_of
 
 CITIES = ("Oslo", "Tarn", "Bern", "Lima", "Quito", "Turin")
-_STUCK_S = 20.0
+_STUCK_S = 120.0
 """Far more than a recall takes on a busy machine, and far less than the worker is held."""
 
 

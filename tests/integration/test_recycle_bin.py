@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
@@ -20,6 +19,7 @@ from pps.entities.running_time import RunningTime
 from pps.journal.bin_rows import ERASE_AFTER_S
 from pps.models.hash import HashEmbedder
 from pps.records.saving import RecordGiven, RelationGiven
+from tests.waiting import settle_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -360,12 +360,9 @@ async def test_what_an_actor_may_not_write_it_may_not_restore_or_erase_and_secre
 
 
 async def gone_from_files(memory: Memory, *words: bytes) -> bool:
-    """Tell whether words leave the files within 15 s: what was erased is overwritten once the journal is idle."""
-    for _ in range(150):
-        if not in_files(memory, *words):
-            return True
-        await asyncio.sleep(0.1)
-    return False
+    """Wait until words leave the files: what was erased is overwritten once the journal is idle."""
+    await settle_until(lambda: not in_files(memory, *words))
+    return True
 
 
 def in_files(memory: Memory, *words: bytes) -> list[str]:

@@ -26,6 +26,7 @@ from pps.ingest.work_rules import Failing, WorkRules
 from pps.ingest.worker import Worker
 from pps.journal.entries import Job, JobPayload, JobResult, TurnDraft
 from pps.journal.journal import Journal
+from tests.waiting import PATIENCE_S, settle_until
 
 GROUP = "ent_" + "w" * 26
 QUICK = RetryPolicy(first_wait_s=0.001, longest_wait_s=1.0, attempts=3)
@@ -97,7 +98,7 @@ async def worked(
     worker = Worker(journal, steps, "w", quick_rules())
     numbers = await appended(journal, *contents, extraction=extraction)
     worker.start()
-    jobs = [await asyncio.wait_for(worker.wait_for(number), 30) for number in numbers]
+    jobs = [await asyncio.wait_for(worker.wait_for(number), PATIENCE_S) for number in numbers]
     await worker.stop()
     return [job.state for job in jobs]
 
@@ -226,7 +227,7 @@ async def test_a_breaker_is_shared_and_its_closing_wakes_everyone_who_waits(
         assert other_steps.starts == 0
         breakers.by_provider["store"].succeeded()
         jobs = await asyncio.wait_for(
-            asyncio.gather(worker.wait_for(number), beside.wait_for(other_number)), 10
+            asyncio.gather(worker.wait_for(number), beside.wait_for(other_number)), PATIENCE_S
         )
         assert [job.state for job in jobs] == ["done", "done"]
         assert worker.waits_for == ()
@@ -273,26 +274,33 @@ async def test_a_wait_outlives_the_process(journal: Journal) -> None:
 
 
 async def test_turns_that_come_one_by_one_are_acknowledged_before_they_are_worked_on(
-    journal: Journal,
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for bound in ("_PAUSE_S", "_GIVES_WAY_S"):  # a machine that stands still is no pause
+        monkeypatch.setattr(f"pps.ingest.worker.{bound}", 10 * PATIENCE_S)
     steps = Scripted()
     worker = Worker(journal, steps, "w", quick_rules())
     worker.start()
-    async with asyncio.timeout(5):
-        await worker.settled(5)
+    assert await worker.settled(PATIENCE_S)
     for number in range(12):
         (last,) = await appended(journal, str(number))
         worker.notify(one_by_one=True)
         await asyncio.sleep(0.005)
     assert steps.starts == 0
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         await worker.wait_for(last)  # somebody waits: it is not put off further
     assert (steps.starts, steps.done) == (1, [str(number) for number in range(12)])
+    await worker.stop()
+
+
+async def test_turns_that_come_one_by_one_are_worked_on_after_a_pause(journal: Journal) -> None:
+    steps = Scripted()
+    worker = Worker(journal, steps, "w", quick_rules())
+    worker.start()
+    assert await worker.settled(PATIENCE_S)
     await appended(journal, "later")
     worker.notify(one_by_one=True)
-    async with asyncio.timeout(5):  # and without anybody, a pause is enough
-        while "later" not in steps.done:  # noqa: ASYNC110 - no event of its own
-            await asyncio.sleep(0.01)
+    await settle_until(lambda: "later" in steps.done)
     await worker.stop()
 
 
@@ -305,5 +313,5 @@ async def test_who_waits_for_a_turn_that_is_forgotten_is_told(journal: Journal) 
     await worker.forgotten()
     for waiting in (waits, asyncio.create_task(worker.wait_for(made.job_id))):
         with pytest.raises(NotFound, match="turn not found"):
-            await asyncio.wait_for(waiting, 5)
+            await asyncio.wait_for(waiting, PATIENCE_S)
     await worker.stop()

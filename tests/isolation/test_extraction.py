@@ -17,6 +17,7 @@ from pps.config import EmbedderSettings, ExtractorSettings, JobsSettings, Settin
 from pps.core.values import FactDraft
 from pps.memory import Memory
 from tests import stand_in
+from tests.waiting import PATIENCE_S
 
 LIVES = {
     "subject": "Mara",
@@ -139,7 +140,7 @@ async def test_a_command_of_ones_own_that_fails_keeps_nobody_else_waiting_and_is
         for name in ("ana", "ben"):
             await app.create(name)
         await app.extract_by("ana", shlex.join((*words, str(tmp_path / "quartzmine"))))
-        async with app.memory("ana") as ana, app.memory("ben") as ben, asyncio.timeout(20):
+        async with app.memory("ana") as ana, app.memory("ben") as ben, asyncio.timeout(PATIENCE_S):
             await ana.remember("Mara lives in Oslo.", wait="journal")
             settling = asyncio.create_task(ana.settled())
             while not (unwell := await ana.health()).problems:  # noqa: ASYNC110 - a process comes to its end
@@ -177,7 +178,7 @@ async def test_what_is_forgotten_or_changed_while_it_is_read_leaves_nothing_behi
 
 
 async def changed(memory: Memory, turn: str, change: str) -> None:
-    async with asyncio.timeout(10):  # it waits for no command
+    async with asyncio.timeout(PATIENCE_S):  # it waits for no command
         if change == "forget":
             await memory.forget([turn], dry_run=False)
         else:

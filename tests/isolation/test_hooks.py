@@ -18,8 +18,9 @@ from pps.interfaces.hooks.desk import Desk
 from pps.server import spool
 from pps.server.spool import SpoolDrain
 from tests.integration.hooks.acting import DEADLINE_S, Session
-from tests.integration.hooks.conftest import eventually, turns_of
+from tests.integration.hooks.conftest import turns_of
 from tests.integration.interfaces.serving import Served, serving
+from tests.waiting import wait_until
 
 MARKS = {"shop": "kanarieladen", "attic": "kanariedachboden", "inner": "kanarieinnen"}
 pytestmark = pytest.mark.timeout(300)
@@ -193,7 +194,7 @@ def test_two_projects_at_once_stay_apart(street: Street) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    eventually(lambda: not spool.waiting(street.served.home))
+    wait_until(lambda: not spool.waiting(street.served.home))
     for name, other in (("shop", "attic"), ("attic", "shop")):
         assert not any(MARKS[other] in one for one in given[name])
         for session in sessions[name]:
@@ -217,7 +218,7 @@ def test_what_waited_in_the_spool_goes_where_it_would_have_gone(street: Street) 
         }
         message = {**event, "id": f"{number:032x}", "at": clock.time()}
         (folder / f"{number:020d}-{number:032x}.json").write_text(json.dumps(message))
-    eventually(lambda: not spool.waiting(street.served.home))
+    wait_until(lambda: not spool.waiting(street.served.home))
     assert {name: street.kept(session) for name, session in sessions.items()} == {
         "shop": {"shop"},
         "attic": {"attic"},

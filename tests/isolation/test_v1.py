@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from tests.integration.interfaces.serving import ERAS, serving
 from tests.isolation.attacks import owners, unattacked
 from tests.isolation.test_server import MARKS, A, B, Pair, tell
 from tests.squads import write_squad
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -248,8 +248,7 @@ def test_a_folder_is_followed_no_longer_also_when_the_owner_hangs_up(
     headers = {**bearer(pair.served.run.secret), "Accept": "application/x-ndjson"}
     with http.stream("POST", "/v1/watch_remove", headers=headers, json={**given, "forget": True}):
         """Gone at once."""
-    deadline = time.monotonic() + 60
-    while pair.served.link.call("watch_list", "", {"name": "follower"})["data"]["folders"]:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(
+        lambda: not pair.served.link.call("watch_list", "", {"name": "follower"})["data"]["folders"]
+    )
     assert pair.served.link.call("stats", "follower", {})["data"]["turns"] == 0

@@ -112,7 +112,7 @@ async def test_texts_are_embedded_while_something_else_is_done_and_are_there_whe
         return [*known, *coming, "long " * 400]
 
     async with vectors.ahead(texts):
-        assert await asyncio.to_thread(done.wait, 10)
+        assert await asyncio.to_thread(done.wait, 60)
     assert max(model.sizes) == 128
     assert not {text for call in model.calls[1:] for text in call} & {*known}
     embedded = sum(model.sizes)
@@ -146,7 +146,7 @@ async def test_what_is_not_begun_in_time_is_left_and_what_is_begun_is_waited_for
         return numbered("text", 1_000)
 
     async with vectors.ahead(texts):
-        await asyncio.to_thread(model.begun.wait, 10)
+        await asyncio.to_thread(model.begun.wait, 60)
     asyncio.get_running_loop().call_later(0.05, model.go_on.set)
     found = await vectors.of(await texts())
     assert sorted(model.sizes) == [128, 872]
@@ -172,7 +172,7 @@ async def test_what_another_failed_to_embed_is_tried_again_and_what_another_left
     model = Slow(failures=0 if cancelled else 1)
     vectors = PassageVectors(model)
     first = asyncio.create_task(vectors.of(["one", "two"]))
-    await asyncio.to_thread(model.begun.wait, 10)
+    await asyncio.to_thread(model.begun.wait, 60)
     second = asyncio.create_task(vectors.of(["two"]))
     await asyncio.sleep(0.02)
     if cancelled:
@@ -200,7 +200,7 @@ async def test_a_model_that_hangs_holds_nobody_up(failing: bool) -> None:
 
     with pytest.raises(KeyError) if failing else contextlib.nullcontext():
         async with PassageVectors(Hanging()).ahead(texts):
-            await asyncio.to_thread(begun.wait, 10)
+            await asyncio.to_thread(begun.wait, 60)
             if failing:
                 raise KeyError
     assert not ended.is_set()
@@ -227,11 +227,9 @@ async def test_an_error_ahead_is_logged_and_met_by_whoever_asks(
 
     with caplog.at_level(logging.INFO, logger="pps"):
         async with vectors.ahead(texts):
-            for _ in range(400):  # until the thread that embeds has begun
-                if begun.is_set():
-                    break
-                await asyncio.sleep(0.05)
-            await asyncio.sleep(0.5)
+            [ahead] = asyncio.all_tasks() - {asyncio.current_task()}
+            await asyncio.wait([ahead])
+            assert begun.is_set()
     assert str(error) in caplog.text
     with pytest.raises(type(error), match=str(error)):
         await vectors.of(["text"])

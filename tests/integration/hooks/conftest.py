@@ -1,19 +1,22 @@
 from __future__ import annotations
 
+import contextlib
+import json
 import socket
 import sqlite3
-import time
-from collections.abc import Callable, Generator, Iterator
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import pytest
 
 from pps.core.file_lock import FileLock
-from pps.server import RunFile, runfile
+from pps.server import RunFile, runfile, spool
 from tests.integration.hooks.acting import Session
 from tests.integration.interfaces.serving import Served, serving
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="package")
@@ -83,6 +86,47 @@ def hanging_in(project: Path) -> Generator[Path]:
         yield home
 
 
+class Told(Protocol):
+    """An event that a hook was told."""
+
+    @property
+    def event(self) -> str: ...
+
+    @property
+    def session(self) -> str: ...
+
+
+AnyTold = TypeVar("AnyTold", bound=Told)
+
+
+def not_spooled(home: Path, told: Sequence[AnyTold]) -> list[AnyTold]:
+    """Return those events of which the spool has fewer than were told."""
+    events = [json.loads(path.read_bytes()) for path in spool.waiting(home)]
+    there = Counter((event["event"], event["session"]) for event in events)
+    missing: list[AnyTold] = []
+    for one in told:
+        there[one.event, one.session] -= 1
+        if there[one.event, one.session] < 0:
+            missing.append(one)
+    return missing
+
+
+def tell_until_spooled(
+    home: Path, told: Sequence[AnyTold], again: Callable[[list[AnyTold]], object]
+) -> None:
+    """Wait until the spool has every event.
+
+    Where a machine stands still for longer than a hook keeps back for writing, its time is up before it wrote: such
+    events are told again. What ends a session waits in a process of its own, for 30 s at most.
+    """
+    for _ in range(12):
+        with contextlib.suppress(AssertionError):
+            wait_until(lambda: not not_spooled(home, told), timeout_s=45)
+            return
+        again(not_spooled(home, told))
+    raise AssertionError(not_spooled(home, told))
+
+
 def registered(home: Path, project: Path) -> None:
     """Make a registry with one entity, and a project of it, without a server."""
     from pps.entities import Registry
@@ -90,11 +134,3 @@ def registered(home: Path, project: Path) -> None:
     registry = Registry(home)
     registry.create("shop")
     registry.routes.add(str(project), "shop")
-
-
-def eventually(what: Callable[[], bool], timeout_s: float = 20.0) -> None:
-    """Wait until something is so."""
-    until = time.monotonic() + timeout_s
-    while not what():
-        assert time.monotonic() < until
-        time.sleep(0.05)

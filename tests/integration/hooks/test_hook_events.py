@@ -12,8 +12,8 @@ import httpx2
 import pytest
 
 from tests.integration.hooks.acting import DEADLINE_S, Session
-from tests.integration.hooks.conftest import eventually
 from tests.integration.interfaces.serving import Served, serving
+from tests.waiting import wait_until
 
 Turns = Callable[[Session], list[dict[str, Any]]]
 
@@ -214,7 +214,7 @@ def test_a_pack_that_was_too_late_comes_with_the_next_tool(
     )
     assert answer.json() == {"context": "", "kept": True}
     given: list[str] = []
-    eventually(lambda: bool(given.append(at_home.run("PreToolUse").context) or given[-1]))
+    wait_until(lambda: bool(given.append(at_home.run("PreToolUse").context) or given[-1]))
     assert "The oven in the kitchen is broken." in given[-1]
     assert at_home.run("PreToolUse").is_silent()
 
@@ -341,7 +341,7 @@ def test_a_session_that_ends_is_kept_though_nobody_waits(at_home: Session, turns
     at_home.run("SessionStart")
     at_home.says("A last word.")
     assert at_home.run("SessionEnd").is_silent()
-    eventually(lambda: [one["content"] for one in turns(at_home)] == ["A last word."])
+    wait_until(lambda: [one["content"] for one in turns(at_home)] == ["A last word."])
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_a_huge_event_is_no_trouble(at_home: Session, turns: Turns, event: str) 
     }[event]
     ended = at_home.run(event, **{field: "so much " * 250_000})
     assert (ended.code, ended.err) == (0, b"")
-    eventually(lambda: bool(turns(at_home)))
+    wait_until(lambda: bool(turns(at_home)))
     assert at_home.raw(event, b'{"session_id": "' + b"x" * (17 * 1024 * 1024) + b'"}').is_silent()
 
 

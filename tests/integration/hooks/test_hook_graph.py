@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from tests.integration.hooks.acting import Session
-from tests.integration.hooks.conftest import eventually
 from tests.integration.interfaces.serving import Served
+from tests.waiting import wait_until
 
 SAID = [
     "Paint the oven, please.",
@@ -38,7 +38,7 @@ def test_what_a_session_said_and_did_is_in_the_graph_and_given_to_the_next(
         stats = asked(either, "stats")
         return stats["turns"] == len(SAID) and not (stats["unfinished_jobs"] or stats["index_lag"])
 
-    eventually(taken_in)
+    wait_until(taken_in)
     stats = asked(either, "stats")
     assert (
         stats["episodes"]

@@ -18,8 +18,8 @@ import pytest
 
 from tests import stand_in
 from tests.integration.hooks.acting import Session
-from tests.integration.hooks.conftest import eventually
 from tests.integration.interfaces.serving import Served, serving
+from tests.waiting import wait_until
 
 LIFE = Path(__file__).parents[2] / "life"
 QUESTIONS: list[dict[str, str]] = json.loads((LIFE / "questions.json").read_text())
@@ -57,8 +57,8 @@ def lived(reader: dict[str, str], tmp_path: Path) -> Iterator[tuple[Served, Path
                 == 0
             )
         session.run("SessionEnd")
-        eventually(lambda: answer(served, "stats")["turns"] == len(TOLD), 60)
-        eventually(lambda: not answer(served, "stats")["unfinished_jobs"], 90)
+        wait_until(lambda: answer(served, "stats")["turns"] == len(TOLD))
+        wait_until(lambda: not answer(served, "stats")["unfinished_jobs"])
         yield served, project
 
 

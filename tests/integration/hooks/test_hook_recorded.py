@@ -14,13 +14,14 @@ import pytest
 
 from pps.server import spool, stop
 from tests.integration.hooks.acting import DEADLINE_S, Ended
-from tests.integration.hooks.conftest import eventually, hanging_in, registered, turns_of
+from tests.integration.hooks.conftest import hanging_in, registered, tell_until_spooled, turns_of
 from tests.integration.hooks.replaying import Recorded, Replay, recorded
 from tests.integration.interfaces.serving import Served, serving
 from tests.sampling import sample
+from tests.waiting import wait_until
 
 KEPT = {"UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd"}
-TRIES = 3
+TRIES = 12
 AT_ONCE = 12
 
 SAID = {
@@ -130,7 +131,7 @@ def street(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Street]:
         served.link.call("remember", "garden", known)
         street = Street(served, replay)
         street.ended = replay.play()
-        eventually(lambda: street.of("kitchen")["filled/01"][-1:] == SAID["filled/01"][-1:])
+        wait_until(lambda: street.of("kitchen")["filled/01"][-1:] == SAID["filled/01"][-1:])
         yield street
 
 
@@ -198,12 +199,12 @@ def test_recorded_sessions_without_a_server_wait_in_the_spool_and_are_kept_once_
         DEADLINE_S[one.event] for one in recorded() if one.is_told
     )
     assert {name: one for name, one in ended.items() if not one.is_silent()} == {}
-    eventually(lambda: len(spool.waiting(home)) == len(told))
+    wait_until(lambda: len(spool.waiting(home)) == len(told))
     spooled = [json.loads(path.read_bytes()) for path in spool.waiting(home)]
     assert sorted(one["event"] for one in spooled) == sorted(one.event for one in told)
     try:
         assert [one.name for one in begins if (ended := replay.run(one)).code or ended.err] == []
-        eventually(lambda: not spool.waiting(home), 60)
+        wait_until(lambda: not spool.waiting(home))
         kept = said_by(home, "shop")
         assert {name: sorted(said) for name, said in kept.items()} == {
             name: sorted(said) for name, said in SAID.items()
@@ -239,7 +240,7 @@ def test_every_recorded_payload_ends_in_time_though_the_server_hangs_and_is_spoo
                 break
         assert not left, nothing_s
     kept = [one for one in told if one.event in KEPT]
-    eventually(lambda: len(spool.waiting(home)) >= len(kept), 40)
+    tell_until_spooled(home, kept, lambda missing: lived(replay, missing, None))
 
 
 def lived(replay: Replay, told: list[Recorded], given: bytes | None) -> dict[str, float]:

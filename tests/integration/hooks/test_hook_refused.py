@@ -11,9 +11,10 @@ import pytest
 
 from pps.server import spool
 from tests.integration.hooks.acting import Session
-from tests.integration.hooks.conftest import eventually, turns_of
+from tests.integration.hooks.conftest import turns_of
 from tests.integration.interfaces.serving import Served, serving
 from tests.model_server import ModelServer, model_server
+from tests.waiting import wait_until
 
 BOUND = 3
 
@@ -53,7 +54,7 @@ def session(bounded: Served, model: ModelServer, tmp_path: Path) -> Session:
     session.run("UserPromptSubmit", prompt="First?")
     session.says("One.")
     assert session.run("Stop", last_assistant_message="One.").is_silent()
-    eventually(lambda: said_in(session) == ["First?", "One."] and not unfinished(session), 60)
+    wait_until(lambda: said_in(session) == ["First?", "One."] and not unfinished(session))
     return session
 
 
@@ -93,9 +94,9 @@ def test_answers_that_a_full_queue_refused_stay_behind_the_cursor_and_come_once(
 
     model.mode = "good"
     session.says("Five.")
-    eventually(lambda: not unfinished(session), 60)
+    wait_until(lambda: not unfinished(session))
     assert session.run("Stop", last_assistant_message="Five.").is_silent()
-    eventually(lambda: not spool.waiting(session.home), 60)
+    wait_until(lambda: not spool.waiting(session.home))
     assert said_in(session) == ["First?", "One.", "Second?", "Two.", "Three.", "Four.", "Five."]
     assert cursors(session) != before
 
@@ -121,7 +122,7 @@ def test_a_queue_that_fills_in_the_middle_of_answers_leaves_the_cursor_before_th
     assert len(spool.waiting(session.home)) == 1
 
     model.mode = "good"
-    eventually(lambda: not spool.waiting(session.home), 60)
+    wait_until(lambda: not spool.waiting(session.home))
     assert session.run("Stop", last_assistant_message="Four.").is_silent()
     assert said_in(session) == ["First?", "One.", "Second?", "Two.", "Three.", "Four."]
     assert cursors(session) != before

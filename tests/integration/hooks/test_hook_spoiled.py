@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from tests.integration.hooks.acting import Ended
-from tests.integration.hooks.conftest import eventually, turns_of
+from tests.integration.hooks.conftest import turns_of
 from tests.integration.hooks.replaying import Recorded, Replay, recorded, shapes
 from tests.integration.interfaces.serving import Served, serving
 from tests.sampling import sample
+from tests.waiting import wait_until
 
 CUTS = (0.0, 0.1, 0.5, 0.9, 1.0)
 """Where a payload is cut, of its length; the last time before its last brace."""
@@ -140,7 +141,7 @@ def test_a_recorded_payload_with_a_huge_field_is_no_trouble_and_one_that_is_huge
         for one in shapes()
     ]
     room.run(cases)
-    eventually(lambda: {role for role, _ in room.kept()} == {"user", "assistant", "tool"})
+    wait_until(lambda: {role for role, _ in room.kept()} == {"user", "assistant", "tool"})
     before = room.kept()
     too_long = [
         (one, json.dumps({**told(room, one), "more": TOO_LONG}).encode()) for one in shapes()[::6]

@@ -15,10 +15,11 @@ import pytest
 from pps.ingest.hook_events import read_event
 from pps.server import runfile, spool
 from tests.integration.hooks.acting import DEADLINE_S
-from tests.integration.hooks.conftest import eventually, hanging_in, registered, turns_of
+from tests.integration.hooks.conftest import hanging_in, registered, tell_until_spooled, turns_of
 from tests.integration.hooks.replaying import Recorded, Replay, recorded
 from tests.integration.interfaces.serving import serving
 from tests.sampling import sample
+from tests.waiting import wait_until
 
 SAMPLE = list({one.event: one for one in reversed(recorded()) if one.is_told}.values())
 """One recording of each event."""
@@ -28,7 +29,7 @@ HUGE = "so much " * 250_000
 TOO_LONG = "x" * (17 * 1024 * 1024)
 SPOOLED = {"UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd"}
 AT_ONCE = 4
-TRIES = 3
+TRIES = 12
 Case = tuple[Recorded, bytes]
 Kind = Literal["hanging", "none"]
 
@@ -130,15 +131,19 @@ def test_what_is_left_of_a_spoiled_payload_is_spooled_whole_and_taken_in(
         ]
         run_in_time(replay, cases)
     home = replay.home
-    kept = sum(one.event in SPOOLED for one, _ in cases)
-    eventually(lambda: len(spool.waiting(home)) >= kept)
+    kept = [one for one, _ in cases if one.event in SPOOLED]
+    tell_until_spooled(
+        home,
+        kept,
+        lambda missing: took_s(replay, [(one, replay.told(one)) for one in missing]),
+    )
     assert {one["event"] for one in in_spool(home)} == SPOOLED
     assert {one["session"] for one in in_spool(home)} == {
         one.session for one in SAMPLE if one.event in SPOOLED
     }
     assert all(read_event(one) for one in in_spool(home))
     with serving(home):
-        eventually(lambda: not spool.waiting(home), 60)
+        wait_until(lambda: not spool.waiting(home))
         assert list(spool.spool_folder(home).iterdir()) == []
     turns = [
         turn for session in {one.session for one in SAMPLE} for turn in turns_of(home, session)

@@ -16,9 +16,10 @@ import pytest
 
 from pps.server import spool
 from tests.integration.hooks.acting import Session
-from tests.integration.hooks.conftest import eventually, registered, turns_of
+from tests.integration.hooks.conftest import registered, turns_of
 from tests.integration.interfaces.serving import clean_env, serving
 from tests.sampling import sized
+from tests.waiting import wait_until
 
 HOOKS = sized(4, 8)
 EACH = 3
@@ -62,7 +63,7 @@ def test_hooks_that_spool_at_once_leave_every_event_whole_once_and_in_its_sessio
         assert [one["text"] for one in spooled if one["session"] == session.id] == texts
     assert not list(spool.spool_folder(alone.home).glob(".*"))
     with serving(alone.home):
-        eventually(lambda: not spool.waiting(alone.home), 60)
+        wait_until(lambda: not spool.waiting(alone.home))
         assert [said_in(alone.home, session) for session in sessions] == told
 
 
@@ -89,7 +90,7 @@ def test_a_hook_killed_while_it_spools_leaves_a_whole_event_or_none(alone: Sessi
     assert {one["text"] for one in spooled} == {"Shot. " * 20_000}
     [later] = prompts(alone, range(1))
     with serving(alone.home):
-        eventually(lambda: not spool.waiting(alone.home), 60)
+        wait_until(lambda: not spool.waiting(alone.home))
         said = said_in(alone.home, alone)
         assert "".join(said[:-1]) == "Shot. " * 20_000
         assert said[-1] == later
@@ -116,7 +117,7 @@ def test_a_server_killed_while_it_drains_keeps_every_event_once_and_in_order(
         kill_when(alone.home, kept)
         assert len(spool.waiting(alone.home)) <= kept
     with serving(alone.home):
-        eventually(lambda: not spool.waiting(alone.home), 60)
+        wait_until(lambda: not spool.waiting(alone.home))
         assert [said_in(alone.home, session) for session in sessions] == told
         assert spool.look(alone.home).bad == 0
 

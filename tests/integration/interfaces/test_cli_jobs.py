@@ -16,9 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.outage import PATIENCE_S, data, reading, until
+from tests.acceptance.outage import data, reading, until
 from tests.integration.interfaces.serving import Served, serving
 from tests.model_server import ModelServer, model_server
+from tests.waiting import PATIENCE_S
 
 PPS = Path(sys.executable).with_name("pps")
 TOKENS_PER_DAY = 100_000

@@ -7,11 +7,12 @@ import pty
 import signal
 import subprocess
 import sys
-import time
 
+import httpx
 import pytest
 
 from tests.integration.interfaces.serving import Served
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -91,6 +92,14 @@ def test_colour_is_for_terminals_that_want_it(ana: Served) -> None:
     assert "\x1b" not in plain
 
 
+def in_flight(served: Served) -> int:
+    """Return how many requests a server has in hand; the one that asks is one of them."""
+    headers = {"Authorization": f"Bearer {served.run.secret}"}
+    answer = httpx.get(f"{served.run.url}/metrics", headers=headers, trust_env=False, timeout=60)
+    [line] = [one for one in answer.text.splitlines() if one.startswith("pps_requests_in_flight ")]
+    return int(float(line.split()[1]))
+
+
 def test_an_interrupted_command_says_so_in_one_line(ana: Served) -> None:
     command = [sys.executable, "-m", "pps", "verify-isolation", "--operations", "100000"]
     # A shell starts what runs in its background with SIGINT ignored, and a program inherits that.
@@ -98,7 +107,7 @@ def test_an_interrupted_command_says_so_in_one_line(ana: Served) -> None:
     with subprocess.Popen(
         command, env=ana.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        time.sleep(3.0)  # until it asked the server; earlier it is interrupted all the same
+        wait_until(lambda: process.poll() is not None or in_flight(ana) > 1)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")

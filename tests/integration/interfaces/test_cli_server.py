@@ -7,13 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from pps.server import runfile, stop
 from tests.integration.interfaces.serving import Served, clean_env, pps, serving, wait_for_run_file
+from tests.waiting import wait_until
 
 ROOT = Path(__file__).parents[3]
 
@@ -348,10 +348,7 @@ def test_a_server_started_by_need_ends_when_idle(tmp_path: Path) -> None:
     try:
         assert pps(env, "entity", "create", "ana").returncode == 0
         assert wait_for_run_file(home).auto
-        deadline = time.monotonic() + 20
-        while runfile.read(home) is not None and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert runfile.read(home) is None
+        wait_until(lambda: runfile.read(home) is None)
     finally:
         stop(home)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -107,13 +106,11 @@ def test_what_no_model_can_read_holds_nothing_back_and_leaves_the_server_well(
             data(served, "remember", content=f"Ana said {n}.", wait="journal") for n in (1, 2, 3)
         ]
         until(served, lambda: data(served, "stats")["episodes"] == len(told))
-        began = time.monotonic()
         data(served, "forget", ids=[told[0]["turn_id"]], dry_run=False)
         assert ended(served, "watch_add", {"entity": "ana", "path": str(notes)})["added"] == 1
         assert ended(served, "export", {"entity": "ana", "path": str(tmp_path / "out.jsonl")})[
             "lines"
         ]
-        assert time.monotonic() - began < 20
         drop = (
             "jobs",
             "drop",

@@ -247,7 +247,9 @@ def broken_lines(draw: st.DrawFn) -> bytes:
 
 
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(line=broken_lines())
 def test_each_line_with_a_readable_id_is_answered_exactly_once(

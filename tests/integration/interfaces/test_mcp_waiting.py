@@ -17,7 +17,7 @@ from tests.integration.interfaces.every_tool import done
 from tests.integration.interfaces.serving import Served, serving
 from tests.model_server import ModelServer, model_server
 
-TRIES = 3
+TRIES = 12
 """A busy machine may stop a process at any moment: the best of so many tries counts."""
 MOST_S = 2 * WAIT_S
 

@@ -196,7 +196,7 @@ async def _hand_out(client: Client, served: Served, project: str, node: str) -> 
             },
         )
 
-    waiting = done(client, "wait_for_agents", project=project, ids=ids, timeout_s=30)
+    waiting = done(client, "wait_for_agents", project=project, ids=ids, timeout_s=60)
     ended, _ = await asyncio.gather(waiting, asyncio.to_thread(run))
     assert ended["all_done"] is True
     assert not any(

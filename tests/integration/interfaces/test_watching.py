@@ -17,6 +17,7 @@ from pps.memory import Memory
 from pps.server import Link
 from tests import importing_files as made
 from tests.integration.interfaces.serving import Served, serving
+from tests.waiting import settle_until, wait_until
 
 
 def contents(link: Link, entity: str) -> str:
@@ -27,10 +28,7 @@ def contents(link: Link, entity: str) -> str:
 
 
 def until(seen: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 90
-    while not seen():
-        assert time.monotonic() < deadline, "not seen within 90 s"
-        time.sleep(0.2)
+    wait_until(seen, pause_s=0.2)
 
 
 @pytest.mark.timeout(300)
@@ -144,7 +142,9 @@ async def test_a_folder_that_was_replaced_and_one_with_a_dot_in_its_name_are_fol
 
 async def holds(memory: Memory, passages: int) -> None:
     """Wait until journal and graph have so many."""
-    deadline = time.monotonic() + 90
-    while ((stats := await memory.stats()).turns, stats.episodes) != (passages, passages):
-        assert time.monotonic() < deadline, "not seen within 90 s"
-        await asyncio.sleep(0.1)
+
+    async def is_so() -> bool:
+        stats = await memory.stats()
+        return (stats.turns, stats.episodes) == (passages, passages)
+
+    await settle_until(is_so)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from tests.chromium import Chromium, Window
 from tests.integration.interfaces.serving import Served, serving
+from tests.ports import lasting_port
 
 pytestmark = pytest.mark.chromium
 _WITHOUT_DATA = ("ask", "graph", "time", "turns", "jobs", "injected", "isolation")
@@ -103,9 +103,7 @@ def test_a_first_start_without_data_says_in_every_view_what_to_do(
 def test_a_server_that_is_gone_is_told_and_its_return_is_seen(
     browser: Chromium, tmp_path: Path
 ) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(lasting_port())
     with contextlib.ExitStack() as stack:
         with serving(tmp_path / "home", PPS_SERVER__PORT=port) as first:
             first.create("ana")
