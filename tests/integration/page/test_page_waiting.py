@@ -76,11 +76,6 @@ def test_what_is_typed_is_not_left_without_a_question(window: Window) -> None:
 def test_a_server_that_hangs_is_not_live_and_its_answers_time_out_with_words(
     window: Window, ida: Served
 ) -> None:
-    # The page gives up an answer after 30 s; this browser's clock for that goes twice as fast.
-    window.page.add_init_script(
-        "const wait = AbortSignal.timeout; AbortSignal.timeout = (ms) => wait.call(AbortSignal, ms / 2);"
-    )
-    window.page.reload()
     window.page.wait_for_selector("text=Live")
     os.kill(ida.run.pid, signal.SIGSTOP)
     try:

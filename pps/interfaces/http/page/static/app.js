@@ -8,7 +8,7 @@
 // The view of a shipped feature says `feature`: it is there while that is on. Other features give theirs as data, which
 // `views/feature.js` shows.
 // Every view begins with a heading (`<h1>`), and says what to do where there is nothing yet.
-import { askBeforeLeaving, ended, entity, features, html, listen, news, open, place, render, useEffect, useLayoutEffect, useState, leave } from "./core.js";
+import { Problem, askBeforeLeaving, ended, entity, features, html, inTime, listen, news, open, place, render, useEffect, useLayoutEffect, useState, leave } from "./core.js";
 import { Alert, Icon, JustDone, isMember, useSchema } from "./parts.js";
 
 const VIEWS = [
@@ -50,23 +50,25 @@ let attempts = 0;
 async function load(view) {
   const address = `./views/${view.operation ? "feature" : view.id}.js${attempts ? `?attempt=${attempts}` : ""}`;
   try {
-    const module = await import(address);
+    const module = await inTime(import(address));
     loaded.set(view.id, view.operation ? module.featureView(view) : module.default);
     return loaded.get(view.id);
-  } catch {
+  } catch (error) {
     attempts += 1;
-    const isGone = await fetch(new URL(address, import.meta.url)).then((answer) => answer.status === 404, () => false);
-    return (props) => html`<${NotLoaded} view=${view} isGone=${isGone} ...${props} />`;
+    const why = error instanceof Problem ? error.message : "the server does not answer";
+    const isGone = !(error instanceof Problem)
+      && (await fetch(new URL(address, import.meta.url)).then((answer) => answer.status === 404, () => false));
+    return (props) => html`<${NotLoaded} view=${view} isGone=${isGone} why=${why} ...${props} />`;
   }
 }
 
 /** A view whose module could not be loaded: it is tried again as soon as there is news of the server. */
-function NotLoaded({ view, isGone, again }) {
+function NotLoaded({ view, isGone, why, again }) {
   useEffect(() => news.hear(again), []);
   return html`<h1 tabindex="-1">${view.title}</h1>
     ${isGone
       ? html`<${Alert}>PPS was updated since this page was opened.<//><p><button onClick=${() => location.reload()}>Load the page again</button></p>`
-      : html`<${Alert}>the server does not answer<//><p><button class="plain" onClick=${again}>Try again</button></p>`}`;
+      : html`<${Alert}>${why}<//><p><button class="plain" onClick=${again}>Try again</button></p>`}`;
 }
 
 /** The address, its view, and that view's component, which follow the address as soon as the component is there. */

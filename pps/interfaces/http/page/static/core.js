@@ -45,11 +45,23 @@ export class Problem extends Error {
 const SLOW = 30_000;
 const SILENT = 12_000;
 
+/** What is said of a server that takes what is asked and does not answer. */
+export const hangs = () => new Problem({
+  detail: `The server has not answered for ${SLOW / 1000} seconds. It may be busy, or hang: try again, or look with pps doctor.`,
+});
+
+/** The result of a promise, or a Problem when there is none in time. */
+export const inTime = (result) => {
+  let due = 0;
+  const late = new Promise((_, fail) => (due = setTimeout(() => fail(hangs()), SLOW)));
+  return Promise.race([result, late]).finally(() => clearTimeout(due));
+};
+
 async function asked(path, given, { accept = "application/json", signal = AbortSignal.timeout(SLOW) } = {}) {
   const headers = { "PPS-Page": localStorage.getItem(KEPT) || "", "Content-Type": "application/json", Accept: accept };
   const answer = await fetch(path, { method: "POST", headers, body: JSON.stringify(given), credentials: "same-origin", signal }).catch((error) => {
     const isSlow = error.name === "TimeoutError";
-    throw new Problem(isSlow ? { detail: `The server has not answered for ${SLOW / 1000} seconds. It may be busy, or hang: try again, or look with pps doctor.` } : {});
+    throw isSlow ? hangs() : new Problem({});
   });
   zone = answer.headers.get("PPS-Time-Zone") || zone;
   if (answer.ok) return answer;
