@@ -21,11 +21,27 @@ from pps.core.ids import EntityId, check_actor
 from pps.core.kinds import Kinds
 from pps.core.recalled import Hit, Pack, Recall
 from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
-from pps.core.values import ChannelName, Episode, Fact, Node, Receipt, Turn
+from pps.core.values import (
+    ChannelName,
+    Episode,
+    Fact,
+    Node,
+    Receipt,
+    RetractionDraft,
+    Turn,
+)
 from pps.entities.last_proof import Proof
 from pps.index.indexes import EntityIndexes, Index
-from pps.ingest.anchors import Anchor, AnchorInfo, Anchors, ImportReport, ResyncReport
+from pps.ingest.anchors import (
+    Anchor,
+    AnchorInfo,
+    Anchors,
+    AnchorVersion,
+    ImportReport,
+    ResyncReport,
+)
 from pps.ingest.budget import Costs
+from pps.ingest.correcting import FactCorrector
 from pps.ingest.documents import Documents
 from pps.ingest.drafts import (
     Automatic,
@@ -42,11 +58,13 @@ from pps.ingest.forget import Forgetter, Forgetting, Manner
 from pps.ingest.indexer import Indexer, Progress
 from pps.ingest.ingestion import Jobs
 from pps.ingest.ledger import Bookkeeper
+from pps.ingest.mentions import MentionFinder
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.transcripts import Capture
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import JobPayload, Journal, TurnDraft
+from pps.journal.entries import Job
 from pps.journal.feature_tables import FeatureTables
 from pps.recall.engine import RecallEngine
 from pps.recall.explore import Walks, timeline_page
@@ -57,9 +75,12 @@ from pps.records.asks import Asks
 from pps.records.finding import Finding
 from pps.records.records import Records
 from pps.records.session import Layers
+from pps.records.undoing import Undoing
 from pps.topics.portfolio import Topics
 
 READ_OWN_WRITES_S, _REBUILD_S = 0.05, 86_400.0
+_CORRECTED_S = 10.0
+"""How long a correction waits to be taken in before it answers ``accepted``."""
 NOT_YET_FOUND = (
     "what was stored just now is not yet indexed and may be missing; ask again in a moment"
 )
@@ -216,6 +237,19 @@ class Memory:
         return Forgetting(
             self.parts.forgetter, self._actor, self.records.check_write, self.parts.redactor
         )
+
+    @property
+    def correcting(self) -> FactCorrector:
+        """Corrections of facts by their ids."""
+        parts = self.parts
+        mentions = MentionFinder(parts.client, parts.journal, parts.anchors)
+        return FactCorrector(parts.client, parts.journal, mentions, self._keep_correction)
+
+    @property
+    def undoing(self) -> Undoing:
+        """What was corrected, forgotten and edited, and how to undo it."""
+        parts = self.parts
+        return Undoing(parts.journal, parts.anchors, self.forgetting, self.records, self._actor)
 
     @property
     def documents(self) -> Documents:
@@ -376,8 +410,25 @@ class Memory:
     ) -> AnchorInfo:
         """Write an anchor's Markdown file and index it; a slug that exists is replaced (if it has that digest)."""
         return await self.parts.anchors.save(
-            title, text, slug=slug, tags=check_tags(tags), expected=expected
+            title,
+            text,
+            slug=slug,
+            tags=check_tags(tags),
+            expected=expected,
+            actor=self._actor,
         )
+
+    async def anchor_versions(self, slug: str) -> list[AnchorVersion]:
+        """Return what an anchor was and is, oldest first; NotFound when there is none of that slug."""
+        return await self.parts.anchors.versions(slug)
+
+    async def anchor_revert(self, slug: str, version: int) -> AnchorInfo:
+        """Let an anchor be what it was in one of its versions, which makes a new version.
+
+        Raises:
+            NotFound: There is no such anchor; InvalidRequest: It has no such version.
+        """
+        return await self.parts.anchors.revert(slug, version, actor=self._actor)
 
     async def anchor_search(self, query: str, *, limit: int = 10) -> tuple[Hit, ...]:
         """Return the passages of anchors that best answer the query; one an anchor."""
@@ -486,6 +537,16 @@ class Memory:
             self.parts.automatic,
             journal.zone,
         ), redactor.count
+
+    async def _keep_correction(
+        self, content: str, options: RememberOptions, retractions: tuple[RetractionDraft, ...]
+    ) -> tuple[str, Job | None]:
+        """Keep a turn that corrects facts; return its id, and its job when that ended in time."""
+        if self._actor:
+            options = {**options, "actor": self._actor}
+        draft, payload, _ = await self._draft(content, options)
+        appended = await self.parts.intake.append(draft, replace(payload, retractions=retractions))
+        return appended.turn.uuid, await self.parts.worker.ended(appended.job_id, _CORRECTED_S)
 
     def _ended(self) -> None:
         self.parts.worker.read_now()

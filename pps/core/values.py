@@ -298,6 +298,21 @@ class CorrectionDraft:
 
 
 @dataclass(frozen=True, slots=True)
+class RetractionDraft:
+    """A statement about one fact: that it holds no longer, or that it was never true.
+
+    Where facts are given with the same turn, the first of them takes its place.
+
+    Attributes:
+        fact: The id of the fact; one that is not known is left out.
+        ended_at: Since when it holds no longer; None is since it began: it was never true, and held at no time.
+    """
+
+    fact: str
+    ended_at: Time | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RecordDraft:
     """What makes a turn the source of a record: a node with a title, a kind and fields of its own.
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from pps.core.errors import Changed, InvalidRequest, NotFound
 from pps.core.text import chunks, normalise
-from pps.core.time import micros
+from pps.core.time import micros, now
 from pps.core.values import AnchorPassage, Skipped
 from pps.index.indexes import EntityIndexes, IndexDoc
 from pps.ingest import anchor_files
@@ -58,6 +58,24 @@ class Anchor:
     tags: tuple[str, ...]
     modified_at: datetime
     digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorVersion:
+    """What an anchor is or was, from ``at`` on.
+
+    Attributes:
+        number: Counts from 1; the highest is the present one.
+        actor: Who wrote it, where the memory saw that; empty for the person.
+    """
+
+    slug: str
+    number: int
+    title: str
+    text: str
+    tags: tuple[str, ...]
+    at: datetime
+    actor: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +129,13 @@ class Anchors:
         slug: str | None = None,
         tags: Sequence[str] = (),
         expected: str = "",
+        actor: str = "",
     ) -> AnchorInfo:
         """Write an anchor to disk and index it; after a ModelError it is on disk, and the next ``resync`` indexes it.
 
         A slug that exists is replaced; with ``expected``, only while it has that digest (else Changed), and what else
         its front matter says stays. None makes one of the title, with a number when another anchor has it; the same
-        title (1 to 200 characters) and text (1 to 1,000,000) again change nothing.
+        title (1 to 200 characters) and text (1 to 1,000,000) again change nothing. What is replaced stays as a version.
         """
         anchor, redacted = await asyncio.to_thread(self._redacted, _checked(title, text, tags))
         if slug is not None:
@@ -128,7 +147,57 @@ class Anchors:
                 if _digest(before) != expected:
                     raise Changed("the anchor was changed since it was read: read it again")
                 anchor = replace(anchor, source=before.source, others=before.others)
-            return replace(await self._put(name, anchor), redacted=redacted)
+            return replace(await self._put(name, anchor, actor), redacted=redacted)
+
+    async def versions(self, slug: str) -> list[AnchorVersion]:
+        """Return what an anchor was and is, oldest first; NotFound when there is none of that slug."""
+        file = await asyncio.to_thread(self._file, anchor_files.check_slug(slug))
+        present = await asyncio.to_thread(self._parsed, file)
+        before = await self._journal.anchor_versions.of(slug)
+        if before and before[-1].text == anchor_files.compose(present):
+            before = before[:-1]  # a crash came before the file was replaced
+        versions: list[AnchorVersion] = []
+        actor = ""
+        for old in before:
+            text = parse(old.text, slug)
+            versions.append(
+                AnchorVersion(
+                    slug, old.number, text.title, text.body, text.tags, old.modified_at, actor
+                )
+            )
+            actor = old.actor
+        number = before[-1].number + 1 if before else 1
+        versions.append(
+            AnchorVersion(
+                slug, number, present.title, present.body, present.tags, file.modified_at, actor
+            )
+        )
+        return versions
+
+    async def revert(
+        self, slug: str, number: int, *, actor: str = "", expected: int | None = None
+    ) -> AnchorInfo:
+        """Let an anchor be what it was in one of its versions; that is a new version.
+
+        Raises:
+            NotFound: There is no such anchor.
+            InvalidRequest: It has no such version.
+            Changed: The present version is not ``expected``, where that is given.
+        """
+        async with self._lock:
+            versions = await self.versions(slug)
+            if expected is not None and versions[-1].number != expected:
+                raise Changed(f"the anchor was changed since: version {versions[-1].number} stands")
+            if all(version.number != number for version in versions):
+                raise InvalidRequest(
+                    "version", f"must be one of 1 to {versions[-1].number}, as anchor_history shows"
+                )
+            replaced = await self._journal.anchor_versions.of(slug)
+            texts = {old.number: old.text for old in replaced}
+            if number not in texts:  # the present one
+                file = await asyncio.to_thread(self._file, slug)
+                return _info(file, parse(file.text, slug))
+            return await self._put(slug, parse(texts[number], slug), actor)
 
     async def list(self) -> list[AnchorInfo]:
         files, _ = await asyncio.to_thread(self._folder.scan)
@@ -169,6 +238,7 @@ class Anchors:
     async def delete(self, slug: str, *, missing_ok: bool = False) -> None:
         anchor_files.check_slug(slug)
         async with self._lock:
+            await self._journal.anchor_versions.forget([slug])
             removed = await asyncio.to_thread(self._folder.remove, slug)
             if not removed and not missing_ok:
                 raise NotFound("anchor")
@@ -211,6 +281,8 @@ class Anchors:
             for at in range(0, len(stale), _AT_ONCE):
                 await self._index(stale[at : at + _AT_ONCE])
             await self._indexes.apply([], [(_COLLECTION, slug) for slug in gone])
+            if gone:
+                await self._journal.anchor_versions.forget(gone)
             await self._keep({file.slug: file.digest for file in files})
         added = sum(file.slug not in known for file in stale)
         skipped = tuple(Skipped(one.name, one.why) for one in unread)
@@ -235,7 +307,15 @@ class Anchors:
                     saved.append(replace(await self._put(slug, anchor), redacted=redacted))
         return ImportReport(tuple(saved), unchanged, tuple(skipped))
 
-    async def _put(self, slug: str, anchor: AnchorText) -> AnchorInfo:
+    async def _put(self, slug: str, anchor: AnchorText, actor: str = "") -> AnchorInfo:
+        """Write an anchor; what it replaces is kept first."""
+        before = await asyncio.to_thread(self._folder.read, slug)
+        if before is not None:
+            text = anchor_files.compose(await asyncio.to_thread(self._parsed, before))
+            if text != anchor_files.compose(anchor):
+                await self._journal.anchor_versions.keep(
+                    slug, text, before.modified_at, now(), actor
+                )
         file = await asyncio.to_thread(self._folder.write, slug, anchor_files.compose(anchor))
         await self._index([file])
         state = await self._state()

@@ -177,11 +177,11 @@ class Forgetter:
         found = await self._client.nodes(nodes)
         return [name for node in found for name in (node.name, *node.aliases)]
 
-    async def restorable(self, id: str) -> Restorable:
-        """Return what was softly forgotten at one time, with what still mentions it; NotFound as ``restore``."""
+    async def restorable(self, id: str, *, with_mentions: bool) -> Restorable:
+        """Return what was softly forgotten at one time, and what still mentions it; NotFound as ``restore``."""
         row = await self.bin.get(id)
         shown = self.bin.describe(row)
-        names = self.bin.names(row)
+        names = self.bin.names(row) if with_mentions else []
         if not names:
             return shown
         return replace(shown, mentions=(await self._mentions.find(names)).report())
@@ -562,10 +562,10 @@ class Forgetting:
         """Return the names of the nodes among some ids, names or slugs, aliases included; of others nothing."""
         return await self._forgetter.names(await self._forgetter.whole(ids))
 
-    async def get(self, id: str) -> Restorable:
+    async def get(self, id: str, *, with_mentions: bool = True) -> Restorable:
         """Return one of those that ``list`` has, with what still mentions it; NotFound as ``restore``."""
         await self._forgetter.whole([])
-        return await self._forgetter.restorable(id)
+        return await self._forgetter.restorable(id, with_mentions=with_mentions)
 
     async def restore(self, id: str) -> Restored:
         """Put back what was softly forgotten, by the id that ``list`` gives it or 8 or more characters of that.

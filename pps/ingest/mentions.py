@@ -138,7 +138,12 @@ class MentionFinder:
         self._anchors = anchors
 
     async def find(
-        self, names: Sequence[str], nodes: Sequence[str] = (), turns: Sequence[str] = ()
+        self,
+        names: Sequence[str],
+        nodes: Sequence[str] = (),
+        turns: Sequence[str] = (),
+        *,
+        beside: Sequence[str] = (),
     ) -> Found:
         """Return everything that says one of some names, or speaks of one of some nodes in other words.
 
@@ -146,25 +151,30 @@ class MentionFinder:
             names: Compared folded, as whole words; those of one character are left out.
             nodes: Turns that were taken to speak of one of these are found too, such as "Bob told me about her".
             turns: Turns that count as well.
+            beside: Further names; a text must say one of these too.
 
         Raises:
             StoreUnavailable: A store does not answer.
         """
-        pattern = NamePattern(names)
+        first, second = NamePattern(names), NamePattern(beside)
+
+        def says(*texts: str) -> bool:
+            return first.is_in(*texts) and (not beside or second.is_in(*texts))
+
         linked = set(turns)
         for mentioning in (await self._client.episodes_of_nodes(nodes)).values() if nodes else ():
             linked.update(mentioning)
         found_turns = await _matching(
             self._turns_after,
-            lambda turn: turn.uuid in linked or pattern.is_in(turn.content),
+            lambda turn: turn.uuid in linked or says(turn.content),
         )
         found_facts = await _matching(
             lambda last: self._client.scan_facts(last.uuid if last else "", _PAGE),
-            lambda fact: fact.kind == "fact" and pattern.is_in(fact.text),
+            lambda fact: fact.kind == "fact" and says(fact.text),
         )
         found_nodes = await _matching(
             lambda last: self._client.scan_nodes(last.uuid if last else "", _PAGE),
-            lambda node: node.kind != SELF and pattern.is_in(*_texts(node)),
+            lambda node: node.kind != SELF and says(*_texts(node)),
         )
         anchors = await self._anchors.texts()
         records = await self._journal.records.of_turns([turn.uuid for turn in found_turns])
@@ -177,7 +187,7 @@ class MentionFinder:
             tuple(
                 shown_anchor(anchor.slug, anchor.title)
                 for anchor in anchors
-                if pattern.is_in(anchor.title, anchor.text, *anchor.tags)
+                if says(anchor.title, anchor.text, *anchor.tags)
             ),
         )
 

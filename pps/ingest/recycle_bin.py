@@ -228,7 +228,7 @@ class RecycleBin:
             tuple(facts),
             tuple(await client.episodes(plan.turns)),
             tuple(dict.fromkeys(mentions)),
-            await journal.bin.take(plan.turns, plan.nodes, plan.facts, plan.rows),
+            await journal.bin.take(plan.turns, plan.nodes, plan.facts, plan.rows, plan.anchors),
             await journal.bin.given(plan.told),
             tuple((file, tuple(map(_packed, parts))) for file, parts in anchors),
             {text: _packed(one) for text, one in vectors.items()},
@@ -334,7 +334,7 @@ class RecycleBin:
                 for one in dict.fromkeys([*plan.turns, *(e for f in facts for e in f.episodes)])
             ),
         ]
-        await journal.bin.put_back(content.rows, changes)
+        await journal.bin.put_back(await self._rows_to_put_back(content), changes)
         journal.typed.touch()
         vectors = await self._vectors(content)
         await client.save_nodes(
@@ -361,6 +361,16 @@ class RecycleBin:
         facts_back = tuple(one.uuid for one in facts if one.uuid in plan.facts)
         nodes_back = tuple(one.uuid for one in nodes if one.uuid in plan.nodes)
         return Restored(row.id, plan.turns, facts_back, nodes_back, plan.anchors)
+
+    async def _rows_to_put_back(self, content: _Content) -> dict[str, list[Row]]:
+        """Return rows without the versions of anchors whose slug another anchor has by now."""
+        taken = (
+            {anchor.slug for anchor in await self._anchors.list()}
+            if content.anchors
+            else set[str]()
+        )
+        versions = content.rows.get("anchor_versions", ())
+        return content.rows | {"anchor_versions": [v for v in versions if v["slug"] not in taken]}
 
     async def _supported(self, content: _Content) -> list[Fact]:
         """Return facts with the supports that there are; those that are there get back the ones that they lost."""

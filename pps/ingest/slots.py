@@ -246,6 +246,8 @@ class Slots:
             rows.setdefault(closing.fact, []).append(closing)
         said_turns = {turn for fact in facts for turn in fact.episodes}
         said_turns.update(ending.turn for ending in endings)
+        for some in (*rows.values(), *batch.closings.values()):
+            said_turns.update(closing.by_turn for closing in some if not closing.by_fact)
         said_at = await closings.said_at(sorted(said_turns))
         closers = {
             closing.by_fact

@@ -24,11 +24,12 @@ from pps.core.values import (
     FactDraft,
     Node,
     NodeDraft,
+    RetractionDraft,
     Skipped,
     Turn,
 )
 from pps.ingest.batch import Batch, TurnOutcome
-from pps.ingest.supersession import end_of_the_past, speaks_of_the_past
+from pps.ingest.supersession import BEFORE_EVERYTHING, end_of_the_past, speaks_of_the_past
 from pps.ingest.support import adds_nothing, said_by, taken_back
 from pps.journal.closing_rows import Ending
 from pps.journal.entries import ReadFact
@@ -46,6 +47,7 @@ class Drafts:
     facts: tuple[FactDraft, ...] = ()
     endings: tuple[EndingDraft, ...] = ()
     corrections: tuple[CorrectionDraft, ...] = ()
+    retractions: tuple[RetractionDraft, ...] = ()
 
 
 def plan_given(
@@ -77,12 +79,38 @@ def plan_drafts(
         if fact is not None:
             supported.append(fact.uuid)
             mentioned += [fact.subject, fact.object]
+    for retraction in drafts.retractions:
+        retracted = plan_retraction(batch, turn, retraction, supported, outcome)
+        if retracted is not None:
+            mentioned += [retracted.subject, retracted.object]
     batch.mention(turn.uuid, mentioned)
     batch.put_episode(turn, supported)
     batch.endings[turn.uuid] = [
         plan_ending(batch, turn, number, draft) for number, draft in enumerate(drafts.endings)
     ]
     return outcome
+
+
+def plan_retraction(
+    batch: Batch,
+    turn: Turn,
+    draft: RetractionDraft,
+    own_facts: Sequence[str],
+    outcome: TurnOutcome,
+) -> Fact | None:
+    """Close the fact that a retraction names, in favour of the turn's own first fact; None when it is not known."""
+    fact = batch.fact(draft.fact)
+    if fact is None:
+        outcome.skipped.append(Skipped("retraction", f"no fact has the id {draft.fact}"))
+        return None
+    if draft.fact in own_facts:
+        outcome.skipped.append(Skipped("retraction", "the same turn states this fact"))
+        return None
+    end = draft.ended_at or fact.valid_at or BEFORE_EVERYTHING
+    by_fact = own_facts[0] if own_facts else ""
+    closing = Closing(fact.uuid, by_fact, turn.uuid, "explicit", end, batch.at)
+    batch.closings.setdefault(fact.uuid, []).append(closing)
+    return fact
 
 
 def plan_ending(batch: Batch, turn: Turn, number: int, draft: EndingDraft) -> Ending:

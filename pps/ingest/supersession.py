@@ -22,7 +22,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from pps.core.relation_table import Relation, relation_key
@@ -35,6 +35,9 @@ from pps.journal.closing_rows import Ending
 _DAY = timedelta(days=1)
 _LONG_BEFORE = timedelta(days=365)
 """How long before the last statement of another value a date lies that is certainly of an earlier time."""
+
+BEFORE_EVERYTHING = datetime(1, 1, 2, tzinfo=UTC)
+"""Where a fact ends that was never true and of which it is not known when it began."""
 
 CORRECTION_REACH = 8
 """Turns of the session before a correction among which the fact meant is looked for."""
@@ -148,7 +151,7 @@ def closings_of_slot(
         relation: The relation of the slot, single-valued.
         at: The moment that new closings are learned at.
     """
-    present = [one for one in facts if not taken_back(one.fact) and not _is_over(one)]
+    present = [one for one in facts if _counts(one)]
     begins = {one.fact.uuid: _begins(one, relation) for one in present}
     current, earlier = _told_late(present, begins)
     changes = sorted(_changes(current, begins), key=_order_of)
@@ -175,7 +178,7 @@ def runs_of_slot(facts: Sequence[Stated], relation: Relation) -> dict[str, list[
     Who lived in Rome, then in Milan, then in Rome again lived there twice: each run is a fact of its own, so that the
     result does not depend on which of the statements was taken in first.
     """
-    present = [one for one in facts if not taken_back(one.fact) and not _is_over(one)]
+    present = [one for one in facts if _counts(one)]
     begins = {one.fact.uuid: _begins(one, relation) for one in present}
     current, _ = _told_late(present, begins)
     changes = sorted(_changes(current, begins), key=_order_of)
@@ -229,6 +232,19 @@ def is_about(ending: Ending, fact: Fact, relation: Relation | None) -> bool:
     if relation is not None:
         keys.add(relation_key(relation.name))
     return not keys.isdisjoint(ending.relations)
+
+
+def _counts(one: Stated) -> bool:
+    """Tell whether a fact may take the place of others: it was not taken back, speaks of the present, and was true."""
+    return not taken_back(one.fact) and not _is_over(one) and not _was_never_true(one)
+
+
+def _was_never_true(one: Stated) -> bool:
+    """Tell whether somebody said that a fact was never true, without a fact in its place."""
+    closing = _explicit(one)
+    if closing is None or closing.by_fact:
+        return False
+    return closing.at <= (one.fact.valid_at or BEFORE_EVERYTHING)
 
 
 def _is_over(one: Stated) -> bool:

@@ -286,7 +286,9 @@ class Pipeline:
             (known.node_named(subject), relation, "") for subject, relation in pairs.values()
         }
         wanted = [(one[0], one[1], one[2]) for one in joined if one[0] and one[2] is not None]
-        ids = [*await self._journal.facts_joining(wanted), *filter(is_uuid, named)]
+        retracted = [one.fact for some in drafts for one in some.retractions]
+        joining = await self._journal.facts_joining(wanted)
+        ids = [*joining, *filter(is_uuid, named), *retracted]
         texts = named - set(ids) - set(pairs)
         for text in texts:
             ids += [hit.owner for hit in await self._indexes.text_search("facts", text, _SAME_TEXT)]
@@ -524,7 +526,7 @@ def _drafts(job: Job, zone: tzinfo) -> Drafts:
         found = extract(job.turn, zone)
         nodes, facts = (*nodes, *found.nodes), (*facts, *found.facts)
         endings, corrections = (*endings, *found.endings), (*corrections, *found.corrections)
-    return Drafts(nodes, facts, endings, corrections)
+    return Drafts(nodes, facts, endings, corrections, payload.retractions)
 
 
 def _only_tried(skipped: Skipped, payload: JobPayload) -> bool:

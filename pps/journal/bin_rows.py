@@ -57,6 +57,7 @@ _TAKEN = {
     "record_cites": f"record IN {LIST}",
     "record_relations": f"source IN {LIST} OR target IN {LIST} OR id IN {LIST}",
     "merges": f"kept IN {LIST} OR gone IN {LIST}",
+    "anchor_versions": f"slug IN {LIST}",
 }
 _OF_TURNS = (
     "turns",
@@ -70,7 +71,7 @@ _OF_TURNS = (
 )
 _ABOUT = (
     *("uuid", "turn", "node", "record", "source", "target", "kept", "gone", "job"),
-    *("holder", "needs"),
+    *("holder", "needs", "slug"),
 )
 """Columns that say what a row is about."""
 _BEGUN = "restoring"
@@ -109,10 +110,12 @@ def _take(
     nodes: Sequence[str],
     facts: Sequence[str],
     of_features: Sequence[str],
+    anchors: Sequence[str],
 ) -> Rows:
     t, n, f = listed(turns), listed(nodes), listed(facts)
     values = dict.fromkeys(_OF_TURNS, (t,)) | {"record_relations": (n, n, f), "merges": (n, n)}
     values["fact_ties"] = (f, t, t)
+    values["anchor_versions"] = (listed(anchors),)
     found: Rows = {}
     for table, where in _TAKEN.items():
         read = db.execute(f"SELECT * FROM {table} WHERE {where}", values.get(table, (n,)))  # noqa: S608 - literals
@@ -247,9 +250,12 @@ class Bin:
         nodes: Sequence[str],
         facts: Sequence[str],
         of_features: Sequence[str] = (),
+        anchors: Sequence[str] = (),
     ) -> Rows:
-        """Return all rows that go when some turns, nodes, facts and rows of features are forgotten."""
-        return await self._readers.read(lambda db: _take(db, turns, nodes, facts, of_features))
+        """Return all rows that go when turns, nodes, facts, rows of features and anchors (slugs) are forgotten."""
+        return await self._readers.read(
+            lambda db: _take(db, turns, nodes, facts, of_features, anchors)
+        )
 
     async def begin(self, id: str) -> None:
         """Note that a row is put back from now on."""

@@ -27,6 +27,7 @@ from pps.core.values import (
     ItemKind,
     NodeDraft,
     RecordDraft,
+    RetractionDraft,
     Skipped,
     Turn,
 )
@@ -113,6 +114,7 @@ class JobPayload:
         links: The titles that its text links to.
         read: Set once a command has read the turn; it counts like what was given.
         endings, corrections: Given with the turn, as facts are; what rules read is not in the payload.
+        retractions: Of a turn that corrects facts by their ids.
         rules_meanwhile: Rules read the turn too, for the command could not be asked when it was its turn.
     """
 
@@ -125,6 +127,7 @@ class JobPayload:
     endings: tuple[EndingDraft, ...] = ()
     corrections: tuple[CorrectionDraft, ...] = ()
     rules_meanwhile: bool = False
+    retractions: tuple[RetractionDraft, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,8 +284,11 @@ def dump_payload(payload: JobPayload) -> str:
         facts=_facts_in_utc(payload.facts),
         endings=_endings_in_utc(payload.endings),
         read=read,
+        retractions=tuple(
+            replace(one, ended_at=_in_utc(one.ended_at)) for one in payload.retractions
+        ),
     )
-    optional = ("endings", "corrections", "read", "rules_meanwhile")
+    optional = ("endings", "corrections", "read", "rules_meanwhile", "retractions")
     absent = {name for name in optional if not getattr(payload, name)}
     return _PAYLOAD.dump_json(payload, exclude=absent).decode()
 

@@ -18,6 +18,7 @@ from pps.core.time import from_micros
 from pps.core.values import Fact, ItemKind, Node, Turn
 from pps.journal import filters, job_queue, job_rows, links, meta, projection
 from pps.journal import turns as turn_rows
+from pps.journal.anchor_rows import AnchorVersions
 from pps.journal.bin_rows import Bin
 from pps.journal.closing_rows import Closings
 from pps.journal.db import LogIndex, damage, prepare_file
@@ -118,6 +119,7 @@ class Journal(Store):
         self.vector_states = VectorStates(*stores)
         self.spending = Spending(*stores)
         self.versions = Versions(*stores)
+        self.anchor_versions = AnchorVersions(*stores)
         self.given = Given(*stores)
         self.topics = TopicRows(*stores)
         self.perspective_data = PerspectiveRows(*stores)

@@ -503,3 +503,16 @@ CREATE TABLE feature_positions (
     position INTEGER NOT NULL,
     PRIMARY KEY (feature, follower)
 ) WITHOUT ROWID;
+
+-- version 24
+-- The texts of anchors before each change; the present one is the file alone.
+CREATE TABLE anchor_versions (
+    slug TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    modified_at INTEGER NOT NULL,
+    replaced_at INTEGER NOT NULL,
+    actor TEXT NOT NULL,
+    PRIMARY KEY (slug, number)
+) WITHOUT ROWID;
+CREATE INDEX anchor_versions_by_time ON anchor_versions (replaced_at);

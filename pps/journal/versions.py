@@ -41,6 +41,19 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
+class TextChange:
+    """A change that made version ``number`` of a turn's text; ``content`` is what it says since."""
+
+    turn: str
+    number: int
+    change: ChangeType
+    content: str
+    actor: str
+    at: datetime
+    is_latest: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Text:
     """What may change of a turn: its words, its tags, and the work that they cause."""
 
@@ -193,6 +206,22 @@ def of(db: sqlite3.Connection, turn: str) -> list[Version]:
     return [_first(found[0], Text(found[0].content, found[0].tags, load_payload(stored)))]
 
 
+def latest(db: sqlite3.Connection, before: datetime, limit: int) -> list[TextChange]:
+    """Return the changes of texts before a moment, the latest first; records of packs' kinds are left out."""
+    rows = db.execute(
+        """SELECT turn, number, change, content, actor, at,
+                number = (SELECT max(number) FROM versions AS all_of_it WHERE all_of_it.turn = versions.turn)
+            FROM versions WHERE number > 1 AND at < ?
+            AND NOT EXISTS (SELECT 1 FROM records WHERE records.turn = versions.turn AND records.pack <> '')
+            ORDER BY at DESC LIMIT ?""",
+        (micros(before), limit),
+    )
+    return [
+        TextChange(turn, number, change, content, actor, from_micros(at), is_latest=bool(is_latest))
+        for turn, number, change, content, actor, at, is_latest in rows
+    ]
+
+
 def _read(row: tuple[int, str, str, str, str, str, int, str, str, str, str]) -> Version:
     number, change, title, content, tags, actor, at, kind, fields, status, state = row
     shown = title, content, tuple(json.loads(tags)), actor, from_micros(at)
@@ -217,5 +246,6 @@ def _json(tags: tuple[str, ...]) -> str:
 class Versions(Store):
     """The versions of one ``memory.db``."""
 
+    latest = reads(latest)
     of = reads(of)
     revise = writes(revise)

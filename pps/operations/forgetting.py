@@ -16,7 +16,8 @@ from pps.operations import words
 from pps.operations.command_line import argument
 from pps.operations.inputs import ForgetInput, Id
 from pps.operations.model_views import forgotten_for_model
-from pps.operations.table import ADDS, CORE, ERASES, PERSPECTIVES, READS, UPKEEP
+from pps.operations.table import ADDS, CORE, ERASES, PERSPECTIVES, READS, UPKEEP, Hints
+from pps.records.undoing import MOST, Edits, Undone
 
 Why = Annotated[str, StringConstraints(max_length=MAX_WHY)]
 
@@ -71,6 +72,25 @@ class RestoreInput(Input):
 
     id: Id = Field(
         description="What 'forgotten' and the answer of 'forget' give, or its first 8 characters.",
+        json_schema_extra=argument(),
+    )
+
+
+class EditsInput(Input):
+    """Which changes."""
+
+    limit: int = Field(default=50, ge=1, le=MOST, description="Most changes a page.")
+    cursor: Annotated[str, StringConstraints(max_length=20)] = Field(
+        default="", description="'next_cursor' of the page before."
+    )
+
+
+class UndoInput(Input):
+    """Which change to undo."""
+
+    id: Annotated[str, StringConstraints(min_length=1, max_length=100)] = Field(
+        description="As 'edits' and the change itself gave it: the turn of a correction, the id of a forgetting, or an "
+        "id with '@' and a version.",
         json_schema_extra=argument(),
     )
 
@@ -137,6 +157,32 @@ async def forgotten(memory: Memory, given: ForgottenInput) -> tuple[Restorable, 
 async def restore_forgotten(memory: Memory, given: RestoreInput) -> Restored:
     """Use it to have back what was softly forgotten, whole and as it was. Returns the ids of what came back."""
     return await memory.forgetting.restore(given.id)
+
+
+@UPKEEP.operation(
+    "What was changed by hand", words.edits, READS, command="edits", examples=("pps edits ana",)
+)
+async def edits(memory: Memory, given: EditsInput) -> Edits:
+    """Use it to see what was corrected, softly forgotten and edited, the latest first, each with the id for 'undo'.
+
+    It answers a page at a time: pass 'next_cursor' as 'cursor' for the next.
+    """
+    return await memory.undoing.list(limit=given.limit, cursor=given.cursor)
+
+
+@UPKEEP.operation(
+    "Undo a change",
+    words.undone,
+    Hints(),
+    command="undo",
+    examples=("pps undo ana 1b4e28ba", "pps undo ana sourdough@3"),
+)
+async def undo(memory: Memory, given: UndoInput) -> Undone:
+    """Use it when a correction, a soft forgetting, or a change of a text or an anchor was a mistake: all is as it was.
+
+    Returns what was undone, and in 'redo' the id with which 'undo' does it again, where that can be.
+    """
+    return await memory.undoing.undo(given.id)
 
 
 @PERSPECTIVES.operation("Forget one thing", words.gone, ERASES, for_model=forgotten_for_model)

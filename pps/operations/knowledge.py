@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
+
+from pps.core.bounds import MAX_NAME, MAX_TEXT
 from pps.core.values import Fact, Receipt, Turn
-from pps.ingest.anchors import Anchor, AnchorInfo, ResyncReport
+from pps.ingest.anchors import Anchor, AnchorInfo, AnchorVersion, ResyncReport
+from pps.ingest.correcting import FactCorrection, RightFact, Verdict
 from pps.ingest.drafts import RememberOptions
+from pps.ingest.given_input import Moment, described_time
 from pps.memory import Memory
 from pps.operations import inputs, model_views, outputs, words
+from pps.operations.command_line import argument
 from pps.operations.table import ADDS, ANCHORS, CORE, ERASES, READS, UPKEEP, Hints
 from pps.recall.why import Why
 
@@ -54,6 +60,50 @@ async def recall(memory: Memory, given: inputs.RecallInput) -> outputs.RecallVie
     """
     return outputs.recall_view(
         await memory.recall(given.query, **_asked(given, "query", "explain"))
+    )
+
+
+class FactCorrectInput(inputs.Input):
+    """What is wrong with a fact, and what is right."""
+
+    id: inputs.Id = Field(description="Id of the fact.", json_schema_extra=argument())
+    verdict: Verdict = Field(
+        description="'never_true': it held at no time. 'no_longer_true': it held, and ends.",
+    )
+    object: str = Field(default="", max_length=MAX_NAME, description="The right object.")
+    subject: str = Field(default="", max_length=MAX_NAME, description="The right subject.")
+    relation: str = Field(
+        default="", max_length=MAX_NAME, description="The right relation, such as WORKS_AT."
+    )
+    text: str = Field(
+        default="",
+        max_length=MAX_TEXT,
+        description="The right sentence; it must name subject and object. Made from the old one if not given.",
+    )
+    since: Annotated[
+        Moment | None,
+        described_time("When the fact ended and the right one began; now when not given."),
+    ] = None
+
+
+@UPKEEP.operation(
+    "Correct a fact",
+    words.corrected,
+    Hints(),
+    command="correct",
+    examples=(
+        "pps correct ana 1b4e28ba --verdict never_true --object Porto",
+        "pps correct ana 1b4e28ba --verdict no_longer_true --since 2026-03",
+    ),
+)
+async def fact_correct(memory: Memory, given: FactCorrectInput) -> FactCorrection:
+    """Use it when a fact is wrong: it was never true, or is no longer true; with what is right, if that is known.
+
+    Returns the turn that says so, which 'undo' takes, the id of the right fact, and what still says the old thing.
+    """
+    right = RightFact(given.subject, given.relation, given.object, given.text)
+    return await memory.correcting.correct(
+        given.id, given.verdict, right or None, since=given.since
     )
 
 
@@ -150,7 +200,7 @@ async def get(memory: Memory, given: inputs.GetInput) -> tuple[outputs.ItemView,
 async def anchor_save(memory: Memory, given: inputs.AnchorSaveInput) -> AnchorInfo:
     """Use it to keep a short Markdown text findable as it is: a rule, a recipe, a moment in words.
 
-    One of the same slug is replaced. Returns its slug.
+    One of the same slug is replaced, and stays as a version, see anchor_history. Returns its slug.
     """
     return await memory.anchor_save(**inputs.options(given))
 
@@ -200,6 +250,43 @@ async def anchor_get(memory: Memory, given: inputs.AnchorReadInput) -> Anchor:
     return model_views.continued_anchor(await memory.anchor_read(given.slug), given.cursor)
 
 
+class AnchorRevertInput(inputs.AnchorInput):
+    """Which anchor, and which of its versions."""
+
+    version: int = Field(
+        ge=1,
+        le=1 << 30,
+        description="Its number, as anchor_history shows it.",
+        json_schema_extra=argument(),
+    )
+
+
+@ANCHORS.operation(
+    "What an anchor was before",
+    words.anchor_versions,
+    READS,
+    items="versions",
+    command="anchors history",
+    examples=("pps anchors history ana sourdough",),
+    for_model=model_views.anchor_versions_for_model,
+)
+async def anchor_history(memory: Memory, given: inputs.AnchorInput) -> tuple[AnchorVersion, ...]:
+    """Use it to see how an anchor changed. Returns its versions, the latest first, each with its number and text."""
+    return tuple(reversed(await memory.anchor_versions(given.slug)))
+
+
+@ANCHORS.operation(
+    "Let an anchor be what it was",
+    words.anchor,
+    Hints(idempotent=True),
+    command="anchors revert",
+    examples=("pps anchors revert ana sourdough 2",),
+)
+async def anchor_revert(memory: Memory, given: AnchorRevertInput) -> AnchorInfo:
+    """Use it to have an earlier version of an anchor back. That makes a new version; what stands now stays as one."""
+    return await memory.anchor_revert(given.slug, given.version)
+
+
 @ANCHORS.operation(
     "Delete an anchor",
     words.anchor_deleted,
@@ -208,7 +295,7 @@ async def anchor_get(memory: Memory, given: inputs.AnchorReadInput) -> Anchor:
     examples=("pps anchors delete ana sourdough",),
 )
 async def anchor_delete(memory: Memory, given: inputs.AnchorInput) -> outputs.AnchorDeleted:
-    """Use it to delete an anchor's file and its index entries; it cannot be undone."""
+    """Use it to delete an anchor's file, its versions and its index entries; it cannot be undone, as 'forget' with soft can."""
     await memory.anchor_delete(given.slug)
     return outputs.AnchorDeleted(given.slug)
 

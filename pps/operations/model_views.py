@@ -24,7 +24,7 @@ from pps.core.reports import Forgotten, Mentions, timeline_cursor
 from pps.core.text import counted, one_line
 from pps.core.time import CoarseTime, coarse_text, shown, shown_day
 from pps.core.values import Receipt, Skipped
-from pps.ingest.anchors import Anchor, AnchorInfo
+from pps.ingest.anchors import Anchor, AnchorInfo, AnchorVersion
 from pps.operations import words
 from pps.operations.inputs import Input
 from pps.operations.outputs import (
@@ -58,6 +58,7 @@ _SHOWN_FAR = 2
 """Hits of a channel that are shown where nothing is near."""
 _SCORED_PROFILES = ("semantic", "hybrid")
 _MOST_IDS = 100
+_MOST_OF_VERSION = 2_000
 _MOST_EPISODES = 10
 _MOST_BESIDE = 4_000
 """Characters of a node's own fields that stand beside its text; more of them are read after it, page by page."""
@@ -422,6 +423,26 @@ def anchor_text_for_model(anchor: Anchor, given: Input) -> ModelView:
         data = replace(data, next_cursor=str(ItemCursor(0, part.ends, mark)))
         text += f"\n\nMore follows: call again with cursor={data.next_cursor}"
     return ModelView(data, text)
+
+
+@dataclass(frozen=True, slots=True)
+class AnchorVersions:
+    """The latest versions of an anchor that have room, the latest first; ``older`` counts those that have none."""
+
+    versions: tuple[AnchorVersion, ...]
+    older: int | None = None
+
+
+def anchor_versions_for_model(versions: Sequence[AnchorVersion], _: Input) -> ModelView:
+    """Return as many versions as have room, each with at most 2,000 characters of its text."""
+    shown = [replace(one, text=one.text[:_MOST_OF_VERSION]) for one in versions]
+    count = max(1, fitting(json_size(as_json(one)) for one in shown))
+    older = len(shown) - count or None
+    text = words.anchor_versions(shown[:count])
+    return ModelView(
+        AnchorVersions(tuple(shown[:count]), older),
+        f"{text}\n\n{older:,} older versions" if older else text,
+    )
 
 
 def forgotten_for_model(value: Forgotten, _: Input) -> ModelView:

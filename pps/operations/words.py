@@ -30,7 +30,8 @@ from pps.core.reports import (
 from pps.core.text import counted, fold, one_line
 from pps.core.time import iso, shown, shown_day
 from pps.core.values import EventReceipt, Receipt, Skipped
-from pps.ingest.anchors import Anchor, AnchorInfo, ResyncReport
+from pps.ingest.anchors import Anchor, AnchorInfo, AnchorVersion, ResyncReport
+from pps.ingest.correcting import FactCorrection
 from pps.operations.outputs import (
     AnchorDeleted,
     ChannelView,
@@ -49,6 +50,7 @@ from pps.operations.outputs import (
     VersionView,
 )
 from pps.recall.why import Why
+from pps.records.undoing import Edits, Undone
 
 _LINE = 400
 _MOST_MENTIONS = 5
@@ -132,6 +134,20 @@ def receipt(value: Receipt) -> str:
     tail = f" {counts} touched." if value.state == "done" else ""
     skipped = "".join(f"\nLeft out: {one.what}: {one.why}" for one in value.skipped)
     return f"{said}{tail} [{value.turn_id}]{redacted(value.redacted)}{skipped}"
+
+
+def corrected(value: FactCorrection) -> str:
+    said = {
+        "done": "Corrected.",
+        "accepted": "Safe on disk; the fact is corrected in a moment.",
+        "duplicate": "Corrected already.",
+        "failed": "Kept in the journal, but the fact could not be corrected; `health` says why.",
+    }[value.state]
+    right = f" What is right: [{value.right}]." if value.right else ""
+    skipped = [f"Left out: {one.what}: {one.why}" for one in value.skipped]
+    still = _mentions(value.mentions) if value.mentions.total else []
+    first = f"{said}{right} Undo it with the id {value.turn_id}."
+    return "\n".join([first, *skipped, *still])
 
 
 def timeline(view: Timeline) -> str:
@@ -225,6 +241,30 @@ def anchor_whole(value: Anchor) -> str:
         f"{value.title} ({value.slug}, {value.modified_at:%Y-%m-%d}, digest {value.digest})\n\n"
         f"{value.text}"
     )
+
+
+def anchor_versions(versions: Sequence[AnchorVersion]) -> str:
+    return "\n\n".join(
+        f"version {one.number}, {moment_text(one.at)}{f', by {one.actor}' if one.actor else ''}: "
+        f"{one.title}\n{one.text}"
+        for one in versions
+    )
+
+
+def edits(value: Edits) -> str:
+    """Return a line a change: when, what, by whom, and the id that undoes it."""
+    lines: list[str] = []
+    for edit in value.edits:
+        by = f" by {edit.actor}" if edit.actor else ""
+        how = f"cannot be undone: {edit.why_not}" if edit.why_not else f"undo: {edit.id}"
+        lines.append(f"{moment_text(edit.at)} {edit.kind}{by}: {edit.text} [{how}]")
+    more = [f"More: cursor={value.next_cursor}"] if value.next_cursor else []
+    return "\n".join([*(lines or ["Nothing was changed by hand."]), *more])
+
+
+def undone(value: Undone) -> str:
+    again = f" Undo this with the id {value.redo}." if value.redo else ""
+    return f"Undone: {value.kind}: {value.text}{again}"
 
 
 def anchors(them: Sequence[AnchorInfo]) -> str:

@@ -37,6 +37,8 @@ class One:
     record: str = ""
     relation: str = ""
     binned: str = ""
+    edited: str = ""
+    corrected: str = ""
 
 
 @dataclass
@@ -83,6 +85,17 @@ async def told(memory: Memory, watch: Watch) -> One:
     one = One(memory, mark, receipt.turn_id, fact.uuid, fact.subject, anchor.slug)
     if "Goal" in memory.kinds:
         await _planned(one, watch)
+    one.edited = f"menu-{mark}"
+    for text in (f"Soup and {mark}.", f"Bread and {mark}."):
+        await memory.anchor_save(f"Menu {mark}", text, slug=one.edited)
+    wrong = FactDraft("Ana", "FEARS", mark, text=f"Ana fears {mark}.", valid_at=WHEN)
+    fears = await memory.remember(f"She fears {mark}.", source_ref="wrong", facts=[wrong])
+    [feared] = [
+        found for found in (await memory.timeline(limit=100)).facts if "fears" in found.text
+    ]
+    correction = await memory.correcting.correct(feared.uuid, "never_true")
+    one.corrected = correction.turn_id
+    watch.own(memory.entity.name, fears.turn_id, feared.uuid, one.corrected)
     moot = await memory.remember(f"Moot: {mark} {mark}.", source_ref="moot", session="evening")
     one.binned = (
         await memory.forget([moot.turn_id], dry_run=False, soft=True, why=mark)
@@ -114,6 +127,8 @@ async def everything(one: One) -> object:
         await memory.timeline(limit=1000),
         await memory.get([one.turn, one.fact, one.node]),
         await memory.anchor_list(),
+        await memory.anchor_versions(one.edited),
+        await memory.undoing.list(limit=200),
         await memory.forgetting.list(),
         await memory.records.graph() if "Goal" in memory.kinds else (),
         await memory.records.cites([one.record]),

@@ -187,7 +187,11 @@ async def test_forgetting_in_one_does_not_forget_in_another(house: House) -> Non
 @pytest.mark.beside_the_graph
 async def test_anchors_of_the_same_name_are_each_ones_own(house: House, tmp_path: Path) -> None:
     for one in house.all:
-        assert {anchor.slug for anchor in await one.memory.anchor_list()} == {"kitchen", one.slug}
+        assert {anchor.slug for anchor in await one.memory.anchor_list()} == {
+            "kitchen",
+            one.slug,
+            one.edited,
+        }
         for found in (
             await one.memory.anchor_read("kitchen"),
             await one.memory.anchor_search("coffee tea kitchen", limit=50),

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(300)
 WORD, HIDDEN = "kanariesoft", "quetzalkoatl"
 """Both are in all that is told; only the first is ever asked for."""
-FOR_IT = {"forgotten", "restore_forgotten"}
-"""The two operations that are about what was forgotten."""
+FOR_IT = {"forgotten", "restore_forgotten", "edits", "undo"}
+"""The operations that are about what was forgotten."""
 
 
 def filled(value: Any, ids: dict[str, str]) -> Any:
@@ -98,6 +98,7 @@ async def told(memory: Memory) -> tuple[dict[str, str], list[str]]:
     await memory.records.update(one.turn_id, content=f"The {both} sings loud. #{HIDDEN}")
     note = await memory.records.add_event(f"Heard {both}.", title=f"Note {both}")
     anchor = await memory.anchor_save(f"On {both}", f"# {both}\n\nSeed and water.")
+    await memory.anchor_save(f"On {both}", f"# {both}\n\nWater.", slug=anchor.slug)
     await memory.settled()
     fact = next(found for found in (await memory.timeline(limit=100)).facts if HIDDEN in found.text)
     goal_id, task_id = (found.record.id for found in saved)
@@ -107,6 +108,8 @@ async def told(memory: Memory) -> tuple[dict[str, str], list[str]]:
         "fact": fact.uuid,
         "node": fact.object,
         "slug": anchor.slug,
+        "edited": anchor.slug,
+        "corrected": one.turn_id,
     }
     ids |= {"record": goal_id, "relation": saved[1].relations[0]}
     return ids, [one.turn_id, note.turn_id, goal_id, task_id, anchor.slug]

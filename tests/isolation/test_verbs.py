@@ -45,6 +45,17 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
         {"ids": ["Coffee"], "along": ["turns", "facts", "nodes", "anchors", "copies"]},
         {"ids": ["{mark}"], "along": ["turns"]},
     ],
+    "fact_correct": [
+        {"id": "{fact}", "verdict": "never_true"},
+        {"id": "{fact}", "verdict": "no_longer_true", "object": "{mark}"},
+        {"id": "{node}", "verdict": "never_true", "object": "x", "text": "x"},
+    ],
+    "edits": [{}, {"limit": 200}, {"limit": 1}],
+    "undo": [
+        *({"id": one} for one in ("{turn}", "{binned}", "{fact}", "{slug}@2", "{edited}@2")),
+        {"id": "{turn}@2"},
+        {"id": "{corrected}"},
+    ],
     "forgotten": [{}, {"id": "{binned}"}, {"id": "{turn}"}],
     "restore_forgotten": [{"id": "{binned}"}, {"id": "{turn}"}],
     "forget_concept": [
@@ -82,6 +93,8 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "anchor_list": [{}],
     "anchor_delete": [{"slug": "{slug}"}],
     "anchor_get": [{"slug": "{slug}"}, {"slug": "{slug}", "cursor": "0.0.000000000000"}],
+    "anchor_history": [{"slug": "{slug}"}, {"slug": "{edited}"}],
+    "anchor_revert": [{"slug": "{slug}", "version": 1}, {"slug": "{edited}", "version": 1}],
     "anchor_resync": [{}],
     "stats": [{}],
     "record_search": [{"query": "{mark}"}, {"query": "coffee", "anchor_node_id": "{node}"}],
@@ -228,7 +241,7 @@ def filled(value: Any, other: One) -> Any:
             "node": other.node,
             "slug": other.slug,
         }
-        named["binned"] = other.binned
+        named |= {"binned": other.binned, "edited": other.edited, "corrected": other.corrected}
         return value.format(mark=other.mark, turn=other.turn, fact=other.fact, **named)
     return value
 
@@ -256,6 +269,7 @@ async def test_a_verb_with_everything_of_another_shows_and_changes_nothing_of_it
                     other.node,
                     other.record,
                     other.relation,
+                    other.corrected,
                 )
                 assert house.seen(one, said, *known) == [], (verb, arguments)
         assert await everything(other) == before, verb

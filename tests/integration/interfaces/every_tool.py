@@ -19,6 +19,9 @@ TOOLS = {
     "forget",
     "forgotten",
     "restore_forgotten",
+    "fact_correct",
+    "edits",
+    "undo",
     "forget_concept",
     "search_graph",
     "search_causes",
@@ -41,6 +44,8 @@ TOOLS = {
     "anchor_get",
     "anchor_delete",
     "anchor_resync",
+    "anchor_history",
+    "anchor_revert",
     "stats",
     "health",
     "add_event",
@@ -210,6 +215,9 @@ async def use_every_tool(client: Client) -> None:
     }
     await done(client, "anchor_save", **edit)
     assert "changed since" in await refused(client, "anchor_save", **edit)
+    past = (await done(client, "anchor_history", slug=saved["slug"]))["versions"]
+    assert [one["number"] for one in past] == [2, 1]
+    await done(client, "anchor_revert", slug=saved["slug"], version=1)
     await done(client, "anchor_delete", slug=saved["slug"])
     assert (await done(client, "anchor_list"))["anchors"] == []
 
@@ -291,6 +299,18 @@ async def use_every_tool(client: Client) -> None:
         1,
     )
     assert (await done(client, "restore_forgotten", id=held["id"]))["turns"] == [note["turn_id"]]
+    wrong = await done(
+        client,
+        "remember",
+        content="Rye fears wheat.",
+        facts=[{"subject": "Rye", "relation": "FEARS", "object": "Wheat"}],
+    )
+    [fears] = (await done(client, "timeline", id="Wheat"))["facts"]
+    corrected = await done(client, "fact_correct", id=fears["id"], verdict="never_true")
+    listed = (await done(client, "edits"))["edits"]
+    assert corrected["turn_id"] in [one["id"] for one in listed]
+    assert (await done(client, "undo", id=corrected["turn_id"]))["item"] == fears["id"]
+    await done(client, "forget", ids=[wrong["turn_id"]], dry_run=False)
     assert (await done(client, "forget", ids=[note["turn_id"]], dry_run=False))["turns"] == [
         note["turn_id"]
     ]

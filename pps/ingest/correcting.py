@@ -1,0 +1,285 @@
+"""Correcting a fact by its id: it was never true, or is no longer true, and what is right where that is known.
+
+A correction is a turn of its own, of the kind ``correction``, that closes the fact. Forgetting that turn undoes it.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import tzinfo
+from typing import Literal, TypeAlias
+
+from pps.core.bounds import MAX_TEXT
+from pps.core.errors import InvalidRequest, NotFound
+from pps.core.ids import check_uuid
+from pps.core.reports import Mentions
+from pps.core.text import fold
+from pps.core.time import CoarseTime, Time, interval, now, zoned
+from pps.core.values import Fact, FactDraft, Node, ReceiptState, RetractionDraft, Skipped
+from pps.ingest.drafts import RememberOptions
+from pps.ingest.mentions import MentionFinder, NamePattern
+from pps.ingest.supersession import BEFORE_EVERYTHING
+from pps.ingest.support import content_words
+from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.entries import Job
+from pps.journal.journal import Journal
+
+CORRECTION = "correction"
+"""The kind, source and session of a turn that corrects a fact."""
+Verdict: TypeAlias = Literal["never_true", "no_longer_true"]
+_LEAST_SHARE = 0.5
+"""More than this share of a name's words must be in a sentence that names it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RightFact:
+    """What is right in place of a fact; what is empty stays as it is."""
+
+    subject: str = ""
+    relation: str = ""
+    object: str = ""
+    text: str = ""
+
+    def __bool__(self) -> bool:
+        return bool(self.subject or self.relation or self.object or self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class FactCorrection:
+    """A correction that is on disk.
+
+    Attributes:
+        turn_id: The turn that says it; ``undo`` takes it.
+        fact: Id of the fact that was corrected.
+        right: Id of the fact that took its place; empty where none did, or where it is not written yet.
+        state: As of ``Receipt``.
+        skipped: What of it was left out, and why.
+        mentions: What still says the old thing: the turns that support the fact, and what names both of its ends.
+    """
+
+    turn_id: str
+    fact: str
+    state: ReceiptState
+    right: str = ""
+    skipped: tuple[Skipped, ...] = ()
+    mentions: Mentions = field(default_factory=Mentions)
+
+
+Keep: TypeAlias = Callable[
+    [str, RememberOptions, tuple[RetractionDraft, ...]], Awaitable[tuple[str, Job | None]]
+]
+"""Keeps a correcting turn and returns its id, and its job when that has ended."""
+
+
+class FactCorrector:
+    """Corrects facts of one entity."""
+
+    def __init__(
+        self,
+        client: IsolatedGraphitiClient,
+        journal: Journal,
+        mentions: MentionFinder,
+        keep: Keep,
+    ) -> None:
+        self._client = client
+        self._journal = journal
+        self._mentions = mentions
+        self._keep = keep
+
+    async def correct(
+        self,
+        id: str,
+        verdict: Verdict,
+        right: RightFact | None = None,
+        *,
+        since: Time | None = None,
+    ) -> FactCorrection:
+        """Close a fact, and state what is right in its place where that is given.
+
+        Args:
+            id: Of the fact, whole or 8 or more first characters.
+            verdict: ``never_true``: it held at no time; ``no_longer_true``: it ends.
+            right: What is right. Words that are not given are the old ones with the new names.
+            since: When it ended, and since when what is right holds; now when None. After ``never_true``, since when
+                what is right holds; as long as the fact was thought to hold when None.
+
+        Raises:
+            NotFound: The id is no fact of this entity.
+            InvalidRequest: A field contradicts another, or the fact has ended already; nothing was changed.
+        """
+        fact = await self._fact(id)
+        nodes = {node.uuid: node for node in await self._client.nodes([fact.subject, fact.object])}
+        subject, object_ = nodes[fact.subject], nodes[fact.object]
+        if since is not None:
+            since = zoned(since, self._journal.zone, "since")
+        _check_open(fact, verdict)
+        draft = right_draft(fact, subject, object_, right) if right else None
+        if verdict == "never_true":
+            if since is not None and draft is None:
+                raise InvalidRequest("since", "is for what is right instead; give 'object' too")
+            ended_at = None
+            begins = since or fact.valid_at
+        else:
+            ended_at = begins = end_of(fact, since, self._journal.zone)
+        if draft is not None:
+            draft = replace(draft, valid_at=begins)
+        words = draft.text if draft else _words_of_verdict(fact, verdict)
+        options: RememberOptions = {
+            "kind": CORRECTION,
+            "source": CORRECTION,
+            "source_ref": str(
+                uuid.uuid4()
+            ),  # the same correction again, after it was undone, is another
+            "session": CORRECTION,
+            "extraction": "none",
+            "facts": [draft] if draft else [],
+        }
+        turn, job = await self._keep(words, options, (RetractionDraft(fact.uuid, ended_at),))
+        mentions = await self._mentions.find(
+            [subject.name, *subject.aliases],
+            turns=fact.episodes,
+            beside=[object_.name, *object_.aliases],
+        )
+        right_id = await self._stated_by(turn, fact.uuid) if job and draft else ""
+        state: ReceiptState = "accepted"
+        if job is not None:
+            state = "failed" if job.state == "failed" else "done"
+        return FactCorrection(
+            turn,
+            fact.uuid,
+            state,
+            right_id,
+            job.result.skipped if job and job.result else (),
+            mentions.without({turn, fact.uuid, right_id, subject.uuid, object_.uuid}).report(),
+        )
+
+    async def _fact(self, id: str) -> Fact:
+        [whole] = await self._journal.whole([id], path="id")
+        facts = await self._client.facts([check_uuid(whole)])
+        if not facts:
+            raise NotFound()
+        if facts[0].kind != "fact":
+            raise InvalidRequest("id", "is a relation of records: record_unrelate ends it")
+        return facts[0]
+
+    async def _stated_by(self, turn: str, corrected: str) -> str:
+        facts = await self._client.facts_of_episodes([turn])
+        return next((fact.uuid for fact in facts if fact.uuid != corrected), "")
+
+
+def was_never_true(fact: Fact) -> bool:
+    """Tell whether a fact held at no time."""
+    if fact.invalid_at is None:
+        return False
+    return fact.invalid_at <= (fact.valid_at or BEFORE_EVERYTHING)
+
+
+def _check_open(fact: Fact, verdict: Verdict) -> None:
+    if was_never_true(fact):
+        raise InvalidRequest("id", "names a fact that is known never to have been true")
+    if verdict == "no_longer_true" and fact.invalid_at is not None and fact.invalid_at <= now():
+        raise InvalidRequest(
+            "verdict", "the fact has ended already; if it held at no time, say 'never_true'"
+        )
+
+
+def end_of(fact: Fact, since: Time | None, zone: tzinfo) -> Time:
+    """Return when a fact ends that is no longer true, always after it began.
+
+    A day in which it began stands for the end of that day, or for now where that is earlier.
+
+    Raises:
+        InvalidRequest: That lies before the fact began.
+    """
+    moment = now()
+    if since is None:
+        return moment
+    if fact.valid_at is None or since > fact.valid_at:
+        return since
+    stretch_end = min(interval(since, zone)[1], moment)
+    if isinstance(since, CoarseTime) and stretch_end > fact.valid_at:
+        return stretch_end
+    raise InvalidRequest(
+        "since",
+        f"lies before the fact began ({fact.valid_at:%Y-%m-%d}); if it held at no time, say 'never_true'",
+    )
+
+
+def right_draft(fact: Fact, subject: Node, object_: Node, right: RightFact) -> FactDraft:
+    """Return the fact that takes the place of another.
+
+    Raises:
+        InvalidRequest: The sentence does not name an end of the fact, or cannot be made from the old one.
+    """
+    new_subject = right.subject.strip() or subject.name
+    new_object = right.object.strip() or object_.name
+    relation = right.relation.strip() or fact.relation
+    text = right.text.strip()
+    ends = (("subject", subject, new_subject), ("object", object_, new_object))
+    if not text:
+        if relation != fact.relation:
+            raise InvalidRequest(
+                "text", f"must be given with another relation: it says {fact.relation} so far"
+            )
+        text = fact.text
+        for end, node, name in ends:
+            text = _renamed(text, end, node, name)
+    for end, node, name in ends:
+        _check_named(fact, text, end, node, name)
+    if fold(text) == fold(fact.text) and (new_subject, relation, new_object) == (
+        subject.name,
+        fact.relation,
+        object_.name,
+    ):
+        raise InvalidRequest("text", "says what the fact says already; change a field of it")
+    if len(text) > MAX_TEXT:
+        raise InvalidRequest("text", f"must be 1 to {MAX_TEXT:,} characters")
+    return FactDraft(new_subject, relation, new_object, text)
+
+
+def _renamed(text: str, end: str, node: Node, name: str) -> str:
+    """Return a sentence with the new name of a node in place of the old one."""
+    if name == node.name:
+        return text
+    for known in (node.name, *node.aliases):
+        renamed, count = re.subn(
+            rf"(?<!\w){re.escape(known)}(?!\w)", lambda _: name, text, flags=re.IGNORECASE
+        )
+        if count:
+            return renamed
+    raise InvalidRequest(
+        "text", f"must be given with another {end}: {text!r} does not name {node.name!r}"
+    )
+
+
+def _check_named(fact: Fact, text: str, end: str, node: Node, name: str) -> None:
+    """Raise InvalidRequest when a sentence does not name an end of its fact that the old sentence named."""
+    is_same = fold(name) in {fold(known) for known in (node.name, *node.aliases)}
+    names = [node.name, *node.aliases] if is_same else [name]
+    if _names_one(text, names):
+        return
+    if is_same and not _names_one(fact.text, names):
+        return  # the words never named it: "I live there"
+    raise InvalidRequest(
+        "text",
+        f"does not name the {end} {name!r}: change '{end}' with it, or name it in the sentence",
+    )
+
+
+def _names_one(text: str, names: Sequence[str]) -> bool:
+    if NamePattern(names).is_in(text):
+        return True
+    said = content_words(text)
+    for name in names:
+        words = content_words(name)
+        if words and len(words & said) > _LEAST_SHARE * len(words):
+            return True
+    return False
+
+
+def _words_of_verdict(fact: Fact, verdict: Verdict) -> str:
+    begins = "Never true" if verdict == "never_true" else "No longer true"
+    return f"{begins}: {fact.text}"
