@@ -32,7 +32,7 @@ from pps.config.packaged import shipped
 from pps.core.text import is_question
 from pps.core.values import Vector
 from pps.index.terms import stem
-from pps.recall.query_words import STOP_WORDS, is_rare, piece_count
+from pps.recall.query_words import STOP_WORDS, is_rare, piece_count, word_set
 
 MAX_CHARS_READ = 1_000
 """Characters of a text that are read."""
@@ -51,165 +51,37 @@ _CODE_LINE = re.compile(
     r"^(?:import|from|def|class|return|const|let|var|if|for|#|//|>|\$) |[={};]\s*$"
     r"|\w\(|[<>]=|==|::|^\W*$|:$"
 )
-_CALENDAR_WORDS = frozenset(
-    [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-        "spring",
-        "summer",
-        "autumn",
-        "winter",
-    ]
+_CALENDAR_WORDS = word_set(
+    """
+    january february march april may june july august september october november december jan
+    feb mar apr jun jul aug sep sept oct nov dec monday tuesday wednesday thursday friday
+    saturday sunday spring summer autumn winter
+    """
 )
-_MONEY_WORDS = frozenset(
-    [
-        "euro",
-        "euros",
-        "eur",
-        "dollar",
-        "dollars",
-        "usd",
-        "pound",
-        "pounds",
-        "gbp",
-        "chf",
-        "francs",
-        "yen",
-        "k",
-    ]
+_MONEY_WORDS = word_set("euro euros eur dollar dollars usd pound pounds gbp chf francs yen k")
+_UNITS = word_set(
+    """
+    second seconds minute minutes hour hours day days week weeks month months year years percent
+    km kilometres kilometers miles mile metres meters kg kilos grams litres liters mb gb tb ms
+    requests people characters pages chapters
+    """
 )
-_UNITS = frozenset(
-    [
-        "second",
-        "seconds",
-        "minute",
-        "minutes",
-        "hour",
-        "hours",
-        "day",
-        "days",
-        "week",
-        "weeks",
-        "month",
-        "months",
-        "year",
-        "years",
-        "percent",
-        "km",
-        "kilometres",
-        "kilometers",
-        "miles",
-        "mile",
-        "metres",
-        "meters",
-        "kg",
-        "kilos",
-        "grams",
-        "litres",
-        "liters",
-        "mb",
-        "gb",
-        "tb",
-        "ms",
-        "requests",
-        "people",
-        "characters",
-        "pages",
-        "chapters",
-    ]
-)
-_NUMBER_WORDS = frozenset(
-    ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"]
-)
+_NUMBER_WORDS = word_set("two three four five six seven eight nine ten eleven twelve")
 _VALUE_WORDS = _CALENDAR_WORDS | _NUMBER_WORDS | _MONEY_WORDS
 _SELF_WORDS = frozenset(["i", "we", "my", "our", "user"])
-_POINTING_WORDS = frozenset(["it", "that", "this", "these", "those", "you", "your", "there"])
-_BEING_WORDS = frozenset(
-    ["is", "are", "am", "be", "been", "being", "was", "were", "get", "gets", "getting", "got"]
-)
-_SKIPPED_NEAR_ENDING = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "my",
-        "our",
-        "his",
-        "her",
-        "their",
-        "its",
-        "in",
-        "at",
-        "on",
-        "of",
-        "with",
-        "to",
-        "using",
-        "taking",
-        "called",
-    ]
+_POINTING_WORDS = word_set("it that this these those you your there")
+_BEING_WORDS = word_set("is are am be been being was were get gets getting got")
+_SKIPPED_NEAR_ENDING = word_set(
+    """
+    the a an my our his her their its in at on of with to using taking called
+    """
 )
 """Words that stand between a phrase of ending and the thing that has ended."""
-_AUXILIARY_WORDS = frozenset(
-    [
-        "have",
-        "has",
-        "had",
-        "am",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "being",
-        "will",
-        "would",
-        "just",
-        "now",
-        "still",
-        "also",
-        "recently",
-        "finally",
-        "both",
-        "all",
-        "do",
-        "did",
-        "used",
-        "not",
-        "never",
-        "always",
-        "currently",
-    ]
+_AUXILIARY_WORDS = word_set(
+    """
+    have has had am is are was were be been being will would just now still also recently
+    finally both all do did used not never always currently
+    """
 )
 _NOT_AN_OWNER = STOP_WORDS | {"let's"}
 _MIN_NAME_PIECES = 3
@@ -632,7 +504,7 @@ class Rules:
         return amendments
 
     def score(self, old: Sentence, new: Sentence, nearness: float = 0.0) -> float:
-        """Return the sum of weighted features: how surely a later sentence amends an earlier one."""
+        """Return how surely a later sentence amends an earlier one: a sum of weighted features."""
         features = self.features(old, new, nearness)
         return sum(self._weights[name] * value for name, value in features.items() if value)
 

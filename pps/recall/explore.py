@@ -1,4 +1,4 @@
-"""Looking without a question: around a node, between two, facts in order of world time, what changed, what was said."""
+"""Views of a memory without a query: around a node, between two, changes, turns, facts in time."""
 
 from __future__ import annotations
 
@@ -34,20 +34,23 @@ from pps.recall.request import TimelineOptions
 from pps.recall.superseding import Superseding
 
 MAX_NODES = 1_000
-"""Most nodes of one look."""
-MOST_MADE = 20
+"""Most nodes of one view."""
+MAX_FACTS_OF_TURN = 20
 """Facts that are read of each turn of a page."""
-_MOST_JOINTS, _MOST_SESSIONS = 100_000, 200
+_MAX_FACTS_OF_NODES = 100_000
+_MAX_SESSIONS = 200
+_MAX_CHANGES = 50_000
+_FACTS_A_PAGE = 1_000
 _CURSOR = re.compile(r"-?\d{1,18}\.\d{1,18}")
 _CHANGE_CURSOR = re.compile(r"-?\d{1,18}\.[0-9a-f-]{36,37}")
-_MOST_CHANGES = 50_000
+_BAD_CURSOR = "give the 'next_cursor' of a page before, as it is"
 _DAY_MICROS = 86_400_000_000
 _TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
 class SaidTurn:
-    """A turn with what became of it: of ``total`` facts that it supports the oldest ``MOST_MADE``."""
+    """A turn with its outcome: of ``total`` facts that it supports the oldest 20."""
 
     turn: Turn
     outcome: Outcome | None
@@ -62,9 +65,12 @@ class SaidTurn:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A page of turns; ``sessions`` are the latest 200, on the first page; ``next_cursor`` is empty on the last.
+    """A page of turns.
 
-    ``successors`` are what took the place of those of its turns and facts that are superseded, by uuid.
+    Attributes:
+        sessions: The latest 200, on the first page only.
+        next_cursor: Empty on the last page.
+        successors: Id → successor, of the turns and facts that are superseded.
     """
 
     turns: tuple[SaidTurn, ...]
@@ -76,8 +82,8 @@ class Said:
 class Walks:
     """Walks over one entity's facts and relations that have not ended, in both directions.
 
-    Methods raise InvalidRequest for an id that is no canonical UUID or a bound that is broken, NotFound for a node
-    that is not this entity's, and StoreUnavailable.
+    Methods raise InvalidRequest for an id that is no canonical UUID or a bound that is broken,
+    NotFound for a node that is not this entity's, and StoreUnavailable.
     """
 
     def __init__(
@@ -94,15 +100,15 @@ class Walks:
 
     @property
     def own(self) -> str:
-        """Return the uuid of the entity's own node, which is there from the beginning."""
+        """Return the uuid of the entity's own node, which exists from the beginning."""
         return self._self_node
 
     async def find(self, name: str, field: str = "id") -> str:
-        """Return the uuid that an id, its first characters, a title, a name or an alias stands for.
+        """Return the uuid for an id, its first characters, a title, a name or an alias.
 
         Raises:
-            InvalidRequest: Several are called so; it lists them.
-            NotFound: None is.
+            InvalidRequest: Several have that name; it lists them.
+            NotFound: None has.
         """
         [uuid] = await self._journal.whole([name], path=field)
         return uuid
@@ -110,36 +116,40 @@ class Walks:
     async def around(
         self, node: str, *, max_hops: int = 1, limit: int = 200, as_of: datetime | None = None
     ) -> Subgraph:
-        """Return a node, the nearest ``limit`` (1 to 1,000) within ``max_hops`` (1 to 8), and the joints among them.
+        """Return a node, the nearest ``limit`` nodes around it, and the facts among them.
 
-        With ``as_of``, an aware instant of world time, by what held then in place of what has not ended.
+        Args:
+            node: Its id or name.
+            max_hops: 1 to 8.
+            limit: 1 to 1,000.
+            as_of: An aware instant of world time: by what held then, not by what has not ended.
         """
         check_range("max_hops", max_hops, 1, MAX_HOPS)
         check_range("limit", limit, 1, MAX_NODES)
-        [node] = await self._there(node)
-        zone = self._journal.zone
-        then = None if as_of is None else in_zone(as_of, zone, "as_of")
-        joints = _Joints(self._client, self._journal, then)
-        hops = await traverse.distances(joints.of, node, max_hops, limit)
-        await joints.of([one for one in hops if one not in joints.asked])
+        [node] = await self._existing(node)
+        moment = None
+        if as_of is not None:
+            moment = in_zone(as_of, self._journal.zone, "as_of")
+        facts = _FactsOfNodes(self._client, self._journal, moment)
+        hops = await traverse.distances(facts.links_of, node, max_hops, limit)
+        await facts.links_of([id_ for id_ in hops if id_ not in facts.asked])
         nodes = await self._client.nodes(list(hops))
-        there = {one.uuid for one in nodes}
-        facts = [one for one in joints.facts.values() if {one.subject, one.object} <= there]
-        return Subgraph(
-            tuple(nodes), tuple(facts), {uuid: hop for uuid, hop in hops.items() if uuid in there}
-        )
+        existing = {each.uuid for each in nodes}
+        among = [fact for fact in facts.by_id.values() if {fact.subject, fact.object} <= existing]
+        hops_of = {uuid: hop for uuid, hop in hops.items() if uuid in existing}
+        return Subgraph(tuple(nodes), tuple(among), hops_of)
 
     async def between(self, start: str, end: str, *, max_hops: int = 2) -> Path | None:
         """Return a shortest walk from one node to another, or None within ``max_hops`` (1 to 8)."""
         check_range("max_hops", max_hops, 1, MAX_HOPS)
-        start, end = await self._there(start, end)
-        joints = _Joints(self._client, self._journal)
-        walk = await traverse.shortest_path(joints.of, start, end, max_hops)
+        start, end = await self._existing(start, end)
+        facts = _FactsOfNodes(self._client, self._journal)
+        walk = await traverse.shortest_path(facts.links_of, start, end, max_hops)
         if walk is None:
             return None
-        return Path(
-            tuple(await self._client.nodes(walk[0])), tuple(joints.facts[one] for one in walk[1])
-        )
+        node_ids, fact_ids = walk
+        nodes = await self._client.nodes(node_ids)
+        return Path(tuple(nodes), tuple(facts.by_id[id_] for id_ in fact_ids))
 
     async def changes(
         self,
@@ -150,9 +160,10 @@ class Walks:
         limit: int = 200,
         cursor: str = "",
     ) -> Changes:
-        """Return the facts that began, ended or were replaced in ``[since, until)``, newest first, a page at a time.
+        """Return a page of the facts that began, ended or were replaced in ``[since, until)``.
 
-        A fact and its successor are paired before the page is cut: a replacement is one change.
+        The newest come first. A fact and its successor are paired before the page is cut: a
+        replacement is one change.
 
         Args:
             since: Aware, in world time.
@@ -167,18 +178,18 @@ class Walks:
         """
         check_range("limit", limit, 1, 1_000)
         if cursor and not _CHANGE_CURSOR.fullmatch(cursor):
-            raise InvalidRequest("cursor", "give the 'next_cursor' of a page before, as it is")
+            raise InvalidRequest("cursor", _BAD_CURSOR)
         since = in_zone(since, self._journal.zone, "since")
         until = in_zone(until, self._journal.zone, "until")
         if until <= since:
             raise InvalidRequest("until", "must be after 'since'")
-        node = await _named(self._client, self._journal, id) if id else None
+        node = await _node_named(self._client, self._journal, id) if id else None
         began = await self._began(since, until, node)
-        # The journal tells (since, until], in whole microseconds.
+        # The journal reads (since, until], in whole microseconds.
         ended_ids = await self._journal.facts_turning(since - _TICK, until - _TICK)
-        if max(len(began), len(ended_ids)) > _MOST_CHANGES:
+        if max(len(began), len(ended_ids)) > _MAX_CHANGES:
             raise InvalidRequest(
-                "until", f"over {_MOST_CHANGES:,} facts changed in that time: choose a shorter one"
+                "until", f"over {_MAX_CHANGES:,} facts changed in that time: choose a shorter one"
             )
         ended = [
             fact
@@ -186,9 +197,9 @@ class Walks:
             if node in (None, fact.subject, fact.object)
         ]
         changes = _changes_of(began, ended)
-        page = [change for change in changes if not cursor or change.key > _change_key(cursor)]
-        more = len(page) > limit
-        page = page[:limit]
+        rest = [change for change in changes if not cursor or change.key > _change_key(cursor)]
+        page = rest[:limit]
+        has_more = len(rest) > limit
         facts = [fact for change in page for fact in (change.old, change.new) if fact]
         ends = list(dict.fromkeys(end for fact in facts for end in (fact.subject, fact.object)))
         nodes = await self._client.nodes(ends)
@@ -197,18 +208,18 @@ class Walks:
             tuple(change.old for change in page if change.old and not change.new),
             tuple((change.old, change.new) for change in page if change.old and change.new),
             {node.uuid: node.name for node in nodes},
-            more,
-            f"{-page[-1].key[0]}.{page[-1].key[1]}" if more else "",
+            has_more,
+            f"{-page[-1].key[0]}.{page[-1].key[1]}" if has_more else "",
             len(changes),
         )
 
     async def _began(self, since: datetime, until: datetime, node: str | None) -> list[Fact]:
-        wanted = Wanted(after=since, before=until)
+        wanted = TimeBounds(after=since, before=until)
         began: list[Fact] = []
         cursor = ""
-        while len(began) <= _MOST_CHANGES:
-            page, cursor = await _facts_of_page(
-                self._client, wanted, node=node, cursor=cursor, limit=1_000
+        while len(began) <= _MAX_CHANGES:
+            page, cursor = await _page_of_facts(
+                self._client, wanted, node=node, cursor=cursor, limit=_FACTS_A_PAGE
             )
             began += page
             if not cursor:
@@ -216,26 +227,29 @@ class Walks:
         return began
 
     async def histogram(self, bins: int = 60) -> Histogram:
-        """Return in how many bins (1 to 500) of time how many facts began and ended; relations are not counted."""
+        """Return how many facts began and ended in each of 1 to 500 bins of time.
+
+        Relations are not counted.
+        """
         check_range("bins", bins, 1, 500)
         began, ended, undated = await self._journal.fact_times()
         if not began:
             return Histogram((), 0, undated)
         times = sorted((*began, *ended))
-        first, early, last = times[0], times[len(times) // 10], times[-1]
-        start = early if early - first > 2 * (last - early) else first
+        first = times[0]
+        last = times[-1]
+        first_decile = times[len(times) // 10]
+        # A few facts long before all others would squeeze these into the last bins.
+        start = first_decile if first_decile - first > 2 * (last - first_decile) else first
         start -= start % _DAY_MICROS
         end = max(start + 2 * _DAY_MICROS, last - last % _DAY_MICROS + _DAY_MICROS)
         width = -(-(end - start) // bins)
-        counts = [[0, 0] for _ in range(bins)]
-        for which, moments in enumerate((began, ended)):
-            for moment in moments:
-                if start <= moment < end:
-                    counts[(moment - start) // width][which] += 1
+        begun_counts = _counts_by_bin(began, start, end, width, bins)
+        ended_counts = _counts_by_bin(ended, start, end, width, bins)
         return Histogram(
             tuple(
-                Bin(from_micros(start + number * width), *pair)
-                for number, pair in enumerate(counts)
+                Bin(from_micros(start + number * width), begun_counts[number], ended_counts[number])
+                for number in range(bins)
             ),
             len(began),
             undated,
@@ -244,10 +258,10 @@ class Walks:
         )
 
     async def said(self, session: str | None = None, *, cursor: str = "", limit: int = 50) -> Said:
-        """Return turns of a session, or of all, newest first by event time, each with what was made of it.
+        """Return a page of turns, newest first by event time, each with its outcome.
 
         Args:
-            session: None for all; the sessions that there are come with the first page.
+            session: None for all; the sessions come with the first page.
             cursor: ``next_cursor`` of the page before.
             limit: 1 to 1,000 turns.
 
@@ -256,43 +270,87 @@ class Walks:
         """
         check_range("limit", limit, 1, 1_000)
         if cursor and not _CURSOR.fullmatch(cursor):
-            raise InvalidRequest("cursor", "give the 'next_cursor' of a page before, as it is")
-        before = (int(cursor.split(".")[0]), int(cursor.split(".")[1])) if cursor else None
+            raise InvalidRequest("cursor", _BAD_CURSOR)
+        before = None
+        if cursor:
+            at, _, seq = cursor.partition(".")
+            before = (int(at), int(seq))
         turns = await self._journal.page(session, before, limit)
-        ids = [one.uuid for one in turns]
+        ids = [turn.uuid for turn in turns]
         outcomes = await self._journal.queue.outcomes(ids)
         supported = await self._journal.facts_supported_by(ids)
-        shown = {turn: of[:MOST_MADE] for turn, of in supported.items()}
-        read = await self._client.facts(
-            list(dict.fromkeys(fact for of in shown.values() for fact in of))
-        )
-        facts = {one.uuid: one for one in read}
-        said = tuple(
-            SaidTurn(
-                turn,
-                outcomes.get(turn.uuid),
-                tuple(facts[fact] for fact in shown.get(turn.uuid, ()) if fact in facts),
-                len(supported.get(turn.uuid, ())),
-            )
-            for turn in turns
-        )
+        shown_ids = {turn: facts[:MAX_FACTS_OF_TURN] for turn, facts in supported.items()}
+        wanted = dict.fromkeys(fact for facts in shown_ids.values() for fact in facts)
+        facts = await self._client.facts(list(wanted))
+        fact_by_id = {fact.uuid: fact for fact in facts}
+        said: list[SaidTurn] = []
+        for turn in turns:
+            shown = [fact_by_id[id_] for id_ in shown_ids.get(turn.uuid, ()) if id_ in fact_by_id]
+            total = len(supported.get(turn.uuid, ()))
+            said.append(SaidTurn(turn, outcomes.get(turn.uuid), tuple(shown), total))
+        sessions = () if cursor else tuple(await self._journal.sessions(_MAX_SESSIONS))
         return Said(
-            said,
-            () if cursor else tuple(await self._journal.sessions(_MOST_SESSIONS)),
+            tuple(said),
+            sessions,
             said[-1].cursor if len(said) == limit else "",
-            await self._superseding.in_listing(turns, read),
+            await self._superseding.in_listing(turns, facts),
         )
 
-    async def _there(self, *nodes: str) -> list[str]:
-        wanted = await self._journal.whole(nodes, path="id")
-        if len(await self._client.nodes(list(dict.fromkeys(wanted)))) != len(set(wanted)):
+    async def _existing(self, *nodes: str) -> list[str]:
+        """Return the whole ids of nodes; NotFound if one does not exist."""
+        ids = await self._journal.whole(nodes, path="id")
+        if len(await self._client.nodes(list(dict.fromkeys(ids)))) != len(set(ids)):
             raise NotFound()
-        return wanted
+        return ids
+
+
+def _counts_by_bin(times: Iterable[int], start: int, end: int, width: int, bins: int) -> list[int]:
+    counts = [0] * bins
+    for at in times:
+        if start <= at < end:
+            counts[(at - start) // width] += 1
+    return counts
+
+
+class _FactsOfNodes:
+    """Reads the facts of nodes ring by ring, and keeps them.
+
+    Attributes:
+        asked: Nodes whose facts were read.
+        by_id: The facts that hold.
+    """
+
+    def __init__(
+        self, client: IsolatedGraphitiClient, journal: Journal, as_of: datetime | None = None
+    ) -> None:
+        self._client = client
+        self._journal = journal
+        self._as_of = as_of
+        self.asked: set[str] = set()
+        self.by_id: dict[str, Fact] = {}
+
+    async def links_of(self, nodes: Sequence[str]) -> Iterable[Link]:
+        self.asked.update(nodes)
+        if not nodes:
+            return []
+        facts = await self._client.facts_of_nodes(nodes, _MAX_FACTS_OF_NODES)
+        held = [fact for fact in facts if self._holds(fact)]
+        self.by_id.update((fact.uuid, fact) for fact in held)
+        return [Link(fact.uuid, fact.subject, fact.object) for fact in held]
+
+    def _holds(self, fact: Fact) -> bool:
+        if self._as_of is None:
+            return holds(fact, self._journal.now())
+        has_not_begun = fact.valid_at is not None and not has_begun(fact.valid_at, self._as_of)
+        return holds(fact, self._as_of) and not has_not_begun
+
+
+# ---- Changes ----
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A fact that began (``new``), one that ended (``old``), or one that took another's place (both)."""
+    """A fact that began (``new``), one that ended (``old``), or a replacement (both)."""
 
     key: tuple[int, str]
     old: Fact | None
@@ -301,7 +359,7 @@ class _Change:
 
 def _changes_of(began: Sequence[Fact], ended: Sequence[Fact]) -> list[_Change]:
     """Return the changes, each fact in one, newest first, then by uuid."""
-    pairs = _replaced(began, ended)
+    pairs = _replacements(began, ended)
     paired = {fact.uuid for pair in pairs for fact in pair}
     changes = [_Change(_sort_key(old.invalid_at, old.uuid), old, new) for old, new in pairs]
     changes += [
@@ -309,7 +367,7 @@ def _changes_of(began: Sequence[Fact], ended: Sequence[Fact]) -> list[_Change]:
         for fact in began
         if fact.uuid not in paired
     ]
-    # A fact that began and ended in that time is two changes: the mark keeps their keys apart.
+    # A fact that began and ended in that time is two changes: the hyphen keeps their keys apart.
     changes += [
         _Change(_sort_key(fact.invalid_at, f"{fact.uuid}-"), fact, None)
         for fact in ended
@@ -327,55 +385,39 @@ def _change_key(cursor: str) -> tuple[int, str]:
     return -int(at), uuid
 
 
-def _replaced(began: Sequence[Fact], ended: Sequence[Fact]) -> tuple[tuple[Fact, Fact], ...]:
-    """Return each ended fact with its successor: of the same subject, begun as it ended, best in the same relation."""
-    at: defaultdict[tuple[str, datetime | None], list[Fact]] = defaultdict(list)
-    for one in began:
-        at[one.subject, one.valid_at].append(one)
-    pairs = [
-        (old, min(found, key=lambda one: (one.relation != old.relation, one.uuid)))
-        for old in ended
-        if (found := [one for one in at[old.subject, old.invalid_at] if one.uuid != old.uuid])
-    ]
-    return tuple(pairs)
+def _replacements(began: Sequence[Fact], ended: Sequence[Fact]) -> list[tuple[Fact, Fact]]:
+    """Return each ended fact with its successor.
 
-
-class _Joints:
-    """The joints of nodes, asked for ring by ring and kept."""
-
-    def __init__(
-        self, client: IsolatedGraphitiClient, journal: Journal, as_of: datetime | None = None
-    ) -> None:
-        self._client = client
-        self._journal = journal
-        self._as_of = as_of
-        self.asked: set[str] = set()
-        self.facts: dict[str, Fact] = {}
-
-    async def of(self, nodes: Sequence[str]) -> Iterable[Link]:
-        self.asked.update(nodes)
-        then = self._as_of
-        found = await self._client.facts_of_nodes(nodes, _MOST_JOINTS) if nodes else []
-        held = [
-            one
-            for one in found
-            if holds(one, then or self._journal.now())
-            and not (then and one.valid_at and not has_begun(one.valid_at, then))
+    A successor has the same subject and began as the fact ended; one of the same relation is
+    preferred.
+    """
+    begun_at: defaultdict[tuple[str, datetime | None], list[Fact]] = defaultdict(list)
+    for fact in began:
+        begun_at[fact.subject, fact.valid_at].append(fact)
+    pairs: list[tuple[Fact, Fact]] = []
+    for old in ended:
+        candidates = [
+            fact for fact in begun_at[old.subject, old.invalid_at] if fact.uuid != old.uuid
         ]
-        self.facts.update((one.uuid, one) for one in held)
-        return [Link(one.uuid, one.subject, one.object) for one in held]
+        if candidates:
+            new = min(candidates, key=lambda fact: (fact.relation != old.relation, fact.uuid))
+            pairs.append((old, new))
+    return pairs
+
+
+# ---- Facts in order of time ----
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class TimeBounds:
     """When facts are to begin or to hold, on the clock of a zone.
 
-    The graph compares instants. So it is asked for a little more than is wanted, by the offset of the zone, and what
-    dates say on the wall clock is decided here.
+    The graph compares instants. So it is asked for a little more than is wanted, by the offset of
+    the zone, and what dates say on the wall clock is decided here.
 
     Attributes:
-        after, before: Aware, in the person's zone. Only facts with ``after <= valid_at < before``; of dates, those
-            from the day of ``after`` on.
+        after, before: Aware, in the person's zone. Only facts with ``after <= valid_at < before``;
+            of dates, those from the day of ``after`` on.
         as_of: The same. Only facts that hold then.
     """
 
@@ -383,19 +425,19 @@ class Wanted:
     before: datetime | None = None
     as_of: datetime | None = None
 
-    def bounds(self) -> dict[str, datetime]:
+    def options(self) -> dict[str, datetime]:
         """Return the options of the graph's timeline that let through all of them."""
-        bounds: dict[str, datetime] = {}
+        options: dict[str, datetime] = {}
         if self.after is not None:
-            bounds["after"] = min(self.after, wall_day(self.after))
+            options["after"] = min(self.after, wall_day(self.after))
         if self.before is not None:
-            bounds["before"] = max(self.before, wall(self.before))
+            options["before"] = max(self.before, wall(self.before))
         if self.as_of is not None:
-            bounds["as_of"] = self.as_of
-            bounds["as_of_dates"] = wall(self.as_of)
-        return bounds
+            options["as_of"] = self.as_of
+            options["as_of_dates"] = wall(self.as_of)
+        return options
 
-    def lets_through(self, fact: Fact) -> bool:
+    def allow(self, fact: Fact) -> bool:
         if self.as_of is not None and not holds(fact, self.as_of):
             return False
         since = fact.valid_at
@@ -409,28 +451,31 @@ class Wanted:
         return self.as_of is None or has_begun(since, self.as_of)
 
 
-async def _facts_of_page(
+async def _page_of_facts(
     client: IsolatedGraphitiClient,
-    wanted: Wanted,
+    bounds: TimeBounds,
     *,
     node: str | None = None,
     relation: str | None = None,
     cursor: str = "",
     limit: int,
 ) -> tuple[list[Fact], str]:
-    """Return at most ``limit`` facts in order of time, and the cursor of the next page; empty when it is the last."""
-    found: list[Fact] = []
+    """Return at most ``limit`` facts in order of time, and the cursor of the next page.
+
+    Empty when it is the last.
+    """
+    facts: list[Fact] = []
     while True:
         page = await client.timeline(
-            node=node, relation=relation, cursor=cursor, limit=limit, **wanted.bounds()
+            node=node, relation=relation, cursor=cursor, limit=limit, **bounds.options()
         )
         for fact in page:
-            if wanted.lets_through(fact):
-                found.append(fact)
-                if len(found) == limit:
-                    return found, client.timeline_cursor(fact)
+            if bounds.allow(fact):
+                facts.append(fact)
+                if len(facts) == limit:
+                    return facts, client.timeline_cursor(fact)
         if len(page) < limit:
-            return found, ""
+            return facts, ""
         cursor = client.timeline_cursor(page[-1])
 
 
@@ -449,26 +494,26 @@ async def timeline_page(
     limit = options.get("limit", 100)
     check_range("limit", limit, 1, 1000)
     name = options.get("id")
-    times = {name: options.get(name) for name in ("after", "before", "as_of")}
     zone = journal.zone
-    wanted = Wanted(
-        **{name: in_zone(at, zone, name) for name, at in times.items() if at is not None}
+    times = {field: options.get(field) for field in ("after", "before", "as_of")}
+    bounds = TimeBounds(
+        **{field: in_zone(at, zone, field) for field, at in times.items() if at is not None}
     )
-    facts, cursor = await _facts_of_page(
+    facts, cursor = await _page_of_facts(
         client,
-        wanted,
-        node=await _named(client, journal, name) if name else None,
+        bounds,
+        node=await _node_named(client, journal, name) if name else None,
         relation=options.get("relation"),
         cursor=options.get("cursor", ""),
         limit=limit,
     )
     ends = list(dict.fromkeys(end for fact in facts for end in (fact.subject, fact.object)))
     names = {node.uuid: node.name for node in await client.nodes(ends)}
-    successors = await superseding.in_listing((), facts, at=wanted.as_of)
+    successors = await superseding.in_listing((), facts, at=bounds.as_of)
     return TimelinePage(tuple(facts), names, cursor, successors)
 
 
-async def _named(client: IsolatedGraphitiClient, journal: Journal, name: str) -> str:
+async def _node_named(client: IsolatedGraphitiClient, journal: Journal, name: str) -> str:
     [uuid] = await journal.whole([name], strict=False, path="id")
     nodes = await client.nodes([uuid]) if is_uuid(uuid) else []
     if not nodes:

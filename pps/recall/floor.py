@@ -1,11 +1,15 @@
-"""The floor: whether a memory has anything to say to a text, and which of what was found has to do with it.
+"""The floor: whether a memory has anything to say to a query, and which hits have to do with it.
 
-Silence and answers are two decisions. The first goes by the kind of a prompt (``prompts``) and by evidence, each piece
-of which can be told in a sentence: an uncommon word of the text that few texts of the memory have, a cosine that stands
-clear of those of unrelated pairs (``config/floor.toml``), a node that the text names and that something says more of,
-or, for a question, retrievers that agree on what they put first. The second judges each item by itself.
+Silence and answers are two decisions. The first goes by the kind of a prompt (``prompts``) and by
+evidence, each piece of which can be told in a sentence: an uncommon word of the query that few
+texts of the memory have, a cosine that stands clear of those of unrelated pairs
+(``config/floor.toml``), a node that the query names and that something says more of, or, for a
+question, retrievers that agree on what they put first. The second judges each hit by itself.
 
-Where the embedder cannot read a text's language, words decide in its place.
+Where the embedder cannot read a query's language, words decide in its place.
+
+Unit of all thresholds of nearness: standard deviations of the cosines of unrelated pairs. They are
+compared with how far the nearest of as many unrelated texts is expected above the mean.
 """
 
 from __future__ import annotations
@@ -35,52 +39,76 @@ from pps.index.prompts import (
 from pps.journal.perspective_rows import ids_of
 from pps.models.onnx import wordpiece
 from pps.models.protocols import Embedder, Matrix
-from pps.recall.profiles import ChannelProfile, Profile
+from pps.recall.channel_profile import ChannelProfile
+from pps.recall.profiles import Profile
 from pps.recall.query_words import STOP_WORDS, content_words, grams, is_rare
 from pps.recall.question import beyond_names
+from pps.recall.ranking import is_reply
 from pps.recall.search import Scored, Search
 
-SURE, NEAR, ITEM, WEAK, WORD = 3.1, 1.4, 0.9, 0.5, -0.1
-"""How many standard deviations a text must stand above the nearest of so many unrelated ones: to fill a pack without a
-name or a rare word besides; to be near at all; beside something near; beside a name alone; with a rare word of it.
-With MiniLM and 500 turns cosines of .55, .42, .38, .35 and .30."""
-TALK, BESIDE = 0.4, -0.9
-"""The same for a person who tells of something, to be reminded at all; and for one of the best lines of an answer."""
+# Deviations above the nearest of as many unrelated texts. With MiniLM and 500 turns SURE, NEAR,
+# ITEM, WEAK and WORD are cosines of .55, .42, .38, .35 and .30.
+SURE = 3.1
+"""Enough to fill a pack without a name or a rare word besides."""
+NEAR = 1.4
+"""Enough to be near at all."""
+ITEM = 0.9
+"""Enough for an item beside something near."""
+WEAK = 0.5
+"""Enough for an item beside a name alone."""
+WORD = -0.1
+"""Enough for an item with a rare word of the query."""
+TALK = 0.4
+"""Enough for a person who tells of something, to be reminded at all."""
+BESIDE = -0.9
+"""Enough for one of the best lines of an answer."""
+
+# Deviations above any unrelated text.
 LOOSE = 1.2
-"""The same above any unrelated one: enough for what is about somebody who is named and shares another word."""
+"""Enough for what is about somebody who is named and shares another word."""
 NAME_ALONE = 5.2
-"""The same for what shares a name with the text and no other word: a cosine of .44 with MiniLM."""
+"""Enough for what shares a name with the query and no other word: a cosine of .44 with MiniLM."""
 BEST_LINES = 5
-"""Lines of a channel that answer a question, best first, where each has something to do with it."""
-_AGREED_RANK, _AGREED_SHARE, _AGREED_WORDS, _AGREED = 2, 0.5, 2, 2.5
-"""Retrievers agree on an item that words and meaning both have among their first two, that has half of the words and at
-least two of them, and lies so many deviations above unrelated pairs."""
-_FEWEST = 8
-_OWN = 0.9
-"""How much lower all of that lies for a text about what is the speaker's own: only a memory can know it."""
+"""Lines of a channel that answer a question, best first, if each has something to do with it."""
+
+# Retrievers agree on an item that is among the first two by words and by meaning, that shares half
+# of the words and at least two of them, and lies so many deviations above unrelated pairs.
+_AGREED_RANK = 2
+_AGREED_SHARE = 0.5
+_AGREED_WORDS = 2
+_AGREED_NEARNESS = 2.5
+
+_MIN_TURNS_COUNTED = 8
+_OWN_MATTER_BONUS = 0.9
+"""How much lower all of that lies for a query about the speaker's own: only a memory knows it."""
 _OWN_MATTERS = re.compile(
     r"\b(?:my|our|mine|ours)\b|(?<!how )\b(?:do|did|am|was|were|have|had|are) (?:i|we)\b",
     re.IGNORECASE,
 )
-_TALKS = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|my|me|we|we're|we've|our)\b", re.IGNORECASE)
-_LEAST_TALK = 9
+_FIRST_PERSON = re.compile(r"\b(?:i|i'm|i've|i'd|i'll|my|me|we|we're|we've|our)\b", re.IGNORECASE)
+_MIN_WORDS_OF_TALK = 9
 """Words of a text in the first person that tells of something."""
-_OWN_TEXTS, _LEAST_TEXTS = 200, 20
-_WORDS = 8
-_RARE_SHARE, _LEAST_RARE = 100, 3
+_OWN_TEXTS_MEASURED = 200
+_MIN_OWN_TEXTS = 20
+_MAX_UNCOMMON_WORDS = 8
+_RARE_SHARE = 100
+"""A word is rare in a memory if at most one in so many turns has it."""
+_MIN_RARE_TURNS = 3
 _TERM = re.compile(r"\w+(?:[.:/_-]\w+)*")
-_BEGINNING = 5
-"""Letters by which two words are one, without an ending: "open" and "opens", "lives" and "living"."""
+_STEM_LETTERS = 5
+"""Letters by which two words are one, without an ending: "open" and "opens", "lives", "living"."""
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
 _LATIN_END = 0x250
-_WITHOUT_SPACES = "\u0e00"
-"""The first character of scripts that put no spaces between words; most of those behind it do not either."""
-_MOST_PIECES_A_WORD = 2.4
-"""An English word has 1.1 to 1.4 pieces of an English vocabulary, one of a language it does not know 2.5 to 4."""
-_LEAST_WORDS_READ = 3
-_UNREAD_SHARE, _UNREAD_RARE_SHARE = 0.4, 0.25
-"""Of a text's words (pairs of characters in scripts without spaces) that an item must have where only words decide; and
-where one of them is rare in the memory."""
+_SCRIPTS_WITHOUT_SPACES = "\u0e00"
+"""The first character of scripts that put no spaces between words; most behind it do not either."""
+_MAX_PIECES_PER_WORD = 2.4
+"""An English word has 1.1 to 1.4 pieces of an English vocabulary, a word of another language 2.5
+to 4."""
+_MIN_WORDS_READ = 3
+_UNREAD_SHARE = 0.4
+"""Share of a query's words that an item must have if only words decide."""
+_UNREAD_RARE_SHARE = 0.25
+"""The same if one of them is rare in the memory."""
 
 
 async def evidence(
@@ -90,413 +118,468 @@ async def evidence(
     *,
     by_meaning: bool = True,
 ) -> Evidence:
-    """Return how much a memory has to say to a text, and which of the hits have to do with it.
+    """Return how much a memory has to say to a query, and which hits have to do with it.
 
     Args:
-        search: The recall's own.
-        channels: What it found.
-        profile: How; one without a floor looks for rare words among what was found only, since a note is all it is for.
+        search: The recall in progress.
+        channels: Its hits.
+        profile: One without a floor looks for rare words among the hits only, since a note is all
+            that it needs.
         by_meaning: False when no embedder answers: words and names are all the evidence.
     """
-    if search.kind == "idle" or not _telling(search):
+    if search.kind == "idle" or not _telling_words(search):
         return Evidence("nothing")
     scale = await scale_of(search) if by_meaning and is_readable(search) else None
-    turns = await search.once("turns", search.sources.journal.count_turns)
-    return await _Floor(search, scale, turns).evidence(channels, profile)
+    turn_count = await search.once("turn count", search.sources.journal.count_turns)
+    return await _Floor(search, scale, turn_count).evidence(channels, profile)
 
 
 def is_readable(search: Search) -> bool:
-    """Tell whether the embedder knows the language of a text: by its script, and by how it cuts the words.
+    """Tell whether the embedder knows the query's language, by its script and its word pieces.
 
-    A model that ``config/floor.toml`` says nothing of is taken to read all languages.
+    A model that ``config/floor.toml`` does not list is taken to read all languages.
     """
     embedder = search.sources.embedder
     model = embedder.fingerprint.model if embedder else ""
-    if model not in _shipped().english:
+    if model not in _floor_file().english_models:
         return True
-    letters = [char for char in search.text if char.isalpha()]
-    if sum(ord(char) >= _LATIN_END for char in letters) * 2 > len(letters):
+    letters = [character for character in search.text if character.isalpha()]
+    foreign = sum(ord(character) >= _LATIN_END for character in letters)
+    if foreign * 2 > len(letters):
         return False
     words = [word for word in re.findall(r"[^\W\d_]+", search.text) if word[1:].islower()]
-    if len(words) < _LEAST_WORDS_READ:
+    if len(words) < _MIN_WORDS_READ:
         return True
-    pieces = [len(wordpiece().encode(word, add_special_tokens=False).ids) for word in words]
-    return sum(pieces) <= _MOST_PIECES_A_WORD * len(words)
+    piece_counts = [len(wordpiece().encode(word, add_special_tokens=False).ids) for word in words]
+    return sum(piece_counts) <= _MAX_PIECES_PER_WORD * len(words)
 
 
 def least_similarity(model: str) -> float | None:
-    """Return the cosine from which a model's record answers a question, measured on labelled ones; None if unknown."""
-    found = tomllib.loads(shipped("config/floor.toml").read_text("utf-8"))["models"].get(model, {})
-    return float(found["records"]) if "records" in found else None
+    """Return the cosine from which a model's record answers a question; None if unknown.
+
+    It is measured on labelled questions.
+    """
+    models = tomllib.loads(shipped("config/floor.toml").read_text("utf-8"))["models"]
+    entry = models.get(model, {})
+    return float(entry["records"]) if "records" in entry else None
 
 
 class _Floor:
-    """What is evidence: how far texts, and nodes' names, stand above unrelated pairs; rare words; named nodes.
+    """Judges the hits of one recall.
 
     Args:
-        search: The recall's own.
-        scale: Mean and deviation of the cosines of unrelated pairs; None where nothing knows what texts mean.
-        turns: How many the memory has.
+        search: The recall in progress.
+        scale: Mean and deviation of the cosines of unrelated pairs; None without a model of
+            meaning.
+        turn_count: How many turns the memory has.
     """
 
-    def __init__(self, search: Search, scale: tuple[float, float] | None, turns: int) -> None:
+    def __init__(self, search: Search, scale: tuple[float, float] | None, turn_count: int) -> None:
         self._search = search
         self._scale = scale
-        self._turns = turns
-        self._uncommon = _uncommon(search)
+        self._max_rare_turns = max(_MIN_RARE_TURNS, turn_count // _RARE_SHARE)
+        self._uncommon = _uncommon_words(search)
         # How many deviations the nearest of as many unrelated texts is expected above their mean.
-        rise = math.sqrt(2 * math.log(max(_FEWEST, turns)))
-        self._rise = rise - _OWN if _OWN_MATTERS.search(search.text) else rise
-        self._near: dict[str, float] = {}
-        self._about: dict[str, float] = {}
-        self._exact: set[str] = set()
+        self._rise = math.sqrt(2 * math.log(max(_MIN_TURNS_COUNTED, turn_count)))
+        if _OWN_MATTERS.search(search.text):
+            self._rise -= _OWN_MATTER_BONUS
+        self._nearness: dict[str, float] = {}
+        self._name_nearness: dict[str, float] = {}
+        self._with_rare_word: set[str] = set()
         self._named: set[str] = set()
         self._needed = NEAR
-        self._words = _beginnings(grams(" ".join(_telling(search))))
-        self._rest = self._words
+        self._words = _stems(grams(" ".join(_telling_words(search))))
+        self._words_beyond_names = self._words
 
     async def evidence(self, channels: Mapping[ChannelName, Channel], profile: Profile) -> Evidence:
         hits = [hit for channel in channels.values() for hit in channel.hits]
-        names = await self._nodes_named()
-        self._named = set(names)
-        spelled = [name for each in names.values() for name in each]
-        self._rest = (
-            _beginnings(grams(" ".join(beyond_names(self._search.text, spelled)))) & self._words
-        )
+        names_of = await self._distinctively_named_nodes()
+        self._named = set(names_of)
+        names = [name for node_names in names_of.values() for name in node_names]
+        beyond = grams(" ".join(beyond_names(self._search.text, names)))
+        self._words_beyond_names = _stems(beyond) & self._words
         for name, channel in channels.items():
             await self._measure(channel, profile.channels[name])
-        if profile.floor:
-            for name in channels.keys() & {"facts", "episodes", "turns", "nodes"}:
-                for collection in self._search.collections(name):
-                    self._exact |= await self._with_rare_words(collection)
-        else:
-            rare = grams(" ".join(self._uncommon))
-            self._exact |= {
-                _owner(hit) for hit in hits if rare & grams(f"{hit.text} {hit.passage}")
-            }
+        await self._find_rare_words(channels, hits, everywhere=profile.floor)
         if await self._names_nobody_known():
             self._needed = SURE
         if self._scale is None:
             await self._judge_by_words(hits)
-        asking = await self._only_asking(hits)
-        for one in asking:
-            self._near.pop(one, None)
-        self._exact -= asking
-        told = [hit for hit in hits if _owner(hit) not in asking]
-        return self._judged(channels, told)
+        asking = await self._turns_that_only_ask(hits)
+        for id_ in asking:
+            self._nearness.pop(id_, None)
+        self._with_rare_word -= asking
+        return self._judged(channels, [hit for hit in hits if _owner(hit) not in asking])
 
-    async def _only_asking(self, hits: Sequence[Hit]) -> set[str]:
-        """Return the turns that only search, which are no evidence and no answer, unless one asks what was asked."""
-        if asks_what_was_asked(self._search.request.query):
+    # ---- Measuring ----
+
+    async def _distinctively_named_nodes(self) -> dict[str, Sequence[str]]:
+        """Return node → names of the nodes that the query names by a word that is no common one.
+
+        A common word counts if it is the query's only one. The entity's own node is left out.
+        """
+        sources = self._search.sources
+        named = [node for node in await self._search.named_nodes() if node != sources.self_node]
+        names_of = await sources.journal.names_of(named) if named else {}
+        telling = _telling_words(self._search)
+        words = telling if len(telling) == 1 else self._uncommon
+        distinctive = {word.casefold() for word in words}
+        nodes: dict[str, Sequence[str]] = {}
+        for node in named:
+            for name in names_of.get(node, ()):
+                if not distinctive.isdisjoint(name.casefold().split()):
+                    nodes[node] = names_of[node]
+                    break
+        return nodes
+
+    async def _measure(self, channel: Channel, profile: ChannelProfile) -> None:
+        """Note how far the nearest of a channel and its hits stand above unrelated pairs."""
+        if self._scale is None:
+            return
+        owners = {_owner(hit) for hit in channel.hits}
+        depth = self._search.depth(profile.depth, self._search.request.limit)
+        collections = [*self._search.collections(channel.name)]
+        if channel.name == "nodes":
+            collections.append("records")
+        for collection in collections:
+            nearest = await self._search.vector_matches(collection, depth)
+            others = owners - {entry.id for entry in nearest}
+            more = await self._search.vector_matches_among(collection, others)
+            into = self._name_nearness if collection == "nodes" else self._nearness
+            self._note(into, [*nearest, *more])
+
+    def _note(self, into: dict[str, float], entries: Sequence[Scored]) -> None:
+        mean, deviation = self._scale or (0.0, 1.0)
+        for entry in entries:
+            nearness = (entry.score - mean) / deviation
+            into[entry.id] = max(into.get(entry.id, -1.0), nearness)
+
+    async def _find_rare_words(
+        self,
+        channels: Mapping[ChannelName, Channel],
+        hits: Sequence[Hit],
+        *,
+        everywhere: bool,
+    ) -> None:
+        """Note the items with an uncommon word of the query that is rare in the memory.
+
+        Without ``everywhere`` only the hits are looked at, for any uncommon word.
+        """
+        if everywhere:
+            for name in channels.keys() & {"facts", "episodes", "turns", "nodes"}:
+                for collection in self._search.collections(name):
+                    self._with_rare_word |= await self._owners_with_rare_words(collection)
+            return
+        uncommon = grams(" ".join(self._uncommon))
+        for hit in hits:
+            if uncommon & grams(f"{hit.text} {hit.passage}"):
+                self._with_rare_word.add(_owner(hit))
+
+    async def _owners_with_rare_words(self, collection: str) -> set[str]:
+        """Return items with an uncommon word that few of a collection have, unless they are far."""
+        words = list(self._uncommon)[:_MAX_UNCOMMON_WORDS]
+        if not words:
             return set()
-        features = self._search.sources.journal.perspective_data
-        return set(await features.every(ASKS, "episode", ids_of)) | {
-            hit.id for hit in hits if isinstance(hit.item, Turn) and only_asks(words_of(hit.item))
-        }
+        most = self._max_rare_turns
+        lists = await asyncio.gather(
+            *(self._search.text_matches(collection, word, most + 1) for word in words)
+        )
+        owners: set[str] = set()
+        for entries in lists:
+            if len(entries) <= most:
+                owners.update(entry.id for entry in entries)
+        if self._scale is None:
+            return owners
+        by_text = "records" if collection == "nodes" else collection
+        unmeasured = owners - self._nearness.keys()
+        self._note(self._nearness, await self._search.vector_matches_among(by_text, unmeasured))
+        least = self._rise + WORD
+        return {owner for owner in owners if self._nearness.get(owner, 0.0) >= least}
 
     async def _names_nobody_known(self) -> bool:
-        """Tell whether a text has names and no text of the memory has any of them: it is about somebody else."""
-        names = [word for word, is_name in self._uncommon.items() if is_name][:_WORDS]
+        """Tell whether a query has names and no text has any of them: it is about somebody else."""
+        names = [word for word, is_name in self._uncommon.items() if is_name]
         if not names or self._scale is None or self._named:
             return False
-        found = await asyncio.gather(
-            *(self._search.text_matches("episodes", name, 1) for name in names)
+        lists = await asyncio.gather(
+            *(
+                self._search.text_matches("episodes", name, 1)
+                for name in names[:_MAX_UNCOMMON_WORDS]
+            )
         )
-        return not any(found)
+        return not any(lists)
 
     async def _judge_by_words(self, hits: Sequence[Hit]) -> None:
-        """Take what has enough of the text's words for near: all that can be said where nothing knows what texts mean."""
-        words = [word for word in grams(" ".join(_telling(self._search))) if _is_compared(word)]
-        most = max(_LEAST_RARE, self._turns // _RARE_SHARE)
+        """Take hits with enough of the query's words for near; there is no model of meaning."""
+        telling = grams(" ".join(_telling_words(self._search)))
+        words = {word for word in telling if _is_comparable(word)}
         rare: set[str] = set()
         for word in words:
-            having = await self._search.text_matches("episodes", word, most + 1)
-            if 0 < len(having) <= most:
+            having = await self._search.text_matches("episodes", word, self._max_rare_turns + 1)
+            if 0 < len(having) <= self._max_rare_turns:
                 rare.add(word)
         for hit in hits:
-            shared = set(words) & grams(f"{hit.text} {hit.passage}")
-            least = _UNREAD_RARE_SHARE if shared & rare else _UNREAD_SHARE
-            least_pairs = 1 if any(len(word) > 2 for word in shared) else 2
-            if len(shared) >= max(least_pairs, least * len(words)):
-                self._near[_owner(hit)] = self._rise + SURE
+            shared = words & grams(f"{hit.text} {hit.passage}")
+            share = _UNREAD_RARE_SHARE if shared & rare else _UNREAD_SHARE
+            # A single pair of characters of a script without spaces may be chance.
+            least = 1 if any(len(word) > 2 for word in shared) else 2
+            if len(shared) >= max(least, share * len(words)):
+                self._nearness[_owner(hit)] = self._rise + SURE
+
+    async def _turns_that_only_ask(self, hits: Sequence[Hit]) -> set[str]:
+        """Return the turns that only ask.
+
+        No evidence, no answer, unless one asks what was asked.
+        """
+        if asks_what_was_asked(self._search.request.query):
+            return set()
+        stored = self._search.sources.journal.perspective_data
+        asking = set(await stored.every(ASKS, "episode", ids_of))
+        for hit in hits:
+            if isinstance(hit.item, Turn) and only_asks(words_of(hit.item)):
+                asking.add(hit.id)
+        return asking
+
+    # ---- Judging ----
 
     def _judged(self, channels: Mapping[ChannelName, Channel], hits: Sequence[Hit]) -> Evidence:
         rise = self._rise
-        best = max(self._near.values(), default=0.0)
-        named = any(self._is_about_a_name(hit) for hit in hits)
-        agreed = (
+        best = max(self._nearness.values(), default=0.0)
+        is_named = any(self._is_about_a_name(hit) for hit in hits)
+        is_agreed = (
             self._search.kind == "question"
             and self._needed == NEAR
-            and any(map(self._is_agreed, hits))
+            and any(self._is_agreed(hit) for hit in hits)
         )
-        reminded = self._talks() and best >= rise + TALK
-        if best < rise + self._needed and not (named or self._exact or agreed or reminded):
+        is_reminded = self._tells_of_something() and best >= rise + TALK
+        is_near = best >= rise + self._needed
+        if not (is_near or is_named or self._with_rare_word or is_agreed or is_reminded):
             return Evidence("nothing")
-        certain = (
+        is_certain = (
             self._scale is None
             or best >= rise + SURE
-            or (best >= rise + self._needed and (named or bool(self._exact)))
-            or agreed
-            or reminded
+            or (is_near and (is_named or bool(self._with_rare_word)))
+            or is_agreed
+            or is_reminded
         )
         least = rise + (ITEM if best >= rise + NEAR else WEAK)
-        lines = self._best_lines(channels, hits) if certain else frozenset[str]()
+        lines = self._best_lines(channels, hits) if is_certain else frozenset[str]()
         return Evidence(
-            "much" if certain else "little",
+            "much" if is_certain else "little",
             self._passing(hits, least) | lines,
             self._passing(hits, rise + ITEM) | lines,
         )
 
-    def _talks(self) -> bool:
+    def _tells_of_something(self) -> bool:
         """Tell whether a person tells of something at some length, whatever is asked beside it."""
         text = self._search.text
         return (
             self._search.kind != "task"
             and self._scale is not None
-            and len(_TERM.findall(text)) >= _LEAST_TALK
-            and _TALKS.search(text) is not None
+            and len(_TERM.findall(text)) >= _MIN_WORDS_OF_TALK
+            and _FIRST_PERSON.search(text) is not None
         )
 
     def _is_agreed(self, hit: Hit) -> bool:
-        """Tell whether words and meaning both put a hit first, and it says enough of what is asked."""
-        ranks = hit.ranks
-        shared = self._words & _beginnings(grams(hit.text))
+        """Tell whether words and meaning both put a hit first, and it has enough of the words."""
+        beyond = _AGREED_RANK + 1
+        shared = self._words & _stems(grams(hit.text))
         return (
-            ranks.get("bm25", _AGREED_RANK + 1) <= _AGREED_RANK
-            and ranks.get("dense", _AGREED_RANK + 1) <= _AGREED_RANK
+            hit.ranks.get("bm25", beyond) <= _AGREED_RANK
+            and hit.ranks.get("dense", beyond) <= _AGREED_RANK
             and len(shared) >= max(_AGREED_WORDS, _AGREED_SHARE * len(self._words))
-            and self._near.get(_owner(hit), 0.0) >= _AGREED
+            and self._nearness.get(_owner(hit), 0.0) >= _AGREED_NEARNESS
         )
 
     def _best_lines(
         self, channels: Mapping[ChannelName, Channel], hits: Sequence[Hit]
     ) -> frozenset[str]:
-        """Return the first facts and turns of an answer, each with something to do with what is asked."""
+        """Return the first facts and turns that have something to do with the query."""
         if self._search.kind == "task" or self._search.about_the_person:
             return frozenset()
-        told = {hit.id for hit in hits}
+        judged = {hit.id for hit in hits}
         lines: set[str] = set()
         for name in channels.keys() & {"facts", "episodes", "turns"}:
-            first = [hit for hit in channels[name].hits if hit.id in told][:BEST_LINES]
-            near = (
-                hit
-                for hit in first
-                if self._nearness(hit) >= self._least_of(hit, self._rise + BESIDE)
-                and not _is_reply(hit)
-            )
-            lines.update(hit.id for hit in near)
+            first = [hit for hit in channels[name].hits if hit.id in judged][:BEST_LINES]
+            for hit in first:
+                # A reply is shown when it is near by itself, not beside better lines.
+                is_answer = not (isinstance(hit.item, Turn) and is_reply(hit.item))
+                least = self._least_of(hit, self._rise + BESIDE)
+                if is_answer and self._nearness_of(hit) >= least:
+                    lines.add(hit.id)
         return frozenset(lines)
 
-    def _least_of(self, hit: Hit, least: float) -> float:
-        """Return how near a hit must be: a name alone, without another word of the text, makes a cosine, and no answer."""
-        return max(least, NAME_ALONE) if self._shares_a_name_alone(hit) else least
+    def _passing(self, hits: Sequence[Hit], least: float) -> frozenset[str]:
+        """Return the ids of the hits that pass.
 
-    def _shares_a_name_alone(self, hit: Hit) -> bool:
-        said = _beginnings(grams(hit.text))
-        shared = (self._words - self._rest) & said
-        alone = len(self._named) < 2 or len(shared) < 2
-        return alone and bool(shared) and bool(self._rest) and not self._rest & said
+        The turns that state a passing fact pass with it.
+        """
+        passing = {hit.id for hit in hits if self._passes(hit, least)}
+        for hit in hits:
+            if isinstance(hit.item, Fact) and hit.id in passing:
+                passing.update(hit.item.episodes)
+        return frozenset(passing)
 
-    def _nearness(self, hit: Hit) -> float:
-        """Return how far a hit stands above unrelated pairs; of a fact, the turns that say it count too."""
-        owners = [_owner(hit), *(hit.item.episodes if isinstance(hit.item, Fact) else ())]
-        return max(self._near.get(owner, 0.0) for owner in owners)
+    def _passes(self, hit: Hit, least: float) -> bool:
+        least = self._least_of(hit, least)
+        owner = _owner(hit)
+        if owner in self._with_rare_word and not self._shares_a_name_alone(hit):
+            return True
+        if self._nearness.get(owner, 0.0) >= least or self._is_about_a_name(hit):
+            return True
+        if isinstance(hit.item, Node):  # a node is shown when the query is about it
+            is_sure = self._name_nearness.get(hit.id, 0.0) >= self._rise + SURE
+            return hit.id in self._named or is_sure
+        return isinstance(hit.item, Fact) and self._nearness_of(hit) >= least
 
     def _is_about_a_name(self, hit: Hit) -> bool:
-        """Tell whether a hit is about a node that the text names and says more of what the text asks."""
+        """Tell whether a hit is about a node that the query names and says more of what it asks."""
         if not self._named:
             return False
         item = hit.item
         if isinstance(item, Node):
-            return hit.id in self._named and not self._rest
-        is_theirs = isinstance(item, Fact) and bool(self._named & {item.subject, item.object})
-        return (
-            (is_theirs or hit.ranks.get("named") is not None or self._names_in(hit.text))
-            and (not self._rest or bool(self._rest & _beginnings(grams(hit.text))))
-            and (not self._rest or self._near.get(_owner(hit), 0.0) >= LOOSE)
+            return hit.id in self._named and not self._words_beyond_names
+        words = _stems(grams(hit.text))
+        is_theirs = isinstance(item, Fact) and not self._named.isdisjoint(
+            (item.subject, item.object)
         )
-
-    def _names_in(self, text: str) -> bool:
-        return bool((self._words - self._rest) & _beginnings(grams(text)))
-
-    def _passing(self, hits: Sequence[Hit], least: float) -> frozenset[str]:
-        """Return the ids of the hits that have to do with a text; a turn comes with a fact that it says, and back."""
-        passing = {hit.id for hit in hits if self._passes(hit, least)}
-        facts = [hit.item for hit in hits if isinstance(hit.item, Fact) and hit.id in passing]
-        return frozenset(passing.union(*(fact.episodes for fact in facts)))
-
-    def _passes(self, hit: Hit, least: float) -> bool:
-        owner, near = _owner(hit), self._near
-        least = self._least_of(hit, least)
-        if owner in self._exact and not self._shares_a_name_alone(hit):
+        has_name = bool((self._words - self._words_beyond_names) & words)
+        if not (is_theirs or hit.ranks.get("named") is not None or has_name):
+            return False
+        if not self._words_beyond_names:
             return True
-        if near.get(owner, 0.0) >= least or self._is_about_a_name(hit):
-            return True
-        if isinstance(hit.item, Node):  # a node is shown when the text is about it
-            return hit.id in self._named or self._about.get(hit.id, 0.0) >= self._rise + SURE
-        return isinstance(hit.item, Fact) and any(
-            near.get(one, 0.0) >= least for one in hit.item.episodes
-        )
+        is_loosely_near = self._nearness.get(_owner(hit), 0.0) >= LOOSE
+        return bool(self._words_beyond_names & words) and is_loosely_near
 
-    async def _measure(self, channel: Channel, profile: ChannelProfile) -> None:
-        """Note how far the nearest of a channel, and all that was found of it, stand above unrelated pairs."""
-        owners = {_owner(hit) for hit in channel.hits}
-        collections = (
-            *self._search.collections(channel.name),
-            *(("records",) if channel.name == "nodes" else ()),
-        )
-        for collection in collections if self._scale else ():
-            nearest = await self._search.vector_matches(
-                collection, self._search.depth(profile.depth, self._search.request.limit)
-            )
-            more = await self._search.vector_matches_among(
-                collection, owners - {one.id for one in nearest}
-            )
-            self._note(self._about if collection == "nodes" else self._near, [*nearest, *more])
+    def _least_of(self, hit: Hit, least: float) -> float:
+        """Return how near a hit must be: a shared name alone makes a cosine, and no answer."""
+        return max(least, NAME_ALONE) if self._shares_a_name_alone(hit) else least
 
-    def _note(self, into: dict[str, float], scored: Sequence[Scored]) -> None:
-        mean, deviation = self._scale or (0.0, 1.0)
-        for one in scored:
-            into[one.id] = max(into.get(one.id, -1.0), (one.score - mean) / deviation)
+    def _shares_a_name_alone(self, hit: Hit) -> bool:
+        words = _stems(grams(hit.text))
+        shared_names = (self._words - self._words_beyond_names) & words
+        if not shared_names or not self._words_beyond_names:
+            return False
+        shares_several = len(self._named) >= 2 and len(shared_names) >= 2
+        return not shares_several and not self._words_beyond_names & words
 
-    async def _nodes_named(self) -> dict[str, Sequence[str]]:
-        """Return the nodes, with their names, that a text names by a word that is no common one, or its only one.
-
-        The entity's own node is left out.
-        """
-        named = [
-            one for one in await self._search.named_nodes() if one != self._search.sources.self_node
-        ]
-        names = await self._search.sources.journal.names_of(named) if named else {}
-        said = _telling(self._search)
-        telling = {word.casefold() for word in (said if len(said) == 1 else self._uncommon)}
-        return {
-            one: names[one]
-            for one in named
-            if any(telling & set(name.casefold().split()) for name in names.get(one, ()))
-        }
-
-    async def _with_rare_words(self, collection: str) -> set[str]:
-        """Return what has an uncommon word of the text that few of a collection have, and is not far in meaning."""
-        words = list(self._uncommon)[:_WORDS]
-        if not words:
-            return set()
-        most = max(_LEAST_RARE, self._turns // _RARE_SHARE)
-        lists = await asyncio.gather(
-            *(self._search.text_matches(collection, word, most + 1) for word in words)
-        )
-        having = {one.id for hits in lists if len(hits) <= most for one in hits}
-        if self._scale is None:
-            return having
-        meant = "records" if collection == "nodes" else collection
-        self._note(
-            self._near, await self._search.vector_matches_among(meant, having - self._near.keys())
-        )
-        return {one for one in having if self._near.get(one, 0.0) >= self._rise + WORD}
-
-
-def _is_reply(hit: Hit) -> bool:
-    """Tell whether no person said a turn: a reply is shown when it is near by itself, not beside better lines."""
-    item = hit.item
-    return isinstance(item, Turn) and item.kind == "turn" and item.role != "user"
+    def _nearness_of(self, hit: Hit) -> float:
+        """Return how far a hit, or a turn that states the fact, stands above unrelated pairs."""
+        owners = [_owner(hit)]
+        if isinstance(hit.item, Fact):
+            owners += hit.item.episodes
+        return max(self._nearness.get(owner, 0.0) for owner in owners)
 
 
 def _owner(hit: Hit) -> str:
     return hit.item.slug if isinstance(hit.item, AnchorPassage) else hit.id
 
 
-def _beginnings(words: AbstractSet[str]) -> frozenset[str]:
-    return frozenset(_ENDING.sub("", word)[:_BEGINNING] for word in words)
+def _stems(words: AbstractSet[str]) -> frozenset[str]:
+    return frozenset(_ENDING.sub("", word)[:_STEM_LETTERS] for word in words)
 
 
-def _is_compared(word: str) -> bool:
+def _is_comparable(word: str) -> bool:
     """Tell whether a word is compared by itself: of a script without spaces only its pairs are."""
-    return word[0] < _WITHOUT_SPACES or len(word) == 2
+    return word[0] < _SCRIPTS_WITHOUT_SPACES or len(word) == 2
 
 
-def _telling(search: Search) -> list[str]:
-    said = _TERM.findall(content_words(without_small_talk(search.text)))
+def _telling_words(search: Search) -> list[str]:
+    words = _TERM.findall(content_words(without_small_talk(search.text)))
     return [
         word
-        for word in said
+        for word in words
         if len(word) > 1 and word.lower() not in STOP_WORDS and not is_small_talk(word)
     ]
 
 
-def _uncommon(search: Search) -> dict[str, bool]:
-    """Return the words of a text that are names, identifiers or seldom used, in order, and which of them are names.
+def _uncommon_words(search: Search) -> dict[str, bool]:
+    """Return the query's names, identifiers and rare words → whether it is a name.
 
     A name has a capital where no sentence begins.
     """
-    found: dict[str, bool] = {}
-    begins = True
+    uncommon: dict[str, bool] = {}
+    begins_sentence = True
     for match in _TERM.finditer(search.text):
         word = match[0]
-        is_name = word[0].isupper() and not begins and not is_small_talk(word)
-        begins = search.text[match.end() : match.end() + 1] in (".", "!", "?", ":", "\n")
-        # In a script without spaces a run of characters is no word: it matches whatever has two of them.
-        is_word = word[0] < _WITHOUT_SPACES
-        if is_word and len(word) > 2 and word in search.words and (is_name or is_rare(word)):
-            found[word] = is_name
-    return found
+        is_name = word[0].isupper() and not begins_sentence and not is_small_talk(word)
+        following = search.text[match.end() : match.end() + 1]
+        begins_sentence = following in (".", "!", "?", ":", "\n")
+        # In a script without spaces a run of characters is no word: it matches any two of them.
+        is_word = word[0] < _SCRIPTS_WITHOUT_SPACES and len(word) > 2 and word in search.words
+        if is_word and (is_name or is_rare(word)):
+            uncommon[word] = is_name
+    return uncommon
+
+
+# ---- The scale of a model ----
 
 
 async def scale_of(search: Search) -> tuple[float, float] | None:
-    """Return mean and deviation of the cosines of unrelated pairs; None without an embedder."""
+    """Return mean and deviation of the cosines of unrelated pairs; None without an embedder.
+
+    That of a shipped model is in ``config/floor.toml``. That of another is measured with the
+    memory's latest texts, and stored once there are enough of them.
+    """
     embedder = search.sources.embedder
-    if (
-        embedder is None or embedder.fingerprint.pooling == "hash"
-    ):  # which knows words, and no meaning
+    # A hash embedder knows words and no meaning.
+    if embedder is None or embedder.fingerprint.pooling == "hash":
         return None
     model = embedder.fingerprint.model
-    if model in _shipped().scales:
-        return _shipped().scales[model]
+    if model in _floor_file().scales:
+        return _floor_file().scales[model]
+    journal = search.sources.journal
     key = f"floor:{model}"
-    if kept := await search.sources.journal.get_meta(key):
-        mean, deviation = json.loads(kept)
+    stored = await journal.get_meta(key)
+    if stored:
+        mean, deviation = json.loads(stored)
         return float(mean), float(deviation)
-    turns = [turn.uuid for turn in await search.sources.journal.recent(_OWN_TEXTS)]
-    own = list((await search.sources.indexes.vectors("episodes", turns)).values()) if turns else []
-    embedded = await asyncio.to_thread(_embedded, embedder, _shipped().probes)
-    enough = len(own) >= _LEAST_TEXTS
-    scale = _calibrated(embedded, np.stack(own) if enough else None)
-    if enough:
-        await search.sources.journal.set_meta(key, json.dumps(scale))
+    turns = [turn.uuid for turn in await journal.recent(_OWN_TEXTS_MEASURED)]
+    vectors = await search.sources.indexes.vectors("episodes", turns) if turns else {}
+    probes = await asyncio.to_thread(_embedded_probes, embedder, _floor_file().probes)
+    if len(vectors) < _MIN_OWN_TEXTS:
+        return _measured_scale(probes, None)
+    scale = _measured_scale(probes, np.stack(list(vectors.values())))
+    await journal.set_meta(key, json.dumps(scale))
     return scale
 
 
 @lru_cache(maxsize=8)
-def _embedded(embedder: Embedder, probes: tuple[str, ...]) -> tuple[Matrix, Matrix]:
-    """Return probes as queries and as passages; once a process, since each recall of a young memory needs them."""
-    return np.stack([embedder.embed_query(one) for one in probes]), embedder.embed_passages(probes)
+def _embedded_probes(embedder: Embedder, probes: tuple[str, ...]) -> tuple[Matrix, Matrix]:
+    """Return probes as queries and as passages.
+
+    Cached, since each recall of a young memory needs them.
+    """
+    queries = np.stack([embedder.embed_query(probe) for probe in probes])
+    return queries, embedder.embed_passages(probes)
 
 
-def _calibrated(probes: tuple[Matrix, Matrix], texts: Matrix | None) -> tuple[float, float]:
-    """Return mean and deviation of probes against texts; against each other while there are too few texts."""
+def _measured_scale(probes: tuple[Matrix, Matrix], texts: Matrix | None) -> tuple[float, float]:
+    """Return mean and deviation of probes against texts; against each other without texts."""
     queries, passages = probes
-    cosines = (
-        queries @ texts.T
-        if texts is not None
-        else (queries @ passages.T)[~np.eye(len(queries), dtype=bool)]
-    )
+    if texts is None:
+        pairs = ~np.eye(len(queries), dtype=bool)
+        cosines = (queries @ passages.T)[pairs]
+    else:
+        cosines = queries @ texts.T
     return float(cosines.mean()), max(float(cosines.std()), 0.01)
 
 
 @dataclass(frozen=True, slots=True)
-class _Scales:
-    """What ``config/floor.toml`` says: probes, scales by model, and the models that read English alone."""
+class _FloorFile:
+    """``config/floor.toml``: probes, scales by model, and the models that read English alone."""
 
     probes: tuple[str, ...]
     scales: Mapping[str, tuple[float, float]]
-    english: frozenset[str]
+    english_models: frozenset[str]
 
 
 @lru_cache(maxsize=1)
-def _shipped() -> _Scales:
-    found = tomllib.loads(shipped("config/floor.toml").read_text("utf-8"))
+def _floor_file() -> _FloorFile:
+    tree = tomllib.loads(shipped("config/floor.toml").read_text("utf-8"))
+    models = tree["models"]
     scales = {
-        name: (float(model["mean"]), float(model["deviation"]))
-        for name, model in found["models"].items()
+        name: (float(model["mean"]), float(model["deviation"])) for name, model in models.items()
     }
-    english = {name for name, model in found["models"].items() if model.get("reads") == "english"}
-    return _Scales(tuple(found["probes"]), scales, frozenset(english))
+    english = frozenset(name for name, model in models.items() if model.get("reads") == "english")
+    return _FloorFile(tuple(tree["probes"]), scales, english)

@@ -15,147 +15,24 @@ from pps.core.values import AnchorPassage
 from pps.journal.names import units
 from pps.models.onnx import wordpiece
 
-STOP_WORDS = frozenset(
-    [
-        "what",
-        "what's",
-        "whats",
-        "when",
-        "when's",
-        "where",
-        "where's",
-        "who",
-        "who's",
-        "whom",
-        "whose",
-        "which",
-        "why",
-        "how",
-        "how's",
-        "do",
-        "does",
-        "did",
-        "don't",
-        "doesn't",
-        "didn't",
-        "doing",
-        "have",
-        "has",
-        "had",
-        "haven't",
-        "hasn't",
-        "hadn't",
-        "having",
-        "am",
-        "is",
-        "are",
-        "was",
-        "were",
-        "isn't",
-        "aren't",
-        "wasn't",
-        "weren't",
-        "be",
-        "been",
-        "being",
-        "can",
-        "could",
-        "can't",
-        "couldn't",
-        "shall",
-        "should",
-        "shouldn't",
-        "will",
-        "would",
-        "won't",
-        "wouldn't",
-        "may",
-        "might",
-        "must",
-        "i",
-        "i'm",
-        "i've",
-        "i'd",
-        "i'll",
-        "me",
-        "my",
-        "mine",
-        "myself",
-        "we",
-        "we're",
-        "we've",
-        "we'd",
-        "we'll",
-        "us",
-        "our",
-        "ours",
-        "ourselves",
-        "you",
-        "you're",
-        "you've",
-        "you'd",
-        "you'll",
-        "your",
-        "yours",
-        "yourself",
-        "he",
-        "he's",
-        "him",
-        "his",
-        "himself",
-        "she",
-        "she's",
-        "her",
-        "hers",
-        "herself",
-        "they",
-        "they're",
-        "they've",
-        "them",
-        "their",
-        "theirs",
-        "themselves",
-        "it",
-        "it's",
-        "its",
-        "itself",
-        "this",
-        "that",
-        "that's",
-        "these",
-        "those",
-        "there",
-        "there's",
-        "here",
-        "a",
-        "an",
-        "the",
-        "and",
-        "or",
-        "but",
-        "if",
-        "of",
-        "at",
-        "by",
-        "for",
-        "with",
-        "about",
-        "to",
-        "from",
-        "in",
-        "on",
-        "as",
-        "so",
-        "than",
-        "too",
-        "very",
-        "just",
-        "also",
-        "any",
-        "some",
-        "please",
-        "tell",
-    ]
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text that stand between white space."""
+    return frozenset(text.split())
+
+
+STOP_WORDS = word_set(
+    """
+    what what's whats when when's where where's who who's whom whose which why how how's do does
+    did don't doesn't didn't doing have has had haven't hasn't hadn't having am is are was were
+    isn't aren't wasn't weren't be been being can could can't couldn't shall should shouldn't
+    will would won't wouldn't may might must i i'm i've i'd i'll me my mine myself we we're
+    we've we'd we'll us our ours ourselves you you're you've you'd you'll your yours yourself he
+    he's him his himself she she's her hers herself they they're they've them their theirs
+    themselves it it's its itself this that that's these those there there's here a an the and
+    or but if of at by for with about to from in on as so than too very just also any some
+    please tell
+    """
 )
 """Words that ask, refer or join: no text is told from another by them."""
 
@@ -295,7 +172,7 @@ def spelled_alike(word: str, other: str) -> bool:
 
 
 def may_be_stem_of(term: str, name: str) -> bool:
-    """Tell whether an indexed term, maybe cut to its stem, can come from another spelling of a name."""
+    """Tell whether an indexed term, or a stem, can come from another spelling of a name."""
     consonants = consonant_skeleton(name)
     stem = consonant_skeleton(term)
     if any(stem + ending == consonants for ending in _STEMMED_ENDINGS):

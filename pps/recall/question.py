@@ -10,7 +10,7 @@ from pps.core.text import fold, is_question, sentences_of
 from pps.core.time_reading import names_time
 from pps.index.signs import asked
 from pps.journal.names import without_s
-from pps.recall.query_words import STOP_WORDS
+from pps.recall.query_words import STOP_WORDS, word_set
 
 MAX_QUERY_CHARS = 1_000
 """Characters of a query that are searched for; about what a small embedding model reads."""
@@ -40,103 +40,19 @@ _ROUTE_PATTERNS: dict[Route, re.Pattern[str]] = {
 }
 
 _WORDS = re.compile(r"\w+")
-_QUESTION_WORDS = frozenset(
-    [
-        "who",
-        "whom",
-        "whose",
-        "what",
-        "which",
-        "when",
-        "where",
-        "why",
-        "how",
-        "did",
-        "does",
-        "do",
-        "is",
-        "are",
-        "was",
-        "were",
-        "has",
-        "have",
-        "had",
-        "can",
-        "could",
-        "should",
-        "would",
-        "will",
-        "name",
-        "list",
-    ]
+_QUESTION_WORDS = word_set(
+    """
+    who whom whose what which when where why how did does do is are was were has have had can
+    could should would will name list
+    """
 )
-_REQUEST_WORDS = frozenset(
-    [
-        "a",
-        "about",
-        "all",
-        "an",
-        "and",
-        "any",
-        "are",
-        "at",
-        "be",
-        "by",
-        "did",
-        "do",
-        "does",
-        "everything",
-        "for",
-        "from",
-        "give",
-        "going",
-        "has",
-        "have",
-        "her",
-        "hers",
-        "him",
-        "his",
-        "how",
-        "i",
-        "in",
-        "is",
-        "it",
-        "know",
-        "let",
-        "me",
-        "my",
-        "of",
-        "on",
-        "our",
-        "please",
-        "recall",
-        "remember",
-        "say",
-        "show",
-        "tell",
-        "that",
-        "the",
-        "their",
-        "them",
-        "they",
-        "to",
-        "up",
-        "us",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "whom",
-        "whose",
-        "why",
-        "with",
-        "you",
-        "your",
-    ]
+_REQUEST_WORDS = word_set(
+    """
+    a about all an and any are at be by did do does everything for from give going has have her
+    hers him his how i in is it know let me my of on our please recall remember say show tell
+    that the their them they to up us was we were what when where which who whom whose why with
+    you your
+    """
 )
 """Words of any request: beside a name they ask nothing more than the name."""
 _ASKS_FOR_SEVERAL = re.compile(

@@ -1,4 +1,4 @@
-"""What ``recall`` and ``timeline`` may be told, checked and made a request of the engine."""
+"""The options of ``recall`` and ``timeline``, checked and made a request of the engine."""
 
 from __future__ import annotations
 
@@ -24,32 +24,38 @@ MAX_HOPS = 4
 MAX_QUERY = MAX_CONTENT
 """Most characters of a query; one of more than 1,000 is condensed."""
 MAX_WEIGHT = 1_000
-USUAL_LIMIT, SEVERAL_LIMIT = 10, 20
-"""Most results in each channel where the caller names no limit: of a question, and of one that asks for several."""
+USUAL_LIMIT = 10
+"""Most results in each channel if the caller names no limit."""
+SEVERAL_LIMIT = 20
+"""The same if the query asks for several things."""
 
 
 class RecallOptions(TypedDict, total=False):
-    """What ``recall`` may be told.
+    """Options of ``recall``.
 
     Attributes:
         profile: A name from ``pps profiles``, or a Graphiti recipe's; ``default`` when not given.
         channels: Names of channels, or ``auto`` to route by the kind of query.
-        limit: Most results in each channel, 1 to 100; 1 to 50 with ``semantic`` and ``hybrid``. Where none is named 10,
-            of nodes 5, and 20 where the question asks for several things.
+        limit: Most results in each channel, 1 to 100; 1 to 50 with ``semantic`` and ``hybrid``.
+            Where none is named 10, of nodes 5, and 20 where the question asks for several things.
         as_of: Time of the world; None is now.
         session: What it was shown lately is damped, where the profile does so.
         center: Uuid of a node that the graph perspectives start from; the entity's own when None.
-        weights: Perspective → weight, 0 to 1,000, in place of the profile's or beside them (``pps profiles`` shows
-            them); also as ``vector``, ``text``, ``graph``, ``tags`` and ``recency``.
-        min_similarity: Raw cosine, -1 to 1, in place of the profile's: the meaning perspective drops what is below.
+        weights: Perspective → weight, 0 to 1,000, in place of the profile's or beside them (``pps
+            profiles`` shows them); also as ``vector``, ``text``, ``graph``, ``tags`` and
+            ``recency``.
+        min_similarity: Raw cosine, -1 to 1, in place of the profile's: the meaning perspective
+            drops what is below.
         max_hops: How far from the centre the ``hybrid`` profile looks, 1 to 4 (2).
-        include_relationships: With each node that is found, the newest facts and relations that hold and join it.
+        include_relationships: With each node that is found, the newest facts and relations that
+            hold and join it.
         breakdown: With each hit what each perspective gave it, in [0, 1].
-        connections: Which ways of the graph ``near`` goes from what the query names: ``source`` those that go out from
-            it, ``target`` those that come to it, or ``both``.
-        during: Words that name a time, such as "last spring": a filter, as ``since`` and ``until`` are. A time that
-            the query itself names only ranks higher what happened then.
-        filters: Applied before ranking in every perspective, beside the profile's own: both must hold.
+        connections: Which ways of the graph ``near`` goes from what the query names: ``source``
+            those that go out from it, ``target`` those that come to it, or ``both``.
+        during: Words that name a time, such as "last spring": a filter, as ``since`` and ``until``
+            are. A time that the query itself names only ranks higher what happened then.
+        filters: Applied before ranking in every perspective, beside the profile's own: both must
+            hold.
     """
 
     profile: str
@@ -69,7 +75,7 @@ class RecallOptions(TypedDict, total=False):
 
 
 class TimelineOptions(TypedDict, total=False):
-    """What ``timeline`` may be told: a node, a relation, half-open bounds of world time, a page.
+    """Options of ``timeline``: a node, a relation, half-open bounds of world time, a page.
 
     Attributes:
         id: Id or name of a node whose facts are wanted.
@@ -90,11 +96,14 @@ class TimelineOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class RecallRequest:
-    """One question to one entity's memory, checked; its fields are those of ``RecallOptions``, and two more.
+    """One query to one entity's memory, checked.
+
+    Its fields are those of ``RecallOptions`` and more.
 
     Attributes:
         is_usual: No limit was named: a profile may show fewer of a channel.
-        without: Ids that the reader has before it: they take no place, and are evidence all the same.
+        without: Ids that the reader has before it: they take no place, and are evidence all the
+            same.
         leave_out: Channels of the profile that are not wanted.
     """
 
@@ -120,7 +129,8 @@ class RecallRequest:
 def make_request(query: str, options: RecallOptions, zone: tzinfo = UTC) -> RecallRequest:
     """Return a checked request; its times are on the clock of ``zone``, the person's.
 
-    A time without a zone is theirs, a date alone its first instant there, and "yesterday" their day.
+    A time without a zone is theirs, a date alone its first instant there, and "yesterday" their
+    day.
 
     Raises:
         InvalidRequest: A bound is broken; the field is named.
@@ -129,11 +139,11 @@ def make_request(query: str, options: RecallOptions, zone: tzinfo = UTC) -> Reca
         raise InvalidRequest(
             "query", f"must have 1 to {MAX_QUERY:,} characters, not only white space"
         )
-    given = {name: value for name, value in options.items() if name != "during"}
-    if given.get("limit") is None:
-        given["limit"] = SEVERAL_LIMIT if asks_for_several(query) else USUAL_LIMIT
-        given["is_usual"] = True
-    request = replace(RecallRequest(query), **cast("dict[str, Any]", given))
+    values = {name: value for name, value in options.items() if name != "during"}
+    if values.get("limit") is None:
+        values["limit"] = SEVERAL_LIMIT if asks_for_several(query) else USUAL_LIMIT
+        values["is_usual"] = True
+    request = replace(RecallRequest(query), **cast("dict[str, Any]", values))
     check_range("limit", request.limit, 1, 100)
     as_of = request.as_of and in_zone(request.as_of, zone, "as_of")
     filters = request.filters
@@ -154,17 +164,17 @@ def make_request(query: str, options: RecallOptions, zone: tzinfo = UTC) -> Reca
 
 
 def known_by(request: RecallRequest, identifier: Callable[[str], str]) -> RecallRequest:
-    """Return a request that names sessions and sources as they are kept: without secrets."""
+    """Return a request whose sessions and sources are named as they are stored: without secrets."""
     filters = request.filters
     if not (request.session or filters.sessions or filters.sources):
         return request
-    sessions, sources = (
-        tuple(map(identifier, some)) for some in (filters.sessions, filters.sources)
+    stored_filters = replace(
+        filters,
+        sessions=tuple(map(identifier, filters.sessions)),
+        sources=tuple(map(identifier, filters.sources)),
     )
     session = identifier(request.session or "") or None
-    return replace(
-        request, session=session, filters=replace(filters, sessions=sessions, sources=sources)
-    )
+    return replace(request, session=session, filters=stored_filters)
 
 
 def _during(words: str, filters: ItemFilter, moment: datetime) -> ItemFilter:

@@ -1,8 +1,8 @@
-"""What took the place of a statement: a fact that was closed by another, or what a later turn amends.
+"""Successors of superseded statements: of closed facts, and of what a later turn amends.
 
-A turn is superseded when a later turn closed a fact that it states, or amends what it says (``amending``); a fact when
-it was closed, or when a later turn amends it. All reads are one a store for all statements together, through one
-entity's own journal, graph and indexes.
+A turn is superseded when a later turn closed a fact that it states, or amends what it says
+(``amending``); a fact when it was closed, or when a later turn amends it. All reads are one a store
+for all statements together, through one entity's own journal, graph and indexes.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ if TYPE_CHECKING:
     from pps.journal.journal import Journal
     from pps.models.protocols import Embedder
 
-LONGEST = 200
+MAX_SUCCESSOR_CHARS = 200
 """Characters of a successor's text."""
-_NEAREST, _MOST_LOOKED_AROUND = 8, 200
-"""Turns that are looked at around each statement of a listing, and statements of it that are looked around."""
-_LONGEST_ASKED = 300
-"""Characters of a turn by which others are looked for where only words tell what is near."""
-_MOST_STEPS = 32
+_TURNS_AROUND = 8
+"""Turns that are looked at around each statement of a listing."""
+_MAX_STATEMENTS_LOOKED_AROUND = 200
+_QUERY_CHARS = 300
+"""Characters of a turn that are searched for without a model of meaning."""
+_MAX_STEPS = 32
 """Successors of successors that are followed."""
 
 
@@ -54,14 +55,15 @@ class Superseding:
         later: Sequence[Turn] = (),
         at: datetime | None = None,
     ) -> dict[str, Successor]:
-        """Return id → what took its place, for those of the turns, facts and nodes that are superseded.
+        """Return id → successor of those of the turns, facts and nodes that are superseded.
 
         Args:
             turns: What was said; each may also amend the others.
             facts: Open or closed ones.
-            nodes: A node is outdated where its summary names what a closed fact of it said, and not what holds since.
+            nodes: A node is outdated if its summary names the value of a closed fact of it, and not
+                the value that holds since.
             later: Further turns that may amend them.
-            at: The instant as of which that is asked (aware, world time); what was said after it is unknown then.
+            at: The instant as of which to answer (aware, world time); later turns are unknown then.
 
         Raises:
             StoreUnavailable: A store does not answer.
@@ -76,12 +78,12 @@ class Superseding:
             self._amended(turns, facts, saying),
             self._outdated_summaries(nodes, moment),
         )
-        found = dict(amended)
+        successors = dict(amended)
         for id_, successor in closed.items():
-            known = found.get(id_)
+            known = successors.get(id_)
             if known is None or not known.sure or known.at <= successor.at:
-                found[id_] = successor
-        return {id_: _last(found, id_) for id_ in found} | outdated
+                successors[id_] = successor
+        return {id_: _last(successors, id_) for id_ in successors} | outdated
 
     async def in_listing(
         self, turns: Sequence[Turn], facts: Sequence[Fact], at: datetime | None = None
@@ -98,22 +100,23 @@ class Superseding:
         return await self.successors(turns, facts, later=later, at=at)
 
     async def _near(self, turns: Sequence[Turn], facts: Sequence[Fact]) -> set[str]:
-        """Return the turns nearest to each statement in meaning; by words where no model says what texts mean."""
-        if self._means_something():
+        """Return the turns nearest to each statement in meaning, or in words without a model."""
+        if self._has_model_of_meaning():
             vectors = await self._vectors(turns, facts)
-            around = list(vectors.values())[:_MOST_LOOKED_AROUND]
-            nearest = await self.indexes.nearest_of_each("episodes", around, _NEAREST)
+            around = list(vectors.values())[:_MAX_STATEMENTS_LOOKED_AROUND]
+            nearest = await self.indexes.nearest_of_each("episodes", around, _TURNS_AROUND)
             return {hit.owner for hits in nearest for hit in hits}
-        texts = [_words(turn)[:_LONGEST_ASKED] for turn in turns] + [fact.text for fact in facts]
+        texts = [_own_words(turn)[:_QUERY_CHARS] for turn in turns]
+        texts += [fact.text for fact in facts]
         matches = await asyncio.gather(
             *(
-                self.indexes.text_search("episodes", text, _NEAREST)
-                for text in texts[:_MOST_LOOKED_AROUND]
+                self.indexes.text_search("episodes", text, _TURNS_AROUND)
+                for text in texts[:_MAX_STATEMENTS_LOOKED_AROUND]
             )
         )
         return {hit.owner for hits in matches for hit in hits}
 
-    def _means_something(self) -> bool:
+    def _has_model_of_meaning(self) -> bool:
         return self.embedder is not None and self.embedder.fingerprint.pooling != "hash"
 
     async def _closed(
@@ -132,28 +135,29 @@ class Superseding:
         of_fact: dict[str, Closing] = {}
         for closing in closings:
             of_fact.setdefault(closing.fact, closing)
-        found: dict[str, Successor] = {}
+        successors: dict[str, Successor] = {}
         for fact in facts:
             closing = of_fact.get(fact.uuid)
             if closing:
                 successor = _of_closing(closing, by_fact, by_turn)
                 if successor:
-                    found[fact.uuid] = successor
+                    successors[fact.uuid] = successor
         for turn in turns:
             for fact_id in stated.get(turn.uuid, ()):
                 closing = of_fact.get(fact_id)
                 source = by_turn.get(closing.by_turn) if closing else None
                 if source and turn.occurred_at < source.occurred_at <= moment:
-                    found[turn.uuid] = successor_of(source)
-        return found
+                    successors[turn.uuid] = successor_of(source)
+        return successors
 
     async def _outdated_summaries(
         self, nodes: Sequence[Node], moment: datetime
     ) -> dict[str, Successor]:
-        """Return node → the latest successor of a closed fact of it whose value the node's summary still names.
+        """Return node → the latest successor of a closed fact whose value its summary still names.
 
-        A model writes summaries and adds to them; it does not take out what ended. A summary that names the new value
-        too tells of the change itself. None is ``sure``: the rest of the summary may hold.
+        A model writes summaries and adds to them; it does not take out what ended. A summary that
+        names the new value too tells of the change itself. None is ``sure``: the rest of the
+        summary may hold.
         """
         summaries = {node.uuid: fold(node.summary) for node in nodes if node.summary}
         if not summaries:
@@ -189,24 +193,24 @@ class Superseding:
 
     async def _carried_out(self, noted: Sequence[Closing], moment: datetime) -> list[Closing]:
         """Return the noted closings at or before a moment whose end is the fact's end."""
-        closings = [one for one in noted if one.at <= moment]
-        closed = list({one.fact for one in closings})
+        closings = [closing for closing in noted if closing.at <= moment]
+        closed = list({closing.fact for closing in closings})
         outlines = await self.journal.fact_outlines(closed) if closed else {}
         ends = {fact: outline.invalid_at for fact, outline in outlines.items()}
-        return [one for one in closings if ends.get(one.fact) == one.at]
+        return [closing for closing in closings if ends.get(closing.fact) == closing.at]
 
     async def _turns_of(self, closings: Sequence[Closing]) -> Sequence[Turn]:
-        ids = sorted({one.by_turn for one in closings if one.by_turn})
+        ids = sorted({closing.by_turn for closing in closings if closing.by_turn})
         return await self.journal.turns(ids) if ids else ()
 
     async def _facts_of(self, closings: Sequence[Closing]) -> Sequence[Fact]:
-        ids = sorted({one.by_fact for one in closings if one.by_fact})
+        ids = sorted({closing.by_fact for closing in closings if closing.by_fact})
         return await self.client.facts(ids) if ids else ()
 
     async def _amended(
         self, turns: Sequence[Turn], facts: Sequence[Fact], saying: Mapping[str, Turn]
     ) -> dict[str, Successor]:
-        """Return the successors by what is said: of turns, and of open facts, that a later turn amends."""
+        """Return the successors of turns and open facts that a later turn amends."""
         open_facts = [fact for fact in facts if fact.invalid_at is None and fact.kind == "fact"]
         speaking = [turn for turn in saying.values() if _may_amend(turn)]
         if not speaking:
@@ -226,13 +230,12 @@ class Superseding:
         # Some milliseconds of pure Python: a thread would only take turns with this one.
         amendments = rules.amendments(earlier, new)
         states = {fact.uuid: set(fact.episodes) for fact in open_facts}
-        ended_beside = await self._ended_beside(
-            {id_: one.later for id_, one in amendments.items() if id_ in states}, states
-        )
+        amending = {id_: amendment.later for id_, amendment in amendments.items() if id_ in states}
+        ended_beside = await self._ended_beside(amending, states)
         return {
-            id_: successor_of(saying[one.later], sure=one.sure)
-            for id_, one in amendments.items()
-            if one.later not in states.get(id_, ()) and id_ not in ended_beside
+            id_: successor_of(saying[amendment.later], sure=amendment.sure)
+            for id_, amendment in amendments.items()
+            if amendment.later not in states.get(id_, ()) and id_ not in ended_beside
         }
 
     async def _ended_beside(
@@ -240,8 +243,8 @@ class Superseding:
     ) -> set[str]:
         """Return the open facts of which the amending turn closed another fact of the same turn.
 
-        "I live in Hamburg and work as a nurse" is two facts. "I quit" ended one of them and says nothing of the other,
-        though the sentence of both is amended.
+        "I live in Hamburg and work as a nurse" is two facts. "I quit" ended one of them and says
+        nothing of the other, though the sentence of both is amended.
 
         Args:
             amending: Open fact → the turn that amends its sentence.
@@ -259,7 +262,7 @@ class Superseding:
         return {fact for fact, turn in amending.items() if states[fact] & stating.get(turn, set())}
 
     async def _vectors(self, turns: Sequence[Turn], facts: Sequence[Fact]) -> dict[str, Vector]:
-        if not self._means_something():
+        if not self._has_model_of_meaning():
             return {}
         of_turns = list({turn.uuid for turn in turns})
         vectors = await self.indexes.vectors("episodes", of_turns)
@@ -270,27 +273,33 @@ class Superseding:
 
 def successor_of(turn: Turn, *, sure: bool = True) -> Successor:
     """Return a turn as what took the place of another statement."""
-    return Successor(turn.uuid, one_line(_words(turn), LONGEST), turn.occurred_at, sure)
+    text = one_line(_own_words(turn), MAX_SUCCESSOR_CHARS)
+    return Successor(turn.uuid, text, turn.occurred_at, sure)
 
 
 def _of_closing(
     closing: Closing, by_fact: Mapping[str, Fact], by_turn: Mapping[str, Turn]
 ) -> Successor | None:
-    turn, fact = by_turn.get(closing.by_turn), by_fact.get(closing.by_fact)
+    turn = by_turn.get(closing.by_turn)
+    fact = by_fact.get(closing.by_fact)
     if fact is not None:
         at = turn.occurred_at if turn else closing.at
-        return Successor(fact.uuid, one_line(fact.text, LONGEST), at, sure=True)
+        return Successor(fact.uuid, one_line(fact.text, MAX_SUCCESSOR_CHARS), at, sure=True)
     return successor_of(turn) if turn else None
 
 
-def _last(found: Mapping[str, Successor], id_: str) -> Successor:
-    """Return the successor that is itself not superseded; on a ring of them, the last that is not met again."""
-    successor, met = found[id_], {id_}
-    for _ in range(_MOST_STEPS):
-        following = found.get(successor.id)
-        if following is None or not following.sure or following.id in met:
+def _last(successors: Mapping[str, Successor], id_: str) -> Successor:
+    """Return the successor that is itself not superseded.
+
+    On a ring, the last before a repetition.
+    """
+    successor = successors[id_]
+    passed = {id_}
+    for _ in range(_MAX_STEPS):
+        following = successors.get(successor.id)
+        if following is None or not following.sure or following.id in passed:
             break
-        met.add(successor.id)
+        passed.add(successor.id)
         successor = replace(following, sure=successor.sure)
     return successor
 
@@ -301,7 +310,7 @@ def _names(text: str, name: str) -> bool:
 
 
 def _may_amend(turn: Turn) -> bool:
-    """Tell whether a person said it in so many words: documents, summaries and what tools do amend nothing."""
+    """Tell whether a person said it: documents, summaries and what tools do amend nothing."""
     return turn.role == "user" and turn.kind != "summary" and turn.chunk is None
 
 
@@ -310,7 +319,7 @@ def statement_of(turn: Turn, vectors: Mapping[str, Vector]) -> Statement:
     speaker = turn.actor or ("" if turn.role == "user" else turn.role)
     return Statement(
         turn.uuid,
-        _words(turn),
+        _own_words(turn),
         turn.occurred_at,
         speaker,
         vectors.get(turn.uuid),
@@ -318,5 +327,5 @@ def statement_of(turn: Turn, vectors: Mapping[str, Vector]) -> Statement:
     )
 
 
-def _words(turn: Turn) -> str:
+def _own_words(turn: Turn) -> str:
     return turn.content.removeprefix(f"{turn.actor or turn.role}:").strip()

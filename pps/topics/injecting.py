@@ -14,7 +14,7 @@ from pps.core.text import counted
 from pps.core.time import now, shown
 from pps.core.trust import trust_of
 from pps.core.values import AnchorPassage, Episode, Fact, Turn
-from pps.recall.relevance import limits_of, recency_factor, relevance
+from pps.recall.thresholds import limits_of, recency_factor, relevance
 from pps.topics.divergence import divergence
 from pps.topics.importance import importance
 

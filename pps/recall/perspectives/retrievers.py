@@ -161,7 +161,7 @@ async def dense_score(search: Search, channel: ChannelName, ids: AbstractSet[str
 
 @retriever(score=dense_score, alike=by_meaning)
 async def dense(search: Search, channel: ChannelName, depth: int) -> list[Scored]:
-    """Dense: nearness of the query's vector to the item's own (raw cosine); a record's is its text's."""
+    """Dense: nearness of the query's vector to the item's own (raw cosine); for records, the text's."""
     if channel == "nodes":
         records = await search.vector_matches("records", depth)
         names = await search.vector_matches("nodes", depth)
@@ -212,7 +212,7 @@ async def intent(search: Search, channel: ChannelName, depth: int) -> list[Score
 
 @retriever()
 async def colbert(search: Search, channel: ChannelName, depth: int) -> list[Scored]:
-    """ColBERT: each word of the query beside its nearest word in a turn, by states stored at writing.
+    """ColBERT: each word of the query beside its nearest word in a turn, by stored token states.
 
     Return the turns with the greatest mean over the query's tokens of the greatest cosine with one
     of theirs. Of a memory beyond ``COMPARED_WHOLE`` turns only those that words or meaning bring
