@@ -186,7 +186,8 @@ def test_a_fact_is_corrected_and_forgotten_only_after_what_would_go_was_shown(
     window.page.fill("textarea[name=text]", "Wren is allergic to hazelnuts.")
     window.page.fill("input[name=object]", "hazelnuts")
     window.page.click("text=Keep that")
-    window.page.wait_for_selector("text=The right one is kept")
+    window.page.wait_for_selector("#still")
+    window.page.wait_for_selector("text=Corrected.")
     facts = mira.link.call("timeline", "mira", {"limit": 100})["data"]["facts"]
     ended = {one["text"]: "invalid_at" in one for one in facts}
     assert (ended["Wren is allergic to walnuts."], ended["Wren is allergic to hazelnuts."]) == (

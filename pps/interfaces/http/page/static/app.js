@@ -20,6 +20,7 @@ const VIEWS = [
   { id: "turns", title: "Turns" },
   { id: "anchors", title: "Anchors" },
   { id: "squad", title: "Squad", only: isMember },
+  { id: "changes", title: "Changes" },
   { id: "forgotten", title: "Forgotten" },
   { id: "injected", title: "Injected" },
   { id: "jobs", title: "Jobs" },

@@ -15,6 +15,7 @@ const PATHS = {
   forgotten: "M5 7h14M10 4h4M7 7l1 13h8l1-13M10 11v5M14 11v5",
   anchors: "M12 6a2 2 0 1 0 0-.01M12 8v12M5 13c0 4 3 7 7 7s7-3 7-7M8 11h8",
   injected: "M12 3v11m0 0 4-4m-4 4-4-4M4 18v3h16v-3",
+  changes: "M4 8h11a5 5 0 0 1 0 10H9M4 8l4-4M4 8l4 4",
   isolation: "M12 3l8 3v6c0 5-4 8-8 9-4-1-8-4-8-9V6z",
 };
 
@@ -59,8 +60,13 @@ export const Figures = ({ of, names }) => html`<dl class="figures">
 /** A job's state, where it is worth saying. */
 export const State = ({ of }) => of !== "done" && html`<span class=${`tag ${of}`}>${of}</span>`;
 
+/** Whether a fact held at no time: it ends where it begins, or, where its beginning is not known, before everything. */
+export const wasNeverTrue = (of) => Boolean(of.invalid_at) && (of.valid_at
+  ? wall(of.invalid_at, of.invalid_at_precision) <= wall(of.valid_at, of.valid_at_precision)
+  : of.invalid_at < "0002");
+
 /** Since when and until when a fact holds. */
-export const Span = ({ of }) => html`<span class="span">
+export const Span = ({ of }) => wasNeverTrue(of) ? html`<span class="span">at no time</span>` : html`<span class="span">
   ${of.valid_at ? html`<${When} at=${of.valid_at} precision=${of.valid_at_precision} />` : "…"} – ${of.invalid_at ? html`<${When} at=${of.invalid_at} precision=${of.invalid_at_precision} />` : "now"}
 </span>`;
 
@@ -190,7 +196,7 @@ const ShownItem = ({ of }) => html`<li><span class="tag">${of.kind}</span> ${of.
   ? html`<span class="said" dir="auto">${of.text}</span>`
   : html`<a class="item said" dir="auto" href=${of.kind === "anchor" ? href("anchors", {}, of.id) : href("item", {}, of.id)}>${of.text}</a>`}</li>`;
 
-const ShownItems = ({ of, total }) => html`<ul class="lines">
+export const ShownItems = ({ of, total }) => html`<ul class="lines">
   ${of.map((one) => html`<${ShownItem} key=${one.id} of=${one} />`)}
   ${total > of.length && html`<li class="faint">and ${(total - of.length).toLocaleString("en")} more</li>`}
 </ul>`;
@@ -236,7 +242,7 @@ export function Forget({ id, what }) {
       acts.tell({
         title: `${soft ? "Forgotten" : "Erased for good"}: ${kindsCounted(data)}.`,
         mentions: data.mentions,
-        undo: soft && { operation: "restore_forgotten", given: { id: data.restorable_as } },
+        undo: soft && { operation: "undo", given: { id: data.restorable_as } },
       });
       go(soft ? "#/forgotten" : "#/ask");
     });
@@ -269,13 +275,17 @@ export function JustDone() {
   const undo = () => {
     show({ ...act, busy: true });
     call(act.undo.operation, act.undo.given).then(
-      () => show({ title: "Undone: it is as it was." }),
+      (data) => acts.tell({
+        title: "Undone: it is as it was.", undone: data.id, item: data.item, kind: data.kind,
+        undo: data.redo && { operation: "undo", given: { id: data.redo }, name: "Do it again" },
+      }),
       (problem) => (show({ ...act, busy: false }), fail(problem.message)),
     );
   };
   return html`<section class="card done" aria-label="Just done">
     <div class="row"><p role="status"><b>${act.title}</b></p>
-      ${act.undo && html`<button class="plain" disabled=${act.busy} onClick=${undo}>Undo</button>`}
+      ${act.item && html`<a href=${act.kind === "anchor" ? href("anchors", {}, act.item) : href("item", {}, act.item)}>Open it</a>`}
+      ${act.undo && html`<button class="plain" disabled=${act.busy} onClick=${undo}>${act.undo.name || "Undo"}</button>`}
       <button class="quiet" onClick=${() => show(null)}>Close</button></div>
     ${error && html`<${Alert}>${error}<//>`}
     ${act.mentions && html`<${Mentions} of=${act.mentions} />`}

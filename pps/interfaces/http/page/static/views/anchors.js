@@ -1,5 +1,5 @@
 // Anchors: the short texts that stay findable as they are: read, written, edited; a change by another is seen first.
-import { call, entity, go, href, html, useCall, useState } from "../core.js";
+import { acts, call, entity, go, href, html, useCall, useState } from "../core.js";
 import { Alert, Answer, Diff, Empty, Forget, Typed, When, counted } from "../parts.js";
 import { Said } from "../markdown.js";
 
@@ -37,20 +37,43 @@ function Form({ of, onSaved, onLeave }) {
     </form>`;
 }
 
+/** What an anchor was before, each with what changed after it and the way to have it back. */
+function Past({ slug, onReverted }) {
+  const of = useCall("anchor_history", { slug });
+  const [error, fail] = useState("");
+  const revert = (version) => call("anchor_revert", { slug, version }).then(onReverted, (problem) => fail(problem.message));
+  return html`<${Answer} of=${of}>${({ versions }) => versions.length > 1 && html`<details><summary><h2>What it was</h2></summary>
+    ${error && html`<${Alert}>${error}<//>`}
+    <ul class="plain">${versions.slice(1).map((one, at) => html`<li key=${one.number} class="card">
+      <p class="faint">Version ${one.number} · <${When} at=${one.at} time />${one.actor && html` · <bdi>${one.actor}</bdi>`}</p>
+      ${one.title !== versions[at].title && html`<p dir="auto"><b>${one.title}</b></p>`}
+      <${Diff} before=${one.text} after=${versions[at].text} />
+      <p><button class="plain" onClick=${() => revert(one.number)}>Have version ${one.number} back</button></p>
+    </li>`)}</ul></details>`}<//>`;
+}
+
 function One({ slug }) {
   const of = useCall("anchor_get", { slug }, { live: true });
   const [edits, edit] = useState(false);
   const [plain, write] = useState(false);
+  const saved = async () => {
+    of.again();
+    edit(false);
+    const { versions } = await call("anchor_history", { slug });
+    const [{ number }] = versions;
+    acts.tell({ title: "The anchor is changed.", ...(number > 1 && { undo: { operation: "undo", given: { id: `${slug}@${number}` } } }) });
+  };
   return html`
     <p class="kind"><a href="#/anchors">Anchors</a></p>
     <${Answer} of=${of}>${(one) => html`
       <h1 tabindex="-1" dir="auto">${one.title}</h1>
       <p class="row faint"><bdi>${one.slug}</bdi> · changed ${" "}<${When} at=${one.modified_at} /> ${one.tags.map((tag) => html`<span key=${tag} class="tag" dir="auto">#${tag}</span>`)}</p>
       ${edits
-        ? html`<${Form} of=${one} onSaved=${() => (of.again(), edit(false))} onLeave=${() => edit(false)} />`
+        ? html`<${Form} of=${one} onSaved=${() => saved()} onLeave=${() => edit(false)} />`
         : html`<div class="card"><${Said} text=${one.text} plain=${plain} /></div>
             <p class="row"><button class="quiet" aria-pressed=${plain} onClick=${() => write(!plain)}>As it was written</button></p>
             <button class="plain" onClick=${() => edit(true)}>Edit</button>
+            <${Past} key=${one.digest} slug=${one.slug} onReverted=${() => saved()} />
             <${Forget} id=${one.slug} what="anchor" />`}`}<//>
     ${of.error && !of.data && html`<h1 tabindex="-1">Not here</h1>`}
   `;

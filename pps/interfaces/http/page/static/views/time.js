@@ -103,6 +103,7 @@ function Between({ spread, query }) {
         onClick=${() => at({ since: day(Math.max(from, until - days * DAY)) })}>${name}</button>`)}
         <button class="quiet" onClick=${() => at({ since: day(from), until: day(to) })}>All</button></p>
     </section>
+    <p class="faint">What was corrected by hand, with the way to undo it, stands under <a href="#/changes">Changes</a>.</p>
     <h2>What changed from ${day(since)} to ${day(until)}</h2>
     <${Answer} of=${changes.first}>${() => html`<${Changes} of=${changes} until=${until} />`}<//>
     <h2>What held then</h2>
