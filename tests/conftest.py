@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, settings
 
 from pps.config import EmbedderSettings, Neo4jSettings, Settings
 from tests.neo4j_server import CannotStart, Neo4jServer, running_neo4j
-from tests.one_file import ONE_FILE_STORE
 from tests.sampling import LONG, sized
 
 if TYPE_CHECKING:
@@ -33,11 +32,6 @@ _SETTINGS = (
     "XDG_",
 )
 _NEO4J_TIMEOUT_S = 600  # the first of them waits for the download and the start
-
-if ONE_FILE_STORE != "embedded":  # settings that name no store take the one of this run
-    Settings.model_fields["store"].default = ONE_FILE_STORE
-    Settings.model_rebuild(force=True)
-
 gc.disable()  # until all tests are collected: it would look through every library a dozen times
 # A busy machine is not a defect, and what a run tries is the same each time: the long form looks further.
 settings.register_profile(
@@ -133,8 +127,6 @@ def clean_environment(homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) ->
     home.mkdir(mode=0o700)
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setenv("PPS_HOME", str(home / "pps"))
-    if ONE_FILE_STORE != "embedded":
-        monkeypatch.setenv("PPS_STORE", ONE_FILE_STORE)
 
 
 @pytest.fixture(scope="session")
@@ -147,7 +139,7 @@ def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jServ
         pytest.fail(f"these tests need a real Neo4j: {reason}", pytrace=False)
 
 
-@pytest.fixture(params=[ONE_FILE_STORE, pytest.param("neo4j", marks=pytest.mark.neo4j)])
+@pytest.fixture(params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     """Settings of a fresh data folder on each store, with the deterministic embedder."""
     found = Settings(

@@ -7,10 +7,12 @@ from pathlib import Path
 
 from pps.app import App
 from pps.entities import Registry
-from pps.entities.folder import GRAPH_FILES
 from pps.graph.neo4j import open_neo4j
 from pps.isolation.client import erase
 from pps.isolation.counters import IsolationCounters
+from pps.journal.journal import Journal
+from pps.store.graph_tables import GraphTables
+from pps.store.sql_graph import clear
 
 
 def deleted(registry: Registry, name: str) -> None:
@@ -32,10 +34,12 @@ def left_in(home: Path, words: Sequence[str]) -> list[str]:
 
 
 async def lose_graph(app: App, name: str) -> None:
-    """Take away the graph of an entity that is closed: its file, or its group on the server."""
+    """Take away the graph of an entity that is closed: its rows, or its group on the server."""
     entry = app.registry.get(name)
-    if entry.store in GRAPH_FILES:
-        (entry.folder / "data" / GRAPH_FILES[entry.store]).unlink()
+    if entry.store == "embedded":
+        journal = await Journal.open(entry.folder / "data" / "memory.db", entry.entity.group)
+        await GraphTables(journal).write(clear)
+        await journal.close()
     else:
         at = app.settings.neo4j
         pool = await open_neo4j(at.uri, at.user, at.password.get_secret_value(), at.database)

@@ -12,13 +12,13 @@ from graphiti_core.driver.driver import GraphDriver
 
 from pps.core.ids import EntityId
 from pps.graph.graph_store import GraphStore
-from pps.graph.ladybug import LadybugDriver, open_ladybug
 from pps.graph.neo4j import Neo4jPool, open_neo4j
-from pps.graph.store_embedded import EmbeddedStore
 from pps.graph.store_neo4j import Neo4jStore
 from pps.isolation.client import EntityDriver, bound_driver
 from pps.isolation.counters import IsolationCounters
-from pps.store.graph_file import GraphFile
+from pps.journal.db import prepare_file
+from pps.journal.journal import Journal
+from pps.store.graph_tables import GraphTables
 from pps.store.sql_graph import SqlGraphStore
 from tests.neo4j_server import Neo4jServer
 
@@ -54,52 +54,7 @@ class Backend(ABC):
         await self.open()
 
 
-class CypherBackend(Backend):
-    """A store whose driver runs statements."""
-
-    @property
-    @abstractmethod
-    def driver(self) -> GraphDriver: ...
-
-    def driver_of(self, group: str) -> GraphDriver:
-        return self.driver
-
-    _crossing_edge = ""
-
-    async def plant_crossing_edge(self, group: str, source: str, target: str) -> None:
-        await self.driver.execute_query(
-            f"MATCH (a:Entity {{uuid: $a}}) MATCH (b:Entity {{uuid: $b}}) "
-            f"CREATE (a){self._crossing_edge}(b)",
-            a=source,
-            b=target,
-            id=str(uuid.uuid4()),
-            g=group,
-        )
-
-
-class EmbeddedBackend(CypherBackend):
-    _crossing_edge = "-[:RELATES_TO]->(:RelatesToNode_ {uuid: $id, group_id: $g})-[:RELATES_TO]->"
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    async def open(self) -> None:
-        self._driver: LadybugDriver = await open_ladybug(self._path)
-
-    async def close(self) -> None:
-        await self._driver.close()
-
-    @property
-    def driver(self) -> GraphDriver:
-        return self._driver
-
-    def store(self, group: str) -> GraphStore:
-        return EmbeddedStore(self._driver, group)
-
-
-class Neo4jBackend(CypherBackend):
-    _crossing_edge = "-[:RELATES_TO {uuid: $id, group_id: $g}]->"
-
+class Neo4jBackend(Backend):
     def __init__(self, server: Neo4jServer) -> None:
         self._server = server
 
@@ -116,8 +71,21 @@ class Neo4jBackend(CypherBackend):
     def driver(self) -> GraphDriver:
         return self._pool.driver()
 
+    def driver_of(self, group: str) -> GraphDriver:
+        return self.driver
+
     def store(self, group: str) -> GraphStore:
         return Neo4jStore(self._pool.driver(), group)
+
+    async def plant_crossing_edge(self, group: str, source: str, target: str) -> None:
+        await self.driver.execute_query(
+            "MATCH (a:Entity {uuid: $a}) MATCH (b:Entity {uuid: $b}) "
+            "CREATE (a)-[:RELATES_TO {uuid: $id, group_id: $g}]->(b)",
+            a=source,
+            b=target,
+            id=str(uuid.uuid4()),
+            g=group,
+        )
 
 
 class SqlBackend(Backend):
@@ -127,23 +95,24 @@ class SqlBackend(Backend):
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._files: dict[str, GraphFile] = {}
+        self._journals: dict[str, Journal] = {}
 
     async def open(self) -> None:
-        """Do nothing: a file is opened when its group is first asked for."""
+        """Open again the files that were open; another is opened when its group is first asked for."""
+        for group in list(self._journals):
+            self._journals[group] = await Journal.open(self._path(group), group)
 
     async def close(self) -> None:
-        for file in self._files.values():
-            await file.close()
-        self._files.clear()
+        for journal in self._journals.values():
+            await journal.close()
 
     def driver_of(self, group: str) -> GraphDriver:
-        file = self._file(group)
-        opened = EntityDriver(file, "sqlite", file.close)
+        journal = self._journal(group)
+        opened = EntityDriver(GraphTables(journal), "embedded", journal.close)
         return bound_driver(EntityId("ana", group), opened, IsolationCounters())
 
     def store(self, group: str) -> GraphStore:
-        return SqlGraphStore(self._file(group))
+        return SqlGraphStore(GraphTables(self._journal(group)))
 
     async def plant_crossing_edge(self, group: str, source: str, target: str) -> None:
         statement = (
@@ -151,10 +120,14 @@ class SqlBackend(Backend):
             "NULL, '', NULL, '', NULL, NULL)"
         )
         values = {"id": str(uuid.uuid4()), "group": group, "source": source, "target": target}
-        with closing(sqlite3.connect(self._file(group).path)) as connection, connection:
+        with closing(sqlite3.connect(self._path(group))) as connection, connection:
             connection.execute(statement, values)  # without foreign keys, as another program would
 
-    def _file(self, group: str) -> GraphFile:
-        if group not in self._files:
-            self._files[group] = GraphFile(self._folder / f"{group}.db", group)
-        return self._files[group]
+    def _path(self, group: str) -> Path:
+        return self._folder / f"{group}.db"
+
+    def _journal(self, group: str) -> Journal:
+        if group not in self._journals:
+            path = self._path(group)
+            self._journals[group] = Journal(path, group, prepare_file(path, group))
+        return self._journals[group]

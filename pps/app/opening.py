@@ -24,7 +24,6 @@ from pps.core.values import SELF, Node
 from pps.entities import folder, last_proof
 from pps.entities.own import OwnSettings, own_settings
 from pps.entities.registry import Entry
-from pps.graph.ladybug import open_ladybug
 from pps.index.indexes import EntityIndexes, Kept
 from pps.ingest.anchors import Anchors
 from pps.ingest.budget import Costs
@@ -59,7 +58,7 @@ from pps.records.asks import Asks
 from pps.records.records import Records
 from pps.records.session import Layers
 from pps.records.work_hours import ProvidedCalendars
-from pps.store.graph_file import open_graph_file
+from pps.store.graph_tables import GraphTables
 from pps.topics.portfolio import Topics
 
 Anew = Literal["no", "vectors", "all", "graph"]
@@ -79,7 +78,7 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
     """
     async with contextlib.AsyncExitStack() as stack:
         await stack.enter_async_context(folder.held(entry))
-        await asyncio.to_thread(folder.check_files, entry, graph_begins_anew=anew == "graph")
+        await asyncio.to_thread(folder.check_files, entry)
         journal = await Journal.open(entry.folder / "data" / folder.JOURNAL, entry.entity.group)
         stack.push_async_callback(journal.close)
         own = await asyncio.to_thread(own_settings, entry.folder)
@@ -96,7 +95,6 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         opening.embedder = await opening.pinned_embedder()
         if anew == "graph":
             await journal.queue.replay()  # first: a crash leaves jobs that are done again
-            await asyncio.to_thread(folder.remove_graph, entry.folder, entry.store)
         memory = await opening.memory()
         stack.pop_all()
         return memory
@@ -308,25 +306,14 @@ class _Opening:
         )
         self._stack.push_async_callback(client.close)
         if self._anew == "graph":
-            await client.clear()  # on a server there is no file of it
+            await client.clear()
         return client
 
     async def _driver(self) -> EntityDriver:
         if self._entry.store == "neo4j":
             return EntityDriver((await self._shared.server()).driver(), "neo4j", _kept_open)
-        entity = self._entry.entity
-        path = self._entry.folder / "data" / folder.GRAPH_FILES[self._entry.store]
-        remedy = f"`pps rebuild {entity.name}` makes it anew"
-        try:
-            if self._entry.store == "sqlite":
-                file = await open_graph_file(path, entity.group, remedy)
-                return EntityDriver(file, "sqlite", file.close)
-            driver = await open_ladybug(path)
-        except StoreError as error:
-            if type(error) is not StoreError:  # the others pass
-                raise
-            raise StoreError(f"{error.message}; {remedy}") from error
-        return EntityDriver(driver, "embedded", driver.close)
+        remedy = f"`pps rebuild {self._entry.entity.name}` makes it anew"
+        return EntityDriver(GraphTables(self._journal, remedy), "embedded", _kept_open)
 
     def _indexer(
         self,
@@ -410,7 +397,7 @@ class _Opening:
 
 
 async def _kept_open() -> None:
-    """The pool to a server is shared; it is closed with the process's other shared things."""
+    """Close nothing: the pool to a server is the process's, the graph tables are in the journal."""
 
 
 async def _repaired(

@@ -273,14 +273,13 @@ class Settings(_Section):
 
     Attributes:
         home: The data folder (``$PPS_HOME``).
-        store: ``embedded`` (LadybugDB, one file an entity), ``sqlite`` (SQL tables, one file an entity) or ``neo4j``;
-            new entities are made there.
+        store: ``embedded`` (tables in the entity's ``memory.db``) or ``neo4j``; new entities are made there.
         redaction: Whether secrets are taken out of what comes in before any of it is kept.
         time_zone: Of new entities, and of those whose ``entity.toml`` names none; `pps init` sets the machine's.
     """
 
     home: Path
-    store: Literal["embedded", "neo4j", "sqlite"] = "embedded"
+    store: Literal["embedded", "neo4j"] = "embedded"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     redaction: Literal["on", "off"] = "on"
     time_zone: TimeZone = "UTC"

@@ -9,7 +9,7 @@ import re
 import secrets
 import tomllib
 from collections.abc import AsyncGenerator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -24,10 +24,7 @@ from pps.core.ids import EntityId
 from pps.core.user_files import open_regular, parse_toml, read_text
 
 JOURNAL = "memory.db"
-GRAPH_FILES = {"embedded": "graph.lbug", "sqlite": "graph.db"}
-"""Store → the file of an entity's graph; on Neo4j there is none."""
 _SQLITE_HEAD = b"SQLite format 3\0"
-_GRAPH_HEADS = {"embedded": b"LBUG", "sqlite": _SQLITE_HEAD}
 _CARD = "entity.toml"
 _ZONE = re.compile(r"(?m)^# time_zone = .*$")
 
@@ -195,12 +192,12 @@ async def held(entry: Entry) -> AsyncGenerator[None]:
         lock.release()
 
 
-def check_files(entry: Entry, *, graph_begins_anew: bool = False) -> None:
+def check_files(entry: Entry) -> None:
     """Raise StoreError when a file of an entity is gone, and IsolationError when its folder is another's."""
     check_card(
         entry.folder, entry.entity
     )  # again, now that it is held: it may have been deleted before that
-    if lost := gone(replace(entry, store="neo4j") if graph_begins_anew else entry):
+    if lost := gone(entry):
         raise StoreError(lost)
 
 
@@ -209,16 +206,12 @@ def gone(entry: Entry) -> str:
 
     Such a file is never made anew by itself: its memory would look empty, and take in what it is told.
     """
-    graph = GRAPH_FILES.get(entry.store)
-    wanted = (JOURNAL, graph) if graph else (JOURNAL,)
-    lost = [name for name in wanted if entry.made and not _has_bytes(entry.folder / "data" / name)]
-    name = entry.entity.name
-    if JOURNAL in lost:
-        return (
-            f"{name}: {' and '.join(lost)} is gone or empty, so nothing was opened; restore {entry.folder} from a "
-            "backup: no command can make the journal anew"
-        )
-    return graph_gone(name) if lost else ""
+    if not entry.made or _has_bytes(entry.folder / "data" / JOURNAL):
+        return ""
+    return (
+        f"{entry.entity.name}: {JOURNAL} is gone or empty, so nothing was opened; restore {entry.folder} from a "
+        "backup: no command can make the journal anew"
+    )
 
 
 def unusable(entry: Entry) -> str:
@@ -234,9 +227,6 @@ def unusable(entry: Entry) -> str:
     name, data = entry.entity.name, entry.folder / "data"
     if not _begins_with(data / JOURNAL, _SQLITE_HEAD):
         return f"{name}: {JOURNAL} is damaged; restore {entry.folder} from a backup"
-    graph = GRAPH_FILES.get(entry.store)
-    if graph and not _begins_with(data / graph, _GRAPH_HEADS[entry.store]):
-        return f"{name}: its graph is damaged; `pps rebuild {name}` makes it anew from the journal"
     if not _begins_with(data / "vectors.db", _SQLITE_HEAD):
         return f"{name}: its vectors are damaged; run `pps reindex {name}`"
     return ""
@@ -258,18 +248,6 @@ def graph_gone(name: str) -> str:
         f"{name}: its graph is gone or empty, so nothing was opened; restore it from a backup, or run `pps rebuild "
         f"{name}`, which makes it anew from the journal and says what cannot come back"
     )
-
-
-def remove_graph(folder: Path, store: str) -> None:
-    """Remove the file of a graph with its logs; its lock stays. Raises StoreError."""
-    if store not in GRAPH_FILES:
-        return
-    try:
-        for file in (folder / "data").glob(f"{GRAPH_FILES[store]}*"):
-            if file.suffix != ".lock":
-                file.unlink()
-    except OSError as error:
-        raise StoreError(f"{folder}: its graph cannot be removed ({error.strerror})") from None
 
 
 def _has_bytes(file: Path) -> bool:

@@ -244,17 +244,10 @@ class Bookkeeper:
         return f"`pps reindex {self._name}` mends it"
 
     async def _surroundings(self) -> tuple[str, ...]:
-        """Return what stands around a memory: damaged logs that were kept, a server's missing indexes."""
-        data = self._journal.path.parent
-        notes = [
-            f"{file} keeps a log of the graph whose end was damaged; what it held was taken from the journal again: "
-            "remove the file once `pps doctor` finds that all agrees"
-            for file in await asyncio.to_thread(lambda: sorted(data.glob("*.wal.damaged*")))
-        ]
+        """Return what a graph's server lacks of its indexes."""
         absent = await self._missing() if self._missing else ()
-        return (
-            *notes,
-            *(f"Neo4j lacks {one}; the next start of {self._name} makes it" for one in absent),
+        return tuple(
+            f"Neo4j lacks {one}; the next start of {self._name} makes it" for one in absent
         )
 
 

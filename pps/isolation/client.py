@@ -20,7 +20,6 @@ from pps.core.reports import timeline_cursor
 from pps.core.time import plain
 from pps.core.values import Episode, Fact, GraphCounts, Node
 from pps.graph.graph_store import GraphStore, TimelineOptions
-from pps.graph.store_embedded import EmbeddedStore
 from pps.graph.store_neo4j import Neo4jStore
 from pps.index.indexes import EntityIndexes
 from pps.isolation.binding import FirstLock, Inside, Models, check_limit, check_uuids
@@ -44,13 +43,12 @@ from pps.isolation.sql_objects import SqlObjects
 from pps.isolation.sql_operations import SqlOperations
 from pps.isolation.sql_search import SqlSearch
 from pps.models.protocols import Vector
-from pps.store.graph_file import GraphFile
+from pps.store.graph_tables import GraphTables
 from pps.store.graphiti_reads import GraphitiReads
 from pps.store.sql_graph import SqlGraphStore
 
-StoreName: TypeAlias = Literal["embedded", "neo4j", "sqlite"]
+StoreName: TypeAlias = Literal["embedded", "neo4j"]
 
-_PROVIDERS = {"embedded": GraphProvider.KUZU, "neo4j": GraphProvider.NEO4J}
 _ANOTHERS_FILE = (
     "the graph's file holds another entity's data; check that the right data folder is mounted"
 )
@@ -63,10 +61,10 @@ class EntityDriver:
     """What an entity's client is opened on, and how to give it back.
 
     Attributes:
-        driver: A driver of Graphiti's; on ``sqlite`` the open file, which is bound to one group.
+        driver: A driver of Neo4j; for ``embedded`` the graph tables, which are bound to one group.
     """
 
-    driver: GraphDriver | GraphFile
+    driver: GraphDriver | GraphTables
     store: StoreName
     close: Callable[[], Awaitable[None]]
 
@@ -411,14 +409,14 @@ def bound_driver(
         IsolationError: The file is another entity's.
         ConfigError: What was opened is not of the store that was named.
     """
-    if isinstance(opened.driver, GraphFile):
+    if isinstance(opened.driver, GraphTables):
         return _sql_driver(entity, opened, opened.driver, counters)
     return _guarded(entity, opened, opened.driver, counters)
 
 
 async def erase(entity: EntityId, driver: GraphDriver, counters: IsolationCounters) -> None:
     """Delete everything of an entity from a shared Neo4j without opening its memory; it can be run again."""
-    guard = GuardedDriver(driver, entity, counters, shared=True)
+    guard = GuardedDriver(driver, entity, counters)
     await Neo4jStore(guard.for_own_statements(), entity.group).clear()
 
 
@@ -432,7 +430,7 @@ def _inside(
     graph: GraphStore
     objects: GraphitiObjects
     driver: BoundDriver
-    if isinstance(opened.driver, GraphFile):
+    if isinstance(opened.driver, GraphTables):
         driver = _sql_driver(entity, opened, opened.driver, counters)
         graph = SqlGraphStore(opened.driver)
         objects = SqlObjects(graph, GraphitiReads(opened.driver))
@@ -440,8 +438,8 @@ def _inside(
     else:
         driver = _guarded(entity, opened, opened.driver, counters)
         own = driver.for_own_statements()
-        graph = (EmbeddedStore if opened.store == "embedded" else Neo4jStore)(own, entity.group)
-        objects = GroupObjects(own, entity.group, opened.driver.provider)
+        graph = Neo4jStore(own, entity.group)
+        objects = GroupObjects(own, entity.group)
         driver.search_interface = GroupSearch(entity, graph, objects, indexes, counters)
         driver.graph_operations_interface = GroupOperations(entity, graph, objects, counters)
     graphiti = Graphiti(
@@ -457,18 +455,18 @@ def _inside(
 def _guarded(
     entity: EntityId, opened: EntityDriver, driver: GraphDriver, counters: IsolationCounters
 ) -> GuardedDriver:
-    if driver.provider != _PROVIDERS.get(opened.store):
+    if opened.store != "neo4j" or driver.provider != GraphProvider.NEO4J:
         raise ConfigError(
             f"store: is {opened.store}, but the driver leads to {driver.provider.value}"
         )
-    return GuardedDriver(driver, entity, counters, shared=opened.store == "neo4j")
+    return GuardedDriver(driver, entity, counters)
 
 
 def _sql_driver(
-    entity: EntityId, opened: EntityDriver, file: GraphFile, counters: IsolationCounters
+    entity: EntityId, opened: EntityDriver, file: GraphTables, counters: IsolationCounters
 ) -> SqlDriver:
-    if opened.store != "sqlite":
-        raise ConfigError(f"store: is {opened.store}, but the driver leads to a file of SQLite")
+    if opened.store != "embedded":
+        raise ConfigError(f"store: is {opened.store}, but the driver leads to SQL tables")
     if file.group != entity.group:
         raise counters.refuse(entity, "audit", _ANOTHERS_FILE)
     driver = SqlDriver(entity, file, counters)

@@ -1,4 +1,4 @@
-"""Graphiti's own objects, read and written by statements that bind the group.
+"""Graphiti's own objects on Neo4j, read and written by statements that bind the group.
 
 Graphiti offers the hook of ``GroupOperations`` for other databases. Here it replaces the reads by uuid alone of the
 pipeline that PPS runs. The saves are Graphiti's own statements, one for one: the hook has no way to leave them out.
@@ -8,8 +8,7 @@ What is not here raises NotImplementedError, and Graphiti falls back to a statem
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -45,13 +44,10 @@ _Object = TypeVar("_Object", EntityNode, EntityEdge, EpisodicNode)
 
 _OURS = "WHERE {x}.uuid = id AND {x}.group_id = $group_id"
 # The hints are for young databases, whose statistics mislead the planner.
-_NODE_ON_NEO4J = f"UNWIND $uuids AS id MATCH ({{x}}:{{label}}) USING INDEX SEEK {{x}}:{{label}}(uuid) {_OURS} RETURN "
-_EDGE_ON_NEO4J = (
+_NODE_BY_UUID = f"UNWIND $uuids AS id MATCH ({{x}}:{{label}}) USING INDEX SEEK {{x}}:{{label}}(uuid) {_OURS} RETURN "
+_EDGE_BY_UUID = (
     "UNWIND $uuids AS id MATCH (n:Entity)-[e:RELATES_TO]->(m:Entity) USING INDEX SEEK e:RELATES_TO(uuid) "
     f"{_OURS.format(x='e')} AND n.group_id = $group_id AND m.group_id = $group_id RETURN "
-)
-_NODE_ON_KUZU = (
-    "UNWIND $uuids AS id MATCH ({x}:{label} {{uuid: id}}) WHERE {x}.group_id = $group_id RETURN "
 )
 _SENT = {
     "properties(n)": "n {.*, name_embedding: null, created_at: null}",
@@ -63,37 +59,19 @@ _SENT = {
 """All properties but those that Graphiti's readers drop unread: a vector takes longer over the wire than the rest."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lookups:
-    """The look-ups of one dialect: by uuid, and of nodes by name."""
-
-    node: str
-    edge: str
-    episode: str
-    named: str
-
-
-def _lookups(provider: GraphProvider) -> Lookups:
-    on_neo4j = provider == GraphProvider.NEO4J
-    by_uuid = _NODE_ON_NEO4J if on_neo4j else _NODE_ON_KUZU
-    node, edge = get_entity_node_return_query(provider), get_entity_edge_return_query(provider)
+def _sent(columns: str) -> str:
     for whole, needed in _SENT.items():
-        node, edge = node.replace(whole, needed), edge.replace(whole, needed)
-    if not on_neo4j:  # a fact there carries the ids of its ends: no join
-        edge = edge.replace("n.uuid AS", "e.source_node_uuid AS").replace(
-            "m.uuid AS", "e.target_node_uuid AS"
-        )
-    return Lookups(
-        node=by_uuid.format(x="n", label="Entity") + node,
-        edge=(_EDGE_ON_NEO4J if on_neo4j else by_uuid.format(x="e", label="RelatesToNode_")) + edge,
-        episode=by_uuid.format(x="e", label="Episodic") + EPISODIC_NODE_RETURN,
-        named=f"MATCH (n:Entity) WHERE n.group_id = $group_id AND n.name IN $names RETURN {node}",
-    )
+        columns = columns.replace(whole, needed)
+    return columns
 
 
-LOOKUPS: Mapping[GraphProvider, Lookups] = {
-    one: _lookups(one) for one in (GraphProvider.KUZU, GraphProvider.NEO4J)
-}
+_NODE_COLUMNS = _sent(get_entity_node_return_query(GraphProvider.NEO4J))
+NODES_BY_UUID = _NODE_BY_UUID.format(x="n", label="Entity") + _NODE_COLUMNS
+EDGES_BY_UUID = _EDGE_BY_UUID + _sent(get_entity_edge_return_query(GraphProvider.NEO4J))
+EPISODES_BY_UUID = _NODE_BY_UUID.format(x="e", label="Episodic") + EPISODIC_NODE_RETURN
+NODES_BY_NAME = (
+    "MATCH (n:Entity) WHERE n.group_id = $group_id AND n.name IN $names RETURN " + _NODE_COLUMNS
+)
 _LATEST = """
 MATCH (e:Episodic)
 WHERE e.group_id = $group_id AND e.valid_at <= $before
@@ -112,7 +90,7 @@ RETURN m.uuid AS mention, n.uuid AS node"""
 _STRANGERS = "\nUNION ALL\n".join(
     f"MATCH (n:{label}) WHERE coalesce(n.group_id, '') <> $group_id "
     "RETURN DISTINCT (coalesce(n.group_id, '') STARTS WITH 'ent_' AND size(coalesce(n.group_id, '')) = 30) AS is_group"
-    for label in ("Entity", "RelatesToNode_", "Episodic", "Community", "Saga")
+    for label in ("Entity", "Episodic", "Community", "Saga")
 )
 """Whether what stands in the place of another group has the shape of one: no such value comes back by itself."""
 
@@ -153,29 +131,27 @@ class GraphitiObjects(ABC):
 class GroupObjects(GraphitiObjects):
     """Graphiti's objects, asked for in Cypher."""
 
-    def __init__(self, own: Executor, group: str, provider: GraphProvider) -> None:
+    def __init__(self, own: Executor, group: str) -> None:
         self._own = own
         self._group = group
-        self._provider = provider
-        self._text = LOOKUPS[provider]
 
     async def nodes(self, uuids: Sequence[str]) -> list[EntityNode]:
-        return await self._by_uuid(self._text.node, uuids, self._node)
+        return await self._by_uuid(NODES_BY_UUID, uuids, _node)
 
     async def edges(self, uuids: Sequence[str]) -> list[EntityEdge]:
         return await self._by_uuid(
-            self._text.edge, uuids, lambda row: get_entity_edge_from_record(row, self._provider)
+            EDGES_BY_UUID,
+            uuids,
+            lambda row: get_entity_edge_from_record(row, GraphProvider.NEO4J),
         )
 
     async def episodes(self, uuids: Sequence[str]) -> list[EpisodicNode]:
-        return await self._by_uuid(self._text.episode, uuids, get_episodic_node_from_record)
+        return await self._by_uuid(EPISODES_BY_UUID, uuids, get_episodic_node_from_record)
 
     async def nodes_named(self, names: Iterable[str]) -> list[EntityNode]:
         wanted = sorted({name for name in names if name})
         return (
-            [self._node(row) for row in await self._rows(self._text.named, names=wanted)]
-            if wanted
-            else []
+            [_node(row) for row in await self._rows(NODES_BY_NAME, names=wanted)] if wanted else []
         )
 
     async def latest_episodes(self, before: datetime, limit: int) -> list[str]:
@@ -203,9 +179,6 @@ class GroupObjects(GraphitiObjects):
 
     async def strangers(self) -> set[bool]:
         return {bool(row["is_group"]) for row in await self._rows(_STRANGERS)}
-
-    def _node(self, row: Any) -> EntityNode:
-        return get_entity_node_from_record(row, self._provider)
 
     async def _by_uuid(
         self, statement: str, uuids: Sequence[str], make: Callable[[Any], _Object]
@@ -277,19 +250,14 @@ class GroupOperations(GraphOperationsInterface):
     async def episodic_node_save_bulk(
         self, _cls: Any, driver: Any, transaction: Any, nodes: list[Any], batch_size: int = 100
     ) -> None:
-        await _save(
-            driver, transaction, get_episode_node_save_bulk_query(driver.provider), episodes=nodes
-        )
+        query = get_episode_node_save_bulk_query(driver.provider)
+        await transaction.run(query, episodes=nodes)
 
     async def node_save_bulk(
         self, _cls: Any, driver: Any, transaction: Any, nodes: list[Any], batch_size: int = 100
     ) -> None:
-        await _save(
-            driver,
-            transaction,
-            get_entity_node_save_bulk_query(driver.provider, nodes),
-            nodes=nodes,
-        )
+        query = get_entity_node_save_bulk_query(driver.provider, nodes)
+        await transaction.run(query, nodes=nodes)
 
     async def episodic_edge_save_bulk(
         self,
@@ -300,28 +268,18 @@ class GroupOperations(GraphOperationsInterface):
         batch_size: int = 100,
     ) -> None:
         query = get_episodic_edge_save_bulk_query(driver.provider)
-        await _save(driver, transaction, query, episodic_edges=episodic_edges)
+        await transaction.run(query, episodic_edges=episodic_edges)
 
     async def edge_save_bulk(
         self, _cls: Any, driver: Any, transaction: Any, edges: list[Any], batch_size: int = 100
     ) -> None:
-        await _save(
-            driver,
-            transaction,
-            get_entity_edge_save_bulk_query(driver.provider),
-            entity_edges=edges,
-        )
+        query = get_entity_edge_save_bulk_query(driver.provider)
+        await transaction.run(query, entity_edges=edges)
 
     def _check(self, group_ids: Sequence[str]) -> None:
         if any(group != self._entity.group for group in group_ids):
             raise self._counters.refuse(self._entity, "group", "a look-up asked for another group")
 
 
-async def _save(
-    driver: Any, transaction: Any, query: str, **rows: Sequence[Mapping[str, Any]]
-) -> None:
-    if driver.provider != GraphProvider.KUZU:
-        await transaction.run(query, **rows)
-        return
-    for row in next(iter(rows.values())):  # the dialect's statements take one row each
-        await transaction.run(query, **row)
+def _node(row: Any) -> EntityNode:
+    return get_entity_node_from_record(row, GraphProvider.NEO4J)

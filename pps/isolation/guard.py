@@ -75,13 +75,10 @@ class _Inner(Protocol):
 class _Checks:
     """``before`` and ``after`` of every statement, the same for all ways to one."""
 
-    def __init__(
-        self, inner: _Inner, entity: EntityId, counters: IsolationCounters, *, shared: bool
-    ) -> None:
+    def __init__(self, inner: _Inner, entity: EntityId, counters: IsolationCounters) -> None:
         self._inner = inner
         self._entity = entity
         self._counters = counters
-        self._shared = shared
 
     async def before(self, query: object, parameters: Mapping[str, Any], *, own: bool) -> bool:
         """Tell whether to run the statement; False means that it asks for nothing and gets nothing."""
@@ -109,8 +106,6 @@ class _Checks:
 
     async def free(self, ids: Collection[str]) -> bool:
         """Tell whether none of the ids belongs to another group."""
-        if not self._shared:
-            return True
         waiting = iter(ids)
         while batch := list(islice(waiting, _BATCH)):
             rows, _, _ = await self._inner.execute_query(
@@ -126,7 +121,7 @@ class _Checks:
             check_rows(self._entity.group, rows)
         except Refused as refused:
             raise self.refuse("row", refused.why) from None
-        if not own and self._shared and not await self.free(ids_of_unbound_rows(rows)):
+        if not own and not await self.free(ids_of_unbound_rows(rows)):
             raise self.refuse("row", "a row named something of another group")
         return rows
 
@@ -175,8 +170,8 @@ class BoundDriver(GraphDriver):
     async def free(self, ids: Collection[str]) -> bool:
         """Tell whether none of the ids belongs to another group, whatever kind of thing it has there.
 
-        A store's own constraint keeps an id unique among things of one kind; this looks at all kinds. In a file of
-        one's own every id is free.
+        A store's own constraint keeps an id unique among things of one kind; this looks at all kinds. In the tables of
+        one's own file every id is free.
         """
 
     async def close(self) -> None:
@@ -223,16 +218,13 @@ class GuardedDriver(BoundDriver):
         inner: The driver of a store; nobody else may hold it on behalf of this entity.
         entity: Whose group is the only one that passes.
         counters: Where refusals are counted.
-        shared: True when other groups live in the same database (Neo4j): ids are then checked for ownership.
     """
 
-    def __init__(
-        self, inner: GraphDriver, entity: EntityId, counters: IsolationCounters, *, shared: bool
-    ) -> None:
+    def __init__(self, inner: GraphDriver, entity: EntityId, counters: IsolationCounters) -> None:
         super().__init__(entity, counters)
         self.provider = inner.provider
         self.__inner = cast(_Inner, inner)
-        self.__checks = _Checks(self.__inner, entity, counters, shared=shared)
+        self.__checks = _Checks(self.__inner, entity, counters)
 
     async def execute_query(self, cypher_query_: str, **kwargs: Any) -> tuple[Rows, Any, Any]:
         """Run one statement; raise IsolationError instead when a rule is broken."""
@@ -256,7 +248,7 @@ class GuardedDriver(BoundDriver):
     def for_own_statements(self) -> Executor:
         """Return the door for PPS's own group-bound statements.
 
-        Only ``EmbeddedStore``, ``Neo4jStore`` and the constants of this package get it, and they take no Cypher
+        Only ``Neo4jStore`` and the constants of this package get it, and they take no Cypher
         from anybody. A statement that comes in by it must bind the group; as it does, the ids it names need no
         look-up. Its rows are checked like all others.
         """

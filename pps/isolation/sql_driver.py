@@ -14,7 +14,7 @@ from pps.core.errors import IsolationError
 from pps.core.ids import EntityId
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.guard import BoundDriver
-from pps.store.graph_file import GraphFile
+from pps.store.graph_tables import GraphTables
 from pps.store.sql_session import SqlSession
 
 Save = Callable[[SqlSession], None]
@@ -23,7 +23,7 @@ NO_CYPHER = "Graphiti sent a statement: this entity's graph is in SQL tables, wh
 
 
 class SqlDriver(BoundDriver):
-    """A driver that stands between Graphiti and one entity's ``GraphFile``.
+    """A driver that stands between Graphiti and one entity's ``GraphTables``.
 
     The file is of one group for life, so an id needs no look-up for its owner. The hooks check the groups that
     Graphiti names. A text on any of the four ways to a statement is refused.
@@ -32,7 +32,7 @@ class SqlDriver(BoundDriver):
     # Graphiti hands attributes over as one JSON text to drivers of this provider; no word of its dialect is run.
     provider = GraphProvider.KUZU
 
-    def __init__(self, entity: EntityId, file: GraphFile, counters: IsolationCounters) -> None:
+    def __init__(self, entity: EntityId, file: GraphTables, counters: IsolationCounters) -> None:
         super().__init__(entity, counters)
         self._file = file
 
@@ -87,7 +87,7 @@ class BulkSave(_NoStatements):
 class _SqlSession(GraphDriverSession):
     provider = GraphProvider.KUZU
 
-    def __init__(self, file: GraphFile, refusal: Callable[[], IsolationError]) -> None:
+    def __init__(self, file: GraphTables, refusal: Callable[[], IsolationError]) -> None:
         self._file = file
         self._refusal = refusal
 

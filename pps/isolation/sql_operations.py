@@ -48,7 +48,7 @@ from pps.isolation.sql_objects import (
     stored_fact,
     stored_node,
 )
-from pps.store.graph_file import GraphFile
+from pps.store.graph_tables import GraphTables
 from pps.store.graphiti_reads import GraphitiReads
 from pps.store.graphiti_tables import GraphitiTables, LinkTable
 from pps.store.sql_graph import SqlGraphStore, put_episodes, put_facts, put_mentions, put_nodes
@@ -81,12 +81,12 @@ class SqlOperations(GraphOperationsInterface):
 
     _entity: EntityId = PrivateAttr()
     _counters: IsolationCounters = PrivateAttr()
-    _file: GraphFile = PrivateAttr()
+    _file: GraphTables = PrivateAttr()
     _store: SqlGraphStore = PrivateAttr()
     _reads: GraphitiReads = PrivateAttr()
     _tables: GraphitiTables = PrivateAttr()
 
-    def __init__(self, entity: EntityId, file: GraphFile, counters: IsolationCounters) -> None:
+    def __init__(self, entity: EntityId, file: GraphTables, counters: IsolationCounters) -> None:
         super().__init__()
         self._entity = entity
         self._counters = counters

@@ -19,7 +19,7 @@ from pps.index.indexes import EntityIndexes
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.graphiti_search import GroupSearch, raw_cosine
 from pps.isolation.sql_objects import SqlObjects, community_node
-from pps.store.graph_file import GraphFile
+from pps.store.graph_tables import GraphTables
 from pps.store.graphiti_reads import FactFilter, GraphitiReads, TimeColumn, TimeTest
 from pps.store.graphiti_tables import GraphitiCommunity, GraphitiTables
 from pps.store.sql_graph import SqlGraphStore
@@ -46,7 +46,7 @@ class SqlSearch(GroupSearch):
     def __init__(
         self,
         entity: EntityId,
-        file: GraphFile,
+        file: GraphTables,
         indexes: EntityIndexes,
         counters: IsolationCounters,
     ) -> None:

@@ -104,10 +104,12 @@ def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) ->
     where what is there can still be read.
 
     Raises:
+        InvalidRequest: It is no group's name.
         IsolationError: The file belongs to another group.
         StoreError: It was written by a newer PPS, is damaged (looked for when it was cut short), or is another's.
         StoreConflict, StoreUnavailable: It is locked, or cannot be opened.
     """
+    check_group(group)
     # Who closes it last leaves no log: with one, it was cut short, and what lies in the pages may be anything.
     was_cut_short = _log_file(path).exists()
     _make_private(path)

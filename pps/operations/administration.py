@@ -46,7 +46,7 @@ class CreateInput(Named):
     """An entity to make."""
 
     store: Label = Field(
-        default="", description="'embedded', 'sqlite' or 'neo4j'; the setting's if not given."
+        default="", description="'embedded' or 'neo4j'; the setting's if not given."
     )
     packs: tuple[Label, ...] = Field(
         default=(),

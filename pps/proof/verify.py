@@ -16,16 +16,16 @@ from typing import TypedDict, Unpack
 from pps.config import Settings
 from pps.core.errors import InvalidRequest, IsolationError, NotFound, PPSError
 from pps.core.ids import EntityId
-from pps.graph.ladybug import open_ladybug
 from pps.graph.neo4j import open_neo4j
 from pps.isolation.client import EntityDriver
 from pps.isolation.recipes import RECIPES
+from pps.journal.journal import Journal
 from pps.proof.arena import Arena, Being, OpenDriver, dice
 from pps.proof.by_id import CREATES, READS, SEARCHES, WRITES, Attack, Ids, malformed, queries
 from pps.proof.by_row import ROWS, rows_differ
 from pps.proof.by_statement import HOOKED, STOCK, GuardAttack, Strike, raw_attacks
 from pps.proof.honest import Honest
-from pps.store.graph_file import open_graph_file
+from pps.store.graph_tables import GraphTables
 
 Progress = Callable[[int, int], None]
 
@@ -134,12 +134,12 @@ async def throw_away(settings: Settings) -> AsyncGenerator[tuple[Path, OpenDrive
     )
     try:
         if settings.store != "neo4j":
-            yield Path(place.name), _in_a_file if settings.store == "sqlite" else _embedded
+            yield Path(place.name), _embedded
             return
         at = settings.neo4j
         pool = await open_neo4j(at.uri, at.user, at.password.get_secret_value(), at.database)
 
-        async def on_neo4j(entity: EntityId, folder: Path) -> EntityDriver:
+        async def on_neo4j(entity: EntityId, journal: Journal) -> EntityDriver:
             return EntityDriver(pool.driver(), "neo4j", pool.driver().close)
 
         try:
@@ -150,14 +150,12 @@ async def throw_away(settings: Settings) -> AsyncGenerator[tuple[Path, OpenDrive
         await asyncio.to_thread(place.cleanup)
 
 
-async def _embedded(entity: EntityId, folder: Path) -> EntityDriver:
-    driver = await open_ladybug(folder / "graph.lbug")
-    return EntityDriver(driver, "embedded", driver.close)
+async def _embedded(entity: EntityId, journal: Journal) -> EntityDriver:
+    return EntityDriver(GraphTables(journal), "embedded", _kept_open)
 
 
-async def _in_a_file(entity: EntityId, folder: Path) -> EntityDriver:
-    file = await open_graph_file(folder / "graph.db", entity.group)
-    return EntityDriver(file, "sqlite", file.close)
+async def _kept_open() -> None:
+    """Close nothing: whoever opened the journal closes it."""
 
 
 class AttackOptions(TypedDict, total=False):

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Final, Literal, TypeAlias
 
 from pps.core.time import micros
-from pps.store.graph_file import GraphFile
 from pps.store.graph_rows import (
     SELECT_EPISODE,
     SELECT_FACT,
@@ -17,6 +16,7 @@ from pps.store.graph_rows import (
     StoredFact,
     StoredNode,
 )
+from pps.store.graph_tables import GraphTables
 from pps.store.sql_session import Row, Value, page_before
 
 TimeColumn: TypeAlias = Literal["valid_at", "invalid_at", "created_at", "expired_at"]
@@ -79,7 +79,7 @@ class FactFilter:
 class GraphitiReads:
     """Bound to the group of one file, as everything that reads it."""
 
-    def __init__(self, file: GraphFile) -> None:
+    def __init__(self, file: GraphTables) -> None:
         self._file = file
 
     async def nodes_before(self, cursor: str | None, limit: int | None) -> list[StoredNode]:

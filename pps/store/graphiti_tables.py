@@ -9,8 +9,8 @@ from typing import Final, Literal, TypeAlias
 
 from pps.core.time import from_micros, micros
 from pps.core.values import Vector
-from pps.store.graph_file import GraphFile
 from pps.store.graph_rows import vector_columns, vector_from_blob
+from pps.store.graph_tables import GraphTables
 from pps.store.sql_graph import delete, require
 from pps.store.sql_session import Row, SqlSession, Value, assignments, page_before
 
@@ -107,7 +107,7 @@ class GraphitiLink:
 class GraphitiTables:
     """Communities, sagas and their links of one group."""
 
-    def __init__(self, file: GraphFile) -> None:
+    def __init__(self, file: GraphTables) -> None:
         self._file = file
 
     async def save_community(self, community: GraphitiCommunity, vector: Vector | None) -> None:

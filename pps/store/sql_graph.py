@@ -15,7 +15,6 @@ from pps.core.time import micros, now, utc
 from pps.core.values import JSON, Episode, Fact, GraphCounts, Node, Vector
 from pps.graph.graph_store import GraphStore, Rows, TimelineOptions, as_of_bounds
 from pps.graph.mapping import foreign_attributes, in_order, mention_id, parse_cursor
-from pps.store.graph_file import GraphFile
 from pps.store.graph_rows import (
     EPISODE_COLUMNS,
     FACT_COLUMNS,
@@ -35,6 +34,7 @@ from pps.store.graph_rows import (
     vector_columns,
     vector_from_blob,
 )
+from pps.store.graph_tables import GraphTables
 from pps.store.sql_session import Row, SqlSession, Value
 
 _T = TypeVar("_T")
@@ -91,16 +91,17 @@ _JOINS: Final = (
 )
 """Table, column, and the table whose id the column holds."""
 _OWNED: Final = ("node", "fact", "episode", "community", "saga")
-_IN_ORDER_OF_DELETION: Final = (
+GRAPH_TABLES: Final = (
     *("saga_episode", "episode_order", "saga", "member", "community", "mention", "support"),
     *("fact_vector", "node_vector", "fact", "node", "episode"),
 )
+"""Every table of the graph, in an order in which they can be emptied."""
 
 
 class SqlGraphStore(GraphStore):
     """A ``GraphStore`` on the tables of ``graph_schema.sql``; its group is that of the file."""
 
-    def __init__(self, file: GraphFile) -> None:
+    def __init__(self, file: GraphTables) -> None:
         super().__init__(file.group)
         self._file = file
 
@@ -426,7 +427,7 @@ def delete(session: SqlSession, table: str, uuids: Sequence[str]) -> int:
 
 def clear(session: SqlSession) -> None:
     """Delete every row of the group."""
-    for table in _IN_ORDER_OF_DELETION:
+    for table in GRAPH_TABLES:
         session.change(f"DELETE FROM {table} WHERE grp = :grp")
 
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import Sequence
 
 from benchmarks.data import Conversation, Question
-from benchmarks.plain import Bm25, PlainRankings
+from benchmarks.plain import PlainRankings
 from benchmarks.quality import CUT, LONG_CUT, Progress, Written
 from benchmarks.scores import Answer
 from benchmarks.stock import StockGraphiti
-from benchmarks.stock_text import with_full_text
 from pps.config import Settings
-from pps.core.errors import ConfigError, InvalidRequest
-from pps.entities.registry import Entry, Registry
-from pps.graph.ladybug import open_ladybug
-from pps.graph.neo4j import open_neo4j
-from pps.isolation.client import EntityDriver
+from pps.core.errors import InvalidRequest
+from pps.entities.registry import Registry
 from pps.models.protocols import Embedder
 
 GRAPHITI = "graphiti"
@@ -69,13 +64,13 @@ async def ask_graphiti(
 ) -> list[Answer]:
     """Ask stock Graphiti over the graph that PPS wrote; a fact counts as the turns that support it.
 
-    The memory has to be closed: an embedded file is open once.
+    The memory has to be closed.
     """
     entry = await asyncio.to_thread(Registry(settings.home).get, written.entity)
     questions = conversation.scored()
     answers: list[Answer] = []
-    async with _driver(settings, entry) as opened:
-        stock = StockGraphiti(await with_full_text(opened, entry.entity.group, Bm25), embedder)
+    stock = await StockGraphiti.open(settings, entry, embedder)
+    try:
         for question in questions:
             started = time.perf_counter()
             asked = question.text.strip()
@@ -84,6 +79,8 @@ async def ask_graphiti(
             turns = written.of_data(turn for _, episodes in facts for turn in episodes)
             answers.append(_answer(conversation.name, question, turns, took_ms))
             progress(f"asking {conversation.name} by {GRAPHITI}", len(answers), len(questions))
+    finally:
+        await stock.close()
     return answers
 
 
@@ -101,20 +98,3 @@ def _answer(
         ranked[:LONG_CUT],
         took,
     )
-
-
-@contextlib.asynccontextmanager
-async def _driver(settings: Settings, entry: Entry) -> AsyncGenerator[EntityDriver]:
-    if entry.store == "sqlite":
-        raise ConfigError("store: stock Graphiti is measured on 'embedded' or 'neo4j'")
-    if entry.store == "embedded":
-        driver = await open_ladybug(entry.folder / "data" / "graph.lbug")
-        opened = EntityDriver(driver, "embedded", driver.close)
-    else:
-        at = settings.neo4j
-        pool = await open_neo4j(at.uri, at.user, at.password.get_secret_value(), at.database)
-        opened = EntityDriver(pool.driver(), "neo4j", pool.close)
-    try:
-        yield opened
-    finally:
-        await opened.close()

@@ -29,7 +29,7 @@ NOTES = {
     "pps": "the ten best turns of the episodes channel; R@20 from a recall of twenty; of a question about a time alone, "
     "the share of the ten whose day is meant",
     GRAPHITI: "stock search_ with EDGE_HYBRID_SEARCH_RRF over the same graph, twenty facts, each counted as the "
-    "turns that support it; on the embedded store, which has no full text, bm25s answers its full-text call",
+    "turns that support it; on the embedded store its calls are answered by our tables and indexes",
     "bm25": "bm25s over the turns, English stop words",
     "dense": "exact cosine over the turns",
     "four-lists": "BM25 and dense over facts and over turns with a neighbour on either side, joined by reciprocal "

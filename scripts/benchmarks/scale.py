@@ -28,6 +28,7 @@ from benchmarks.machine import disk_bytes, machine
 from benchmarks.measuring import delete_all, throw_away
 from benchmarks.probe import Asked, asked, bench_embedder
 from benchmarks.quality import Progress
+from benchmarks.stock import StockGraphiti
 from pps import __version__
 from pps.app import App
 from pps.config import Settings
@@ -236,7 +237,7 @@ async def _cold(run: _Run, wanted: Asked, way: str, times: int) -> dict[str, flo
 
 
 async def _stock_by_clients(run: _Run) -> dict[str, Any]:
-    async with _stock(run) as (facts, questions, full_text):
+    async with _stock(run) as (facts, questions):
         cold_ms = await timed(facts, questions.take(1)[0])
         for query in questions.take(_STOCK_WARM):
             await facts(query)
@@ -245,36 +246,32 @@ async def _stock_by_clients(run: _Run) -> dict[str, Any]:
             str(clients): await by_clients(facts, questions.take(calls), clients)
             for clients in CLIENTS
         }
-        return {"cold_ms": percentiles([cold_ms]), "by_clients": found, "full_text": full_text}
+        return {"cold_ms": percentiles([cold_ms]), "by_clients": found}
 
 
 async def _stock_edges(run: _Run) -> dict[str, Any]:
     """Ask stock Graphiti's edge search of the very graph that our edge channel was asked of, warmed as long."""
-    async with _stock(run) as (facts, questions, full_text):
+    async with _stock(run) as (facts, questions):
         await warmed(facts, questions, run.plan.calls)
         times = [
             await timed(facts, query) for query in questions.take(min(_STOCK_CALLS, run.plan.calls))
         ]
-        return {**percentiles(times), "full_text": full_text}
+        return percentiles(times)
 
 
 @contextlib.asynccontextmanager
-async def _stock(run: _Run) -> AsyncGenerator[tuple[Ask, Questions, bool]]:
-    """Lend stock Graphiti's search over the graph, questions, and whether it has full text there."""
+async def _stock(run: _Run) -> AsyncGenerator[tuple[Ask, Questions]]:
+    """Lend Graphiti's own search over the graph, and questions."""
     async with App.open(run.settings, embedder=bench_embedder(run.environment)) as app:
         entry = app.registry.get(ENTITY)
     embedder = bench_embedder(run.environment)
-    stock = await writing.open_stock(run.settings, entry.folder / "data" / "graph.lbug", embedder)
+    stock = await StockGraphiti.open(run.settings, entry, embedder)
 
     async def facts(query: str) -> object:
         return await stock.facts(query, entry.entity.group, LIMIT)
 
     try:
-        yield (
-            facts,
-            Questions(run.world.questions(20 * run.plan.calls, run.written_turns + 1)),
-            stock.full_text,
-        )
+        yield facts, Questions(run.world.questions(20 * run.plan.calls, run.written_turns + 1))
     finally:
         await stock.close()
         await asyncio.to_thread(embedder.close)

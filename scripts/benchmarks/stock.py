@@ -1,35 +1,38 @@
-"""Stock Graphiti, to measure ourselves against: its own brute-force search and its own bulk write, unguarded.
+"""Stock Graphiti, to measure ourselves against: its own search and its own bulk write.
 
-For the throw-away data of a benchmark alone: there is no guard, no index of ours and no journal here. The graph
-that PPS writes is a plain Graphiti graph, so the two are asked about the very same rows.
+For the throw-away data of a benchmark alone. The graph that PPS writes is a plain Graphiti graph, so the two are asked
+about the very same rows.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, cast
 
 from graphiti_core import Graphiti
-from graphiti_core.driver.driver import GraphDriver, GraphProvider
+from graphiti_core.driver.driver import GraphDriver
 from graphiti_core.edges import EntityEdge, EpisodicEdge
 from graphiti_core.nodes import EntityNode, EpisodeType, EpisodicNode
-from graphiti_core.search.search_config import EdgeSearchMethod
 from graphiti_core.search.search_config_recipes import EDGE_HYBRID_SEARCH_RRF
 from graphiti_core.utils.bulk_utils import add_nodes_and_edges_bulk
 
-from benchmarks.stock_text import FullTextDriver
-from pps.core.errors import ConfigError
+from pps.config import Settings
 from pps.core.time import now
 from pps.core.values import Episode, Fact, Node
-from pps.graph.ladybug import open_ladybug
+from pps.entities.folder import JOURNAL
+from pps.entities.registry import Entry
 from pps.graph.mapping import mention_id
 from pps.graph.neo4j import open_neo4j
+from pps.index.indexes import EntityIndexes
 from pps.isolation.client import EntityDriver
 from pps.isolation.graphiti_models import GraphitiEmbedder, GraphitiReranker, NoExtractor
+from pps.journal.journal import Journal
 from pps.models.protocols import Embedder, Vector
+from pps.proof.arena import ExposedClient
+from pps.store.graph_tables import GraphTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,50 +47,39 @@ class Rows:
 
 
 class StockGraphiti:
-    """Graphiti as it comes, on a driver without a guard.
+    """Graphiti as it comes, asked without PPS's recall in between.
 
-    On the embedded store its search has no full text: the extension that its dialect asks for is a download.
-    Only the half that compares vectors is asked there, which is in its favour when speed is compared, unless the
-    driver comes from ``with_full_text``.
+    On Neo4j it has a driver without a guard, and its search is brute force. On the embedded store there are no
+    statements of Graphiti's: its search and its bulk write run as they are, on PPS's hooks, tables and indexes.
     """
 
-    def __init__(self, opened: EntityDriver, embedder: Embedder) -> None:
-        if not isinstance(opened.driver, GraphDriver):
-            raise ConfigError("store: stock Graphiti is measured on 'embedded' or 'neo4j'")
-        self._opened = opened
-        self._driver = opened.driver
+    def __init__(self, driver: GraphDriver, embedder: Embedder, stack: AsyncExitStack) -> None:
+        self._stack = stack
         self._graphiti = Graphiti(
-            graph_driver=self._driver,
+            graph_driver=driver,
             llm_client=NoExtractor(),
             embedder=_QueryEmbedder(embedder),
             cross_encoder=GraphitiReranker(None, 1.0),
         )
 
     @classmethod
-    async def embedded(cls, path: Path, embedder: Embedder) -> StockGraphiti:
-        """Open a graph file that no memory holds; errors as ``open_ladybug``."""
-        driver = await open_ladybug(path)
-        return cls(EntityDriver(driver, "embedded", driver.close), embedder)
-
-    @classmethod
-    async def neo4j(cls, connection: Mapping[str, str], embedder: Embedder) -> StockGraphiti:
-        """Connect to a server; ``connection`` has uri, user, password and database; errors as ``open_neo4j``."""
-        pool = await open_neo4j(**connection)
-        return cls(EntityDriver(pool.driver(), "neo4j", pool.close), embedder)
-
-    @property
-    def full_text(self) -> bool:
-        """Whether its search has the half that matches words."""
-        return self._driver.provider != GraphProvider.KUZU or isinstance(
-            self._driver, FullTextDriver
-        )
+    async def open(cls, settings: Settings, entry: Entry, embedder: Embedder) -> StockGraphiti:
+        """Open the graph of an entity whose memory is closed."""
+        async with AsyncExitStack() as stack:
+            if entry.store == "neo4j":
+                at = settings.neo4j
+                password = at.password.get_secret_value()
+                pool = await open_neo4j(at.uri, at.user, password, at.database)
+                stack.push_async_callback(pool.close)
+                driver: GraphDriver = pool.driver()
+            else:
+                driver = await _on_tables(entry, embedder, stack)
+            return cls(driver, embedder, stack.pop_all())
 
     async def facts(self, query: str, group: str, limit: int) -> list[tuple[str, tuple[str, ...]]]:
         """Return the uuids of the best facts with their episodes, best first: ``EDGE_HYBRID_SEARCH_RRF``."""
         recipe = EDGE_HYBRID_SEARCH_RRF.model_copy(deep=True)
         recipe.limit = limit
-        if recipe.edge_config is not None and not self.full_text:
-            recipe.edge_config.search_methods = [EdgeSearchMethod.cosine_similarity]
         found = await self._graphiti.search_(query, config=recipe, group_ids=[group])
         return [(edge.uuid, tuple(edge.episodes)) for edge in found.edges]
 
@@ -103,8 +95,20 @@ class StockGraphiti:
         )
 
     async def close(self) -> None:
-        """Give the driver back."""
-        await self._opened.close()
+        """Close what was opened."""
+        await self._stack.aclose()
+
+
+async def _on_tables(entry: Entry, embedder: Embedder, stack: AsyncExitStack) -> GraphDriver:
+    data, group = entry.folder / "data", entry.entity.group
+    journal = await Journal.open(data / JOURNAL, group)
+    stack.push_async_callback(journal.close)
+    indexes = await EntityIndexes.open(data, group=group, fingerprint=embedder.fingerprint)
+    stack.push_async_callback(indexes.close)
+    opened = EntityDriver(GraphTables(journal), "embedded", journal.close)
+    client = await ExposedClient.open(entry.entity, opened, indexes)
+    stack.push_async_callback(client.close)
+    return client.inside.guard
 
 
 class _QueryEmbedder(GraphitiEmbedder):

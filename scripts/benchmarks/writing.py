@@ -5,7 +5,6 @@ from __future__ import annotations
 import time as clock
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from benchmarks.generator import FACTS_A_TURN, World, node_name
@@ -18,6 +17,7 @@ from pps.core.footprint import keep_what_is_loaded
 from pps.core.ids import EntityId, stable_id
 from pps.core.time import now
 from pps.core.values import Episode, Fact, FactDraft, Node
+from pps.entities.registry import Entry
 from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
 from pps.models.factory import make_embedder
@@ -30,7 +30,7 @@ _BEFORE = 10_000
 _CALLS_AT_ONCE = 50
 _IMPORTED_AT_ONCE, _IMPORTS = 100, 2
 _STOCK_FACTS = 1_000
-_STOCK_BEFORE = {"embedded": 1_000, "sqlite": 1_000, "neo4j": 5_000}
+_STOCK_BEFORE = {"embedded": 1_000, "neo4j": 5_000}
 
 Item = tuple[str, RememberOptions]
 
@@ -61,8 +61,11 @@ async def structured(settings: Settings, world: World, facts: int) -> dict[str, 
     async with App.open(settings, embedder=given) as app:
         await _facts_a_second(app, "before_with_vectors", others)
         with_vectors = await _facts_a_second(app, "facts_with_vectors", items)
-        entities = [(await app.create(name)).entity for name in ("before_stock", "stock")]
-    stock = await _stock(settings, given, list(zip(entities, (before, world), strict=True)))
+        entries = list[Entry]()
+        for name in ("before_stock", "stock"):
+            await app.create(name)
+            entries.append(app.registry.get(name))
+    stock = await _stock(settings, given, list(zip(entries, (before, world), strict=True)))
     return {
         "facts_per_s_without_vectors": without,
         "facts_per_s_with_given_vectors": with_vectors,
@@ -199,37 +202,22 @@ def _given(settings: Settings) -> GivenVectors:
 
 
 async def _stock(
-    settings: Settings, given: GivenVectors, worlds: Sequence[tuple[EntityId, World]]
+    settings: Settings, given: GivenVectors, worlds: Sequence[tuple[Entry, World]]
 ) -> float:
     """Return the facts a second of Graphiti's own bulk write, vectors given, of the last of the worlds."""
-    stock = await open_stock(settings, settings.home / "stock.lbug", given)
     rate = 0.0
-    try:
-        for (entity, world), size in zip(
-            worlds, (_STOCK_BEFORE[settings.store], _STOCK_FACTS), strict=True
-        ):
-            rows = _rows(entity, given, world, size)
+    for (entry, world), size in zip(
+        worlds, (_STOCK_BEFORE[settings.store], _STOCK_FACTS), strict=True
+    ):
+        rows = _rows(entry.entity, given, world, size)
+        stock = await StockGraphiti.open(settings, entry, given)
+        try:
             started = clock.perf_counter()
-            await stock.write(entity.group, rows)
+            await stock.write(entry.entity.group, rows)
             rate = round(len(rows.facts) / (clock.perf_counter() - started), 0)
-        return rate
-    finally:
-        await stock.close()
-
-
-async def open_stock(settings: Settings, path: Path, embedder: Embedder) -> StockGraphiti:
-    """Open stock Graphiti on a graph file, or on the server that the settings name."""
-    if settings.store != "neo4j":
-        return await StockGraphiti.embedded(path, embedder)
-    found = settings.neo4j
-    password = found.password.get_secret_value()
-    connection = {
-        "uri": found.uri,
-        "user": found.user,
-        "password": password,
-        "database": found.database,
-    }
-    return await StockGraphiti.neo4j(connection, embedder)
+        finally:
+            await stock.close()
+    return rate
 
 
 def _rows(entity: EntityId, given: GivenVectors, world: World, count: int) -> Rows:

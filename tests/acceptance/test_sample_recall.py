@@ -18,7 +18,6 @@ from pps.core.time import parse
 from pps.ingest.importing.formats import read_lines
 from pps.memory import Memory
 from tests.neo4j_server import Neo4jServer
-from tests.one_file import ONE_FILE_STORE
 
 QUESTIONS: dict[str, list[dict[str, Any]]] = json.loads(
     shipped("config/sample/questions.json").read_text(encoding="utf-8")
@@ -34,9 +33,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(
-    scope="module", params=[ONE_FILE_STORE, pytest.param("neo4j", marks=pytest.mark.neo4j)]
-)
+@pytest.fixture(scope="module", params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
 def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     """Settings of a data folder on each store that has Mira's part of the sample."""
     if request.param != "neo4j":

@@ -13,11 +13,10 @@ import pytest
 
 from pps.squad.flow import flow, play
 from tests.integration.interfaces.serving import clean_env, neo4j_env, pps, serving
-from tests.one_file import ONE_FILE_STORE
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("store", [ONE_FILE_STORE, pytest.param("neo4j", marks=pytest.mark.neo4j)])
+@pytest.mark.parametrize("store", ["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
 async def test_six_clients_play_both_worked_flows(
     store: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
@@ -80,7 +79,7 @@ LIES = (
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("store", [ONE_FILE_STORE, pytest.param("neo4j", marks=pytest.mark.neo4j)])
+@pytest.mark.parametrize("store", ["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
 async def test_nothing_that_a_poisoner_says_alone_is_believed_approved_or_the_majority(
     store: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -90,7 +90,7 @@ def test_a_difference_names_a_lost_item_of_a_list() -> None:
     ]
 
 
-@pytest.mark.parametrize("store", ["embedded", "sqlite", "neo4j"])
+@pytest.mark.parametrize("store", ["embedded", "neo4j"])
 def test_every_name_of_a_store_is_read(store: str, tmp_path: Path) -> None:
     home = tmp_path / "home"
     home.mkdir()

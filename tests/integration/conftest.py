@@ -13,7 +13,6 @@ from pps.memory import Memory
 from tests.integration.interfaces.serving import Served, neo4j_env, serving
 from tests.integration.recall_scene import play
 from tests.neo4j_server import Neo4jServer
-from tests.one_file import ONE_FILE_STORE
 
 
 @pytest.fixture
@@ -31,9 +30,7 @@ async def scene(memory: Memory) -> Memory:
     return memory
 
 
-@pytest.fixture(
-    scope="module", params=[ONE_FILE_STORE, pytest.param("neo4j", marks=pytest.mark.neo4j)]
-)
+@pytest.fixture(scope="module", params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
 def either(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Served]:

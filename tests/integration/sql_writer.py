@@ -16,10 +16,11 @@ import numpy as np
 
 from pps.core.values import Episode, Fact, Node
 from pps.graph.mapping import mention_id
-from pps.store.graph_file import GraphFile, open_graph_file
 from pps.store.graph_rows import StoredEpisode, StoredFact, StoredNode
+from pps.store.graph_tables import GraphTables
 from pps.store.sql_graph import delete, put_episodes, put_facts, put_mentions, put_nodes
 from pps.store.sql_session import SqlSession
+from tests.graph_file import open_graph_file
 
 _AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -49,7 +50,7 @@ class Written:
         delete(session, "episode", [self.episode.uuid])
 
 
-async def write_for_ever(file: GraphFile) -> None:
+async def write_for_ever(file: GraphTables) -> None:
     kept: list[Written] = []
     number = 0
     while True:

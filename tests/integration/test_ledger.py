@@ -81,13 +81,6 @@ async def test_a_turn_that_the_graph_lost_is_named_and_taken_in_again(app: App) 
         assert (stats.turns, stats.episodes, stats.facts) == (2, 2, 2)
 
 
-async def test_a_damaged_log_that_was_put_aside_is_told(app: App) -> None:
-    async with app.memory("ana") as memory:
-        (app.registry.get("ana").folder / "data" / "graph.lbug.wal.damaged").touch()
-        (note,) = (await memory.ledger()).notes
-        assert "graph.lbug.wal.damaged keeps a log" in note
-
-
 async def test_a_closed_entity_whose_jobs_wait_is_a_problem_until_they_are_done(app: App) -> None:
     condition = Condition(app, Calls(app), Activity())
     await app.close_all()

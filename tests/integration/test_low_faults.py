@@ -22,7 +22,6 @@ from pps.entities.routing import owner as owner_router
 from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.health import Condition
 from pps.operations.calls import Calls, owner
-from tests.one_file import GRAPH_FILE, ONE_FILE_STORE
 from tests.waiting import settle_until
 
 _FORESEEN = ("invalid_request", "not_found", "config", "unknown_entity")
@@ -169,7 +168,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     async def make() -> None:
         async with App.open(Settings(home=home, embedder=EmbedderSettings(name="hash"))) as app:
-            await app.create("ana", store=ONE_FILE_STORE)
+            await app.create("ana", store="embedded")
             async with app.memory("ana") as memory:
                 for number in range(20):
                     await memory.remember(f"Ana keeps {number} bees.")
@@ -182,7 +181,6 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 DAMAGE = {
     "a card": ("entity.toml", b"x = ["),
     "a journal": ("data/memory.db", b"garbage" * 3_000),
-    "a graph": (f"data/{GRAPH_FILE}", b"garbage" * 3_000),
     "vectors": ("data/vectors.db", b"garbage" * 3_000),
     "a text index's list": ("data/text/episodes/meta.json", b"garbage"),
     "a text index's terms": ("data/text/episodes/*.term", b"garbage" * 40),
@@ -225,13 +223,13 @@ async def test_health_tells_of_a_text_index_that_is_damaged_while_it_is_open(
 
 
 @pytest.mark.parametrize("seed", range(12))
-async def test_garbage_in_a_graph_is_damage_and_names_the_command_that_mends_it(
+async def test_garbage_in_a_journal_is_damage_and_says_what_mends_it(
     kept: Path, tmp_path: Path, seed: int
 ) -> None:
     home = tmp_path / "home"
     shutil.copytree(kept, home)
     draw = random.Random(seed)  # noqa: S311 - the same each time
-    graph = home / "entities" / "ana" / "data" / GRAPH_FILE
+    graph = home / "entities" / "ana" / "data" / "memory.db"
     size = graph.stat().st_size
     with graph.open("r+b") as file:
         for _ in range(draw.choice((1, 3, 20))):
@@ -248,19 +246,20 @@ async def test_garbage_in_a_graph_is_damage_and_names_the_command_that_mends_it(
             pass
         except StoreError as error:
             said = error.message
-            if ("cannot be opened" in said or "damaged" in said) and "pps rebuild ana" not in said:
+            remedies = ("backup", "pps rebuild ana", "pps reindex ana")
+            if not any(remedy in said for remedy in remedies):
                 pytest.fail(f"names no remedy: {said}")
 
 
-async def test_a_graph_whose_owners_are_garbage_is_damaged_and_no_breach(
+async def test_a_journal_whose_owner_is_garbage_is_damaged_and_no_breach(
     kept: Path, tmp_path: Path
 ) -> None:
     home = tmp_path / "home"
     shutil.copytree(kept, home)
-    graph = home / "entities" / "ana" / "data" / GRAPH_FILE
+    graph = home / "entities" / "ana" / "data" / "memory.db"
     async with App.open(Settings(home=home, embedder=EmbedderSettings(name="hash"))) as app:
         group = app.registry.get("ana").entity.group.encode()
         graph.write_bytes(graph.read_bytes().replace(group, b"x" * len(group)))
-        with pytest.raises(StoreError, match="pps rebuild ana"):
+        with pytest.raises(StoreError, match="restore a backup"):
             async with app.memory("ana"):
                 raise AssertionError

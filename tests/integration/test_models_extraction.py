@@ -24,12 +24,12 @@ from pps.core.errors import (
 )
 from pps.core.ids import EntityId, new_group
 from pps.core.values import Episode
-from pps.graph.ladybug import open_ladybug
 from pps.index.indexes import EntityIndexes, IndexDoc
 from pps.isolation.binding import Models
 from pps.isolation.client import Changes, EntityDriver, IsolatedGraphitiClient
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import ExtractorModel, Provider
+from tests.graph_file import open_graph_file
 from tests.model_server import Mode, ModelServer, model_server
 
 _WHEN = datetime(2026, 3, 1, 9, tzinfo=UTC)
@@ -102,13 +102,13 @@ async def make_brain(tmp_path: Path) -> AsyncIterator[MakeBrain]:
 
         async def make(extractor: ExtractorModel | None) -> Brain:
             entity, embedder = EntityId("ana", new_group()), HashEmbedder(64)
-            driver = await open_ladybug(tmp_path / "graph.lbug")
-            stack.push_async_callback(driver.close)
+            tables = await open_graph_file(tmp_path / "memory.db", entity.group)
+            stack.push_async_callback(tables.close)
             indexes = await EntityIndexes.open(
                 tmp_path, group=entity.group, fingerprint=embedder.fingerprint
             )
             stack.push_async_callback(indexes.close)
-            opened = EntityDriver(driver, "embedded", driver.close)
+            opened = EntityDriver(tables, "embedded", tables.close)
             client = await IsolatedGraphitiClient.open(
                 entity, opened, indexes, Models(embedder, None, extractor)
             )

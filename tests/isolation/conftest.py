@@ -18,7 +18,6 @@ from pps.proof.watch import Watch
 from tests.isolation.house import NAMES, House, One, told
 from tests.isolation.standing import renewed
 from tests.neo4j_server import Neo4jServer
-from tests.one_file import ONE_FILE_STORE
 
 
 def on_neo4j(server: Neo4jServer, home: Path) -> Settings:
@@ -32,9 +31,7 @@ def on_neo4j(server: Neo4jServer, home: Path) -> Settings:
     return Settings.model_validate({"home": home, "store": "neo4j", "neo4j": at})
 
 
-@pytest.fixture(
-    scope="module", params=[ONE_FILE_STORE, pytest.param("neo4j", marks=pytest.mark.neo4j)]
-)
+@pytest.fixture(scope="module", params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
 def module_settings(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Settings:

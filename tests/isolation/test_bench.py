@@ -89,7 +89,7 @@ async def test_bench_quality_sees_and_changes_nothing_of_the_memories_that_are_t
 ) -> None:
     before, answers = digest(settings.home), tmp_path / "answers.jsonl"
 
-    beside = "bm25" if settings.store == "sqlite" else "graphiti"  # which is not measured there
+    beside = "bm25" if settings.store == "embedded" else "graphiti"  # which is not measured there
     found = await quality(
         Wanted(plan=Plan(against=(beside,)), answers=answers), environment, lambda *_: None
     )

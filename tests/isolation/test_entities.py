@@ -23,7 +23,6 @@ from pps.operations.calls import Caller, Calls
 from pps.proof.watch import Watch
 from tests.erasing import deleted, lose_graph
 from tests.isolation.house import NAMES, told
-from tests.one_file import GRAPH_FILE
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -77,12 +76,10 @@ async def test_a_data_folder_of_another_does_not_mount(app: App) -> None:
 
 
 async def test_the_data_of_another_behind_an_own_name_does_not_open(app: App) -> None:
-    if app.settings.store == "neo4j":
-        return  # on a server there is no file of an entity's graph; its journal and indexes are the same
     first, second = await app.create("ana"), await app.create("ben")
     await app.close_all()
-    (second.folder / "data" / GRAPH_FILE).write_bytes(
-        (first.folder / "data" / GRAPH_FILE).read_bytes()
+    (second.folder / "data" / "memory.db").write_bytes(
+        (first.folder / "data" / "memory.db").read_bytes()
     )
     with pytest.raises(IsolationError):
         async with app.memory("ben"):

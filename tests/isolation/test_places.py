@@ -11,13 +11,13 @@ from graphiti_core.edges import EntityEdge, HasEpisodeEdge
 from pps.config import Settings
 from pps.core.errors import ConfigError, IsolationError, PPSError
 from pps.core.ids import EntityId, new_group
-from pps.graph.ladybug import open_ladybug
 from pps.graph.neo4j import open_neo4j
 from pps.index.indexes import EntityIndexes
 from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.models.hash import HashEmbedder
 from pps.proof.arena import DIMENSION, Arena, Being
+from pps.store.graph_tables import GraphTables
 
 
 async def reopen(being: Being, entity: EntityId | None = None) -> IsolatedGraphitiClient:
@@ -28,9 +28,8 @@ async def reopen(being: Being, entity: EntityId | None = None) -> IsolatedGraphi
 
 
 async def embedded_arena(tmp_path: Path):
-    async def driver(entity: EntityId, folder: Path):
-        opened = await open_ladybug(folder / "graph.lbug")
-        return EntityDriver(opened, "embedded", opened.close)
+    async def driver(entity: EntityId, journal: Journal):
+        return EntityDriver(GraphTables(journal), "embedded", journal.close)
 
     return Arena.open(tmp_path / "arena", driver, count=2)
 

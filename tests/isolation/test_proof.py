@@ -12,7 +12,6 @@ from pps.proof.by_id import Attack, Ids
 from pps.proof.by_statement import GuardAttack, Strike
 from pps.proof.verify import KINDS, Report, attack, throw_away, verify
 from tests.isolation.unlocked import FirstLockGone, without_guard
-from tests.one_file import ONE_FILE_STORE
 from tests.sampling import sized
 
 pytestmark = pytest.mark.timeout(600)
@@ -54,7 +53,7 @@ async def test_no_attack_gets_through(settings: Settings) -> None:
 
 
 @pytest.mark.parametrize(
-    "settings", [ONE_FILE_STORE], indirect=True
+    "settings", ["embedded"], indirect=True
 )  # what is drawn does not depend on the store
 async def test_the_kinds_of_a_run_can_be_repeated(settings: Settings) -> None:
     first = await verify(settings, operations=60, seed=5)

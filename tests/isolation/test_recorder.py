@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from pps.config import Settings
-from pps.graph.ladybug import open_ladybug
 from pps.graph.neo4j import open_neo4j
 from pps.isolation.graphiti_models import make_llm
 from pps.isolation.graphiti_objects import GroupOperations
@@ -75,14 +74,6 @@ async def recorded(driver: Any) -> dict[str, Any]:
             return await record(driver, llm)
         finally:
             await llm.close()  # type: ignore[attr-defined]
-
-
-async def test_graphiti_sends_what_was_recorded_on_the_embedded_store(tmp_path: Path) -> None:
-    driver = await open_ladybug(tmp_path / "graph.lbug")
-    try:
-        check("embedded", await recorded(driver))
-    finally:
-        await driver.close()
 
 
 @pytest.mark.neo4j

@@ -16,7 +16,6 @@ import pytest
 
 from tests.integration.interfaces.serving import ERAS, Served, serving
 from tests.isolation.house import One
-from tests.one_file import ONE_FILE_STORE
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -144,7 +143,7 @@ def test_the_last_proof_says_numbers_alone_and_the_same_to_all(pair: Pair) -> No
         40,
         True,
         0,
-        ONE_FILE_STORE,
+        "embedded",
     )
     kept = pair.served.home / "proof.json"
     assert {type(value) for value in json.loads(kept.read_text()).values()} <= {

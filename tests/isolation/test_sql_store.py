@@ -31,16 +31,16 @@ from pps.core.ids import EntityId, new_group
 from pps.core.time import now
 from pps.core.values import Episode, Fact, Node
 from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
-from pps.journal.journal import Journal
 from pps.proof.arena import Arena, Being, dice
 from pps.proof.by_id import Ids
 from pps.proof.by_statement import HOOKED, STOCK, WAYS, Strike, raw_statements
 from pps.proof.honest import Honest
 from pps.proof.verify import throw_away, verify
-from pps.store.graph_file import GraphFile, open_graph_file
+from pps.store.graph_tables import GraphTables
 from pps.store.graphiti_reads import FactFilter, GraphitiReads
-from pps.store.sql_graph import SqlGraphStore
+from pps.store.sql_graph import GRAPH_TABLES, SqlGraphStore
 from pps.store.sql_session import SqlSession
+from tests.graph_file import open_graph_file
 from tests.isolation.standing import renewed
 from tests.sampling import sized
 
@@ -76,7 +76,7 @@ def statements() -> Iterator[list[str]]:
 async def standing_arena(
     tmp_path_factory: pytest.TempPathFactory, statements: list[str]
 ) -> AsyncIterator[Arena]:
-    settings = Settings(home=tmp_path_factory.mktemp("sql") / "home", store="sqlite")
+    settings = Settings(home=tmp_path_factory.mktemp("sql") / "home", store="embedded")
     async with (
         throw_away(settings) as (folder, open_driver),
         Arena.open(folder, open_driver) as opened,
@@ -104,10 +104,10 @@ async def all_whole(arena: Arena) -> None:
 async def test_no_attack_gets_through(tmp_path: Path) -> None:
     wanted = sized(900, 3_000)
     report = await verify(
-        Settings(home=tmp_path / "home", store="sqlite"), operations=wanted, seed=20
+        Settings(home=tmp_path / "home", store="embedded"), operations=wanted, seed=20
     )
     assert (report.leaks, report.told_apart, report.broken) == ((), (), ())
-    assert (report.total, report.store) == (wanted, "sqlite")
+    assert (report.total, report.store) == (wanted, "embedded")
 
 
 async def test_every_call_of_graphiti_that_reaches_out_is_refused_or_finds_nothing(
@@ -284,7 +284,7 @@ async def test_a_triplet_of_another_group_is_refused(arena: Arena) -> None:
 async def test_ids_of_another_reach_nothing_by_the_store_itself(arena: Arena) -> None:
     """Below both locks: the file alone."""
     being, other, _ = arena.beings
-    assert isinstance(being.driver.driver, GraphFile)
+    assert isinstance(being.driver.driver, GraphTables)
     store, reads = SqlGraphStore(being.driver.driver), GraphitiReads(being.driver.driver)
     ids = Ids.of(other, dice(9))
     absent: list[Callable[[], Awaitable[object]]] = [
@@ -331,7 +331,7 @@ async def test_sql_in_ids_names_and_filters_is_text(arena: Arena, text: str) -> 
     ):
         with pytest.raises(InvalidRequest):
             await call()
-    assert isinstance(being.driver.driver, GraphFile)
+    assert isinstance(being.driver.driver, GraphTables)
     store, reads = SqlGraphStore(being.driver.driver), GraphitiReads(being.driver.driver)
     assert await store.nodes([text]) == []
     assert await store.facts_of_nodes([text], 5) == []
@@ -362,7 +362,7 @@ async def test_sql_in_ids_names_and_filters_is_text(arena: Arena, text: str) -> 
 
 async def test_nobody_binds_a_statement_to_another_group(arena: Arena) -> None:
     being, other, _ = arena.beings
-    assert isinstance(being.driver.driver, GraphFile)
+    assert isinstance(being.driver.driver, GraphTables)
     rows = await being.driver.driver.read(
         lambda session: session.rows("SELECT :grp", grp=other.entity.group)
     )
@@ -411,7 +411,7 @@ async def test_an_open_file_is_of_no_use_to_another_entity(arena: Arena) -> None
             being.indexes,
             counters=being.client.counters,
         )
-    stolen = EntityDriver(other.driver.driver, "sqlite", other.driver.close)
+    stolen = EntityDriver(other.driver.driver, "embedded", other.driver.close)
     with pytest.raises(IsolationError, match="another entity's data"):
         await IsolatedGraphitiClient.open(being.entity, stolen, being.indexes)
 
@@ -426,7 +426,7 @@ async def test_a_file_that_only_says_it_is_ours_does_not_open(tmp_path: Path, ar
     file = await open_graph_file(path, being.entity.group)
     try:
         assert await SqlGraphStore(file).scan_nodes("", 10) == [], "rows of another are not read"
-        opened = EntityDriver(file, "sqlite", file.close)
+        opened = EntityDriver(file, "embedded", file.close)
         with pytest.raises(IsolationError, match="another entity's data"):
             await IsolatedGraphitiClient.open(being.entity, opened, being.indexes)
     finally:
@@ -446,19 +446,16 @@ async def test_the_tables_take_no_row_of_another_group_and_no_edge_to_one(tmp_pa
         tables = dict(
             db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall()
         )
-    for name, text in tables.items():
-        if name != "meta":
-            assert f"CHECK (grp = '{group}')" in text, name
-            for reference in text.split("REFERENCES")[1:]:
-                assert "(uuid, grp)" in reference.partition("ON DELETE")[0], name
+    assert {name for name, text in tables.items() if "grp TEXT" in text} == {*GRAPH_TABLES}
+    for name in GRAPH_TABLES:
+        text = tables[name]
+        assert f"CHECK (grp = '{group}')" in text, name
+        for reference in text.split("REFERENCES")[1:]:
+            assert "(uuid, grp)" in reference.partition("ON DELETE")[0], name
 
 
-async def test_what_is_no_graph_file_does_not_open(tmp_path: Path) -> None:
+async def test_what_is_no_memory_does_not_open(tmp_path: Path) -> None:
     group = new_group()
-    journal = await Journal.open(tmp_path / "memory.db", group)
-    await journal.close()
-    with pytest.raises(StoreError):
-        await open_graph_file(tmp_path / "memory.db", group)
     with closing(sqlite3.connect(tmp_path / "other.db")) as db, db:
         db.execute("CREATE TABLE meta (key TEXT, value TEXT)")
     with pytest.raises(StoreError):
@@ -470,14 +467,14 @@ async def test_what_is_no_graph_file_does_not_open(tmp_path: Path) -> None:
 
 async def test_graph_files_that_change_places_keep_both_entities_shut(tmp_path: Path) -> None:
     settings = Settings(
-        home=tmp_path / "home", store="sqlite", embedder=EmbedderSettings(name="none")
+        home=tmp_path / "home", store="embedded", embedder=EmbedderSettings(name="none")
     )
     async with App.open(settings) as app:
         for name in ("ana", "ben"):
             await app.create(name)
             async with app.memory(name) as memory:
                 await memory.remember(f"{name} sings.")
-        files = [app.registry.get(name).folder / "data" / "graph.db" for name in ("ana", "ben")]
+        files = [app.registry.get(name).folder / "data" / "memory.db" for name in ("ana", "ben")]
     shutil.move(files[0], tmp_path / "between")
     shutil.move(files[1], files[0])
     shutil.move(tmp_path / "between", files[1])

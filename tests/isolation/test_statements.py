@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pps.graph import embedded_reads, embedded_write, neo4j_cypher, store_embedded
+from pps.graph import neo4j_cypher
 from pps.isolation import graphiti_objects
 from pps.isolation.guard import FOREIGN_IDS
 
@@ -35,7 +35,7 @@ def texts(value: object) -> Iterator[str]:
 
 
 def statements() -> Iterator[tuple[str, str]]:
-    for module in (embedded_reads, embedded_write, store_embedded, neo4j_cypher, graphiti_objects):
+    for module in (neo4j_cypher, graphiti_objects):
         for name, value in vars(module).items():
             for number, text in enumerate(texts(value)):
                 whole = any(clause in text for clause in CLAUSES) and not name.startswith("__")
@@ -89,13 +89,10 @@ def test_few_hands_hold_a_driver_below_the_guard() -> None:
         "proof/verify.py",
     }  # they open and close, and hand it to a client
     stock = {"benchmarks/stock.py"}  # for the throw-away rows of a benchmark, see the next test
-    for opens in ("open_ladybug", "open_neo4j"):
-        assert calls(opens) <= openers | stock | {"benchmarks/against.py"}
+    assert calls("open_neo4j") <= openers | stock | {"benchmarks/against.py"}
     assert calls("Graphiti") == {"isolation/client.py"} | stock
-    assert calls("open_graph_file") == {"app/opening.py", "proof/verify.py"}
-    assert calls("GraphFile") == set(), "it is made in a thread, by the function above"
-    for store in ("EmbeddedStore", "Neo4jStore"):
-        assert calls(store) <= {"isolation/client.py"}
+    assert calls("GraphTables") == {"app/opening.py", "proof/verify.py"} | stock
+    assert calls("Neo4jStore") <= {"isolation/client.py"}
     for tables in ("SqlGraphStore", "GraphitiReads", "GraphitiTables"):
         assert all(place.startswith("isolation/") for place in calls(tables)), tables
     assert calls("GroupObjects") == {"isolation/client.py"}
@@ -108,7 +105,9 @@ def test_only_a_benchmark_asks_graphiti_without_a_guard() -> None:
         for file in (*SOURCE.rglob("*.py"), *BENCHMARKS.glob("*.py"))
         if "StockGraphiti" in file.read_text()
     }
-    assert holders == {f"scripts/benchmarks/{name}.py" for name in ("stock", "against", "writing")}
+    assert holders == {
+        f"scripts/benchmarks/{name}.py" for name in ("stock", "against", "scale", "writing")
+    }
     assert not [
         file
         for file in SOURCE.rglob("*.py")

@@ -8,7 +8,6 @@ from pydantic import BaseModel
 
 from pps.config import Settings, load, shipped
 from pps.core.errors import ConfigError
-from tests.one_file import ONE_FILE_STORE
 
 
 def _load(tmp_path: Path, text: str = "", **env: str) -> Settings:
@@ -31,7 +30,7 @@ def _paths(model: type[BaseModel], prefix: str = "") -> set[str]:
 def test_without_a_file_and_variables_the_defaults_stand(tmp_path: Path) -> None:
     settings = _load(tmp_path)
     assert settings == Settings(home=tmp_path)
-    assert settings.store == ONE_FILE_STORE
+    assert settings.store == "embedded"
     assert settings.server.host == "127.0.0.1"
 
 

@@ -17,11 +17,10 @@ from pps.core.errors import (
     StoreUnavailable,
 )
 from pps.isolation.graphiti_models import model_error
-from pps.isolation.graphiti_objects import LOOKUPS
+from pps.isolation.graphiti_objects import EDGES_BY_UUID, NODES_BY_NAME, NODES_BY_UUID
 from pps.isolation.graphiti_search import GraphFilters, edge_matches, raw_cosine, within
 from pps.isolation.recipes import NO_CENTRE, RECIPES, Means, Rerank, plan
 
-from graphiti_core.driver.driver import GraphProvider  # isort: skip - after what makes it quiet
 from graphiti_core.edges import EntityEdge  # isort: skip - after what makes it quiet
 from graphiti_core.llm_client.errors import EmptyResponseError, RateLimitError  # isort: skip - after what makes it quiet
 from graphiti_core.search import search_config_recipes as stock  # isort: skip - after what makes it quiet
@@ -134,7 +133,6 @@ def test_what_providers_raise_becomes_ours_even_wrapped_and_quotes_nothing(
 
 
 def test_no_vector_is_sent_where_graphiti_drops_it_unread() -> None:
-    text = LOOKUPS[GraphProvider.NEO4J]
-    for node in (text.node, text.named):
-        assert "n {.*, name_embedding: null" in node
-    assert "e {.*, fact_embedding: null" in text.edge
+    for nodes in (NODES_BY_UUID, NODES_BY_NAME):
+        assert "n {.*, name_embedding: null" in nodes
+    assert "e {.*, fact_embedding: null" in EDGES_BY_UUID

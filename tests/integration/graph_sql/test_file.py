@@ -14,10 +14,10 @@ import pytest
 from pps.core.errors import StoreError, StoreUnavailable
 from pps.core.ids import new_group
 from pps.core.values import GraphCounts
-from pps.store.graph_file import open_graph_file
 from pps.store.graph_rows import StoredEpisode, StoredFact, StoredNode
 from pps.store.sql_graph import SqlGraphStore, put_episodes, put_facts, put_nodes
 from pps.store.sql_session import SqlSession
+from tests.graph_file import open_graph_file
 from tests.integration.graph_items import T0, a_fact, a_node, an_episode, two_nodes, vector
 
 CANARY = "kanarienvogel"

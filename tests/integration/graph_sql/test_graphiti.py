@@ -42,7 +42,7 @@ from pps.isolation.sql_search import SqlSearch
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import ExtractorModel
 from pps.proof.arena import ExposedClient, OverlapReranker
-from pps.store.graph_file import open_graph_file
+from tests.graph_file import open_graph_file
 from tests.model_server import model_server
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
@@ -139,7 +139,7 @@ async def pipeline(tmp_path: Path, base_url: str) -> AsyncIterator[Pipeline]:
     model = ExtractorModel("compatible", model="m", base_url=base_url, timeout_s=20)
     client = await ExposedClient.open(
         entity,
-        EntityDriver(file, "sqlite", file.close),
+        EntityDriver(file, "embedded", file.close),
         indexes,
         Models(embedder, OverlapReranker(), model, rerank_deadline_s=5),
     )

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from pps.core.ids import new_group
-from pps.store.graph_file import open_graph_file
 from pps.store.sql_graph import SqlGraphStore
+from tests.graph_file import open_graph_file
 from tests.sampling import sized
 
 KILLS = sized(6, 25)

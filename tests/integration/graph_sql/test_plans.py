@@ -11,10 +11,10 @@ import pytest
 
 from pps.core.ids import new_group
 from pps.core.reports import timeline_cursor
-from pps.store.graph_file import open_graph_file
 from pps.store.graphiti_reads import GraphitiReads
 from pps.store.sql_graph import SqlGraphStore
 from pps.store.sql_session import SqlSession
+from tests.graph_file import open_graph_file
 from tests.integration.graph_items import DAY, T0, a_fact, an_episode, new_id, two_nodes
 
 

@@ -9,35 +9,21 @@ import pytest
 
 from pps.core.ids import new_group
 from pps.graph.graph_store import GraphStore
-from tests.graph_backend import Backend, CypherBackend, EmbeddedBackend, Neo4jBackend, SqlBackend
+from tests.graph_backend import Backend, Neo4jBackend, SqlBackend
 
 _ON_NEO4J = pytest.param("neo4j", marks=pytest.mark.neo4j)
 
 
-@pytest.fixture(params=["embedded", "sqlite", _ON_NEO4J])
+@pytest.fixture(params=["embedded", _ON_NEO4J])
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
     opened: Backend = (
-        SqlBackend(tmp_path) if request.param == "sqlite" else _cypher_backend(request, tmp_path)
+        SqlBackend(tmp_path)
+        if request.param == "embedded"
+        else Neo4jBackend(request.getfixturevalue("neo4j_server"))
     )
     await opened.open()
     yield opened
     await opened.close()
-
-
-@pytest.fixture(params=["embedded", _ON_NEO4J])
-async def cypher_backend(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> AsyncIterator[CypherBackend]:
-    opened = _cypher_backend(request, tmp_path)
-    await opened.open()
-    yield opened
-    await opened.close()
-
-
-def _cypher_backend(request: pytest.FixtureRequest, folder: Path) -> CypherBackend:
-    if request.param == "embedded":
-        return EmbeddedBackend(folder / "graph.lbug")
-    return Neo4jBackend(request.getfixturevalue("neo4j_server"))
 
 
 @pytest.fixture

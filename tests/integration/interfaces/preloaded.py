@@ -16,7 +16,7 @@ _LATE = (
         "pps.app",
         "pps.isolation.client",
     ),
-    *("chromadb", "chromadb.api.rust", "graphiti_core.graphiti", "ladybug", "tantivy"),
+    *("chromadb", "chromadb.api.rust", "graphiti_core.graphiti", "tantivy"),
 )
 for _late in _LATE:
     import_module(_late)

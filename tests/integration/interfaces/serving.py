@@ -20,7 +20,6 @@ from mcp.client.streamable_http import streamable_http_client
 from pps.server import Link, RunFile, runfile
 from tests.integration.interfaces import forked
 from tests.neo4j_server import Neo4jServer
-from tests.one_file import ONE_FILE_STORE
 
 ERAS = ("legacy", "2026-07-28")
 _FOREIGN = ("PPS_", "OPENAI_", "NEO4J_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "GROQ_")
@@ -29,10 +28,8 @@ _FOREIGN = ("PPS_", "OPENAI_", "NEO4J_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "GR
 def clean_env(home: Path, **more: str) -> dict[str, str]:
     """Return this process's environment without anything that PPS reads, for a data folder of its own."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
-    store = {} if ONE_FILE_STORE == "embedded" else {"PPS_STORE": ONE_FILE_STORE}
     return {
         **kept,
-        **store,
         "PPS_HOME": str(home),
         "PPS_EMBEDDER__NAME": "hash",
         "PPS_SERVER__PORT": "0",

@@ -1,0 +1,79 @@
+"""The graph tables of one entity's ``memory.db``: every session on them is of the file's group.
+
+They lie beside the turns and jobs, behind the same writing thread, so that one transaction can change both. What a
+write returned from is on disk; what was deleted is overwritten (see ``pps.journal.db``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from pps.core.errors import StoreError
+from pps.journal.journal import Journal
+from pps.store.sql_session import SqlSession
+
+_T = TypeVar("_T")
+
+
+class GraphTables:
+    """Reads and writes of the graph in an open journal, bound to the journal's group for life.
+
+    Args:
+        journal: Where the tables are; whoever opened it closes it.
+        remedy: What a reader of an error about a damaged value is told to do, such as "`pps rebuild ana` makes it anew".
+
+    Every method raises StoreConflict, StoreUnavailable or StoreError as those of the journal.
+    """
+
+    def __init__(self, journal: Journal, remedy: str = "") -> None:
+        self.journal = journal
+        self.group = journal.group
+        self._remedy = remedy
+
+    @property
+    def path(self) -> Path:
+        """The file that the tables are in."""
+        return self.journal.path
+
+    async def read(self, work: Callable[[SqlSession], _T]) -> _T:
+        """Run ``work`` in a thread, on one snapshot that has every write that was acknowledged before."""
+        with self._naming_the_remedy():
+            return await self.journal.read(
+                lambda connection: work(SqlSession(connection, self.group))
+            )
+
+    async def look_up(self, work: Callable[[SqlSession], _T], rows: int) -> _T:
+        """Do what ``read`` does, on this thread where at most ``FEW`` rows are read by key.
+
+        Other tasks get their turn first: somebody who looks again and again would keep them all waiting.
+        """
+        await asyncio.sleep(0)
+        with self._naming_the_remedy():
+            return await self.journal.look_up(
+                lambda connection: work(SqlSession(connection, self.group)), rows
+            )
+
+    async def write(self, work: Callable[[SqlSession], _T], *, secure: bool = False) -> _T:
+        """Run ``work`` in one transaction and return its result once it is on disk; what it raises undoes it.
+
+        Args:
+            work: Changes rows. It may share its transaction with other writes, each of which is undone alone.
+            secure: Empty the log too before returning, and scrub the file soon after: nothing that was deleted stays.
+        """
+        with self._naming_the_remedy():
+            return await self.journal.write(
+                lambda connection: work(SqlSession(connection, self.group)), secure=secure
+            )
+
+    @contextmanager
+    def _naming_the_remedy(self) -> Generator[None]:
+        try:
+            yield
+        except StoreError as error:
+            if type(error) is not StoreError or not self._remedy:  # the others pass by themselves
+                raise
+            raise StoreError(f"{error.message}; {self._remedy}") from error
