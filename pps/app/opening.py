@@ -61,6 +61,8 @@ from pps.records.work_hours import ProvidedCalendars
 from pps.store.graph_tables import GraphTables
 from pps.topics.portfolio import Topics
 
+_COPIED = "graph_copied"
+"""Set in the journal once its tables have a copy of the graph on Neo4j."""
 Anew = Literal["no", "vectors", "all", "graph"]
 """What to begin anew, empty: ``vectors`` for another model, ``all`` indexes that cannot be opened, the ``graph`` too.
 
@@ -307,11 +309,15 @@ class _Opening:
         self._stack.push_async_callback(client.close)
         if self._anew == "graph":
             await client.clear()
+        if self._entry.store == "neo4j" and not await self._journal.get_meta(_COPIED):
+            await client.fill_copy()
+            await self._journal.set_meta(_COPIED, "1")
         return client
 
     async def _driver(self) -> EntityDriver:
         if self._entry.store == "neo4j":
-            return EntityDriver((await self._shared.server()).driver(), "neo4j", _kept_open)
+            driver = (await self._shared.server()).driver()
+            return EntityDriver(driver, "neo4j", _kept_open, GraphTables(self._journal))
         remedy = f"`pps rebuild {self._entry.entity.name}` makes it anew"
         return EntityDriver(GraphTables(self._journal, remedy), "embedded", _kept_open)
 

@@ -372,11 +372,6 @@ class Merging:
         await self._journal.mark_dirty([*nodes, *(Change("fact", uuid) for uuid in facts)])
 
     async def _finish(self, moves: Moves, facts: Sequence[Fact]) -> None:
-        both = (moves.kept.uuid, moves.gone.uuid)
-        nodes = await self._client.nodes(both)
-        await self._journal.mirror_nodes(nodes)
-        await self._journal.mirror_drop("node", set(both).difference(node.uuid for node in nodes))
-        await self._journal.mirror_facts(facts)
         # The slots of both nodes have other facts now.
         await self._pipeline.resettle(facts=[fact.uuid for fact in facts])
         await self._mark(

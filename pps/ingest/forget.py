@@ -45,9 +45,9 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import meta
 from pps.journal.bin_rows import Binned, drop_given, rewrite
 from pps.journal.entries import Change
+from pps.journal.graph_queries import ambiguous
 from pps.journal.job_queue import read_again
 from pps.journal.journal import Journal
-from pps.journal.projection import ambiguous
 from pps.journal.tie_rows import Ties
 
 MAX_IDS, MAX_WHY = 500, 500
@@ -450,9 +450,6 @@ class Forgetter:
         await self._client.delete_facts(list(plan.facts))
         await self._client.delete_episodes(list(plan.turns))
         await self._client.delete_nodes(list(plan.nodes))
-        await self._journal.mirror_drop("fact", list(plan.facts))
-        await self._journal.mirror_drop("node", list(plan.nodes))
-        await self._journal.mirror_facts(await self._client.facts(list(plan.weakened)))
         await self._journal.typed.forget(plan.turns, plan.facts, plan.nodes)
         await self._journal.ties.forget(list(plan.facts), list(plan.turns))
         await self._journal.forget_turns(list(plan.turns))
@@ -500,7 +497,6 @@ class Forgetter:
             for node in await self._client.nodes(list(nodes))
         ]
         await self._client.save_nodes(plain, {})
-        await self._journal.mirror_nodes(plain)
 
 
 class Manner(TypedDict, total=False):

@@ -1,4 +1,4 @@
-"""Filter columns and indexes follow the truth: every dirty id is read where it is true and put there anew.
+"""Indexes follow the truth: every dirty id is read where it is true and put there anew.
 
 An outbox row says only *this id changed*. Replaying it any number of times ends in the same index,
 so a crash between a change and its index entry costs nothing but the replay.
@@ -184,15 +184,16 @@ class Indexer:
         facts: Mapping[str, Fact],
         texts: Mapping[str, str],
     ) -> None:
-        """Note what changes, then put it into the graph and the indexes side by side.
+        """Note what changes, then put it into the graph, then into the indexes.
 
-        The notes are cleared when both are done: after a failure of either, the next drain goes by what the graph
-        says. No drain comes in between: it would not find the new things yet, and take the notes of them away.
-        ``put`` writes the graph: the given nodes and facts among the rest; ``texts`` as ``Written``.
+        The notes are cleared when all is done: after a failure, the next drain goes by what the graph says. No drain
+        comes in between: it would not find the new things yet, and take the notes of them away. ``put`` writes the
+        graph: the given nodes and facts among the rest; ``texts`` as ``Written``.
         """
         async with self._draining:
             rows = await self._journal.mark_dirty(changes)
-            await self._drain(Written(rows, nodes, facts, texts), asyncio.ensure_future(put()))
+            await put()
+            await self._drain(Written(rows, nodes, facts, texts))
         if self.records.waited_too_long():
             await self.embed_due()
 
@@ -212,42 +213,32 @@ class Indexer:
         """Make sure that nothing of a forgotten text stays in the files of the indexes."""
         await self._indexes.purge()
 
-    async def _drain(self, written: Written, graph: asyncio.Future[None] | None = None) -> int:
-        """Apply every outbox row; no note is cleared before ``graph`` is done."""
-        total, done = 0, list[int]()
+    async def _drain(self, written: Written) -> int:
+        """Apply every outbox row, and take away those that were applied."""
+        total, last = 0, 0
         try:
-            while rows := await self._journal.dirty(DRAINED_AT_ONCE, after=done[-1] if done else 0):
+            while rows := await self._journal.dirty(DRAINED_AT_ONCE, after=last):
                 await self._apply([row.change for row in rows], written.of(rows))
-                done += [row.seq for row in rows]
+                await self.records.applied()
+                await self._journal.clear_dirty([row.seq for row in rows])
+                last = rows[-1].seq
                 total += len(rows)
-                if graph is None or graph.done():
-                    await self._clear(done, graph)
-                    done = []
                 if len(rows) < DRAINED_AT_ONCE:
                     break  # what is noted from now on is for the next drain: turns may come in without end
-            await self._clear(done, graph)
         except BaseException:
             self.records.not_applied()
-            await _over(graph)
             raise
         return total
 
-    async def _clear(self, rows: Sequence[int], graph: asyncio.Future[None] | None) -> None:
-        if graph is not None:
-            await graph
-        await self.records.applied()
-        if rows:
-            await self._journal.clear_dirty(rows)
-
     async def _apply(self, changes: Sequence[Change], written: Written) -> None:
-        """Mirror and index what exists of the given ids, and drop index entries of what does not.
+        """Index what exists of the given ids, and drop index entries of what does not.
 
         Some are read and embedded while those before them are put into the indexes.
         """
         ids: dict[ItemKind, list[str]] = {
             "node": [],
             "fact": [],
-        }  # first: turns are indexed with their mirrored facts
+        }  # first: turns are indexed with their facts
         for change in dict.fromkeys(changes):
             ids.setdefault(change.kind, []).append(change.id)
         if turns := ids.get("episode"):  # and they are found by the words of their neighbours
@@ -281,7 +272,7 @@ class Indexer:
         if which != "text":
             await self.records.begin_anew()
         if which == "all":
-            await self._journal.mirror_clear()
+            await self._client.fill_copy()
             await self._journal.perspective_data.clear()
         filling = _Filling(None if which == "text" else self._vectors, progress)
         counts = {
@@ -341,7 +332,6 @@ class Indexer:
         done, total, after = 0, (await self._client.counts()).facts, ""
         while page := await self._client.scan_facts(after, _PAGE):
             facts = await with_days(page, self._client, self._journal)
-            await self._journal.mirror_facts(facts)
             if filling.vectors is self._vectors:
                 await self._perspective_data.facts([one.uuid for one in page], facts)
             await self._indexes.apply(
@@ -371,12 +361,13 @@ class Indexer:
             return await self._node_docs(ids, written, self._vectors)
         if kind == "fact":
             facts = [written.facts[uuid] for uuid in ids if uuid in written.facts]
-            read = await self._client.facts([uuid for uuid in ids if uuid not in written.facts])
-            facts += await with_days(read, self._client, self._journal)
-            await self._journal.mirror_facts(facts, gone=_absent(ids, facts))
+            others = [uuid for uuid in ids if uuid not in written.facts]
+            await self._client.refresh("fact", others)
+            facts += await with_days(await self._client.facts(others), self._client, self._journal)
             await self._perspective_data.facts(ids, facts)
             return await embedded(fact_docs(facts, self._journal.now()), self._vectors)
         if kind == "episode":
+            await self._client.refresh("episode", ids)
             turns = await self._journal.turns(ids)
             docs = await self._episodes.of(turns, written.facts)
             await self._perspective_data.turns(ids, turns)
@@ -387,15 +378,12 @@ class Indexer:
     async def _node_docs(
         self, ids: Sequence[str], written: Written, vectors: PassageVectors | None
     ) -> list[IndexDoc]:
-        """Mirror nodes and return their entries; a record has a second one, of what it says."""
+        """Return the entries of nodes; a record has a second one, of what it says."""
         nodes = [written.nodes[uuid] for uuid in ids if uuid in written.nodes]
-        read = await self._client.nodes([uuid for uuid in ids if uuid not in written.nodes])
-        nodes += read
-        await self._journal.mirror_nodes(nodes, gone=_absent(ids, nodes))
+        others = [uuid for uuid in ids if uuid not in written.nodes]
+        await self._client.refresh("node", others)
+        nodes += await self._client.nodes(others)
         await self.records.gone(_absent(ids, nodes))
-        mentions = await self._client.episodes_of_nodes([node.uuid for node in read])
-        pairs = [(episode, node) for node, episodes in mentions.items() for episode in episodes]
-        await self._journal.mirror_mentions(pairs, whole=[node.uuid for node in read])
         turns = await self._journal.records.texts(
             [uuid for uuid in ids if uuid not in written.texts]
         )

@@ -20,8 +20,8 @@ from pps.ingest.drafts import TYPED_SOURCE, summary_of, title_of
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.entries import Job
 from pps.journal.journal import Journal
-from pps.journal.projection import RECORD_SOURCE
 from pps.journal.record_rows import Pending
+from pps.store.graph_rows import RECORD_SOURCE
 
 REFERENCES, CHILD_OF = "references", "child_of"
 FROM_TEXT = "ingestion"

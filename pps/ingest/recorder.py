@@ -32,7 +32,7 @@ from pps.ingest.linking import record_id, relation_id
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.revising import RecordParts, Revisions, Wait, check_metadata, receipt_of
 from pps.journal.entries import Appended, Job, JobPayload, TurnDraft
-from pps.journal.projection import ambiguous
+from pps.journal.graph_queries import ambiguous
 from pps.journal.record_rows import RecordRows
 
 MAX_EVENTS = 500

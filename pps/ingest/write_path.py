@@ -37,7 +37,6 @@ from pps.ingest.support import OldWords, load_old_words, plan_rewording, said_by
 from pps.isolation.client import Changes, IsolatedGraphitiClient
 from pps.journal.entries import Change, Job, JobPayload, JobResult, Reading
 from pps.journal.journal import Journal
-from pps.journal.links import FactOutline
 from pps.models.protocols import Vector
 
 _FACTS_OF_A_NODE = 2_000
@@ -144,7 +143,6 @@ class Pipeline:
         new = [fact for fact in changed if fact.uuid not in batch.stored and fact.text in vectors]
         await self._client.save_facts(changed, {fact.uuid: vectors[fact.text] for fact in new})
         await self._client.save_episodes(list(batch.restated.values()))
-        await self._journal.mirror_facts(changed)
 
     async def _note_corrections(self, batch: Batch, saved: Sequence[str]) -> None:
         closings = self._journal.closings
@@ -349,7 +347,6 @@ class Pipeline:
             await self._indexer.write(
                 _changes(batch, records), put, batch.nodes, batch.facts, records
             )
-            await self._journal.mirror_mentions(batch.mentions, batch.parted)
             await self.link(batch.fresh)
         if batch.reread:
             await self._journal.queue.read_again(sorted(batch.reread), sorted(batch.reworded))
@@ -393,11 +390,10 @@ class Pipeline:
         changes = await self._client.extract_episode(job.turn.uuid)
         await self._keep_records(changes.nodes)
         await self._note_said(job.turn.uuid)
-        await self._settle_model(job.turn, changes.facts)
-        mentioned = await self._client.mentioned_nodes([job.turn.uuid])
-        await self._journal.mirror_mentions(
-            [(turn, node) for turn, nodes in mentioned.items() for node in nodes]
-        )
+        await self._settle_model(job.turn, changes)
+        await self._client.refresh("node", changes.nodes)
+        await self._client.refresh("fact", changes.facts)
+        await self._client.refresh("episode", [job.turn.uuid])
         marked = [
             *(Change("node", uuid) for uuid in changes.nodes),
             *(Change("fact", uuid) for uuid in changes.facts),
@@ -423,14 +419,14 @@ class Pipeline:
         if kept:
             await self._client.save_nodes(kept, {})
 
-    async def _settle_model(self, turn: Turn, changed: Sequence[str]) -> None:
+    async def _settle_model(self, turn: Turn, changes: Changes) -> None:
         """Close and open the facts of the slots that a model's reading of a turn changed.
 
         Graphiti closes what the model says is contradicted, in the order in which it reads. In a single-valued slot
         the turns' own times decide instead; elsewhere its closing stands, and is noted with the turn.
         """
         batch = self._batch()
-        facts = await self._client.facts(list(changed))
+        facts = await self._client.facts(list(changes.facts))
         batch.stored = {fact.uuid: fact for fact in facts}
         for fact in facts:
             relation = batch.relations.find(fact.relation)
@@ -443,7 +439,7 @@ class Pipeline:
                 continue
             slot_mates = await self._slot_mates(batch, fact) if is_single else []
             closer = _closed_by(fact, [*facts, *slot_mates])
-            known = (await self._journal.fact_outlines([fact.uuid])).get(fact.uuid)
+            known = changes.before.get(fact.uuid)
             if known is not None and known.invalid_at == fact.invalid_at:
                 continue
             if known is None and closer is None:
@@ -456,7 +452,7 @@ class Pipeline:
                 batch.closings[fact.uuid] = [
                     Closing(fact.uuid, by_fact, turn.uuid, "explicit", fact.invalid_at, batch.at)
                 ]
-        settled = await self._slots.settle(batch, facts=changed)
+        settled = await self._slots.settle(batch, facts=changes.facts)
         await self._note(batch, settled, ())
         await self._save_settled(batch)
         await self._noted(settled)
@@ -467,8 +463,8 @@ class Pipeline:
         keys = batch.relations.keys(relation) if relation else ()
         return await self._client.facts(await self._journal.facts_in_slots([(fact.subject, keys)]))
 
-    async def _own_end_before(self, fact: Fact, known: FactOutline | None) -> datetime | None:
-        """Return the end that a fact had without closings when it was last mirrored: before a model read on."""
+    async def _own_end_before(self, fact: Fact, known: Fact | None) -> datetime | None:
+        """Return the end that a fact had without closings before a model read on."""
         if known is None or known.invalid_at is None:
             return None
         closings = await self._journal.closings.of([fact.uuid])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Self, TypeAlias, TypeVar, Unpack
 
@@ -18,7 +18,7 @@ from pps.core.errors import ConfigError, InvalidRequest, ModelUnavailable, NotSe
 from pps.core.ids import EntityId, check_uuid
 from pps.core.reports import timeline_cursor
 from pps.core.time import plain
-from pps.core.values import Episode, Fact, GraphCounts, Node
+from pps.core.values import Episode, Fact, GraphCounts, ItemKind, Node
 from pps.graph.graph_store import GraphStore, TimelineOptions
 from pps.graph.store_neo4j import Neo4jStore
 from pps.index.indexes import EntityIndexes
@@ -36,6 +36,7 @@ from pps.isolation.graphiti_models import (
 from pps.isolation.graphiti_objects import GraphitiObjects, GroupObjects, GroupOperations
 from pps.isolation.graphiti_search import GraphFilters, GroupSearch
 from pps.isolation.guard import BoundDriver, GuardedDriver
+from pps.isolation.neo4j_copy import CopiedNeo4jStore
 from pps.isolation.providers import TokensUsed
 from pps.isolation.recipes import GraphitiResults, SearchOptions, search_recipe
 from pps.isolation.sql_driver import SqlDriver
@@ -62,20 +63,27 @@ class EntityDriver:
 
     Attributes:
         driver: A driver of Neo4j; for ``embedded`` the graph tables, which are bound to one group.
+        copy: For Neo4j, the entity's own graph tables, which get a copy of what is written.
     """
 
     driver: GraphDriver | GraphTables
     store: StoreName
     close: Callable[[], Awaitable[None]]
+    copy: GraphTables | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Uuids of everything that Graphiti's pipeline made or changed."""
+    """Uuids of everything that Graphiti's pipeline made or changed.
+
+    Attributes:
+        before: Of the facts that were there already, as they were.
+    """
 
     nodes: tuple[str, ...] = ()
     facts: tuple[str, ...] = ()
     episodes: tuple[str, ...] = ()
+    before: Mapping[str, Fact] = field(default_factory=dict[str, Fact])
 
 
 class IsolatedGraphitiClient:
@@ -319,6 +327,25 @@ class IsolatedGraphitiClient:
         """Delete everything of this entity from the graph."""
         await self._store.clear()
 
+    async def refresh(self, kind: ItemKind, uuids: Sequence[str]) -> None:
+        """Let the tables have nodes, facts or episodes as the server has them; nothing where the tables are the graph."""
+        wanted = check_uuids(uuids)
+        if wanted and isinstance(self._store, CopiedNeo4jStore):
+            await self._store.refresh(kind, wanted)
+
+    async def fill_copy(self) -> None:
+        """Make the tables' copy of a graph on a server anew; nothing where the tables are the graph."""
+        if isinstance(self._store, CopiedNeo4jStore):
+            await self._store.fill()
+
+    async def copied_ids(self, kind: ItemKind) -> set[str] | None:
+        """Return the ids of nodes, or of facts, in the tables' copy; None where the tables are the graph."""
+        return (
+            await self._store.copied_ids(kind)
+            if isinstance(self._store, CopiedNeo4jStore)
+            else None
+        )
+
     async def extract_episode(self, uuid: str) -> Changes:
         """Let Graphiti's pipeline read an episode that is stored: it extracts nodes and facts, resolves and saves them.
 
@@ -335,6 +362,8 @@ class IsolatedGraphitiClient:
             facts = await self._store.facts_of_episodes([uuid])
             return Changes(tuple(found), tuple(fact.uuid for fact in facts), (uuid,))
         self._need_models()
+        if isinstance(inside.guard, SqlDriver):
+            inside.guard.replaced_facts.clear()
         # Graphiti's own choice of context would read the episode as its own.
         said_at = plain(
             episode.valid_at
@@ -357,7 +386,7 @@ class IsolatedGraphitiClient:
         nodes, facts = (
             tuple(dict.fromkeys(item.uuid for item in items)) for items in (made.nodes, made.edges)
         )
-        return Changes(nodes, facts, (made.episode.uuid,))
+        return Changes(nodes, facts, (made.episode.uuid,), await self._facts_before(facts))
 
     async def _by_id(
         self,
@@ -371,6 +400,14 @@ class IsolatedGraphitiClient:
         if strict:
             self._inside.lock.all_there(len(found), len(wanted))
         return found
+
+    async def _facts_before(self, facts: Sequence[str]) -> dict[str, Fact]:
+        """Return the facts that Graphiti has just changed, as they were before."""
+        if isinstance(self._inside.guard, SqlDriver):
+            return dict(self._inside.guard.replaced_facts)
+        if isinstance(self._store, CopiedNeo4jStore):
+            return {fact.uuid: fact for fact in await self._store.copied_facts(facts)}
+        return {}
 
     def _need_models(self) -> None:
         if self._inside.models.extractor is None:
@@ -438,7 +475,11 @@ def _inside(
     else:
         driver = _guarded(entity, opened, opened.driver, counters)
         own = driver.for_own_statements()
-        graph = Neo4jStore(own, entity.group)
+        graph = (
+            CopiedNeo4jStore(own, entity.group, SqlGraphStore(opened.copy))
+            if opened.copy
+            else Neo4jStore(own, entity.group)
+        )
         objects = GroupObjects(own, entity.group)
         driver.search_interface = GroupSearch(entity, graph, objects, indexes, counters)
         driver.graph_operations_interface = GroupOperations(entity, graph, objects, counters)

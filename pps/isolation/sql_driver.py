@@ -12,6 +12,7 @@ from graphiti_core.driver.query_executor import Transaction
 
 from pps.core.errors import IsolationError
 from pps.core.ids import EntityId
+from pps.core.values import Fact
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.guard import BoundDriver
 from pps.store.graph_tables import GraphTables
@@ -35,6 +36,8 @@ class SqlDriver(BoundDriver):
     def __init__(self, entity: EntityId, file: GraphTables, counters: IsolationCounters) -> None:
         super().__init__(entity, counters)
         self._file = file
+        self.replaced_facts: dict[str, Fact] = {}
+        """Facts that a bulk save of Graphiti's replaced, as they were before the first; whoever reads them clears them."""
 
     async def free(self, ids: Collection[str]) -> bool:
         return True
@@ -47,7 +50,7 @@ class SqlDriver(BoundDriver):
         """Open a session that takes bulk saves; another database is refused."""
         if database is not None and database != self._database:
             self._refuse_operation("a session asked for another database")
-        return _SqlSession(self._file, self._refusal)
+        return _SqlSession(self._file, self._refusal, self.replaced_facts)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Transaction]:
@@ -72,9 +75,12 @@ class BulkSave(_NoStatements):
     Graphiti computes embeddings inside of its transaction; here no transaction waits for a model.
     """
 
-    def __init__(self, refusal: Callable[[], IsolationError]) -> None:
+    def __init__(
+        self, refusal: Callable[[], IsolationError], replaced_facts: dict[str, Fact]
+    ) -> None:
         super().__init__(refusal)
         self._saves: list[Save] = []
+        self.replaced_facts = replaced_facts
 
     def add(self, save: Save) -> None:
         self._saves.append(save)
@@ -87,9 +93,15 @@ class BulkSave(_NoStatements):
 class _SqlSession(GraphDriverSession):
     provider = GraphProvider.KUZU
 
-    def __init__(self, file: GraphTables, refusal: Callable[[], IsolationError]) -> None:
+    def __init__(
+        self,
+        file: GraphTables,
+        refusal: Callable[[], IsolationError],
+        replaced_facts: dict[str, Fact],
+    ) -> None:
         self._file = file
         self._refusal = refusal
+        self._replaced_facts = replaced_facts
 
     async def __aexit__(
         self,
@@ -107,7 +119,7 @@ class _SqlSession(GraphDriverSession):
         self, func: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any
     ) -> Any:
         """Run a function of Graphiti's that saves by hooks, then write what it saved in one transaction."""
-        bulk = BulkSave(self._refusal)
+        bulk = BulkSave(self._refusal, self._replaced_facts)
         result = await func(bulk, *args, **kwargs)
         await self._file.write(bulk.write)
         return result

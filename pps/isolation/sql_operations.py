@@ -51,7 +51,14 @@ from pps.isolation.sql_objects import (
 from pps.store.graph_tables import GraphTables
 from pps.store.graphiti_reads import GraphitiReads
 from pps.store.graphiti_tables import GraphitiTables, LinkTable
-from pps.store.sql_graph import SqlGraphStore, put_episodes, put_facts, put_mentions, put_nodes
+from pps.store.sql_graph import (
+    SqlGraphStore,
+    facts_in,
+    put_episodes,
+    put_facts,
+    put_mentions,
+    put_nodes,
+)
 from pps.store.sql_session import SqlSession
 
 _NODE_TABLES: Final[Mapping[type[Any], str]] = {
@@ -265,7 +272,14 @@ class SqlOperations(GraphOperationsInterface):
     async def edge_save_bulk(
         self, _cls: Any, driver: Any, transaction: Any, edges: list[Any], batch_size: int = 100
     ) -> None:
-        self._bulk(transaction).add(self._saving_facts(edges))
+        bulk, save = self._bulk(transaction), self._saving_facts(edges)
+
+        def save_and_note(session: SqlSession) -> None:
+            for fact in facts_in(session, [str(values["uuid"]) for values in edges]):
+                bulk.replaced_facts.setdefault(fact.uuid, fact)
+            save(session)
+
+        bulk.add(save_and_note)
 
     async def edge_delete(self, edge: Any, driver: Any) -> None:
         self._own([edge.group_id])

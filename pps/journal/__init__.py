@@ -1,4 +1,4 @@
-"""What happened to one entity, durably: turns, jobs, the outbox and the mirror for filters."""
+"""What happened to one entity, durably: turns, jobs, the graph's tables and the outbox."""
 
 from pps.journal.entries import (
     Appended,

@@ -48,9 +48,7 @@ def closings_of_subjects(db: Connection, nodes: Sequence[str]) -> list[Closing]:
     """Return the closings of the facts whose subject is one of some nodes, the earliest end of each fact first."""
     return _closings(
         db,
-        f"""fact IN (SELECT fact_id.uuid FROM mirror_id AS node
-            JOIN mirror_fact AS f ON f.subject = node.id
-            JOIN mirror_id AS fact_id ON fact_id.id = f.id WHERE node.uuid IN {LIST})""",  # noqa: S608 - literals
+        f"fact IN (SELECT uuid FROM fact WHERE subject IN {LIST})",  # noqa: S608 - literals
         nodes,
     )
 

@@ -319,7 +319,7 @@ class Tally:
 
 
 def tally(path: Path, group: str, own: str) -> Tally:
-    """Return how much the memory of a group holds, as its filter columns have it, open or not. Blocks (1 ms).
+    """Return how much the memory of a group holds, as its tables have it, open or not. Blocks (1 ms).
 
     Args:
         path: Its ``memory.db``; one that is not there, or not begun, holds nothing.
@@ -339,10 +339,10 @@ def tally(path: Path, group: str, own: str) -> Tally:
         if owner is None or owner[0] != group:
             raise IsolationError(f"{path.name} belongs to another entity: nothing was read")
         (nodes,) = connection.execute(
-            "SELECT count(*) FROM mirror_node WHERE uuid <> ?", (own,)
+            "SELECT count(*) FROM node WHERE uuid <> ?", (own,)
         ).fetchone()
-        (edges,) = connection.execute("SELECT count(*) FROM mirror_fact").fetchone()
-        (tags,) = connection.execute("SELECT count(DISTINCT tag) FROM mirror_tag").fetchone()
+        (edges,) = connection.execute("SELECT count(*) FROM fact").fetchone()
+        (tags,) = connection.execute("SELECT count(DISTINCT tag) FROM node_tag").fetchone()
     return Tally(nodes, edges, tags)
 
 

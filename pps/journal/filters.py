@@ -21,16 +21,13 @@ from pps.journal.store import Readers
 from pps.journal.writer import Writer
 
 # CROSS JOIN holds SQLite to this order: from the few turns to their facts, never the reverse.
-_FACTS_OF_TAGS = """SELECT s.fact FROM turn_tags AS g
-    CROSS JOIN mirror_id AS i ON i.uuid = g.turn CROSS JOIN mirror_support AS s ON s.episode = i.id"""
-_FACTS_OF_TURNS = """SELECT s.fact FROM turns AS t
-    CROSS JOIN mirror_id AS i ON i.uuid = t.uuid CROSS JOIN mirror_support AS s ON s.episode = i.id"""
-_TURNS_OF_FACTS = """SELECT i.uuid FROM mirror_fact AS f
-    CROSS JOIN mirror_support AS s ON s.fact = f.id CROSS JOIN mirror_id AS i ON i.id = s.episode"""
-_TURNS_OF_NODES = "SELECT r.turn FROM mirror_node AS n CROSS JOIN records AS r ON r.node = n.uuid"
+_FACTS_OF_TAGS = "SELECT s.fact FROM turn_tags AS g CROSS JOIN support AS s ON s.episode = g.turn"
+_FACTS_OF_TURNS = "SELECT s.fact FROM turns AS t CROSS JOIN support AS s ON s.episode = t.uuid"
+_TURNS_OF_FACTS = "SELECT s.episode FROM fact AS f CROSS JOIN support AS s ON s.fact = f.uuid"
+_TURNS_OF_NODES = "SELECT r.turn FROM node AS n CROSS JOIN records AS r ON r.node = n.uuid"
 _ENDS_OF_TURNS = """SELECT CASE e.side WHEN 0 THEN f.subject ELSE f.object END FROM turns AS t
-    CROSS JOIN mirror_id AS i ON i.uuid = t.uuid CROSS JOIN mirror_support AS s ON s.episode = i.id
-    CROSS JOIN mirror_fact AS f ON f.id = s.fact CROSS JOIN (SELECT 0 AS side UNION ALL SELECT 1) AS e"""
+    CROSS JOIN support AS s ON s.episode = t.uuid CROSS JOIN fact AS f ON f.uuid = s.fact
+    CROSS JOIN (SELECT 0 AS side UNION ALL SELECT 1) AS e"""
 
 KEPT_IDS = 200_000
 """Most ids kept for one memory: about 20 MB."""
@@ -140,7 +137,7 @@ def within(
     table, column, precision = (
         ("turns", "occurred_at", "occurred_precision")
         if kind == "episode"
-        else ("mirror_fact", "at", "valid_precision")
+        else ("fact", "at", "valid_precision")
     )
     where = _Where()
     where.between(column, since, until, precision)
@@ -164,7 +161,7 @@ def _facts(connection: sqlite3.Connection, wanted: ItemFilter, zone: tzinfo) -> 
     where.among("f.relation", wanted.relations)
     where.between("f.at", wanted.since, wanted.until, "f.valid_precision")
     if wanted.kinds:
-        ends = f"(SELECT id FROM mirror_node WHERE kind IN {LIST})"  # noqa: S608 - literals
+        ends = f"(SELECT uuid FROM node WHERE kind IN {LIST})"  # noqa: S608 - literals
         where.add(
             f"(f.kind IN {LIST} OR f.subject IN {ends} OR f.object IN {ends})",
             *[listed(wanted.kinds)] * 3,
@@ -172,21 +169,21 @@ def _facts(connection: sqlite3.Connection, wanted: ItemFilter, zone: tzinfo) -> 
     if (node := _of_node(wanted)).conditions:
         where.add(_joining(node), *node.parameters * 2)
     if wanted.tags:
-        ends = f"(SELECT node FROM mirror_tag WHERE tag IN {LIST})"  # noqa: S608 - literals
+        ends = f"(SELECT node FROM node_tag WHERE tag IN {LIST})"  # noqa: S608 - literals
         said = f"({_FACTS_OF_TAGS} WHERE g.tag IN {LIST})"
         where.add(
-            f"(f.subject IN {ends} OR f.object IN {ends} OR f.id IN {said})",
+            f"(f.subject IN {ends} OR f.object IN {ends} OR f.uuid IN {said})",
             *[_folded(wanted.tags)] * 3,
         )
     origin = _origin(wanted)
     if origin.conditions:
-        where.add(f"f.id IN ({_FACTS_OF_TURNS} WHERE {origin.sql()})", *origin.parameters)
+        where.add(f"f.uuid IN ({_FACTS_OF_TURNS} WHERE {origin.sql()})", *origin.parameters)
     if where.conditions or wanted.as_of is not None:
         # The plus signs keep SQLite off an index of ends, by which nearly every fact would be visited.
-        start = "+f.valid_at" if where.conditions else "f.valid_at"
+        start = "+f.holds_from" if where.conditions else "f.holds_from"
         at = in_zone(wanted.as_of or now(), zone, "as_of")
-        where.meet(time_sql.holds(start, "+f.invalid_at", at))
-    return _ids(connection, "f.uuid", "mirror_fact AS f", where)
+        where.meet(time_sql.holds(start, "+f.holds_until", at))
+    return _ids(connection, "f.uuid", "fact AS f", where)
 
 
 def _nodes(connection: sqlite3.Connection, wanted: ItemFilter, zone: tzinfo) -> set[str] | None:
@@ -196,27 +193,27 @@ def _nodes(connection: sqlite3.Connection, wanted: ItemFilter, zone: tzinfo) -> 
         _told_between(where, wanted)
     if wanted.relations:
         at = in_zone(wanted.as_of or now(), zone, "as_of")
-        holding, values = time_sql.holds("+f.valid_at", "+f.invalid_at", at)
+        holding, values = time_sql.holds("+f.holds_from", "+f.holds_until", at)
         holds = f"f.relation IN {LIST} AND {holding}"
         where.add(
-            f"""(n.id IN (SELECT f.subject FROM mirror_fact AS f WHERE {holds})
-                OR n.id IN (SELECT f.object FROM mirror_fact AS f WHERE {holds}))""",  # noqa: S608 - literals
+            f"""(n.uuid IN (SELECT f.subject FROM fact AS f WHERE {holds})
+                OR n.uuid IN (SELECT f.object FROM fact AS f WHERE {holds}))""",  # noqa: S608 - literals
             *[listed(wanted.relations), *values] * 2,
         )
     if wanted.tags:
         where.add(
-            f"n.id IN (SELECT node FROM mirror_tag WHERE tag IN {LIST})",  # noqa: S608 - literals
+            f"n.uuid IN (SELECT node FROM node_tag WHERE tag IN {LIST})",  # noqa: S608 - literals
             _folded(wanted.tags),
         )
     origin = _origin(wanted)
     if origin.conditions:
-        said = f"n.id IN ({_ENDS_OF_TURNS} WHERE {origin.sql()})"
+        said = f"n.uuid IN ({_ENDS_OF_TURNS} WHERE {origin.sql()})"
         parameters = origin.parameters
         if wanted.sources and not (wanted.sessions or wanted.roles):
             said = f"({said} OR n.source IN {LIST})"
             parameters = [*parameters, listed(wanted.sources)]
         where.add(said, *parameters)
-    return _ids(connection, "n.uuid", "mirror_node AS n", where)
+    return _ids(connection, "n.uuid", "node AS n", where)
 
 
 def _told_between(where: _Where, wanted: ItemFilter) -> None:
@@ -230,9 +227,9 @@ def _told_between(where: _Where, wanted: ItemFilter) -> None:
     where.add(
         f"""(n.uuid IN (SELECT r.node FROM turns AS t CROSS JOIN records AS r ON r.turn = t.uuid WHERE {told.sql()})
             OR NOT EXISTS (SELECT 1 FROM records AS r WHERE r.node = n.uuid) AND (
-                n.id IN (SELECT m.node FROM turns AS t CROSS JOIN mirror_mention AS m ON m.turn = t.seq
+                n.uuid IN (SELECT m.node FROM turns AS t CROSS JOIN mention AS m ON m.episode = t.uuid
                     WHERE {told.sql()})
-                OR {made.sql()} AND NOT EXISTS (SELECT 1 FROM mirror_mention AS m WHERE m.node = n.id)))""",  # noqa: S608 - literals
+                OR {made.sql()} AND NOT EXISTS (SELECT 1 FROM mention AS m WHERE m.node = n.uuid)))""",  # noqa: S608 - literals
         *told.parameters * 2,
         *made.parameters,
     )
@@ -273,7 +270,7 @@ def _of_node(wanted: ItemFilter) -> _Where:
 
 def _joining(node: _Where) -> str:
     """Return the condition of a fact one of whose ends is such a node."""
-    ends = f"(SELECT n.id FROM mirror_node AS n WHERE {node.sql()})"  # noqa: S608 - literals
+    ends = f"(SELECT n.uuid FROM node AS n WHERE {node.sql()})"  # noqa: S608 - literals
     return f"(f.subject IN {ends} OR f.object IN {ends})"
 
 

@@ -15,7 +15,7 @@ from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.sql import LIST, listed
 from pps.core.time import micros, now
-from pps.journal import job_rows, projection, turns
+from pps.journal import job_rows, turns
 from pps.journal.entries import (
     Appended,
     Change,
@@ -398,10 +398,8 @@ class JobQueue(Store):
         await self.write(lambda db: (_saved(db, saved), finish(db, done)))
 
     async def replay(self) -> None:
-        """Queue every job again whose turn was saved; drop what only a lost graph knew: projection, merges."""
-        await self.write(
-            lambda db: (_replay(db), projection.clear(db), db.execute("DELETE FROM merges"))
-        )
+        """Queue every job again whose turn was saved; drop the merges, which only a lost graph knew."""
+        await self.write(lambda db: (_replay(db), db.execute("DELETE FROM merges")))
 
     async def list(
         self, state: JobState | None = None, *, after: int = 0, limit: int = 100

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
@@ -15,8 +15,8 @@ from pps.core.errors import InvalidRequest
 from pps.core.feature_parts import StoredFeature
 from pps.core.ids import is_uuid
 from pps.core.time import from_micros
-from pps.core.values import Fact, ItemKind, Node, Turn
-from pps.journal import filters, job_queue, job_rows, links, meta, projection
+from pps.core.values import ItemKind, Turn
+from pps.journal import filters, graph_queries, job_queue, job_rows, links, meta
 from pps.journal import turns as turn_rows
 from pps.journal.anchor_rows import AnchorVersions
 from pps.journal.bin_rows import Bin
@@ -40,9 +40,6 @@ from pps.journal.versions import Versions
 from pps.journal.writer import Writer
 
 T = TypeVar("T")
-
-_MIRRORED_AT_ONCE = 1_000
-
 
 _LATEST_ENTRY = """SELECT max(at) FROM (SELECT * FROM (SELECT recorded_at AS at FROM turns ORDER BY seq DESC LIMIT 1)
     UNION ALL SELECT max(at) FROM bin)"""
@@ -74,21 +71,19 @@ class Journal(Store):
 
     unfinished = reads(job_rows.unfinished)
 
-    count_facts = reads(projection.count_facts)
-    facts_ended = reads(projection.facts_ended)
-    facts_in_slots = reads(projection.facts_in_slots)
-    facts_supported_by = looks_up(projection.facts_supported_by)
-    facts_turning = reads(projection.facts_turning)
-    fact_times = reads(projection.fact_times)
-    mirror_clear = writes(projection.clear)
-    mirrored = reads(projection.ids)
-    mentioning = reads(projection.mentioning)
-    named_in = reads(projection.named_in)
-    with_facts = reads(projection.with_facts)
-    names_of = looks_up(projection.names_of)
-    kinds_of = reads(projection.kinds_of)
-    of_kinds_in = reads(projection.of_kinds_in)
-    resolve = reads(projection.resolve)
+    count_facts = reads(graph_queries.count_facts)
+    facts_ended = reads(graph_queries.facts_ended)
+    facts_in_slots = reads(graph_queries.facts_in_slots)
+    facts_supported_by = looks_up(graph_queries.facts_supported_by)
+    facts_turning = reads(graph_queries.facts_turning)
+    fact_times = reads(graph_queries.fact_times)
+    mentioning = reads(graph_queries.mentioning)
+    named_in = reads(graph_queries.named_in)
+    with_facts = reads(graph_queries.with_facts)
+    names_of = looks_up(graph_queries.names_of)
+    kinds_of = reads(graph_queries.kinds_of)
+    of_kinds_in = reads(graph_queries.of_kinds_in)
+    resolve = reads(graph_queries.resolve)
 
     fact_outlines = looks_up(links.fact_outlines)
     fact_supports = looks_up(links.supports)
@@ -219,36 +214,6 @@ class Journal(Store):
         uuids = [turn_rows.turn_id(self.group, *origin) for origin in origins]
         return await self.read(partial(turn_rows.count_known, uuids=uuids))
 
-    async def mirror_nodes(self, nodes: Iterable[Node], gone: Iterable[str] = ()) -> None:
-        """Mirror nodes with their names, aliases and tags; known ones are replaced, and ``gone`` ones dropped."""
-        batch, absent = list(nodes), list(gone)
-        for part in _parts(batch):
-            await self.write(partial(projection.put_nodes, nodes=part, gone=absent))
-            absent = []
-
-    async def mirror_facts(self, facts: Iterable[Fact], gone: Iterable[str] = ()) -> None:
-        """Mirror facts with their times and supporting episodes; known ones are replaced, and ``gone`` ones dropped."""
-        batch, absent = list(facts), list(gone)
-        for part in _parts(batch):
-            await self.write(partial(projection.put_facts, facts=part, gone=absent))
-            absent = []
-
-    async def mirror_mentions(
-        self,
-        pairs: Iterable[tuple[str, str]],
-        parted: Iterable[tuple[str, str]] = (),
-        whole: Iterable[str] = (),
-    ) -> None:
-        """Mirror that turns mention nodes, as (turn, node); ``whole`` nodes have no others, ``parted`` pairs end."""
-        changes = {"pairs": list(pairs), "parted": list(parted), "whole": list(whole)}
-        if any(changes.values()):
-            await self.write(partial(projection.put_mentions, **changes))
-
-    async def mirror_drop(self, kind: ItemKind, ids: Iterable[str]) -> None:
-        """Forget nodes, facts, or episodes (as supports) and overwrite their names."""
-        batch = list(ids)
-        await self.write(partial(projection.drop, kind=kind, ids=batch), secure=kind == "node")
-
     async def whole(
         self, ids: Sequence[str], *, strict: bool = True, path: str = "ids"
     ) -> list[str]:
@@ -267,7 +232,7 @@ class Journal(Store):
         """
         if all(map(is_uuid, ids)):
             return list(ids)
-        return await self.read(partial(projection.whole, given=ids, strict=strict, path=path))
+        return await self.read(partial(graph_queries.whole, given=ids, strict=strict, path=path))
 
     async def begun(self, ids: Sequence[str]) -> list[str]:
         """Return ids with first characters replaced by the one id that begins so; titles and unknown ones stay.
@@ -277,11 +242,11 @@ class Journal(Store):
         """
         if all(map(is_uuid, ids)):
             return list(ids)
-        return await self.read(partial(projection.begun, given=ids))
+        return await self.read(partial(graph_queries.begun, given=ids))
 
-    async def titled(self, title: str) -> list[projection.Titled]:
-        """Return the records and nodes that have a title, a name or an alias, records first; see ``projection.titled``."""
-        tiers = await self.read(partial(projection.titled, title=title))
+    async def titled(self, title: str) -> list[graph_queries.Titled]:
+        """Return the records and nodes that have a title, a name or an alias, records first; see ``graph_queries.titled``."""
+        tiers = await self.read(partial(graph_queries.titled, title=title))
         return [one for tier in tiers for one in tier]
 
     async def hops(
@@ -296,7 +261,7 @@ class Journal(Store):
     async def facts_joining(self, wanted: Sequence[tuple[str, str, str]]) -> list[str]:
         """Return ids of facts between subject and object in any relation; without an object, in that relation."""
         return (
-            await self.read(partial(projection.facts_joining, wanted=list(wanted)))
+            await self.read(partial(graph_queries.facts_joining, wanted=list(wanted)))
             if wanted
             else []
         )
@@ -344,10 +309,3 @@ class Journal(Store):
             except InvalidRequest as error:
                 raise InvalidRequest(f"entries[{number}]", error.message) from error
         return prepared
-
-
-def _parts(items: list[T]) -> list[list[T]]:
-    """Return items in parts that one transaction takes, one at least: acknowledgements wait behind each."""
-    return [
-        items[at : at + _MIRRORED_AT_ONCE] for at in range(0, max(1, len(items)), _MIRRORED_AT_ONCE)
-    ]

@@ -13,7 +13,7 @@ from pps.core.record_values import CiteKind, Record, Relation, Transition
 from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.core.values import JSON
-from pps.journal import projection, versions
+from pps.journal import graph_queries, versions
 from pps.journal.record_rows import RecordRows
 from pps.journal.versions import Version
 
@@ -83,7 +83,7 @@ def whole(rows: RecordRows, records: Sequence[Record]) -> list[Kept]:
     ends = [set(_ends(one)) for one in found]
     wanted = set[str]().union(*ends)
     wanted -= rows.find(wanted).keys()
-    names = rows.beside(lambda db: projection.names_of(db, [*wanted]))
+    names = rows.beside(lambda db: graph_queries.names_of(db, [*wanted]))
     return [
         replace(one, nodes={end: names[end][0] for end in sorted(mine) if end in names})
         for one, mine in zip(found, ends, strict=True)
@@ -93,10 +93,10 @@ def whole(rows: RecordRows, records: Sequence[Record]) -> list[Kept]:
 def cited_as(rows: RecordRows, cite: KeptCite) -> str:
     """Return the fact of this memory that a fact cited elsewhere is; empty when there is none."""
     subject, relation, object_, since, until = cite.of
-    statement = """SELECT i.uuid FROM mirror_fact AS f JOIN mirror_id AS i ON i.id = f.id
-        JOIN mirror_name AS a ON a.node = f.subject JOIN mirror_name AS b ON b.node = f.object
+    statement = """SELECT f.uuid FROM fact AS f
+        JOIN node_name AS a ON a.node = f.subject JOIN node_name AS b ON b.node = f.object
         WHERE a.folded = ? AND b.folded = ? AND f.relation = ?
-        ORDER BY f.valid_at <> ?, f.invalid_at <> ?, f.at, i.uuid LIMIT 1"""
+        ORDER BY f.holds_from <> ?, f.holds_until <> ?, f.at, f.uuid LIMIT 1"""
     values = fold(subject), fold(object_), relation, int(since), int(until)
     found = rows.beside(lambda db: db.execute(statement, values).fetchone())
     return found[0] if found else ""
@@ -104,7 +104,7 @@ def cited_as(rows: RecordRows, cite: KeptCite) -> str:
 
 def things(rows: RecordRows, names: Iterable[str]) -> dict[str, str]:
     """Return folded name → the node of that name, or alias, for those that have one."""
-    return rows.beside(lambda db: projection.resolve(db, [*names]))
+    return rows.beside(lambda db: graph_queries.resolve(db, [*names]))
 
 
 def sources(rows: RecordRows, nodes: Iterable[str]) -> set[str]:
@@ -149,9 +149,9 @@ def _told(rows: RecordRows, cited: Mapping[str, CiteKind]) -> dict[str, KeptCite
             origin = (source or NO_SOURCE, session, ref or f"{KNOWN}{uuid}")
             found[uuid] = KeptCite("turn", (record,) if record else origin)
         facts = db.execute(
-            f"""SELECT i.uuid, a.name, f.relation, b.name, f.valid_at, f.invalid_at FROM mirror_fact AS f
-                JOIN mirror_id AS i ON i.id = f.id JOIN mirror_name AS a ON a.node = f.subject AND a.is_alias = 0
-                JOIN mirror_name AS b ON b.node = f.object AND b.is_alias = 0 WHERE i.uuid IN {LIST}""",  # noqa: S608 - literals
+            f"""SELECT f.uuid, a.name, f.relation, b.name, f.holds_from, f.holds_until FROM fact AS f
+                JOIN node_name AS a ON a.node = f.subject AND a.is_alias = 0
+                JOIN node_name AS b ON b.node = f.object AND b.is_alias = 0 WHERE f.uuid IN {LIST}""",  # noqa: S608 - literals
             (listed(cited),),
         )
         for uuid, *of in facts:

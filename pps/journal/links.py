@@ -1,7 +1,4 @@
-"""What a ranking needs of facts and nodes, from the mirror: outlines, and how far apart nodes are.
-
-It answers without reading the graph; the graph stays the truth.
-"""
+"""What a ranking needs of facts and nodes: outlines without their words, and how far apart nodes are."""
 
 from __future__ import annotations
 
@@ -16,13 +13,12 @@ from pps.core.text import fold
 from pps.core.time import from_micros, has_begun, with_precision
 from pps.core.values import Fact, Node
 from pps.journal import time_sql
-from pps.journal.projection import OPEN, numbers_of
 
 MOST_WALKED = 2_000
 """Most links that a walk reads; what it has not met by then is out of reach."""
 
-_ENDS = ("+valid_at", "+invalid_at")
-"""The plus signs keep SQLite on the index of ends: a node has few facts, a moment nearly all."""
+_ENDS = ("+holds_from", "+holds_until")
+"""The plus signs keep SQLite on the indexes of subjects and objects: a node has few facts, a moment nearly all."""
 
 MOST_PAIRS = 2_000
 """Pairs of nodes up to which a walk's last step looks for the facts between them, and not at all facts of its ring:
@@ -106,26 +102,19 @@ class Joint(NamedTuple):
 def joints(connection: sqlite3.Connection, nodes: Sequence[str], limit: int) -> list[Joint]:
     """Return what joins any of the nodes to others: the newest by world time first, at most ``limit``."""
     rows = connection.execute(
-        f"""WITH near AS (SELECT id FROM mirror_id WHERE uuid IN {LIST}),
-            joining AS (SELECT f.id, f.at, f.uuid FROM near JOIN mirror_fact AS f ON f.subject = near.id
-                UNION SELECT f.id, f.at, f.uuid FROM near JOIN mirror_fact AS f ON f.object = near.id
-                ORDER BY 2 DESC, 3 LIMIT ?)
-            SELECT f.uuid, s.uuid, o.uuid, f.relation FROM joining AS j JOIN mirror_fact AS f ON f.id = j.id
-            JOIN mirror_id AS s ON s.id = f.subject JOIN mirror_id AS o ON o.id = f.object
-            ORDER BY j.at DESC, j.uuid""",  # noqa: S608 - literals
-        (listed(nodes), limit),
+        f"""SELECT uuid, subject, object, relation, at FROM fact WHERE subject IN {LIST}
+            UNION SELECT uuid, subject, object, relation, at FROM fact WHERE object IN {LIST}
+            ORDER BY at DESC, uuid LIMIT ?""",  # noqa: S608 - literals
+        (listed(nodes), listed(nodes), limit),
     )
-    return [Joint(*row) for row in rows]
+    return [Joint(*row[:4]) for row in rows]
 
 
 def fact_outlines(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[str, FactOutline]:
     """Return fact → its outline, in the order given; unknown facts are left out."""
     rows = connection.execute(
-        f"""SELECT f.uuid, s.uuid, o.uuid, f.valid_at, f.valid_precision, f.invalid_at, f.invalid_precision,
-                f.expired_at
-            FROM mirror_id AS i JOIN mirror_fact AS f ON f.id = i.id
-            JOIN mirror_id AS s ON s.id = f.subject JOIN mirror_id AS o ON o.id = f.object
-            WHERE i.uuid IN {LIST}""",  # noqa: S608 - literals
+        f"""SELECT uuid, subject, object, valid_at, valid_precision, invalid_at, invalid_precision, expired_at
+            FROM fact WHERE uuid IN {LIST}""",  # noqa: S608 - literals
         (listed(facts),),
     )
     found = {
@@ -155,9 +144,8 @@ def supports(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[str, 
     episodes: dict[str, list[str]] = {}
     told: dict[str, list[int | None]] = {}
     for fact, episode, at in connection.execute(
-        f"""SELECT i.uuid, e.uuid, t.occurred_at FROM mirror_id AS i JOIN mirror_support AS s ON s.fact = i.id
-            JOIN mirror_id AS e ON e.id = s.episode LEFT JOIN turns AS t ON t.uuid = e.uuid
-            WHERE i.uuid IN {LIST}""",  # noqa: S608 - literals
+        f"""SELECT s.fact, s.episode, t.occurred_at FROM support AS s LEFT JOIN turns AS t ON t.uuid = s.episode
+            WHERE s.fact IN {LIST}""",  # noqa: S608 - literals
         (listed(facts),),
     ):
         episodes.setdefault(fact, []).append(episode)
@@ -175,21 +163,18 @@ def _latest(times: Sequence[int | None]) -> int | None:
 def node_outlines(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, NodeOutline]:
     """Return node → its outline, in the order given; unknown nodes are left out."""
     wanted = listed(nodes)
-    tags: dict[int, list[str]] = {}
-    for number, tag in connection.execute(
-        f"""SELECT t.node, t.tag FROM mirror_id AS i JOIN mirror_tag AS t ON t.node = i.id
-            WHERE i.uuid IN {LIST}""",  # noqa: S608 - literals
+    tags: dict[str, list[str]] = {}
+    for node, tag in connection.execute(
+        f"SELECT node, tag FROM node_tag WHERE node IN {LIST}",  # noqa: S608 - literals
         (wanted,),
     ):
-        tags.setdefault(number, []).append(tag)
+        tags.setdefault(node, []).append(tag)
     rows = connection.execute(
-        f"""SELECT n.id, n.uuid, n.created_at FROM mirror_id AS i JOIN mirror_node AS n ON n.id = i.id
-            WHERE i.uuid IN {LIST}""",  # noqa: S608 - literals
+        f"SELECT uuid, created_at FROM node WHERE uuid IN {LIST}",  # noqa: S608 - literals
         (wanted,),
     )
     found = {
-        uuid: NodeOutline(uuid, from_micros(at), tuple(tags.get(number, ())))
-        for number, uuid, at in rows
+        uuid: NodeOutline(uuid, from_micros(at), tuple(tags.get(uuid, ()))) for uuid, at in rows
     }
     return {node: found[node] for node in dict.fromkeys(nodes) if node in found}
 
@@ -200,11 +185,11 @@ def node_times(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str
     Nodes that no turn speaks of are left out.
     """
     rows = connection.execute(
-        f"""SELECT i.uuid, coalesce(
-                (SELECT t.occurred_at FROM records AS r JOIN turns AS t ON t.uuid = r.turn WHERE r.node = i.uuid),
-                (SELECT max(t.occurred_at) FROM mirror_mention AS m JOIN turns AS t ON t.seq = m.turn
-                    WHERE m.node = i.id)) AS at
-            FROM mirror_id AS i WHERE i.uuid IN {LIST} AND at IS NOT NULL""",  # noqa: S608 - literals
+        f"""SELECT n.uuid, coalesce(
+                (SELECT t.occurred_at FROM records AS r JOIN turns AS t ON t.uuid = r.turn WHERE r.node = n.uuid),
+                (SELECT max(t.occurred_at) FROM mention AS m JOIN turns AS t ON t.uuid = m.episode
+                    WHERE m.node = n.uuid)) AS at
+            FROM node AS n WHERE n.uuid IN {LIST} AND at IS NOT NULL""",  # noqa: S608 - literals
         (listed(nodes),),
     )
     return {uuid: from_micros(at) for uuid, at in rows}
@@ -221,12 +206,11 @@ def hops(
 
     Targets beyond ``max_hops``, or not met within ``MOST_WALKED`` links, are left out.
     """
-    known = numbers_of(connection, [*starts, *targets])
-    wanted = {known[one]: one for one in targets if one in known}
-    seen = {known[one]: 0 for one in starts if one in known}
+    wanted = set(targets)
+    seen = dict.fromkeys(starts, 0)
     ring, walked = list(seen), 0
     for far in range(1, max_hops + 1):
-        left = wanted.keys() - seen.keys()
+        left = wanted - seen.keys()
         if not ring or not left or walked >= MOST_WALKED:
             break
         if far == max_hops and len(ring) * len(left) <= MOST_PAIRS:
@@ -236,7 +220,7 @@ def hops(
         walked += len(joints)
         ring = list(dict.fromkeys(node for _, _, node in joints if node not in seen))
         seen.update(dict.fromkeys(ring, far))
-    return {uuid: seen[number] for number, uuid in wanted.items() if number in seen}
+    return {node: seen[node] for node in dict.fromkeys(targets) if node in seen}
 
 
 def asks_of_pairs(starts: int, targets: int, max_hops: int) -> bool:
@@ -251,7 +235,7 @@ def reach(
 
     Over facts and relations that hold at ``at``, in both directions; at most ``MOST_WALKED`` links are read.
     """
-    seen = dict.fromkeys(numbers_of(connection, [start]).values(), _START)
+    seen = {start: _START}
     ring, walked = list(seen), 0
     for far in range(1, max_hops + 1):
         joints = (
@@ -260,76 +244,67 @@ def reach(
             else []
         )
         walked += len(joints)
-        new: dict[int, _Step] = {}
+        new: dict[str, _Step] = {}
         for fact, before, node in joints:
             if node not in seen:
                 new.setdefault(node, _Step(far, before, fact))
         seen.update(new)
         ring = list(new)
-    return _named(connection, {number: step for number, step in seen.items() if step.hops})
+    return _reached(connection, {node: step for node, step in seen.items() if step.hops})
 
 
 class _Step(NamedTuple):
-    """How a walk came to a node, by numbers."""
+    """How a walk came to a node: after how many hops, from which node, by which fact."""
 
     hops: int
-    before: int
-    fact: int
+    before: str
+    fact: str
 
 
-_START = _Step(0, 0, 0)
+_START = _Step(0, "", "")
 
 
-def _named(connection: sqlite3.Connection, steps: Mapping[int, _Step]) -> dict[str, Reached]:
-    numbers = {number for node, step in steps.items() for number in (node, step.before)}
-    uuids = dict(
+def _reached(connection: sqlite3.Connection, steps: Mapping[str, _Step]) -> dict[str, Reached]:
+    relations = dict(
         connection.execute(
-            f"SELECT id, uuid FROM mirror_id WHERE id IN {LIST}",  # noqa: S608 - literals
-            (listed(sorted(numbers)),),
+            f"SELECT uuid, relation FROM fact WHERE uuid IN {LIST}",  # noqa: S608 - literals
+            (listed({step.fact for step in steps.values()}),),
         ).fetchall()
     )
-    facts = {
-        number: (uuid, relation)
-        for number, uuid, relation in connection.execute(
-            f"SELECT id, uuid, relation FROM mirror_fact WHERE id IN {LIST}",  # noqa: S608 - literals
-            (listed(sorted(step.fact for step in steps.values())),),
-        )
-    }
     return {
-        uuids[node]: Reached(step.hops, uuids[step.before], *facts[step.fact])
+        node: Reached(step.hops, step.before, step.fact, relations[step.fact])
         for node, step in steps.items()
     }
 
 
 def _next_to(
-    connection: sqlite3.Connection, ring: Sequence[int], most: int, at: datetime
-) -> list[tuple[int, int, int]]:
+    connection: sqlite3.Connection, ring: Sequence[str], most: int, at: datetime
+) -> list[tuple[str, str, str]]:
     """Return (fact, node of the ring, node at its other end) of the facts that hold and touch the ring."""
-    numbers = listed(ring)
+    nodes = listed(ring)
     holding, values = time_sql.holds(*_ENDS, at)
     rows = connection.execute(
-        f"""SELECT id, subject, object FROM mirror_fact WHERE subject IN {LIST} AND {holding}
-            UNION ALL SELECT id, object, subject FROM mirror_fact WHERE object IN {LIST} AND {holding}
+        f"""SELECT uuid, subject, object FROM fact WHERE subject IN {LIST} AND {holding}
+            UNION ALL SELECT uuid, object, subject FROM fact WHERE object IN {LIST} AND {holding}
             LIMIT ?""",  # noqa: S608 - literals
-        (numbers, *values, numbers, *values, most),
+        (nodes, *values, nodes, *values, most),
     )
     return rows.fetchall()
 
 
 def _joined_to(
-    connection: sqlite3.Connection, ring: Sequence[int], others: Iterable[int], at: datetime
-) -> list[int]:
+    connection: sqlite3.Connection, ring: Sequence[str], others: Iterable[str], at: datetime
+) -> list[str]:
     """Return those of the others that a fact which holds joins to a node of the ring."""
     ours, theirs = listed(ring), listed(others)
     holding, values = time_sql.holds(*_ENDS, at)
     rows = connection.execute(
-        f"""SELECT object FROM mirror_fact WHERE subject IN {LIST} AND object IN {LIST} AND {holding}
-            UNION SELECT subject FROM mirror_fact WHERE subject IN {LIST} AND object IN {LIST} AND {holding}""",  # noqa: S608 - literals
+        f"""SELECT object FROM fact WHERE subject IN {LIST} AND object IN {LIST} AND {holding}
+            UNION SELECT subject FROM fact WHERE subject IN {LIST} AND object IN {LIST} AND {holding}""",  # noqa: S608 - literals
         (ours, theirs, *values, theirs, ours, *values),
     )
-    return [number for (number,) in rows]
+    return [node for (node,) in rows]
 
 
 def _moment(at: int | None, precision: str = "instant") -> datetime | None:
-    """Return the time of a column in which an end that is not known is the least or the greatest number."""
-    return None if at is None or abs(at) == OPEN else with_precision(from_micros(at), precision)
+    return None if at is None else with_precision(from_micros(at), precision)

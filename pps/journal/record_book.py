@@ -14,7 +14,7 @@ from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.core.time import from_micros, micros
 from pps.core.values import Turn
-from pps.journal import projection, turns
+from pps.journal import graph_queries, turns
 from pps.journal.links import node_times
 from pps.journal.store import Store, reads
 
@@ -63,9 +63,9 @@ class RecordBook(Store):
         """Return folded title → the plain node (a ``Thing`` that is no record) that has it as a name."""
 
         def look(db: sqlite3.Connection) -> dict[str, str]:
-            named = projection.resolve(db, [*titles])
+            named = graph_queries.resolve(db, [*titles])
             query = (
-                f"SELECT uuid FROM mirror_node WHERE uuid IN {LIST} AND kind = 'Thing'"  # noqa: S608 - literals
+                f"SELECT uuid FROM node WHERE uuid IN {LIST} AND kind = 'Thing'"  # noqa: S608 - literals
                 " AND uuid NOT IN (SELECT node FROM records WHERE node IS NOT NULL)"
             )
             plain = {uuid for (uuid,) in db.execute(query, (listed(named.values()),))}
@@ -161,8 +161,8 @@ class Merges(Store):
     async def same_names(self, limit: int) -> list[SameName]:
         """Return pairs of nodes with the same folded name, then by alias; the older node first."""
         statement = """SELECT x.uuid, y.uuid, min(a.name), min(max(a.is_alias, b.is_alias)) AS by_alias
-            FROM mirror_name AS a JOIN mirror_name AS b ON b.folded = a.folded AND b.node != a.node
-            JOIN mirror_node AS x ON x.id = a.node JOIN mirror_node AS y ON y.id = b.node
+            FROM node_name AS a JOIN node_name AS b ON b.folded = a.folded AND b.node != a.node
+            JOIN node AS x ON x.uuid = a.node JOIN node AS y ON y.uuid = b.node
             WHERE (x.created_at, x.uuid) < (y.created_at, y.uuid)
             GROUP BY x.uuid, y.uuid ORDER BY by_alias, min(a.name), x.uuid, y.uuid LIMIT ?"""
         rows = await self.select(statement, limit)
@@ -172,7 +172,7 @@ class Merges(Store):
 
     async def all_names(self) -> list[tuple[str, str]]:
         """Return (node, name) for each name and alias, those of the older node first."""
-        statement = """SELECT n.uuid, m.name FROM mirror_name AS m JOIN mirror_node AS n ON n.id = m.node
+        statement = """SELECT n.uuid, m.name FROM node_name AS m JOIN node AS n ON n.uuid = m.node
             ORDER BY n.created_at, n.uuid, m.is_alias, m.name"""
         return [(node, name) for node, name in await self.select(statement)]
 

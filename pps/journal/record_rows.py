@@ -17,9 +17,9 @@ from pps.core.record_values import Cite, CiteKind, Record, RecordGraph, Relation
 from pps.core.sql import LIST, listed
 from pps.core.text import fold
 from pps.core.time import from_micros, micros, now
-from pps.journal import job_queue, projection, turns, versions
+from pps.journal import graph_queries, job_queue, turns, versions
 from pps.journal.entries import Change, JobPayload, prepare_payload
-from pps.journal.projection import Titled
+from pps.journal.graph_queries import Titled
 from pps.journal.record_queries import RECORD_COLUMNS, Found, Wanted, read_record, select_page
 from pps.journal.store import Readers
 from pps.journal.turn_listeners import TurnListeners
@@ -67,12 +67,11 @@ class RecordRows:
         return self._select("r.folded = ?", fold(title))
 
     def kinds_of(self, nodes: Iterable[str]) -> dict[str, str]:
-        """Return node → its kind: of records as they are, of other nodes as the mirror has them."""
+        """Return node → its kind: of records as they are, of other nodes as the graph has them."""
         wanted = listed(nodes)
         found = dict(
             self._db.execute(
-                f"""SELECT n.uuid, n.kind FROM mirror_node AS n JOIN mirror_id AS i ON i.id = n.id
-                    WHERE i.uuid IN {LIST}""",  # noqa: S608 - literals
+                f"SELECT uuid, kind FROM node WHERE uuid IN {LIST}",  # noqa: S608 - literals
                 (wanted,),
             ).fetchall()
         )
@@ -83,7 +82,7 @@ class RecordRows:
 
         Several only where several have that title; none where the id or title is nothing of this memory.
         """
-        found = projection.candidates(self._db, end, path)
+        found = graph_queries.candidates(self._db, end, path)
         if len(found) != 1 or found[0].kind:
             return found
         [given] = found
@@ -100,13 +99,13 @@ class RecordRows:
         Raises:
             InvalidRequest: Several have that title; they are listed with their ids.
         """
-        return projection.whole(self._db, ids, strict=False, path=path)
+        return graph_queries.whole(self._db, ids, strict=False, path=path)
 
     def cited(self, ids: Iterable[str]) -> dict[str, CiteKind]:
         """Return id → what it is, for ids of this memory's records, turns and facts."""
         wanted = listed(ids)
         rows = self._db.execute(
-            f"""SELECT i.uuid, 'fact' FROM mirror_fact AS f JOIN mirror_id AS i ON i.id = f.id WHERE i.uuid IN {LIST}
+            f"""SELECT uuid, 'fact' FROM fact WHERE uuid IN {LIST}
                 UNION ALL SELECT uuid, 'turn' FROM turns WHERE uuid IN {LIST}
                 UNION ALL SELECT node, 'record' FROM records WHERE node IN {LIST}""",  # noqa: S608 - literals
             (wanted,) * 3,
@@ -192,9 +191,8 @@ class RecordRows:
 
     def holds(self, fact: str) -> bool:
         """Tell whether the graph has a fact that holds, whoever made it."""
-        statement = """SELECT 1 FROM mirror_fact AS f JOIN mirror_id AS i ON i.id = f.id
-            WHERE i.uuid = ? AND f.expired_at = ?"""
-        return self._db.execute(statement, (fact, projection.OPEN)).fetchone() is not None
+        statement = "SELECT 1 FROM fact WHERE uuid = ? AND expired_at IS NULL"
+        return self._db.execute(statement, (fact,)).fetchone() is not None
 
     def end(self, relations: Sequence[str], at: datetime) -> None:
         """Let relations no longer hold."""
@@ -379,8 +377,8 @@ class TypedRecords:
         def work(db: sqlite3.Connection) -> list[Pending]:
             rows = db.execute(
                 f"""SELECT {_RELATION}, ended_at, pending FROM record_relations AS l WHERE pending > 0
-                    AND EXISTS (SELECT 1 FROM mirror_id i JOIN mirror_node n ON n.id = i.id WHERE i.uuid = l.source)
-                    AND EXISTS (SELECT 1 FROM mirror_id i JOIN mirror_node n ON n.id = i.id WHERE i.uuid = l.target)
+                    AND EXISTS (SELECT 1 FROM node WHERE uuid = l.source)
+                    AND EXISTS (SELECT 1 FROM node WHERE uuid = l.target)
                     LIMIT ?""",  # noqa: S608 - literals
                 (limit,),
             )

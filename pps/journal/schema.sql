@@ -522,7 +522,15 @@ CREATE INDEX anchor_versions_by_time ON anchor_versions (replaced_at);
 -- so that no row can name a row of another group, and a CHECK holds it to the group of the file. Keys begin with the
 -- id: an index that leads with a column of one value misleads SQLite's planner. A database of many groups leads with
 -- `grp`. Full text is not here, and vectors are in tables of their own: rows of facts are small, and scans read them
--- alone.
+-- alone. Where filters and look-ups by name read the graph, they read these tables: nothing of it is kept twice.
+INSERT OR REPLACE INTO meta (key, value) SELECT 'scrub_due', '1' WHERE EXISTS (SELECT 1 FROM mirror_id);
+DROP TABLE mirror_support;
+DROP TABLE mirror_mention;
+DROP TABLE mirror_fact;
+DROP TABLE mirror_name;
+DROP TABLE mirror_tag;
+DROP TABLE mirror_node;
+DROP TABLE mirror_id;
 
 -- `attributes` are the user's own, `graphiti` those that Graphiti's pipeline wrote; `labels` those that Graphiti knows.
 CREATE TABLE node (
@@ -537,11 +545,42 @@ CREATE TABLE node (
     attributes TEXT NOT NULL,
     graphiti TEXT NOT NULL DEFAULT '{}',
     created_at BIGINT NOT NULL,
+    source TEXT NOT NULL,
+    status TEXT NOT NULL,
     PRIMARY KEY (uuid, grp)
 );
 CREATE INDEX node_by_name ON node (name, uuid);
+CREATE INDEX node_by_kind ON node (kind);
+CREATE INDEX node_by_status ON node (status);
 
--- A precision is 'instant', 'day', 'month' or 'year', and empty where the time is unknown.
+-- Derived from a node's row, for look-ups: its tags folded, and its name and aliases as `names` reads them.
+CREATE TABLE node_tag (
+    tag TEXT NOT NULL,
+    node TEXT NOT NULL,
+    grp TEXT NOT NULL CHECK (grp = {group}),
+    PRIMARY KEY (tag, node, grp),
+    FOREIGN KEY (node, grp) REFERENCES node (uuid, grp) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE INDEX node_tag_by_node ON node_tag (node);
+CREATE TABLE node_name (
+    node TEXT NOT NULL,
+    place INTEGER NOT NULL,
+    grp TEXT NOT NULL CHECK (grp = {group}),
+    name TEXT NOT NULL,
+    folded TEXT NOT NULL,
+    spelling TEXT NOT NULL,
+    head TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    is_alias INTEGER NOT NULL,
+    PRIMARY KEY (node, place, grp),
+    FOREIGN KEY (node, grp) REFERENCES node (uuid, grp) ON DELETE CASCADE
+) WITHOUT ROWID;
+CREATE INDEX node_name_by_folded ON node_name (folded);
+CREATE INDEX node_name_by_spelling ON node_name (spelling);
+CREATE INDEX node_name_by_head ON node_name (head, size);
+
+-- A precision is 'instant', 'day', 'month' or 'year', and 'instant' where the time is unknown. Of the computed columns,
+-- `at` is what a fact is dated by; in the others an unknown beginning is the least number, an unknown end the greatest.
 CREATE TABLE fact (
     uuid TEXT NOT NULL,
     grp TEXT NOT NULL CHECK (grp = {group}),
@@ -559,6 +598,10 @@ CREATE TABLE fact (
     invalid_precision TEXT NOT NULL,
     expired_at BIGINT,
     reference_time BIGINT,
+    at BIGINT GENERATED ALWAYS AS (coalesce(valid_at, created_at)) VIRTUAL,
+    holds_from BIGINT GENERATED ALWAYS AS (coalesce(valid_at, -4611686018427387904)) VIRTUAL,
+    holds_until BIGINT GENERATED ALWAYS AS (coalesce(invalid_at, 4611686018427387904)) VIRTUAL,
+    believed_until BIGINT GENERATED ALWAYS AS (coalesce(expired_at, 4611686018427387904)) VIRTUAL,
     PRIMARY KEY (uuid, grp),
     FOREIGN KEY (subject, grp) REFERENCES node (uuid, grp) ON DELETE CASCADE,
     FOREIGN KEY (object, grp) REFERENCES node (uuid, grp) ON DELETE CASCADE
@@ -567,6 +610,14 @@ CREATE TABLE fact (
 CREATE INDEX fact_by_subject ON fact (subject, object, uuid, grp);
 CREATE INDEX fact_by_object ON fact (object, subject, uuid, grp);
 CREATE INDEX fact_by_time ON fact (valid_at, uuid);
+-- This index alone answers what holds at a time.
+CREATE INDEX fact_by_holding
+    ON fact (holds_from, holds_until, believed_until, valid_precision, invalid_precision, uuid);
+CREATE INDEX fact_by_end ON fact (invalid_at);
+CREATE INDEX fact_by_at ON fact (at);
+CREATE INDEX fact_of_months ON fact (at) WHERE valid_precision IN ('month', 'year');
+CREATE INDEX fact_by_relation ON fact (relation);
+CREATE INDEX fact_relations ON fact (uuid) WHERE kind = 'relation';
 
 -- Which episodes state a fact, in order. An episode may be absent: a fact may name one that was never saved.
 CREATE TABLE support (

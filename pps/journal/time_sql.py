@@ -50,15 +50,20 @@ def ends_after(column: str, precision: str, at: datetime) -> Condition:
 
 
 def holds(start: str, end: str, at: datetime) -> Condition:
-    """Return the condition that a row of ``mirror_fact`` holds at a time; ``start`` and ``end`` name its columns.
+    """Return the condition that a row of ``fact`` holds at a time.
 
-    Write ``+f.valid_at`` to keep SQLite off an index of ends.
+    Args:
+        start: The column ``holds_from``, with its table's alias; ``+f.holds_from`` keeps SQLite off an index of ends.
+        end: The column ``holds_until``, written likewise.
+        at: Aware, in the person's zone.
     """
-    begun, begun_values = begins(start, _precision(start), "<=", at)
-    open_, open_values = begins(end, _precision(end), ">", at)
-    expired = end.replace("invalid_at", "expired_at")
-    return f"{begun} AND {open_} AND {expired} > ?", (*begun_values, *open_values, micros(at))
-
-
-def _precision(column: str) -> str:
-    return column.lstrip("+").replace("_at", "_precision")
+    valid_precision = start.lstrip("+").replace("holds_from", "valid_precision")
+    invalid_precision = end.lstrip("+").replace("holds_until", "invalid_precision")
+    begun, begun_values = begins(start, valid_precision, "<=", at)
+    open_, open_values = begins(end, invalid_precision, ">", at)
+    believed_until = end.replace("holds_until", "believed_until")
+    return f"{begun} AND {open_} AND {believed_until} > ?", (
+        *begun_values,
+        *open_values,
+        micros(at),
+    )

@@ -148,7 +148,6 @@ WRITES: tuple[Attack, ...] = (
     ),
     Attack("extract_episode", lambda b, i: b.client.extract_episode(i.episode)),
     Attack("journal forget_turns", lambda b, i: b.journal.forget_turns([i.turn])),
-    Attack("journal mirror_drop", lambda b, i: b.journal.mirror_drop("node", [i.node])),
     Attack(
         "index delete", lambda b, i: b.indexes.apply([], [("nodes", i.node), ("facts", i.fact)])
     ),

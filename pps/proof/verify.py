@@ -140,7 +140,7 @@ async def throw_away(settings: Settings) -> AsyncGenerator[tuple[Path, OpenDrive
         pool = await open_neo4j(at.uri, at.user, at.password.get_secret_value(), at.database)
 
         async def on_neo4j(entity: EntityId, journal: Journal) -> EntityDriver:
-            return EntityDriver(pool.driver(), "neo4j", pool.driver().close)
+            return EntityDriver(pool.driver(), "neo4j", pool.driver().close, GraphTables(journal))
 
         try:
             yield Path(place.name), on_neo4j

@@ -28,9 +28,9 @@ from pps.ingest import recorder
 from pps.ingest.duplicates import Merging
 from pps.ingest.forget import Forgetter
 from pps.ingest.revising import RecordParts, Wait
+from pps.journal.graph_queries import ambiguous
 from pps.journal.kept_records import Kept
 from pps.journal.pool_rows import PoolRows
-from pps.journal.projection import ambiguous
 from pps.journal.record_rows import RecordRows
 from pps.journal.versions import Version
 from pps.records.kind_models import KindModels

@@ -20,7 +20,7 @@ from pps.ingest.drafts import TYPED_SOURCE, Automatic, tags_in
 from pps.ingest.linking import draft_of, record_id, relation_id
 from pps.ingest.redact import KeyedRedactor
 from pps.journal.entries import JobPayload, TurnDraft
-from pps.journal.projection import Titled, ambiguous
+from pps.journal.graph_queries import Titled, ambiguous
 from pps.journal.record_rows import RecordRows
 from pps.journal.turns import prepare, turn_id
 from pps.journal.versions import Text

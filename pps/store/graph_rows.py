@@ -15,18 +15,19 @@ from typing import Any, Final
 import numpy as np
 
 from pps.core.errors import InvalidRequest, StoreError
+from pps.core.text import fold
 from pps.core.time import from_micros, micros, plain, precision_of, with_precision
 from pps.core.values import JSON, Episode, Fact, Node, Vector
 from pps.graph.mapping import node_labels, own_attributes
+from pps.journal import names
 from pps.store.sql_session import Row, Value, assignments
 
-NODE_COLUMNS: Final = (
-    "uuid, name, kind, labels, summary, aliases, tags, attributes, graphiti, created_at"
-)
+NODE_COLUMNS: Final = "uuid, name, kind, labels, summary, aliases, tags, attributes, graphiti, created_at, source, status"
 SELECT_NODE: Final = (
     "SELECT n.uuid, n.name, n.kind, n.labels, n.summary, n.aliases, n.tags, n.attributes, n.graphiti, n.created_at "
     "FROM node n"
 )
+NAME_COLUMNS: Final = "node, place, name, folded, spelling, head, size, is_alias"
 FACT_COLUMNS: Final = (
     "uuid, subject, object, relation, text, kind, attributes, graphiti, created_at, valid_at, valid_precision, "
     "invalid_at, invalid_precision, expired_at, reference_time"
@@ -41,6 +42,9 @@ SELECT_EPISODE: Final = (
     "SELECT e.uuid, e.name, e.content, e.source, e.description, e.facts, e.metadata, e.created_at, e.valid_at, "
     "e.valid_precision FROM episode e"
 )
+
+RECORD_SOURCE: Final = "record_source"
+"""Attribute of a record's node that says that it is one, where its kind has a field ``source`` of its own."""
 
 REPLACE_NODE: Final = f"ON CONFLICT (uuid, grp) DO UPDATE SET {assignments(NODE_COLUMNS)}"
 REPLACE_FACT: Final = (
@@ -95,7 +99,19 @@ class StoredNode:
             _attributes(own_attributes(node.attributes, self.graphiti)),
             _attributes(self.graphiti),
             micros(node.created_at),
+            _text_attribute(node, RECORD_SOURCE) or _text_attribute(node, "source"),
+            _text_attribute(node, "status"),
         )
+
+    def name_rows(self) -> list[tuple[Value, ...]]:
+        """Return the values of ``NAME_COLUMNS`` of the name and of each different alias."""
+        rows = list[tuple[Value, ...]]()
+        for place, name in enumerate(dict.fromkeys((self.node.name, *self.node.aliases))):
+            units = names.units(name)
+            head, size = (units[0], min(len(units), names.MAX_UNITS)) if units else ("", 0)
+            spelling = names.spelling(units)
+            rows.append((self.uuid, place, name, fold(name), spelling, head, size, int(place > 0)))
+        return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,12 +252,17 @@ def _merged(graphiti: str, own: str) -> Mapping[str, JSON]:
     return {**_object(graphiti), **_object(own)}
 
 
+def _text_attribute(node: Node, name: str) -> str:
+    value = node.attributes.get(name, "")
+    return value if isinstance(value, str) else ""
+
+
 def _micros(moment: datetime | None) -> int | None:
     return None if moment is None else micros(plain(moment))
 
 
 def _precision(moment: datetime | None) -> str:
-    return "" if moment is None else precision_of(moment)
+    return "instant" if moment is None else precision_of(moment)
 
 
 def _moment(value: int | None) -> datetime | None:

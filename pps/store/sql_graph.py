@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final, TypeVar, Unpack
 
 from pps.core.errors import InvalidRequest, NotFound
+from pps.core.text import fold
 from pps.core.time import micros, now, utc
 from pps.core.values import JSON, Episode, Fact, GraphCounts, Node, Vector
 from pps.graph.graph_store import GraphStore, Rows, TimelineOptions, as_of_bounds
@@ -18,6 +19,7 @@ from pps.graph.mapping import foreign_attributes, in_order, mention_id, parse_cu
 from pps.store.graph_rows import (
     EPISODE_COLUMNS,
     FACT_COLUMNS,
+    NAME_COLUMNS,
     NODE_COLUMNS,
     REPLACE_EPISODE,
     REPLACE_FACT,
@@ -84,6 +86,8 @@ _JOINS: Final = (
     ("mention", "node", "node"),
     ("member", "community", "community"),
     ("member", "node", "node"),
+    ("node_name", "node", "node"),
+    ("node_tag", "node", "node"),
     ("saga_episode", "saga", "saga"),
     ("saga_episode", "episode", "episode"),
     ("episode_order", "earlier", "episode"),
@@ -93,7 +97,7 @@ _JOINS: Final = (
 _OWNED: Final = ("node", "fact", "episode", "community", "saga")
 GRAPH_TABLES: Final = (
     *("saga_episode", "episode_order", "saga", "member", "community", "mention", "support"),
-    *("fact_vector", "node_vector", "fact", "node", "episode"),
+    *("fact_vector", "node_vector", "fact", "node_name", "node_tag", "node", "episode"),
 )
 """Every table of the graph, in an order in which they can be emptied."""
 
@@ -348,6 +352,11 @@ class SqlGraphStore(GraphStore):
         )
 
 
+def facts_in(session: SqlSession, uuids: Sequence[str]) -> list[Fact]:
+    """Return facts in the order asked; absent ones are left out."""
+    return in_order([fact_from_row(row) for row in session.rows(_FACTS, uuids=uuids)], uuids)
+
+
 def put_nodes(
     session: SqlSession, nodes: Sequence[StoredNode], vectors: Mapping[str, Vector]
 ) -> None:
@@ -358,6 +367,7 @@ def put_nodes(
     latest = {one.uuid: one for one in nodes}
     rows = [one.columns() for one in latest.values()]
     session.insert("node", NODE_COLUMNS, rows, REPLACE_NODE)
+    _put_names_and_tags(session, latest)
     _put_vectors(session, "node_vector", latest, vectors)
 
 
@@ -431,6 +441,22 @@ def clear(session: SqlSession) -> None:
         session.change(f"DELETE FROM {table} WHERE grp = :grp")
 
 
+def _put_names_and_tags(session: SqlSession, nodes: Mapping[str, StoredNode]) -> None:
+    for table in ("node_name", "node_tag"):
+        session.change(
+            f"DELETE FROM {table} WHERE node IN EACH(:nodes) AND grp = :grp", nodes=list(nodes)
+        )
+    session.insert(
+        "node_name", NAME_COLUMNS, [row for one in nodes.values() for row in one.name_rows()]
+    )
+    session.insert(
+        "node_tag",
+        "tag, node",
+        [(fold(tag), uuid) for uuid, one in nodes.items() for tag in one.node.tags],
+        "ON CONFLICT DO NOTHING",
+    )
+
+
 def _put_vectors(
     session: SqlSession, table: str, uuids: Iterable[str], vectors: Mapping[str, Vector]
 ) -> None:
@@ -463,7 +489,7 @@ def _timeline_conditions(options: TimelineOptions) -> tuple[list[str], dict[str,
         )
         values["node"] = node
     if (relation := options.get("relation")) is not None:
-        conditions.append("f.relation = :relation")
+        conditions.append("+f.relation = :relation")  # a page is read in the order of times
         values["relation"] = relation
     if (after := options.get("after")) is not None:
         conditions.append("f.valid_at >= :after_at")

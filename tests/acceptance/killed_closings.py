@@ -19,7 +19,6 @@ from tests.acceptance.killed_steps import arm, deadly
 CLOSE_STEPS: tuple[tuple[type, str], ...] = (
     (Closings, "note"),
     (IsolatedGraphitiClient, "save_facts"),
-    (Journal, "mirror_facts"),
     (Journal, "clear_dirty"),
 )
 """Of a statement that closes another: the closing is noted before the graph says it."""
@@ -35,7 +34,6 @@ RESTORE_STEPS: tuple[tuple[type, str], ...] = (
     (RecycleBin, "get"),
     (IsolatedGraphitiClient, "save_facts"),
     (Closings, "note"),
-    (Journal, "mirror_facts"),
 )
 """Of restoring it."""
 

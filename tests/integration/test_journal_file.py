@@ -17,7 +17,8 @@ import pytest
 from pps.core.errors import IsolationError, StoreConflict, StoreError, StoreUnavailable
 from pps.core.ids import new_group
 from pps.core.values import Node
-from pps.journal import Change, ItemFilter, JobPayload, Journal, TurnDraft, db, writer
+from pps.journal import ItemFilter, JobPayload, Journal, TurnDraft, db, writer
+from tests.graph_file import save_nodes
 from tests.waiting import settle_until
 
 GROUP = new_group()
@@ -127,22 +128,17 @@ async def test_an_older_file_is_brought_forward_with_what_it_holds(path: Path) -
         assert connection.execute("SELECT count(*) FROM turns").fetchone() == (3,)
 
 
-async def test_nodes_mirrored_without_their_status_are_read_again(path: Path) -> None:
-    db.prepare_file(path, GROUP, db.MIGRATIONS[:2])
+async def test_what_the_mirror_of_the_graph_had_is_written_over_when_it_goes(path: Path) -> None:
+    db.prepare_file(path, GROUP, db.MIGRATIONS[:22])
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("INSERT INTO mirror_node VALUES (1, 'n', 'Goal', '', 0)")
-    async with await Journal.open(path, GROUP) as journal:
-        assert [row.change for row in await journal.dirty(10)] == [Change("node", "n")]
-
-
-async def test_nodes_mirrored_without_the_turns_that_speak_of_them_are_read_again(
-    path: Path,
-) -> None:
-    db.prepare_file(path, GROUP, db.MIGRATIONS[:3])
-    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("INSERT INTO mirror_id VALUES (1, 'n')")
         connection.execute("INSERT INTO mirror_node VALUES (1, 'n', 'Goal', '', 0, '')")
-    async with await Journal.open(path, GROUP) as journal:
-        assert [row.change for row in await journal.dirty(10)] == [Change("node", "n")]
+        connection.execute(
+            "INSERT INTO mirror_name VALUES (1, 'Zanzibar', 'zanzibar', 'zanzibar', 'zanzibar', 1, 0)"
+        )
+    async with await Journal.open(path, GROUP):
+        pass
+    assert b"anzibar" not in path.read_bytes()  # noqa: ASYNC240
 
 
 async def test_a_migration_that_fails_leaves_the_file_as_it_was(path: Path) -> None:
@@ -272,8 +268,8 @@ async def test_closing_gives_back_every_thread_and_file_descriptor(tmp_path: Pat
     async def use(number: int) -> None:
         async with await Journal.open(tmp_path / f"{number}.db", GROUP) as journal:
             await journal.append(TurnDraft("x"))
-            await journal.mirror_nodes(
-                [Node("n", "Priya", (await journal.recent(1))[0].occurred_at)]
+            await save_nodes(
+                journal, [Node("n", "Priya", (await journal.recent(1))[0].occurred_at)]
             )
             await asyncio.gather(
                 *(journal.allowed("node", ItemFilter(kinds=("Thing",))) for _ in range(20))

@@ -1,4 +1,4 @@
-"""What a ranking reads from the mirror: outlines, and hops between nodes against a plain walk."""
+"""What a ranking reads of the graph: outlines, and hops between nodes against a plain walk."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from pps.journal import links
 from pps.journal.entries import TurnDraft
 from pps.journal.journal import Journal
 from pps.journal.links import FactOutline, NodeOutline
+from tests.graph_file import save_facts, save_nodes
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -46,8 +47,8 @@ async def test_an_outline_of_a_fact_has_its_ends_and_times_in_the_order_asked(
     ended = replace(
         fact("f1", "a", "b", "e1", "e2"), valid_at=AT, invalid_at=AT + timedelta(days=3)
     )
-    await journal.mirror_nodes([node("a"), node("b"), node("c")])
-    await journal.mirror_facts([ended, fact("f2", "b", "c")])
+    await save_nodes(journal, [node("a"), node("b"), node("c")])
+    await save_facts(journal, [ended, fact("f2", "b", "c")])
 
     outlines = await journal.fact_outlines([uid("f2"), uid("gone"), uid("f1")])
 
@@ -57,7 +58,7 @@ async def test_an_outline_of_a_fact_has_its_ends_and_times_in_the_order_asked(
 
 
 async def test_supports_are_those_of_known_facts(journal: Journal) -> None:
-    await journal.mirror_facts([fact("f1", "a", "b", "e1", "e2"), fact("f2", "b", "c")])
+    await save_facts(journal, [fact("f1", "a", "b", "e1", "e2"), fact("f2", "b", "c")])
 
     supports = await journal.fact_supports([uid("f2"), uid("gone"), uid("f1")])
 
@@ -69,7 +70,7 @@ async def test_supports_say_when_a_fact_was_last_told_of(journal: Journal) -> No
     drafts = [TurnDraft(str(days), occurred_at=AT + timedelta(days=days)) for days in (2, 0)]
     told = tuple([(await journal.append(draft)).turn.uuid for draft in drafts])
     elsewhere = replace(fact("f2", "a", "b"), episodes=(*told, uid("only in the graph")))
-    await journal.mirror_facts([replace(fact("f1", "a", "b"), episodes=told), elsewhere])
+    await save_facts(journal, [replace(fact("f1", "a", "b"), episodes=told), elsewhere])
 
     supports = await journal.fact_supports([uid("f1"), uid("f2")])
 
@@ -79,7 +80,7 @@ async def test_supports_say_when_a_fact_was_last_told_of(journal: Journal) -> No
 
 async def test_an_outline_of_a_node_has_its_age_and_tags(journal: Journal) -> None:
     tagged = replace(node("a"), tags=("Garden", "food"))
-    await journal.mirror_nodes([tagged, node("b")])
+    await save_nodes(journal, [tagged, node("b")])
 
     outlines = await journal.node_outlines([uid("b"), uid("gone"), uid("a")])
 
@@ -94,9 +95,9 @@ async def test_an_outline_of_a_node_has_its_age_and_tags(journal: Journal) -> No
 
 
 async def test_hops_count_facts_and_relations_in_both_directions(journal: Journal) -> None:
-    await journal.mirror_nodes([node(one) for one in "abcde"])
-    await journal.mirror_facts(
-        [fact("f1", "a", "b"), fact("f2", "c", "b", kind="relation"), fact("f3", "c", "d")]
+    await save_nodes(journal, [node(one) for one in "abcde"])
+    await save_facts(
+        journal, [fact("f1", "a", "b"), fact("f2", "c", "b", kind="relation"), fact("f3", "c", "d")]
     )
 
     found = await journal.hops([uid("a")], [uid(one) for one in "abcde"], 2, AT)
@@ -105,8 +106,8 @@ async def test_hops_count_facts_and_relations_in_both_directions(journal: Journa
 
 
 async def test_hops_are_those_of_the_nearest_start(journal: Journal) -> None:
-    await journal.mirror_nodes([node(one) for one in "abcd"])
-    await journal.mirror_facts([fact("f1", "a", "b"), fact("f2", "b", "c"), fact("f3", "c", "d")])
+    await save_nodes(journal, [node(one) for one in "abcd"])
+    await save_facts(journal, [fact("f1", "a", "b"), fact("f2", "b", "c"), fact("f3", "c", "d")])
 
     assert await journal.hops([uid("a"), uid("d")], [uid("c"), uid("b")], 4, AT) == {
         uid("c"): 1,
@@ -123,8 +124,8 @@ async def test_hops_agree_with_a_plain_walk(
     chance = random.Random(7)  # noqa: S311 - a fixed graph
     names = [f"n{number}" for number in range(60)]
     pairs = [tuple(chance.sample(names, 2)) for _ in range(70)]
-    await journal.mirror_nodes([node(name) for name in names])
-    await journal.mirror_facts([fact(f"f{at}", *pair) for at, pair in enumerate(pairs)])
+    await save_nodes(journal, [node(name) for name in names])
+    await save_facts(journal, [fact(f"f{at}", *pair) for at, pair in enumerate(pairs)])
     near: dict[str, set[str]] = {name: set() for name in names}
     for one, other in pairs:
         near[one].add(other)
@@ -149,8 +150,8 @@ async def test_hops_agree_with_a_plain_walk(
 
 async def test_what_has_ended_joins_nothing_any_more(journal: Journal) -> None:
     day = timedelta(days=1)
-    await journal.mirror_nodes([node(one) for one in "abc"])
-    await journal.mirror_facts([replace(fact("f1", "a", "b"), invalid_at=AT), fact("f2", "b", "c")])
+    await save_nodes(journal, [node(one) for one in "abc"])
+    await save_facts(journal, [replace(fact("f1", "a", "b"), invalid_at=AT), fact("f2", "b", "c")])
 
     for at, there in ((AT - day, {uid("b"): 1, uid("c"): 2}), (AT, {})):
         for most in (2, 4):  # two hops away: the last step of a walk, and one before the last

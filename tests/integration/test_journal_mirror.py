@@ -1,4 +1,4 @@
-"""The mirror: names found in any script, supports, and filters checked against a plain reading."""
+"""What filters and look-ups read: names found in any script, supports, and filters checked against a plain reading."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pps.core.ids import new_group, stable_id
 from pps.core.time import coarse, precision_of
 from pps.core.values import Fact, Node, Turn
 from pps.journal import ItemFilter, JobPayload, Journal, TurnDraft
+from tests.graph_file import delete_items, save_facts, save_nodes
 
 MOMENT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
@@ -82,13 +83,13 @@ async def test_names_are_found_in_any_script(
             "प्रिया", "ليلى", "ลูเมน", "🐱", "The Restaurant at the End of the Universe", "It", "X", "茶", "!!!",
         )
     ]  # fmt: skip
-    await journal.mirror_nodes(known)
+    await save_nodes(journal, known)
     assert await named(journal, text, known) == expected
 
 
 async def test_a_name_that_is_a_stop_word_is_found_where_it_is_meant(journal: Journal) -> None:
     known = [node("Will"), node("US"), node("It")]
-    await journal.mirror_nodes(known)
+    await save_nodes(journal, known)
     assert await named(journal, "did Will move to the US?", known) == ["Will", "US"]
     assert await named(journal, "Will you tell us about it?", known) == []
     assert await named(journal, "it", known) == ["It"]
@@ -101,7 +102,7 @@ async def test_aliases_are_found_too_and_names_win_over_them(journal: Journal) -
         node("Tarn", age_d=1),
     ]
     known.append(Node(uid("older Tarn"), "Tarn", MOMENT - timedelta(days=30)))
-    await journal.mirror_nodes(known)
+    await save_nodes(journal, known)
     found = await journal.resolve(["  PRIYA ", "pr", "tarn", "nobody", ""])
     assert found == {"priya": uid("Priya"), "pr": uid("Priyamvada Rao"), "tarn": uid("older Tarn")}
     assert await journal.named_in("priya", 10) == [uid("Priya"), uid("Priyamvada Rao")]
@@ -109,27 +110,23 @@ async def test_aliases_are_found_too_and_names_win_over_them(journal: Journal) -
 
 
 async def test_a_renamed_node_is_no_longer_found_by_its_old_name(journal: Journal) -> None:
-    await journal.mirror_nodes(
-        [Node(uid("n"), "Lumen", MOMENT, aliases=("Café Lumen",), tags=("coffee",))]
+    await save_nodes(
+        journal, [Node(uid("n"), "Lumen", MOMENT, aliases=("Café Lumen",), tags=("coffee",))]
     )
-    await journal.mirror_nodes([Node(uid("n"), "Umbra", MOMENT, kind="Place")])
+    await save_nodes(journal, [Node(uid("n"), "Umbra", MOMENT, kind="Place")])
     assert await journal.resolve(["lumen", "café lumen", "umbra"]) == {"umbra": uid("n")}
     assert await journal.allowed("node", ItemFilter(tags=("coffee",))) == set()
     assert await journal.allowed("node", ItemFilter(kinds=("Place",))) == {uid("n")}
 
 
-async def test_a_dropped_node_and_a_cleared_mirror_are_gone(journal: Journal) -> None:
-    await journal.mirror_nodes([node("Lumen"), node("Tarn")])
-    await journal.mirror_facts([fact(1, subject="Lumen", episodes=("e",))])
-    await journal.mirror_drop("node", [uid("Lumen"), uid("never seen")])
+async def test_a_deleted_node_and_its_facts_are_gone(journal: Journal) -> None:
+    await save_nodes(journal, [node("Lumen"), node("Tarn")])
+    await save_facts(journal, [fact(1, subject="Lumen", episodes=("e",))])
+    await delete_items(journal, "node", [uid("Lumen"), uid("never seen")])
     assert await journal.resolve(["Lumen", "Tarn"]) == {"tarn": uid("Tarn")}
-    assert await journal.facts_supported_by([uid("e")]) == {uid("e"): [uid("f1")]}
-    await journal.mirror_drop("episode", [uid("e")])
     assert await journal.facts_supported_by([uid("e")]) == {}
-    assert await journal.count_facts() == 1
-    await journal.mirror_drop("fact", [uid("f1")])
     assert await journal.count_facts() == 0
-    await journal.mirror_clear()
+    await delete_items(journal, "node", [uid("Tarn")])
     assert await journal.resolve(["Tarn"]) == {}
 
 
@@ -153,15 +150,16 @@ def fact(
 
 
 async def test_an_episode_gives_the_facts_it_supports_oldest_first(journal: Journal) -> None:
-    await journal.mirror_facts(
+    await save_facts(
+        journal,
         [
             fact(1, episodes=("e1", "e2"), valid_at=MOMENT),
             fact(2, episodes=("e1",), valid_at=MOMENT - timedelta(days=1), invalid_at=MOMENT),
-        ]
+        ],
     )
     found = await journal.facts_supported_by([uid("e2"), uid("e1"), uid("none")])
     assert found == {uid("e1"): [uid("f2"), uid("f1")], uid("e2"): [uid("f1")]}
-    await journal.mirror_facts([fact(1, episodes=("e3",))])
+    await save_facts(journal, [fact(1, episodes=("e3",))])
     assert await journal.facts_supported_by([uid("e1"), uid("e3")]) == {
         uid("e1"): [uid("f2")],
         uid("e3"): [uid("f1")],
@@ -191,20 +189,21 @@ async def test_as_of_is_half_open(
     expired: datetime | None,
     held: bool,
 ) -> None:
-    await journal.mirror_facts([fact(1, valid_at=start, invalid_at=end, expired_at=expired)])
+    await save_facts(journal, [fact(1, valid_at=start, invalid_at=end, expired_at=expired)])
     assert await journal.allowed("fact", ItemFilter(as_of=MOMENT)) == (
         {uid("f1")} if held else set()
     )
 
 
 async def test_facts_that_the_clock_turned_are_told(journal: Journal) -> None:
-    await journal.mirror_facts(
+    await save_facts(
+        journal,
         [
             fact(1, valid_at=MOMENT),
             fact(2, valid_at=MOMENT - 9 * DAY, invalid_at=MOMENT),
             fact(3, valid_at=MOMENT - DAY, invalid_at=MOMENT + DAY),
             fact(4),
-        ]
+        ],
     )
     turned = await journal.facts_turning(MOMENT - timedelta(hours=1), MOMENT)
     assert turned == [uid("f2")]  # one that begins is there already
@@ -220,7 +219,7 @@ async def test_no_filter_restricts_nothing(journal: Journal) -> None:
 
 async def test_a_time_without_a_zone_in_a_filter_is_of_the_entity(journal: Journal) -> None:
     midnight = datetime(2026, 1, 1, tzinfo=ZoneInfo("America/Los_Angeles"))
-    await journal.mirror_facts([fact(1, valid_at=midnight)])
+    await save_facts(journal, [fact(1, valid_at=midnight)])
     before, then = (ItemFilter(as_of=datetime(2026, 1, 1) - step) for step in (DAY, 0 * DAY))  # noqa: DTZ001
     assert await journal.allowed("fact", then) == set(), (
         "in UTC that is eight hours before it began"
@@ -249,7 +248,8 @@ async def test_a_day_holds_what_is_shown_on_it_and_no_more(
     midnight = datetime.combine(day, time(), ZoneInfo(zone))
     following = datetime.combine(day + DAY, time(), ZoneInfo(zone))
     last = following.astimezone(UTC) - timedelta(seconds=1)
-    await journal.mirror_facts(
+    await save_facts(
+        journal,
         [
             fact(1, valid_at=midnight.astimezone(UTC)),
             fact(2, valid_at=last),
@@ -261,7 +261,7 @@ async def test_a_day_holds_what_is_shown_on_it_and_no_more(
             fact(8, valid_at=coarse(day, "month")),
             fact(9, valid_at=coarse(day + 40 * DAY, "month")),
             fact(10, valid_at=coarse(day, "year")),
-        ]
+        ],
     )
     spans = (
         ItemFilter(since=midnight, until=following),
@@ -282,8 +282,12 @@ async def test_a_date_begins_and_ends_at_midnight_of_the_person(
     day = date(2026, 6, 2)
     midnight = datetime.combine(day, time(), ZoneInfo(zone))
     before = midnight - timedelta(seconds=1)
-    await journal.mirror_facts(
-        [fact(1, valid_at=coarse(day)), fact(2, valid_at=coarse(day - DAY), invalid_at=coarse(day))]
+    await save_facts(
+        journal,
+        [
+            fact(1, valid_at=coarse(day)),
+            fact(2, valid_at=coarse(day - DAY), invalid_at=coarse(day)),
+        ],
     )
     assert await journal.allowed("fact", ItemFilter(as_of=before)) == {uid("f2")}
     assert await journal.allowed("fact", ItemFilter(as_of=midnight)) == {uid("f1")}
@@ -355,8 +359,8 @@ class World:
                     expired_at=pick.choice([None, None, MOMENT - timedelta(days=50)]),
                 )
             )
-        await journal.mirror_nodes(self.nodes)
-        await journal.mirror_facts(self.facts)
+        await save_nodes(journal, self.nodes)
+        await save_facts(journal, self.facts)
 
     def filter(self) -> ItemFilter:
         pick = self.pick

@@ -13,6 +13,7 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import new_group
 from pps.core.values import FactDraft, Node, NodeDraft
 from pps.journal import Appended, Change, JobPayload, Journal, TurnDraft
+from tests.graph_file import delete_items, save_nodes
 
 MOMENT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 
@@ -227,8 +228,8 @@ async def test_forgotten_turns_leave_no_row_no_job_and_no_byte(
         for n in range(30)
     ]
     kept = (await journal.append(TurnDraft("KEPTWORD"))).turn.uuid
-    await journal.mirror_nodes([Node(uuids[0], name, MOMENT)])
-    await journal.mirror_drop("node", [uuids[0]])
+    await save_nodes(journal, [Node(uuids[0], name, MOMENT)])
+    await delete_items(journal, "node", [uuids[0]])
     assert await journal.forget_turns([*uuids, "00000000-0000-5000-8000-000000000000"]) == 30
     assert await journal.forget_turns(uuids) == 0
     assert await journal.turns([*uuids, kept]) == [await journal.turn(kept)]

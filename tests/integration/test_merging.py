@@ -153,7 +153,6 @@ async def test_equal_names_are_proposed_first_then_aliases_and_two_records_never
     flood = (await memory.parts.journal.resolve(["flood"]))["flood"]
     (node,) = await memory.parts.client.nodes([flood])
     await memory.parts.client.save_nodes([replace(node, aliases=("TIDE",))], {})
-    await memory.parts.journal.mirror_nodes([replace(node, aliases=("TIDE",))])
     found = await memory.records.merging.duplicates()
     assert [(*sorted((one.keep_name, one.drop_name)), one.why) for one in found] == [
         ("Priya", "Priya", "the same name"),

@@ -432,26 +432,13 @@ async def test_what_is_ranked_is_not_read_from_the_graph_only_what_is_shown(
     assert sorted(read) == sorted(hit.id for name in ("facts", "nodes") for hit in recalled[name])
 
 
-async def test_what_the_mirror_lacks_is_ranked_and_shown_all_the_same(scene: Memory) -> None:
-    before = await scene.recall("What does Mira grow? roses")
-    journal = sources(scene).journal
-    for kind, put in (("fact", journal.mirror_facts), ("node", journal.mirror_nodes)):
-        await put((), gone=await journal.mirrored(kind))
-
-    after = await scene.recall("What does Mira grow? roses")
-
-    assert set(facts_of(after)) == set(facts_of(before))
-    assert {hit.text for hit in after["nodes"]} == {hit.text for hit in before["nodes"]}
-    assert after["facts"][0].names == ("Mira", "roses")
-
-
 @pytest.mark.parametrize("profile", ["default", "ambient"])
 async def test_a_fact_whose_row_is_gone_takes_no_place(scene: Memory, profile: str) -> None:
     texts = ("Mira grows white roses.", "Mira grows old roses.", "Mira grows roses and beans.")
     await remember_facts(scene, [FactDraft("Mira", "GROWS", "roses", text) for text in texts])
     limit = 1 if profile == "default" else 3
     gone = (await scene.recall("Mira grows roses", profile=profile, limit=limit))["facts"][0]
-    await sources(scene).client.delete_facts([gone.id])  # behind the mirror's back
+    await sources(scene).client.delete_facts([gone.id])  # behind the indexes' back
 
     left = (await scene.recall("Mira grows roses", profile=profile, limit=limit))["facts"]
 

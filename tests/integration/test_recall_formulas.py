@@ -17,6 +17,7 @@ from pps.recall.profiles import Profiles
 from pps.recall.ranking import WEAK_BM25, freshness
 from pps.recall.request import RecallRequest
 from pps.recall.search import Tuning
+from tests.graph_file import save_facts
 from tests.integration.recall_scene import BLEND, ask, by_name, engine, sources, uuid_of
 
 MOMENT = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -25,7 +26,7 @@ CHAIN = ("harbour", "crane", "barge", "canal", "lock", "mill")
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    """The embedded store: what is computed here is read from the journal's mirror, which is the same on both."""
+    """The embedded store: what is computed here is read from the graph's tables, which is the same on both."""
     return Settings(home=tmp_path / "home", embedder=EmbedderSettings(name="hash"))
 
 
@@ -263,7 +264,7 @@ async def test_undated_facts_are_neutral(memory: Memory) -> None:
     ]
     asked = ask(memory, "they met", as_of=MOMENT)
     await asked.sources.client.save_facts(facts, {})
-    await asked.sources.journal.mirror_facts(facts)
+    await save_facts(asked.sources.journal, facts)
     ids = [fact.uuid for fact in facts]
 
     factors = await freshness(asked, await outlined(asked, "facts", ids))

@@ -18,6 +18,7 @@ from pps.models.protocols import Reranked
 from pps.recall.hits import fetch, outlined, times_of
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.search import Scored, Search
+from tests.graph_file import save_facts
 from tests.integration.recall_scene import START, ask, uuid_of
 
 
@@ -253,7 +254,7 @@ async def test_a_facts_age_counts_supports_that_only_the_graph_knows(scene: Memo
     grown = replace(fact, episodes=(*fact.episodes, *(one.uuid for one in told)))
     await asked.sources.client.save_episodes(told)
     await asked.sources.client.save_facts([grown], {})
-    await asked.sources.journal.mirror_facts([grown])
+    await save_facts(asked.sources.journal, [grown])
 
     times = await times_of(asked, await outlined(asked, "facts", [fact.uuid]))
 

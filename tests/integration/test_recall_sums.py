@@ -31,7 +31,7 @@ async def cosines(memory: Memory, query: str) -> dict[str, float]:
     """Return node → the cosine of its name and a query, of every node that there is, without any index."""
     found = sources(memory)
     assert found.embedder is not None
-    names = [node.name for node in await found.client.nodes(await found.journal.mirrored("node"))]
+    names = [node.name for node in await found.client.scan_nodes("", 10_000)]
     near = found.embedder.embed_passages(names) @ found.embedder.embed_query(query)
     return dict(zip(names, map(float, near), strict=True))
 

@@ -233,7 +233,6 @@ async def test_a_write_that_the_graph_refuses_leaves_nothing_after_the_next_drai
     ghost = Node(stable_id(memory.entity.group, "node", "ghost"), "Ghost Ship", START)
 
     async def refused() -> None:
-        await asyncio.sleep(0.3)  # time enough for the indexes to be through
         raise StoreUnavailable("the graph is away")
 
     with pytest.raises(StoreUnavailable, match="away"):
@@ -244,7 +243,6 @@ async def test_a_write_that_the_graph_refuses_leaves_nothing_after_the_next_drai
     await parts.indexer.drain()
     vectors, text = await parts.indexes.owners("nodes")
     assert ghost.uuid not in text | (vectors or set())
-    assert ghost.uuid not in await parts.journal.mirrored("node")
     assert await parts.journal.resolve(["Ghost Ship"]) == {}
 
 
