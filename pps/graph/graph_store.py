@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
@@ -97,6 +97,32 @@ class ByUuid:
     fact_vectors: str
 
 
+@dataclass(frozen=True, slots=True)
+class GraphChange:
+    """What is written into a graph together, in the order of these fields.
+
+    Attributes:
+        nodes, facts, episodes: Created or updated.
+        parted, mentions: Pairs of episode and node that are parted, and joined.
+        vectors: Uuid of a node or fact → vector of its name or sentence; one without keeps what it has.
+        gone_facts, gone_episodes, gone_nodes: Uuids of what is deleted.
+    """
+
+    nodes: Sequence[Node] = ()
+    facts: Sequence[Fact] = ()
+    parted: Sequence[tuple[str, str]] = ()
+    episodes: Sequence[Episode] = ()
+    mentions: Sequence[tuple[str, str]] = ()
+    vectors: Mapping[str, Vector] = field(default_factory=dict[str, Vector])
+    gone_facts: Sequence[str] = ()
+    gone_episodes: Sequence[str] = ()
+    gone_nodes: Sequence[str] = ()
+
+    def vectors_of(self, items: Sequence[Node] | Sequence[Fact]) -> dict[str, Vector]:
+        """Return the vectors that are of some nodes or facts."""
+        return {item.uuid: self.vectors[item.uuid] for item in items if item.uuid in self.vectors}
+
+
 class GraphStore(ABC):
     """The graph of one entity. Bound to ONE group for life; no method takes a group.
 
@@ -178,6 +204,17 @@ class GraphStore(ABC):
     @abstractmethod
     async def delete_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
         """Part (episode, node) pairs; a pair that is not joined is passed over."""
+
+    async def apply(self, change: GraphChange) -> None:
+        """Write a change, one transaction after the other; errors as of the single writes."""
+        await self.save_nodes(change.nodes, change.vectors_of(change.nodes))
+        await self.save_facts(change.facts, change.vectors_of(change.facts))
+        await self.delete_mentions(change.parted)
+        await self.save_episodes(change.episodes)
+        await self.save_mentions(change.mentions)
+        await self.delete_facts(change.gone_facts)
+        await self.delete_episodes(change.gone_episodes)
+        await self.delete_nodes(change.gone_nodes)
 
     @abstractmethod
     async def scan_nodes(self, after: str, limit: int) -> list[Node]:

@@ -7,7 +7,7 @@ so a crash between a change and its index entry costs nothing but the replay.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pps.core.time import in_zone, iso, parse
@@ -76,7 +76,7 @@ class Written:
         return Written(self.rows, nodes, facts, self.texts)
 
 
-_NOTHING_WRITTEN = Written()
+NOTHING_WRITTEN = Written()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,11 @@ class _Filling:
 
 
 class Indexer:
-    """Brings one entity's text and vector indexes to what journal, graph and anchors say."""
+    """Brings one entity's text and vector indexes to what journal, graph and anchors say.
+
+    Attributes:
+        draining: Held while the outbox is applied.
+    """
 
     def __init__(
         self,
@@ -121,15 +125,21 @@ class Indexer:
         self._anchors = anchors
         self._episodes = EpisodeDocs(client, journal, vectors, drift.records.kinds)
         self._perspective_data = PerspectiveData(client, journal, vectors)
-        self._draining = asyncio.Lock()
+        self.draining = asyncio.Lock()
 
-    async def drain(self) -> int:
+    async def drain(self, written: Written = NOTHING_WRITTEN) -> int:
         """Apply every outbox row that there is; return how many ids were brought up to date.
 
         One at a time: what an earlier one read may be gone by the time it is indexed, and the later one drops it.
+
+        Args:
+            written: What the last write has put into the graph.
         """
-        async with self._draining:
-            return await self._drain(_NOTHING_WRITTEN)
+        async with self.draining:
+            total = await self._drain(written)
+        if self.records.waited_too_long():
+            await self.embed_due()
+        return total
 
     async def embed_due(self) -> float | None:
         """Embed the records whose time has come; return in how many seconds the next one's comes, None for none."""
@@ -176,33 +186,12 @@ class Indexer:
         facts = await self._client.facts_of_episodes([turn.uuid for turn in near])
         self.know(await self.known_vectors((), facts, near))
 
-    async def write(
-        self,
-        changes: Iterable[Change],
-        put: Callable[[], Awaitable[None]],
-        nodes: Mapping[str, Node],
-        facts: Mapping[str, Fact],
-        texts: Mapping[str, str],
-    ) -> None:
-        """Note what changes, then put it into the graph, then into the indexes.
-
-        The notes are cleared when all is done: after a failure, the next drain goes by what the graph says. No drain
-        comes in between: it would not find the new things yet, and take the notes of them away. ``put`` writes the
-        graph: the given nodes and facts among the rest; ``texts`` as ``Written``.
-        """
-        async with self._draining:
-            rows = await self._journal.mark_dirty(changes)
-            await put()
-            await self._drain(Written(rows, nodes, facts, texts))
-        if self.records.waited_too_long():
-            await self.embed_due()
-
     async def settle(self) -> float | None:
         """Bring the indexes up to date with the clock and with whatever the outbox still holds; as ``embed_due``."""
         await self._turn_facts()
         await self.drain()
         waits_s = [
-            await self._perspective_data.mend(self._draining),
+            await self._perspective_data.mend(self.draining),
             await self.embed_due(),
             await self.drift.step(),
             await self.token_states.step(),
@@ -320,7 +309,7 @@ class Indexer:
         done, total, after = 0, (await self._client.counts()).nodes, ""
         while page := await self._client.scan_nodes(after, _PAGE):
             docs = await self._node_docs(
-                [node.uuid for node in page], _NOTHING_WRITTEN, filling.vectors
+                [node.uuid for node in page], NOTHING_WRITTEN, filling.vectors
             )
             await self._indexes.apply(filling.kept(docs), [])
             await self.records.applied()

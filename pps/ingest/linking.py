@@ -288,10 +288,14 @@ class Linker:
         if payload.record or payload.links:
             batch.links[job.turn.uuid] = payload.links
 
-    async def keep(self, batch: Batch) -> None:
-        """Note the batch's records and links in the journal."""
-        if batch.records or batch.links:
-            await self._journal.records.put(batch.records, batch.links)
+    async def is_linked_to(self, batch: Batch) -> bool:
+        """Tell whether a text links to a name that appears with the batch, one of the batch's own among them."""
+        if not batch.fresh:
+            return False
+        own = {fold(title) for titles in batch.links.values() for title in titles}
+        return not own.isdisjoint(batch.fresh) or bool(
+            await self._journal.records.linking(list(batch.fresh))
+        )
 
     async def waiting(self, fresh: Iterable[str]) -> Batch | None:
         """Return what the texts that link to these folded names lack; None when they lack nothing."""

@@ -12,16 +12,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Coroutine, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeAlias
 
 from pps.core import time
 from pps.core.errors import BudgetSpent, NotFound, PPSError, StoreUnavailable
 from pps.ingest.command_reader import Reader, reads
 from pps.ingest.limits import Provider
 from pps.ingest.work_rules import END_OF_TIME, Door, Failing, WorkRules
+from pps.journal.db import Work
 from pps.journal.entries import Job, JobResult, Stage
+from pps.journal.job_queue import end as end_jobs
+from pps.journal.job_queue import read_by_rules
 from pps.journal.journal import Journal
 
 _log = logging.getLogger(__name__)
@@ -41,11 +45,19 @@ _MODEL: dict[Stage, Provider] = {"save": "embedder", "read": "extractor"}
 _ENDED = ("done", "failed", "dropped")
 
 
+End: TypeAlias = Callable[[Sequence[tuple[int, JobResult]]], Work[object]]
+"""Returns what the journal notes of jobs, from their ids and results."""
+
+
 class Steps(Protocol):
     """What a job goes through. Every step can be run again: what it did before is not doubled."""
 
-    async def save(self, jobs: Sequence[Job]) -> list[tuple[int, JobResult]]:
-        """Save turns, in order, with what was given with them; one write for all."""
+    async def save(self, jobs: Sequence[Job], end: End) -> None:
+        """Save turns, in order, with what was given with them, and end their jobs; one transaction for all."""
+        ...
+
+    async def index(self) -> None:
+        """Bring what was saved into the indexes."""
         ...
 
     async def read(self, job: Job) -> JobResult:
@@ -94,6 +106,9 @@ class Worker:
         self._wanted = 0
         self._came = self._came_before = 0
         self._in_hand: list[Job] = []
+        self._unindexed: set[int] = set()
+        """Jobs that are saved and ended, and not yet in the indexes."""
+        self._lag: PPSError | None = None
         self._one_by_one: dict[Stage, int] = {"save": 0, "read": 0}
         self._hurry = False
         self.started_at = time.now()
@@ -190,7 +205,10 @@ class Worker:
                 if (job.state, job.stage) == ("queued", "read")
             ]
             if waiting:
-                await self._queue.read_by_rules(await self._steps.save(waiting))
+                await self._steps.save(
+                    waiting, lambda results: partial(read_by_rules, results=results)
+                )
+                await self._steps.index()
 
     async def wait_for(self, job_id: int) -> Job:
         """Return a job once it is done, parked or dropped, or is saved and waits for a command to read it.
@@ -308,6 +326,9 @@ class Worker:
                     await self._step("save") or (self.reader is None and await self._step("read"))
                 ):
                     await self._rest()
+                if self._lag is not None:
+                    lag, self._lag = self._lag, None
+                    raise lag
                 self._trouble, wait_s = "", _FIRST_WAIT_S
             except PPSError as error:  # the journal, or what was left over for the indexes
                 self._trouble = f"{error.code}: {error.message}"
@@ -374,23 +395,48 @@ class Worker:
         elif stage == "read":
             await self._queue.finish([(jobs[0].id, await self._steps.read(jobs[0]))])
         else:
-            results = await self._steps.save(jobs)
             to_read = {job.id for job in jobs if self._is_read(job)}
-            await self._queue.end(
-                [one for one in results if one[0] in to_read],
-                [one for one in results if one[0] not in to_read],
-            )
+            await self._save(jobs, to_read)
             if self.reader and to_read:
-                await self._tell(job.id for job in jobs)
                 self.reader.notify()
             jobs = [job for job in jobs if job.id not in to_read]
         self._rules.backlog.release(len(jobs))
         await self._tell(job.id for job in jobs)
 
+    async def _save(self, jobs: Sequence[Job], to_read: Collection[int]) -> None:
+        """Save and index turns; indexing that fails is tried again while nobody is told that their jobs have ended."""
+
+        def end(results: Sequence[tuple[int, JobResult]]) -> Work[object]:
+            saved = [one for one in results if one[0] in to_read]
+            done = [one for one in results if one[0] not in to_read]
+            return partial(end_jobs, saved=saved, done=done)
+
+        ids = [job.id for job in jobs]
+        self._unindexed.update(ids)
+        try:
+            await self._steps.save(jobs, end)
+        except BaseException:
+            self._unindexed.difference_update(ids)
+            raise
+        self._in_hand = []
+        try:
+            await self._steps.index()
+        except PPSError as error:
+            self._lag = error
+        else:
+            await self._indexed()
+
+    async def _indexed(self) -> None:
+        """Tell those who wait for turns that are in the indexes now."""
+        ids, self._unindexed = self._unindexed, set()
+        await self._tell(ids)
+
     def _is_read(self, job: Job) -> bool:
         return reads(job) if self.reader else job.payload.extraction == "model"
 
     def _has_ended(self, job: Job) -> bool:
+        if job.id in self._unindexed:
+            return False
         return job.state in _ENDED or (self.reader is not None and job.stage == "read")
 
     async def _failed(self, jobs: Sequence[Job], error: PPSError) -> None:
@@ -420,6 +466,7 @@ class Worker:
                 self._rules.backlog.set(0)
             async with self.held(None):
                 again_s = await self._steps.settle()
+                await self._indexed()
             look_s = _LOOK_S if again_s is None else min(_LOOK_S, max(0.01, again_s))
             if not self._wake.is_set():
                 self._saved.set()

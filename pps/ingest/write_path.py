@@ -1,8 +1,9 @@
-"""From journal to graph and indexes: extract, plan, embed, write; every step can be run again.
+"""From journal to graph and indexes: extract, plan, embed, write, index; every step can be run again.
 
-The order of writes is what makes a crash harmless: outbox rows first, then the graph, then what the
-outbox says (filter columns, then indexes), then the outbox is cleared and the ledger says done. In the graph an
-episode comes after what its old words said was put right: until then it shows that its text was changed.
+One transaction writes what the jobs of a batch bring: closings, the outbox, nodes, facts, episodes, records, and that
+the jobs are done. The indexes follow by the outbox. No model is asked within the transaction. On Neo4j the order of
+writes makes a crash harmless: the outbox first, then the graph, then the rest; an episode comes after what its old words
+said was put right, since until then it shows that its text was changed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, tzinfo
 from functools import partial
+from sqlite3 import Connection
 
 from pps.config.relation_files import shipped_relations
 from pps.core import bounds
@@ -22,11 +24,12 @@ from pps.core.relation_table import Relations
 from pps.core.text import fold
 from pps.core.time import now
 from pps.core.values import Closing, Fact, Node, Skipped, Turn, spoken
+from pps.graph.graph_store import GraphChange
 from pps.index.indexes import EntityIndexes
 from pps.ingest.batch import Batch, TurnOutcome
 from pps.ingest.budget import Costs
 from pps.ingest.drafts import tags_in
-from pps.ingest.indexer import Indexer
+from pps.ingest.indexer import NOTHING_WRITTEN, Indexer, Written
 from pps.ingest.linking import Linker, draft_of, plan_made, typed_node
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.rules import extract
@@ -34,9 +37,15 @@ from pps.ingest.slots import Settled, Slots
 from pps.ingest.statements import Drafts, pair_of, plan_drafts, said
 from pps.ingest.supersession import CORRECTION_REACH, end_of_the_past, speaks_of_the_past
 from pps.ingest.support import OldWords, load_old_words, plan_rewording, said_by, with_days
+from pps.ingest.worker import End
 from pps.isolation.client import Changes, IsolatedGraphitiClient
+from pps.journal import closing_rows, tie_rows
+from pps.journal.db import Work, nothing
 from pps.journal.entries import Change, Job, JobPayload, JobResult, Reading
+from pps.journal.job_queue import read_again
 from pps.journal.journal import Journal
+from pps.journal.record_book import put_records
+from pps.journal.turns import mark_dirty
 from pps.models.protocols import Vector
 
 _FACTS_OF_A_NODE = 2_000
@@ -72,23 +81,53 @@ class Pipeline:
         self._relations = relations or shipped_relations()
         self._slots = Slots(client, journal)
         self._linker = Linker(client, journal)
+        self._written = NOTHING_WRITTEN
+        self._last_job: int | None = None
 
-    async def save(self, jobs: Sequence[Job]) -> list[tuple[int, JobResult]]:
-        """Write what the jobs' turns bring, all but what a model reads in them; return each job's result.
+    async def save(self, jobs: Sequence[Job], end: End) -> None:
+        """Write what the jobs' turns bring, all but what a model reads in them, and end the jobs in one transaction.
+
+        ``index`` brings it into the indexes. A text that the model cannot embed is met before anything is written.
+
+        Args:
+            jobs: In the order of receipt.
+            end: Returns what the journal notes of the jobs, from their results.
 
         Raises:
             StoreUnavailable, ModelUnavailable: Safe to run again; nothing is doubled.
         """
         drafts = {job.id: _drafts(job, self._journal.zone) async for job in _one_by_one(jobs)}
         batch, outcomes = await self._planned(jobs, drafts)
+        turns = [job.turn for job in jobs]
         again = [job.turn.uuid for job in jobs if job.attempts > 1]
         settled = await self._slots.settle(batch, again)
-        await self._note(batch, settled, again)
-        await self.write(batch, [job.turn for job in jobs], jobs[-1].id if len(jobs) > 1 else None)
-        await self._noted(settled)
-        await self._note_corrections(batch, [job.turn.uuid for job in jobs])
+        ended = end([(job.id, _result(job, outcomes[job.id])) for job in jobs])
+
+        def noted(db: Connection) -> None:
+            _note_corrections(db, batch, [turn.uuid for turn in turns])
+            if batch.reread:
+                read_again(db, sorted(batch.reread), sorted(batch.reworded))
+
+        links_follow = await self._linker.is_linked_to(batch)
+        after = noted if links_follow else in_turn(noted, ended)
+        await self._commit(batch, turns, settled, again, after)
+        self._last_job = jobs[-1].id if len(jobs) > 1 else None
+        if links_follow:
+            await self._link(batch.fresh)
+            await self._journal.write(ended)
         await self.project_relations()
-        return [(job.id, _result(job, outcomes[job.id])) for job in jobs]
+
+    async def index(self) -> None:
+        """Bring what was written into the indexes; meanwhile the words of the jobs that wait are embedded."""
+        written, last_job = self._written, self._last_job
+        self._written, self._last_job = NOTHING_WRITTEN, None
+        coming = (
+            self._vectors.ahead(partial(self._coming, last_job))
+            if self._vectors and last_job
+            else nullcontext()
+        )
+        async with coming:
+            await self._indexer.drain(written)
 
     async def read(self, job: Job) -> JobResult:
         """Let Graphiti's own pipeline read a turn whose episode is saved; return what the job made in all.
@@ -123,49 +162,42 @@ class Pipeline:
         found = await with_days(await self._client.facts(list(ids)), self._client, self._journal)
         batch.stored = {fact.uuid: fact for fact in found}
         settled = await self._slots.settle(batch, turns, [*ids])
-        await self._note(batch, settled, ())
-        await self._save_settled(batch)
-        await self._noted(settled)
+        await self._save_settled(batch, settled)
 
-    async def _save_settled(self, batch: Batch) -> None:
-        """Write facts that were closed or opened, with the vectors that the indexes have of them."""
-        if not batch.facts:
-            return
+    async def _save_settled(
+        self, batch: Batch, settled: Settled, again: Sequence[str] = ()
+    ) -> None:
+        """Write facts that were closed or opened, with the vectors that the indexes have of them, and their closings."""
         changed = list(batch.facts.values())
         vectors = await self._indexer.known_vectors((), [*changed, *batch.stored.values()], ())
         self._indexer.know(vectors)
-        await self._journal.mark_dirty(
-            [
-                *(Change("fact", fact.uuid) for fact in changed),
-                *(Change("episode", turn) for fact in changed for turn in fact.episodes),
-            ]
-        )
+        marked = [
+            *(Change("fact", fact.uuid) for fact in changed),
+            *(Change("episode", turn) for fact in changed for turn in fact.episodes),
+        ]
         new = [fact for fact in changed if fact.uuid not in batch.stored and fact.text in vectors]
-        await self._client.save_facts(changed, {fact.uuid: vectors[fact.text] for fact in new})
-        await self._client.save_episodes(list(batch.restated.values()))
 
-    async def _note_corrections(self, batch: Batch, saved: Sequence[str]) -> None:
-        closings = self._journal.closings
-        if batch.corrections or await closings.any_correction_waits():
-            await closings.wait_for_fact(batch.corrections, saved)
+        def before(db: Connection) -> None:
+            _note_closings(db, batch, settled, again)
+            mark_dirty(db, marked)
+
+        change = GraphChange(
+            facts=changed,
+            episodes=list(batch.restated.values()),
+            vectors={fact.uuid: vectors[fact.text] for fact in new},
+        )
+        async with self._indexer.draining:
+            await self._client.apply(
+                change, before, partial(_erase_stale_closings, settled=settled)
+            )
 
     async def _put_right(self) -> None:
         """Plan the corrections again that came in before what they are about."""
         for turn in await self._journal.closings.corrections_due():
             job = await self._journal.queue.of_turn(turn)
             if job is not None and (job.state in ("done", "failed") or job.stage == "read"):
-                await self.save([replace(job, attempts=max(2, job.attempts))])
-
-    async def _note(self, batch: Batch, settled: Settled, again: Sequence[str]) -> None:
-        """Note what closes facts before the graph says that they are closed."""
-        endings = {turn: some for turn, some in batch.endings.items() if some or turn in again}
-        if endings or settled.closings:
-            await self._journal.closings.note(endings, settled.closings)
-
-    async def _noted(self, settled: Settled) -> None:
-        """Erase what closes facts no more, now that the graph says so."""
-        if settled.stale:
-            await self._journal.closings.keep_only(settled.facts, settled.closings)
+                await self.save([replace(job, attempts=max(2, job.attempts))], lambda _: nothing)
+                await self.index()
 
     def _batch(self) -> Batch:
         return Batch(self._entity, now(), kinds=self._kinds, relations=self._relations)
@@ -299,57 +331,69 @@ class Pipeline:
             found += await self._client.facts_of_nodes(ends, _FACTS_OF_A_NODE)
         known.stored.update((fact.uuid, fact) for fact in found)
 
-    async def write(
-        self, batch: Batch, turns: Sequence[Turn] = (), last_job: int | None = None
-    ) -> None:
-        """Write a planned batch: outbox, graph, then what the outbox says: filter columns and indexes.
+    async def write(self, batch: Batch) -> None:
+        """Write a planned batch that no job brings, and index it."""
+        await self._commit(batch)
+        await self.index()
+        await self._link(batch.fresh)
 
-        The words of those of its turns that have facts are embedded along with the facts; meanwhile the words of the
-        jobs that come after ``last_job``, if there is one.
+    async def _commit(
+        self,
+        batch: Batch,
+        turns: Sequence[Turn] = (),
+        settled: Settled | None = None,
+        again: Sequence[str] = (),
+        after: Work[object] = nothing,
+    ) -> None:
+        """Write a planned batch in one transaction: closings, ties, the outbox, the graph, records and links.
+
+        The words of its facts and its turns are embedded first. ``after`` is what else the journal notes then.
         """
         nodes, facts = list(batch.nodes.values()), list(batch.facts.values())
         kinds = (
             self._indexer.records.kinds
         )  # their vectors follow: a model that is away keeps no record waiting
-        words = [
-            *(node.name for node in nodes if node.kind not in kinds),
-            *(fact.text for fact in facts),
-        ]
-        told = [spoken(turn) for turn in turns if batch.episodes[turn.uuid].facts]
-        texts = await self._vectors.of(words, soon=told) if self._vectors else dict[str, Vector]()
+        names = [node.name for node in nodes if node.kind not in kinds]
+        spoken_words = [spoken(turn) for turn in turns if turn.kind not in self._kinds]
+        texts = dict[str, Vector]()
+        if self._vectors:
+            words = [*names, *(fact.text for fact in facts)]
+            texts = await self._vectors.of(words, soon=spoken_words)
+        records = {
+            batch.records[turn.uuid]: turn.content for turn in turns if turn.uuid in batch.records
+        }
+        marked = range(0)
 
-        if batch.ties:  # first: a fact must never be there without what it needs
-            await self._journal.ties.put(list(batch.ties))
+        def noted(db: Connection) -> None:
+            nonlocal marked
+            if settled is not None:
+                _note_closings(db, batch, settled, again)
+            if batch.ties:
+                tie_rows.put(db, batch.ties)
+            marked = mark_dirty(db, _changes(batch, records))
 
-        async def put() -> None:
-            await self._client.save_nodes(
-                nodes, {n.uuid: texts[n.name] for n in nodes if n.name in texts}
-            )
-            await self._client.save_facts(
-                facts, {f.uuid: texts[f.text] for f in facts if f.text in texts}
-            )
-            await self._client.delete_mentions(batch.parted)
-            await self._client.save_episodes([*batch.episodes.values(), *batch.restated.values()])
-            await self._client.save_mentions(list(batch.mentions))
-            await self._linker.keep(batch)
+        def finished(db: Connection) -> None:
+            if batch.records or batch.links:
+                put_records(db, batch.records, batch.links)
+            if settled is not None:
+                _erase_stale_closings(db, settled)
+            after(db)
 
-        coming = (
-            self._vectors.ahead(partial(self._coming, last_job))
-            if self._vectors and last_job
-            else nullcontext()
+        change = GraphChange(
+            nodes=nodes,
+            facts=facts,
+            parted=batch.parted,
+            episodes=[*batch.episodes.values(), *batch.restated.values()],
+            mentions=list(batch.mentions),
+            vectors={
+                **{node.uuid: texts[node.name] for node in nodes if node.name in texts},
+                **{fact.uuid: texts[fact.text] for fact in facts if fact.text in texts},
+            },
         )
-        async with coming:
-            records = {
-                batch.records[turn.uuid]: turn.content
-                for turn in turns
-                if turn.uuid in batch.records
-            }
-            await self._indexer.write(
-                _changes(batch, records), put, batch.nodes, batch.facts, records
-            )
-            await self.link(batch.fresh)
-        if batch.reread:
-            await self._journal.queue.read_again(sorted(batch.reread), sorted(batch.reworded))
+        # On a server the outbox comes before the graph: a drain in between would find nothing, and clear it.
+        async with self._indexer.draining:
+            await self._client.apply(change, noted, finished)
+        self._written = Written(marked, batch.nodes, batch.facts, records)
 
     async def _coming(self, last_job: int) -> list[str]:
         """Return what the jobs after one say, and the facts that were given with them."""
@@ -357,9 +401,10 @@ class Pipeline:
         facts = [said(fact) for job in jobs for fact in job.payload.facts]
         return [*facts, *(spoken(job.turn) for job in jobs)]
 
-    async def link(self, fresh: Iterable[str]) -> None:
+    async def _link(self, fresh: Iterable[str]) -> None:
         """Give texts that link to names that have just appeared their relations and mentions."""
-        if fresh and (linked := await self._linker.waiting(fresh)):
+        linked = await self._linker.waiting(fresh) if fresh else None
+        if linked:
             await self.write(linked)
 
     async def project_relations(self) -> None:
@@ -402,7 +447,7 @@ class Pipeline:
         await self._journal.mark_dirty(marked)
         nodes = await self._client.nodes(list(changes.nodes))
         await self._indexer.drain()
-        await self.link({fold(node.name) for node in nodes})
+        await self._link({fold(node.name) for node in nodes})
         return changes
 
     async def _keep_records(self, nodes: Sequence[str]) -> None:
@@ -453,9 +498,7 @@ class Pipeline:
                     Closing(fact.uuid, by_fact, turn.uuid, "explicit", fact.invalid_at, batch.at)
                 ]
         settled = await self._slots.settle(batch, facts=changes.facts)
-        await self._note(batch, settled, ())
-        await self._save_settled(batch)
-        await self._noted(settled)
+        await self._save_settled(batch, settled)
 
     async def _slot_mates(self, batch: Batch, fact: Fact) -> list[Fact]:
         """Return the facts of the single-valued slot of a fact."""
@@ -477,6 +520,34 @@ class Pipeline:
         facts = await self._client.facts([fact for one in episodes for fact in one.facts])
         said = [(fact, said_by(fact, turn)) for fact in facts if turn in fact.episodes]
         await self._client.save_facts([after for before, after in said if after != before], {})
+
+
+def in_turn(*works: Work[object]) -> Work[object]:
+    """Return the work that does some works one after the other."""
+
+    def work(db: Connection) -> None:
+        for one in works:
+            one(db)
+
+    return work
+
+
+def _note_closings(db: Connection, batch: Batch, settled: Settled, again: Sequence[str]) -> None:
+    """Note what closes facts, and the endings of turns; those of a turn that is read again replace its earlier ones."""
+    endings = {turn: some for turn, some in batch.endings.items() if some or turn in again}
+    if endings or settled.closings:
+        closing_rows.note(db, endings, settled.closings)
+
+
+def _erase_stale_closings(db: Connection, settled: Settled) -> None:
+    """Erase what closes facts no more."""
+    if settled.stale:
+        closing_rows.keep_only(db, settled.facts, settled.closings)
+
+
+def _note_corrections(db: Connection, batch: Batch, saved: Sequence[str]) -> None:
+    if batch.corrections or closing_rows.any_correction_waits(db):
+        closing_rows.wait_for_fact(db, batch.corrections, saved)
 
 
 def _closed_by(fact: Fact, others: Sequence[Fact]) -> Fact | None:

@@ -19,7 +19,7 @@ from pps.core.ids import EntityId, check_uuid
 from pps.core.reports import timeline_cursor
 from pps.core.time import plain
 from pps.core.values import Episode, Fact, GraphCounts, ItemKind, Node
-from pps.graph.graph_store import GraphStore, TimelineOptions
+from pps.graph.graph_store import GraphChange, GraphStore, TimelineOptions
 from pps.graph.store_neo4j import Neo4jStore
 from pps.index.indexes import EntityIndexes
 from pps.isolation.binding import FirstLock, Inside, Models, check_limit, check_uuids
@@ -43,6 +43,7 @@ from pps.isolation.sql_driver import SqlDriver
 from pps.isolation.sql_objects import SqlObjects
 from pps.isolation.sql_operations import SqlOperations
 from pps.isolation.sql_search import SqlSearch
+from pps.journal.db import Work, nothing
 from pps.models.protocols import Vector
 from pps.store.graph_tables import GraphTables
 from pps.store.graphiti_reads import GraphitiReads
@@ -265,6 +266,37 @@ class IsolatedGraphitiClient:
         options = SearchOptions(center=center, filters=filters, as_of=as_of)
         return await search_recipe(self._inside, query, recipe, check_limit(limit, 1_000), options)
 
+    async def apply(
+        self,
+        change: GraphChange,
+        before: Work[object] = nothing,
+        after: Work[object] = nothing,
+    ) -> None:
+        """Write a change and what the journal's tables get with it: in the graph's tables, one transaction.
+
+        On a server ``before`` is on disk before the graph changes, and ``after`` once it has.
+
+        Args:
+            change: Ids are the entity's, or fresh; bounds and errors as of the single writes.
+            before: Writes other tables of the entity's own journal.
+            after: As ``before``.
+        """
+        nodes, facts, episodes = change.nodes, change.facts, change.episodes
+        items = (*nodes, *facts, *episodes)
+        ids = _check_batch((item.uuid for item in items), change.vectors)
+        check_uuids([id_ for fact in facts for id_ in (fact.subject, fact.object, *fact.episodes)])
+        check_uuids([id_ for episode in episodes for id_ in episode.facts])
+        check_uuids([*change.gone_facts, *change.gone_episodes, *change.gone_nodes])
+        _check_pairs([*change.parted, *change.mentions])
+        if ids:
+            await self._inside.lock.free(ids)
+        if isinstance(self._store, SqlGraphStore):
+            await self._store.apply(change, before, after)
+            return
+        await self._beside(before)
+        await self._store.apply(change)
+        await self._beside(after)
+
     async def save_nodes(self, nodes: Sequence[Node], vectors: Mapping[str, Vector]) -> None:
         """Create or update nodes.
 
@@ -401,6 +433,14 @@ class IsolatedGraphitiClient:
             self._inside.lock.all_there(len(found), len(wanted))
         return found
 
+    async def _beside(self, work: Work[object]) -> None:
+        """Write tables of the journal beside a graph on a server."""
+        if work is nothing:
+            return
+        if self._inside.tables is None:
+            raise InvalidRequest("before", "needs the tables of the entity's journal")
+        await self._inside.tables.journal.write(work)
+
     async def _facts_before(self, facts: Sequence[str]) -> dict[str, Fact]:
         """Return the facts that Graphiti has just changed, as they were before."""
         if isinstance(self._inside.guard, SqlDriver):
@@ -490,7 +530,8 @@ def _inside(
         cross_encoder=GraphitiReranker(models.reranker, models.rerank_deadline_s),
     )
     lock = FirstLock(entity, driver, counters)
-    return Inside(entity, driver, lock, graph, objects, indexes, graphiti, models, counters)
+    tables = opened.driver if isinstance(opened.driver, GraphTables) else opened.copy
+    return Inside(entity, driver, lock, graph, objects, indexes, graphiti, models, counters, tables)
 
 
 def _guarded(

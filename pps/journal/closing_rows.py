@@ -188,6 +188,47 @@ def any_correction_waits(db: Connection) -> bool:
     return db.execute("SELECT 1 FROM corrections_waiting LIMIT 1").fetchone() is not None
 
 
+def note(
+    db: Connection, endings: Mapping[str, Sequence[Ending]], closings: Sequence[Closing]
+) -> None:
+    """Replace the endings of turns, and add closings; endings of a turn that was forgotten meanwhile are left out."""
+    db.execute(f"DELETE FROM endings WHERE turn IN {LIST}", (listed(endings),))  # noqa: S608 - literals
+    db.executemany(
+        "INSERT INTO endings SELECT uuid, ?, ?, ?, ?, ?, ?, ? FROM turns WHERE uuid = ?",
+        [
+            (
+                ending.number,
+                ending.subject,
+                ending.object,
+                json.dumps(ending.relations),
+                None if ending.ended_at is None else micros(ending.ended_at),
+                None if ending.ended_before is None else micros(ending.ended_before),
+                _precision(ending.ended_at),
+                turn,
+            )
+            for turn, some in endings.items()
+            for ending in some
+        ],
+    )
+    db.executemany(
+        f"INSERT OR REPLACE INTO closings ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - literals
+        [_row(closing) for closing in closings],
+    )
+
+
+def keep_only(db: Connection, facts: Sequence[str], closings: Sequence[Closing]) -> None:
+    """Erase the closings of some facts but for those given: the graph says so now."""
+    kept = {_row(closing)[:5] for closing in closings}
+    rows = db.execute(
+        f"SELECT fact, by_fact, by_turn, cause, at FROM closings WHERE fact IN {LIST}",  # noqa: S608
+        (listed(facts),),
+    ).fetchall()
+    db.executemany(
+        "DELETE FROM closings WHERE fact = ? AND by_fact = ? AND by_turn = ? AND cause = ? AND at = ?",
+        [row for row in rows if row not in kept],
+    )
+
+
 class Closings(Store):
     """Closings and endings of one ``memory.db``."""
 
@@ -203,53 +244,6 @@ class Closings(Store):
     of_subjects = looks_up(closings_of_subjects)
     said_at = looks_up(said_at)
     said_before = reads(said_before)
-
-    async def note(
-        self, endings: Mapping[str, Sequence[Ending]], closings: Sequence[Closing]
-    ) -> None:
-        """Replace the endings of turns, and add closings; endings of a turn that was forgotten meanwhile are left out."""
-
-        def work(db: Connection) -> None:
-            db.execute(f"DELETE FROM endings WHERE turn IN {LIST}", (listed(endings),))  # noqa: S608 - literals
-            db.executemany(
-                "INSERT INTO endings SELECT uuid, ?, ?, ?, ?, ?, ?, ? FROM turns WHERE uuid = ?",
-                [
-                    (
-                        ending.number,
-                        ending.subject,
-                        ending.object,
-                        json.dumps(ending.relations),
-                        None if ending.ended_at is None else micros(ending.ended_at),
-                        None if ending.ended_before is None else micros(ending.ended_before),
-                        _precision(ending.ended_at),
-                        turn,
-                    )
-                    for turn, some in endings.items()
-                    for ending in some
-                ],
-            )
-            db.executemany(
-                f"INSERT OR REPLACE INTO closings ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - literals
-                [_row(closing) for closing in closings],
-            )
-
-        await self.write(work, secure=True)
-
-    async def keep_only(self, facts: Sequence[str], closings: Sequence[Closing]) -> None:
-        """Erase the closings of some facts but for those given: the graph says so now."""
-        kept = {_row(closing)[:5] for closing in closings}
-
-        def work(db: Connection) -> None:
-            rows = db.execute(
-                f"SELECT fact, by_fact, by_turn, cause, at FROM closings WHERE fact IN {LIST}",  # noqa: S608
-                (listed(facts),),
-            ).fetchall()
-            db.executemany(
-                "DELETE FROM closings WHERE fact = ? AND by_fact = ? AND by_turn = ? AND cause = ? AND at = ?",
-                [row for row in rows if row not in kept],
-            )
-
-        await self.write(work)
 
     async def forget(
         self, turns: Sequence[str], facts: Sequence[str], *, restorable: bool = False

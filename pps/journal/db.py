@@ -33,6 +33,11 @@ LogIndex: TypeAlias = Literal["file", "memory"]
 """Where SQLite keeps the index of the log: in a file beside it (``-shm``), or in the memory of the one process that has
 the file open. The file takes 32 KiB of disk even to read, which a full disk does not have."""
 
+
+def nothing(connection: sqlite3.Connection) -> None:
+    """Do nothing: a work for where there is none."""
+
+
 APPLICATION_ID = 0x50505331  # "PPS1", so that another program's file is not taken for a memory
 BUSY_TIMEOUT_S = 5.0
 

@@ -138,6 +138,16 @@ def _saved(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResul
     _ended_well(connection, "state = 'queued', stage = 1", results)
 
 
+def end(
+    connection: sqlite3.Connection,
+    saved: Sequence[tuple[int, JobResult]],
+    done: Sequence[tuple[int, JobResult]],
+) -> None:
+    """Move jobs on to be read by a model, and mark others as done."""
+    _saved(connection, saved)
+    finish(connection, done)
+
+
 def finish(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResult]]) -> int:
     """Mark jobs as done; those whose turn was forgotten meanwhile are passed over. Return how many were."""
     _note(connection, [number for number, _ in results], "done")
@@ -390,12 +400,6 @@ class JobQueue(Store):
             return []
         # Read beside the writer: acknowledgements would wait while thousands of facts are parsed.
         return await self.read(partial(_claimed, stage=stage, first=span[0], last=span[1]))
-
-    async def end(
-        self, saved: Sequence[tuple[int, JobResult]], done: Sequence[tuple[int, JobResult]]
-    ) -> None:
-        """Move jobs on to be read by a model, and mark others as done, in one transaction."""
-        await self.write(lambda db: (_saved(db, saved), finish(db, done)))
 
     async def replay(self) -> None:
         """Queue every job again whose turn was saved; drop the merges, which only a lost graph knew."""

@@ -21,32 +21,31 @@ from pps.journal.store import Store, reads
 MergeState: TypeAlias = Literal["applying", "applied", "undoing", "undone"]
 
 
+def put_records(
+    db: sqlite3.Connection, nodes: Mapping[str, str], links: Mapping[str, Sequence[str]]
+) -> None:
+    """Note turn → record, and turn → the titles that it links to; those of a turn replace its earlier ones.
+
+    A turn that was forgotten meanwhile is passed over; a title need not exist yet.
+    """
+    pairs = [(node, turn) for turn, node in nodes.items()]
+    db.executemany("DELETE FROM records WHERE node = ? AND turn <> ?", pairs)
+    db.executemany(
+        """INSERT INTO records (turn, node) SELECT uuid, ? FROM turns WHERE uuid = ?
+            ON CONFLICT (turn) DO UPDATE SET node = excluded.node""",
+        pairs,
+    )
+    db.execute(f"DELETE FROM turn_links WHERE turn IN {LIST}", (listed(links),))  # noqa: S608 - literals
+    db.executemany(
+        "INSERT OR IGNORE INTO turn_links (folded, turn) SELECT ?, uuid FROM turns WHERE uuid = ?",
+        [(fold(title), turn) for turn, titles in links.items() for title in titles],
+    )
+
+
 class RecordBook(Store):
     """Records and links of one ``memory.db``."""
 
     times = reads(node_times)
-
-    async def put(self, nodes: Mapping[str, str], links: Mapping[str, Sequence[str]]) -> None:
-        """Note turn → record, and turn → the titles that it links to; those of a turn replace its earlier ones.
-
-        A turn that was forgotten meanwhile is passed over; a title need not exist yet.
-        """
-
-        def work(db: sqlite3.Connection) -> None:
-            pairs = [(node, turn) for turn, node in nodes.items()]
-            db.executemany("DELETE FROM records WHERE node = ? AND turn <> ?", pairs)
-            db.executemany(
-                """INSERT INTO records (turn, node) SELECT uuid, ? FROM turns WHERE uuid = ?
-                    ON CONFLICT (turn) DO UPDATE SET node = excluded.node""",
-                pairs,
-            )
-            db.execute(f"DELETE FROM turn_links WHERE turn IN {LIST}", (listed(links),))  # noqa: S608 - literals
-            db.executemany(
-                "INSERT OR IGNORE INTO turn_links (folded, turn) SELECT ?, uuid FROM turns WHERE uuid = ?",
-                [(fold(title), turn) for turn, titles in links.items() for title in titles],
-            )
-
-        await self.write(work)
 
     async def move(self, old: str, new: str) -> None:
         """Let a record be another node."""

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from pps.core.ids import EntityId
 from pps.core.values import Episode, Fact, Node
+from pps.graph.graph_store import GraphChange
 from pps.proof.arena import NAMES, Being
 
 _NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -107,6 +108,7 @@ READS: tuple[Attack, ...] = (
     Attack("scan_nodes", lambda b, i: b.client.scan_nodes(i.node, 20), alike=False),
     Attack("scan_facts", lambda b, i: b.client.scan_facts(i.fact, 20), alike=False),
     Attack("scan_episodes", lambda b, i: b.client.scan_episodes(i.episode, 20), alike=False),
+    Attack("copied_ids", lambda b, i: b.client.copied_ids("node"), alike=False),
     Attack("index vectors", lambda b, i: b.indexes.vectors("nodes", [i.node])),
     Attack("journal turn", lambda b, i: b.journal.turn(i.turn)),
     Attack("journal turns", lambda b, i: b.journal.turns([i.turn, i.episode])),
@@ -146,7 +148,30 @@ WRITES: tuple[Attack, ...] = (
         "no mention of it",
         lambda b, i: b.client.delete_mentions([(i.episode, i.node), (_own_episode(b), i.node)]),
     ),
+    Attack(
+        "apply a fact to it",
+        lambda b, i: b.client.apply(GraphChange(facts=[_fact(b.mint("x"), _own(b), i.node)])),
+    ),
+    Attack(
+        "apply a mention of it",
+        lambda b, i: b.client.apply(GraphChange(mentions=[(_own_episode(b), i.node)])),
+    ),
+    Attack(
+        "apply a deletion of it",
+        lambda b, i: b.client.apply(
+            GraphChange(
+                parted=[(i.episode, i.node)],
+                gone_facts=[i.fact],
+                gone_episodes=[i.episode],
+                gone_nodes=[i.node],
+            )
+        ),
+    ),
+    Attack("refresh a node", lambda b, i: b.client.refresh("node", [i.node])),
+    Attack("refresh a fact", lambda b, i: b.client.refresh("fact", [i.fact])),
+    Attack("refresh an episode", lambda b, i: b.client.refresh("episode", [i.episode])),
     Attack("extract_episode", lambda b, i: b.client.extract_episode(i.episode)),
+    Attack("fill_copy", lambda b, i: b.client.fill_copy()),
     Attack("journal forget_turns", lambda b, i: b.journal.forget_turns([i.turn])),
     Attack(
         "index delete", lambda b, i: b.indexes.apply([], [("nodes", i.node), ("facts", i.fact)])
@@ -154,6 +179,11 @@ WRITES: tuple[Attack, ...] = (
 )
 
 CREATES: tuple[Attack, ...] = (
+    Attack(
+        "apply a node under it",
+        lambda b, i: b.client.apply(GraphChange(nodes=[_node(i.node)])),
+        alike=False,
+    ),
     Attack(
         "save_nodes under it", lambda b, i: b.client.save_nodes([_node(i.node)], {}), alike=False
     ),

@@ -10,9 +10,11 @@ import asyncio
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
+from sqlite3 import Connection
 from typing import TypeVar
 
 from pps.core.errors import StoreError
+from pps.journal.db import Work, nothing
 from pps.journal.journal import Journal
 from pps.store.sql_session import SqlSession
 
@@ -57,17 +59,31 @@ class GraphTables:
                 lambda connection: work(SqlSession(connection, self.group)), rows
             )
 
-    async def write(self, work: Callable[[SqlSession], _T], *, secure: bool = False) -> _T:
+    async def write(
+        self,
+        work: Callable[[SqlSession], _T],
+        *,
+        before: Work[object] = nothing,
+        after: Work[object] = nothing,
+        secure: bool = False,
+    ) -> _T:
         """Run ``work`` in one transaction and return its result once it is on disk; what it raises undoes it.
 
         Args:
             work: Changes rows. It may share its transaction with other writes, each of which is undone alone.
+            before: What the journal's other tables get in the same transaction, before the work.
+            after: The same, after it.
             secure: Empty the log too before returning, and scrub the file soon after: nothing that was deleted stays.
         """
+
+        def whole(connection: Connection) -> _T:
+            before(connection)
+            result = work(SqlSession(connection, self.group))
+            after(connection)
+            return result
+
         with self._naming_the_remedy():
-            return await self.journal.write(
-                lambda connection: work(SqlSession(connection, self.group)), secure=secure
-            )
+            return await self.journal.write(whole, secure=secure)
 
     @contextmanager
     def _naming_the_remedy(self) -> Generator[None]:

@@ -14,8 +14,15 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.text import fold
 from pps.core.time import micros, now, utc
 from pps.core.values import JSON, Episode, Fact, GraphCounts, Node, Vector
-from pps.graph.graph_store import GraphStore, Rows, TimelineOptions, as_of_bounds
+from pps.graph.graph_store import (
+    GraphChange,
+    GraphStore,
+    Rows,
+    TimelineOptions,
+    as_of_bounds,
+)
 from pps.graph.mapping import foreign_attributes, in_order, mention_id, parse_cursor
+from pps.journal.db import Work, nothing
 from pps.store.graph_rows import (
     EPISODE_COLUMNS,
     FACT_COLUMNS,
@@ -268,25 +275,43 @@ class SqlGraphStore(GraphStore):
             await self._file.write(lambda session: put_episodes(session, rows))
 
     async def save_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
-        at = now()
-        rows = [
-            (episode, node, mention_id(self.group, episode, node), at)
-            for episode, node in dict.fromkeys(pairs)
-        ]
-        if rows:
+        if rows := _mention_rows(self.group, pairs, now()):
             await self._file.write(lambda session: put_mentions(session, rows))
 
     async def delete_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
-        def delete(session: SqlSession) -> None:
-            for episode, node in dict.fromkeys(pairs):
-                session.change(
-                    "DELETE FROM mention WHERE episode = :episode AND node = :node AND grp = :grp",
-                    episode=episode,
-                    node=node,
-                )
-
         if pairs:
-            await self._file.write(delete)
+            await self._file.write(lambda session: part(session, pairs))
+
+    async def apply(
+        self,
+        change: GraphChange,
+        before: Work[object] = nothing,
+        after: Work[object] = nothing,
+    ) -> None:
+        """Write a change in one transaction, with what the journal's other tables get before it and after it."""
+        nodes = {node.uuid: node for node in change.nodes}
+        facts = {fact.uuid: fact for fact in change.facts}
+        at = now()
+
+        def work(session: SqlSession) -> None:
+            kept = _graphiti_attributes(session, "node", nodes)
+            stored = [StoredNode.of(node, kept.get(uuid, {})) for uuid, node in nodes.items()]
+            put_nodes(session, stored, change.vectors)
+            kept = _graphiti_attributes(session, "fact", facts)
+            put_facts(
+                session,
+                [StoredFact(fact, kept.get(uuid, {})) for uuid, fact in facts.items()],
+                change.vectors,
+            )
+            part(session, change.parted)
+            put_episodes(session, [StoredEpisode(one, one.source) for one in change.episodes])
+            put_mentions(session, _mention_rows(self.group, change.mentions, at))
+            delete(session, "fact", change.gone_facts)
+            delete(session, "episode", change.gone_episodes)
+            delete(session, "node", change.gone_nodes)
+
+        is_deleting = bool(change.gone_facts or change.gone_episodes or change.gone_nodes)
+        await self._file.write(work, before=before, after=after, secure=is_deleting)
 
     async def delete_nodes(self, uuids: Sequence[str]) -> int:
         return await self._delete("node", uuids)
@@ -422,6 +447,16 @@ def put_mentions(session: SqlSession, rows: Sequence[tuple[str, str, str, dateti
     )
 
 
+def part(session: SqlSession, pairs: Sequence[tuple[str, str]]) -> None:
+    """Part episodes from nodes; a pair that is not joined is passed over."""
+    for episode, node in dict.fromkeys(pairs):
+        session.change(
+            "DELETE FROM mention WHERE episode = :episode AND node = :node AND grp = :grp",
+            episode=episode,
+            node=node,
+        )
+
+
 def require(session: SqlSession, table: str, uuids: Collection[str]) -> None:
     """Raise NotFound unless all of the ids are rows of the group."""
     statement = f"SELECT count(*) FROM {table} WHERE uuid IN EACH(:uuids) AND grp = :grp"
@@ -455,6 +490,15 @@ def _put_names_and_tags(session: SqlSession, nodes: Mapping[str, StoredNode]) ->
         [(fold(tag), uuid) for uuid, one in nodes.items() for tag in one.node.tags],
         "ON CONFLICT DO NOTHING",
     )
+
+
+def _mention_rows(
+    group: str, pairs: Iterable[tuple[str, str]], at: datetime
+) -> list[tuple[str, str, str, datetime]]:
+    return [
+        (episode, node, mention_id(group, episode, node), at)
+        for episode, node in dict.fromkeys(pairs)
+    ]
 
 
 def _put_vectors(

@@ -11,29 +11,30 @@ from pps.config import Settings
 from pps.core.values import FactDraft
 from pps.ingest.recycle_bin import RecycleBin
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal import closing_rows
 from pps.journal.closing_rows import Closings
 from pps.journal.journal import Journal
 from pps.memory import Memory
-from tests.acceptance.killed_steps import arm, deadly
+from tests.acceptance.killed_steps import Step, arm, deadly
 
-CLOSE_STEPS: tuple[tuple[type, str], ...] = (
-    (Closings, "note"),
-    (IsolatedGraphitiClient, "save_facts"),
+CLOSE_STEPS: tuple[Step, ...] = (
+    (closing_rows, "note"),
+    (IsolatedGraphitiClient, "apply"),
     (Journal, "clear_dirty"),
 )
-"""Of a statement that closes another: the closing is noted before the graph says it."""
-OPEN_STEPS: tuple[tuple[type, str], ...] = (
+"""Of a statement that closes another: the closing is noted before the graph says it, in one transaction or before it."""
+OPEN_STEPS: tuple[Step, ...] = (
     (IsolatedGraphitiClient, "delete_facts"),
     (Journal, "forget_turns"),
-    (IsolatedGraphitiClient, "save_facts"),
-    (Closings, "keep_only"),
+    (IsolatedGraphitiClient, "apply"),
+    (closing_rows, "keep_only"),
     (Closings, "forget"),
 )
 """Of forgetting such a statement: what it closed is opened before the closing is erased."""
-RESTORE_STEPS: tuple[tuple[type, str], ...] = (
+RESTORE_STEPS: tuple[Step, ...] = (
     (RecycleBin, "get"),
-    (IsolatedGraphitiClient, "save_facts"),
-    (Closings, "note"),
+    (IsolatedGraphitiClient, "apply"),
+    (closing_rows, "note"),
 )
 """Of restoring it."""
 

@@ -1,6 +1,6 @@
 """What ``test_killed_steps`` runs in processes of its own: a memory that kills itself after a given step.
 
-A step is one durable change: of the journal, the graph, the filter columns, the text index, the vector index.
+A step is a durable change of the tables, the text index or the vector index, or a part of the one transaction.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from multiprocessing.process import BaseProcess
-from typing import Any
+from types import ModuleType
+from typing import Any, TypeAlias
 
 from pps.app import App
 from pps.config import Settings
@@ -20,44 +21,48 @@ from pps.core.values import FactDraft
 from pps.index.indexes import EntityIndexes
 from pps.index.text_index import TextIndex
 from pps.index.vector_index import VectorIndex
+from pps.ingest import worker, write_path
 from pps.ingest.linking import Linker
 from pps.ingest.recycle_bin import RecycleBin
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.bin_rows import Bin
 from pps.journal.job_queue import JobQueue
 from pps.journal.journal import Journal
-from pps.journal.record_book import RecordBook
 from pps.journal.versions import Versions
 from pps.memory import Memory
+from pps.store import sql_graph
 from tests.sampling import sample
 
 TURNS = 3
-STEPS: tuple[tuple[type, str], ...] = (
+Step: TypeAlias = tuple[type | ModuleType, str]
+"""Where a function is, and its name."""
+STEPS: tuple[Step, ...] = (
     (JobQueue, "take"),
     (Journal, "append_many"),
-    (Journal, "mark_dirty"),
-    (IsolatedGraphitiClient, "save_nodes"),
-    (IsolatedGraphitiClient, "save_episodes"),
-    (IsolatedGraphitiClient, "save_facts"),
-    (IsolatedGraphitiClient, "save_mentions"),
+    (write_path, "mark_dirty"),
+    (sql_graph, "put_nodes"),
+    (sql_graph, "put_facts"),
+    (sql_graph, "put_episodes"),
+    (sql_graph, "put_mentions"),
+    (worker, "end_jobs"),
+    (IsolatedGraphitiClient, "apply"),
     (TextIndex, "replace"),
     (TextIndex, "commit"),
     (VectorIndex, "replace"),
     (EntityIndexes, "apply"),
     (Journal, "clear_dirty"),
-    (JobQueue, "end"),
 )
-"""The methods that make each step durable; a process is killed right after one."""
+"""What a process is killed right after: steps that are durable, and those within the one transaction."""
 
-RECORD_STEPS: tuple[tuple[type, str], ...] = (
+RECORD_STEPS: tuple[Step, ...] = (
     (Journal, "append_many"),
-    (RecordBook, "put"),
+    (write_path, "put_records"),
+    (IsolatedGraphitiClient, "apply"),
     (Linker, "waiting"),
     (Versions, "revise"),
-    (JobQueue, "end"),
 )
 """Of records: their place in the journal, links that waited and are not made yet, a new version."""
-FORGET_STEPS: tuple[tuple[type, str], ...] = (
+FORGET_STEPS: tuple[Step, ...] = (
     (Bin, "write"),
     (Journal, "mark_dirty"),
     (IsolatedGraphitiClient, "save_facts"),
@@ -71,12 +76,12 @@ FORGET_STEPS: tuple[tuple[type, str], ...] = (
 )
 """Of forgetting: from the note of what is to go until nothing of it is left in any file."""
 
-SOFT_STEPS: tuple[tuple[type, str], ...] = (
+SOFT_STEPS: tuple[Step, ...] = (
     (RecycleBin, "taken"),
     *FORGET_STEPS,
 )
 """Of forgetting softly: the intent and what can be restored are on disk after the second."""
-RESTORE_STEPS: tuple[tuple[type, str], ...] = (
+RESTORE_STEPS: tuple[Step, ...] = (
     (RecycleBin, "get"),
     (Bin, "begin"),
     (Bin, "put_back"),
@@ -105,7 +110,7 @@ def process(target: Callable[..., None], *given: Any) -> BaseProcess:
 
 
 def killed(
-    steps: Sequence[tuple[type, str]], target: Callable[..., None], found: Settings, *given: Any
+    steps: Sequence[Step], target: Callable[..., None], found: Settings, *given: Any
 ) -> list[int]:
     """Run a round for each step of a sample, in a process that dies there; return their numbers, which come last."""
     rounds = sample(
@@ -135,7 +140,7 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def deadly(kind: type, name: str) -> None:
+def deadly(kind: type | ModuleType, name: str) -> None:
     """Let a method kill the process when it has done its work, once turns come in."""
     inner: Callable[..., Any] = getattr(kind, name)
 

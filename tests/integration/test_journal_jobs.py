@@ -18,6 +18,7 @@ from pps.core.values import JSON, FactDraft, NodeDraft, Skipped
 from pps.journal import Change, JobPayload, JobResult, Journal, TurnDraft, usage
 from pps.journal.bin_rows import drop_given
 from pps.journal.entries import Charge, Stage
+from pps.journal.job_queue import end
 
 MOMENT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 GROUP = new_group()
@@ -199,7 +200,7 @@ async def test_a_saved_job_goes_on_to_be_read_and_later_ones_are_saved_meanwhile
 ) -> None:
     first, second = await append(journal, 2)
     assert await taken(journal, 1) == [first]
-    await journal.queue.end([(first, JobResult(nodes=2))], [])
+    await journal.write(partial(end, saved=[(first, JobResult(nodes=2))], done=[]))
     assert await taken(journal, stage="read") == [first]
     await journal.queue.fail(first, "model_unavailable", "away", later(60))
     assert await taken(journal, stage="read") == []
@@ -214,7 +215,8 @@ async def test_what_is_put_off_on_purpose_and_what_waits_behind_it_does_not_coun
 ) -> None:
     first, second, third = await append(journal, 3)
     assert await taken(journal) == [first, second, third]
-    await journal.queue.end([(first, JobResult()), (second, JobResult())], [(third, JobResult())])
+    saved = [(first, JobResult()), (second, JobResult())]
+    await journal.write(partial(end, saved=saved, done=[(third, JobResult())]))
     assert await taken(journal, 1, "read") == [first]
     await journal.queue.fail(first, "model_unavailable", "busy", now())
     assert (await journal.queue.state(MOMENT)).oldest_at is not None

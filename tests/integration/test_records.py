@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from uuid import uuid4
 
 import pytest
 
 from pps.app import App
-from pps.core.errors import ConfigError, InvalidRequest, StoreUnavailable
+from pps.core.errors import ConfigError, InvalidRequest, NotFound
 from pps.core.ids import stable_id
 from pps.core.values import Fact, Node, NodeDraft, RelationDraft, Turn
+from pps.graph.graph_store import GraphChange
 from pps.index.indexes import IndexDoc
-from pps.journal.db import tally
+from pps.journal.db import Work, nothing, tally
 from pps.journal.entries import Change
+from pps.journal.turns import mark_dirty
 from pps.memory import Memory
-from pps.models.protocols import Vector
 
 START = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 
@@ -226,27 +228,28 @@ async def test_an_entity_may_keep_tags_and_relations_from_being_read_out_of_its_
             pass
 
 
-async def test_a_write_that_the_graph_refuses_leaves_nothing_after_the_next_drain(
-    memory: Memory,
+async def test_what_the_graph_refuses_is_neither_noted_nor_indexed(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = memory.parts
     ghost = Node(stable_id(memory.entity.group, "node", "ghost"), "Ghost Ship", START)
+    nobody = str(uuid4())
+    fact = Fact(str(uuid4()), ghost.uuid, nobody, "SAILS_WITH", "It sails.", START)
+    notes = list[str]()
 
-    async def refused() -> None:
-        raise StoreUnavailable("the graph is away")
-
-    with pytest.raises(StoreUnavailable, match="away"):
-        await parts.indexer.write(
-            [Change("node", ghost.uuid)], refused, {ghost.uuid: ghost}, {}, {}
+    with pytest.raises(NotFound):
+        await parts.client.apply(
+            GraphChange(nodes=[ghost], facts=[fact]), after=lambda _: notes.append("after")
         )
-    assert [one.change.id for one in await parts.journal.dirty(10)] == [ghost.uuid]
+    assert notes == []
     await parts.indexer.drain()
-    vectors, text = await parts.indexes.owners("nodes")
-    assert ghost.uuid not in text | (vectors or set())
-    assert await parts.journal.resolve(["Ghost Ship"]) == {}
+    vectors, text = await parts.indexes.owners("facts")
+    assert fact.uuid not in text | (vectors or set())
+    if memory.parts.store == "embedded":  # one transaction: the node is undone too
+        assert await parts.journal.resolve(["Ghost Ship"]) == {}
 
 
-async def test_many_notes_are_indexed_page_by_page_and_cleared_only_when_the_graph_has_them(
+async def test_many_notes_are_indexed_page_by_page(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert await memory.settled()  # from here on only this test drains
@@ -256,27 +259,21 @@ async def test_many_notes_are_indexed_page_by_page_and_cleared_only_when_the_gra
         one.uuid: one
         for one in (Node(str(uuid4()), f"Ship {number}", START) for number in range(8))
     }
-    apply, before, applied, through = parts.indexes.apply, list[int](), list[int](), asyncio.Event()
+    apply, applied = parts.indexes.apply, list[int]()
 
     async def counted(upserts: Sequence[IndexDoc], deletes: Sequence[tuple[str, str]]) -> None:
         await apply(upserts, deletes)
         applied.append(len(upserts))
-        if sum(applied) == len(nodes):
-            through.set()
-
-    async def slowly() -> None:
-        await through.wait()
-        before.append(await parts.journal.dirty_count())
-        await parts.client.save_nodes(list(nodes.values()), {})
 
     monkeypatch.setattr(parts.indexes, "apply", counted)
-    await parts.indexer.write([Change("node", uuid) for uuid in nodes], slowly, nodes, {}, {})
+    marks = [Change("node", uuid) for uuid in nodes]
+    await parts.client.apply(
+        GraphChange(nodes=list(nodes.values())), partial(mark_dirty, changes=marks)
+    )
+    assert await parts.indexer.drain() == len(nodes)
     assert applied == [3, 3, 2]
-    assert before == [len(nodes)]
     assert await parts.journal.dirty_count() == 0
     assert nodes.keys() <= (await parts.indexes.owners("nodes"))[1]
-    await parts.journal.mark_dirty([Change("node", uuid) for uuid in nodes])
-    assert await parts.indexer.drain() == len(nodes)
 
 
 async def test_a_drain_ends_although_there_is_always_something_new(
@@ -300,40 +297,23 @@ async def test_a_drain_ends_although_there_is_always_something_new(
     assert await parts.journal.dirty_count() == 1  # for the next
 
 
-async def test_a_write_that_changes_no_index_entry_is_waited_for_and_its_error_is_raised(
-    memory: Memory,
-) -> None:
-    put = list[str]()
-
-    async def slowly() -> None:
-        await asyncio.sleep(0.1)
-        put.append("done")
-
-    async def refused() -> None:
-        await asyncio.sleep(0.1)
-        raise StoreUnavailable("the graph is away")
-
-    await memory.parts.indexer.write([], slowly, {}, {}, {})
-    assert put == ["done"]
-    with pytest.raises(StoreUnavailable, match="away"):
-        await memory.parts.indexer.write([], refused, {}, {}, {})
-
-
 async def test_what_is_being_written_is_not_taken_for_gone_by_another_drain(
     app: App, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = [(await memory.records.add_event(text, title=text)).node_id for text in ("Mill", "Weir")]
     parts = memory.parts
-    save_facts, drains = parts.client.save_facts, list[asyncio.Task[int]]()
+    apply, drains = parts.client.apply, list[asyncio.Task[int]]()
 
-    async def slowly(facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> None:
+    async def slowly(
+        change: GraphChange, before: Work[object] = nothing, after: Work[object] = nothing
+    ) -> None:
         drains.append(asyncio.create_task(parts.indexer.drain()))
         await asyncio.wait(
             drains, timeout=0.1
         )  # time enough to find nothing and to take the note away
-        await save_facts(facts, vectors)
+        await apply(change, before, after)
 
-    monkeypatch.setattr(parts.client, "save_facts", slowly)
+    monkeypatch.setattr(parts.client, "apply", slowly)
     await memory.records.relate([RelationDraft(*ids, "feeds")])
     await asyncio.gather(*drains)
     assert len(drains) == 1

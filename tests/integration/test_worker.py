@@ -23,7 +23,7 @@ from pps.core.time import now
 from pps.ingest.drafts import Backlog, EntityBacklog
 from pps.ingest.limits import Breakers, RetryPolicy
 from pps.ingest.work_rules import Failing, WorkRules
-from pps.ingest.worker import Worker
+from pps.ingest.worker import End, Worker
 from pps.journal.entries import Job, JobPayload, JobResult, TurnDraft
 from pps.journal.journal import Journal
 from tests.waiting import PATIENCE_S, settle_until
@@ -36,14 +36,15 @@ SECRET = "what Ana said in confidence"
 class Scripted:
     """Steps that fail as the content of a turn says; ``done`` and ``heard`` are what they carried through, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, journal: Journal) -> None:
+        self.journal = journal
         self.done: list[str] = []
         self.heard: list[str] = []
         self.starts = 0
         self.away = 0
         self.deaf: list[PPSError] = []
 
-    async def save(self, jobs: Sequence[Job]) -> list[tuple[int, JobResult]]:
+    async def save(self, jobs: Sequence[Job], end: End) -> None:
         self.starts += 1
         for job in jobs:
             if job.turn.content == "bug":
@@ -56,7 +57,10 @@ class Scripted:
             self.away -= 1
             raise StoreUnavailable("away")
         self.done += [job.turn.content for job in jobs if job.turn.content not in self.done]
-        return [(job.id, JobResult(nodes=1)) for job in jobs]
+        await self.journal.write(end([(job.id, JobResult(nodes=1)) for job in jobs]))
+
+    async def index(self) -> None:
+        """Nothing is derived here."""
 
     async def read(self, job: Job) -> JobResult:
         if self.deaf:
@@ -104,13 +108,13 @@ async def worked(
 
 
 async def test_jobs_are_done_in_order(journal: Journal) -> None:
-    steps = Scripted()
+    steps = Scripted(journal)
     assert await worked(journal, steps, "a", "b", "c") == ["done"] * 3
     assert steps.done == ["a", "b", "c"]
 
 
 async def test_a_store_that_is_away_is_waited_for_and_no_turn_is_blamed(journal: Journal) -> None:
-    steps = Scripted()
+    steps = Scripted(journal)
     steps.away = 2
     assert await worked(journal, steps, "a", "b") == ["done", "done"]
     assert steps.done == ["a", "b"]
@@ -127,7 +131,7 @@ async def test_a_store_that_comes_back_just_after_the_last_attempt_parks_no_turn
     journal: Journal,
 ) -> None:
     """It answers when it is asked, and the attempt a moment before found it away."""
-    steps = Scripted()
+    steps = Scripted(journal)
     steps.away = QUICK.attempts
     assert await worked(journal, steps, "a", "b") == ["done", "done"]
 
@@ -137,7 +141,7 @@ async def test_a_turn_that_can_never_succeed_is_parked_and_the_rest_go_on(
     journal: Journal, bad: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    steps = Scripted()
+    steps = Scripted(journal)
     assert await worked(journal, steps, "a", bad, "c") == ["done", "failed", "done"]
     assert ("ZeroDivisionError" in caplog.text) == (bad == "bug")
     assert SECRET not in caplog.text
@@ -151,7 +155,7 @@ async def test_a_turn_that_can_never_succeed_is_parked_and_the_rest_go_on(
 async def test_turns_are_saved_while_the_model_that_reads_them_is_away_and_read_in_order_after(
     journal: Journal,
 ) -> None:
-    steps = Scripted()
+    steps = Scripted(journal)
     steps.deaf = [
         ModelUnavailable("busy", provider="extractor", retry_after_s=0.05),
         ModelUnavailable("busy"),
@@ -177,7 +181,7 @@ async def test_a_provider_that_asks_to_be_left_alone_for_years_is_asked_again_wi
 async def test_nonsense_of_a_model_is_asked_for_again_and_parked_after_the_attempts(
     journal: Journal,
 ) -> None:
-    steps = Scripted()
+    steps = Scripted(journal)
     steps.deaf = [ModelOutputInvalid("nonsense")] * 2
     assert await worked(journal, steps, "a", extraction="model") == ["done"]
     steps.deaf = [ModelOutputInvalid("nonsense")] * 3
@@ -202,7 +206,7 @@ async def test_nonsense_of_a_model_about_one_text_keeps_nobody_else_from_it(
 
 
 async def test_a_refused_key_parks_nothing(journal: Journal) -> None:
-    steps = Scripted()
+    steps = Scripted(journal)
     steps.deaf = [ConfigError("extractor.api_key: refused")] * 4
     assert await worked(journal, steps, "a", extraction="model") == ["done"]
 
@@ -212,10 +216,11 @@ async def test_a_breaker_is_shared_and_its_closing_wakes_everyone_who_waits(
 ) -> None:
     patient = RetryPolicy(first_wait_s=3_600, longest_wait_s=3_600, attempts=3)
     breakers = Breakers.make(patient, 1)
-    steps, other_steps = Scripted(), Scripted()
+    steps = Scripted(journal)
     steps.away = 1
     (number,) = await appended(journal, "a")
     async with await Journal.open(tmp_path_factory.mktemp("o") / "memory.db", GROUP) as other:
+        other_steps = Scripted(other)
         (other_number,) = await appended(other, "b")
         worker = Worker(journal, steps, "w", quick_rules(breakers))
         worker.start()
@@ -238,7 +243,7 @@ async def test_a_breaker_is_shared_and_its_closing_wakes_everyone_who_waits(
 async def test_a_full_disk_is_named_as_long_as_it_is_full_and_a_folder_that_is_gone_is_not_full(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = Worker(journal, Scripted(), "w", quick_rules())
+    worker = Worker(journal, Scripted(journal), "w", quick_rules())
     assert worker.waits_for == ()
     monkeypatch.setattr("pps.ingest.work_rules.LEAST_FREE_BYTES", 1 << 60)
     assert len(worker.waits_for) == 1
@@ -257,7 +262,7 @@ async def test_a_wait_outlives_the_process(journal: Journal) -> None:
         Breakers.make(QUICK, 5),
         EntityBacklog(Backlog(9), 9),
     )
-    steps = Scripted()
+    steps = Scripted(journal)
     steps.away = 1
     await appended(journal, "a")
     worker = Worker(journal, steps, "w", patient)
@@ -278,7 +283,7 @@ async def test_turns_that_come_one_by_one_are_acknowledged_before_they_are_worke
 ) -> None:
     for bound in ("_PAUSE_S", "_GIVES_WAY_S"):  # a machine that stands still is no pause
         monkeypatch.setattr(f"pps.ingest.worker.{bound}", 10 * PATIENCE_S)
-    steps = Scripted()
+    steps = Scripted(journal)
     worker = Worker(journal, steps, "w", quick_rules())
     worker.start()
     assert await worker.settled(PATIENCE_S)
@@ -305,7 +310,7 @@ async def test_turns_that_come_one_by_one_are_worked_on_after_a_pause(journal: J
 
 
 async def test_who_waits_for_a_turn_that_is_forgotten_is_told(journal: Journal) -> None:
-    worker = Worker(journal, Scripted(), "w", quick_rules())
+    worker = Worker(journal, Scripted(journal), "w", quick_rules())
     made = await journal.append(TurnDraft("a", source_ref="a"), JobPayload())
     waits = asyncio.create_task(worker.wait_for(made.job_id))
     await asyncio.sleep(0.1)

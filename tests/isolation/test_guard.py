@@ -23,9 +23,10 @@ UUID = "6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11"
 pytestmark = [
     pytest.mark.asyncio(loop_scope="module"),
     pytest.mark.timeout(300),
-    pytest.mark.parametrize(  # the stores that run Cypher; of SQL tables see test_sql_store
+    pytest.mark.neo4j,
+    pytest.mark.parametrize(  # the store that runs Cypher; of SQL tables see test_sql_store
         "module_settings",
-        ["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)],
+        ["neo4j"],
         indirect=True,
         scope="module",
     ),
@@ -168,7 +169,7 @@ async def test_a_guarded_driver_cannot_be_copied_cloned_or_rebound(arena: Arena)
 async def test_each_refusal_is_counted_by_kind_and_by_entity(arena: Arena) -> None:
     being, other, _ = arena.beings
     counters = IsolationCounters()
-    guard = GuardedDriver(being.driver.driver, being.entity, counters, shared=being.shared)
+    guard = GuardedDriver(being.driver.driver, being.entity, counters)
     text = "MATCH (n:Entity) RETURN n.uuid AS uuid"
     for parameters in ({}, {"group_id": other.entity.group}, {"group_id": None}, {"uuid": "x"}):
         with pytest.raises(IsolationError):

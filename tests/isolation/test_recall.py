@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
 from pps.config import shipped
 from pps.context.fence import without_packs
 from pps.core.values import Closing, FactDraft, Turn
+from pps.journal.closing_rows import note
 from pps.journal.filters import ItemFilter
 from pps.records.saving import RecordGiven
 from tests.isolation.house import WHEN, House, everything
@@ -198,7 +200,7 @@ async def test_a_closing_that_names_what_is_another_entitys_gives_no_successor(
     assert await one.memory.settled()
     [fact] = [fact for fact in (await one.memory.timeline()).facts if "plums" in fact.text]
     closing = Closing(fact.uuid, other.fact, other.turn, "explicit", at, at)
-    await one.memory.parts.journal.closings.note({}, [closing])
+    await one.memory.parts.journal.write(partial(note, endings={}, closings=[closing]))
     page = await one.memory.timeline()
     said = await one.memory.graph.said()
 
