@@ -11,6 +11,8 @@ import contextlib
 import copy
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from sqlite3 import Connection
 from typing import TypeAlias
 
 from pydantic import TypeAdapter
@@ -22,6 +24,7 @@ from pps.core.reports import Duplicate, Merge, MergePlan
 from pps.core.text import fold
 from pps.core.time import iso, now
 from pps.core.values import Fact, Node
+from pps.graph.graph_store import GraphChange
 from pps.ingest.alike_names import alike
 from pps.ingest.indexer import Indexer
 from pps.ingest.passage_vectors import PassageVectors
@@ -30,7 +33,9 @@ from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.entries import Change
 from pps.journal.journal import Journal
-from pps.journal.record_book import MergeRow
+from pps.journal.record_book import MergeRow, move_record
+from pps.journal.record_rows import repoint
+from pps.journal.turns import mark_dirty
 
 _ALL = 100_000
 _QUIET_S = 30.0
@@ -313,41 +318,56 @@ class Merging:
     async def _apply(self, moves: Moves) -> None:
         kept, gone = moves.kept.uuid, moves.gone.uuid
         facts = await self._moved(moves, kept)
-        await self._mark(moves)
-        await self._client.save_nodes([merged(moves.kept, moves.gone, typed=moves.typed)], {})
-        await self._client.save_facts(facts, {})
-        await self._client.save_mentions(
-            [(one, kept) for one in await self._there(moves.new_mentions)]
+        change = GraphChange(
+            nodes=[merged(moves.kept, moves.gone, typed=moves.typed)],
+            facts=facts,
+            mentions=[(one, kept) for one in await self._there(moves.new_mentions)],
+            gone_nodes=[gone],
         )
-        await self._client.delete_nodes([gone])
-        if moves.record:
-            await self._journal.records.move(gone, kept)
-        await self._finish(moves, facts)
+        await self._write(moves, change, kept, partial(move_record, old=gone, new=kept))
+        await self._finish(facts)
 
     async def _take_back(self, moves: Moves) -> None:
         kept, gone = moves.kept.uuid, moves.gone.uuid
         found = await self._client.nodes([kept])
-        await self._mark(moves)
         vectors = await self._vectors.of([moves.gone.name]) if self._vectors else {}
-        await self._client.save_nodes(
-            [
+        facts = await self._moved(moves, gone)
+        change = GraphChange(
+            nodes=[
                 moves.gone,
                 *(unmerged(node, moves.kept, moves.gone, typed=moves.typed) for node in found),
             ],
-            {gone: vectors[moves.gone.name]} if vectors else {},
+            facts=facts,
+            parted=[(one, kept) for one in moves.new_mentions],
+            mentions=[(one, gone) for one in await self._there(moves.mentions)],
+            vectors={gone: vectors[moves.gone.name]} if vectors else {},
         )
-        facts = await self._moved(moves, gone)
-        await self._client.save_facts(facts, {})
-        await self._client.save_mentions([(one, gone) for one in await self._there(moves.mentions)])
-        await self._client.delete_mentions([(one, kept) for one in moves.new_mentions])
-        if moves.record:
-            await self._journal.records.move(kept, gone)
-        await self._finish(moves, facts)
+        await self._write(moves, change, gone, partial(move_record, old=kept, new=gone))
+        await self._finish(facts)
+
+    async def _write(
+        self, moves: Moves, change: GraphChange, to: str, move: Callable[[Connection], None]
+    ) -> None:
+        """Write a merge, or its undoing, with the relations and the record that go to the node."""
+        facts = dict.fromkeys((*moves.subjects, *moves.objects))
+        marks = [
+            *(Change("node", uuid) for uuid in (moves.kept.uuid, moves.gone.uuid)),
+            *(Change("fact", uuid) for uuid in facts),
+        ]
+
+        def before(db: Connection) -> None:
+            mark_dirty(db, marks)
+            repoint(db, moves.subjects, moves.objects, to)
+            if moves.record:
+                move(db)
+
+        async with self._indexer.draining:
+            await self._client.apply(change, before)
+        self._journal.typed.touch()
 
     async def _moved(self, moves: Moves, to: str) -> list[Fact]:
         """Return the facts that a merge concerns, as far as they are still there, with ends at ``to``."""
         subjects, objects = set(moves.subjects), set(moves.objects)
-        await self._journal.typed.repoint(moves.subjects, moves.objects, to)
         return [
             replace(
                 fact,
@@ -366,15 +386,7 @@ class Merging:
             else []
         )
 
-    async def _mark(self, moves: Moves) -> None:
-        facts = dict.fromkeys((*moves.subjects, *moves.objects))
-        nodes = [Change("node", uuid) for uuid in (moves.kept.uuid, moves.gone.uuid)]
-        await self._journal.mark_dirty([*nodes, *(Change("fact", uuid) for uuid in facts)])
-
-    async def _finish(self, moves: Moves, facts: Sequence[Fact]) -> None:
+    async def _finish(self, facts: Sequence[Fact]) -> None:
         # The slots of both nodes have other facts now.
         await self._pipeline.resettle(facts=[fact.uuid for fact in facts])
-        await self._mark(
-            moves
-        )  # again: the worker may have indexed what it wrote meanwhile, and cleared the marks
         await self._indexer.drain()

@@ -19,7 +19,8 @@ from pps.core.errors import InvalidRequest, NotFound, StoreError, StoreUnavailab
 from pps.core.ids import is_uuid
 from pps.core.reports import Forgotten, Restorable, Restored, ShownItem
 from pps.core.text import one_line
-from pps.core.values import Fact
+from pps.core.values import Fact, Node
+from pps.graph.graph_store import GraphChange
 from pps.ingest.anchors import Anchors
 from pps.ingest.index_docs import WINDOW_TURNS
 from pps.ingest.indexer import Indexer
@@ -42,12 +43,13 @@ from pps.ingest.support import broken_holders, supports_left
 from pps.ingest.worker import Worker
 from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
-from pps.journal import meta
+from pps.journal import feature_tables, meta, record_rows, tie_rows, turns, usage
 from pps.journal.bin_rows import Binned, drop_given, rewrite
 from pps.journal.entries import Change
 from pps.journal.graph_queries import ambiguous
 from pps.journal.job_queue import read_again
 from pps.journal.journal import Journal
+from pps.journal.record_book import forget_merges
 from pps.journal.tie_rows import Ties
 
 MAX_IDS, MAX_WHY = 500, 500
@@ -432,31 +434,35 @@ class Forgetter:
             *(Change("fact", uuid) for uuid in (*plan.facts, *plan.weakened)),
             *(Change("node", uuid) for uuid in dict.fromkeys(changed_nodes)),
         ]
-        await self._journal.mark_dirty(changes)
-        # First: once the turns are gone, nobody knows any more which names were theirs.
-        await self._client.save_nodes(renamed, {})
         await self._indexer.know_near([*touched])
         weakened = await self._client.facts(list(plan.weakened))
         ties = await self._journal.ties.of_facts(list(plan.weakened))
         said = {turn.uuid: turn.occurred_at for turn in await self._journal.turns(list(plan.turns))}
-        await self._client.save_facts(
-            [
-                self._without(fact, ties.get(fact.uuid, {}), set(plan.turns), set(said.values()))
-                for fact in weakened
-            ],
-            {},
+        lost, days = set(plan.turns), set(said.values())
+        nodes = {node.uuid: node for node in await self._client.nodes(list(plan.stripped))}
+        nodes.update((node.uuid, node) for node in renamed)
+        change = GraphChange(
+            nodes=[_plain(node) if uuid in plan.stripped else node for uuid, node in nodes.items()],
+            facts=[self._without(fact, ties.get(fact.uuid, {}), lost, days) for fact in weakened],
+            gone_facts=plan.facts,
+            gone_episodes=plan.turns,
+            gone_nodes=plan.nodes,
         )
-        await self._strip(plan.stripped)
-        await self._client.delete_facts(list(plan.facts))
-        await self._client.delete_episodes(list(plan.turns))
-        await self._client.delete_nodes(list(plan.nodes))
-        await self._journal.typed.forget(plan.turns, plan.facts, plan.nodes)
-        await self._journal.ties.forget(list(plan.facts), list(plan.turns))
-        await self._journal.forget_turns(list(plan.turns))
-        # Behind the turns: a follower can add no row about one that is gone.
-        await self._journal.features.forget(list(plan.gone))
+        anchors = [name for slug in plan.anchors for name in (slug, f"anchor:{slug}")]
+
+        def forgotten(db: Connection) -> None:
+            record_rows.forget(db, plan.turns, plan.facts, plan.nodes)
+            tie_rows.forget(db, plan.facts, plan.turns)
+            turns.forget(db, plan.turns)
+            forget_merges(db, plan.nodes)
+            usage.forget(db, [*plan.turns, *plan.facts, *plan.nodes, *anchors])
+            # Behind the turns: a follower can add no row about one that is gone.
+            feature_tables.forget(db, plan.gone)
+
+        async with self._indexer.draining:
+            await self._client.apply(change, partial(turns.mark_dirty, changes=changes), forgotten)
+        self._journal.typed.touch()
         await self._worker.forgotten()
-        await self._journal.merges.forget(plan.nodes)
         # What is forgotten closes nothing any more; what it alone had closed holds again.
         await self._pipeline.resettle(plan.turns, (*plan.facts, *plan.weakened))
         rows = await self._journal.bin.holding(plan.asked)
@@ -467,10 +473,6 @@ class Forgetter:
         )
         for slug in plan.anchors:
             await self._anchors.delete(slug, missing_ok=True)
-        anchors = [name for slug in plan.anchors for name in (slug, f"anchor:{slug}")]
-        await self._journal.given.forget([*plan.turns, *plan.facts, *plan.nodes, *anchors])
-        # Again: the worker may have indexed what was still there meanwhile, and cleared the marks.
-        await self._journal.mark_dirty(changes)
         await self._indexer.drain()
         await self._indexer.purge()
         await self._journal.set_meta(_INTENT, "")
@@ -490,13 +492,10 @@ class Forgetter:
         )
         return replace(fact, valid_at=since, episodes=supports_left(fact, ties, lost))
 
-    async def _strip(self, nodes: Sequence[str]) -> None:
-        """Let nodes be plain again: name, aliases and what others made of them stay."""
-        plain = [
-            replace(node, kind="Thing", summary="", tags=(), attributes={})
-            for node in await self._client.nodes(list(nodes))
-        ]
-        await self._client.save_nodes(plain, {})
+
+def _plain(node: Node) -> Node:
+    """Return a node that is plain again: name, aliases and what others made of it stay."""
+    return replace(node, kind="Thing", summary="", tags=(), attributes={})
 
 
 class Manner(TypedDict, total=False):

@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -22,6 +23,7 @@ from pps.core.reports import Restorable, Restored
 from pps.core.text import first_line, fold
 from pps.core.time import now
 from pps.core.values import Episode, Fact, Node, Vector
+from pps.graph.graph_store import GraphChange
 from pps.ingest.anchor_files import AnchorFile
 from pps.ingest.anchors import Anchors
 from pps.ingest.indexer import Indexer
@@ -30,7 +32,7 @@ from pps.ingest.statements import is_undated
 from pps.ingest.support import supports_left
 from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
-from pps.journal.bin_rows import Binned, Row, without_given, without_rows
+from pps.journal.bin_rows import Binned, Row, put_back, without_given, without_rows
 from pps.journal.entries import Change
 from pps.journal.feature_tables import FEATURE_SOURCES
 from pps.journal.journal import Journal
@@ -334,19 +336,25 @@ class RecycleBin:
                 for one in dict.fromkeys([*plan.turns, *(e for f in facts for e in f.episodes)])
             ),
         ]
-        await journal.bin.put_back(await self._rows_to_put_back(content), changes)
-        journal.typed.touch()
+        rows = await self._rows_to_put_back(content)
         vectors = await self._vectors(content)
-        await client.save_nodes(
-            nodes, {one.uuid: vectors[one.name] for one in nodes if one.name in vectors}
+        here = {one.uuid for one in await client.episodes([one.uuid for one in content.episodes])}
+        mentioning = [turn for turn, _ in content.mentions]
+        turns = {turn.uuid for turn in await journal.turns(mentioning)}
+        turns.update(str(row["uuid"]) for row in rows.get("turns", ()))
+        change = GraphChange(
+            nodes=nodes,
+            facts=facts,
+            episodes=[one for one in content.episodes if one.uuid not in here],
+            mentions=[pair for pair in content.mentions if pair[0] in turns],
+            vectors={
+                **{one.uuid: vectors[one.name] for one in nodes if one.name in vectors},
+                **{one.uuid: vectors[one.text] for one in facts if one.text in vectors},
+            },
         )
-        await client.save_facts(
-            facts, {one.uuid: vectors[one.text] for one in facts if one.text in vectors}
-        )
-        there = {one.uuid for one in await client.episodes([one.uuid for one in content.episodes])}
-        await client.save_episodes([one for one in content.episodes if one.uuid not in there])
-        turns = {turn.uuid for turn in await journal.turns([turn for turn, _ in content.mentions])}
-        await client.save_mentions([pair for pair in content.mentions if pair[0] in turns])
+        async with self._indexer.draining:
+            await client.apply(change, partial(put_back, rows=rows, changes=changes))
+        journal.typed.touch()
         for file, parts in content.anchors:
             await self._anchors.restore(file, [_vector(part) for part in parts])
         await self._pipeline.resettle(plan.turns, [one.uuid for one in facts])
@@ -356,7 +364,7 @@ class RecycleBin:
         given, others = await self._given(row, content)
         await journal.bin.end(row.id, content.rows, back, given, others, plan.turns)
         journal.typed.touch()
-        await self._pipeline.link(fold(one.name) for one in nodes)
+        await self._pipeline.link({fold(one.name) for one in nodes})
         await self._pipeline.project_relations()
         facts_back = tuple(one.uuid for one in facts if one.uuid in plan.facts)
         nodes_back = tuple(one.uuid for one in nodes if one.uuid in plan.nodes)

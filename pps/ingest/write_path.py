@@ -113,7 +113,7 @@ class Pipeline:
         await self._commit(batch, turns, settled, again, after)
         self._last_job = jobs[-1].id if len(jobs) > 1 else None
         if links_follow:
-            await self._link(batch.fresh)
+            await self.link(batch.fresh)
             await self._journal.write(ended)
         await self.project_relations()
 
@@ -335,7 +335,7 @@ class Pipeline:
         """Write a planned batch that no job brings, and index it."""
         await self._commit(batch)
         await self.index()
-        await self._link(batch.fresh)
+        await self.link(batch.fresh)
 
     async def _commit(
         self,
@@ -401,7 +401,7 @@ class Pipeline:
         facts = [said(fact) for job in jobs for fact in job.payload.facts]
         return [*facts, *(spoken(job.turn) for job in jobs)]
 
-    async def _link(self, fresh: Iterable[str]) -> None:
+    async def link(self, fresh: Iterable[str]) -> None:
         """Give texts that link to names that have just appeared their relations and mentions."""
         linked = await self._linker.waiting(fresh) if fresh else None
         if linked:
@@ -447,7 +447,7 @@ class Pipeline:
         await self._journal.mark_dirty(marked)
         nodes = await self._client.nodes(list(changes.nodes))
         await self._indexer.drain()
-        await self._link({fold(node.name) for node in nodes})
+        await self.link({fold(node.name) for node in nodes})
         return changes
 
     async def _keep_records(self, nodes: Sequence[str]) -> None:

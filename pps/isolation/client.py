@@ -293,9 +293,10 @@ class IsolatedGraphitiClient:
         if isinstance(self._store, SqlGraphStore):
             await self._store.apply(change, before, after)
             return
-        await self._beside(before)
+        is_deleting = bool(change.gone_facts or change.gone_episodes or change.gone_nodes)
+        await self._beside(before, secure=False)
         await self._store.apply(change)
-        await self._beside(after)
+        await self._beside(after, secure=is_deleting)
 
     async def save_nodes(self, nodes: Sequence[Node], vectors: Mapping[str, Vector]) -> None:
         """Create or update nodes.
@@ -433,13 +434,13 @@ class IsolatedGraphitiClient:
             self._inside.lock.all_there(len(found), len(wanted))
         return found
 
-    async def _beside(self, work: Work[object]) -> None:
+    async def _beside(self, work: Work[object], *, secure: bool) -> None:
         """Write tables of the journal beside a graph on a server."""
         if work is nothing:
             return
         if self._inside.tables is None:
             raise InvalidRequest("before", "needs the tables of the entity's journal")
-        await self._inside.tables.journal.write(work)
+        await self._inside.tables.journal.write(work, secure=secure)
 
     async def _facts_before(self, facts: Sequence[str]) -> dict[str, Fact]:
         """Return the facts that Graphiti has just changed, as they were before."""

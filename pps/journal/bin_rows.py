@@ -124,6 +124,15 @@ def _take(
     return found | feature_tables.take(db, [*turns, *nodes, *facts, *of_features])
 
 
+def put_back(db: sqlite3.Connection, rows: Rows, changes: Iterable[Change]) -> None:
+    """Put rows back as they were, and note what is to be indexed.
+
+    What is there stays: of a turn that has come back since, nothing is put back.
+    """
+    _put_back(db, rows)
+    turns.mark_dirty(db, changes)
+
+
 def _put_back(db: sqlite3.Connection, rows: Rows) -> None:
     given = listed(str(row["uuid"]) for row in rows.get("turns", ()))
     found = db.execute(f"SELECT uuid FROM turns WHERE uuid IN {LIST}", (given,)).fetchall()  # noqa: S608 - literals
@@ -265,18 +274,6 @@ class Bin:
         """Return the row that is being put back, if there is one."""
         id_ = await self._readers.read(lambda db: meta.get(db, _BEGUN))
         return next(iter(await self._select("id = ?", id_)), None) if id_ else None
-
-    async def put_back(self, rows: Rows, changes: Iterable[Change]) -> None:
-        """Put rows back as they were, and note what is to be indexed.
-
-        What is there stays: of a turn that has come back since, nothing is put back.
-        """
-
-        def work(db: sqlite3.Connection) -> None:
-            _put_back(db, rows)
-            turns.mark_dirty(db, changes)
-
-        await self._writer.write(work)
 
     async def end(
         self,

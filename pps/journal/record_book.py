@@ -42,16 +42,22 @@ def put_records(
     )
 
 
+def move_record(db: sqlite3.Connection, old: str, new: str) -> None:
+    """Let a record be another node."""
+    db.execute("UPDATE records SET node = ? WHERE node = ?", (new, old))
+
+
+def forget_merges(db: sqlite3.Connection, nodes: Sequence[str]) -> None:
+    """Erase the merges of nodes that are forgotten: they hold names and summaries."""
+    wanted = listed(nodes)
+    statement = f"DELETE FROM merges WHERE kept IN {LIST} OR gone IN {LIST}"  # noqa: S608 - literals
+    db.execute(statement, (wanted, wanted))
+
+
 class RecordBook(Store):
     """Records and links of one ``memory.db``."""
 
     times = reads(node_times)
-
-    async def move(self, old: str, new: str) -> None:
-        """Let a record be another node."""
-        await self.write(
-            lambda db: db.execute("UPDATE records SET node = ? WHERE node = ?", (new, old))
-        )
 
     async def of_turns(self, turns: Sequence[str]) -> dict[str, str]:
         """Return turn → its record, for those that have one."""
@@ -150,12 +156,6 @@ class Merges(Store):
     async def unfinished(self) -> list[MergeRow]:
         """Return merges that a crash cut short, oldest first."""
         return await self._rows("WHERE state IN ('applying', 'undoing') ORDER BY at")
-
-    async def forget(self, nodes: Sequence[str]) -> None:
-        """Erase the merges of nodes that are forgotten: they hold names and summaries."""
-        statement = f"DELETE FROM merges WHERE kept IN {LIST} OR gone IN {LIST}"  # noqa: S608 - literals
-        wanted = listed(nodes)
-        await self.write(lambda db: db.execute(statement, (wanted, wanted)), secure=True)
 
     async def same_names(self, limit: int) -> list[SameName]:
         """Return pairs of nodes with the same folded name, then by alias; the older node first."""

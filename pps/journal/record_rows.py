@@ -349,28 +349,6 @@ class TypedRecords:
             partial(select_page, wanted=wanted, limit=limit, cursor=cursor)
         )
 
-    async def forget(
-        self, turns: Sequence[str], facts: Sequence[str], nodes: Sequence[str]
-    ) -> None:
-        """Drop what records say of things that are forgotten, and mark the records that cite them."""
-        await self._writer.write(
-            partial(_forget, turns=turns, facts=facts, nodes=nodes), secure=True
-        )
-        self.touch()
-
-    async def repoint(self, from_: Sequence[str], to: Sequence[str], node: str) -> None:
-        """Let relations begin, and others end, at another node: two became one, or two again."""
-
-        def work(db: sqlite3.Connection) -> None:
-            for column, ids in (("source", from_), ("target", to)):
-                db.execute(
-                    f"UPDATE record_relations SET {column} = ? WHERE id IN {LIST}",  # noqa: S608
-                    (node, listed(ids)),
-                )
-
-        await self._writer.write(work)
-        self.touch()
-
     async def pending(self, limit: int) -> list[Pending]:
         """Return relations that the graph does not have as they are, and whose ends it has."""
 
@@ -399,9 +377,19 @@ class TypedRecords:
         )
 
 
-def _forget(
+def repoint(db: sqlite3.Connection, from_: Sequence[str], to: Sequence[str], node: str) -> None:
+    """Let relations begin, and others end, at another node: two became one, or two again."""
+    for column, ids in (("source", from_), ("target", to)):
+        db.execute(
+            f"UPDATE record_relations SET {column} = ? WHERE id IN {LIST}",  # noqa: S608
+            (node, listed(ids)),
+        )
+
+
+def forget(
     db: sqlite3.Connection, turns: Sequence[str], facts: Sequence[str], nodes: Sequence[str]
 ) -> None:
+    """Drop what records say of things that are forgotten, and mark the records that cite them."""
     gone, ends, edges = listed([*turns, *facts, *nodes]), listed(nodes), listed(facts)
     db.execute(f"UPDATE record_cites SET gone = 1 WHERE id IN {LIST}", (gone,))  # noqa: S608 - literals
     for table, column in (

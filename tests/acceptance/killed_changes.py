@@ -7,25 +7,25 @@ import asyncio
 from pps.app import App
 from pps.config import Settings
 from pps.index.indexes import EntityIndexes
+from pps.ingest import worker, write_path
 from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.job_queue import JobQueue
 from pps.journal.journal import Journal
 from pps.journal.versions import Versions
-from tests.acceptance.killed_steps import arm, deadly
+from pps.store import sql_graph
+from tests.acceptance.killed_steps import Step, arm, deadly
 
-STEPS: tuple[tuple[type, str], ...] = (
+STEPS: tuple[Step, ...] = (
     (Versions, "revise"),
     (JobQueue, "take"),
-    (Journal, "mark_dirty"),
-    (IsolatedGraphitiClient, "save_nodes"),
-    (IsolatedGraphitiClient, "save_facts"),
-    (IsolatedGraphitiClient, "delete_mentions"),
-    (IsolatedGraphitiClient, "save_episodes"),
-    (IsolatedGraphitiClient, "save_mentions"),
+    (write_path, "mark_dirty"),
+    (sql_graph, "put_facts"),
+    (sql_graph, "put_episodes"),
+    (worker, "end_jobs"),
+    (IsolatedGraphitiClient, "apply"),
     (EntityIndexes, "apply"),
     (Journal, "clear_dirty"),
-    (JobQueue, "end"),
     (IsolatedGraphitiClient, "extract_episode"),
     (Pipeline, "read"),
     (JobQueue, "finish"),

@@ -12,6 +12,7 @@ from pps.core.values import FactDraft
 from pps.ingest.recycle_bin import RecycleBin
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import closing_rows
+from pps.journal import turns as turn_rows
 from pps.journal.closing_rows import Closings
 from pps.journal.journal import Journal
 from pps.memory import Memory
@@ -24,8 +25,7 @@ CLOSE_STEPS: tuple[Step, ...] = (
 )
 """Of a statement that closes another: the closing is noted before the graph says it, in one transaction or before it."""
 OPEN_STEPS: tuple[Step, ...] = (
-    (IsolatedGraphitiClient, "delete_facts"),
-    (Journal, "forget_turns"),
+    (turn_rows, "forget"),
     (IsolatedGraphitiClient, "apply"),
     (closing_rows, "keep_only"),
     (Closings, "forget"),

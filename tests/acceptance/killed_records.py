@@ -7,24 +7,25 @@ import asyncio
 from pps.app import App
 from pps.config import Settings
 from pps.index.indexes import EntityIndexes
+from pps.ingest import worker, write_path
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.job_queue import JobQueue
 from pps.journal.journal import Journal
 from pps.journal.record_rows import TypedRecords
 from pps.records.saving import RecordGiven, RelationGiven
-from tests.acceptance.killed_steps import arm, deadly
+from pps.store import sql_graph
+from tests.acceptance.killed_steps import Step, arm, deadly
 
-STEPS: tuple[tuple[type, str], ...] = (
+STEPS: tuple[Step, ...] = (
     (TypedRecords, "write"),
     (JobQueue, "take"),
-    (Journal, "mark_dirty"),
-    (IsolatedGraphitiClient, "save_nodes"),
-    (IsolatedGraphitiClient, "save_facts"),
-    (IsolatedGraphitiClient, "save_episodes"),
+    (write_path, "mark_dirty"),
+    (sql_graph, "put_nodes"),
+    (worker, "end_jobs"),
+    (IsolatedGraphitiClient, "apply"),
     (EntityIndexes, "apply"),
     (Journal, "clear_dirty"),
     (TypedRecords, "projected"),
-    (JobQueue, "end"),
 )
 """The methods that make each step of a save durable; a process is killed right after one."""
 

@@ -21,10 +21,11 @@ from pps.core.values import FactDraft
 from pps.index.indexes import EntityIndexes
 from pps.index.text_index import TextIndex
 from pps.index.vector_index import VectorIndex
-from pps.ingest import worker, write_path
+from pps.ingest import recycle_bin, worker, write_path
 from pps.ingest.linking import Linker
 from pps.ingest.recycle_bin import RecycleBin
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal import turns as turn_rows
 from pps.journal.bin_rows import Bin
 from pps.journal.job_queue import JobQueue
 from pps.journal.journal import Journal
@@ -64,12 +65,10 @@ RECORD_STEPS: tuple[Step, ...] = (
 """Of records: their place in the journal, links that waited and are not made yet, a new version."""
 FORGET_STEPS: tuple[Step, ...] = (
     (Bin, "write"),
-    (Journal, "mark_dirty"),
-    (IsolatedGraphitiClient, "save_facts"),
-    (IsolatedGraphitiClient, "delete_facts"),
-    (IsolatedGraphitiClient, "delete_episodes"),
-    (IsolatedGraphitiClient, "delete_nodes"),
-    (Journal, "forget_turns"),
+    (turn_rows, "mark_dirty"),
+    (sql_graph, "put_facts"),
+    (turn_rows, "forget"),
+    (IsolatedGraphitiClient, "apply"),
     (EntityIndexes, "apply"),
     (Journal, "clear_dirty"),
     (EntityIndexes, "purge"),
@@ -84,11 +83,9 @@ SOFT_STEPS: tuple[Step, ...] = (
 RESTORE_STEPS: tuple[Step, ...] = (
     (RecycleBin, "get"),
     (Bin, "begin"),
-    (Bin, "put_back"),
-    (IsolatedGraphitiClient, "save_nodes"),
-    (IsolatedGraphitiClient, "save_facts"),
-    (IsolatedGraphitiClient, "save_episodes"),
-    (IsolatedGraphitiClient, "save_mentions"),
+    (recycle_bin, "put_back"),
+    (sql_graph, "put_nodes"),
+    (IsolatedGraphitiClient, "apply"),
     (EntityIndexes, "apply"),
     (Journal, "clear_dirty"),
     (Bin, "end"),
