@@ -5,11 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from tests.one_file import ONE_FILE_STORE
+
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.values import FactDraft, NodeDraft
 from pps.ingest.drafts import RememberOptions
-from tests.one_file import ONE_FILE_STORE
 
 TURNS, FACTS, HUB_NODES = 5_000, 1_500, 3_000
 HUB = "Harbour club"

@@ -316,8 +316,8 @@ def _existing_items(db: Connection, ids: Sequence[str]) -> set[str]:
     wanted = listed(ids)
     found = db.execute(
         f"""SELECT uuid FROM turns WHERE uuid IN {LIST}
-            UNION SELECT i.uuid FROM mirror_id AS i JOIN mirror_fact AS f ON f.id = i.id WHERE i.uuid IN {LIST}
-            UNION SELECT i.uuid FROM mirror_id AS i JOIN mirror_node AS n ON n.id = i.id WHERE i.uuid IN {LIST}
+            UNION SELECT uuid FROM fact WHERE uuid IN {LIST}
+            UNION SELECT uuid FROM node WHERE uuid IN {LIST}
             UNION SELECT node FROM records WHERE node IN {LIST}""",  # noqa: S608 - literals
         (wanted,) * 4,
     )

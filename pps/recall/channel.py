@@ -251,7 +251,7 @@ class _ChannelFilling:
         shown = self._shown_ids(ranking)
         items = await self._read(shown)
         if len(items) < len(shown):
-            # Projection and indexes may be a moment ahead of the graph: what is gone takes no
+            # The indexes may be a moment ahead of the graph: what is gone takes no
             # place.
             with self._timed_fetch():
                 existing = await fetch(self._search, self._channel, scored.order)

@@ -46,9 +46,8 @@ async def outlined(
 ) -> dict[str, Candidate]:
     """Return what ranking needs of a channel's ids, in the order given; left out as by ``fetch``.
 
-    Outlines of facts and nodes come from the journal's projection; those that it lacks, from the
-    graph. It is written beside the graph, so it may lag behind or be ahead by a moment: ``fetch``
-    decides what is shown.
+    Outlines of facts and nodes come from the graph's tables, without their words. Where the graph is
+    on a server, the tables are a copy that may lag behind by a moment: ``fetch`` decides what is shown.
     """
     if channel not in OUTLINED:
         items = await fetch(search, channel, ids)
@@ -82,7 +81,7 @@ async def supported(search: Search, facts: Iterable[str]) -> dict[str, Support]:
 
     Of facts ``outlined`` read.
 
-    They come from the projection, or from the graph's fact where the projection lacks it.
+    They come from the tables, or from the graph's fact where a copy lacks it.
     """
     wanted = list(dict.fromkeys(facts))
     missing = [id_ for id_ in wanted if id_ not in search.supports]
@@ -104,7 +103,7 @@ async def names_of(search: Search, nodes: Sequence[str]) -> Mapping[str, str]:
         known = await search.sources.journal.names_of(missing)
         search.names.update((id_, names[0]) for id_, names in known.items())
     unknown = [id_ for id_ in missing if id_ not in search.names]
-    if unknown:  # the projection may lag behind the graph
+    if unknown:  # a copy of a server's graph may lag behind
         items = await fetch(search, "nodes", unknown)
         for id_ in unknown:
             node = items.get(id_)

@@ -154,7 +154,6 @@ def test_fix_builds_indexes_anew_that_differ_and_a_dry_run_changes_nothing(
 
     async def lose(memory: Memory) -> None:
         await memory.parts.indexes.apply([], [("facts", fact)])
-        await memory.parts.journal.mirror_drop("fact", [fact])
 
     asyncio.run(_changed(Path(env["PPS_HOME"]), lose))
     does = "pps reindex ana: builds its text and vector index anew from what is true"
