@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from tests.one_file import ONE_FILE_STORE
-
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.values import FactDraft, NodeDraft
@@ -25,7 +23,7 @@ async def build_large_memory(home: Path, name: str) -> None:
     """Make a data folder whose entity has a memory of that size."""
     settings = Settings(
         home=home,
-        store=ONE_FILE_STORE,  # type: ignore[arg-type]
+        store="embedded",
         embedder=EmbedderSettings(name="hash"),
     )
     async with App.open(settings) as app:

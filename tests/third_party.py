@@ -51,7 +51,7 @@ def remove_from_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def feature_settings(home: Path) -> Settings:
     """Return settings for a data folder. Features' tables lie beside the graph: SQL tables keep nothing that is erased."""
-    return Settings(home=home, store="sqlite", embedder=EmbedderSettings(name="hash"))
+    return Settings(home=home, store="embedded", embedder=EmbedderSettings(name="hash"))
 
 
 @asynccontextmanager

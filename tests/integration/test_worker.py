@@ -299,7 +299,7 @@ async def test_turns_that_come_one_by_one_are_acknowledged_before_they_are_worke
 
 
 async def test_turns_that_come_one_by_one_are_worked_on_after_a_pause(journal: Journal) -> None:
-    steps = Scripted()
+    steps = Scripted(journal)
     worker = Worker(journal, steps, "w", quick_rules())
     worker.start()
     assert await worker.settled(PATIENCE_S)

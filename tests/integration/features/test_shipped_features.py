@@ -34,7 +34,7 @@ async def app(tmp_path: Path) -> AsyncIterator[App]:
     )
     settings = Settings(
         home=tmp_path / "home",
-        store="sqlite",
+        store="embedded",
         embedder=EmbedderSettings(name="hash"),
         calendar=CalendarSettings(files=(tmp_path / "work.ics",)),
     )
