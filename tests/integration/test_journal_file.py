@@ -129,7 +129,7 @@ async def test_an_older_file_is_brought_forward_with_what_it_holds(path: Path) -
 
 
 async def test_what_the_mirror_of_the_graph_had_is_written_over_when_it_goes(path: Path) -> None:
-    db.prepare_file(path, GROUP, db.MIGRATIONS[:23])
+    db.prepare_file(path, GROUP, db.MIGRATIONS[:24])
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("INSERT INTO mirror_id VALUES (1, 'n')")
         connection.execute("INSERT INTO mirror_node VALUES (1, 'n', 'Goal', '', 0, '')")
