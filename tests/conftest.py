@@ -96,6 +96,8 @@ def _only_in_the_long_form(item: pytest.Item) -> bool:
     integration = (
         item.path.is_relative_to(_HERE / "integration") and item.path.parent.name != "graph_store"
     )
+    if integration and item.path.stem.startswith("test_bench_"):
+        return True  # whole benchmarks; their parts are tested in tests/unit, their isolation in tests/isolation
     measuring = item.path.stem == "test_bench"
     above = integration and item.path.stem not in _ON_BOTH_STORES
     return by_parameter and (
