@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import shutil
+import sqlite3
+import tempfile
 from pathlib import Path
 from typing import Any, cast
 
@@ -78,6 +82,31 @@ class Team:
             return repr((graph, hits, await rows.shared(), await pool.stats()))
 
 
+_founded: dict[str, Path] = {}
+"""Data folders in which the trio is, by the settings that it was founded with: founding costs more than most tests."""
+
+
 async def team_of_three(app: App) -> Team:
+    """Return the trio as it is when it has just been founded, in a data folder that has nothing yet."""
     write_squad(app.settings.home, "trio")
-    return Team(app, (await founding.found(app, "team", "trio", {})).squad)
+    if app.settings.store == "neo4j" or app.registry.list(include_archived=True):
+        return Team(app, (await founding.found(app, "team", "trio", {})).squad)
+    settings = app.settings.model_dump_json(exclude={"home"})
+    if settings not in _founded:
+        home = Path(tempfile.mkdtemp()) / "home"
+        write_squad(home, "trio")
+        async with App.open(app.settings.model_copy(update={"home": home})) as first:
+            await founding.found(first, "team", "trio", {})
+        _founded[settings] = home
+    _copy(_founded[settings], app.settings.home)
+    return Team(app, app.registry.squads.get("team"))
+
+
+def _copy(home: Path, to: Path) -> None:
+    """Copy the entities and the registry of a data folder into another one, which may be open."""
+    shutil.copytree(home / "entities", to / "entities", dirs_exist_ok=True)
+    with (
+        contextlib.closing(sqlite3.connect(home / "registry.db")) as founded,
+        contextlib.closing(sqlite3.connect(to / "registry.db")) as registry,
+    ):
+        founded.backup(registry)
