@@ -13,10 +13,12 @@ from datetime import datetime, timedelta, tzinfo
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pps.app import upgrading
 from pps.app.erasing import Erasing
 from pps.app.features import Features, InstalledFeature
 from pps.app.opening import Anew, open_memory
 from pps.app.shared import Shared, SharedLinesOf, open_shared
+from pps.app.upgrading import UpgradeReport
 from pps.config import Settings
 from pps.config.packs import load_packs, packs_together
 from pps.config.zones import checked_zone, zone_of
@@ -349,6 +351,44 @@ class App:
         self._failed.pop(name, None)
         return {**indexed, "to_read": jobs.queued + jobs.running}
 
+    async def upgrade(
+        self, name: str, progress: Progress | None = None, *, dry_run: bool = False
+    ) -> UpgradeReport:
+        """Move the graph that an earlier PPS left in a file of its own into an entity's ``memory.db``.
+
+        Opening the memory does the same; this does it ahead, also for an archived one and for a pool.
+
+        Raises:
+            UnknownEntity: No such entity.
+            ConfigError: The extra ``migrate``, which reads the file, is not installed.
+            IsolationError: The graph file is another entity's.
+            StoreConflict: Another process holds the files.
+            StoreError, StoreUnavailable: A file cannot be used, or the disk has too little room. Nothing was changed,
+                as with the others.
+        """
+        entry = await asyncio.to_thread(self.registry.get, name)
+        async with self._gate(name):
+            if name in self._open:  # it would not be open otherwise
+                return upgrading.report_of(entry, None, dry_run=dry_run)
+            async with folder.held(entry):
+                await asyncio.to_thread(folder.check_files, entry)
+                work = upgrading.plan if dry_run else upgrading.upgrade
+                done = await work(entry, progress)
+        if not dry_run:
+            self._failed.pop(name, None)
+        return upgrading.report_of(entry, done, dry_run=dry_run)
+
+    async def erase_upgrade_copy(self, name: str) -> bool:
+        """Erase the copy of an entity from before its upgrade; tell whether there was one.
+
+        Raises UnknownEntity; StoreConflict when another process holds the files; StoreError when something stays.
+        """
+        entry = await asyncio.to_thread(self.registry.get, name)
+        async with self._gate(name):
+            is_open = name in self._open
+            async with contextlib.nullcontext() if is_open else folder.held(entry):
+                return await asyncio.to_thread(upgrading.erase_copies, entry)
+
     async def unopenable(self) -> dict[str, str]:
         """Return the entities that cannot be opened, or not again, as far as it is known, and why."""
         entries = await asyncio.to_thread(self.registry.list)
@@ -411,7 +451,10 @@ class App:
         return in_the_way
 
     async def erase_overdue(self) -> None:
-        """Let every entity, closed ones too, erase what can no longer be restored; see ``Bin.expire``."""
+        """Let every entity, closed ones too, erase what can no longer be restored; see ``Bin.expire``.
+
+        Copies from before upgrades go when they are over their time, those of archived entities too.
+        """
         keep = timedelta(days=self.settings.forgetting.restorable_d)
         for entry in await asyncio.to_thread(self.registry.list):
             name = entry.entity.name
@@ -426,6 +469,13 @@ class App:
                         pass  # it is erased as the memory is opened
             except PPSError as error:
                 _log.warning("%s: what is over its time is not erased: %s", name, error.message)
+        for entry in await asyncio.to_thread(self.registry.list, include_archived=True):
+            name = entry.entity.name
+            try:
+                async with self._gate(name):
+                    await asyncio.to_thread(upgrading.erase_overdue_copies, entry)
+            except PPSError as error:
+                _log.warning("%s: the copy from before its upgrade stays: %s", name, error.message)
 
     async def closed_pending(self) -> dict[str, datetime]:
         """Return the entities that are closed and may have unfinished jobs, and since when."""

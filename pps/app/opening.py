@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Literal
 
+from pps.app import upgrading
 from pps.app.shared import Shared, fingerprint_text
 from pps.config import load_prices
 from pps.config.packs import load_packs, shipped_pack
@@ -71,16 +72,19 @@ The jobs of a graph that begins anew are queued again, so that the worker brings
 
 
 async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Memory:
-    """Open an entity's files, repair what a crash left and start its worker.
+    """Open an entity's files, upgrade those of an earlier PPS, repair what a crash left and start its worker.
 
     Raises:
         StoreConflict: Another process holds the files; the message names it.
-        ConfigError: The vectors are of another model, which cannot be had (unless they begin anew).
+        ConfigError: The vectors are of another model, which cannot be had (unless they begin anew). Or the graph lies
+            in a file of an earlier PPS, and the extra ``migrate``, which reads it, is not installed.
         StoreError, StoreUnavailable: A file or server cannot be used.
     """
     async with contextlib.AsyncExitStack() as stack:
         await stack.enter_async_context(folder.held(entry))
         await asyncio.to_thread(folder.check_files, entry)
+        if anew != "graph":
+            await upgrading.upgrade(entry)
         journal = await Journal.open(entry.folder / "data" / folder.JOURNAL, entry.entity.group)
         stack.push_async_callback(journal.close)
         own = await asyncio.to_thread(own_settings, entry.folder)
@@ -97,6 +101,7 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         opening.embedder = await opening.pinned_embedder()
         if anew == "graph":
             await journal.queue.replay()  # first: a crash leaves jobs that are done again
+            await asyncio.to_thread(upgrading.remove_old_graph, entry)
         memory = await opening.memory()
         stack.pop_all()
         return memory

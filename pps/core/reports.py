@@ -132,6 +132,7 @@ class Forgotten:
         items: Of a dry run: the first 20 of each kind of what would go, in words.
         mentions: What still mentions it afterwards; absent where nothing was named that could be mentioned.
         rows: Ids of rows of features' tables that go along; None where there are none.
+        upgrade_copy: Of a dry run: the copy of the memory from before its upgrade, which holds all that, goes whole too.
     """
 
     dry_run: bool
@@ -150,6 +151,7 @@ class Forgotten:
     items: tuple[ShownItem, ...] = ()
     mentions: Mentions | None = None
     rows: tuple[str, ...] | None = None
+    upgrade_copy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

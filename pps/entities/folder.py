@@ -130,7 +130,9 @@ def card_of(folder: Path) -> Card:
     try:
         values = parse_toml(text)
         entity = EntityId(str(values["name"]), str(values["group"]))
-        return Card(entity, str(values["store"]), time.parse(str(values["created_at"])))
+        return Card(
+            entity, store_named(str(values["store"])), time.parse(str(values["created_at"]))
+        )
     except tomllib.TOMLDecodeError as error:
         line, what = syntax_mistake(text, error)
         remedy = "mend it, or restore the file from a backup"
@@ -166,6 +168,11 @@ def check_card(folder: Path, entity: EntityId) -> Card:
             f"{folder} holds another entity's data, not {entity.name}'s; nothing was opened"
         )
     return card
+
+
+def store_named(name: str) -> str:
+    """Return the store that a card or the registry names: the tables of ``embedded`` were once called ``sqlite``."""
+    return "embedded" if name == "sqlite" else name
 
 
 @contextlib.asynccontextmanager
@@ -229,6 +236,22 @@ def unusable(entry: Entry) -> str:
         return f"{name}: {JOURNAL} is damaged; restore {entry.folder} from a backup"
     if not _begins_with(data / "vectors.db", _SQLITE_HEAD):
         return f"{name}: its vectors are damaged; run `pps reindex {name}`"
+    if entry.store != "neo4j" and any(data.glob("graph.*")):
+        return _unreadable_graph(entry)
+    return ""
+
+
+def _unreadable_graph(entry: Entry) -> str:
+    """Return why the graph file that an earlier PPS left cannot be brought into ``memory.db``; else an empty text."""
+    from pps.journal import old_graph  # not at the top: few entities have one
+
+    name = entry.entity.name
+    try:
+        graph = old_graph.waiting(entry.folder / "data", entry.entity.group, name)
+        if graph is not None:
+            old_graph.check_readable(graph, name)
+    except PPSError as error:
+        return error.message
     return ""
 
 

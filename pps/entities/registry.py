@@ -483,7 +483,7 @@ class Registry:
         return Entry(
             EntityId(row["name"], row["grp"]),
             self.entities_folder / row["name"],
-            row["store"],
+            folder.store_named(row["store"]),
             time.parse(row["created_at"]),
             bool(row["archived"]),
             bool(row["made"]),

@@ -146,6 +146,7 @@ class Forgetter:
                 shown=_lines(plan, items),
                 items=items,
                 mentions=mentions and mentions.report(),
+                upgrade_copy=not softly and self._journal.has_copy,
             )
         async with (
             self._worker.held()
@@ -210,6 +211,7 @@ class Forgetter:
             await self._journal.bin.rewrite(
                 await self.bin.without(await self.bin.turns_of(sessions))
             )
+            await self._journal.erase_copies()
 
     async def _checked(
         self,
@@ -256,6 +258,7 @@ class Forgetter:
         ][-1:]
         if not softly:
             await self._journal.bin.rewrite(rows := await self.bin.without(done.asked))
+            await self._journal.erase_copies()
         return rows
 
     def _said(
@@ -466,15 +469,18 @@ class Forgetter:
         # What is forgotten closes nothing any more; what it alone had closed holds again.
         await self._pipeline.resettle(plan.turns, (*plan.facts, *plan.weakened))
         rows = await self._journal.bin.holding(plan.asked)
+        is_restorable = any(row.asked == plan.asked for row in rows)
         await self._journal.closings.forget(
             list({*plan.turns, *plan.asked}),
             list({*plan.facts, *plan.asked}),
-            restorable=any(row.asked == plan.asked for row in rows),
+            restorable=is_restorable,
         )
         for slug in plan.anchors:
             await self._anchors.delete(slug, missing_ok=True)
         await self._indexer.drain()
         await self._indexer.purge()
+        if not is_restorable:
+            await self._journal.erase_copies()
         await self._journal.set_meta(_INTENT, "")
 
     def _without(

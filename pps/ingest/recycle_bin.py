@@ -148,7 +148,7 @@ class RecycleBin:
 
     async def expire(self) -> None:
         """Erase for good what can no longer be restored, see ``Bin.expire``."""
-        await self._journal.bin.expire(now())
+        await self._journal.expire_bin(now())
 
     async def look_at_clock(self) -> ClockReport:
         """Compare the clock with the latest entry: by a wrong clock, text would be erased too early or never."""

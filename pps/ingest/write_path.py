@@ -204,7 +204,7 @@ class Pipeline:
 
     async def settle(self) -> float | None:
         await self._put_right()
-        await self._journal.bin.expire(now())
+        await self._journal.expire_bin(now())
         return await self._indexer.settle()
 
     async def _planned(

@@ -334,10 +334,10 @@ class Bin:
             wanted,
         )
 
-    async def expire(self, at: datetime) -> None:
+    async def expire(self, at: datetime) -> int:
         """Erase for good what can no longer be restored, and was so a day of running time ago already.
 
-        A clock that jumps ahead and is put right again within a day of running erases nothing.
+        Returns how many rows went. A clock that jumps ahead and is put right again within a day of running erases nothing.
         """
         due = micros(at - self.keep)
         mark = self.running()
@@ -348,19 +348,18 @@ class Bin:
             ).fetchone()
             return row is not None
 
-        def work(db: sqlite3.Connection) -> None:
+        def work(db: sqlite3.Connection) -> int:
             db.execute("UPDATE bin SET seen_clock = '', seen_s = 0 WHERE at > ?", (due,))
             db.execute(
                 "UPDATE bin SET seen_clock = ?, seen_s = ? WHERE at <= ? AND (seen_clock <> ? OR seen_s > ?)",
                 (mark.clock, mark.seconds, due, mark.clock, mark.seconds),
             )
-            db.execute(
+            return db.execute(
                 "DELETE FROM bin WHERE at <= ? AND seen_clock = ? AND seen_s <= ?",
                 (due, mark.clock, mark.seconds - ERASE_AFTER_S),
-            )
+            ).rowcount
 
-        if await self._readers.read(looks):
-            await self.write(work)
+        return await self.write(work) if await self._readers.read(looks) else 0
 
     async def overdue(self, at: datetime) -> int:
         """Return how many rows can no longer be restored and are not erased yet."""

@@ -129,12 +129,34 @@ def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) ->
     return "file"
 
 
+def migrate_and_fill(
+    path: Path, group: str, fill: Work[None], migrations: Migrations = MIGRATIONS
+) -> None:
+    """Bring a file up to date as ``prepare_file`` does and let ``fill`` add rows, all in one transaction or nothing.
+
+    Foreign keys are not enforced meanwhile: ``fill`` checks what it adds.
+
+    Raises:
+        IsolationError, StoreError, StoreConflict, StoreUnavailable: As ``prepare_file``; or what ``fill`` raises.
+    """
+    check_group(group)
+    was_cut_short = _log_file(path).exists()
+    _make_private(path)
+    _prepare(path, group, migrations, "file", check=was_cut_short, fill=fill)
+
+
 def _log_file(path: Path) -> Path:
     return path.with_name(path.name + "-wal")
 
 
 def _prepare(
-    path: Path, group: str, migrations: Migrations, index: LogIndex, *, check: bool
+    path: Path,
+    group: str,
+    migrations: Migrations,
+    index: LogIndex,
+    *,
+    check: bool,
+    fill: Work[None] | None = None,
 ) -> None:
     with mapping_errors(path):
         if check:
@@ -143,7 +165,7 @@ def _prepare(
         try:
             connection.execute("PRAGMA journal_mode = WAL")
             _refuse_another_owner(connection, path, group)  # before its tables are looked at
-            migrate(connection, path, migrations, group)
+            migrate(connection, path, migrations, group, fill)
             _note_group(connection, path, group)
             _empty_log(connection)
         finally:
@@ -199,12 +221,27 @@ def open_reader(path: Path, index: LogIndex = "file") -> sqlite3.Connection:
     return connection
 
 
-def migrate(connection: sqlite3.Connection, path: Path, migrations: Migrations, group: str) -> None:
-    """Apply the migrations that the file lacks, all of them or none; ``{group}`` in them is the file's group."""
+def open_untouched(path: Path) -> sqlite3.Connection:
+    """Return a connection that reads a file and changes nothing of it: a log that a crash left stays, none is made."""
+    return _connect(path, mode="ro" if _log_file(path).exists() else "immutable")
+
+
+def migrate(
+    connection: sqlite3.Connection,
+    path: Path,
+    migrations: Migrations,
+    group: str,
+    fill: Work[None] | None = None,
+) -> None:
+    """Apply the migrations that the file lacks, all of them or none; ``{group}`` in them is the file's group.
+
+    ``fill`` runs after them, in the same transaction.
+    """
     newest = len(migrations)
     if _version(connection) == newest and _application(connection) == APPLICATION_ID:
         _check_layout(connection, path, migrations)
-        return
+        if fill is None:
+            return
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = _version(connection)  # again: another process may have been first
@@ -219,6 +256,8 @@ def migrate(connection: sqlite3.Connection, path: Path, migrations: Migrations, 
         connection.execute(
             "INSERT OR REPLACE INTO meta (key, value) VALUES ('layout', ?)", (_layout(migrations),)
         )
+        if fill is not None:
+            fill(connection)
         connection.execute("COMMIT")
     finally:
         if connection.in_transaction:
@@ -278,10 +317,10 @@ def _note_group(connection: sqlite3.Connection, path: Path, group: str) -> None:
 
 
 def _connect(
-    path: Path, index: LogIndex = "file", mode: Literal["rw", "ro"] = "rw"
+    path: Path, index: LogIndex = "file", mode: Literal["rw", "ro", "immutable"] = "rw"
 ) -> sqlite3.Connection:
     # A connection moves between threads of one pool, never to two at once. None makes the file: it is there, or gone.
-    name = f"{path.absolute().as_uri()}?mode={mode}"
+    name = f"{path.absolute().as_uri()}?mode={'ro&immutable=1' if mode == 'immutable' else mode}"
     if index == "memory":
         name += "&vfs=unix-excl"
     connection = sqlite3.connect(
@@ -343,12 +382,20 @@ def tally(path: Path, group: str, own: str) -> Tally:
         owner = connection.execute("SELECT value FROM meta WHERE key = 'group'").fetchone()
         if owner is None or owner[0] != group:
             raise IsolationError(f"{path.name} belongs to another entity: nothing was read")
+        node, fact, tag = _counted_tables(connection)
         (nodes,) = connection.execute(
-            "SELECT count(*) FROM node WHERE uuid <> ?", (own,)
+            f"SELECT count(*) FROM {node} WHERE uuid <> ?",  # noqa: S608 - literals
+            (own,),
         ).fetchone()
-        (edges,) = connection.execute("SELECT count(*) FROM fact").fetchone()
-        (tags,) = connection.execute("SELECT count(DISTINCT tag) FROM node_tag").fetchone()
+        (edges,) = connection.execute(f"SELECT count(*) FROM {fact}").fetchone()  # noqa: S608
+        (tags,) = connection.execute(f"SELECT count(DISTINCT tag) FROM {tag}").fetchone()  # noqa: S608
     return Tally(nodes, edges, tags)
+
+
+def _counted_tables(connection: sqlite3.Connection) -> tuple[str, str, str]:
+    """Return the tables of nodes, facts and tags; before an upgrade those that an earlier PPS kept for its filters."""
+    is_old = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'mirror_node'").fetchone()
+    return ("mirror_node", "mirror_fact", "mirror_tag") if is_old else ("node", "fact", "node_tag")
 
 
 def _begun(connection: sqlite3.Connection) -> bool:

@@ -16,7 +16,7 @@ from pps.core.feature_parts import StoredFeature
 from pps.core.ids import is_uuid
 from pps.core.time import from_micros
 from pps.core.values import ItemKind, Turn
-from pps.journal import filters, graph_queries, job_queue, job_rows, links, meta
+from pps.journal import filters, graph_queries, job_queue, job_rows, links, meta, old_graph
 from pps.journal import turns as turn_rows
 from pps.journal.anchor_rows import AnchorVersions
 from pps.journal.bin_rows import Bin
@@ -129,6 +129,20 @@ class Journal(Store):
     @zone.setter
     def zone(self, zone: tzinfo) -> None:
         self.allowing.zone = zone
+
+    @property
+    def has_copy(self) -> bool:
+        """Tell whether a copy of the memory from before an upgrade lies beside it."""
+        return bool(old_graph.copies(self.path.parent))
+
+    async def erase_copies(self) -> None:
+        """Erase what an upgrade left: it holds the memory as it was. StoreError when something cannot be removed."""
+        await asyncio.to_thread(old_graph.drop_all_of_old, self.path.parent)
+
+    async def expire_bin(self, at: datetime) -> None:
+        """Erase from the bin what can no longer be restored, and the copy that holds it too; see ``Bin.expire``."""
+        if await self.bin.expire(at):
+            await self.erase_copies()
 
     def now(self) -> datetime:
         """Return the time now on the person's clock: the reference time of what holds, and of "yesterday"."""

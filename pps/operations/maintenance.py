@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from pydantic import Field
 
 from pps import __version__
 from pps.app import App
+from pps.app.upgrading import UpgradeReport, copy_notes
+from pps.core.errors import InvalidRequest, PPSError
 from pps.core.ids import short_id
 from pps.core.text import counted
 from pps.core.time import now
@@ -18,8 +20,9 @@ from pps.entities.last_proof import Proof
 from pps.index.indexes import Index
 from pps.ingest.indexer import Progress
 from pps.operations import journal_tools, words
+from pps.operations.command_line import argument
 from pps.operations.exchange import OfEntity, told
-from pps.operations.inputs import Input, fields_of
+from pps.operations.inputs import Input, Label, fields_of
 from pps.operations.journal_tools import ChosenInput, Jobs, JobsInput, jobs_words, retried_words
 from pps.operations.outputs import Examined
 from pps.operations.table import ERASES, MAINTENANCE, READS, SETS
@@ -50,6 +53,29 @@ class ReindexInput(OfEntity):
     )
 
 
+class UpgradeInput(Input):
+    """Which entities, and what to do."""
+
+    entity: Label = Field(
+        default="",
+        description="The entity's name; none with 'all'.",
+        json_schema_extra=argument(),
+    )
+    all: bool = Field(default=False, description="Every entity, archived ones and pools too.")
+    dry_run: bool = Field(default=False, description="Only read and count; nothing is changed.")
+    drop_copy: bool = Field(
+        default=False, description="Erase the copy from before the upgrade instead."
+    )
+
+    def names(self, known: Sequence[str]) -> Sequence[str]:
+        """Return the entities that are meant; InvalidRequest for none, one and all, or two things to do."""
+        if bool(self.entity) == self.all:
+            raise InvalidRequest("entity", "give the name of one, or all=true")
+        if self.dry_run and self.drop_copy:
+            raise InvalidRequest("drop_copy", "is not taken with dry_run")
+        return known if self.all else (self.entity,)
+
+
 @dataclass(frozen=True, slots=True)
 class Indexed:
     """How many documents were indexed, by kind."""
@@ -62,6 +88,30 @@ class Verified(Report):
     """What the attacks found; ``ok`` when nothing of one entity reached another."""
 
     ok: bool = False  # pyright: ignore[reportIncompatibleMethodOverride] - a field is sent, a property is not
+
+
+def _upgraded(reports: Sequence[UpgradeReport]) -> str:
+    return "\n".join(map(_upgrade_line, reports)) or "No entities."
+
+
+def _upgrade_line(report: UpgradeReport) -> str:
+    if report.state == "failed":
+        return report.problem
+    if report.state == "copy_erased":
+        return f"{report.entity}: the copy from before its upgrade is erased"
+    if report.state == "nothing_to_do":
+        copy = f"; the copy from before its upgrade is {report.copy}" if report.copy else ""
+        return f"{report.entity}: nothing to do{copy}"
+    counts = ", ".join(
+        counted(report.rows.get(table, 0), word)
+        for table, word in (("node", "node"), ("fact", "fact"), ("episode", "episode"))
+    )
+    if report.left_out:
+        counts += f"; {counted(report.left_out, 'fact')} of nodes that are not there left out"
+    size = counted(max(1, report.copy_bytes >> 20), "MiB")
+    if report.state == "would_upgrade":
+        return f"{report.entity}: would move {counts}, after a copy of {size}; nothing was changed"
+    return f"{report.entity}: moved {counts} in {report.seconds:.1f} s; the copy ({size}) is {report.copy}"
 
 
 def _indexed(value: Indexed) -> str:
@@ -145,6 +195,45 @@ async def rebuild(app: App, given: OfEntity, progress: Progress | None) -> Index
 
 
 @MAINTENANCE.operation(
+    "Upgrade entities",
+    _upgraded,
+    SETS,
+    items="entities",
+    command="upgrade",
+    carried_through=True,
+    examples=("pps upgrade --all --dry-run", "pps upgrade ana", "pps upgrade ana --drop-copy"),
+)
+async def upgrade(
+    app: App, given: UpgradeInput, progress: Progress | None
+) -> tuple[UpgradeReport, ...]:
+    """Moves the graph that an earlier PPS left in a file of its own into memory.db, as opening the memory does.
+
+    Before that, memory.db and the graph file are copied into a folder beside them; the copy is erased after 30 days,
+    by the first forgetting for good, or with drop_copy. Killed at any moment, it leaves a memory as it was, or upgraded.
+    """
+    known = await asyncio.to_thread(app.registry.list, include_archived=True)
+    reports: list[UpgradeReport] = []
+    for name in given.names([entry.entity.name for entry in known]):
+        told(progress, f"upgrading {name}")
+        try:
+            reports.append(await _upgrade_one(app, name, given, progress))
+        except PPSError as error:
+            if not given.all:
+                raise
+            reports.append(UpgradeReport(name, "failed", problem=error.message))
+    return tuple(reports)
+
+
+async def _upgrade_one(
+    app: App, name: str, given: UpgradeInput, progress: Progress | None
+) -> UpgradeReport:
+    if given.drop_copy:
+        is_erased = await app.erase_upgrade_copy(name)
+        return UpgradeReport(name, "copy_erased" if is_erased else "nothing_to_do")
+    return await app.upgrade(name, progress, dry_run=given.dry_run)
+
+
+@MAINTENANCE.operation(
     "List jobs",
     jobs_words,
     READS,
@@ -195,9 +284,11 @@ async def doctor(app: App, given: OfEntity, progress: Progress | None) -> Examin
         health = await memory.health()
         ledger = await memory.ledger()
         misfits = await memory.records.misfits()
+    entry = await asyncio.to_thread(app.registry.get, given.entity)
+    copies = await asyncio.to_thread(copy_notes, entry)
     problems, notes = (
         (*health.problems, *ledger.problems),
-        (*health.notes, *ledger.notes, *_unfit(misfits)),
+        (*health.notes, *ledger.notes, *copies, *_unfit(misfits)),
     )
     return Examined(health.ok and not ledger.problems, problems, notes, ledger)
 

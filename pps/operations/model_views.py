@@ -187,6 +187,7 @@ class ForgottenLines:
     """What went, or would go; of each the first 100 ids, and in ``more`` how many there are beyond.
 
     ``asked``: of a dry run by names, the ids to give when it is done. ``mentions``: what still says its name.
+    ``upgrade_copy``: of a dry run, the copy of the memory from before its upgrade goes too.
     """
 
     dry_run: bool
@@ -199,6 +200,7 @@ class ForgottenLines:
     no_longer_restorable: tuple[str, ...] | None = None
     restorable_as: str | None = None
     restorable_until: str | None = None
+    upgrade_copy: bool | None = None
     more: Mapping[str, int] | None = None
     mentions: Mentions | None = None
 
@@ -460,6 +462,7 @@ def forgotten_for_model(value: Forgotten, _: Input) -> ModelView:
         **first,
         restorable_as=value.restorable_as or None,
         restorable_until=model_time(value.restorable_until),
+        upgrade_copy=value.upgrade_copy or None,
         more=more or None,
         mentions=value.mentions,
     )

@@ -170,6 +170,8 @@ def gone(value: Forgotten) -> str:
     )
     if value.no_longer_restorable:
         kept += f" What could be restored of it cannot be any more ({', '.join(value.no_longer_restorable)})."
+    if value.upgrade_copy:
+        kept += " The copy of this memory from before its upgrade goes with it, whole."
     if value.dry_run:
         lines = [f"Would erase {what}.{kept}", *(f"  {line}" for line in value.shown)]
         if value.mentions and value.mentions.total:

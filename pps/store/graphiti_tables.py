@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, TypeAlias
@@ -14,8 +14,8 @@ from pps.store.graph_tables import GraphTables
 from pps.store.sql_graph import delete, require
 from pps.store.sql_session import Row, SqlSession, Value, assignments, page_before
 
-_COMMUNITY_COLUMNS = "uuid, name, summary, created_at"
-_SAGA_COLUMNS = "uuid, name, summary, first_episode, last_episode, created_at, summarized_at, summarized_valid_at"
+COMMUNITY_COLUMNS: Final = "uuid, name, summary, created_at"
+SAGA_COLUMNS: Final = "uuid, name, summary, first_episode, last_episode, created_at, summarized_at, summarized_valid_at"
 _SELECT_COMMUNITY = "SELECT c.uuid, c.name, c.summary, c.created_at FROM community c"
 _REPLACE_COMMUNITY = (
     f"ON CONFLICT (uuid, grp) DO UPDATE SET {assignments('name, summary')}, "
@@ -44,6 +44,10 @@ _LINKS: Final[dict[LinkTable, tuple[tuple[str, str], tuple[str, str]]]] = {
     "episode_order": (("earlier", "episode"), ("later", "episode")),
 }
 """Table of links → column and named table of its source, and of its target."""
+LINK_COLUMNS: Final[dict[LinkTable, str]] = {
+    table: f"uuid, {source}, {target}, created_at"
+    for table, ((source, _), (target, _)) in _LINKS.items()
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,11 @@ class GraphitiCommunity:
     def from_row(cls, row: Row) -> GraphitiCommunity:
         uuid, name, summary, created_at = row
         return cls(uuid, name, summary, from_micros(created_at))
+
+    def columns(self, vector: Vector | None) -> Row:
+        """Return the values of ``COMMUNITY_COLUMNS`` and the vector."""
+        blob = None if vector is None else vector_columns(self.uuid, vector)[1]
+        return self.uuid, self.name, self.summary, micros(self.created_at), blob
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +97,13 @@ class GraphitiSaga:
             _moment(valid_at),
         )
 
+    def columns(self) -> Row:
+        """Return the values of ``SAGA_COLUMNS``."""
+        return (
+            *(self.uuid, self.name, self.summary, self.first_episode, self.last_episode),
+            *map(_micros, (self.created_at, self.summarized_at, self.summarized_valid_at)),
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class GraphitiLink:
@@ -103,6 +119,10 @@ class GraphitiLink:
         uuid, source, target, created_at = row
         return cls(uuid, source, target, from_micros(created_at))
 
+    def columns(self) -> Row:
+        """Return the values of ``LINK_COLUMNS``."""
+        return self.uuid, self.source, self.target, micros(self.created_at)
+
 
 class GraphitiTables:
     """Communities, sagas and their links of one group."""
@@ -112,19 +132,8 @@ class GraphitiTables:
 
     async def save_community(self, community: GraphitiCommunity, vector: Vector | None) -> None:
         """Create or update a community; without a vector it keeps the one it has."""
-        blob = None if vector is None else vector_columns(community.uuid, vector)[1]
-        row = (
-            community.uuid,
-            community.name,
-            community.summary,
-            micros(community.created_at),
-            blob,
-        )
-        await self._file.write(
-            lambda session: session.insert(
-                "community", f"{_COMMUNITY_COLUMNS}, vector", [row], _REPLACE_COMMUNITY
-            )
-        )
+        vectors = {} if vector is None else {community.uuid: vector}
+        await self._file.write(lambda session: put_communities(session, [community], vectors))
 
     async def communities(self, uuids: Sequence[str]) -> list[GraphitiCommunity]:
         """Return communities in the order asked; absent ones are left out."""
@@ -169,25 +178,18 @@ class GraphitiTables:
         )
 
     async def save_saga(self, saga: GraphitiSaga) -> None:
-        row = (
-            *(saga.uuid, saga.name, saga.summary, saga.first_episode, saga.last_episode),
-            *map(_micros, (saga.created_at, saga.summarized_at, saga.summarized_valid_at)),
-        )
-        conflict = f"ON CONFLICT (uuid, grp) DO UPDATE SET {assignments(_SAGA_COLUMNS)}"
-        await self._file.write(
-            lambda session: session.insert("saga", _SAGA_COLUMNS, [row], conflict)
-        )
+        await self._file.write(lambda session: put_sagas(session, [saga]))
 
     async def sagas(self, uuids: Sequence[str]) -> list[GraphitiSaga]:
         """Return sagas in the order asked; absent ones are left out."""
-        statement = f"SELECT {_SAGA_COLUMNS} FROM saga WHERE uuid IN EACH(:uuids) AND grp = :grp"
+        statement = f"SELECT {SAGA_COLUMNS} FROM saga WHERE uuid IN EACH(:uuids) AND grp = :grp"
         rows = await self._select(statement, uuids=uuids) if uuids else []
         by_uuid = {row[0]: GraphitiSaga.from_row(row) for row in rows}
         return [by_uuid[uuid] for uuid in dict.fromkeys(uuids) if uuid in by_uuid]
 
     async def sagas_before(self, cursor: str | None, limit: int | None) -> list[GraphitiSaga]:
         """Return sagas with ``uuid < cursor``, last uuid first; None is the end, and no limit."""
-        statement, values = page_before(f"SELECT {_SAGA_COLUMNS} FROM saga s", "s", cursor, limit)
+        statement, values = page_before(f"SELECT {SAGA_COLUMNS} FROM saga s", "s", cursor, limit)
         return [GraphitiSaga.from_row(row) for row in await self._select(statement, **values)]
 
     async def previous_episode(self, saga: str, current: str) -> str | None:
@@ -210,24 +212,13 @@ class GraphitiTables:
 
     async def save_link(self, table: LinkTable, link: GraphitiLink) -> None:
         """Join two rows; what is joined already stays as it is. NotFound when an end is not of the group."""
-        (source, of_source), (target, of_target) = _LINKS[table]
-
-        def save(session: SqlSession) -> None:
-            require(session, of_source, {link.source})
-            require(session, of_target, {link.target})
-            session.insert(
-                table,
-                f"uuid, {source}, {target}, created_at",
-                [(link.uuid, link.source, link.target, micros(link.created_at))],
-                "ON CONFLICT DO NOTHING",
-            )
-
-        await self._file.write(save)
+        await self._file.write(lambda session: put_links(session, table, [link]))
 
     async def links(self, table: LinkTable, uuids: Sequence[str]) -> list[GraphitiLink]:
         """Return links in the order asked; absent ones are left out."""
-        (source, _), (target, _) = _LINKS[table]
-        statement = f"SELECT uuid, {source}, {target}, created_at FROM {table} WHERE uuid IN EACH(:uuids) AND grp = :grp"
+        statement = (
+            f"SELECT {LINK_COLUMNS[table]} FROM {table} WHERE uuid IN EACH(:uuids) AND grp = :grp"
+        )
         rows = await self._select(statement, uuids=uuids) if uuids else []
         by_uuid = {row[0]: GraphitiLink.from_row(row) for row in rows}
         return [by_uuid[uuid] for uuid in dict.fromkeys(uuids) if uuid in by_uuid]
@@ -236,8 +227,7 @@ class GraphitiTables:
         self, table: LinkTable, cursor: str | None, limit: int | None
     ) -> list[GraphitiLink]:
         """Return links with ``uuid < cursor``, last uuid first; None is the end, and no limit."""
-        (source, _), (target, _) = _LINKS[table]
-        select = f"SELECT uuid, {source}, {target}, created_at FROM {table} t"
+        select = f"SELECT {LINK_COLUMNS[table]} FROM {table} t"
         statement, values = page_before(select, "t", cursor, limit)
         return [GraphitiLink.from_row(row) for row in await self._select(statement, **values)]
 
@@ -249,6 +239,33 @@ class GraphitiTables:
 
     async def _select(self, statement: str, **values: Value | Sequence[str]) -> list[Row]:
         return await self._file.read(lambda session: session.rows(statement, **values))
+
+
+def put_communities(
+    session: SqlSession, communities: Sequence[GraphitiCommunity], vectors: Mapping[str, Vector]
+) -> None:
+    """Create or update communities; without a vector one keeps the one it has."""
+    session.insert(
+        "community",
+        f"{COMMUNITY_COLUMNS}, vector",
+        [one.columns(vectors.get(one.uuid)) for one in communities],
+        _REPLACE_COMMUNITY,
+    )
+
+
+def put_sagas(session: SqlSession, sagas: Sequence[GraphitiSaga]) -> None:
+    """Create or update sagas."""
+    conflict = f"ON CONFLICT (uuid, grp) DO UPDATE SET {assignments(SAGA_COLUMNS)}"
+    session.insert("saga", SAGA_COLUMNS, [saga.columns() for saga in sagas], conflict)
+
+
+def put_links(session: SqlSession, table: LinkTable, links: Sequence[GraphitiLink]) -> None:
+    """Join pairs of rows; what is joined already stays as it is. NotFound when an end is not of the group."""
+    (_, of_source), (_, of_target) = _LINKS[table]
+    require(session, of_source, {link.source for link in links})
+    require(session, of_target, {link.target for link in links})
+    rows = [link.columns() for link in links]
+    session.insert(table, LINK_COLUMNS[table], rows, "ON CONFLICT DO NOTHING")
 
 
 def _micros(moment: datetime | None) -> int | None:

@@ -55,6 +55,13 @@ def owners(folder: Path, entity: str) -> dict[str, list[Arguments]]:
         "reindex": [of, {**of, "index": "vectors"}],
         "reembed": [of],
         "rebuild": [of],
+        "upgrade": [
+            {**of, "dry_run": True},
+            of,
+            {"all": True},
+            {**of, "drop_copy": True},
+            {"all": True, "drop_copy": True},
+        ],
         "jobs_list": [of],
         "jobs_retry": [{**of, "all": True}],
         "jobs_drop": [{**of, "all": True}],

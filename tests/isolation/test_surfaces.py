@@ -291,6 +291,7 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "reembed": ["mine"],
     "reindex": ["mine"],
     "rebuild": ["mine", "--yes"],
+    "upgrade": ["--all", "--drop-copy"],
     "remember": ["mine", "nothing"],
     "route add": ["<home>/entities/mine", "nobody"],
     "route list": [],

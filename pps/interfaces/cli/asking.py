@@ -34,6 +34,7 @@ _CODES: Mapping[str, Callable[[Data], int]] = {
     "extract": lambda data: output.EXIT_AGAIN if data.get("waiting") and not data["dry_run"] else 0,
     "pack_check": lambda data: 0 if data["ok"] else 1,
     "status": lambda data: 1 if any(one["problem"] for one in data["entities"]) else 0,
+    "upgrade": lambda data: 1 if any(one["state"] == "failed" for one in data["entities"]) else 0,
     "verify_isolation": lambda data: 0 if data["ok"] else 1,
 }
 
@@ -66,6 +67,12 @@ def _asked(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> 
 
         if find(home_folder()) is None:
             return _state_without_server()
+    if command.operation == "upgrade":
+        from pps.interfaces.cli.upgrading import upgraded_here
+        from pps.server import find
+
+        if find(home_folder()) is None:
+            return output.finished(upgraded_here(arguments), quiet=typed["as_json"])
     link, entity = output.server(), typed.get("whose", "")
     if command.is_long:
         return output.finished(

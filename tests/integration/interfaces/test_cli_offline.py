@@ -61,6 +61,7 @@ COMMANDS = [
     "jobs drop",
     "stats",
     "rebuild",
+    "upgrade",
     "why",
     "reindex",
     "reembed",

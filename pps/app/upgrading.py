@@ -1,0 +1,155 @@
+"""The upgrade of an entity whose graph an earlier PPS left in a file of its own: when, and for whom."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from pps.core import time
+from pps.core.text import counted
+from pps.entities.registry import Entry
+from pps.journal import old_graph
+from pps.store import graph_upgrade
+from pps.store.graph_upgrade import Upgraded
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+State: TypeAlias = Literal["upgraded", "would_upgrade", "nothing_to_do", "copy_erased", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class UpgradeReport:
+    """What became of one entity.
+
+    Attributes:
+        state: ``would_upgrade`` of a dry run; ``nothing_to_do`` where its graph is in ``memory.db`` already.
+        rows: Table → rows that were moved, or would be.
+        left_out: Facts that name a node which is not there; the copy holds them.
+        copy: Folder of the copy from before the upgrade, where there is one; ``copy_bytes`` its size.
+        seconds: How long it took.
+        problem: Why it failed.
+    """
+
+    entity: str
+    state: State
+    rows: dict[str, int] = field(default_factory=dict[str, int])
+    left_out: int = 0
+    copy: str = ""
+    copy_bytes: int = 0
+    seconds: float = 0.0
+    problem: str = ""
+
+
+async def upgrade(entry: Entry, progress: Progress | None = None) -> Upgraded | None:
+    """Upgrade an entity whose files the caller holds, if it needs that; errors as ``graph_upgrade.upgrade``.
+
+    Given up, it leaves everything as it was: it returns only when its thread has ended.
+    """
+    if entry.store == "neo4j":
+        return None
+    return await _in_thread(graph_upgrade.upgrade, entry, progress)
+
+
+async def plan(entry: Entry, progress: Progress | None = None) -> Upgraded | None:
+    """Return what ``upgrade`` would do; changes nothing."""
+    if entry.store == "neo4j":
+        return None
+    return await _in_thread(graph_upgrade.plan, entry, progress)
+
+
+def report_of(entry: Entry, done: Upgraded | None, *, dry_run: bool) -> UpgradeReport:
+    """Return the report of an upgrade or a plan; the copy is the latest of the entity where nothing was to do."""
+    name = entry.entity.name
+    if done is None:
+        copy = next(iter(reversed(old_graph.copies(data_of(entry)))), None)
+        if copy is None:
+            return UpgradeReport(name, "nothing_to_do")
+        return UpgradeReport(name, "nothing_to_do", copy=str(copy.path), copy_bytes=copy.size_bytes)
+    return UpgradeReport(
+        name,
+        "would_upgrade" if dry_run else "upgraded",
+        done.rows,
+        done.left_out,
+        str(done.copy or ""),
+        done.copy_bytes,
+        round(done.seconds, 2),
+    )
+
+
+def erase_copies(entry: Entry) -> bool:
+    """Erase the copies of an entity whose files nobody upgrades meanwhile; tell whether there was one. StoreError."""
+    data = data_of(entry)
+    copies = old_graph.copies(data)
+    if old_graph.is_upgraded(data / "memory.db"):
+        old_graph.drop_all_of_old(data)
+    else:
+        old_graph.drop_copies(data)
+    return bool(copies)
+
+
+def erase_overdue_copies(entry: Entry) -> None:
+    """Erase the copies of an entity that are older than they are kept. StoreError."""
+    old_graph.drop_copies(data_of(entry), made_before=time.now() - old_graph.COPY_KEPT)
+
+
+def remove_old_graph(entry: Entry) -> None:
+    """Remove the graph file that an earlier PPS left, of an entity whose graph is made anew. StoreError."""
+    if entry.store != "neo4j":
+        old_graph.remove_old_files(data_of(entry))
+
+
+def copy_notes(entry: Entry) -> list[str]:
+    """Return what is to be said of the copies of an entity, and of a graph file that nothing reads."""
+    data, name = data_of(entry), entry.entity.name
+    notes = [
+        f"{copy.path} ({counted(max(1, copy.size_bytes >> 20), 'MiB')}) is the copy from before its upgrade: it is erased "
+        f"on {copy.kept_until:%Y-%m-%d}, by the first forgetting for good, or by `pps upgrade {name} --drop-copy`"
+        for copy in old_graph.copies(data)
+    ]
+    if entry.store != "neo4j" and (files := old_graph.old_files(data)):
+        notes.append(
+            f"{files[0]} is not read: the graph is in memory.db; it goes with the first forgetting for good, or "
+            "move it away"
+        )
+    return notes
+
+
+def data_of(entry: Entry) -> Path:
+    return entry.folder / "data"
+
+
+async def _in_thread(
+    work: Callable[[Path, str, str, Progress], Upgraded | None],
+    entry: Entry,
+    progress: Progress | None,
+) -> Upgraded | None:
+    loop = asyncio.get_running_loop()
+    is_given_up = threading.Event()
+
+    def tell(what: str, done: int, total: int) -> None:
+        if is_given_up.is_set():
+            raise _GivenUpError
+        if progress is not None:
+            loop.call_soon_threadsafe(progress, what, done, total)
+
+    entity = entry.entity
+    running = asyncio.ensure_future(
+        asyncio.to_thread(work, data_of(entry), entity.group, entity.name, tell)
+    )
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        is_given_up.set()
+        while not running.done():  # the files are not let go while a thread changes them
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([running])
+        running.exception()  # nobody else asks for it
+        raise
+
+
+class _GivenUpError(Exception):
+    """Nobody waits for the upgrade any more."""

@@ -1,0 +1,406 @@
+"""The upgrade of a memory whose graph lies in a file of its own: the graph moves into ``memory.db``.
+
+In order: the file is checked to be the memory's own; ``memory.db`` (by SQLite's online backup) and the graph file with
+its log are copied into one folder; the graph is read from the copy and written in one transaction of ``memory.db``,
+which also brings its schema up to date and sets a mark, and is committed only when what is stored is what was read;
+the graph file is removed. Killed at any moment, it leaves the memory as it was, or upgraded; the next call goes on.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import hashlib
+import logging
+import os
+import shutil
+import sqlite3
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from pps.core.errors import PPSError, StoreError, StoreUnavailable
+from pps.core.time import micros, now
+from pps.journal import meta, old_graph
+from pps.journal.db import (
+    damage,
+    mapping_errors,
+    migrate_and_fill,
+    open_untouched,
+)
+from pps.store.graph_rows import (
+    EPISODE_COLUMNS,
+    FACT_COLUMNS,
+    NODE_COLUMNS,
+    StoredFact,
+    vector_columns,
+)
+from pps.store.graphiti_tables import (
+    COMMUNITY_COLUMNS,
+    LINK_COLUMNS,
+    SAGA_COLUMNS,
+    put_communities,
+    put_links,
+    put_sagas,
+)
+from pps.store.ladybug_reader import open_ladybug_graph
+from pps.store.old_graph_rows import OldGraph, OldPage
+from pps.store.sql_graph import put_episodes, put_facts, put_mentions, put_nodes
+from pps.store.sql_graph_reader import open_sql_graph
+from pps.store.sql_session import Row, SqlSession
+
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Told what is done (``copying``, ``nodes`` ...), how many of it, and of how many. Called in the upgrade's thread."""
+
+_log = logging.getLogger(__name__)
+_SPARE_BYTES = 64 * 2**20
+_ROWS_AT_ONCE = 1_000
+_TABLES: Final = {
+    "node": NODE_COLUMNS,
+    "node_vector": "uuid, vector",
+    "fact": FACT_COLUMNS,
+    "support": "fact, place, episode",
+    "fact_vector": "uuid, vector",
+    "episode": EPISODE_COLUMNS,
+    "mention": "episode, node, uuid, created_at",
+    "community": f"{COMMUNITY_COLUMNS}, vector",
+    "saga": SAGA_COLUMNS,
+    **LINK_COLUMNS,
+}
+"""Table → the columns that are compared; all but ``grp``, which is the file's own everywhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Upgraded:
+    """What an upgrade brought into ``memory.db``, or would.
+
+    Attributes:
+        source: Name of the graph file.
+        rows: Table → rows.
+        left_out: Facts that name a node which is not there: nothing shows them; the copy holds them.
+        copy: Folder of the copy; None of a dry run.
+        copy_bytes: Size of the copy, of a dry run what it will be.
+        seconds: How long it took.
+    """
+
+    source: str
+    rows: dict[str, int]
+    left_out: int
+    copy: Path | None
+    copy_bytes: int
+    seconds: float
+
+
+def plan(data: Path, group: str, name: str, progress: Progress) -> Upgraded | None:
+    """Read the whole graph file of an earlier PPS and return what an upgrade would bring. Changes nothing; blocks.
+
+    Arguments and errors as ``upgrade``.
+    """
+    started = time.monotonic()
+    source = _source(data, group, name)
+    if source is None:
+        return None
+    read = _Tally()
+    with _opened(source, group, name) as graph:
+        graph.check_group()
+        known = set[str]()
+        for page in graph.pages():
+            kept = _with_ends(page, known)
+            read.add_page(kept, left_out=page.rows - kept.rows)
+            progress(page.section, read.sections[page.section], page.total)
+    size = sum(file.stat().st_size for file in _copied_files(data))
+    return Upgraded(
+        source.name, read.counts(), read.left_out, None, size, time.monotonic() - started
+    )
+
+
+def upgrade(data: Path, group: str, name: str, progress: Progress) -> Upgraded | None:
+    """Bring the graph of a memory into ``memory.db`` if it lies in a file of an earlier PPS; None if it does not.
+
+    Blocks; nobody else may have the memory's files open.
+
+    Args:
+        data: The folder with ``memory.db``.
+        group: Whose it must be.
+        name: The entity's, for errors.
+        progress: Told how far it is.
+
+    Raises:
+        ConfigError: The extra ``migrate``, which reads the file, is not installed.
+        IsolationError: The graph file, or ``memory.db``, is another entity's. Nothing was changed, as with the others.
+        StoreError: A file is damaged, or what was stored is not what was read.
+        StoreConflict, StoreUnavailable: A file is open elsewhere or cannot be read; or the disk has too little room.
+    """
+    started = time.monotonic()
+    source = _source(data, group, name)
+    if source is None:
+        _remove_what_is_upgraded(data)
+        return None
+    with _opened(source, group, name) as graph:
+        graph.check_group()  # before a byte of it is copied
+    _require_room(data, name)
+    progress("copying", 0, 1)
+    copy = _copied(data)
+    progress("copying", 1, 1)
+    try:
+        read = _moved(data / "memory.db", copy, source.name, group, name, progress)
+    except BaseException:
+        with suppress(
+            PPSError
+        ):  # unless it was committed: then the copy is what is left of the graph file
+            if not old_graph.is_upgraded(data / "memory.db"):
+                old_graph.drop_copies(data)
+        raise
+    old_graph.remove_old_files(data)
+    if read.left_out:
+        _log.warning(
+            "%s: %d facts that name a node which is not there were left out; %s holds them",
+            name,
+            read.left_out,
+            copy,
+        )
+    size = old_graph.copies(data)[-1].size_bytes
+    return Upgraded(
+        source.name, read.counts(), read.left_out, copy, size, time.monotonic() - started
+    )
+
+
+def _source(data: Path, group: str, name: str) -> Path | None:
+    source = old_graph.waiting(data, group, name)
+    if source is not None:
+        old_graph.check_readable(source, name)
+    return source
+
+
+def _remove_what_is_upgraded(data: Path) -> None:
+    """Finish an upgrade that was killed between its commit and the removal of the graph file; leave any other file."""
+    left = old_graph.files_to_copy(data)
+    whole = [copy for copy in old_graph.copies(data) if copy.is_whole]
+    if (
+        left
+        and whole
+        and all(_is_in(file, whole[-1].path) for file in left)
+        and old_graph.is_upgraded(data / "memory.db")
+    ):
+        old_graph.remove_old_files(data)
+
+
+def _is_in(file: Path, copy: Path) -> bool:
+    """Tell whether a copy has a file as it is; SQLite's backup wrote that of a ``graph.db`` and its log as one."""
+    if file.name.startswith(old_graph.SQL):
+        return (copy / old_graph.SQL).exists()
+    return (copy / file.name).exists() and filecmp.cmp(file, copy / file.name, shallow=False)
+
+
+@contextmanager
+def _opened(file: Path, group: str, name: str) -> Generator[OldGraph]:
+    opened = open_ladybug_graph if file.name == old_graph.LADYBUG else open_sql_graph
+    try:
+        with opened(file, group) as graph:
+            yield graph
+    except StoreError as error:
+        if type(error) is not StoreError:  # the others pass by themselves
+            raise
+        remedy = f"restore it from a backup, or run `pps rebuild {name}`, which makes it anew from the journal"
+        raise StoreError(f"{error.message}; {remedy}") from error
+
+
+def _copied_files(data: Path) -> list[Path]:
+    memory = data / "memory.db"
+    return [*([memory] if memory.exists() else ()), *old_graph.files_to_copy(data)]
+
+
+def _require_room(data: Path, name: str) -> None:
+    graph_bytes = sum(file.stat().st_size for file in old_graph.files_to_copy(data))
+    copy_bytes = sum(file.stat().st_size for file in _copied_files(data))
+    # The tables take about twice the graph file (measured), and once more in the log of their transaction.
+    needed = copy_bytes + 4 * graph_bytes + _SPARE_BYTES
+    free = shutil.disk_usage(data).free
+    if free < needed:
+        raise StoreUnavailable(
+            f"{name}: upgrading its graph needs {needed >> 20:,} MiB of free disk, and there are {free >> 20:,}; free "
+            "some, then try again (nothing was changed)"
+        )
+
+
+def _copied(data: Path) -> Path:
+    """Copy ``memory.db`` and the graph file with its log into a folder of their own; return it once it is on disk."""
+    part = old_graph.new_copy_folder(data, now())
+    try:
+        for file in _copied_files(data):
+            if file.suffix == ".db":
+                _back_up(file, part / file.name)
+            elif not file.name.startswith(f"{old_graph.SQL}-"):  # the backup has what its log holds
+                _copy_file(file, part / file.name)
+    except OSError as error:
+        old_graph.drop_copies(data)
+        raise StoreUnavailable(f"{part} cannot be written: {error.strerror}") from error
+    except BaseException:
+        old_graph.drop_copies(data)
+        raise
+    return old_graph.finish_copy(part)
+
+
+def _back_up(source: Path, target: Path) -> None:
+    _make_private(target)
+    with (
+        mapping_errors(source),
+        closing(open_untouched(source)) as reader,
+        closing(sqlite3.connect(target)) as copy,
+    ):
+        reader.backup(copy)
+        if wrong := damage(copy, "quick_check"):
+            raise StoreError(f"{source} is damaged ({wrong[0]}): restore a backup")
+    _sync(target)
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    _make_private(target)
+    shutil.copyfile(source, target)
+    _sync(target)
+
+
+def _make_private(file: Path) -> None:
+    os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def _sync(file: Path) -> None:
+    with file.open("rb") as opened:
+        os.fsync(opened.fileno())
+
+
+def _moved(
+    memory: Path, copy: Path, source: str, group: str, name: str, progress: Progress
+) -> _Tally:
+    """Write the graph of a copy into ``memory.db`` in one transaction; return what was read and is stored now."""
+    read = _Tally()
+
+    def fill(connection: sqlite3.Connection) -> None:
+        session = SqlSession(connection, group)
+        known = set[str]()
+        with _opened(copy / source, group, name) as graph:
+            for page in graph.pages():
+                kept = _with_ends(page, known)
+                _put(session, kept)
+                read.add_page(kept, left_out=page.rows - kept.rows)
+                progress(page.section, read.sections[page.section], page.total)
+        progress("comparing", 0, 1)
+        _compare(connection, read, name)
+        meta.put(
+            connection,
+            old_graph.MARK,
+            old_graph.mark_text(source, copy, read.counts(), read.left_out),
+        )
+        progress("comparing", 1, 1)
+
+    migrate_and_fill(memory, group, fill)
+    return read
+
+
+def _with_ends(page: OldPage, nodes: set[str]) -> OldPage:
+    """Return a page without the facts whose ends are not nodes; nodes of the page are added to those that are known."""
+    nodes.update(node.uuid for node in page.nodes)
+    if not page.facts:
+        return page
+    facts = [one for one in page.facts if one.fact.subject in nodes and one.fact.object in nodes]
+    return replace(page, facts=facts)
+
+
+def _put(session: SqlSession, page: OldPage) -> None:
+    if page.nodes:
+        put_nodes(session, page.nodes, page.vectors)
+    if page.facts:
+        put_facts(session, page.facts, page.vectors)
+    if page.episodes:
+        put_episodes(session, page.episodes)
+    if page.mentions:
+        put_mentions(session, page.mentions)
+    if page.communities:
+        put_communities(session, page.communities, page.vectors)
+    if page.sagas:
+        put_sagas(session, page.sagas)
+    for table, links in page.links.items():
+        put_links(session, table, links)
+
+
+class _Tally:
+    """How many rows each table has, and the sum of their digests, which does not depend on their order.
+
+    Attributes:
+        sections: Rows that were read, by section.
+        left_out: Rows that were read and not kept.
+    """
+
+    def __init__(self) -> None:
+        self.sections: Counter[str] = Counter()
+        self.left_out = 0
+        self._rows: Counter[str] = Counter()
+        self._sums: defaultdict[str, int] = defaultdict(int)
+
+    def add_page(self, page: OldPage, *, left_out: int) -> None:
+        """Count a page by the rows that its values are in the tables."""
+        self.sections[page.section] += page.rows + left_out
+        self.left_out += left_out
+        for table, rows in _rows_of(page):
+            self.add(table, rows)
+
+    def add(self, table: str, rows: Iterable[Sequence[object]]) -> None:
+        for row in rows:
+            digest = hashlib.sha256(repr(tuple(row)).encode("utf-8", "surrogatepass")).digest()
+            self._rows[table] += 1
+            self._sums[table] = (self._sums[table] + int.from_bytes(digest)) % 2**256
+
+    def counts(self) -> dict[str, int]:
+        """Return table → rows, of those that have any."""
+        return {table: self._rows[table] for table in _TABLES if self._rows[table]}
+
+    def of(self, table: str) -> tuple[int, int]:
+        """Return the number of a table's rows and the sum of their digests."""
+        return self._rows[table], self._sums[table]
+
+
+def _rows_of(page: OldPage) -> Generator[tuple[str, list[Row]]]:
+    """Return the rows that a page's values are in each table, as the columns of ``_TABLES``."""
+    yield "node", [node.columns() for node in page.nodes]
+    yield "node_vector", _vector_rows(page, [node.uuid for node in page.nodes])
+    yield "fact", [fact.columns() for fact in page.facts]
+    yield "support", [row for fact in page.facts for row in _support_rows(fact)]
+    yield "fact_vector", _vector_rows(page, [fact.uuid for fact in page.facts])
+    yield "episode", [episode.columns() for episode in page.episodes]
+    yield "mention", [(*mention[:3], micros(mention[3])) for mention in page.mentions]
+    communities = page.communities
+    yield "community", [one.columns(page.vectors.get(one.uuid)) for one in communities]
+    yield "saga", [saga.columns() for saga in page.sagas]
+    for table, links in page.links.items():
+        yield table, [link.columns() for link in links]
+
+
+def _vector_rows(page: OldPage, uuids: Sequence[str]) -> list[Row]:
+    return [vector_columns(uuid, page.vectors[uuid]) for uuid in uuids if uuid in page.vectors]
+
+
+def _support_rows(fact: StoredFact) -> list[Row]:
+    return [(fact.uuid, place, episode) for place, episode in enumerate(fact.fact.episodes)]
+
+
+def _compare(connection: sqlite3.Connection, read: _Tally, name: str) -> None:
+    """Raise StoreError unless the tables hold what was read, row by row, and every row that a row names."""
+    stored = _Tally()
+    for table, columns in _TABLES.items():
+        cursor = connection.execute(f"SELECT {columns} FROM {table}")
+        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
+            stored.add(table, rows)
+        if stored.of(table) != read.of(table):
+            expected, found = read.of(table)[0], stored.of(table)[0]
+            raise StoreError(
+                f"{name}: the upgrade of its graph would not be whole: of the table {table} {expected:,} rows were read "
+                f"and {found:,} are stored, or they differ; nothing was changed: please report it"
+            )
+        if connection.execute(f"PRAGMA foreign_key_check({table})").fetchone():
+            raise StoreError(
+                f"{name}: rows of the table {table} would name rows that are not there; nothing was changed: please "
+                "report it"
+            )
