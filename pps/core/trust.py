@@ -9,7 +9,18 @@ from pps.core.values import Turn
 
 Trust: TypeAlias = Literal["outside", "agent", "person"]
 """The least first: tool output, documents and the web; an agent's word; a person's."""
-CAPTURED = frozenset(("claude", "claude-code", "cli", "graphiti", "import", "markdown", "mem0"))
+HOOK_SOURCES = {
+    "claude": "claude-code",
+    "codex": "codex",
+    "cursor": "cursor",
+    "gemini": "gemini-cli",
+    "opencode": "opencode",
+    "openclaw": "openclaw",
+}
+"""The ``source`` of the turns that a client's hooks bring, by the client."""
+CAPTURED = frozenset(
+    ("claude", "cli", "graphiti", "import", "markdown", "mem0", *HOOK_SOURCES.values())
+)
 """Sources of what hooks, imports and the owner's commands keep; a member of a squad may not call its own texts so."""
 WEB = "web"
 """The tag of what was read outside."""

@@ -21,13 +21,14 @@ from pydantic import (
 from pps.config import problems
 from pps.core.errors import InvalidRequest
 from pps.core.time import from_micros
+from pps.core.trust import HOOK_SOURCES
 from pps.core.values import JSON
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.importing.items import Passed, pieces
 from pps.ingest.redact import clipped
 
-SOURCE = "claude-code"
-"""The ``source`` of every turn that a hook brought."""
+SOURCE = HOOK_SOURCES["claude"]
+"""The ``source`` of every turn that Claude Code's hooks brought, and of its transcripts."""
 
 _Short = Annotated[str, StringConstraints(max_length=200)]
 _Path = Annotated[str, StringConstraints(max_length=4_096)]
@@ -50,7 +51,7 @@ _CONTEXT = (
 _OPENING = re.compile(rf"\s*<({'|'.join(_CONTEXT)})>")
 # A paste of some length stands between marks of one id, each on a line of its own.
 _PASTED = re.compile(r'<pasted_content id="([0-9A-Za-z_-]{1,64})">\n')
-_OWN_TOOL = re.compile(r"mcp__(plugin_)?pps([_-]|$)")
+_OWN_TOOL = re.compile(r"(mcp__?(plugin_)?)?pps([_-]|$)")
 _WHAT = ("description", "file_path", "notebook_path", "url", "query", "pattern", "path", "prompt")
 _LINE = 300
 
@@ -75,6 +76,7 @@ class SessionEvent(BaseModel):
     """One event as a hook tells it.
 
     Attributes:
+        client: Which client runs the hook.
         id: Minted by the hook: the same event told twice has the same one.
         at: When it happened; seconds since 1970 on the wire.
         entity: Whose memory, where the hook was installed for one; else the project's folder says.
@@ -101,6 +103,7 @@ class SessionEvent(BaseModel):
         "SessionEnd",
     ]
     session: Annotated[str, StringConstraints(min_length=1, max_length=200)]
+    client: Literal["claude", "codex", "cursor", "gemini", "opencode", "openclaw"] = "claude"
     entity: _Short = ""
     project: _Path = ""
     cwd: _Path = ""
@@ -135,16 +138,19 @@ def said_in(event: SessionEvent) -> list[Item]:
         reference = (
             f"prompt:{event.prompt}:{digest(text)}" if event.prompt else f"prompt:{event.id}"
         )
-        return _items(text, reference, event.at, event.session, "user")
+        return _items(text, reference, event.at, event.session, "user", client=event.client)
     if event.event == "PostToolUse" and event.tool and not is_own_tool(event.tool):
         line, reference = tool_line(event.tool, event.input), f"tool:{event.ref or event.id}"
-        return _items(line, reference, event.at, event.session, "tool", event.agent_type)
+        actor, client = event.agent_type, event.client
+        return _items(line, reference, event.at, event.session, "tool", actor, client=client)
     return []
 
 
-def answered(answers: Sequence[Answer], session: str) -> list[Item]:
+def answered(answers: Sequence[Answer], session: str, client: str = "claude") -> list[Item]:
     return [
-        item for one in answers for item in _items(one.text, one.ref, one.at, session, "assistant")
+        item
+        for answer in answers
+        for item in _items(answer.text, answer.ref, answer.at, session, "assistant", client=client)
     ]
 
 
@@ -229,10 +235,18 @@ def tool_line(tool: str, given: Mapping[str, str]) -> str:
 
 
 def _items(
-    text: str, reference: str, at: datetime, session: str, role: str, actor: str = ""
+    text: str,
+    reference: str,
+    at: datetime,
+    session: str,
+    role: str,
+    actor: str = "",
+    *,
+    client: str = "claude",
 ) -> list[Item]:
+    source = HOOK_SOURCES[client]
     options = RememberOptions(
-        role=role, actor=actor, session=session, source=SOURCE, source_ref=reference, occurred_at=at
+        role=role, actor=actor, session=session, source=source, source_ref=reference, occurred_at=at
     )
     # As an import cuts them: what a hook brought is known when its transcript is read.
     return [

@@ -255,7 +255,7 @@ class Capture:
         await self._kept(said_in(event))
         if not is_transcript(event.transcript):
             if event.event == "Stop" and event.text.strip() and not await self._is_stored(event):
-                await self._kept(answered([last_answer(event)], event.session))
+                await self._kept(answered([last_answer(event)], event.session, event.client))
             return
         upto = event.size if late and event.event != "SessionEnd" else None
         reading = Reading(event.transcript, event.session, event.at, upto, is_ours)

@@ -1,6 +1,8 @@
-"""The hook that Claude Code runs at each event: tell the server of PPS, print what it has to say.
+"""The hook that a client such as Claude Code runs at each event: tell the server of PPS, print what it has to say.
 
-    python -I -S pps_hook.py EVENT [--entity NAME] [--home FOLDER] [--debug]
+    python -I -S pps_hook.py EVENT [--client NAME] [--entity NAME] [--home FOLDER] [--debug]
+
+EVENT is Claude Code's name of it; ``ADAPTERS`` has what other clients call its fields.
 
 One file, the standard library only, so that it starts in a blink and can be copied anywhere. It always exits with 0,
 writes nothing to stderr without ``--debug``, and ends within its event's deadline whatever else hangs. It reads one
@@ -44,6 +46,28 @@ DEADLINES_S = {
     "SessionEnd": 30.0,
 }
 """Seconds for each event, all in all. SessionEnd takes its time in a process of its own: Claude Code waits 1.5 s."""
+ADAPTERS: dict[str, dict[str, str]] = {
+    "claude": {"project_variable": "CLAUDE_PROJECT_DIR", "transcript": "transcript_path"},
+    "codex": {"prompt_id": "turn_id"},
+    "cursor": {
+        "session_id": "conversation_id",
+        "prompt_id": "generation_id",
+        "last_assistant_message": "text",
+        "project_variable": "CURSOR_PROJECT_DIR",
+        "project": "workspace_roots",
+        "output": "additional_context",
+    },
+    "gemini": {
+        "last_assistant_message": "prompt_response",
+        "project_variable": "GEMINI_PROJECT_DIR",
+    },
+    "opencode": {},
+    "openclaw": {},
+}
+"""By client: its names of fields that are called otherwise, and how it takes what an agent is given.
+
+Only Claude Code's transcripts are read; other clients tell each answer by itself. A plugin of ours uses our names.
+"""
 KEPT = ("UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd")
 """Events that are spooled when the server is away; the others only ask."""
 BOOT_S = 0.1
@@ -99,7 +123,9 @@ def main(argv: list[str]) -> None:
     first = min(deadline, STARTED + 1.2) if event == "SessionEnd" else deadline
     signal.signal(signal.SIGALRM, _give_up)
     signal.setitimer(signal.ITIMER_REAL, max(0.05, first - time.monotonic()))
-    message = _message(event, options.get("entity", ""), _object(_stdin()))
+    client = options.get("client", "claude")
+    given = _object(_stdin())
+    message = _message(event, client, options.get("entity", ""), given)
     if event == "SessionEnd":
         _detach(deadline)
     home = home_folder(options.get("home", ""))
@@ -120,9 +146,21 @@ def main(argv: list[str]) -> None:
         _spool(home, message)
     if event == "SessionStart" and answer.get("nobody") and not _is_known(home, message):
         _tell_once(home, message)
-    if isinstance(answer.get("context"), str) and answer["context"]:
-        shown = {"hookEventName": event, "additionalContext": answer["context"]}
-        _write(1, json.dumps({"hookSpecificOutput": shown}).encode())
+    context = answer.get("context")
+    if isinstance(context, str) and context:
+        _write(1, json.dumps(_shown(event, client, given, context)).encode())
+
+
+def _shown(event: str, client: str, given: dict[str, Any], context: str) -> dict[str, object]:
+    """Return what the client reads, under the name that it has for the event."""
+    field = ADAPTERS[client].get("output")
+    if field:
+        return (
+            {"continue": True, field: context} if event == "UserPromptSubmit" else {field: context}
+        )
+    named = given.get("hook_event_name")
+    name = named if isinstance(named, str) and client != "claude" else event
+    return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": context}}
 
 
 def _arguments(argv: list[str]) -> tuple[str, dict[str, str]]:
@@ -156,11 +194,14 @@ def _object(raw: bytes | str) -> dict[str, Any]:
     return value  # pyright: ignore[reportUnknownVariableType] - JSON
 
 
-def _message(event: str, entity: str, given: dict[str, Any]) -> dict[str, object]:
+def _message(event: str, client: str, entity: str, given: dict[str, Any]) -> dict[str, object]:
     """Return what the server is told: known fields of the right type, nothing else."""
+    theirs = ADAPTERS[client]
 
     def text(name: str) -> str:
-        value = given.get(name)
+        value = given.get(theirs.get(name, name))
+        if isinstance(value, list):  # folders of a workspace: the first is the session's
+            value = value[0] if value else ""  # pyright: ignore[reportUnknownVariableType] - JSON
         # A lone surrogate, the half of a character, cannot be stored.
         return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
 
@@ -169,10 +210,11 @@ def _message(event: str, entity: str, given: dict[str, Any]) -> dict[str, object
         "at": time.time(),
         "event": event,
         "entity": entity,
-        "project": os.environ.get("CLAUDE_PROJECT_DIR", ""),
+        "client": client,
+        "project": os.environ.get(theirs.get("project_variable", ""), "") or text("project"),
         "cwd": text("cwd"),
         "session": text("session_id"),
-        "transcript": text("transcript_path"),
+        "transcript": text("transcript_path") if "transcript" in theirs else "",
         "agent": text("agent_id"),
         "agent_type": text("agent_type"),
     }

@@ -1,4 +1,4 @@
-"""Our hooks in Claude Code's settings file: put in beside what is there, and taken out again without a trace."""
+"""Our hooks in a client's settings file: put in beside what is there, and taken out again without a trace."""
 
 from __future__ import annotations
 
@@ -17,21 +17,17 @@ from pps.config import shipped
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.user_files import read_regular
 from pps.core.values import JSON
+from pps.interfaces.cli.hook_clients import CLAUDE, HookClient
 
 _Object = dict[str, JSON]
 
 PROGRAM = "pps_hook.py"
-_TOOLS = "^(Bash|PowerShell|Edit|Write|NotebookEdit|Agent|Task|WebFetch|WebSearch|mcp__.*)$"
+_FLAT_VERSION: _Object = {"version": 1}
+"""What a settings file has at its top whose events hold hooks, not groups."""
 EVENTS: Mapping[str, tuple[str, int]] = {
-    "SessionStart": ("", 5),
-    "UserPromptSubmit": ("", 2),
-    "PreToolUse": ("^(Bash|PowerShell|Edit|Write|NotebookEdit|Agent|Task)$", 1),
-    "PostToolUse": (_TOOLS, 3),
-    "Stop": ("", 3),
-    "PreCompact": ("", 3),
-    "SessionEnd": ("", 30),
+    name: (event.matcher, event.timeout_s) for name, event in CLAUDE.events.items()
 }
-"""Matcher and time-out in whole seconds of each event; the program itself keeps the shorter ones of its own."""
+"""Matcher and time-out in whole seconds of each event of Claude Code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,38 +64,40 @@ def program() -> Path:
 
 
 def settings_file(scope: str, project: Path) -> Path:
-    """Return the settings file of a scope: ``user``, ``project`` or ``local`` (the project's, not shared)."""
-    if scope == "user":
-        return (
-            Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude").expanduser()
-            / "settings.json"
-        )
-    return project / ".claude" / ("settings.json" if scope == "project" else "settings.local.json")
+    """Return Claude Code's settings file of a scope: ``user``, ``project`` or ``local`` (the project's, not shared)."""
+    return CLAUDE.settings_file(scope, project)
 
 
-def install(path: Path, entity: str, home: str) -> bool:
+def install(path: Path, entity: str, home: str, client: HookClient = CLAUDE) -> bool:
     """Put our hooks into a settings file, made when there is none; return whether anything changed.
 
     What the file was before is kept beside it, with ``.before-pps`` at the end of its name.
     """
-    before = _read(path)
-    settings = _parsed(path, before)
+    before = read(path)
+    settings = parsed(path, before)
     wanted = _without_ours(path, settings)
     groups = _groups(path, wanted)
-    for event, (matcher, timeout_s) in EVENTS.items():
-        hook: _Object = {
-            "type": "command",
-            "command": _command(event, entity, home),
-            "timeout": timeout_s,
-        }
-        group: _Object = {"matcher": matcher} if matcher else {}
-        groups[event] = [*groups.get(event, []), {**group, "hooks": [hook]}]
-    merged: _Object = {**wanted, "hooks": cast("JSON", groups)}
+    for name, event in client.events.items():
+        command = _command(event.ours, entity, home, client.name)
+        matcher: _Object = {"matcher": event.matcher} if event.matcher else {}
+        if client.form == "flat":
+            added: _Object = {"command": command, **matcher}
+        else:
+            factor = 1_000 if client.timeouts == "ms" else 1
+            hook: _Object = {
+                "type": "command",
+                "command": command,
+                "timeout": event.timeout_s * factor,
+            }
+            added = {**matcher, "hooks": [hook]}
+        groups[name] = [*groups.get(name, []), added]
+    version: _Object = _FLAT_VERSION if client.form == "flat" else {}
+    merged: _Object = {**version, **wanted, "hooks": cast("JSON", groups)}
     if merged == settings:
         return False
     if before is not None and not _has_ours(path, settings):
-        _write(_backup(path), before)
-    _write(path, _dumped(merged, before))
+        write(backup(path), before)
+    write(path, dumped(merged, before))
     return True
 
 
@@ -108,34 +106,35 @@ def uninstall(path: Path) -> bool:
 
     A file that holds what it held before gets its very bytes back, one that we made goes.
     """
-    now = _read(path)
-    settings = _parsed(path, now)
-    backup = _backup(path)
+    now = read(path)
+    settings = parsed(path, now)
+    kept = backup(path)
     if not _has_ours(path, settings):
         return False
     rest = _without_ours(path, settings)
-    before = _read(backup)
-    if before is not None and _same(backup, before, rest):
-        _write(path, before)
-    elif before is None and not rest:
+    before = read(kept)
+    if before is not None and _same(kept, before, rest):
+        write(path, before)
+    elif before is None and rest in ({}, _FLAT_VERSION):
         Path(os.path.realpath(path)).unlink()
     else:
-        _write(path, _dumped(rest, now))
-    backup.unlink(missing_ok=True)
+        write(path, dumped(rest, now))
+    kept.unlink(missing_ok=True)
     return True
 
 
 def look(path: Path) -> Installed:
     """Return what a settings file has of ours; raises as ``install``."""
-    settings = _parsed(path, _read(path))
+    settings = parsed(path, read(path))
     found = [(event, words) for event, _, hook in _hooks(path, settings) if (words := _ours(hook))]
     return Installed(
         tuple(dict.fromkeys(event for event, _ in found)), found[0][1] if found else ()
     )
 
 
-def _command(event: str, entity: str, home: str) -> str:
+def _command(event: str, entity: str, home: str, client: str) -> str:
     words = [sys.executable, "-I", "-S", str(program()), event]
+    words += ["--client", client] if client != CLAUDE.name else []
     words += ["--entity", entity] if entity else []
     words += ["--home", home] if home else []
     return shlex.join(words)
@@ -157,7 +156,9 @@ def _ours(hook: _Object) -> tuple[str, ...]:
 def _hooks(path: Path, settings: _Object) -> Iterator[tuple[str, _Object, _Object]]:
     for event, groups in _groups(path, settings).items():
         for group in groups:
-            hooks = group.get("hooks")
+            hooks = group.get(
+                "hooks", [group]
+            )  # where events hold hooks, a hook is a group of itself
             for hook in hooks if isinstance(hooks, list) else []:
                 if isinstance(hook, dict):
                     yield event, group, hook
@@ -174,6 +175,8 @@ def _without_ours(path: Path, settings: _Object) -> _Object:
     kept: dict[str, list[_Object]] = {}
     for event, groups in _groups(path, settings).items():
         for group in groups:
+            if "hooks" not in group and _ours(group):
+                continue
             hooks = group.get("hooks")
             listed = hooks if isinstance(hooks, list) else []
             others = [hook for hook in listed if not (isinstance(hook, dict) and _ours(hook))]
@@ -206,7 +209,8 @@ def _groups(path: Path, settings: _Object) -> dict[str, list[_Object]]:
     return found
 
 
-def _parsed(path: Path, raw: bytes | None) -> _Object:
+def parsed(path: Path, raw: bytes | None) -> _Object:
+    """Return settings as an object; InvalidRequest where they are none."""
     try:
         value: JSON = json.loads((raw or b"").decode("utf-8-sig").strip() or "{}")
     except UnicodeDecodeError:
@@ -222,7 +226,7 @@ def _parsed(path: Path, raw: bytes | None) -> _Object:
 
 def _same(path: Path, raw: bytes, settings: _Object) -> bool:
     try:
-        return _bare(_parsed(path, raw)) == _bare(settings)
+        return _bare(parsed(path, raw)) == _bare(settings)
     except InvalidRequest:
         return False
 
@@ -238,21 +242,23 @@ def _bare(settings: _Object) -> _Object:
     return {**settings, "hooks": full or None}
 
 
-def _dumped(settings: _Object, like: bytes | None) -> bytes:
+def dumped(settings: _Object, like: bytes | None) -> bytes:
     """Return settings as text, indented as the file was."""
     found = re.search(rb"^[{\[]\r?\n([ \t]+)", (like or b"").removeprefix(b"\xef\xbb\xbf"))
     indent = found[1].decode() if found else "  "
     return (json.dumps(settings, indent=indent, ensure_ascii=False) + "\n").encode()
 
 
-def _backup(path: Path) -> Path:
+def backup(path: Path) -> Path:
+    """Return where the settings are kept as they were before ours."""
     return path.with_name(path.name + ".before-pps")
 
 
 _MAX_BYTES = 16 * 1024 * 1024
 
 
-def _read(path: Path) -> bytes | None:
+def read(path: Path) -> bytes | None:
+    """Return a settings file; None where there is none. Raises StoreError where it cannot be read."""
     try:
         return read_regular(path, _MAX_BYTES)
     except FileNotFoundError:
@@ -261,7 +267,7 @@ def _read(path: Path) -> bytes | None:
         raise _refused(path, "read", error) from None
 
 
-def _write(path: Path, body: bytes) -> None:
+def write(path: Path, body: bytes) -> None:
     """Replace a file in one step; a link keeps leading where it leads, and the mode stays."""
     target = Path(os.path.realpath(path))
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}")

@@ -29,7 +29,7 @@ _GROUPS = {
     "task": "Carry out tasks that agents handed out with spawn_agent.",
     "watch": "Folders of Markdown that an entity follows while the server runs.",
     "anchors": "List, search, save, delete and import an entity's anchors.",
-    "hooks": "Hooks that give Claude Code this memory, in its settings file.",
+    "hooks": "Hooks that give a client's sessions this memory, in its settings file.",
     "jobs": "Look at the turns that wait or failed; try them again, or give them up.",
     "records": "Keep, find, change, join and erase the records of a pack's kinds.",
     "session": "What a conversation begins with, and what it has used.",

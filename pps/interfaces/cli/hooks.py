@@ -1,4 +1,4 @@
-"""``pps hooks …``: memory for Claude Code without a plugin."""
+"""``pps hooks …``: memory in a client's sessions, by hooks in its settings or a plugin of ours."""
 
 from __future__ import annotations
 
@@ -18,8 +18,16 @@ from pps.interfaces.cli.output import finished, server, show_json
 
 if TYPE_CHECKING:
     from pps.core.values import JSON
+    from pps.interfaces.cli.hook_clients import HookClient
 
 _SCOPES = ("user", "project", "local")
+_CLIENTS = ("claude", "codex", "cursor", "gemini", "opencode", "openclaw")
+_client = click.option(
+    "--client",
+    type=click.Choice(_CLIENTS),
+    default="claude",
+    help="Whose sessions: Claude Code's if not given.",
+)
 _scope = click.option(
     "--scope",
     type=click.Choice(_SCOPES),
@@ -40,8 +48,10 @@ _project = click.option(
     examples=(
         "pps hooks install --entity ana --extract claude",
         "pps hooks install --scope local --entity shop",
+        "pps hooks install --client codex --entity ana",
     ),
 )
+@_client
 @_scope
 @click.option(
     "--entity",
@@ -57,13 +67,16 @@ _project = click.option(
     help="Let a command read what is said for facts: claude, codex, gemini, ollama or a command line; 'none' turns it "
     "off.",
 )
-def install(scope: str, entity: str, project: Path, extract: str, *, as_json: bool) -> None:
-    """Add the hooks to Claude Code's settings, beside what is there. A second time changes nothing.
+def install(
+    client: str, scope: str, entity: str, project: Path, extract: str, *, as_json: bool
+) -> None:
+    """Add the hooks to a client's settings, beside what is there. A second time changes nothing.
 
     With --extract a command of yours, such as Claude Code itself, reads the turns for facts on its own login.
     """
-    from pps.interfaces.cli import claude_settings
+    from pps.interfaces.cli import claude_settings, plugin_files
 
+    chosen = _chosen(client, scope)
     if extract:
         _let_read(entity, extract)
     if entity and server().call("entity_show", "", {"name": entity})["data"]["archived"]:
@@ -73,26 +86,40 @@ def install(scope: str, entity: str, project: Path, extract: str, *, as_json: bo
         )
     if scope != "user" and not project.is_dir():
         raise InvalidRequest("--project", f"there is no folder at {project}")
-    path = claude_settings.settings_file(scope, project.absolute())
+    path = chosen.settings_file(scope, project.absolute())
     home = str(home_folder()) if os.environ.get("PPS_HOME") else ""
-    changed = claude_settings.install(path, entity, home)
+    if chosen.form == "plugin":
+        changed = plugin_files.install(client, path, entity, home)
+    else:
+        changed = claude_settings.install(path, entity, home, chosen)
     if as_json:
         shown = {
             "settings": str(path),
             "changed": changed,
             "entity": entity,
-            "events": list(claude_settings.EVENTS),
+            "events": list(chosen.events),
         }
         show_json({**shown, "extract": extract, "found": list(_found())})
         return
     click.echo(f"{path} {'has the hooks now' if changed else 'had these hooks already'}.")
     if entity:
-        click.echo(f"From the next session on Claude Code remembers as {entity}.")
+        click.echo(f"From the next session on {chosen.title} remembers as {entity}.")
     else:
         click.echo(
             "Map each project that is to be remembered: pps route add FOLDER NAME. Others are left alone."
         )
+    if chosen.then:
+        click.echo(chosen.then)
     click.echo(_facts(entity, extract))
+
+
+def _chosen(client: str, scope: str) -> HookClient:
+    from pps.interfaces.cli.hook_clients import CLIENTS
+
+    chosen = CLIENTS[client]
+    if scope not in chosen.scopes:
+        raise InvalidRequest("--scope", f"of {client} there is {' and '.join(chosen.scopes)}")
+    return chosen
 
 
 def _let_read(entity: str, extract: str) -> None:
@@ -144,28 +171,45 @@ def _week_ago() -> str:
     return iso(now() - timedelta(days=7))
 
 
-@click.command(params=[AS_JSON], cls=Taught, takes_away=True, examples=("pps hooks uninstall",))
+@click.command(
+    params=[AS_JSON],
+    cls=Taught,
+    takes_away=True,
+    examples=("pps hooks uninstall", "pps hooks uninstall --client codex"),
+)
+@_client
 @_scope
 @_project
-def uninstall(scope: str, project: Path, *, as_json: bool) -> None:
-    """Take the hooks out of Claude Code's settings; what was remembered stays."""
-    from pps.interfaces.cli import claude_settings
+def uninstall(client: str, scope: str, project: Path, *, as_json: bool) -> None:
+    """Take the hooks out of a client's settings; what was remembered stays."""
+    from pps.interfaces.cli import claude_settings, plugin_files
 
-    path = claude_settings.settings_file(scope, project.absolute())
-    changed = claude_settings.uninstall(path)
+    chosen = _chosen(client, scope)
+    path = chosen.settings_file(scope, project.absolute())
+    if chosen.form == "plugin":
+        changed = plugin_files.uninstall(client, path)
+    else:
+        changed = claude_settings.uninstall(path)
     if as_json:
         show_json({"settings": str(path), "changed": changed})
         return
     click.echo(f"{path} {'is as it was without the hooks' if changed else 'has no hooks of ours'}.")
 
 
-@click.command(params=[AS_JSON], cls=Taught, examples=("pps hooks status",))
+@click.command(
+    params=[AS_JSON],
+    cls=Taught,
+    examples=("pps hooks status", "pps hooks status --client codex"),
+)
+@_client
 @_project
-def status(project: Path, *, as_json: bool) -> None:
+def status(client: str, project: Path, *, as_json: bool) -> None:
     """Say where the hooks are installed, whether they can run, and what waits in the spool."""
+    from pps.interfaces.cli.hook_clients import CLIENTS
     from pps.server import find, spool
 
-    scopes = [_installed(scope, project.absolute()) for scope in _SCOPES]
+    chosen = CLIENTS[client]
+    scopes = [_installed(chosen, scope, project.absolute()) for scope in chosen.scopes]
     home = home_folder()
     state = spool.look(home)
     waits: dict[str, JSON] = {
@@ -187,11 +231,21 @@ def status(project: Path, *, as_json: bool) -> None:
     )
 
 
-def _installed(scope: str, project: Path) -> dict[str, JSON]:
-    from pps.interfaces.cli import claude_settings
+def _installed(client: HookClient, scope: str, project: Path) -> dict[str, JSON]:
+    from pps.interfaces.cli import claude_settings, plugin_files
 
-    path = claude_settings.settings_file(scope, project)
+    path = client.settings_file(scope, project)
     try:
+        if client.form == "plugin":
+            named = plugin_files.entity_of(client.name, path)
+            place: dict[str, JSON] = {"scope": scope, "settings": str(path)}
+            return {
+                **place,
+                "state": "not installed" if named is None else "installed",
+                "entity": named or "",
+                "events": [],
+                "missing": [],
+            }
         found = claude_settings.look(path)
     except InvalidRequest as error:
         return {
@@ -200,7 +254,7 @@ def _installed(scope: str, project: Path) -> dict[str, JSON]:
             "state": "unreadable",
             "problem": error.message,
         }
-    complete = set(found.events) == set(claude_settings.EVENTS)
+    complete = set(found.events) == set(client.events)
     state = (
         "broken"
         if found.missing

@@ -1,0 +1,95 @@
+// PPS memory for OpenCode. `pps hooks install --client opencode` writes this file and `uninstall` removes it.
+const SETTINGS = {}
+const WAIT_MS = 6000
+
+import { spawn } from "node:child_process"
+
+/** Tell the hook program of an event; resolve to what the agent is given, or to an empty text. Never rejects. */
+function tell(event, payload) {
+  return new Promise((resolve) => {
+    const options = ["--client", "opencode"]
+    if (SETTINGS.entity) options.push("--entity", SETTINGS.entity)
+    if (SETTINGS.home) options.push("--home", SETTINGS.home)
+    const program = ["-I", "-S", SETTINGS.program, event, ...options]
+    let out = ""
+    try {
+      const child = spawn(SETTINGS.python, program, { stdio: ["pipe", "pipe", "ignore"] })
+      const timer = setTimeout(() => child.kill(), WAIT_MS)
+      child.on("error", () => resolve(""))
+      child.stdin.on("error", () => {})
+      child.stdout.on("data", (piece) => (out += piece))
+      child.on("close", () => {
+        clearTimeout(timer)
+        try {
+          resolve(JSON.parse(out).hookSpecificOutput.additionalContext ?? "")
+        } catch {
+          resolve("")
+        }
+      })
+      child.stdin.end(JSON.stringify(payload))
+    } catch {
+      resolve("")
+    }
+  })
+}
+
+const said = (parts) =>
+  parts
+    .filter((part) => part.type === "text" && !part.synthetic && !part.ignored)
+    .map((part) => part.text)
+    .join("\n")
+
+export const PPS = async ({ client, directory }) => {
+  const begun = new Set()
+  const answered = new Map()
+  const common = (session) => ({ session_id: session, cwd: directory, project: directory })
+
+  async function lastAnswer(session) {
+    const answer = await client.session.messages({ path: { id: session } })
+    const messages = (answer.data ?? answer) || []
+    const last = messages.findLast((one) => one.info.role === "assistant")
+    if (!last || answered.get(session) === last.info.id) return ""
+    answered.set(session, last.info.id)
+    return said(last.parts)
+  }
+
+  return {
+    "chat.message": async (input, output) => {
+      const session = input.sessionID
+      const texts = []
+      if (!begun.has(session)) {
+        begun.add(session)
+        texts.push(await tell("SessionStart", { ...common(session), source: "startup" }))
+      }
+      const prompt = said(output.parts)
+      if (prompt.trim()) {
+        const id = input.messageID ?? output.message.id
+        texts.push(await tell("UserPromptSubmit", { ...common(session), prompt, prompt_id: id }))
+      }
+      for (const [at, text] of texts.entries()) {
+        if (!text) continue
+        const id = `prt_pps${Date.now().toString(36)}${at}`
+        const place = { id, sessionID: session, messageID: output.message.id }
+        output.parts.push({ ...place, type: "text", text, synthetic: true })
+      }
+    },
+    "tool.execute.after": async (input) => {
+      if (!["bash", "edit", "write", "patch", "webfetch", "task"].includes(input.tool)) return
+      const tool = { tool_name: input.tool, tool_use_id: input.callID, tool_input: input.args ?? {} }
+      await tell("PostToolUse", { ...common(input.sessionID), ...tool })
+    },
+    "experimental.session.compacting": async (input) => {
+      begun.delete(input.sessionID)
+      await tell("PreCompact", common(input.sessionID))
+    },
+    event: async ({ event }) => {
+      const session = event.properties?.sessionID ?? event.properties?.info?.id
+      if (event.type === "session.idle") {
+        const text = await lastAnswer(session).catch(() => "")
+        if (text) await tell("Stop", { ...common(session), last_assistant_message: text })
+      } else if (event.type === "session.deleted" && begun.delete(session)) {
+        await tell("SessionEnd", common(session))
+      }
+    },
+  }
+}
