@@ -57,7 +57,7 @@ async def test_every_tool_is_listed_with_bounds_and_hints_and_none_takes_an_enti
         "store_memory",
         "jobs_retry",
     }
-    writing |= {"calibrate_perspectives"}
+    writing |= {"calibrate_perspectives", "fact_correct", "undo", "anchor_revert"}
     writing |= {f"record_{one}" for one in ("save", "move", "delete", "relate", "unrelate")}
     assert read_only == TOOLS - writing - {"anchor_save", "anchor_delete", "anchor_resync"}
     destructive = {
