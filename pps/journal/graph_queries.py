@@ -147,6 +147,59 @@ def of_kinds_in(connection: sqlite3.Connection, text: str, limit: int) -> list[s
     return found[:limit]
 
 
+def count_kinds(connection: sqlite3.Connection) -> dict[str, int]:
+    """Return kind → how many nodes are of it, by name."""
+    rows = connection.execute("SELECT kind, count(*) FROM node GROUP BY kind ORDER BY kind")
+    return dict(rows.fetchall())
+
+
+def nodes_by_name(
+    connection: sqlite3.Connection, *, kind: str, part: str, after: str, limit: int
+) -> list[str]:
+    """Return uuids of nodes in the order of their folded names.
+
+    Args:
+        connection: To the entity's journal.
+        kind: Only of this kind, in any case; empty for all.
+        part: Only those whose name or an alias has this folded text in it; empty for all.
+        after: Uuid of the node that the page before ended with; empty for the first page.
+        limit: Most nodes.
+
+    Raises:
+        InvalidRequest: ``after`` is no node that is here.
+    """
+    position: tuple[str, str] | None = ("", "")
+    if after:
+        position = connection.execute(
+            "SELECT folded, node FROM node_name WHERE node = ? AND is_alias = 0", (after,)
+        ).fetchone()
+    if position is None:
+        raise InvalidRequest(
+            "cursor", "the page before ended with a node that is gone; call again without it"
+        )
+    rows = connection.execute(
+        """SELECT n.uuid FROM node AS n
+            JOIN node_name AS m ON m.node = n.uuid AND m.is_alias = 0
+            WHERE (?1 = '' OR n.kind = ?1 COLLATE NOCASE) AND (m.folded, n.uuid) > (?3, ?4)
+                AND (?2 = '' OR EXISTS (SELECT 1 FROM node_name AS a
+                    WHERE a.node = n.uuid AND instr(a.folded, ?2) > 0))
+            ORDER BY m.folded, n.uuid LIMIT ?5""",
+        (kind, part, *position, limit),
+    )
+    return [uuid for (uuid,) in rows]
+
+
+def count_facts_of(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, int]:
+    """Return node → how many facts join it, whether they still hold or not; unknown nodes are left out."""
+    rows = connection.execute(
+        """SELECT n.uuid, (SELECT count(*) FROM fact WHERE kind = 'fact' AND subject = n.uuid)
+                + (SELECT count(*) FROM fact WHERE kind = 'fact' AND object = n.uuid AND subject <> n.uuid)
+            FROM node AS n WHERE n.uuid IN (SELECT value FROM json_each(?))""",
+        (listed(nodes),),
+    )
+    return dict(rows.fetchall())
+
+
 def mentioning(
     connection: sqlite3.Connection, nodes: Sequence[str], limit: int
 ) -> dict[str, list[str]]:

@@ -72,6 +72,8 @@ class Journal(Store):
     unfinished = reads(job_rows.unfinished)
 
     count_facts = reads(graph_queries.count_facts)
+    count_facts_of = reads(graph_queries.count_facts_of)
+    count_kinds = reads(graph_queries.count_kinds)
     facts_ended = reads(graph_queries.facts_ended)
     facts_in_slots = reads(graph_queries.facts_in_slots)
     facts_supported_by = looks_up(graph_queries.facts_supported_by)
@@ -81,6 +83,7 @@ class Journal(Store):
     named_in = reads(graph_queries.named_in)
     with_facts = reads(graph_queries.with_facts)
     names_of = looks_up(graph_queries.names_of)
+    nodes_by_name = reads(graph_queries.nodes_by_name)
     kinds_of = reads(graph_queries.kinds_of)
     of_kinds_in = reads(graph_queries.of_kinds_in)
     resolve = reads(graph_queries.resolve)

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import TypeAlias, cast
 
 from pps.core.bounds import MAX_CONTENT, MAX_PATH, ROLES, check_choice, check_kind, is_text
@@ -15,7 +16,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.ids import stable_id
 from pps.core.sql import insert as insert_rows
 from pps.core.sql import listed
-from pps.core.text import content_hash, normalise
+from pps.core.text import content_hash, fold, normalise
 from pps.core.time import (
     Precision,
     from_micros,
@@ -222,16 +223,30 @@ def latest_ids(connection: sqlite3.Connection, session: str, limit: int) -> list
 
 
 def page(
-    connection: sqlite3.Connection, session: str | None, before: tuple[int, int] | None, limit: int
+    connection: sqlite3.Connection,
+    session: str | None,
+    before: tuple[int, int] | None,
+    limit: int,
+    words: Sequence[str] = (),
 ) -> list[Turn]:
-    """Return turns by event time, newest first, of a session (None: of all), from before a (microsecond, seq)."""
+    """Return turns by event time, newest first, of a session (None: of all), from before a (microsecond, seq).
+
+    With folded ``words`` only the turns whose folded text has each of them; the texts are read until there are enough.
+    """
     values: list[str | int] = [*(before or (1 << 62, 0))]
     where = "WHERE (occurred_at, seq) < (?, ?)"
     if session is not None:
         where, values = f"{where} AND session = ?", [*values, session]
-    return _select(
-        connection, f"{where} ORDER BY occurred_at DESC, seq DESC LIMIT ?", (*values, limit)
-    )
+    order = f"{where} ORDER BY occurred_at DESC, seq DESC"
+    if not words:
+        return _select(connection, f"{order} LIMIT ?", (*values, limit))
+    texts = connection.execute(f"SELECT uuid, content FROM turns {order}", values)  # noqa: S608 - literals
+    matches = (uuid for uuid, content in texts if _has_all(fold(content), words))
+    return get_many(connection, list(islice(matches, limit)))
+
+
+def _has_all(text: str, words: Sequence[str]) -> bool:
+    return all(word in text for word in words)
 
 
 def sessions(connection: sqlite3.Connection, limit: int) -> list[SessionTurns]:

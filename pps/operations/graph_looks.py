@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from pps.core.reports import Histogram
-from pps.core.text import counted
+from pps.core.text import counted, one_line
 from pps.ingest.given_input import Moment, Name, described_time
 from pps.memory import Memory
 from pps.operations import words
@@ -19,6 +19,8 @@ from pps.operations.model_views import FactLine, fact_line_view, fact_text
 from pps.operations.outputs import FactView, NodeView, fact_view, node_view
 from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
 from pps.operations.table import READS, RECORDS, ModelView
+
+_LONGEST_SUMMARY = 300
 
 
 class AroundInput(Input):
@@ -34,6 +36,26 @@ class AroundInput(Input):
         default=100, ge=1, le=999, description="Most nodes beside it, the nearest first."
     )
     as_of: Annotated[Moment | None, described_time("What held at that time instead of now.")] = None
+    cursor: Annotated[str, StringConstraints(pattern=r"^\d{0,5}$")] = Field(
+        default="", description="'next_cursor' of the page before, with all else as it was."
+    )
+
+
+class NodesInput(Input):
+    """Which nodes."""
+
+    kind: Label | None = Field(
+        default=None,
+        description="Only of this kind, such as Person or Place.",
+        json_schema_extra=option("--kind"),
+    )
+    query: Annotated[str, StringConstraints(max_length=200)] = Field(
+        default="",
+        description="Only those whose name or an alias has this in it.",
+        json_schema_extra=argument(rest=True),
+    )
+    cursor: Label = Field(default="", description="'next_cursor' of the page before.")
+    limit: int = Field(default=100, ge=1, le=500, description="Most nodes a page.")
 
 
 class ChangesInput(Input):
@@ -60,13 +82,37 @@ class HistogramInput(Input):
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """A node with what is near it, and the facts and relations among them; ``hops`` is each node's distance."""
+    """A node with what is near it, and the facts and relations among them; ``hops`` is each node's distance.
+
+    Further pages have the nodes that come next, without the first one, and the facts that join them to any node so far.
+    """
 
     node: str
     nodes: tuple[NodeView, ...]
     facts: tuple[FactView, ...]
     hops: Mapping[str, int]
     more: bool
+    next_cursor: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ListedNode:
+    """A node in a list; ``facts`` counts those that join it, ended ones too."""
+
+    id: str
+    name: str
+    kind: str
+    summary: str
+    facts: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodesView:
+    """A page of nodes by name; on the first page ``kinds`` counts all nodes of each kind."""
+
+    nodes: tuple[ListedNode, ...]
+    kinds: Mapping[str, int]
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +154,7 @@ class AroundLines:
     hops: Mapping[str, int]
     more: bool
     facts_left_out: int | None = None
+    next_cursor: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +179,7 @@ class ChangesLines:
     next_cursor: str | None = None
 
 
-def around_for_model(view: Around, _: Input) -> ModelView:
+def around_for_model(view: Around, given: AroundInput) -> ModelView:
     """Return the nodes and facts as lines, as many as have room; the nearest nodes first."""
     sizes = [
         json_size(as_json(_node_line(node))) + json_size({node.id: view.hops[node.id]})
@@ -146,6 +193,8 @@ def around_for_model(view: Around, _: Input) -> ModelView:
     facts = among[: fitting(_fact_sizes(among), room)] if room > 0 else []
     left_out = len(view.facts) - len(facts)
     more = view.more or count < len(view.nodes)
+    # The first page begins with the node itself, which is not counted.
+    passed = int(given.cursor or 0) + count - (0 if given.cursor else 1)
     data = AroundLines(
         tuple(map(_node_line, nodes)),
         tuple(map(fact_line_view, facts)),
@@ -153,10 +202,11 @@ def around_for_model(view: Around, _: Input) -> ModelView:
         {node.id: view.hops[node.id] for node in nodes},
         more,
         left_out or None,
+        str(passed) if more and passed else None,
     )
     lines = [f"{view.hops[node.id]}: {node.name} ({node.kind}) [{node.id}]" for node in nodes]
     lines += map(fact_text, facts)
-    lines += ["… and more nodes"] if more else []
+    lines += [f"… and more nodes: cursor={data.next_cursor}"] if more else []
     lines += [f"… and {counted(left_out, 'fact')} more"] if left_out else []
     return ModelView(data, "\n".join(lines))
 
@@ -202,7 +252,8 @@ def _node_line(node: NodeView) -> NodeLine:
 def around_words(view: Around) -> str:
     lines = [f"{view.hops[one.id]}: {one.name} ({one.kind}) [{one.id}]" for one in view.nodes]
     lines += [words.fact_line(one) for one in view.facts]
-    return "\n".join([*lines, *(["… and more nodes"] if view.more else [])])
+    more = [f"… and more nodes: --cursor {view.next_cursor}"] if view.more else []
+    return "\n".join([*lines, *more])
 
 
 def changes_words(view: ChangesView, line: Callable[[FactView], str] = words.fact_line) -> str:
@@ -240,22 +291,81 @@ async def graph_around(memory: Memory, given: AroundInput) -> Around:
     Begins at your own node if none is named; a name that several nodes have is refused with their ids. Returns the
     nodes, nearest first, with their distance, and the facts among them.
     """
-    node = given.id or memory.graph.own
+    node = await memory.graph.find(given.id) if given.id else memory.graph.own
+    passed = int(given.cursor or 0)
     found = await memory.graph.around(
-        node, max_hops=given.max_hops, limit=given.limit + 1, as_of=given.as_of
+        node, max_hops=given.max_hops, limit=given.limit + 1, as_of=given.as_of, offset=passed
     )
-    nodes = sorted(found.nodes, key=lambda one: found.hops[one.uuid])
-    shown = {one.uuid: one.name for one in nodes[: given.limit + 1]}
-    facts = tuple(
-        fact_view(one, shown) for one in found.facts if one.subject in shown and one.object in shown
-    )
-    hops = {uuid: found.hops[uuid] for uuid in shown}
+    places = {uuid: place for place, uuid in enumerate(found.hops)}
+    nodes = sorted(found.nodes, key=lambda one: places[one.uuid])
+    page = nodes[: given.limit if passed else given.limit + 1]
+    more = len(nodes) > len(page)
+    left_out = {one.uuid for one in nodes[len(page) :]}
+    names = {one.uuid: one.name for one in page}
     return Around(
-        next(iter(shown)),
-        tuple(map(node_view, nodes[: len(shown)])),
-        facts,
-        hops,
-        len(nodes) > len(shown),
+        node,
+        tuple(map(node_view, page)),
+        tuple(
+            fact_view(fact, names)
+            for fact in found.facts
+            if left_out.isdisjoint((fact.subject, fact.object))
+        ),
+        {uuid: hop for uuid, hop in found.hops.items() if uuid in names},
+        more,
+        str(passed + given.limit) if more else None,
+    )
+
+
+def nodes_words(view: NodesView) -> str:
+    """Return how many nodes of each kind there are, then a line a node."""
+    kinds = ", ".join(f"{name or 'no kind'} {count:,}" for name, count in view.kinds.items())
+    lines = [
+        f"{node.name} ({node.kind}): {counted(node.facts, 'fact')} [{node.id}]"
+        for node in view.nodes
+    ]
+    more = [f"More: cursor={view.next_cursor}"] if view.next_cursor else []
+    return "\n".join([*([kinds] if kinds else []), *(lines or ["No such nodes."]), *more])
+
+
+def nodes_for_model(view: NodesView, _: Input) -> ModelView:
+    """Return as many nodes as have room, and the cursor after them."""
+    room = PAGE_CHARACTERS - FOLLOWING - json_size(dict(view.kinds))
+    count = fitting((json_size(as_json(node)) for node in view.nodes), room)
+    if count < len(view.nodes):
+        view = replace(view, nodes=view.nodes[:count], next_cursor=view.nodes[count - 1].id)
+    return ModelView(view, nodes_words(view))
+
+
+@RECORDS.operation(
+    "List people, places and other nodes",
+    nodes_words,
+    READS,
+    command="nodes",
+    examples=("pps nodes ana", "pps nodes ana --kind Person", "pps nodes ana harb"),
+    for_model=nodes_for_model,
+)
+async def nodes_list(memory: Memory, given: NodesInput) -> NodesView:
+    """Use it to look through who and what is known, by name: all, those of a kind, or those called like something.
+
+    Returns nodes with how many facts join each, how many there are of each kind, and a cursor for the next page. For
+    what is known of one use 'timeline' with its id.
+    """
+    page = await memory.graph.nodes(
+        given.kind or "", query=given.query, cursor=given.cursor, limit=given.limit
+    )
+    return NodesView(
+        tuple(
+            ListedNode(
+                node.uuid,
+                node.name,
+                node.kind,
+                one_line(node.summary, _LONGEST_SUMMARY),
+                page.facts.get(node.uuid, 0),
+            )
+            for node in page.nodes
+        ),
+        page.kinds,
+        page.next_cursor or None,
     )
 
 

@@ -36,6 +36,15 @@ class TurnsInput(inputs.Input):
     session: inputs.Label | None = Field(
         default=None, description="Only those of this conversation."
     )
+    query: Annotated[str, StringConstraints(max_length=400)] = Field(
+        default="",
+        description="Only turns in which each of these words stands, in any case; at most 20 words.",
+        json_schema_extra=argument(rest=True),
+    )
+    near: Annotated[str, StringConstraints(max_length=64)] = Field(
+        default="",
+        description="Id of a turn: it, with what was said right before and after it. Give it without the others.",
+    )
     cursor: Annotated[str, StringConstraints(max_length=100)] = Field(
         default="", description="'next_cursor' of the page before."
     )
@@ -242,16 +251,22 @@ def retried_words(retried: Sequence[int]) -> str:
     turns_words,
     READS,
     command="turns",
-    examples=("pps turns ana",),
+    examples=("pps turns ana", "pps turns ana tide pier", "pps turns ana --near 1b4e28ba"),
     for_model=turns_for_model,
 )
 async def turns_list(memory: Memory, given: TurnsInput) -> Turns:
-    """Use it to look through what was said, newest first; to find something use 'recall'.
+    """Use it to look through what was said, newest first: all, with some words, or around a turn.
 
-    Returns turns with what was made of each (the state of its job, its facts, its record), the sessions that there
+    To find what answers a question use 'recall'. Returns turns with what was made of each (the state of its job, its facts, its record), the sessions that there
     are, and a cursor for the next page.
     """
-    page = await memory.graph.said(given.session, cursor=given.cursor, limit=given.limit)
+    page = await memory.graph.said(
+        given.session,
+        query=given.query,
+        near=given.near,
+        cursor=given.cursor,
+        limit=given.limit,
+    )
     listed = tuple(_listed(one, page.successors) for one in page.turns)
     return Turns(listed, page.sessions, page.next_cursor or None)
 

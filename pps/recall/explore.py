@@ -13,6 +13,7 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_uuid
 from pps.core.recalled import Successor
 from pps.core.reports import Bin, Changes, Histogram, TimelinePage
+from pps.core.text import fold
 from pps.core.time import (
     CoarseTime,
     from_micros,
@@ -22,7 +23,7 @@ from pps.core.time import (
     wall,
     wall_day,
 )
-from pps.core.values import Fact, Path, Subgraph, Turn
+from pps.core.values import Fact, Node, Path, Subgraph, Turn
 from pps.graph import traverse
 from pps.graph.traverse import MAX_HOPS, Link
 from pps.isolation.client import IsolatedGraphitiClient
@@ -39,6 +40,8 @@ MAX_FACTS_OF_TURN = 20
 """Facts that are read of each turn of a page."""
 _MAX_FACTS_OF_NODES = 100_000
 _MAX_SESSIONS = 200
+_MAX_WORDS = 20
+_MAX_OFFSET = 100_000
 _MAX_CHANGES = 50_000
 _FACTS_A_PAGE = 1_000
 _CURSOR = re.compile(r"-?\d{1,18}\.\d{1,18}")
@@ -79,6 +82,19 @@ class Said:
     successors: Mapping[str, Successor] = field(default_factory=dict[str, Successor])
 
 
+@dataclass(frozen=True, slots=True)
+class NodePage:
+    """A page of nodes by name; ``facts`` counts those that join each, by uuid.
+
+    ``kinds`` counts all nodes of each kind, on the first page; ``next_cursor`` is empty on the last.
+    """
+
+    nodes: tuple[Node, ...]
+    facts: Mapping[str, int]
+    kinds: Mapping[str, int]
+    next_cursor: str
+
+
 class Walks:
     """Walks over one entity's facts and relations that have not ended, in both directions.
 
@@ -114,7 +130,13 @@ class Walks:
         return uuid
 
     async def around(
-        self, node: str, *, max_hops: int = 1, limit: int = 200, as_of: datetime | None = None
+        self,
+        node: str,
+        *,
+        max_hops: int = 1,
+        limit: int = 200,
+        as_of: datetime | None = None,
+        offset: int = 0,
     ) -> Subgraph:
         """Return a node, the nearest ``limit`` nodes around it, and the facts among them.
 
@@ -123,19 +145,29 @@ class Walks:
             max_hops: 1 to 8.
             limit: 1 to 1,000.
             as_of: An aware instant of world time: by what held then, not by what has not ended.
+            offset: How many of the nearest are passed over, 0 to 100,000. With one, the result has the nodes that come
+                next, without the node itself, and the facts that join them to any node up to there.
         """
         check_range("max_hops", max_hops, 1, MAX_HOPS)
         check_range("limit", limit, 1, MAX_NODES)
+        check_range("offset", offset, 0, _MAX_OFFSET)
         [node] = await self._existing(node)
         moment = None
         if as_of is not None:
             moment = in_zone(as_of, self._journal.zone, "as_of")
         facts = _FactsOfNodes(self._client, self._journal, moment)
-        hops = await traverse.distances(facts.links_of, node, max_hops, limit)
-        await facts.links_of([id_ for id_ in hops if id_ not in facts.asked])
-        nodes = await self._client.nodes(list(hops))
+        hops = await traverse.distances(facts.links_of, node, max_hops, offset + limit)
+        page = list(hops)[offset + 1 if offset else 0 :]
+        await facts.links_of([id_ for id_ in page if id_ not in facts.asked])
+        nodes = await self._client.nodes(page)
         existing = {each.uuid for each in nodes}
-        among = [fact for fact in facts.by_id.values() if {fact.subject, fact.object} <= existing]
+        known = existing.union(hops) if offset else existing
+        among = [
+            fact
+            for fact in facts.by_id.values()
+            if {fact.subject, fact.object} <= known
+            and not existing.isdisjoint((fact.subject, fact.object))
+        ]
         hops_of = {uuid: hop for uuid, hop in hops.items() if uuid in existing}
         return Subgraph(tuple(nodes), tuple(among), hops_of)
 
@@ -257,25 +289,89 @@ class Walks:
             from_micros(end),
         )
 
-    async def said(self, session: str | None = None, *, cursor: str = "", limit: int = 50) -> Said:
+    async def nodes(
+        self, kind: str = "", *, query: str = "", cursor: str = "", limit: int = 50
+    ) -> NodePage:
+        """Return nodes in the order of their names, a page at a time.
+
+        Args:
+            kind: Only of this kind, in any case; empty for all.
+            query: Only those whose name or an alias contains this, in any case; empty for all.
+            cursor: ``next_cursor`` of the page before.
+            limit: 1 to 1,000 nodes.
+
+        Raises:
+            InvalidRequest: A bound is broken, or the node that the cursor stands for is gone.
+        """
+        check_range("limit", limit, 1, MAX_NODES)
+        if cursor and not is_uuid(cursor):
+            raise InvalidRequest("cursor", _BAD_CURSOR)
+        ids = await self._journal.nodes_by_name(
+            kind=kind, part=fold(query), after=cursor, limit=limit + 1
+        )
+        page = ids[:limit]
+        nodes = {node.uuid: node for node in await self._client.nodes(page)}
+        return NodePage(
+            tuple(nodes[uuid] for uuid in page if uuid in nodes),
+            await self._journal.count_facts_of(page),
+            {} if cursor else await self._journal.count_kinds(),
+            page[-1] if len(ids) > limit else "",
+        )
+
+    async def said(
+        self,
+        session: str | None = None,
+        *,
+        query: str = "",
+        near: str = "",
+        cursor: str = "",
+        limit: int = 50,
+    ) -> Said:
         """Return a page of turns, newest first by event time, each with its outcome.
 
         Args:
             session: None for all; the sessions come with the first page.
+            query: Only turns that contain each of these words, in any case and order; at most 20 words.
+            near: Id of a turn: it and, of its session, the turns right before and after it, up to ``limit`` in all, in
+                the order in which they were stored. Without session, query and cursor.
             cursor: ``next_cursor`` of the page before.
             limit: 1 to 1,000 turns.
 
         Raises:
             InvalidRequest: A bound is broken.
+            NotFound: ``near`` is no turn of this entity.
         """
         check_range("limit", limit, 1, 1_000)
+        if near:
+            if session is not None or query or cursor:
+                raise InvalidRequest("near", "give it without 'session', 'query' and 'cursor'")
+            return await self._with_outcomes(await self._turns_near(near, limit), (), "")
         if cursor and not _CURSOR.fullmatch(cursor):
             raise InvalidRequest("cursor", _BAD_CURSOR)
         before = None
         if cursor:
             at, _, seq = cursor.partition(".")
             before = (int(at), int(seq))
-        turns = await self._journal.page(session, before, limit)
+        words = list(dict.fromkeys(fold(query).split()))
+        if len(words) > _MAX_WORDS:
+            raise InvalidRequest("query", f"must be at most {_MAX_WORDS} words, got {len(words)}")
+        turns = await self._journal.page(session, before, limit, words)
+        sessions = () if cursor else tuple(await self._journal.sessions(_MAX_SESSIONS))
+        last = turns[-1] if len(turns) == limit else None
+        next_cursor = f"{micros(last.occurred_at)}.{last.seq}" if last else ""
+        return await self._with_outcomes(turns, sessions, next_cursor)
+
+    async def _turns_near(self, near: str, limit: int) -> list[Turn]:
+        """Return a turn with its neighbours, the newest first."""
+        [uuid] = await self._journal.whole([near], path="near")
+        neighbours = await self._journal.around_many([uuid], (limit - 1) // 2)
+        if uuid not in neighbours:
+            raise NotFound()
+        return neighbours[uuid][::-1]
+
+    async def _with_outcomes(
+        self, turns: Sequence[Turn], sessions: tuple[SessionTurns, ...], next_cursor: str
+    ) -> Said:
         ids = [turn.uuid for turn in turns]
         outcomes = await self._journal.queue.outcomes(ids)
         supported = await self._journal.facts_supported_by(ids)
@@ -288,11 +384,10 @@ class Walks:
             shown = [fact_by_id[id_] for id_ in shown_ids.get(turn.uuid, ()) if id_ in fact_by_id]
             total = len(supported.get(turn.uuid, ()))
             said.append(SaidTurn(turn, outcomes.get(turn.uuid), tuple(shown), total))
-        sessions = () if cursor else tuple(await self._journal.sessions(_MAX_SESSIONS))
         return Said(
             tuple(said),
             sessions,
-            said[-1].cursor if len(said) == limit else "",
+            next_cursor,
             await self._superseding.in_listing(turns, facts),
         )
 

@@ -44,6 +44,10 @@ async def test_every_id_of_another_is_nobodys(house: House) -> None:
             "recall from a node": lambda: memory.recall("Ana", profile="nodes", center=node),
             "recall from a fact": lambda: memory.recall("Ana", profile="nodes", center=fact),
             "walk around a node": lambda: memory.graph.around(node, max_hops=8),
+            "walk further around a node": lambda: memory.graph.around(node, offset=1),
+            "what was said near a turn": lambda: memory.graph.said(near=turn),
+            "what was said near the beginning of an id": lambda: memory.graph.said(near=turn[:8]),
+            "what was said near a node": lambda: memory.graph.said(near=node),
             "walk from own to a node": lambda: memory.graph.between(one.node, node, max_hops=8),
             "recall from the beginning of an id": lambda: memory.recall(
                 "Ana", profile="nodes", center=node[:8]
@@ -392,6 +396,26 @@ async def test_the_jobs_of_another_are_nobodys(house: House) -> None:
 
 
 @pytest.mark.beside_the_graph
+async def test_the_list_of_names_has_ones_own_alone(house: House) -> None:
+    """Both have nodes of the same kinds; a page that begins after the other's node is refused like after none."""
+    one, other, _ = house.all
+    before = await everything(other)
+    for given in ({}, {"kind": "Person"}, {"kind": "person", "limit": 1}, {"query": "a"}):
+        page = await one.memory.graph.nodes(**given)
+        assert house.seen(one, page) == []
+    whole = await one.memory.graph.nodes(limit=1_000)
+    assert sum(whole.kinds.values()) == len(whole.nodes)
+    assert (await one.memory.graph.nodes(query=other.mark)).nodes == ()
+    refusals: list[str] = []
+    for cursor in (other.node, other.record, "00000000-0000-4000-8000-000000000000"):
+        with pytest.raises(InvalidRequest) as refusal:
+            await one.memory.graph.nodes(cursor=cursor)
+        refusals.append(str(refusal.value))
+    assert len(set(refusals)) == 1
+    assert await everything(other) == before
+
+
+@pytest.mark.beside_the_graph
 async def test_what_was_said_in_one_and_its_jobs_are_listed_in_no_other(house: House) -> None:
     """Both have a session `morning` and jobs of the same numbers; what a page shows of them is its own alone."""
     one, other, _ = house.all
@@ -408,6 +432,11 @@ async def test_what_was_said_in_one_and_its_jobs_are_listed_in_no_other(house: H
             )
             == []
         )
+    assert [one.turn for one in (await other.memory.graph.said(query=other.mark)).turns]
+    assert (await one.memory.graph.said(query=other.mark)).turns == ()
+    near = await one.memory.graph.said(near=one.turn, limit=200)
+    assert one.turn in [said.turn.uuid for said in near.turns]
+    assert house.seen(one, near) == []
     theirs = await other.memory.graph.said(limit=1)
     assert house.seen(one, await one.memory.graph.said(cursor=theirs.next_cursor)) == []
     mine = [job.id for job in await one.memory.jobs.list("done")]

@@ -188,7 +188,20 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "context_usage": [{"session": "morning"}, {"session": "{turn}"}],
     "find_duplicates": [{}],
     "schema_inventory": [{}],
-    "graph_around": [{}, {"as_of": "2030-01-01"}, {"id": "{node}", "max_hops": 4}],
+    "graph_around": [
+        {},
+        {"as_of": "2030-01-01"},
+        {"id": "{node}", "max_hops": 4},
+        {"id": "{node}", "cursor": "1"},
+        {"max_hops": 4, "cursor": "1", "limit": 999},
+    ],
+    "nodes_list": [
+        {},
+        {"kind": "Person"},
+        {"query": "{mark}"},
+        {"cursor": "{node}"},
+        {"cursor": "{record}", "limit": 500},
+    ],
     "changes": [
         {"since": "2000-01-01", "until": "2100-01-01", **about} for about in ({}, {"id": "{node}"})
     ],
@@ -222,6 +235,9 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
         {"session": "morning"},
         {"session": "{turn}"},
         {"cursor": "1772872200000000.{turn}"},
+        {"query": "{mark}"},
+        {"near": "{turn}"},
+        {"near": "{node}"},
     ],
     "jobs_list": [{}, {"state": "done"}],
     "jobs_retry": [{"ids": [1, 2, 3, 4, 5, 6, 7, 8, 9]}, {"all": True}],

@@ -78,7 +78,7 @@ def test_a_record_is_made_by_a_form_of_its_packs_fields_and_moved_and_related_by
     window.page.fill("[name=target]", "Run a marathon")
     window.page.keyboard.press("Enter")
     window.page.wait_for_selector(".lines:has-text('SERVES') a:has-text('Run a marathon')")
-    assert window.serious() == []
+    assert window.moderate() == []
     window.go("#/records/Task", ".board")
     window.page.focus("[aria-label='Move Find a trail to in progress']")
     window.page.keyboard.press("Enter")
@@ -88,7 +88,7 @@ def test_a_record_is_made_by_a_form_of_its_packs_fields_and_moved_and_related_by
     window.page.wait_for_selector("[role=status]:has-text('Find a trail is in progress now.')")
     [move] = ask(iris, "iris", "record_get", ids=[kept["id"]])["transitions"]
     assert (move["after"], move["why"]) == ("in_progress", "Spring is here.")
-    assert window.serious() == []
+    assert window.moderate() == []
     window.go("#/records/Task?view=table&order=-title", "tr:first-child a:has-text('Find a trail')")
     assert [one.inner_text() for one in window.page.query_selector_all("tbody th a")] == [
         "Find a trail",
@@ -108,7 +108,7 @@ def test_of_two_who_change_a_record_the_second_is_shown_what_stands_before_it_is
     window.page.wait_for_selector("text=It was changed meanwhile")
     assert window.text("del").strip() == "thirty."
     assert window.text("ins").strip() == "fifty."
-    assert window.serious() == []
+    assert window.moderate() == []
     window.page.click("text=Keep mine")
     window.page.wait_for_selector("text=version 3")
     assert (
@@ -136,7 +136,7 @@ def test_an_anchor_is_written_edited_against_a_conflict_forgotten_and_restored(
         window.page.click("text=Save")
         window.page.wait_for_selector("text=It was changed meanwhile")
         assert "Oats," in window.text("del >> nth=0")
-        assert window.serious() == []
+        assert window.moderate() == []
         window.page.click("text=Take what stands")
         assert window.page.input_value("[name=text]") == "Oats, water, salt."
         window.page.click("text=Leave it as it is")
@@ -146,7 +146,7 @@ def test_an_anchor_is_written_edited_against_a_conflict_forgotten_and_restored(
         window.page.wait_for_selector("text=30 days left")
         assert "Moot." in window.text()
         assert ask(iris, "ana", "anchor_list")["anchors"] == []
-        assert window.serious() == []
+        assert window.moderate() == []
         window.page.click("button:has-text('Restore')")
         window.page.wait_for_selector("text=It is back, as it was")
         assert [one["slug"] for one in ask(iris, "ana", "anchor_list")["anchors"]] == ["bread"]
@@ -198,7 +198,7 @@ def test_the_graph_shows_a_moment_and_topics_are_looked_for_while_one_watches(
         window.page.click("svg.topics a:has-text('dough')")
         window.page.wait_for_selector("#topic ~ ul li:has-text('rests in the oven')")
         window.page.wait_for_selector("text=nothing to compare with")
-        assert window.serious() == []
+        assert window.moderate() == []
         topic = {
             "id": "t",
             "name": XSS,
@@ -223,7 +223,7 @@ def test_the_graph_shows_a_moment_and_topics_are_looked_for_while_one_watches(
         window.page.keyboard.press("Enter")
         window.page.wait_for_selector("#topic ~ ul li")
         assert window.page.evaluate("window.hit ?? 0") == 0
-        assert window.serious() == []
+        assert window.moderate() == []
         window.is_well()
 
 
@@ -256,33 +256,42 @@ def test_a_member_sees_the_pool_reviews_and_shares_and_nothing_of_anothers_own(
         browser.window(team, "trio_jochi", **PHONE) as jochi,
     ):
         kublai.go("#/squad/inbox", "button:has-text('Seen')")
+        assert badges(kublai) == {
+            "nav": "2 waiting",
+            "inbox": "1 waiting",
+            "approvals": "1 waiting",
+        }
+        assert badges(jochi) == {}  # what waits for one is nobody else's to see
         kublai.page.click("button:has-text('Seen')")
         kublai.page.wait_for_selector("text=Nothing new")
+        kublai.page.wait_for_selector(".tabs a:has-text('Inbox') .badge", state="detached")
+        assert badges(kublai) == {"nav": "1 waiting", "approvals": "1 waiting"}
         kublai.go("#/squad/approvals", "ins")
         assert (kublai.text("del").strip(), kublai.text("ins").strip()) == (
             "word.",
             "letter.",
         )
-        assert kublai.serious() == []
+        assert kublai.moderate() == []
         kublai.page.fill("[name=notes]", "Good.")
         kublai.page.click("button:text-is('Approve')")
         kublai.page.wait_for_selector("text=Nothing waits")
+        kublai.page.wait_for_selector(".badge", state="detached")
         fact = ask(team, "trio_jochi", "timeline")["facts"][0]
         jochi.go(f"#/item/{fact['id']}", "#share")
         jochi.page.click("text=Show what the squad would read")
         jochi.page.wait_for_selector("text=Share this fact")
         assert "Ana said so." not in jochi.text("section[aria-labelledby=share]")
-        assert jochi.serious() == []
+        assert jochi.moderate() == []
         assert "Ana likes tea." not in str(ask(team, "trio_kublai", "squad_pool"))
         jochi.page.click("text=Share this fact")
         jochi.page.wait_for_selector("text=All members can read it now")
         kublai.go("#/squad", "text=Ana likes tea.")
         kublai.page.click("li:has-text('Hand over in writing.') >> text=All of it")
         kublai.page.wait_for_selector("dd:has-text('By letter.')")
-        assert kublai.serious() == []
+        assert kublai.moderate() == []
         jochi.go("#/squad/approvals", "text=Nothing waits")
         jochi.go("#/squad", "text=Take back …")
-        assert jochi.serious() == []
+        assert jochi.moderate() == []
         jochi.page.click("text=Take back …")
         jochi.page.click("text=Take it back")
         jochi.page.wait_for_selector("text=Ana likes tea.", state="detached")
@@ -299,6 +308,17 @@ def test_a_member_sees_the_pool_reviews_and_shares_and_nothing_of_anothers_own(
                 window.go(f"#/{view}")
                 assert "4711" not in window.text(), view
             window.is_well()
+
+
+def badges(window: Window) -> dict[str, str]:
+    """Return what the badges say: of the navigation, and of the squad's tabs where they are seen."""
+    window.rest()
+    found = {}
+    for link in window.page.locator("a:has(> .badge)").all():
+        address = link.get_attribute("href")
+        name = "nav" if address == "#/squad" else address.rpartition("/")[2]
+        found[name] = link.locator(".badge").inner_text().replace("\n", " ")
+    return found
 
 
 def test_who_is_of_no_squad_has_no_such_view(window: Window) -> None:

@@ -45,7 +45,7 @@ def test_no_view_has_a_serious_finding_in_light_or_dark_or_scrolls_sideways_on_a
         window.page.set_viewport_size({"width": 1280, "height": 860})
         window.page.emulate_media(color_scheme="light")
         window.go(view)
-        assert window.serious() == [], view
+        assert window.moderate() == [], view
         window.page.emulate_media(
             color_scheme="dark", reduced_motion="reduce"
         )  # colours change at once

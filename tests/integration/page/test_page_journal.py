@@ -53,9 +53,9 @@ def test_turns_are_newest_first_by_page_and_by_conversation_with_what_was_made_o
     window.page.wait_for_selector(".kind:has-text('Fact')")
     window.go("#/turns", ".turn")
     for shown in (60, _SAID + 1):
-        window.page.click("text=Show older ones")
+        window.page.click("text=Show more turns")
         window.page.wait_for_selector(f"text={shown} turns shown")
-    assert window.page.query_selector("text=Show older ones") is None
+    assert window.page.query_selector("text=Show more turns") is None
     texts = list(
         window.page.eval_on_selector_all(".turn > .said", "all => all.map((one) => one.innerText)")
     )

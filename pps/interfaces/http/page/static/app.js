@@ -9,13 +9,14 @@
 // `views/feature.js` shows.
 // Every view begins with a heading (`<h1>`), and says what to do where there is nothing yet.
 import { Problem, askBeforeLeaving, ended, entity, features, html, inTime, listen, news, open, place, render, useEffect, useLayoutEffect, useState, leave } from "./core.js";
-import { Alert, Icon, JustDone, isMember, useSchema } from "./parts.js";
+import { Alert, Badge, Icon, JustDone, isMember, useSchema, useWaiting } from "./parts.js";
 
 const VIEWS = [
   { id: "ask", title: "Ask" },
   { id: "graph", title: "Graph" },
   { id: "time", title: "Time" },
   { id: "records", title: "Records" },
+  { id: "names", title: "People and places" },
   { id: "topics", title: "Topics" },
   { id: "turns", title: "Turns" },
   { id: "anchors", title: "Anchors" },
@@ -99,6 +100,7 @@ function Frame() {
   const schema = useSchema();
   const [on, setOn] = useState(null);
   const isOn = (view) => !view.feature || !on || on.features.includes(view.feature);
+  const waiting = useWaiting(on?.features.includes("squad") ? schema : undefined);
   useEffect(() => {
     featuresOn().then(setOn, () => null);
     window.addEventListener("keydown", stepInList);
@@ -122,7 +124,7 @@ function Frame() {
           ${[...VIEWS, ...(on?.views || [])].filter((one) => !one.hidden && isOn(one) && (!one.only || one.only(schema))).map(
             (one) => html`<li key=${one.id}>
               <a href=${`#/${one.id}`} aria-current=${one.id === view?.id ? "page" : null}>
-                <${Icon} name=${one.id} />${one.title}
+                <${Icon} name=${one.id} />${one.title}${one.id === "squad" && html`<${Badge} count=${waiting.inbox + waiting.approvals} />`}
               </a>
             </li>`,
           )}

@@ -190,9 +190,10 @@ export function askBeforeLeaving() {
 /**
  * Ask an operation for a view: `{data, error, busy, again}`. It asks when what is given changes, and with `live` when
  * the memory does; the old answer stands until the new one is there. Nothing is asked while `given` is null. In place
- * of an operation's name a function may stand that asks several.
+ * of an operation's name a function may stand that asks several. `about` tells whether an old answer may stand beside
+ * an error: it does while `about` (what is given, if there is none) is the same.
  */
-export function useCall(operation, given, { live = false } = {}) {
+export function useCall(operation, given, { live = false, about = JSON.stringify(given) } = {}) {
   const ask = typeof operation === "function" ? operation : (what) => call(operation, what);
   const [state, set] = useState({ busy: true });
   const [turn, again] = useState(0);
@@ -202,9 +203,8 @@ export function useCall(operation, given, { live = false } = {}) {
     let wanted = true;
     set((old) => ({ ...old, busy: true }));
     ask(given).then(
-      (data) => wanted && set({ data, key }),
-      // An old answer to the same question stands beside the error; one to another question would be taken for this one's.
-      (error) => wanted && set((old) => ({ data: old.key === key ? old.data : undefined, key, error })),
+      (data) => wanted && set({ data, about }),
+      (error) => wanted && set((old) => ({ data: old.about === about ? old.data : undefined, about, error })),
     );
     return () => (wanted = false);
   }, [operation, key, turn]);

@@ -6,6 +6,7 @@ const PATHS = {
   ask: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14m5 12 5 5",
   graph: "M6 4a2 2 0 1 0 0 4 2 2 0 0 0 0-4m13 3a2 2 0 1 0 0 4 2 2 0 0 0 0-4M9 16a2 2 0 1 0 0 4 2 2 0 0 0 0-4M8 6.5l9 2M6.6 8l2 8M17.5 10.5 10.5 17",
   time: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18m0 4v5l3 2",
+  names: "M12 4a4 4 0 1 0 0 8 4 4 0 0 0 0-8M4 21c0-5 4-7 8-7s8 2 8 7",
   turns: "M4 5h16v11H9l-5 4z",
   jobs: "M4 6h10M4 12h16M4 18h7",
   health: "M3 12h4l3-7 4 14 3-7h4",
@@ -113,14 +114,48 @@ export const FactLine = ({ of, at }) => html`<li class=${hasEnded(of, at) ? "end
   <a class="item said" dir="auto" href=${href("item", {}, of.id)}>${of.text || `${of.subject_name} ${of.relation} ${of.object_name}`}</a> <${Span} of=${of} /> <${SupersededBy} of=${of} />
 </li>`;
 
+/** Ask an operation for its first pages: `{pages, next}`, where `next` asks for the page after them. */
+async function firstPages(operation, given, after, count) {
+  const pages = [];
+  let next = {};
+  while (next && pages.length < count) {
+    const page = await call(operation, { ...given, ...next });
+    pages.push(page);
+    next = after(page, pages);
+  }
+  return { pages, next };
+}
+
+const afterCursor = ({ next_cursor: cursor }) => cursor && { cursor };
+
+/**
+ * Ask an operation page by page: `{first, pages, more}`, where `first` is the first page's answer, as of `useCall`, and
+ * `more` shows the next page; undefined on the last. All pages that are shown are asked for again when the memory
+ * changes, so that none is missing between two. `after(page, pages)` returns what asks for the page after one.
+ */
+export function usePages(operation, given, after = afterCursor) {
+  const about = JSON.stringify(given);
+  const [shown, show] = useState({ about, count: 1 });
+  const count = shown.about === about ? shown.count : 1;
+  const ask = useMemo(() => (asking) => firstPages(operation, asking.given, after, asking.count), [operation]);
+  const of = useCall(ask, given && { given, count }, { live: true, about });
+  const more = of.data?.next ? () => show({ about, count: count + 1 }) : undefined;
+  return { first: { ...of, data: of.data?.pages[0] }, pages: of.data?.pages || [], more };
+}
+
+/** The button that shows the next page; nothing on the last. */
+export const More = ({ of, what }) => of.more && html`<p><button class="plain" disabled=${of.first.busy} onClick=${of.more}>
+  ${of.first.busy ? "One moment …" : `Show more ${what}`}</button></p>`;
+
 /** The facts of a node, or those that a condition of `timeline` lets through. */
-export function Facts({ about, limit = 50, as_of = undefined, heading = "h3" }) {
-  const of = useCall("timeline", { id: about, limit, as_of }, { live: true });
-  return html`<${Answer} of=${of}>
-    ${({ facts, next_cursor }) => html`<${heading}>Facts<//>
+export function Facts({ about, limit = 50, as_of = undefined }) {
+  const of = usePages("timeline", { id: about, limit, as_of });
+  const facts = of.pages.flatMap((page) => page.facts);
+  return html`<${Answer} of=${of.first}>
+    ${() => html`<h2>Facts</h2>
       ${!facts.length && html`<p class="faint">None.</p>`}
       <ul class="lines facts">${facts.map((one) => html`<${FactLine} key=${one.id} of=${one} />`)}</ul>
-      ${next_cursor && html`<p class="faint">These are the first ${limit}.</p>`}`}
+      <${More} of=${of} what="facts" />`}
   <//>`;
 }
 
@@ -133,6 +168,30 @@ export function useSchema() {
     cycles: Object.fromEntries(data.lifecycles.map((one) => [one.name, one])),
   }, [data]);
 }
+
+const POLL_MS = 15_000;
+const MOST_COUNTED = 200;
+
+/** What waits for a member: `{inbox, approvals}`, both 0 for who is none; what others do comes with no news, so it is polled. */
+export function useWaiting(schema) {
+  const of = useCall(countWaiting, isMember(schema) ? {} : null, { live: true });
+  useEffect(() => {
+    const poll = setInterval(() => document.hidden || of.again(), POLL_MS);
+    return () => clearInterval(poll);
+  }, []);
+  return of.data || { inbox: 0, approvals: 0 };
+}
+
+async function countWaiting() {
+  const [{ deliveries }, { pending }, { me, members }] = await Promise.all([
+    call("squad_inbox", { limit: MOST_COUNTED }), call("proposal_pending"), call("squad_pool", { limit: 1 }),
+  ]);
+  const reviews = members.some((member) => member.id === me && member.reviews);
+  return { inbox: deliveries.length, approvals: reviews ? pending.filter((proposal) => proposal.proposer !== me).length : 0 };
+}
+
+/** How much waits, beside a name; nothing where nothing does. */
+export const Badge = ({ count }) => count > 0 && html`<span class="badge">${count < MOST_COUNTED ? count : `${MOST_COUNTED}+`}<span class="unseen"> waiting</span></span>`;
 
 /** Who is a member: its memory has the squad's pack. One that had it once is told that it is none any more. */
 export const isMember = (schema) => Boolean(schema?.packs.squad);
@@ -173,6 +232,35 @@ export const TurnCard = ({ of, plain = false }) => html`<article class="card tur
   <${Said} text=${of.content} plain=${plain} />
   <${SupersededBy} of=${of} />
 </article>`;
+
+/** A turn of a list with what was made of it; `here` marks the one that a list is around. */
+export function TurnAndFacts({ of: { turn, state, error, facts, facts_total, record, cut }, here = false, open = false }) {
+  return html`<li class=${`card turn ${here ? "here" : ""}`} aria-current=${here ? "true" : null}>
+    <p class="faint"><bdi><b>${turn.actor || turn.role}</b></bdi> · <${When} at=${turn.occurred_at} precision=${turn.occurred_at_precision} time /> · <bdi>${turn.source}</bdi>
+      ${" · "}<a dir="auto" href=${href("turns", { session: turn.session })}>${turn.session}</a> · <${Id} of=${turn.id} /> <${State} of=${state} /></p>
+    <${Said} class="clipped" text=${`${turn.content}${cut ? "…" : ""}`} />
+    <${SupersededBy} of=${turn} />
+    ${error && state !== "done" && html`<p class="why">${error}</p>`}
+    ${record && html`<p class="why">Made a record: <${Item} id=${record}>open it<//></p>`}
+    ${facts_total > 0
+      ? html`<details open=${open}><summary class="why">${counted(facts_total, "fact")} made of it</summary>
+          <ul class="lines">${facts.map((one) => html`<${FactLine} key=${one.id} of=${one} />`)}</ul>
+          ${facts_total > facts.length && html`<p class="faint">These are the first ${facts.length} of ${facts_total.toLocaleString("en")}.</p>`}</details>`
+      : state === "done" && !record && html`<p class="why">No facts were made of it.</p>`}
+  </li>`;
+}
+
+const NEAR = 11;
+
+/** What was said right before and after a turn, the oldest first, with the facts that were made of each. */
+export function Neighbours({ id }) {
+  const of = useCall("turns_list", { near: id, limit: NEAR }, { live: true });
+  return html`<h2>Said before and after</h2>
+    <${Answer} of=${of}>${({ turns }) => html`<ol class="plain" aria-label="Said before and after">
+      ${[...turns].reverse().map((one) => html`<${TurnAndFacts} key=${one.turn.id} of=${one} here=${one.turn.id === id} open=${one.turn.id === id} />`)}</ol>
+      ${turns.length === 1 && html`<p class="faint">Nothing else was said in this conversation.</p>`}
+      ${turns[0] && html`<p><a href=${href("turns", { session: turns[0].turn.session })}>The whole conversation</a></p>`}`}<//>`;
+}
 
 /** What a text was, newest first. */
 export function Versions({ id }) {

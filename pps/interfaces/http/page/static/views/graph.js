@@ -3,8 +3,9 @@ import { call, entity, go, href, html, place, useCall, useEffect, useMemo, useRe
 import { Alert, Answer, Empty, FactLine, Id, Item, Typed, When, counted, useSchema } from "../parts.js";
 
 const RING = 60;
-const MOST = 999;
+const MORE = 300; // nodes that a further step shows around one
 const SHOWN = 20;
+const NEAR = 100; // names beside the picture
 const HUES = [168, 24, 262, 340, 205, 95, 45, 300, 230, 0, 130, 65];
 const NO_KINDS = {};
 const nameOf = (layer) => layer || "in no layer";
@@ -24,9 +25,9 @@ async function beginning(as_of) {
 class Drawn {
   nodes = new Map();
   links = new Map();
-  opened = new Map(); // node → whether there is more around it than was asked for
+  opened = new Map(); // node → what asks for more around it; null when there is no more
 
-  add({ node, nodes, facts, more }) {
+  add({ node, nodes, facts, next_cursor: cursor }, max_hops) {
     const from = this.nodes.get(node);
     for (const one of nodes) {
       if (!this.nodes.has(one.id)) this.nodes.set(one.id, { ...one, joints: 0, x: from && from.x + Math.random() * 40 - 20, y: from && from.y + Math.random() * 40 - 20 });
@@ -36,7 +37,7 @@ class Drawn {
       this.links.set(one.id, { ...one, source: one.subject, target: one.object });
       for (const end of [one.subject, one.object]) this.nodes.get(end).joints += 1;
     }
-    this.opened.set(node, more);
+    this.opened.set(node, cursor ? { cursor, max_hops, limit: MORE } : null);
   }
 }
 
@@ -151,6 +152,7 @@ function Known({ id, as_of, records }) {
 }
 
 function Beside({ id, drawn, onChoose, onOpen, busy, as_of, kinds }) {
+  const [listed, list] = useState(NEAR);
   const node = drawn.nodes.get(id);
   if (!node) return null;
   const near = [...new Set([...drawn.links.values()].filter((one) => isAt(one, id)).map((one) => (one.subject === id ? one.object : one.subject)))];
@@ -160,11 +162,12 @@ function Beside({ id, drawn, onChoose, onOpen, busy, as_of, kinds }) {
     <p class="faint"><bdi>${node.kind}</bdi> · <${Item} id=${id}>open<//></p>
     ${node.summary && html`<p dir="auto">${node.summary}</p>`}
     <p class="row">
-      ${opened !== false && html`<button class="plain" disabled=${busy} onClick=${() => onOpen(id, opened === undefined ? RING : MOST)}>
+      ${opened !== null && html`<button class="plain" disabled=${busy} onClick=${() => onOpen(id, opened)}>
         ${opened === undefined ? "Show what is around it" : "Show more around it"}</button>`}
     </p>
     ${near.length > 0 && html`<details><summary><h3>Next to it (${near.length})</h3></summary>
-      <ul class="plain near">${near.slice(0, 100).map((one) => html`<li key=${one}><button class="quiet" dir="auto" onClick=${() => onChoose(one)}>${drawn.nodes.get(one)?.name}</button></li>`)}</ul></details>`}
+      <ul class="plain near">${near.slice(0, listed).map((one) => html`<li key=${one}><button class="quiet" dir="auto" onClick=${() => onChoose(one)}>${drawn.nodes.get(one)?.name}</button></li>`)}</ul>
+      ${near.length > listed && html`<button class="plain" onClick=${() => list(listed + NEAR)}>Show more names</button>`}</details>`}
     <${Known} id=${id} as_of=${as_of} records=${[id, ...near].map((one) => drawn.nodes.get(one)).filter((one) => kinds[one?.kind])} />
   </aside>`;
 }
@@ -181,12 +184,12 @@ function View({ query }) {
   const as_of = /^\d{4}-\d\d-\d\d$/.test(query.at) ? `${query.at}T23:59:59` : undefined;
   // What comes late must not pull back to this view a reader who has left it.
   const choose = (id) => place().view === "graph" && go(href("graph", { ...query, node: id }), { replace: true });
-  const add = async (asking) => {
+  const add = async (asking, max_hops) => {
     wait(true);
     fail("");
     try {
       const found = await asking();
-      drawn.current.add(found);
+      drawn.current.add(found, max_hops);
       changed((n) => n + 1);
       return found;
     } catch (problem) {
@@ -196,13 +199,13 @@ function View({ query }) {
     }
     return null;
   };
-  const open = (id, limit) => add(() => call("graph_around", { id, limit, as_of }));
+  const open = (id, further) => add(() => call("graph_around", { id, as_of, limit: RING, ...further }), further?.max_hops || 1);
   useEffect(() => {
     drawn.current = new Drawn();
-    add(() => (chosen ? call("graph_around", { id: chosen, limit: RING, max_hops: 2, as_of }) : beginning(as_of))).then((found) => found && !chosen && choose(found.node));
+    add(() => (chosen ? call("graph_around", { id: chosen, limit: RING, max_hops: 2, as_of }) : beginning(as_of)), 2).then((found) => found && !chosen && choose(found.node));
   }, [as_of]);
   useEffect(() => {
-    if (chosen && drawn.current.nodes.size && !drawn.current.nodes.has(chosen)) open(chosen, RING);
+    if (chosen && drawn.current.nodes.size && !drawn.current.nodes.has(chosen)) open(chosen);
   }, [chosen]);
 
   const nodes = [...drawn.current.nodes.values()];
@@ -241,7 +244,7 @@ function View({ query }) {
     <//>`}
     <div class="graph">
       <${Picture} drawn=${drawn.current} version=${version} shown=${shown} chosen=${chosen}
-        hue=${(node) => HUES[hue(node.kind)]} onChoose=${(id) => (choose(id), drawn.current.opened.has(id) || open(id, RING))} />
+        hue=${(node) => HUES[hue(node.kind)]} onChoose=${(id) => (choose(id), drawn.current.opened.has(id) || open(id))} />
       <${Beside} id=${chosen} drawn=${drawn.current} onChoose=${choose} onOpen=${open} busy=${busy} as_of=${as_of} kinds=${kinds} />
     </div>
     <div class="filters">

@@ -1,6 +1,6 @@
 // An item by its id: a fact with what supports it and how to correct or forget it; a node; a turn with its versions.
 import { acts, call, href, html, useCall, useEffect, useState } from "../core.js";
-import { Alert, Answer, Empty, FactLine, Facts, Forget, Id, Item, ShownItems, Span, SupersededBy, TurnCard, Typed, Versions, When, hasEnded, told, useSchema, wasNeverTrue } from "../parts.js";
+import { Alert, Answer, Empty, FactLine, Facts, Forget, Id, Item, Neighbours, ShownItems, Span, SupersededBy, TurnCard, Typed, Versions, When, hasEnded, told, useSchema, wasNeverTrue } from "../parts.js";
 import { Said } from "../markdown.js";
 import { Share } from "../share.js";
 
@@ -127,7 +127,7 @@ function Node({ of }) {
       <dd class="said" dir="auto">${told(value)}</dd></div>`)}</dl>`}
     <p class="row"><a href=${href("graph", { node: of.id })}>In the graph</a> <a href=${href("time", { about: of.id })}>In time</a>
       ${schema?.kinds[of.kind] && html`<a href=${href("records", {}, of.kind, of.id)}>As a record, to be changed</a>`}</p>
-    <section class="card"><${Facts} about=${of.id} limit=${200} heading="h2" /></section>
+    <section class="card"><${Facts} about=${of.id} limit=${200} /></section>
     <${Forget} key=${of.id} id=${of.id} what="node" />
   `;
 }
@@ -159,6 +159,7 @@ function Turn({ of, again }) {
           <p><button>Keep that</button></p>
         </form>
       </details>
+      <${Neighbours} id=${of.id} />
       <${Versions} id=${of.id} />`}
     <${Forget} key=${of.id} id=${of.id} what="turn" />
   `;

@@ -1,8 +1,8 @@
 // Jobs: what waits to be taken into graph and indexes, what could not be and why, and trying it again.
 import { call, entity, html, useCall, useState } from "../core.js";
-import { Alert, Answer, Empty, Figures, Item, State, When, counted } from "../parts.js";
+import { Alert, Answer, Empty, Figures, Item, More, State, When, counted, usePages } from "../parts.js";
 
-const MOST = 100;
+const PAGE = 100;
 
 /** Every attempt at a job, asked for when it is opened. */
 function Attempts({ id }) {
@@ -26,24 +26,27 @@ function Job({ of, onRetry }) {
   </li>`;
 }
 
+const after = ({ next }) => next && { after: next };
+
 function List({ title, of, none, onRetry }) {
+  const jobs = of.pages.flatMap((page) => page.jobs);
   return html`<section aria-label=${title}><h2>${title}</h2>
-    <${Answer} of=${of}>${({ jobs, next }) => html`
+    <${Answer} of=${of.first}>${() => html`
       ${!jobs.length && html`<p class="faint">${none}</p>`}
       ${jobs.length > 0 && html`<ul class="lines card">${jobs.map((one) => html`<${Job} key=${one.id} of=${one} onRetry=${onRetry} />`)}</ul>`}
-      ${next && html`<p class="faint">These are the first ${MOST}.</p>`}`}<//>
+      <${More} of=${of} what="jobs" />`}<//>
   </section>`;
 }
 
 function View() {
   const stats = useCall("ingestion_stats", {}, { live: true });
-  const failed = useCall("jobs_list", { state: "failed", limit: MOST }, { live: true });
-  const running = useCall("jobs_list", { state: "running", limit: MOST }, { live: true });
-  const queued = useCall("jobs_list", { state: "queued", limit: MOST }, { live: true });
+  const failed = usePages("jobs_list", { state: "failed", limit: PAGE }, after);
+  const running = usePages("jobs_list", { state: "running", limit: PAGE }, after);
+  const queued = usePages("jobs_list", { state: "queued", limit: PAGE }, after);
   const [said, say] = useState(null);
   const retry = (which) =>
     call("jobs_retry", which).then(
-      ({ retried }) => (say(html`<p class="card" role="status">${counted(retried.length, "job")} tried again.</p>`), failed.again(), queued.again()),
+      ({ retried }) => (say(html`<p class="card" role="status">${counted(retried.length, "job")} tried again.</p>`), failed.first.again(), queued.first.again()),
       (problem) => say(html`<${Alert}>${problem.message}<//>`),
     );
   const total = (of) => of.queued + of.running + of.done + of.failed + of.dropped;

@@ -5,18 +5,18 @@ import { Input, RecordForm } from "../record_form.js";
 import { Said } from "../markdown.js";
 import { Share } from "../share.js";
 
-const MOST = 1000;
+const PAGE = 1000;
 const NEW = "+"; // no id is that
 const said = (name) => name.replaceAll("_", " ");
 
-/** All records of a kind, which come a page at a time. */
-async function all(given) {
+/** The first `most` records of a kind, which come a page at a time. */
+async function all({ most, ...given }) {
   const items = [];
   for (let cursor = ""; ; ) {
     const page = await call("record_list", { ...given, cursor });
     items.push(...page.items);
     cursor = page.next_cursor;
-    if (!cursor || items.length >= MOST) return { items, total: page.stats.total_nodes };
+    if (!cursor || items.length >= most) return { items, total: page.stats.total_nodes };
   }
 }
 
@@ -83,7 +83,8 @@ function Table({ kind, items, query }) {
 function Kind({ kind, schema, query }) {
   const cycle = schema.cycles[kind.lifecycle];
   const board = cycle && query.view !== "table";
-  const of = useCall(all, { kinds: [kind.name], ...(query.order && !board && { order: [query.order] }) }, { live: true });
+  const [most, show] = useState(PAGE);
+  const of = useCall(all, { most, kinds: [kind.name], ...(query.order && !board && { order: [query.order] }) }, { live: true });
   const [moved, tell] = useState(null);
   useEffect(() => {
     if (moved) document.getElementById(`card-${moved.id}`)?.focus();
@@ -99,7 +100,7 @@ function Kind({ kind, schema, query }) {
       <span class="faint" role="status">${moved?.text}</span></p>
     <${Answer} of=${of}>${({ items, total }) => items.length
       ? html`${board ? html`<${Board} kind=${kind} cycle=${cycle} items=${items} onMoved=${onMoved} />` : html`<${Table} kind=${kind} items=${items} query=${query} />`}
-          ${total > items.length && html`<p class="faint">These are ${items.length} of ${total}.</p>`}`
+          ${total > items.length && html`<p><button class="plain" disabled=${of.busy} onClick=${() => show(most + PAGE)}>Show more of ${total.toLocaleString("en")}</button></p>`}`
       : html`<${Empty} title=${`No ${kind.name} yet`}><p>An agent keeps one with <code>record_save</code>; you, with the form of “New ${kind.name}”.</p><//>`}<//>
   `;
 }

@@ -1,6 +1,6 @@
 // Squad: for a member alone: what all may read, what came for this one, what waits for a reviewer.
-import { call, entity, href, html, useCall, useState } from "../core.js";
-import { Alert, Answer, Diff, Empty, When, counted, isMember, told, useSchema } from "../parts.js";
+import { call, entity, href, html, news, useCall, useState } from "../core.js";
+import { Alert, Answer, Badge, Diff, Empty, More, When, counted, isMember, told, usePages, useSchema, useWaiting } from "../parts.js";
 
 const SOME = 50;
 const percent = (share) => `${Math.round(100 * share)} %`;
@@ -37,24 +37,27 @@ function TakeBack({ id, done }) {
     : html`<button class="quiet" onClick=${() => ask(true, show)}>Take back …</button>`;
 }
 
+const after = (page, pages) => {
+  const shown = pages.reduce((sum, one) => sum + one.shared.length, 0);
+  return page.shared.length > 0 && shown < page.total && { offset: shown };
+};
+
 function Pool({ query }) {
-  const [limit, more] = useState(SOME);
   const type = query.type || "";
-  const of = useCall("squad_pool", { limit: Math.min(200, limit), ...(type && { kinds: [type] }) }, { live: true });
-  return html`<${Answer} of=${of}>${(pool) => html`
+  const of = usePages("squad_pool", { limit: SOME, ...(type && { kinds: [type] }) }, after);
+  const shared = of.pages.flatMap((page) => page.shared);
+  return html`<${Answer} of=${of.first}>${(pool) => html`
     <ul class="plain members">${pool.members.map((one) => html`<li key=${one.id} class="card"><span><b dir="auto">${one.title}</b>${one.id === pool.me && " (you)"}</span>
       <span class="faint">${one.role}${one.reviews ? ", reviews" : ""}${one.activity === "active" ? " · at work" : ""}</span></li>`)}</ul>
     <p class="row" role="group" aria-label="Types">
       ${[["", Object.values(pool.by_type).reduce((a, b) => a + b, 0)], ...Object.entries(pool.by_type).sort(([, a], [, b]) => b - a)].map(([name, n]) => html`
         <a key=${name} class="chip" href=${href("squad", { type: name })} aria-current=${name === type ? "true" : null}>${name || "All"} ${n}</a>`)}</p>
-    ${pool.shared.length
-      ? html`<ul class="plain">${pool.shared.map((one) => html`<${Known} key=${one.id} of=${one} me=${pool.me}>
-          ${one.shared_by === pool.me && one.type !== "Task" && html`<${TakeBack} id=${one.id} done=${of.again} />`}<//>`)}</ul>`
+    ${shared.length
+      ? html`<ul class="plain">${shared.map((one) => html`<${Known} key=${one.id} of=${one} me=${pool.me}>
+          ${one.shared_by === pool.me && one.type !== "Task" && html`<${TakeBack} id=${one.id} done=${of.first.again} />`}<//>`)}</ul>`
       : html`<${Empty} title="Nothing is shared yet"><p>What a member keeps with a confidence of 70 % or more is shared, unless it is private. A fact of
           your own you share on its page.</p><//>`}
-    ${pool.total > pool.shared.length && (limit < 200
-      ? html`<button class="plain" onClick=${() => more(limit + SOME)}>Show more of ${pool.total}</button>`
-      : html`<p class="faint">These are the latest ${pool.shared.length} of ${pool.total}.</p>`)}`}<//>`;
+    <${More} of=${of} what=${`of ${pool.total.toLocaleString("en")}`} />`}<//>`;
 }
 
 const WHY = {
@@ -65,7 +68,7 @@ const WHY = {
 function Inbox() {
   const of = useCall("squad_inbox", { limit: 200 }, { live: true });
   const [error, fail] = useState("");
-  const ack = (seqs) => call("squad_ack", { seqs }).then(of.again, (problem) => fail(problem.message));
+  const ack = (seqs) => call("squad_ack", { seqs }).then(news.tell, (problem) => fail(problem.message));
   return html`${error && html`<${Alert}>${error}<//>`}
     <${Answer} of=${of}>${({ deliveries }) => deliveries.length
       ? html`<p class="row"><span class="faint" role="status">${counted(deliveries.length, "delivery", "deliveries")}</span>
@@ -115,7 +118,7 @@ function Approvals() {
   return html`
     ${squad.data && !reviews && html`<p class="faint">${reviewers.map((one) => one.title).join(", ") || "Nobody"} reviews here; you see what you proposed.</p>`}
     <${Answer} of=${of}>${({ pending }) => pending.length
-      ? html`<ul class="plain">${pending.map((one) => html`<${Review} key=${one.record.id} of=${one} reviews=${reviews} mine=${one.proposer === me} done=${of.again} />`)}</ul>`
+      ? html`<ul class="plain">${pending.map((one) => html`<${Review} key=${one.record.id} of=${one} reviews=${reviews} mine=${one.proposer === me} done=${news.tell} />`)}</ul>`
       : html`<${Empty} title="Nothing waits"><p>Proposals to change how the squad works wait here, and beliefs that rest on what was read outside.</p><//>`}<//>`;
 }
 
@@ -123,11 +126,12 @@ const TABS = { "": ["Pool", Pool], inbox: ["Inbox", Inbox], approvals: ["Approva
 
 function View({ parts: [tab = ""], query }) {
   const schema = useSchema();
+  const waiting = useWaiting(schema);
   const [, Part] = TABS[tab] || TABS[""];
   return html`
     <h1 tabindex="-1">Squad</h1>
     ${schema && (isMember(schema)
-      ? html`<nav class="tabs" aria-label="Of the squad">${Object.entries(TABS).map(([name, [title]]) => html`<a key=${name} href=${href("squad", {}, ...(name ? [name] : []))} aria-current=${name === tab ? "page" : null}>${title}</a>`)}</nav>
+      ? html`<nav class="tabs" aria-label="Of the squad">${Object.entries(TABS).map(([name, [title]]) => html`<a key=${name} href=${href("squad", {}, ...(name ? [name] : []))} aria-current=${name === tab ? "page" : null}>${title}<${Badge} count=${waiting[name]} /></a>`)}</nav>
           <${Part} key=${tab} query=${query} />`
       : html`<${Empty} title="Of no squad"><p>A squad is several memories with a pool that all of them read; each keeps its own to itself.</p><pre>${`pps squad create team --from openclaw --member kublai=${entity}`}</pre><//>`)}
   `;

@@ -1,6 +1,6 @@
 // Time: what held at a moment, and what changed between two: what began, what ended, what took another's place.
-import { call, entity, go, href, html, useCall, useEffect, useState } from "../core.js";
-import { Alert, Answer, Empty, FactLine, Item, Span, Typed, counted, wall } from "../parts.js";
+import { entity, go, href, html, useCall, useEffect, useState } from "../core.js";
+import { Answer, Empty, FactLine, Item, More, Span, Typed, counted, usePages, wall } from "../parts.js";
 
 const DAY = 86_400_000;
 const PAGE = 100;
@@ -8,30 +8,6 @@ const PRESETS = [["Week", 7], ["Month", 31], ["Year", 366]];
 
 /** The day of milliseconds on the wall clock: the calendar here is the person's, and the server reads days as theirs. */
 const day = (ms) => new Date(ms).toISOString().slice(0, 10);
-
-/**
- * Ask an operation page by page: `{pages, error, busy, more}`, where `more` asks for the next page and is undefined on
- * the last. It begins anew when what is asked for changes, and when the memory does.
- */
-function usePages(operation, given) {
-  const first = useCall(operation, given, { live: true });
-  const [next, setNext] = useState({ pages: [], error: null, busy: false });
-  useEffect(() => setNext({ pages: [], error: null, busy: false }), [first.data]);
-  const pages = first.data ? [first.data, ...next.pages] : [];
-  const cursor = pages.at(-1)?.next_cursor;
-  const more = () => {
-    setNext((old) => ({ ...old, busy: true }));
-    call(operation, { ...given, cursor }).then(
-      (data) => setNext((old) => ({ pages: [...old.pages, data], error: null, busy: false })),
-      (error) => setNext((old) => ({ ...old, error, busy: false })),
-    );
-  };
-  return { first, pages, error: next.error, busy: next.busy, more: cursor ? more : undefined };
-}
-
-const More = ({ of, what }) => html`
-  ${of.error && html`<${Alert}>${of.error.message}<//>`}
-  ${of.more && html`<p><button class="plain" disabled=${of.busy} onClick=${of.more}>${of.busy ? "One moment …" : `Show more ${what}`}</button></p>`}`;
 
 function Changes({ of, until }) {
   const all = (name) => of.pages.flatMap((page) => page[name]);

@@ -2,7 +2,7 @@
 import { call, callLong, entity, href, html, useCall, useMemo, useState } from "../core.js";
 import { Alert, Answer, Empty, Id, When, counted } from "../parts.js";
 
-const MOST = 100; // members that are read
+const PAGE = 100; // members that are read at once
 const LEAST = 620; // of a map's width
 const WINDOWS = [[1, "the last hour"], [24, "the last day"], [168, "the last week"]];
 const PHASES = {
@@ -53,8 +53,16 @@ function Topics({ topics, chosen }) {
 }
 const below = (one) => Math.min(one.r - 8, 7.5 * lines(one).length + 8);
 
+/** Some turns, read a page at a time. */
+async function members(ids) {
+  const items = [];
+  for (let at = 0; at < ids.length; at += PAGE) items.push(...(await call("get", { ids: ids.slice(at, at + PAGE) })).items);
+  return { items };
+}
+
 function Members({ of }) {
-  const found = useCall("get", { ids: of.members.slice(0, MOST) });
+  const [most, show] = useState(PAGE);
+  const found = useCall(members, of.members.slice(0, most));
   return html`<section aria-labelledby="topic" class="card">
     <h2 id="topic" dir="auto">${of.name}</h2>
     <p class="faint">${counted(of.size, "turn")}; ${of.phase}: ${PHASES[of.phase]}. Agreed on by ${percent(of.confidence)} of the ways to compare${
@@ -63,7 +71,7 @@ function Members({ of }) {
     ${of.named.length > 0 && html`<p class="faint">Named in it: <bdi>${of.named.join(", ")}</bdi></p>`}
     <${Answer} of=${found}>${({ items }) => html`<ul class="lines">${items.map((one) => html`<li key=${one.id}>
       <span class="said" dir="auto">${one.content}</span> <span class="faint"><${When} at=${one.occurred_at} precision=${one.occurred_at_precision} /></span> <${Id} of=${one.id} /></li>`)}</ul>`}<//>
-    ${of.members.length > MOST && html`<p class="faint">These are ${MOST} of them.</p>`}
+    ${of.members.length > most && html`<p><button class="plain" disabled=${found.busy} onClick=${() => show(most + PAGE)}>Show more turns</button></p>`}
   </section>`;
 }
 

@@ -1,66 +1,50 @@
-// Turns: what was said, newest first, a page at a time, all or of one session; and what was made of each.
-import { call, entity, go, href, html, useCall, useEffect, useState } from "../core.js";
-import { Alert, Answer, Empty, FactLine, Id, Item, State, SupersededBy, When, counted } from "../parts.js";
-import { Said } from "../markdown.js";
+// Turns: what was said, newest first, a page at a time: all, of one session, or with some words; and what was made of each.
+import { entity, go, href, html } from "../core.js";
+import { Answer, Empty, More, TurnAndFacts, Typed, counted, usePages } from "../parts.js";
 
 const PAGE = 30;
 
-function Turn({ of: { turn, state, error, facts, facts_total, record, cut } }) {
-  return html`<li class="card turn">
-    <p class="faint"><bdi><b>${turn.actor || turn.role}</b></bdi> · <${When} at=${turn.occurred_at} precision=${turn.occurred_at_precision} time /> · <bdi>${turn.source}</bdi>
-      ${" · "}<a dir="auto" href=${href("turns", { session: turn.session })}>${turn.session}</a> · <${Id} of=${turn.id} /> <${State} of=${state} /></p>
-    <${Said} class="clipped" text=${`${turn.content}${cut ? "…" : ""}`} />
-    <${SupersededBy} of=${turn} />
-    ${error && state !== "done" && html`<p class="why">${error}</p>`}
-    ${record && html`<p class="why">Made a record: <${Item} id=${record}>open it<//></p>`}
-    ${facts_total > 0
-      ? html`<details><summary class="why">${counted(facts_total, "fact")} made of it</summary>
-          <ul class="lines">${facts.map((one) => html`<${FactLine} key=${one.id} of=${one} />`)}</ul>
-          ${facts_total > facts.length && html`<p class="faint">These are the first ${facts.length}.</p>`}</details>`
-      : state === "done" && !record && html`<p class="why">No facts were made of it.</p>`}
-  </li>`;
-}
-
-const Sessions = ({ of, chosen }) => html`<label>Conversation
-  <select value=${chosen ?? ""} onChange=${(event) => go(href("turns", { session: event.target.value }))}>
+const Sessions = ({ of, chosen, words }) => html`<label>Conversation
+  <select value=${chosen} onChange=${(event) => go(href("turns", { session: event.target.value, words }))}>
     <option value="">all of them</option>
     ${chosen && !of.some((one) => one.session === chosen) && html`<option value=${chosen}>${chosen}</option>`}
     ${of.map((one) => html`<option key=${one.session} value=${one.session}>${one.session} (${one.turns.toLocaleString("en")})</option>`)}
   </select>
 </label>`;
 
-/** The first page is live; older ones are asked for and stay. */
-function Pages({ session }) {
-  const given = { limit: PAGE, ...(session && { session }) };
-  const first = useCall("turns_list", given, { live: true });
-  const [older, keep] = useState({ turns: [], next: undefined });
-  const [error, fail] = useState("");
-  useEffect(() => keep({ turns: [], next: undefined }), [session]);
-  return html`<${Answer} of=${first}>${(page) => {
-    const known = new Set(page.turns.map((one) => one.turn.id));
-    const turns = [...page.turns, ...older.turns.filter((one) => !known.has(one.turn.id))];
-    const next = older.next === undefined ? page.next_cursor : older.next;
-    const more = () =>
-      call("turns_list", { ...given, cursor: next }).then(
-        (found) => (fail(""), keep((old) => ({ turns: [...old.turns, ...found.turns], next: found.next_cursor ?? "" }))),
-        (problem) => fail(problem.message),
-      );
-    if (!turns.length && !session) {
+function Pages({ session, words }) {
+  const of = usePages("turns_list", { limit: PAGE, ...(session && { session }), ...(words && { query: words }) });
+  const turns = of.pages.flatMap((page) => page.turns);
+  return html`<${Answer} of=${of.first}>${(page) => {
+    if (!turns.length && !session && !words) {
       return html`<${Empty} title="Nothing was said yet">
         <p>Tell it something, bring conversations that you have had elsewhere, or let your coding agent's hooks tell it:</p>
         <pre>${`pps remember ${entity} "I drink my coffee black."\npps import ${entity} conversations.json\npps hooks install --entity ${entity}`}</pre>
         <p class="faint">What is said shows here at once.</p><//>`;
     }
     return html`
-      <p class="row"><${Sessions} of=${page.sessions} chosen=${session} />
+      <p class="row"><${Sessions} of=${page.sessions} chosen=${session} words=${words} />
         <span class="faint" role="status">${counted(turns.length, "turn")} shown, newest first</span></p>
-      ${!turns.length && html`<p class="faint">Nothing was said in this conversation.</p>`}
-      <ol class="plain" aria-label="Turns">${turns.map((one) => html`<${Turn} key=${one.turn.id} of=${one} />`)}</ol>
-      ${error && html`<${Alert}>${error}<//>`}
-      ${next && html`<p><button class="plain" onClick=${more}>Show older ones</button></p>`}`;
+      ${!turns.length && html`<p class="faint">${words ? "Nobody said all of these words." : "Nothing was said in this conversation."}</p>`}
+      <ol class="plain" aria-label="Turns">${turns.map((one) => html`<${TurnAndFacts} key=${one.turn.id} of=${one} />`)}</ol>
+      <${More} of=${of} what="turns" />`;
   }}<//>`;
 }
 
-const View = ({ query }) => html`<h1 tabindex="-1">Turns</h1><${Pages} session=${query.session} />`;
+function View({ query }) {
+  const { session = "", words = "" } = query;
+  const submit = (event) => {
+    event.preventDefault();
+    go(href("turns", { session, words: new FormData(event.target).get("words").trim() }));
+  };
+  return html`<h1 tabindex="-1">Turns</h1>
+    <form class="asking" role="search" onSubmit=${submit}>
+      <label for="words" class="unseen">Words that were said</label>
+      <${Typed} id="words" name="words" type="search" value=${words} maxlength="400" placeholder="Words that were said" autocomplete="off" />
+      <button>Search</button>
+      ${words && html`<a href=${href("turns", { session })}>Show all</a>`}
+    </form>
+    <${Pages} session=${session} words=${words} />`;
+}
 
 export default View;
