@@ -100,7 +100,7 @@ function Frame() {
   const schema = useSchema();
   const [on, setOn] = useState(null);
   const isOn = (view) => !view.feature || !on || on.features.includes(view.feature);
-  const waiting = useWaiting(on?.features.includes("squad") ? schema : undefined);
+  const waiting = useWaiting(isOn(VIEWS.find((one) => one.id === "squad")) ? schema : undefined);
   useEffect(() => {
     featuresOn().then(setOn, () => null);
     window.addEventListener("keydown", stepInList);
