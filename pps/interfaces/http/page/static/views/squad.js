@@ -95,9 +95,9 @@ function Review({ of, reviews, mine, done }) {
     <p class="row"><span class="tag">${record.type}</span> <b dir="auto">${record.title}</b></p>
     <p class="faint">${of.proposer}, since <${When} at=${of.since} /> · sure by ${percent(record.confidence)}</p>
     ${record.content !== of.proposed && html`<p class="said" dir="auto">${record.content}</p>`}
-    ${of.stands ? html`<h3>What stands, and what is proposed</h3><${Diff} before=${of.stands} after=${of.proposed} />` : html`<h3>Proposed</h3><p class="said" dir="auto">${of.proposed}</p>`}
+    ${of.stands ? html`<h2 class="small">What stands, and what is proposed</h2><${Diff} before=${of.stands} after=${of.proposed} />` : html`<h2 class="small">Proposed</h2><p class="said" dir="auto">${of.proposed}</p>`}
     ${said.length > 0 && html`<dl class="times">${said.map((name) => html`<div key=${name}><dt>${name.replaceAll("_", " ")}</dt><dd class="said" dir="auto">${told(of.fields[name])}</dd></div>`)}</dl>`}
-    ${of.backing.length > 0 && html`<h3>It rests on</h3><ul class="lines">${of.backing.map((one) => html`<li key=${one.id}><span class="tag">${one.type}</span> <bdi>${one.content}</bdi></li>`)}</ul>`}
+    ${of.backing.length > 0 && html`<h2 class="small">It rests on</h2><ul class="lines">${of.backing.map((one) => html`<li key=${one.id}><span class="tag">${one.type}</span> <bdi>${one.content}</bdi></li>`)}</ul>`}
     ${error && html`<${Alert}>${error}<//>`}
     ${mine ? html`<p class="faint">It is your own: another decides.</p>`
       : reviews && html`<form class="form" onSubmit=${submit}>
