@@ -1,4 +1,7 @@
-"""Ambient recall: the pack for one turn of a conversation or for its start, and the sessions of coding agents."""
+"""Ambient recall.
+
+The pack for one turn of a conversation or for its start, and the sessions of coding agents.
+"""
 
 from __future__ import annotations
 
@@ -33,47 +36,55 @@ from pps.recall.own_statements import standing_instructions
 from pps.recall.request import RecallOptions, RecallRequest, make_request
 from pps.recall.superseding import Superseding
 
-_TOOLS = 20
-"""Among so many turns of a coding agent one is said, the others are what its tools did."""
 LIMIT = 12
-"""Most items a section, where nobody says."""
-_MOST = 50
-_RECENT, _SUMMARIES, _MENTIONS = 5, 2, 50
-_LATEST_SESSIONS = 20
-_LATEST_PACKS = 50
-_OWN = 500
-"""So many of the latest turns of a session are known to be before its agent."""
+"""Most items a section, unless the caller gives a limit."""
+_MAX_LIMIT = 50
+_TURNS_PER_SAID_TURN = 20
+"""Of so many turns of a coding agent about one is said; the others are what its tools did."""
+_MAX_RECENT_TURNS = 5
+_MAX_SUMMARIES = 2
+_MAX_MENTIONS = 50
+_MAX_SESSIONS_LISTED = 20
+_MAX_PACKS_LISTED = 50
+_MAX_TURNS_OF_SESSION = 500
+"""Latest turns of a session that its agent is known to have before it."""
 PACK_CHARS = 8_000
-"""Most characters of a pack for a hook: the agent's client cuts what a hook adds at about 10,000."""
+"""Most characters of a pack for a hook: the agent's client cuts what a hook adds at about
+10,000."""
 AlwaysLoaded = Callable[[int], Awaitable[Sequence[tuple[str, Line]]]]
-"""Returns so many lines of the layers that are always loaded, with their ids."""
+"""Takes a limit; returns ids and lines of the layers that are always loaded."""
 About = Callable[
     [Recall, str, Sequence[str]], Awaitable[tuple[Recall, Mapping[str, Sequence[tuple[str, Line]]]]]
 ]
-"""Returns what was found, the most relevant first, and ids and lines of the wanted sections, for a session."""
+"""Takes a recall, a session and sections; returns the recall, the most relevant hits first, and ids
+and lines of the sections."""
 SharedLines = Callable[[str, int], Awaitable[Sequence[tuple[str, Line]]]]
-"""Returns at most so many lines of shared knowledge near a text, with their ids: what a squad's pool has."""
-_MOST_SHARED = 5
-_INJECTED = {"alerts": 200, "topics": 400, "related": 300, "recent": 200, "badges": 50}
-_OF_TOKENS, _EXPLORED = 1_200, 0.15
-"""For so many tokens S4-10's maxima hold; of more, as much more; and the share of a pack that may explore."""
+"""Takes a text and a limit; returns ids and lines of shared knowledge near the text."""
+_MAX_SHARED_LINES = 5
+_MAX_SECTION_TOKENS = {"alerts": 200, "topics": 400, "related": 300, "recent": 200, "badges": 50}
+"""Maxima of acceptance row S4-10, for a pack of ``_TOKENS_OF_MAXIMA``; they grow with the pack."""
+_TOKENS_OF_MAXIMA = 1_200
+_EXPLORED_SHARE = 0.15
+"""Share of a pack that may come from other topics."""
 Recaller = Callable[[RecallRequest], Awaitable[Recall]]
 
 
 @dataclass(frozen=True, slots=True)
 class AmbientRequest:
-    """What a pack is asked for.
+    """A request for a pack.
 
     Attributes:
         context: What is being talked about; may be empty at start-up.
-        limit_per_layer: Most items a section, 1 to 50; the budget and the floor say how many there are.
+        limit_per_layer: Most items a section, 1 to 50; the budget and the floor say how many there
+            are.
         session: What it was shown since it began, or was compacted, is not shown again.
         budget_tokens: 100 to 100,000.
         budget_chars: See ``PackRequest``.
-        reader_has_session: The reader has the session's own turns before it, so the pack has none of them; at
-            start-up it has the latest turns of every session instead of the session's.
+        reader_has_session: The reader has the session's own turns before it, so the pack has none
+            of them; at start-up it has the latest turns of every session instead of the session's.
         about: Sections of ``pack.ABOUT`` that are wanted too; at a turn only.
-        resumed: The session goes on with all that it had before it: its own turns and what it was shown.
+        resumed: The session goes on with all that it had before it: its own turns and what it was
+            shown.
         leave_out: Channels that the pack is made without.
         injected: With a maximum for each section, and the latest summary; at a turn only.
     """
@@ -123,7 +134,7 @@ class Ambient:
             IsolationError: A foreign row came back.
         """
         started = clock.perf_counter()
-        check_range("limit_per_layer", request.limit_per_layer, 1, _MOST)
+        check_range("limit_per_layer", request.limit_per_layer, 1, _MAX_LIMIT)
         check_range("budget_tokens", request.budget_tokens, 100, 100_000)
         if request.mode == "turn" and not request.context.strip():
             raise InvalidRequest(
@@ -131,11 +142,11 @@ class Ambient:
             )
         seen = await self._journal.given.seen(request.session) if request.session else Seen()
         recalled = await self._recalled(request, recall, seen)
-        found = recalled.own or any(
+        has_anything = bool(recalled.own) or any(
             channel.hits or channel.error for channel in recalled.channels.values()
         )
-        pool = await self._pool(request, seen)
-        if request.mode == "turn" and not found and not pool:
+        pool = await self._shared_lines(request, seen)
+        if request.mode == "turn" and not has_anything and not pool:
             return self._silent(recalled, (clock.perf_counter() - started) * 1000)
         marks = await marks_of(self._journal)
         at_start = request.mode == "startup"
@@ -172,20 +183,25 @@ class Ambient:
                 if at_start and not request.resumed
                 else "",
                 about=about,
-                most=_most(request),
+                most=_section_maxima(request),
                 trust=await self._trusted(recalled) if about.keys() - {"pool"} else {},
                 brief=_is_brief(recalled),
             )
         )
         return replace(pack, took_ms=(clock.perf_counter() - started) * 1000)
 
-    async def _pool(self, request: AmbientRequest, seen: Seen) -> Sequence[tuple[str, Line]]:
-        """Return what the squad shares that is near the prompt and not before the reader; nothing for an idle one."""
+    async def _shared_lines(
+        self, request: AmbientRequest, seen: Seen
+    ) -> Sequence[tuple[str, Line]]:
+        """Return what the squad shares that is near the prompt and not before the reader.
+
+        Nothing for an idle one.
+        """
         if self._shared is None or request.mode != "turn":
             return ()
         if prompt_kind(request.context) == "idle":
             return ()
-        lines = await self._shared(request.context, min(request.limit_per_layer, _MOST_SHARED))
+        lines = await self._shared(request.context, min(request.limit_per_layer, _MAX_SHARED_LINES))
         return [(id_, line) for id_, line in lines if id_ not in seen.ids]
 
     def _silent(self, recalled: Recall, took_ms: float) -> Pack:
@@ -193,107 +209,113 @@ class Ambient:
         return Pack(text, count_tokens(text), counter_name(), {}, {}, "", recalled, took_ms)
 
     async def _recalled(self, request: AmbientRequest, recall: Recaller, seen: Seen) -> Recall:
+        """Return the hits for a pack.
+
+        New to the reader, near the context, with their successors.
+        """
         limit = request.limit_per_layer
         if request.mode == "startup":
-            found = await startup_recall(
+            latest = await startup_recall(
                 self._journal, self._client, limit + min(limit, len(seen.ids))
             )
-            return _only(found, lambda hit: hit.id not in seen.ids, limit)
-        # What this session was shown, and its own turns, are the nearest of all: there must be room for others.
-        own = (
-            await self._journal.latest_ids(request.session or "", _OWN)
-            if request.reader_has_session
-            else ()
-        )
+            return _only(latest, lambda hit: hit.id not in seen.ids, limit)
+        # What this session was shown, and its own turns, are the nearest of all: others need room.
+        own_turns: Sequence[str] = ()
+        if request.reader_has_session:
+            own_turns = await self._journal.latest_ids(request.session or "", _MAX_TURNS_OF_SESSION)
         options: RecallOptions = {
             "profile": "ambient",
             "limit": limit,
             "breakdown": bool(request.about),
         }
-        found = await recall(
+        recalled = await recall(
             replace(
                 make_request(request.context, options, self._journal.zone),
-                without=seen.ids.union(own),
+                without=seen.ids.union(own_turns),
                 leave_out=request.leave_out,
             )
         )
-        near = found.evidence and (found.evidence.clear if seen.prompts else found.evidence.shown)
+        near: frozenset[str] | None = None
+        if recalled.evidence:
+            near = recalled.evidence.clear if seen.prompts else recalled.evidence.shown
+        before_reader = frozenset(own_turns)
 
-        before_reader = frozenset(own)
+        def is_before_reader(hit: Hit) -> bool:
+            if not request.reader_has_session:
+                return False
+            if isinstance(hit.item, Turn):
+                return hit.item.session == request.session
+            if isinstance(hit.item, Fact) and hit.item.episodes:
+                return before_reader.issuperset(hit.item.episodes)
+            return False
 
         def is_new(hit: Hit) -> bool:
-            item = hit.item
-            is_before_the_reader = request.reader_has_session and (
-                (isinstance(item, Turn) and item.session == request.session)
-                or (
-                    isinstance(item, Fact)
-                    and bool(item.episodes)
-                    and before_reader >= {*item.episodes}
-                )
-            )
-            return hit.id not in seen.ids and not is_before_the_reader
+            return hit.id not in seen.ids and not is_before_reader(hit)
 
         def is_near(hit: Hit) -> bool:
             return is_new(hit) and (near is None or hit.id in near)
 
-        wanted = _with_successors(
-            [hit for channel in found.channels.values() for hit in channel.hits],
-            is_near,
-            before_reader,
-        )
-        statements = _with_successors(
-            [hit for hits in found.own.values() for hit in hits], is_new, before_reader
-        )
-        of_person = {
-            statement: tuple(hit for hit in hits if hit.id in statements)
-            for statement, hits in found.own.items()
-        }
-        return replace(
-            _only(found, lambda hit: hit.id in wanted, limit),
-            own={statement: hits for statement, hits in of_person.items() if hits},
-        )
+        hits = [hit for channel in recalled.channels.values() for hit in channel.hits]
+        wanted = _with_successors(hits, is_near, before_reader)
+        own_hits = [hit for statements in recalled.own.values() for hit in statements]
+        wanted_own = _with_successors(own_hits, is_new, before_reader)
+        own: dict[str, tuple[Hit, ...]] = {}
+        for kind, statements in recalled.own.items():
+            kept_statements = tuple(hit for hit in statements if hit.id in wanted_own)
+            if kept_statements:
+                own[kind] = kept_statements
+        return replace(_only(recalled, lambda hit: hit.id in wanted, limit), own=own)
 
     async def _records(self, request: AmbientRequest, seen: Seen) -> Sequence[tuple[str, Line]]:
         lines = await self._always(request.limit_per_layer) if self._always else ()
         return [(id_, line) for id_, line in lines if id_ not in seen.ids]
 
     async def _instructions(self, seen: Seen) -> tuple[Turn, ...]:
-        """Return the person's standing instructions that the session does not have before it, newest first."""
+        """Return the standing instructions that the session does not have yet, newest first."""
         standing = await standing_instructions(self._journal)
         return tuple(turn for turn in standing if turn.uuid not in seen.ids)
 
     async def _summaries(self, request: AmbientRequest, seen: Seen) -> tuple[Turn, ...]:
-        """Return the latest summaries, for a start; at a prompt they come as what is near it, or where it is wanted."""
-        most = min(request.limit_per_layer, 1 if request.injected else _SUMMARIES)
-        latest = await self._journal.of_kind("summary", most)
+        """Return the latest summaries, for a start.
+
+        At a prompt they come as what is near it, or where it is wanted.
+        """
+        limit = min(request.limit_per_layer, 1 if request.injected else _MAX_SUMMARIES)
+        latest = await self._journal.of_kind("summary", limit)
         return tuple(turn for turn in latest if turn.uuid not in seen.ids)
 
     async def _trusted(self, recalled: Recall) -> dict[str, Trust]:
-        """Return how far the least trusted source of each hit is; an agent's word where none is known."""
+        """Return how far the least trusted source of each hit is.
+
+        An agent's word where none is known.
+        """
         hits = [hit for channel in recalled.channels.values() for hit in channel.hits]
         hits += [hit for own in recalled.own.values() for hit in own]
-        sources = {hit.id: (hit.id,) for hit in hits}
-        sources |= {hit.id: hit.item.episodes for hit in hits if isinstance(hit.item, Fact)}
+        sources: dict[str, tuple[str, ...]] = {}
+        for hit in hits:
+            sources[hit.id] = hit.item.episodes if isinstance(hit.item, Fact) else (hit.id,)
         nodes = [hit.id for hit in hits if isinstance(hit.item, Node)]
-        mentioned = await self._journal.mentioning(nodes, _MENTIONS) if nodes else {}
-        sources |= {id_: tuple(some) for id_, some in mentioned.items()}
-        turns = await self._journal.turns(list({one for some in sources.values() for one in some}))
-        of_turn: dict[str, Trust] = {turn.uuid: trust_of(turn) for turn in turns}
-        return {
-            id_: lowest(of_turn[one] for one in some if one in of_turn)
-            for id_, some in sources.items()
-        }
+        mentions = await self._journal.mentioning(nodes, _MAX_MENTIONS) if nodes else {}
+        sources.update((node, tuple(turns)) for node, turns in mentions.items())
+        turns = await self._journal.turns(list(set[str]().union(*sources.values())))
+        trust_by_turn: dict[str, Trust] = {turn.uuid: trust_of(turn) for turn in turns}
+        trust: dict[str, Trust] = {}
+        for id_, turn_ids in sources.items():
+            trust[id_] = lowest(trust_by_turn[turn] for turn in turn_ids if turn in trust_by_turn)
+        return trust
 
     async def _recent(self, request: AmbientRequest, seen: Seen) -> tuple[Turn, ...]:
         if request.mode == "turn":
             if request.reader_has_session or not request.session:
                 return ()
             latest = await self._journal.recent(
-                min(request.limit_per_layer, _RECENT), session=request.session
+                min(request.limit_per_layer, _MAX_RECENT_TURNS), session=request.session
             )
             return tuple(reversed(latest))
         session = None if request.reader_has_session else request.session
-        latest = await self._journal.recent(_TOOLS * request.limit_per_layer, session=session)
+        latest = await self._journal.recent(
+            _TURNS_PER_SAID_TURN * request.limit_per_layer, session=session
+        )
         new = [
             turn
             for turn in latest
@@ -304,21 +326,23 @@ class Ambient:
         return tuple(reversed(said[: request.limit_per_layer]))
 
 
-def _marked(found: Recall, successors: Mapping[str, Successor]) -> Recall:
+def _marked(recalled: Recall, successors: Mapping[str, Successor]) -> Recall:
     channels = {
         name: replace(
             channel,
             hits=tuple(replace(hit, superseded_by=successors.get(hit.id)) for hit in channel.hits),
         )
-        for name, channel in found.channels.items()
+        for name, channel in recalled.channels.items()
     }
-    return replace(found, channels=channels)
+    return replace(recalled, channels=channels)
 
 
 def _with_successors(
     hits: Sequence[Hit], is_wanted: Callable[[Hit], bool], before_reader: frozenset[str]
 ) -> set[str]:
-    """Return the ids of what is wanted, and of what took the place of it: an old statement is never given alone.
+    """Return the ids of what is wanted, and of what took the place of it.
+
+    An old statement is never given alone.
 
     What was superseded by the session's own words, which the reader has before it, is left out.
     """
@@ -334,37 +358,43 @@ def _with_successors(
     return ids
 
 
-def _only(found: Recall, is_wanted: Callable[[Hit], bool], limit: int) -> Recall:
+def _only(recalled: Recall, is_wanted: Callable[[Hit], bool], limit: int) -> Recall:
+    """Return a recall with the wanted hits alone, at most ``limit`` a channel."""
     channels = {
         name: replace(channel, hits=tuple(filter(is_wanted, channel.hits))[:limit])
-        for name, channel in found.channels.items()
+        for name, channel in recalled.channels.items()
     }
-    own = {kind: tuple(filter(is_wanted, hits)) for kind, hits in found.own.items()}
-    return replace(found, channels=channels, own={kind: hits for kind, hits in own.items() if hits})
+    own = {kind: tuple(filter(is_wanted, hits)) for kind, hits in recalled.own.items()}
+    own = {kind: hits for kind, hits in own.items() if hits}
+    return replace(recalled, channels=channels, own=own)
 
 
 def _is_brief(recalled: Recall) -> bool:
-    """Tell whether there is so little evidence that a line or two must do; the person's own statements are wanted."""
+    """Tell whether there is so little evidence that a line or two must do.
+
+    The person's own statements are wanted.
+    """
     return (
         recalled.evidence is not None and recalled.evidence.level == "little" and not recalled.own
     )
 
 
-def _most(request: AmbientRequest) -> dict[str, int]:
-    more = max(1.0, request.budget_tokens / _OF_TOKENS)
-    maxima = (
-        _INJECTED
-        if request.injected
-        else {name: _INJECTED[name] for name in ("alerts", "topics", "badges")}
-    )
-    explored = int(_EXPLORED * request.budget_tokens)
-    return {**{name: int(more * tokens) for name, tokens in maxima.items()}, "explored": explored}
+def _section_maxima(request: AmbientRequest) -> dict[str, int]:
+    """Return section or group → most tokens; a larger pack has larger maxima."""
+    growth = max(1.0, request.budget_tokens / _TOKENS_OF_MAXIMA)
+    names = _MAX_SECTION_TOKENS if request.injected else ("alerts", "topics", "badges")
+    maxima = {name: int(growth * _MAX_SECTION_TOKENS[name]) for name in names}
+    maxima["explored"] = int(_EXPLORED_SHARE * request.budget_tokens)
+    return maxima
 
 
 class Sessions:
-    """One entity's side of the sessions of coding agents; ``in_hooks`` are further sections of their packs.
+    """One entity's side of the sessions of coding agents.
 
-    ``leave_out`` are the channels that a prompt's pack is made without: nodes, where hooks want facts alone (S2-06).
+    ``in_hooks`` are further sections of their packs.
+
+    ``leave_out`` are the channels that a prompt's pack is made without: nodes, where hooks want
+    facts alone (S2-06).
     """
 
     def __init__(
@@ -391,7 +421,9 @@ class Sessions:
         mode: Literal["turn", "startup"] = "turn",
         resumed: bool = False,
     ) -> Pack:
-        """Return what the agent is given; it has its session's own turns before it, so the pack tells of the rest.
+        """Return what the agent is given.
+
+        It has its session's own turns before it, so the pack tells of the rest.
 
         Args:
             context: The prompt, at most 65,536 characters; empty at start-up.
@@ -417,7 +449,7 @@ class Sessions:
     async def inject(
         self, query: str, max_tokens: int, session: str | None = None, *, explore: bool = False
     ) -> Pack:
-        """Return the pack of a turn with the topics that it belongs to, and whether the session left its subject."""
+        """Return the pack of a turn with its topics and whether the session left its subject."""
         wanted = ("alerts", "topics", "badges", *(("explored",) if explore else ()))
         request = AmbientRequest(
             context=query, budget_tokens=max_tokens, session=session, about=wanted, injected=True
@@ -427,38 +459,43 @@ class Sessions:
     async def capture(
         self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool = False
     ) -> None:
-        """Keep what happened; see ``Capture.take``. A session that is compacted forgets what it was shown."""
+        """Keep what happened; see ``Capture.take``.
+
+        A session that is compacted forgets what it was shown.
+        """
         await self._capture.take(event, is_ours, late=late)
         if event.event == "PreCompact":
             await self._journal.given.record(event.session, "compact", 0, ())
 
     async def injected(self, days: int, session: str | None = None) -> Injected:
-        """Return how much was put before agents in so many days, 1 to 30, and how often nothing was.
+        """Return how much agents were given in so many days, 1 to 30, and how often nothing.
 
-        With a session also its latest packs, with the lines of those of their items that are still there.
+        With a session also its latest packs, with the lines of those of their items that are still
+        there.
         """
         check_range("days", days, 1, KEPT_D)
         since = now() - timedelta(days=days)
         sessions = await self._journal.given.injected(since)
         packs = await self._packs_of(session, since) if session else ()
-        prompts, empty, tokens = (
-            sum(getattr(one, what) for one in sessions) for what in ("prompts", "empty", "tokens")
-        )
-        named = [one.tokens for one in sessions if one.session]
+        prompts = sum(each.prompts for each in sessions)
+        empty = sum(each.empty for each in sessions)
+        tokens_of_named = [each.tokens for each in sessions if each.session]
         return Injected(
             days=days,
-            sessions=len(named),
+            sessions=len(tokens_of_named),
             prompts=prompts,
             empty=empty,
             empty_share=round(empty / prompts, 3) if prompts else None,
-            tokens=tokens,
-            tokens_a_session=round(sum(named) / len(named), 1) if named else None,
-            latest=tuple(sessions[:_LATEST_SESSIONS]),
+            tokens=sum(each.tokens for each in sessions),
+            tokens_a_session=(
+                round(sum(tokens_of_named) / len(tokens_of_named), 1) if tokens_of_named else None
+            ),
+            latest=tuple(sessions[:_MAX_SESSIONS_LISTED]),
             packs=packs,
         )
 
     async def _packs_of(self, session: str, since: datetime) -> tuple[GivenPack, ...]:
-        packs = await self._journal.given.packs(session, since, _LATEST_PACKS)
+        packs = await self._journal.given.packs(session, since, _MAX_PACKS_LISTED)
         ids = list(dict.fromkeys(id_ for _, _, _, shown in packs for id_ in shown))
         lines = await self._lines([id_ for id_ in ids if is_uuid(id_)])
         for id_ in ids:

@@ -1,4 +1,7 @@
-"""What each section of a pack says of an item: one bullet with date, speaker and a short id, no longer than a bound."""
+"""What each section of a pack says of an item.
+
+One bullet with date, speaker and a short id, no longer than a bound.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ _SAME_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line as it is shown, and what it says, folded: no pack says the same twice."""
+    """One line as it is shown, and its folded words: no pack says the same twice."""
 
     text: str
     said: str
@@ -36,7 +39,7 @@ class Line:
 
 
 def trusted(line: Line, trust: str) -> Line:
-    """Return a line that says behind its id how far its sources are trusted, where that is known."""
+    """Return a line that says behind its id how far its sources are trusted, if known."""
     return (
         Line(f"{line.text[:-1]}, {trust}]", line.said)
         if trust and line.text.endswith("]")
@@ -54,7 +57,10 @@ def marked(line: Line, successor: Successor | None, zone: tzinfo = UTC) -> Line:
 
 
 def line_of(hit: Hit, zone: tzinfo = UTC) -> Line:
-    """Return the line of a hit, with days of a zone; one that is superseded says what took its place."""
+    """Return the line of a hit, with days of a zone.
+
+    One that is superseded says what took its place.
+    """
     return marked(_line_of(hit, zone), hit.superseded_by, zone)
 
 
@@ -67,34 +73,36 @@ def _line_of(hit: Hit, zone: tzinfo) -> Line:
         )
     if isinstance(item, Node):
         kind = f" ({item.kind})" if item.kind not in ("", "Thing") else ""
-        said = hit.passage or item.summary
-        return Line(
-            bullet(f"{item.name}{kind}{': ' if said else ''}{said}", item.uuid),
-            _folded(hit.passage),
-        )
+        text = hit.passage or item.summary
+        colon = ": " if text else ""
+        return Line(bullet(f"{item.name}{kind}{colon}{text}", item.uuid), _folded(hit.passage))
     if isinstance(item, AnchorPassage):
         return Line(
             bullet(f"[{item.title}] {item.text}", item.slug, LONGEST_PASSAGE), _folded(item.text)
         )
     if isinstance(item, Episode):
-        said = hit.passage or item.content
-        return Line(bullet(f"{shown_day(item.valid_at, zone)} {said}", item.uuid), _folded(said))
+        text = hit.passage or item.content
+        return Line(bullet(f"{shown_day(item.valid_at, zone)} {text}", item.uuid), _folded(text))
     return turn_line(item, hit.passage, zone)
 
 
 def turn_line(turn: Turn, passage: str = "", zone: tzinfo = UTC) -> Line:
-    """Return the line of a turn: the day in a zone, who, what; the passage, with its speaker, in place of a long text."""
+    """Return the line of a turn: the day in a zone, who, what.
+
+    The passage, with its speaker, in place of a long text.
+    """
     speaker = f"{turn.actor or turn.role}: "
-    said = passage if not passage or passage.startswith(speaker) else f"{speaker}… {passage}"
+    text = passage or spoken(turn)
+    if passage and not passage.startswith(speaker):
+        text = f"{speaker}… {passage}"
     words = (passage or turn.content).removeprefix(speaker)
-    return Line(
-        bullet(f"{shown_day(turn.occurred_at, zone)} {said or spoken(turn)}", turn.uuid),
-        _folded(words),
-    )
+    return Line(bullet(f"{shown_day(turn.occurred_at, zone)} {text}", turn.uuid), _folded(words))
 
 
 def bullet(text: str, of: str = "", longest: int = LONGEST) -> str:
-    """Return a text as one Markdown bullet; further lines of it are indented, so that none begins a section.
+    """Return a text as one Markdown bullet.
+
+    Further lines of it are indented, so that none begins a section.
 
     Args:
         text: Any text; escaped here.
@@ -116,10 +124,13 @@ def span(start: datetime | None, end: datetime | None, zone: tzinfo | None = Non
 
     Days are those of a zone; without one, each of the time's own.
     """
-    since, until = (moment and _day(moment, zone) for moment in (start, end))
+    since = _day(start, zone) if start else ""
+    until = _day(end, zone) if end else ""
     if since and until:
         return f" ({since} to {until})"
-    return f" (since {since})" if since else f" (until {until})" if until else ""
+    if since:
+        return f" (since {since})"
+    return f" (until {until})" if until else ""
 
 
 def _day(moment: datetime, zone: tzinfo | None) -> str:

@@ -1,4 +1,4 @@
-"""What an agent is given before anything was said: who the entity is, the latest facts and the nodes in them."""
+"""The start of a session: the entity's identity, the latest facts and the nodes in them."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pps.journal.journal import Journal
 from pps.journal.links import holds
 from pps.recall.hits import text_of
 
-LONGEST_IDENTITY = 1_500
+MAX_IDENTITY_CHARS = 1_500
 """Most characters of an identity in a pack."""
 _IDENTITY = "identity.md"
-_TURNS = 200
+_TURNS_READ = 200
 
 
 async def startup_recall(journal: Journal, client: IsolatedGraphitiClient, limit: int) -> Recall:
@@ -35,22 +35,22 @@ async def startup_recall(journal: Journal, client: IsolatedGraphitiClient, limit
     started = time.perf_counter()
     facts: list[Fact] = []
 
-    async def latest() -> Sequence[Fact]:
+    async def read_latest_facts() -> Sequence[Fact]:
         facts.extend(await _latest_facts(journal, client, limit))
         return facts[:limit]
 
-    async def ends() -> Sequence[Node]:
+    async def read_ends() -> Sequence[Node]:
         nodes = dict.fromkeys(end for fact in facts for end in (fact.subject, fact.object))
         return await client.nodes(list(nodes)[:limit]) if nodes else ()
 
-    channels: dict[ChannelName, Channel] = {"facts": await _channel("facts", latest())}
-    channels["nodes"] = await _channel("nodes", ends())
+    channels: dict[ChannelName, Channel] = {"facts": await _channel("facts", read_latest_facts())}
+    channels["nodes"] = await _channel("nodes", read_ends())
     return Recall("", "startup", channels, {"total": (time.perf_counter() - started) * 1000})
 
 
-async def _channel(name: ChannelName, found: Awaitable[Sequence[Fact | Node]]) -> Channel:
+async def _channel(name: ChannelName, reading: Awaitable[Sequence[Fact | Node]]) -> Channel:
     try:
-        return Channel(name, _hits(await found))
+        return Channel(name, _hits_by_recency(await reading))
     except IsolationError:
         raise
     except PPSError as error:
@@ -59,7 +59,7 @@ async def _channel(name: ChannelName, found: Awaitable[Sequence[Fact | Node]]) -
 
 async def _latest_facts(journal: Journal, client: IsolatedGraphitiClient, limit: int) -> list[Fact]:
     """Return the facts of the latest turns that hold now, those of the latest turn first."""
-    turns = [turn.uuid for turn in await journal.recent(_TURNS)]
+    turns = [turn.uuid for turn in await journal.recent(_TURNS_READ)]
     supported = await journal.facts_supported_by(turns)
     ids = list(dict.fromkeys(fact for turn in turns for fact in supported.get(turn, ())))
     moment = journal.now()
@@ -72,7 +72,7 @@ async def _latest_facts(journal: Journal, client: IsolatedGraphitiClient, limit:
     return facts
 
 
-def _hits(items: Sequence[Fact | Node]) -> tuple[Hit, ...]:
+def _hits_by_recency(items: Sequence[Fact | Node]) -> tuple[Hit, ...]:
     return tuple(
         Hit(item.uuid, 1 / rank, text_of(item), item, ranks={"recency": rank})
         for rank, item in enumerate(items, 1)
@@ -80,7 +80,7 @@ def _hits(items: Sequence[Fact | Node]) -> tuple[Hit, ...]:
 
 
 def identity_of(folder: Path, name: str) -> str:
-    """Return what the file says; nothing when there is none, when nobody has edited it, or when it is a link."""
+    """Return the text of ``identity.md``; empty if it is absent, a link, or still the template."""
     try:
         file = open_regular(folder / _IDENTITY, flags=os.O_NOFOLLOW)
     except OSError:
@@ -88,10 +88,10 @@ def identity_of(folder: Path, name: str) -> str:
     with file as opened:
         if os.fstat(opened.fileno()).st_nlink > 1:
             return ""
-        text = opened.read(4 * LONGEST_IDENTITY).decode("utf-8", "ignore").strip()
-    untouched = (
+        text = opened.read(4 * MAX_IDENTITY_CHARS).decode("utf-8", "ignore").strip()
+    template = (
         Template(shipped(f"entities/_template/{_IDENTITY}").read_text("utf-8"))
         .safe_substitute(name=name)
         .strip()
     )
-    return "" if text == untouched else text
+    return "" if text == template else text
