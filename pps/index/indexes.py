@@ -22,6 +22,8 @@ from pps.models.protocols import Fingerprint, Matrix, Vector
 __all__ = ["EntityIndexes", "IndexDoc", "Kept", "index_threads"]
 
 T = TypeVar("T")
+Search: TypeAlias = "tuple[Callable[[], object], asyncio.Future[object]]"
+"""A search that waits for its thread, and the future that gets its result."""
 Rebuild: TypeAlias = Literal["no", "vectors", "all"]
 Cleared: TypeAlias = Literal["text", "vectors", "all"]
 Index: TypeAlias = Literal["text", "vectors", "fields", "all"]
@@ -78,7 +80,8 @@ class EntityIndexes:
 
     All methods may run at once. Changes (``apply``, ``purge``, ``clear``) take turns; searches run
     beside them and see a change when its call has returned. A call that is cancelled runs on in its
-    thread; ``close`` waits for it.
+    thread; ``close`` waits for it. Searches of one index that start together share a thread: a
+    recall starts about twenty, and a change of threads for each costs more than the searches.
     """
 
     def __init__(
@@ -95,6 +98,7 @@ class EntityIndexes:
         self._owns_executor = owns_executor
         self._changing = asyncio.Lock()
         self._running: set[asyncio.Future[object]] = set()
+        self._pending: dict[str, list[Search]] = {}
         self._closing: asyncio.Future[None] | None = None
 
     @classmethod
@@ -184,7 +188,7 @@ class EntityIndexes:
         """Return the ``k`` owners that match any word of a text best; as ``TextIndex.search``."""
         if self._closing is None and k > 0 and self._text.is_empty(collection):
             return []  # at once: a thread costs more than that
-        return await self._run(lambda: self._text.search(collection, query, k, allowed))
+        return await self._search("text", lambda: self._text.search(collection, query, k, allowed))
 
     async def text_terms(self, collection: str, initials: str) -> list[str]:
         """Return the terms of texts that begin with one of some letters; stemmed, as they are indexed."""
@@ -205,7 +209,7 @@ class EntityIndexes:
         found = self._vectors
         if found is None or (self._closing is None and found.is_empty(collection)):
             return []
-        return await self._run(lambda: found.query(collection, vector, k, allowed))
+        return await self._search("vectors", lambda: found.query(collection, vector, k, allowed))
 
     async def nearest_of_each(
         self, collection: str, vectors: Sequence[Vector], k: int
@@ -219,7 +223,9 @@ class EntityIndexes:
     async def vectors(self, collection: str, owners: Iterable[str]) -> dict[str, Vector]:
         """Return the first vector of each owner that has one. Empty without a model."""
         found, wanted = self._vectors, list(owners)
-        return {} if found is None else await self._run(lambda: found.vectors(collection, wanted))
+        if found is None:
+            return {}
+        return await self._search("vectors", lambda: found.vectors(collection, wanted))
 
     async def parts(self, collection: str, owners: Iterable[str]) -> dict[str, Matrix]:
         """Return every vector of each owner that has any, in the order of its parts. Empty without a model."""
@@ -332,12 +338,62 @@ class EntityIndexes:
         future.add_done_callback(self._running.discard)
         return await asyncio.shield(future)
 
+    async def _search(self, index: str, work: Callable[[], T]) -> T:
+        """Run a search in one thread with the other searches of the index that start now."""
+        if self._closing is not None:
+            raise StoreError("the entity's indexes are closed")
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[object] = loop.create_future()
+        self._running.add(future)
+        future.add_done_callback(self._running.discard)
+        if index not in self._pending:
+            self._pending[index] = []
+            loop.call_soon(self._start_searches, index)
+        self._pending[index].append((work, future))
+        return cast("T", await asyncio.shield(future))
+
+    def _start_searches(self, index: str) -> None:
+        searches = self._pending.pop(index)
+        works = [work for work, _ in searches]
+        running = asyncio.get_running_loop().run_in_executor(self._executor, _outcomes, works)
+        running.add_done_callback(partial(_deliver, [future for _, future in searches]))
+
     def _close(self) -> None:
         try:
             self._text.close()
         finally:
             if self._vectors is not None:
                 self._vectors.close()
+
+
+def _outcomes(works: Sequence[Callable[[], object]]) -> list[object]:
+    """Return what each search returns, or the exception that it raises."""
+    outcomes: list[object] = []
+    for work in works:
+        try:
+            outcomes.append(work())
+        except Exception as error:  # noqa: BLE001 - it is raised again where the search was started
+            outcomes.append(error)
+    return outcomes
+
+
+def _deliver(
+    futures: Sequence[asyncio.Future[object]], running: asyncio.Future[list[object]]
+) -> None:
+    """Give each search its outcome."""
+    if running.cancelled():
+        for future in futures:
+            future.cancel()
+        return
+    failure = running.exception()
+    outcomes = [failure] * len(futures) if failure else running.result()
+    for future, outcome in zip(futures, outcomes, strict=True):
+        if future.cancelled():
+            continue
+        if isinstance(outcome, BaseException):
+            future.set_exception(outcome)
+        else:
+            future.set_result(outcome)
 
 
 def _apply_text(

@@ -198,8 +198,9 @@ class _Floor:
         names = [name for node_names in names_of.values() for name in node_names]
         beyond = grams(" ".join(beyond_names(self._search.text, names)))
         self._words_beyond_names = _stems(beyond) & self._words
-        for name, channel in channels.items():
-            await self._measure(channel, profile.channels[name])
+        await asyncio.gather(
+            *(self._measure(channel, profile.channels[name]) for name, channel in channels.items())
+        )
         await self._find_rare_words(channels, hits, everywhere=profile.floor)
         if await self._names_nobody_known():
             self._needed = SURE
@@ -241,12 +242,18 @@ class _Floor:
         collections = [*self._search.collections(channel.name)]
         if channel.name == "nodes":
             collections.append("records")
-        for collection in collections:
-            nearest = await self._search.vector_matches(collection, depth)
-            others = owners - {entry.id for entry in nearest}
-            more = await self._search.vector_matches_among(collection, others)
-            into = self._name_nearness if collection == "nodes" else self._nearness
-            self._note(into, [*nearest, *more])
+        await asyncio.gather(
+            *(self._measure_collection(collection, owners, depth) for collection in collections)
+        )
+
+    async def _measure_collection(
+        self, collection: str, owners: AbstractSet[str], depth: int
+    ) -> None:
+        nearest = await self._search.vector_matches(collection, depth)
+        others = owners - {entry.id for entry in nearest}
+        more = await self._search.vector_matches_among(collection, others)
+        into = self._name_nearness if collection == "nodes" else self._nearness
+        self._note(into, [*nearest, *more])
 
     def _note(self, into: dict[str, float], entries: Sequence[Scored]) -> None:
         mean, deviation = self._scale or (0.0, 1.0)
@@ -266,9 +273,11 @@ class _Floor:
         Without ``everywhere`` only the hits are looked at, for any uncommon word.
         """
         if everywhere:
+            collections: set[str] = set()
             for name in channels.keys() & {"facts", "episodes", "turns", "nodes"}:
-                for collection in self._search.collections(name):
-                    self._with_rare_word |= await self._owners_with_rare_words(collection)
+                collections.update(self._search.collections(name))
+            owners = await asyncio.gather(*map(self._owners_with_rare_words, sorted(collections)))
+            self._with_rare_word = self._with_rare_word.union(*owners)
             return
         uncommon = grams(" ".join(self._uncommon))
         for hit in hits:

@@ -264,11 +264,11 @@ class Superseding:
     async def _vectors(self, turns: Sequence[Turn], facts: Sequence[Fact]) -> dict[str, Vector]:
         if not self._has_model_of_meaning():
             return {}
-        of_turns = list({turn.uuid for turn in turns})
-        vectors = await self.indexes.vectors("episodes", of_turns)
-        if facts:
-            vectors |= await self.indexes.vectors("facts", [fact.uuid for fact in facts])
-        return vectors
+        of_turns, of_facts = await asyncio.gather(
+            self.indexes.vectors("episodes", list({turn.uuid for turn in turns})),
+            self.indexes.vectors("facts", [fact.uuid for fact in facts]),
+        )
+        return of_turns | of_facts
 
 
 def successor_of(turn: Turn, *, sure: bool = True) -> Successor:

@@ -163,8 +163,9 @@ async def dense_score(search: Search, channel: ChannelName, ids: AbstractSet[str
 async def dense(search: Search, channel: ChannelName, depth: int) -> list[Scored]:
     """Dense: nearness of the query's vector to the item's own (raw cosine); for records, the text's."""
     if channel == "nodes":
-        records = await search.vector_matches("records", depth)
-        names = await search.vector_matches("nodes", depth)
+        records, names = await asyncio.gather(
+            search.vector_matches("records", depth), search.vector_matches("nodes", depth)
+        )
         return await _records_by_text(search, records, names, depth)
     return await _vector_list(search, channel, depth)
 
