@@ -202,13 +202,10 @@ async def episodes(memory: Memory) -> str:
 
 
 _STEPS: list[tuple[type, str]] = [
-    (IsolatedGraphitiClient, "save_nodes"),
-    (IsolatedGraphitiClient, "save_facts"),
-    (IsolatedGraphitiClient, "delete_mentions"),
-    (IsolatedGraphitiClient, "save_episodes"),
-    (IsolatedGraphitiClient, "save_mentions"),
+    (IsolatedGraphitiClient, "apply"),
     (IsolatedGraphitiClient, "extract_episode"),
     (Pipeline, "save"),
+    (Pipeline, "index"),
     (Pipeline, "read"),
     (Journal, "mark_dirty"),
 ]
