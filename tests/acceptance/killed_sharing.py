@@ -7,12 +7,14 @@ import asyncio
 from pps.app import App
 from pps.config import Settings
 from pps.entities.memberships import Squads
+from pps.ingest import worker, write_path
 from pps.ingest.forget import Forgetter
+from pps.journal import turns as turn_rows
 from pps.journal.job_queue import JobQueue
 from pps.journal.journal import Journal
 from pps.journal.pool_rows import PoolRows
 from pps.journal.record_rows import TypedRecords
-from tests.acceptance.killed_steps import arm, deadly
+from tests.acceptance.killed_steps import Step, arm, deadly
 from tests.squads import Team
 
 RESEARCH = {"type": "Research", "fields": {"topic": "queues", "findings": "They fill."}}
@@ -21,28 +23,28 @@ PROPOSAL = {
     "fields": {"target_process": "handoff", "proposed_state": "In writing."},
 }
 
-SHARE: tuple[tuple[type, str], ...] = (
+SHARE: tuple[Step, ...] = (
     (TypedRecords, "write"),
     (JobQueue, "take"),
-    (Journal, "mark_dirty"),
-    (JobQueue, "end"),
+    (write_path, "mark_dirty"),
+    (worker, "end_jobs"),
 )
-REVOKE: tuple[tuple[type, str], ...] = (
+REVOKE: tuple[Step, ...] = (
     (PoolRows, "write"),
     (PoolRows, "mark_gone"),
     (Journal, "set_meta"),
-    (Journal, "forget_turns"),
+    (turn_rows, "forget"),
     (Forgetter, "forget"),
 )
-FORGET: tuple[tuple[type, str], ...] = (
+FORGET: tuple[Step, ...] = (
     (PoolRows, "write"),
     (PoolRows, "mark_gone"),
-    (Journal, "forget_turns"),
+    (turn_rows, "forget"),
 )
-PROPOSE: tuple[tuple[type, str], ...] = (
+PROPOSE: tuple[Step, ...] = (
     (TypedRecords, "write"),
     (JobQueue, "take"),
-    (JobQueue, "end"),
+    (worker, "end_jobs"),
 )
 """The methods that make each step durable; a process is killed right after one."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,20 +25,17 @@ class Gate:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.reached, self.opened, self.shut = asyncio.Event(), asyncio.Event(), False
-        write = Pipeline.write
+        commit = Pipeline._commit  # noqa: SLF001
 
         async def held(
-            pipeline: Pipeline,
-            batch: Batch,
-            turns: Sequence[Turn] = (),
-            last_job: int | None = None,
+            pipeline: Pipeline, batch: Batch, turns: Sequence[Turn] = (), *others: Any
         ) -> None:
             if turns and self.shut:
                 self.reached.set()
                 await self.opened.wait()
-            await write(pipeline, batch, turns, last_job)
+            await commit(pipeline, batch, turns, *others)
 
-        patch.setattr(Pipeline, "write", held)
+        patch.setattr(Pipeline, "_commit", held)
 
 
 @pytest.fixture

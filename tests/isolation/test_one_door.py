@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,15 @@ from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import NotFound
 from pps.core.values import FactDraft, NodeDraft, RelationDraft
+from pps.graph.graph_store import GraphChange
 from pps.ingest.work_rules import Door
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.db import Work
 from pps.memory import Memory
 
 ROUNDS = 20
 WRITES = (
+    "apply",
     "save_nodes",
     "save_facts",
     "save_episodes",
@@ -37,15 +40,17 @@ class Halfway:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.reached = asyncio.Event()
-        delete = IsolatedGraphitiClient.delete_facts
+        apply = IsolatedGraphitiClient.apply
 
-        async def slowly(client: IsolatedGraphitiClient, uuids: Sequence[str]) -> int:
-            deleted = await delete(client, uuids)
-            self.reached.set()
-            await asyncio.sleep(0.03)
-            return deleted
+        async def slowly(
+            client: IsolatedGraphitiClient, change: GraphChange, *works: Work[object]
+        ) -> None:
+            await apply(client, change, *works)
+            if change.gone_nodes:
+                self.reached.set()
+                await asyncio.sleep(0.03)
 
-        patch.setattr(IsolatedGraphitiClient, "delete_facts", slowly)
+        patch.setattr(IsolatedGraphitiClient, "apply", slowly)
 
     async def relate(self, memory: Memory, source: str, target: str) -> None:
         await self.reached.wait()
