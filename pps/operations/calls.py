@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, PPSError
@@ -28,7 +28,6 @@ from pps.operations.inputs import AddEventInput, Input, RememberInput
 from pps.operations.model_views import model_time
 from pps.operations.pack_tools import TYPED, PackTools, tool_name
 from pps.operations.pages import as_json
-from pps.operations.projects import Projects
 from pps.operations.table import Answer, AnyOperation, Audience
 from pps.squad import sharing
 from pps.squad.desk import desk_of
@@ -56,6 +55,13 @@ _TAKE_TITLES = frozenset(
     | {"node_id", "target_node_id", "anchor_node_id"}
 )
 """Arguments that take ids or titles."""
+
+
+@runtime_checkable
+class RoutedSubject(Protocol):
+    """What a router's operations act on; ``named`` is the entity that one of them led to, empty for none."""
+
+    named: str
 
 
 @dataclass(slots=True)
@@ -405,7 +411,7 @@ class Calls:
     @asynccontextmanager
     async def _subject(
         self, caller: Caller, audience: Audience
-    ) -> AsyncGenerator[Memory | Desk | Projects | App]:
+    ) -> AsyncGenerator[Memory | Desk | RoutedSubject | App]:
         app = self._app.by(caller.actor)
         if audience == "member" and caller.entity is not None:
             async with desk_of(app, caller.entity) as desk:
@@ -415,7 +421,7 @@ class Calls:
             async with app.memory(caller.entity) as memory:
                 yield memory
         elif audience in ("router", "runner") and caller.router is not None:
-            yield Projects(app, caller.router)
+            yield self._app.features.provided("projects")(app, caller.router)
         else:
             yield app
 
@@ -438,7 +444,7 @@ class Calls:
         caller: Caller,
         found: AnyOperation,
         given: Input,
-        subject: Memory | Desk | Projects | App,
+        subject: Memory | Desk | RoutedSubject | App,
         zone: tzinfo,
         *,
         for_model: bool,
@@ -501,9 +507,9 @@ def _with_copies(mentions: JSON, copies: Sequence[ShownItem]) -> JSON:
     return {**data, "copies": len(copies), "items": items}
 
 
-def _entity_of(caller: Caller, given: Input, subject: Memory | Desk | Projects | App) -> str:
+def _entity_of(caller: Caller, given: Input, subject: Memory | Desk | RoutedSubject | App) -> str:
     """Return the name of the entity that an operation acted on; empty for none or several."""
-    if isinstance(subject, Projects):
+    if isinstance(subject, RoutedSubject):
         return subject.named
     if isinstance(subject, App):
         named: object = getattr(given, "entity", None)

@@ -104,10 +104,11 @@ def serve_projects(home: Path, roots: Sequence[str]) -> None:
     Raises:
         InvalidRequest: A root is not an absolute path, or there are too many.
     """
-    from pps.entities.routing import owner  # imports SQLite
+    from pps.entities.feature_switches import any_switched_off  # imports SQLite
+    from pps.entities.routing import owner
 
     identity = ",".join(quote(root) for root in owner(roots).roots)
-    tools = packaged_tools("router", "")
+    tools = {} if any_switched_off(home) else packaged_tools("router", "")
     _serve(Upstream(home, identity, ""), tools, PROJECT_INSTRUCTIONS, has_skills=False)
 
 

@@ -14,13 +14,13 @@ from pps.core import bounds
 from pps.core.bounds import MAX_CONTENT, check_length
 from pps.entities.paths import MAX_PATH
 from pps.entities.tasks import FINISHED, AgentTask, TaskDraft, TaskState
+from pps.features.projects.project_graph import ProjectInput, line
+from pps.features.projects.projects import Projects
 from pps.ingest.given_input import Input, Name
 from pps.ingest.indexer import Progress
 from pps.ingest.redact import Redactor
 from pps.operations.command_line import argument, option
 from pps.operations.inputs import Content, Id, Ids, Label
-from pps.operations.project_graph import ProjectInput, line
-from pps.operations.projects import Projects
 from pps.operations.table import ADDS, PROJECTS, READS, SETS, TASKS
 
 MAX_WAIT_S = 60

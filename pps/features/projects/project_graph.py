@@ -17,6 +17,7 @@ from pps.core.recalled import Hit
 from pps.core.text import counted, one_line
 from pps.core.values import Fact, Node, Path, Skipped, Subgraph, Turn
 from pps.entities.paths import MAX_PATH
+from pps.features.projects.projects import Vault
 from pps.graph.traverse import MAX_HOPS
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.journal.filters import ItemFilter
@@ -32,7 +33,6 @@ from pps.operations.inputs import (
     Title,
     UpdateInput,
 )
-from pps.operations.projects import Vault
 
 MOST_CONTENT = 2_000
 """Characters of a node's content in a list; ``get`` has the whole."""

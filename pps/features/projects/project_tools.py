@@ -11,17 +11,17 @@ from typing import Literal
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.text import fold
 from pps.core.values import EventReceipt, Node, RelationDraft, Skipped, Turn
+from pps.features.projects import project_graph as shapes
+from pps.features.projects.projects import Projects, Vault
 from pps.ingest.drafts import Automatic
 from pps.ingest.recorder import EventOptions, make_event
 from pps.ingest.redact import KeyedRedactor
 from pps.memory import Memory
-from pps.operations import project_graph as shapes
 from pps.operations import titled_texts, words
 from pps.operations.inputs import Nothing
 from pps.operations.knowledge import read_items
 from pps.operations.model_views import items_for_model
 from pps.operations.outputs import ItemView
-from pps.operations.projects import Projects, Vault
 from pps.operations.table import ADDS, PROJECTS, READS, SETS
 from pps.recall.engine import SIGNALS
 
