@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     )
     from pps.core.recalled import Pack, Recall
     from pps.core.values import FactDraft, NodeDraft, Receipt
+    from pps.features.squad.agent import AgentMemory
     from pps.interfaces.remote import RemoteMember, RemoteMemory
     from pps.memory import Memory
-    from pps.squad.agent import AgentMemory
 
 __version__ = "0.2.0"
 
@@ -137,8 +137,8 @@ async def open(
 
 async def _settle(app: App, name: str) -> None:
     """Take out of a squad's pool what its member forgot: no other program could read it meanwhile."""
-    from pps.squad.desk import desk_of
-    from pps.squad.sharing import withdraw_orphans
+    from pps.features.squad.desk import desk_of
+    from pps.features.squad.sharing import withdraw_orphans
 
     async with desk_of(app, name) as desk:
         await withdraw_orphans(desk)
@@ -162,8 +162,8 @@ async def open_member(
     from pps.app import App
     from pps.config import load
     from pps.core.errors import NotFound
-    from pps.squad.agent import AgentMemory
-    from pps.squad.desk import desk_of, rules_of
+    from pps.features.squad.agent import AgentMemory
+    from pps.features.squad.desk import desk_of, rules_of
 
     settings = load()
     if home is not None:

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 from pps.app import App
 from pps.entities.memberships import Squad
+from pps.features.squad import founding
 from pps.operations.calls import Caller, Calls
-from pps.squad import founding
 
 TRIO = """
 name = "trio"

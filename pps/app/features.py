@@ -118,10 +118,17 @@ class Features:
             if one.feature is not None and one.name not in self._off
         )
 
-    def provided(self, point: str) -> Any:
-        """Return what a feature that is on provides at an extension point of the core; None when none does."""
-        for feature in self.enabled():
-            if target := feature.provides.get(point):
+    def provided(self, point: str, *, is_off_too: bool = False) -> Any:
+        """Return what a feature provides at an extension point of the core; None when none does.
+
+        Args:
+            point: Its name.
+            is_off_too: Features that are off count too: what erases is never switched off.
+        """
+        for one in self._installed.values():
+            if one.feature is None or (one.name in self._off and not is_off_too):
+                continue
+            if target := one.feature.provides.get(point):
                 return _imported(target)
         return None
 

@@ -11,37 +11,29 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import tzinfo
-from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, PPSError
 from pps.core.json_bounds import is_large
 from pps.core.json_shapes import plain_name
 from pps.core.log_context import NO_REQUEST, new_request_id, request_id, serving
-from pps.core.reports import Forgotten, Mentions, ShownItem
 from pps.core.trust import CAPTURED
 from pps.entities.paths import without_paths
-from pps.ingest.mentions import MOST_SHOWN
 from pps.operations.catalog import OPERATIONS, operations_for
 from pps.operations.inputs import AddEventInput, Input, RememberInput
 from pps.operations.model_views import model_time
 from pps.operations.pack_tools import TYPED, PackTools, tool_name
-from pps.operations.pages import as_json
 from pps.operations.table import Answer, AnyOperation, Audience
-from pps.squad import sharing
-from pps.squad.desk import desk_of
-from pps.squad.knowing import shared_lines
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Sequence
 
+    from pps.context.lines import Line
     from pps.core.ids import EntityId
     from pps.core.values import JSON
     from pps.entities import Router
     from pps.ingest.indexer import Progress
-    from pps.memory import Memory
-    from pps.squad.desk import Desk
 
 _log = logging.getLogger(__name__)
 _BEAT_S = 10.0
@@ -172,7 +164,7 @@ class Calls:
 
     def __init__(self, app: App, table: tuple[AnyOperation, ...] = OPERATIONS) -> None:
         self._app = app
-        app.provide_shared_lines(partial(shared_lines, app))
+        app.provide_shared_lines(self._shared_lines)
         self._writes: set[asyncio.Task[Answer]] = set()
         self._base = table
         self._made_at = -1
@@ -409,12 +401,10 @@ class Calls:
         return answer
 
     @asynccontextmanager
-    async def _subject(
-        self, caller: Caller, audience: Audience
-    ) -> AsyncGenerator[Memory | Desk | RoutedSubject | App]:
+    async def _subject(self, caller: Caller, audience: Audience) -> AsyncGenerator[Any]:
         app = self._app.by(caller.actor)
         if audience == "member" and caller.entity is not None:
-            async with desk_of(app, caller.entity) as desk:
+            async with self._app.features.provided("desks")(app, caller.entity) as desk:
                 yield desk
             return
         if audience == "entity" and caller.entity is not None:
@@ -424,6 +414,13 @@ class Calls:
             yield self._app.features.provided("projects")(app, caller.router)
         else:
             yield app
+
+    async def _shared_lines(
+        self, entity: EntityId, text: str, limit: int
+    ) -> Sequence[tuple[str, Line]]:
+        """Return lines of what others share with an entity, while a feature provides them."""
+        find = self._app.features.provided("shared_lines")
+        return await find(self._app, entity, text, limit) if find else ()
 
     async def _zone(self, caller: Caller, audience: Audience) -> tzinfo:
         """Return the zone of a call's times that name none: the entity's, else the one that is set."""
@@ -444,40 +441,18 @@ class Calls:
         caller: Caller,
         found: AnyOperation,
         given: Input,
-        subject: Memory | Desk | RoutedSubject | App,
+        subject: object,
         zone: tzinfo,
         *,
         for_model: bool,
     ) -> Answer:
-        """Let a member erase, with its copies in the pool; what would go, or stays, is said."""
-        dry_run, keep = getattr(given, "dry_run", False), getattr(given, "keep", False) is True
+        """Let a member erase, with its copies in the pool; also while squads are off, as text must not stay there."""
 
-        async def act(dry: bool) -> Answer:
-            asked = given if dry == dry_run else given.model_copy(update={"dry_run": dry})
+        async def act(asked: Input) -> Answer:
             return await found.answer(subject, asked, None, zone, for_model=for_model)
 
-        async with desk_of(self._app, caller.entity or "") as desk:
-            ids = getattr(given, "ids", ())
-            done = await sharing.forgetting(
-                desk,
-                ids,
-                act,
-                keep=keep,
-                dry_run=dry_run,
-                take_mentions="copies" in getattr(given, "along", ()),
-            )
-        data, text = dict(done.answer.data), done.answer.text
-        if done.copies:
-            happens = "stay" if keep else "would be withdrawn" if dry_run else "are withdrawn"
-            text += f"\nIts copies in the squad's pool {happens}: {', '.join(done.copies)}"
-        if done.copies and found.output is Forgotten:
-            data["copies"] = [*done.copies]
-        if done.mentioning:
-            text += "\nIn the squad's pool, said of it and left there:"
-            text += "".join(f"\n  {item.text} [{item.id}]" for item in done.mentioning[:MOST_SHOWN])
-        if done.mentioning and found.output is Forgotten:
-            data["mentions"] = _with_copies(data.get("mentions"), done.mentioning)
-        return replace(done.answer, data=data, text=text)
+        forget = self._app.features.provided("member_forgetting", is_off_too=True)
+        return await forget(self._app, caller.entity or "", found, given, act)
 
     def _note(self, caller: Caller, name: str, outcome: str, seconds: float) -> None:
         tally = self.tallies[self._tallied(name), outcome]
@@ -500,14 +475,7 @@ class Calls:
         return name if name in self._names else PACK_TOOL
 
 
-def _with_copies(mentions: JSON, copies: Sequence[ShownItem]) -> JSON:
-    """Return the data of mentions, none where nothing else was found, with copies in a squad's pool."""
-    data = cast("dict[str, Any]", mentions or as_json(Mentions()))
-    items = [*data["items"], *(as_json(copy) for copy in copies[:MOST_SHOWN])]
-    return {**data, "copies": len(copies), "items": items}
-
-
-def _entity_of(caller: Caller, given: Input, subject: Memory | Desk | RoutedSubject | App) -> str:
+def _entity_of(caller: Caller, given: Input, subject: object) -> str:
     """Return the name of the entity that an operation acted on; empty for none or several."""
     if isinstance(subject, RoutedSubject):
         return subject.named

@@ -17,10 +17,10 @@ from benchmarks.pages import Report
 from benchmarks.quality import Progress
 from pps import __version__
 from pps.app import App
+from pps.features.squad import founding
+from pps.features.squad.flow import flow, play
 from pps.models.token_counts import count_tokens, counter_name
 from pps.operations.calls import Caller, Calls
-from pps.squad import founding
-from pps.squad.flow import flow, play
 
 _TASKS = Path(__file__).with_name("squad.toml")
 _SHOWN = 5

@@ -19,7 +19,7 @@ import pytest
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core import time
-from pps.squad import founding
+from pps.features.squad import founding
 from tests.acceptance.killed_steps import process
 from tests.acceptance.sharing_until_killed import share_until_killed, shared
 from tests.sampling import SEED, sized

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pps.squad.flow import flow, play
+from pps.features.squad.flow import flow, play
 from tests.integration.interfaces.serving import clean_env, neo4j_env, pps, serving
 
 

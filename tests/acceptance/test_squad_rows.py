@@ -15,7 +15,7 @@ from httpx2 import URL
 from mcp.client.client import Client
 
 import pps
-from pps.squad import founding
+from pps.features.squad import founding
 from tests.integration.interfaces.serving import Served, serving
 from tests.squads import write_squad
 

@@ -49,6 +49,7 @@ from pps.core import recalled, values
 from pps.core.errors import InvalidRequest, PPSError
 from pps.entities.own import OwnSettings
 from pps.entities.tokens import Role, mint
+from pps.features.squad.agent import AgentMemory
 from pps.ingest.importing.formats import FORMATS, TurnLine
 from pps.interfaces.cli import output
 from pps.interfaces.cli.main import build
@@ -75,7 +76,6 @@ from pps.operations.table import Audience
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.profiles import ProfileFile, Profiles
 from pps.server import runfile
-from pps.squad.agent import AgentMemory
 from tests.contract.schema_lines import schema_lines
 
 Tree: TypeAlias = "dict[str, Any]"

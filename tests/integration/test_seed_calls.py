@@ -13,10 +13,10 @@ import pytest
 
 from pps.app import App
 from pps.core.errors import InvalidRequest
+from pps.features.squad.agent import AgentMemory
+from pps.features.squad.desk import desk_of
 from pps.operations.calls import Caller, Calls
 from pps.operations.catalog import OPERATIONS
-from pps.squad.agent import AgentMemory
-from pps.squad.desk import desk_of
 from tests.squads import team_of_three
 
 LIGHT = ["properties", "metadata", "embedding"]

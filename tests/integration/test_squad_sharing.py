@@ -11,8 +11,8 @@ import pytest
 from pps.app import App
 from pps.core import time
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
+from pps.features.squad import sharing
 from pps.operations.calls import OPERATOR
-from pps.squad import sharing
 from tests.squads import Team, team_of_three
 
 

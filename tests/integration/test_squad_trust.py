@@ -9,8 +9,8 @@ import pytest
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, PPSError, StoreConflict
+from pps.features.squad import founding
 from pps.operations.calls import OPERATOR, Caller
-from pps.squad import founding
 from tests.squads import TRIO, Team, team_of_three, write_squad
 
 

@@ -10,8 +10,8 @@ import pytest
 from pps.app import App
 from pps.core import time
 from pps.core.errors import InvalidRequest, PPSError, StoreConflict
-from pps.squad import working
-from pps.squad.agents import agent_id
+from pps.features.squad import working
+from pps.features.squad.agents import agent_id
 from tests.squads import Team, team_of_three
 
 IMPROVEMENT = {

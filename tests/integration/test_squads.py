@@ -9,12 +9,12 @@ import pytest
 import pps
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound
-from pps.squad import founding
-from pps.squad.agent import AgentMemory
-from pps.squad.desk import desk_of
-from pps.squad.heartbeat import heartbeat
-from pps.squad.knowing import Knowledge
-from pps.squad.openclaw_files import take_in
+from pps.features.squad import founding
+from pps.features.squad.agent import AgentMemory
+from pps.features.squad.desk import desk_of
+from pps.features.squad.heartbeat import heartbeat
+from pps.features.squad.knowing import Knowledge
+from pps.features.squad.openclaw_files import take_in
 from tests.squads import TRIO, write_squad
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
-from pps.squad import founding, roots, sharing
+from pps.features.squad import founding, roots, sharing
 from tests.isolation.house import outcome
 from tests.sampling import SEED, sized
 from tests.squads import TRIO, Team, write_squad

@@ -14,10 +14,10 @@ import pytest
 from pps.app import App
 from pps.core.errors import InvalidRequest
 from pps.entities.routing import owner as owner_router
+from pps.features.squad import founding
 from pps.operations.calls import OPERATOR, Caller, Calls, owner
 from pps.operations.catalog import operations_for
 from pps.proof.watch import Watch
-from pps.squad import founding
 from tests.isolation.attacks import owners
 from tests.isolation.house import One, everything, outcome, told
 from tests.isolation.test_verbs import ARGUMENTS

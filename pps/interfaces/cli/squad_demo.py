@@ -10,10 +10,10 @@ from pps.app import App
 from pps.config import Settings
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON
+from pps.features.squad import founding
+from pps.features.squad.flow import Played, flow, play
 from pps.interfaces.cli.output import say
 from pps.operations.calls import Caller, Calls
-from pps.squad import founding
-from pps.squad.flow import Played, flow, play
 
 SQUAD = "demo"
 _NEXT = """

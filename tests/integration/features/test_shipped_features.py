@@ -17,8 +17,9 @@ from pps.config.settings import CalendarSettings
 from pps.core.errors import InvalidRequest
 from pps.core.time import now
 from pps.features.calendar import ics_child
-from pps.operations.calls import Calls
+from pps.operations.calls import Caller, Calls
 from pps.operations.catalog import OPERATIONS
+from tests.squads import team_of_three
 from tests.third_party import ask
 
 ROOT = Path(__file__).parents[3]
@@ -92,3 +93,29 @@ async def test_without_the_calendar_no_event_counts(
     assert context["workload"]["days"][0]["calendar_hours"] == 0
     await app.switch_feature("calendar", on=True)
     assert (await ask(calls, "ana", "workload_assess", **day)) == full
+
+
+async def test_with_squads_off_a_member_still_erases_its_copies_in_the_pool(app: App) -> None:
+    team = await team_of_three(app)
+    research = {"type": "Research", "fields": {"topic": "spices", "findings": "Cloves."}}
+    kept = await team.store("mongke", "Zanzibar exports cloves.", confidence=0.9, **research)
+    assert "Zanzibar" in await team.pool_text()
+    await app.switch_feature("squad", on=False)
+    offered = await team.calls.operations(team.caller("mongke"))
+    assert "memory_store" not in offered
+    assert "recall" in offered
+    with pytest.raises(InvalidRequest, match="none of that name"):
+        await team.ask("mongke", "squad_inbox")
+    await team.ask("mongke", "forget", ids=[kept["id"]], dry_run=False)
+    assert "Zanzibar" not in await team.pool_text()
+    await app.switch_feature("squad", on=True)
+    assert "memory_store" in await team.calls.operations(team.caller("mongke"))
+
+
+async def test_with_projects_off_a_router_is_offered_nothing(app: App) -> None:
+    calls = Calls(app)
+    router = Caller(("router", "runner"))
+    assert "create_graph" in await calls.operations(router)
+    await app.switch_feature("projects", on=False)
+    assert await calls.operations(router) == {}
+    assert "recall" in await calls.operations(Caller.of_entity("ana"))

@@ -15,6 +15,11 @@ from pps.core.reports import ShownItem
 from pps.core.text import one_line
 from pps.core.trust import Trust, lowest
 from pps.core.values import JSON
+from pps.features.squad.agents import agent_id, created
+from pps.features.squad.delivery import deliveries
+from pps.features.squad.desk import Desk, settle
+from pps.features.squad.gate import CLOSED, Action, advance
+from pps.features.squad.roots import PRIVATE, confidence_of, grounds, rests_on_private
 from pps.ingest.mentions import SHOWN_CHARACTERS, NamePattern
 from pps.journal.pool_rows import (
     OPPOSING,
@@ -33,11 +38,6 @@ from pps.journal.pool_rows import (
 from pps.journal.record_rows import RecordRows
 from pps.memory import Memory
 from pps.records.saving import RecordGiven, RelationGiven, Saved
-from pps.squad.agents import agent_id, created
-from pps.squad.delivery import deliveries
-from pps.squad.desk import Desk, settle
-from pps.squad.gate import CLOSED, Action, advance
-from pps.squad.roots import PRIVATE, confidence_of, grounds, rests_on_private
 
 PROPOSAL = "WorkflowImprovement"
 """Kind that always waits for a reviewer, whatever the pool's gate; until then reviewers alone see it."""

@@ -7,13 +7,22 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pps.core.record_values import RecordGraph, RecordQuery
-from pps.squad.agents import beat
-from pps.squad.desk import Desk
-from pps.squad.openclaw_files import CHECKLIST
-from pps.squad.pool_queries import HEALTH, SURE, SYNTHESES, UNSEEN, Stage, ask_pool, shown, stages
-from pps.squad.roots import confidence_of
-from pps.squad.sharing import withdraw_orphans
-from pps.squad.working import lapsed, pending
+from pps.features.squad.agents import beat
+from pps.features.squad.desk import Desk
+from pps.features.squad.openclaw_files import CHECKLIST
+from pps.features.squad.pool_queries import (
+    HEALTH,
+    SURE,
+    SYNTHESES,
+    UNSEEN,
+    Stage,
+    ask_pool,
+    shown,
+    stages,
+)
+from pps.features.squad.roots import confidence_of
+from pps.features.squad.sharing import withdraw_orphans
+from pps.features.squad.working import lapsed, pending
 
 _LATE, _STALE = timedelta(hours=1), timedelta(hours=48)
 _PRIORITIES = {"critical": 1.0, "high": 0.8, "normal": 0.6, "low": 0.4}

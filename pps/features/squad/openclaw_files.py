@@ -15,10 +15,10 @@ from pps.core.text import content_hash
 from pps.core.time import coarse
 from pps.core.user_files import read_text
 from pps.core.values import JSON
+from pps.features.squad.agents import own_state
+from pps.features.squad.desk import Desk
 from pps.ingest.anchors import STATIC
 from pps.records.saving import MAX_RECORDS, RecordGiven
-from pps.squad.agents import own_state
-from pps.squad.desk import Desk
 
 _IDENTITY = "IDENTITY.md"
 _STATIC_FILES = ("SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md")

@@ -15,16 +15,16 @@ from pydantic import Field, StringConstraints
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound
 from pps.entities.memberships import Squad
+from pps.features.squad import founding, sharing
+from pps.features.squad.agents import introduce
+from pps.features.squad.desk import Desk, desk_of, rules_of
+from pps.features.squad.openclaw_files import Taken, take_in
+from pps.features.squad.sharing import WithdrawnRecord
 from pps.operations.administration import Deleted
 from pps.operations.command_line import argument, option
 from pps.operations.exchange import LocalPath
 from pps.operations.inputs import Input, Label, Nothing
 from pps.operations.table import ADDS, ERASES, OWNERS_REGISTRY, READS, REGISTRY, SETS
-from pps.squad import founding, sharing
-from pps.squad.agents import introduce
-from pps.squad.desk import Desk, desk_of, rules_of
-from pps.squad.openclaw_files import Taken, take_in
-from pps.squad.sharing import WithdrawnRecord
 
 Binding = Annotated[
     str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*=[a-z][a-z0-9_]*$", max_length=100)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pps.core.record_values import Record
+from pps.features.squad import knowing
+from pps.features.squad.desk import Desk
+from pps.features.squad.reflecting import reflect
+from pps.features.squad.sharing import SharedCopy, share
 from pps.records.saving import RecordGiven
-from pps.squad import knowing
-from pps.squad.desk import Desk
-from pps.squad.reflecting import reflect
-from pps.squad.sharing import SharedCopy, share
 
 
 class AgentMemory:

@@ -13,6 +13,9 @@ from pydantic import Field
 from pps.core import time
 from pps.core.record_values import Record, RecordGraph
 from pps.core.values import JSON
+from pps.features.squad.agents import agent_id
+from pps.features.squad.desk import Desk
+from pps.features.squad.roots import confidence_of
 from pps.ingest.given_input import Moment, described_time
 from pps.memory import Memory
 from pps.records.named_query import (
@@ -27,9 +30,6 @@ from pps.records.named_query import (
     query,
     text,
 )
-from pps.squad.agents import agent_id
-from pps.squad.desk import Desk
-from pps.squad.roots import confidence_of
 
 UNSEEN, SYNTHESES, HEALTH = "unseen", "syntheses", "health"
 SURE = 0.7

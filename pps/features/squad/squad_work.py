@@ -11,6 +11,13 @@ from pydantic import Field, StringConstraints
 
 from pps.core.record_values import Record
 from pps.core.values import JSON
+from pps.features.squad import knowing, working
+from pps.features.squad.desk import Desk
+from pps.features.squad.heartbeat import Item
+from pps.features.squad.heartbeat import heartbeat as look
+from pps.features.squad.naming import identify, identify_task
+from pps.features.squad.pool_queries import POOL_QUERIES, Stage, ask_pool
+from pps.features.squad.squad_tools import Known, Share, known
 from pps.ingest.given_input import Name
 from pps.operations.inputs import Input, Label, Labels, Nothing
 from pps.operations.record_asks import (
@@ -20,16 +27,9 @@ from pps.operations.record_asks import (
     listed,
     ranking_words,
 )
-from pps.operations.squad_tools import Known, Share, known
 from pps.operations.table import ADDS, READS, SETS, SQUAD
 from pps.records.ranks import Ranking, RankRequest
 from pps.records.saving import RecordGiven
-from pps.squad import knowing, working
-from pps.squad.desk import Desk
-from pps.squad.heartbeat import Item
-from pps.squad.heartbeat import heartbeat as look
-from pps.squad.naming import identify, identify_task
-from pps.squad.pool_queries import POOL_QUERIES, Stage, ask_pool
 
 Note = Annotated[str, StringConstraints(max_length=2_000)]
 

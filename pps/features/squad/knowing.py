@@ -19,6 +19,11 @@ from pps.core.ids import EntityId
 from pps.core.record_values import Record, RecordQuery, Relation
 from pps.core.text import content_hash, fold
 from pps.core.values import JSON
+from pps.features.squad.agents import record_id_of, saw
+from pps.features.squad.desk import Desk, rules_of
+from pps.features.squad.pool_queries import shown
+from pps.features.squad.roots import PRIVATE, confidence_of, rests_on_private
+from pps.features.squad.sharing import PROPOSAL, SharedCopy, share
 from pps.ingest.linking import relation_id
 from pps.ingest.support import content_words
 from pps.journal.pool_rows import PoolCite, Shared, Stance, Uses, count_roots, put_cites
@@ -28,11 +33,6 @@ from pps.recall.floor import least_similarity
 from pps.records.finding import SEMANTIC_LEAST, RecordSearch
 from pps.records.ranks import Ranking, RankRequest, cut, ranking
 from pps.records.saving import RecordGiven, RelationGiven, Saved
-from pps.squad.agents import record_id_of, saw
-from pps.squad.desk import Desk, rules_of
-from pps.squad.pool_queries import shown
-from pps.squad.roots import PRIVATE, confidence_of, rests_on_private
-from pps.squad.sharing import PROPOSAL, SharedCopy, share
 
 NEAR = 0.85
 """Cosine from which two beliefs are said to be one (the seed's)."""

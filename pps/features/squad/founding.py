@@ -11,8 +11,8 @@ from pps.config.squad_files import PACK, load_squad
 from pps.core.errors import InvalidRequest
 from pps.core.ids import check_name
 from pps.entities.memberships import Member, Squad
-from pps.squad.agents import introduce
-from pps.squad.desk import rules_of
+from pps.features.squad.agents import introduce
+from pps.features.squad.desk import rules_of
 
 
 @dataclass(frozen=True, slots=True)

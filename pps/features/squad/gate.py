@@ -6,7 +6,6 @@ transaction that writes their effect, and noted in the same history (``Records.t
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal, TypeAlias
@@ -54,10 +53,7 @@ def advance(
     """
     before, after = TRANSITIONS[action]
 
-    def work(db: sqlite3.Connection) -> bool:
-        return set_state(db, record, before, after)
-
-    if not rows.beside(work):
+    if not rows.beside(lambda db: set_state(db, record, before, after)):
         raise StoreConflict(f"is not {before} any more: another decided meanwhile")
     if not is_noted:
         rows.note_move(Transition(record, before, action, actor, at, why))

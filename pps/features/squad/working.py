@@ -11,17 +11,17 @@ from pps.core import time
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
 from pps.core.record_values import Record
 from pps.core.values import JSON
+from pps.features.squad.agents import agent_id, created
+from pps.features.squad.delivery import deliveries
+from pps.features.squad.desk import Desk
+from pps.features.squad.gate import advance
+from pps.features.squad.roots import word_of
+from pps.features.squad.sharing import PROPOSAL, share
 from pps.journal.pool_rows import Delivery, Root, Shared, put_due, put_shared
 from pps.journal.record_rows import RecordRows
 from pps.memory import Memory
 from pps.records.records import Also
 from pps.records.saving import RecordGiven, RelationGiven, Saved
-from pps.squad.agents import agent_id, created
-from pps.squad.delivery import deliveries
-from pps.squad.desk import Desk
-from pps.squad.gate import advance
-from pps.squad.roots import word_of
-from pps.squad.sharing import PROPOSAL, share
 
 LEASE = timedelta(hours=1)
 Decision: TypeAlias = Literal["approved", "rejected", "needs_revision"]

@@ -11,9 +11,9 @@ from pydantic import BaseModel, Field, StringConstraints
 from pps.core.errors import ModelOutputInvalid
 from pps.core.record_values import Record
 from pps.core.values import JSON
-from pps.squad.desk import Desk
-from pps.squad.knowing import Kept, Knowledge, Worksheet, store, worksheet
-from pps.squad.roots import PRIVATE, confidence_of
+from pps.features.squad.desk import Desk
+from pps.features.squad.knowing import Kept, Knowledge, Worksheet, store, worksheet
+from pps.features.squad.roots import PRIVATE, confidence_of
 
 _TASK = (
     "You reflect on the memory of an agent. The user message is JSON: records, each with its number. They are what the "

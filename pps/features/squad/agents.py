@@ -11,6 +11,7 @@ from pps.core import time
 from pps.core.record_values import Record, Relation
 from pps.core.values import JSON
 from pps.entities.memberships import Squad
+from pps.features.squad.desk import Desk, rules_of
 from pps.ingest.drafts import TYPED_SOURCE
 from pps.ingest.linking import record_id, relation_id
 from pps.journal.record_rows import RecordRows
@@ -18,7 +19,6 @@ from pps.journal.turns import turn_id
 from pps.memory import Memory
 from pps.records.records import Join
 from pps.records.saving import RecordGiven, RelationGiven
-from pps.squad.desk import Desk, rules_of
 
 STATE = "agent:state"
 """What the one AgentState of a member's own memory is found by."""

@@ -13,9 +13,9 @@ from pps.core.errors import NotFound
 from pps.core.ids import is_beginning, is_uuid
 from pps.core.record_values import Record
 from pps.core.text import fold
+from pps.features.squad.desk import Desk
 from pps.journal.graph_queries import Titled, ambiguous
 from pps.memory import Memory
-from pps.squad.desk import Desk
 
 Place: TypeAlias = Literal["own", "pool"]
 

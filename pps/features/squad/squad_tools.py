@@ -11,18 +11,18 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from pps.core.record_values import Record
 from pps.core.text import counted
+from pps.features.squad import knowing, sharing
+from pps.features.squad.desk import Desk
+from pps.features.squad.naming import identify
+from pps.features.squad.reflecting import reflect
+from pps.features.squad.roots import confidence_of
+from pps.features.squad.sharing import WithdrawnRecord
 from pps.ingest.given_input import Name, Tag
 from pps.journal.pool_rows import Shared
 from pps.operations.command_line import also
 from pps.operations.inputs import Input, Label, Labels, Names, Nothing, options
 from pps.operations.table import ADDS, ERASES, SETS, SQUAD
 from pps.records.saving import RelationGiven
-from pps.squad import knowing, sharing
-from pps.squad.desk import Desk
-from pps.squad.naming import identify
-from pps.squad.reflecting import reflect
-from pps.squad.roots import confidence_of
-from pps.squad.sharing import WithdrawnRecord
 
 Share = Annotated[float, Field(ge=0, le=1)]
 

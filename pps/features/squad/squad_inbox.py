@@ -13,16 +13,16 @@ from pydantic import Field
 from pps.core.record_values import Transition
 from pps.core.text import counted
 from pps.core.values import JSON
+from pps.features.squad import knowing
+from pps.features.squad.agents import agent_id, saw
+from pps.features.squad.desk import Desk
+from pps.features.squad.knowing import Joined
+from pps.features.squad.naming import identify
+from pps.features.squad.pool_queries import shown
+from pps.features.squad.squad_tools import Known, line_view, of_pool, said
 from pps.operations.inputs import Input, Labels, Names
-from pps.operations.squad_tools import Known, line_view, of_pool, said
 from pps.operations.table import READS, SETS, SQUAD
 from pps.operations.words import worded
-from pps.squad import knowing
-from pps.squad.agents import agent_id, saw
-from pps.squad.desk import Desk
-from pps.squad.knowing import Joined
-from pps.squad.naming import identify
-from pps.squad.pool_queries import shown
 
 
 class InboxInput(Input):
