@@ -11,10 +11,11 @@ from dataclasses import dataclass, replace
 from datetime import tzinfo
 from functools import partial
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from pps.context.ambient import LIMIT, Ambient, AmbientRequest, Sessions, SharedLines
 from pps.context.fence import without_packs
+from pps.context.provided_topics import ProvidedTopics
 from pps.core.bounds import check_keywords, check_range, check_tags
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId, check_actor
@@ -76,7 +77,9 @@ from pps.records.finding import Finding
 from pps.records.records import Records
 from pps.records.session import Layers
 from pps.records.undoing import Undoing
-from pps.topics.portfolio import Topics
+
+if TYPE_CHECKING:
+    from pps.features.topics.portfolio import Topics
 
 READ_OWN_WRITES_S, _REBUILD_S = 0.05, 86_400.0
 _CORRECTED_S = 10.0
@@ -114,7 +117,7 @@ class Parts:
     bookkeeper: Bookkeeper
     anchors: Anchors
     engine: RecallEngine
-    topics: Topics
+    topics: ProvidedTopics
     features: MemoryFeatures
     hooks_leave_out: frozenset[ChannelName]
     proof: Callable[[], Proof | None]
@@ -224,8 +227,8 @@ class Memory:
 
     @property
     def topics(self) -> Topics:
-        """What the memory is about, and how that changes."""
-        return self.parts.topics
+        """What the memory is about, and how that changes; NotFound while the feature ``topics`` is off."""
+        return self.parts.topics.current()
 
     def tables(self, feature: str) -> FeatureTables:
         """Return the tables of a feature, by its name, for the feature itself; NotFound unless it is on."""
@@ -571,7 +574,7 @@ class Memory:
             parts.journal,
             parts.client,
             parts.layers.lines,
-            parts.topics.injecting.about,
+            parts.topics.about,
             parts.jobs.facts_hint,
             self.superseding,
             parts.shared,

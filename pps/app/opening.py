@@ -17,6 +17,7 @@ from pps.config.packs import load_packs, shipped_pack
 from pps.config.relation_files import load_relations
 from pps.config.zones import zone_of
 from pps.context.fence import marks_of
+from pps.context.provided_topics import ProvidedTopics
 from pps.core.errors import ConfigError, ModelUnavailable, StoreError, StoreUnavailable
 from pps.core.ids import EntityId, stable_id
 from pps.core.kinds import NO_KINDS, Kinds
@@ -60,7 +61,6 @@ from pps.records.records import Records
 from pps.records.session import Layers
 from pps.records.work_hours import ProvidedCalendars
 from pps.store.graph_tables import GraphTables
-from pps.topics.portfolio import Topics
 
 _COPIED = "graph_copied"
 """Set in the journal once its tables have a copy of the graph on Neo4j."""
@@ -240,13 +240,14 @@ class _Opening:
         await features.start(memory)
         return memory
 
-    def _topics(self, sources: Sources) -> Topics:
+    def _topics(self, sources: Sources) -> ProvidedTopics:
         wanted, names = (
             self._shared.settings.hooks,
             {"topics": "topics", "alerts": "alerts", "explore": "explored"},
         )
         in_hooks = tuple(section for name, section in names.items() if getattr(wanted, name))
-        topics = Topics(sources, self._entry.entity.group, in_hooks)
+        find = partial(self._shared.provided, "topics")
+        topics = ProvidedTopics(find, sources, self._entry.entity.group, in_hooks)
         self._stack.push_async_callback(topics.stop)
         return topics
 

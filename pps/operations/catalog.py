@@ -22,7 +22,6 @@ from pps.operations import (
     record_search,
     session_start,
     titled_texts,
-    topic_tools,
     typed_records,
     upkeep,
 )
@@ -39,7 +38,6 @@ _CORE: tuple[AnyOperation, ...] = defined_in(
     graph_looks,
     perspective_tools,
     session_start,
-    topic_tools,
     upkeep,
     journal_tools,
     administration,

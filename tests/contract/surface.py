@@ -50,6 +50,7 @@ from pps.core.errors import InvalidRequest, PPSError
 from pps.entities.own import OwnSettings
 from pps.entities.tokens import Role, mint
 from pps.features.squad.agent import AgentMemory
+from pps.features.topics.portfolio import Topics
 from pps.ingest.importing.formats import FORMATS, TurnLine
 from pps.interfaces.cli import output
 from pps.interfaces.cli.main import build
@@ -356,7 +357,9 @@ def _public_classes() -> list[type]:
 def _parts_of_memory() -> Iterator[tuple[str, type]]:
     """Yield the classes behind the properties of a memory, such as ``Memory.records``."""
     for name, value in inspect.getmembers_static(Memory, lambda one: isinstance(one, property)):
-        kind = typing.get_type_hints(cast("property", value).fget)["return"]
+        kind = typing.get_type_hints(cast("property", value).fget, localns={"Topics": Topics})[
+            "return"
+        ]
         if isinstance(kind, type) and kind.__module__.startswith("pps."):
             yield name, kind
 

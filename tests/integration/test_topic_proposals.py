@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from pps.topics.divergence import divergence
-from pps.topics.portfolio import Portfolio
-from pps.topics.proposals import DreamRequest, consolidation, dream
+from pps.features.topics.divergence import divergence
+from pps.features.topics.portfolio import Portfolio
+from pps.features.topics.proposals import DreamRequest, consolidation, dream
 from tests.integration.test_topics import APART, BOATS, BREAD, spaces_by_words, tell
 
 if TYPE_CHECKING:

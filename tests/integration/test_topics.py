@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from pps.features.topics import portfolio
 from pps.recall.perspectives import PERSPECTIVES, Perspective
-from pps.topics import portfolio
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,11 +11,11 @@ import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
+from pps.features.topics.portfolio import Portfolio
+from pps.features.topics.proposals import Dream, DreamRequest, Pair, Proposals, consolidation, dream
+from pps.features.topics.topic_tools import dream_words, proposals_words
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.importing.formats import read_lines
-from pps.operations.topic_tools import dream_words, proposals_words
-from pps.topics.portfolio import Portfolio
-from pps.topics.proposals import Dream, DreamRequest, Pair, Proposals, consolidation, dream
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

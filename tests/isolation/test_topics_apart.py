@@ -9,12 +9,12 @@ import pytest
 
 from pps.core.time import now
 from pps.core.values import NodeDraft
+from pps.features.topics import calibration
+from pps.features.topics.divergence import divergence
+from pps.features.topics.portfolio import Portfolio
+from pps.features.topics.proposals import DreamRequest, consolidation, dream
 from pps.ingest.drafts import RememberOptions
 from pps.journal.topic_rows import Place
-from pps.topics import calibration
-from pps.topics.divergence import divergence
-from pps.topics.portfolio import Portfolio
-from pps.topics.proposals import DreamRequest, consolidation, dream
 from tests.integration.test_topics import BOATS, BREAD, spaces_by_words, tell
 
 if TYPE_CHECKING:

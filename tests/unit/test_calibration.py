@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pps.topics.calibration import measured_thresholds
-from pps.topics.grouping import in_context
+from pps.features.topics.calibration import measured_thresholds
+from pps.features.topics.grouping import in_context
 
 SESSIONS = [f"s{number // 10}" for number in range(100)]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pps.topics.topic_names import Place, Told, TopicName, name_topics, surface, title
+from pps.features.topics.topic_names import Place, Told, TopicName, name_topics, surface, title
 
 TESTS = Path(__file__).parents[1]
 SAMPLE = TESTS.parent / "config" / "sample"

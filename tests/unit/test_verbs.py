@@ -28,14 +28,14 @@ from pps.core.reports import (
     TimelinePage,
 )
 from pps.core.values import AnchorPassage, Episode, EventReceipt, Fact, Node, Receipt, Skipped, Turn
+from pps.features.topics.calibration import PerspectiveState, PerspectiveStates
+from pps.features.topics.divergence import Alert, Divergence
+from pps.features.topics.portfolio import Portfolio, Stability, Topic
+from pps.features.topics.proposals import Dream, Pair, Proposals
 from pps.operations import outputs
 from pps.operations import words as render
 from pps.operations.catalog import operations_for
 from pps.operations.table import AnyOperation
-from pps.topics.calibration import PerspectiveState, PerspectiveStates
-from pps.topics.divergence import Alert, Divergence
-from pps.topics.portfolio import Portfolio, Stability, Topic
-from pps.topics.proposals import Dream, Pair, Proposals
 
 OPERATIONS = operations_for("entity", "router", "runner")
 AT = datetime(2026, 1, 5, 8, 30, tzinfo=UTC)

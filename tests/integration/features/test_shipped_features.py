@@ -14,7 +14,7 @@ from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.config.feature_points import FEATURES_GROUP, shipped_feature_points
 from pps.config.settings import CalendarSettings
-from pps.core.errors import InvalidRequest
+from pps.core.errors import InvalidRequest, NotFound
 from pps.core.time import now
 from pps.features.calendar import ics_child
 from pps.operations.calls import Caller, Calls
@@ -119,3 +119,24 @@ async def test_with_projects_off_a_router_is_offered_nothing(app: App) -> None:
     await app.switch_feature("projects", on=False)
     assert await calls.operations(router) == {}
     assert "recall" in await calls.operations(Caller.of_entity("ana"))
+
+
+async def test_without_topics_packs_have_no_sections_of_theirs(app: App) -> None:
+    calls = Calls(app)
+    async with app.memory("ana") as memory:
+        for session in ("morning", "evening"):
+            for grain in ("rye", "wheat", "oat"):
+                await memory.remember(f"Ana bakes {grain} bread in the {session}.", session=session)
+        await memory.settled()
+        pack = await memory.sessions.inject("Ana bakes", 2_000, "morning")
+        assert "badges" in pack.sections
+        await app.switch_feature("topics", on=False)
+        with pytest.raises(NotFound):
+            memory.topics  # noqa: B018 - looking at it is what is tried
+        with pytest.raises(InvalidRequest, match="none of that name"):
+            await ask(calls, "ana", "get_topic_portfolio")
+        pack = await memory.sessions.inject("Ana bakes", 2_000, "evening")
+        assert "rye bread" in pack.text
+        assert not {"topics", "alerts", "explored", "badges"} & {*pack.sections}
+        await app.switch_feature("topics", on=True)
+        assert (await memory.topics.portfolio()).topics is not None

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from pps.config.spaces import CATEGORY_WEIGHTS, Category, Thresholds, spaces
 from pps.core.errors import InvalidRequest
+from pps.features.topics.grouping import IN_COMMON, centred, to_middle
+from pps.features.topics.portfolio import comparing
 from pps.ingest.indexer import Progress
 from pps.recall.search import Sources
 from pps.recall.thresholds import keep_thresholds, model_of, own_thresholds
-from pps.topics.grouping import IN_COMMON, centred, to_middle
-from pps.topics.portfolio import comparing
 
 MOST_READ, FEWEST_READ = 1_000, 40
 """Turns that are compared, the newest; fewer than so many tell nothing."""

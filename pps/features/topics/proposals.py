@@ -21,15 +21,15 @@ from pps.config.spaces import spaces
 from pps.core.text import fold, is_question
 from pps.core.time import now
 from pps.core.values import Turn, Vector
+from pps.features.topics.importance import importance
+from pps.features.topics.portfolio import Portfolio, comparing
+from pps.features.topics.topic_names import figures, telling_words
 from pps.ingest.indexer import Progress
 from pps.recall.amending import Rules, rules_for
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.search import Sources
 from pps.recall.superseding import statement_of
 from pps.recall.thresholds import model_of, thresholds
-from pps.topics.importance import importance
-from pps.topics.portfolio import Portfolio, comparing
-from pps.topics.topic_names import figures, telling_words
 
 Strategy: TypeAlias = Literal["similarity", "temporal", "semantic"]
 Reason: TypeAlias = Literal["says the same", "amends it", "goes on with it", "shares"]

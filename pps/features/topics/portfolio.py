@@ -19,12 +19,7 @@ from pps.config.spaces import Space, least_agreement, spaces
 from pps.core.errors import PPSError
 from pps.core.time import now
 from pps.core.values import Turn
-from pps.ingest.indexer import Progress
-from pps.journal.topic_rows import Member, PhraseRole, Place, Use
-from pps.recall.perspectives import PERSPECTIVES, Alike
-from pps.recall.search import Sources
-from pps.recall.thresholds import model_of, thresholds
-from pps.topics.grouping import (
+from pps.features.topics.grouping import (
     FEWEST,
     WHOLE_AGREEMENT,
     Group,
@@ -36,9 +31,14 @@ from pps.topics.grouping import (
     kept_ids,
     shared_clusters,
 )
-from pps.topics.importance import importance
-from pps.topics.injecting import Injecting
-from pps.topics.topic_names import Told, TopicName, name_topics, surface, title
+from pps.features.topics.importance import importance
+from pps.features.topics.injecting import Injecting
+from pps.features.topics.topic_names import Told, TopicName, name_topics, surface, title
+from pps.ingest.indexer import Progress
+from pps.journal.topic_rows import Member, PhraseRole, Place, Use
+from pps.recall.perspectives import PERSPECTIVES, Alike
+from pps.recall.search import Sources
+from pps.recall.thresholds import model_of, thresholds
 
 MOST_CLUSTERED = 2_000
 """Memories that are clustered, the newest and most important; others join a topic that they are near."""

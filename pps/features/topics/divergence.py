@@ -12,11 +12,11 @@ import numpy as np
 from pps.config.spaces import Thresholds, spaces
 from pps.core.time import now
 from pps.core.values import Turn
+from pps.features.topics.grouping import IN_COMMON, centred, to_middle
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.query_words import content_words
 from pps.recall.search import Sources
 from pps.recall.thresholds import thresholds
-from pps.topics.grouping import IN_COMMON, centred, to_middle
 
 _SPACES = ("E1", "E6", "E7", "E10", "E12", "E13")
 """Never cause: without a direction it is far from everything, and each turn would be an alert."""

@@ -11,19 +11,11 @@ from pps.core.errors import InvalidRequest
 from pps.core.ids import short_id
 from pps.core.reports import MergePlan
 from pps.core.text import counted
-from pps.ingest.given_input import Input, Name
-from pps.ingest.indexer import Progress
-from pps.memory import Memory
-from pps.operations import words
-from pps.operations.inputs import Label, Nothing, Question
-from pps.operations.model_views import pack_for_model
-from pps.operations.outputs import PackView, pack_view
-from pps.operations.table import ERASES, PERSPECTIVES, READS, SETS
-from pps.topics import calibration
-from pps.topics.calibration import PerspectiveStates
-from pps.topics.divergence import Divergence, divergence
-from pps.topics.portfolio import Portfolio, Stability
-from pps.topics.proposals import (
+from pps.features.topics import calibration
+from pps.features.topics.calibration import PerspectiveStates
+from pps.features.topics.divergence import Divergence, divergence
+from pps.features.topics.portfolio import Portfolio, Stability
+from pps.features.topics.proposals import (
     Dream,
     DreamRequest,
     Pair,
@@ -32,6 +24,14 @@ from pps.topics.proposals import (
     consolidation,
     dream,
 )
+from pps.ingest.given_input import Input, Name
+from pps.ingest.indexer import Progress
+from pps.memory import Memory
+from pps.operations import words
+from pps.operations.inputs import Label, Nothing, Question
+from pps.operations.model_views import pack_for_model
+from pps.operations.outputs import PackView, pack_view
+from pps.operations.table import ERASES, PERSPECTIVES, READS, SETS
 
 _BAR = 24
 

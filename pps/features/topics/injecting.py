@@ -14,12 +14,12 @@ from pps.core.text import counted
 from pps.core.time import now, shown
 from pps.core.trust import trust_of
 from pps.core.values import AnchorPassage, Episode, Fact, Turn
+from pps.features.topics.divergence import divergence
+from pps.features.topics.importance import importance
 from pps.recall.thresholds import limits_of, recency_factor, relevance
-from pps.topics.divergence import divergence
-from pps.topics.importance import importance
 
 if TYPE_CHECKING:
-    from pps.topics.portfolio import Topic, Topics
+    from pps.features.topics.portfolio import Topic, Topics
 
 _TOLD, _LOOKBACK_H, _SESSION = 5, 2, 200
 _EXPLORED = 3
