@@ -344,12 +344,19 @@ ROUTE_ATTACKS: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/page/{name}/": ("GET", None),
     "/page/{name}/session": ("POST", {"link": "theirs"}),
     "/page/{name}/events": ("GET", None),
+    "/page/{name}/features": ("GET", None),
+    "/page/_/{path:path}": ("GET", None),
     "/page/{name}/v1/{operation}": ("POST", {"query": "vault"}),
     "/owner/hooks": ("POST", {"event": "Stop", "entity": "theirs", "text": "vault"}),
 }
-PARAMETERS = {"{nonce}": "0" * 32, "{operation}": "recall", "{name}": "theirs"}
-OPEN = {"/page/theirs": 308, "/page/theirs/": 200}
-"""A page is the same document for everybody; what it asks needs a session (test_page.py)."""
+PARAMETERS = {
+    "{nonce}": "0" * 32,
+    "{operation}": "recall",
+    "{name}": "theirs",
+    "{path:path}": "../../entities/theirs/identity.md",
+}
+OPEN = {"/page/theirs": 308, "/page/theirs/": 200, "/page/_/../../entities/theirs/identity.md": 404}
+"""A page is the same document for everybody, as are its files; what it asks needs a session (test_page.py)."""
 
 
 @dataclass(frozen=True)
