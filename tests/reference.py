@@ -131,7 +131,7 @@ def tools() -> str:
         ("router", operations_for("router")),
     ):
         for one in offered.values():
-            shown = tool(one).model_dump(mode="json", by_alias=True, exclude_none=True)
+            shown = tool(one)
             found.setdefault(audience, {}).setdefault(one.toolset, []).append(shown)
     return json.dumps(found, ensure_ascii=False, indent=1) + "\n"
 

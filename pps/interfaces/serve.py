@@ -22,7 +22,8 @@ from pps.interfaces.http.health import Condition
 from pps.interfaces.http.page.browsers import Browsers
 from pps.interfaces.http.routes import Parts, Routes
 from pps.interfaces.http.trusted_hosts import Names
-from pps.interfaces.mcp.endpoint import Endpoint
+from pps.interfaces.mcp.bridge_desk import BridgeDesk
+from pps.interfaces.mcp.late_endpoint import LateEndpoint
 from pps.interfaces.watching import FolderWatch
 from pps.operations.calls import Calls
 from pps.server import runfile
@@ -99,7 +100,7 @@ def _parts(app: App, secret: str, desk: Desk) -> Parts:
     calls, activity = Calls(app), Activity()
     trust = Trust(app.registry, secret)
     names = Names(server.host, server.allowed_hosts, server.allowed_origins)
-    endpoint = Endpoint(calls, trust.caller, hosts=names.hosts, origins=names.origins)
+    endpoint = LateEndpoint(calls, trust.caller, hosts=names.hosts, origins=names.origins)
     return Parts(
         app,
         calls,
@@ -110,6 +111,7 @@ def _parts(app: App, secret: str, desk: Desk) -> Parts:
         Condition(app, calls, activity),
         endpoint,
         desk,
+        BridgeDesk(calls),
     )
 
 

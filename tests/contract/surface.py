@@ -63,6 +63,7 @@ from pps.interfaces.http.problems import problem
 from pps.interfaces.http.routes import Parts, Routes
 from pps.interfaces.http.trusted_hosts import Names
 from pps.interfaces.http.v1 import TIME_ZONE
+from pps.interfaces.mcp.bridge_desk import BridgeDesk
 from pps.interfaces.mcp.endpoint import Endpoint
 from pps.interfaces.mcp.tools import tool
 from pps.interfaces.remote import RemoteMember, RemoteMemory
@@ -107,7 +108,7 @@ def mcp_tools() -> Tree:
     found: Tree = {}
     for audience in ("entity", "member", "router"):
         for name, operation in operations_for(audience).items():
-            shown = tool(operation).model_dump(mode="json", by_alias=True, exclude_none=True)
+            shown = tool(operation)
             hints = [key for key, value in sorted(shown["annotations"].items()) if value is True]
             toolset = found.setdefault(audience, {}).setdefault(operation.toolset, {})
             toolset[name] = {
@@ -469,6 +470,7 @@ async def _of_a_server(app: App) -> Tree:
         Condition(app, calls, activity),
         Endpoint(calls, trust.caller, hosts=names.hosts, origins=names.origins),
         Desk(app),
+        BridgeDesk(calls),
     )
     server = Routes(parts).starlette()
     client = httpx.AsyncClient(

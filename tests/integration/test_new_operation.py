@@ -107,7 +107,7 @@ async def test_it_is_asked_for_over_http_and_is_in_the_document(calls: Calls) ->
 
 
 async def test_it_is_a_tool_of_its_toolset_alone(calls: Calls) -> None:
-    assert tool(echo).description == echo.description
+    assert tool(echo)["description"] == echo.description
     assert "echo" in await calls.operations(Caller.of_entity("ana", ["upkeep"]))
     assert "echo" not in await calls.operations(Caller.of_entity("ana", ["core"]))
     with pytest.raises(InvalidRequest, match="none of that name"):

@@ -340,6 +340,7 @@ ROUTE_ATTACKS: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/owner/proof/{nonce}": ("GET", None),
     "/owner/status": ("GET", None),
     "/owner/stop": ("POST", {}),
+    "/owner/tools": ("POST", {"method": "tools/call", "params": {"name": "stats"}}),
     "/page/{name}": ("GET", None),
     "/page/{name}/": ("GET", None),
     "/page/{name}/session": ("POST", {"link": "theirs"}),
@@ -429,7 +430,7 @@ def test_every_tool_route_and_command_has_its_attack() -> None:
     assert set(TOOL_ATTACKS) == set(operations_for("entity"))
     assert set(COMMAND_ATTACKS) == set(_commands(build()))
     nothing = cast("Any", None)
-    routes = Routes(Parts(*[nothing] * 9)).starlette().routes
+    routes = Routes(Parts(*[nothing] * 10)).starlette().routes
     assert set(ROUTE_ATTACKS) == {route.path for route in routes if isinstance(route, Route)}
 
 

@@ -305,7 +305,7 @@ def test_no_tool_shows_a_schema_that_some_clients_refuse() -> None:
 
     refused = {"$ref", "$defs", "anyOf", "oneOf", "allOf", "const", "x-short", "x-also", "cli"}
     for operation in (*TOOLS, *KIND_TOOLS, *tools_of_packs()):
-        assert not refused & set(keys(tool(operation).input_schema)), operation.name
+        assert not refused & set(keys(tool(operation)["inputSchema"])), operation.name
 
 
 OBJECT = shape_of_schema(

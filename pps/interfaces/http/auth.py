@@ -20,6 +20,8 @@ from pps.operations.calls import OPERATOR, Caller, owner
 from pps.server.runfile import NONCE, OWNER_PREFIX, proof
 
 ENTITY_HEADER, ACTOR_HEADER = "PPS-Entity", "PPS-Actor"
+BRIDGE_HEADER = "PPS-Bridge"
+"""Names whom a bridge was started for, in the form of ``Trust.bridged``."""
 _LOOPBACK = ("127.", "::1", "::ffff:127.")
 
 
@@ -69,6 +71,23 @@ class Trust:
             )
         return found
 
+    async def bridged(self, connection: HTTPConnection) -> Caller:
+        """Return whom the owner's bridge was started for, as ``PPS-Bridge`` names it.
+
+        ``<name>`` is an entity, ``<name>:<actor>`` an actor in it, ``<paths>`` (absolute, percent-encoded, with commas
+        between) the router of all projects at or below them.
+
+        Raises:
+            Refused: The request is not the owner's.
+            UnknownEntity: There is no such entity, or it is archived.
+            InvalidRequest: A name or a path cannot be one.
+        """
+        if not self.is_owner(connection):
+            raise Refused("only the owner of this server may do that")
+        return await asyncio.to_thread(
+            self._caller_named, connection.headers.get(BRIDGE_HEADER, "")
+        )
+
     def is_owner(self, connection: HTTPConnection) -> bool:
         """Tell whether a request shows the owner's secret; only from this machine."""
         return is_local(connection) and self._is_secret(bearer(connection))
@@ -107,15 +126,20 @@ class Trust:
 
     def _owners(self, whose: str) -> Caller | None:
         try:
-            if whose.startswith("/"):
-                return Caller.of_router(owner_router([unquote(root) for root in whose.split(",")]))
-            name, _, actor = whose.partition(":")
-            entry = self._registry.get(check_name(name))
-            return (
-                None if entry.archived else Caller.of_entity(entry.entity, actor=check_actor(actor))
-            )
+            return self._caller_named(whose)
         except (UnknownEntity, InvalidRequest):
             return None
+
+    def _caller_named(self, whose: str) -> Caller:
+        if whose.startswith("/"):
+            return Caller.of_router(owner_router([unquote(root) for root in whose.split(",")]))
+        name, _, actor = whose.partition(":")
+        entry = self._registry.get(check_name(name))
+        if entry.archived:
+            raise UnknownEntity(
+                f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back"
+            )
+        return Caller.of_entity(entry.entity, actor=check_actor(actor))
 
 
 def bearer(connection: HTTPConnection) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
@@ -29,8 +30,8 @@ from pps.interfaces.http.page.site import Site
 from pps.interfaces.http.problems import Answered, Handler, Refused, answered, body, no_route
 from pps.interfaces.http.requests import REQUEST_ID, RequestLog, RequestTallies
 from pps.interfaces.http.trusted_hosts import HostGuard, Names
-from pps.interfaces.http.v1 import V1
-from pps.operations.calls import Calls
+from pps.interfaces.http.v1 import LINES, V1
+from pps.operations.calls import Caller, Calls
 
 
 class McpEndpoint(Protocol):
@@ -42,6 +43,16 @@ class McpEndpoint(Protocol):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
+        ...
+
+
+class ToolBridge(Protocol):
+    """Answers what ``pps mcp`` forwards, made by another surface."""
+
+    def answer(
+        self, caller: Caller, message: Mapping[str, JSON]
+    ) -> AsyncGenerator[dict[str, JSON]]:
+        """Yield events of a call, its answer last."""
         ...
 
 
@@ -66,6 +77,7 @@ class Parts:
     condition: Condition
     mcp: McpEndpoint
     hooks: HookDesk
+    bridge: ToolBridge
 
 
 class Routes:
@@ -96,6 +108,7 @@ class Routes:
             Route("/owner/proof/{nonce}", answered(self._proof), methods=["GET"]),
             Route("/owner/status", self._owners(self._status), methods=["GET"]),
             Route("/owner/stop", self._owners(self._stop), methods=["POST"]),
+            Route("/owner/tools", answered(self._tools), methods=["POST"]),
             Route("/owner/hooks", self._owners(self._hook), methods=["POST"]),
         ]
         self._tallies = RequestTallies(routes)
@@ -173,5 +186,16 @@ class Routes:
         self._parts.activity.stopping.set()
         return JSONResponse({"stopping": True})
 
+    async def _tools(self, request: Request) -> Response:
+        caller = await self._parts.trust.bridged(request)
+        events = self._parts.bridge.answer(caller, await body(request))
+        return StreamingResponse(_json_lines(events), media_type=LINES)
+
     async def _hook(self, request: Request) -> Response:
         return JSONResponse(await self._parts.hooks.handle(await body(request)))
+
+
+async def _json_lines(events: AsyncGenerator[dict[str, JSON]]) -> AsyncGenerator[bytes]:
+    async with contextlib.aclosing(events):
+        async for event in events:
+            yield json.dumps(event).encode() + b"\n"

@@ -2,7 +2,7 @@
 
 The bridge opens no file and loads no model, and imports nothing but the standard library: a client gives up after some
 seconds, and on a busy machine the protocol's library alone takes longer to import. It answers by itself what it knows,
-and forwards calls of tools in the present protocol, over HTTP. A server that was stopped or replaced between two calls
+and forwards calls of tools over HTTP. A server that was stopped or replaced between two calls
 is no more than a pause.
 
 Each request says which era of the protocol it belongs to: one that carries its version in ``_meta`` is of the present
@@ -55,7 +55,6 @@ _log = logging.getLogger(__name__)
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
-_CLIENT_KEY = "io.modelcontextprotocol/clientInfo"
 _SERVER_KEY = "io.modelcontextprotocol/serverInfo"
 _UNSUPPORTED_VERSION = -32022
 
@@ -165,7 +164,6 @@ class _Bridge:
         self._tools = tools
         self._instructions = instructions
         self._output = output
-        self._client_info: dict[str, str] | None = None
         self._lock = threading.Lock()
         self._calls: dict[str, list[Call]] = {}
         self._pending: queue.SimpleQueue[tuple[Request, Call]] = queue.SimpleQueue()
@@ -183,7 +181,7 @@ class _Bridge:
                 self._hand_over(request)
             elif request.method == "tools/list":
                 _check_list(request.params)
-                self._list_tools(request, is_modern=is_modern)
+                self._list_tools(request)
             else:
                 self._send_result(request, self._result(request, is_modern=is_modern))
         except _Refused as error:
@@ -228,7 +226,6 @@ class _Bridge:
                 "initialize needs protocolVersion (a string), capabilities and clientInfo (objects)"
             )
             raise _Refused(INVALID_PARAMS, problem)
-        self._client_info = _named_client(cast("dict[str, Any]", client))
         return {
             "protocolVersion": version if version in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[-1],
             "capabilities": {
@@ -247,21 +244,24 @@ class _Bridge:
             "cacheScope": "private",
         }
 
-    def _list_tools(self, request: Request, *, is_modern: bool) -> None:
+    def _list_tools(self, request: Request) -> None:
         """List the tools: the package's at once, while the server may still be starting; a pack's as it says them."""
-        if not self._tools:
+        if self._tools:
+            self._send_result(request, {"tools": list(self._tools.values())})
+        else:
             self._hand_over(request)
-            return
-        result: dict[str, Any] = {"tools": list(self._tools.values())}
-        if is_modern:
-            result |= {"ttlMs": LIST_FRESH_MS, "cacheScope": "private"}
-        self._send_result(request, result)
 
     def _send_result(self, request: Request, result: dict[str, Any]) -> None:
-        """Send a result of the bridge's own in the form of the request's era."""
+        self._output.send(self._response(request, result))
+
+    def _response(self, request: Request, result: dict[str, Any]) -> dict[str, Any]:
+        """Return the response to a request, in the form of its era of the protocol."""
         if _is_modern(request):
-            result = {**result, "resultType": "complete", "_meta": {_SERVER_KEY: SERVER_INFO}}
-        self._output.send({"jsonrpc": "2.0", "id": request.id, "result": result})
+            meta = {**result.get("_meta", {}), _SERVER_KEY: SERVER_INFO}
+            result = {**result, "resultType": "complete", "_meta": meta}
+            if request.method == "tools/list":
+                result |= {"ttlMs": LIST_FRESH_MS, "cacheScope": "private"}
+        return {"jsonrpc": "2.0", "id": request.id, "result": result}
 
     def _hand_over(self, request: Request) -> None:
         """Let a thread forward a request; refuse it where too many are in hand."""
@@ -312,9 +312,7 @@ class _Bridge:
         result = cast("dict[str, Any]", response["result"])
         if request.method == "tools/list":
             self._tools = {tool["name"]: tool for tool in result["tools"]}
-        if not _is_modern(request):
-            result = _without_modern_fields(result)
-        return {"jsonrpc": "2.0", "id": request.id, "result": result}
+        return self._response(request, result)
 
     def _failure(self, request: Request, error: PPSError) -> dict[str, Any]:
         """Return an error of ours: of a tool as a result that a model can act on, of anything else as JSON-RPC's."""
@@ -324,10 +322,9 @@ class _Bridge:
             return error_response(request.id, INTERNAL_ERROR, shown_error(error.message))
         again = ", try again later" if error.retryable else ""
         text = shown_error(f"{error.message} ({error.code}{again})")
-        result: dict[str, Any] = {"content": [{"type": "text", "text": text}], "isError": True}
-        if _is_modern(request):
-            result |= {"resultType": "complete", "_meta": {_SERVER_KEY: SERVER_INFO}}
-        return {"jsonrpc": "2.0", "id": request.id, "result": result}
+        return self._response(
+            request, {"content": [{"type": "text", "text": text}], "isError": True}
+        )
 
     def _ask_again_if_lost(self, request: Request, call: Call) -> dict[str, Any]:
         """Ask the server; once the server is lost in the middle, ask again what is safe to repeat."""
@@ -343,15 +340,15 @@ class _Bridge:
 
     def _ask(self, request: Request, call: Call) -> dict[str, Any]:
         call.check()
-        params = request.params
-        if not _is_modern(request):
-            params = {**params, "_meta": self._envelope(params.get("_meta"))}
-        return self._upstream.ask(request.method, params, call, self._output.send)
+        meta = cast("dict[str, Any]", request.params.get("_meta") or {})
 
-    def _envelope(self, meta: dict[str, Any] | None) -> dict[str, Any]:
-        """Return the ``_meta`` that makes a request of the older era one of the present protocol."""
-        client = {_CLIENT_KEY: self._client_info} if self._client_info else {}
-        return {**(meta or {}), _VERSION_KEY: MODERN_VERSION, _CAPABILITIES_KEY: {}, **client}
+        def notify(progress: dict[str, Any]) -> None:
+            params = {"progressToken": meta.get("progressToken"), **progress}
+            self._output.send(
+                {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+            )
+
+        return self._upstream.ask(request.method, request.params, call, notify)
 
     def _may_repeat(self, request: Request) -> bool:
         """Tell whether asking twice is the same as once. A text that was stored just now is recognised."""
@@ -382,14 +379,6 @@ def _is_modern(request: Request) -> bool:
     return request.method != "initialize" and isinstance(meta, dict) and _VERSION_KEY in meta
 
 
-def _named_client(client: dict[str, Any]) -> dict[str, str] | None:
-    """Return the client's name and version as the server takes them; None where it does not give both."""
-    name, version = client.get("name"), client.get("version")
-    if not isinstance(name, str) or not isinstance(version, str):
-        return None
-    return {"name": name[:_MAX_ECHO], "version": version[:_MAX_ECHO]}
-
-
 def _check_envelope(meta: dict[str, Any]) -> None:
     """Raise _Refused where the fields that a request of the present protocol carries are missing or wrong."""
     if _CAPABILITIES_KEY not in meta:
@@ -417,11 +406,6 @@ def _check_call(params: dict[str, Any]) -> None:
 def _check_list(params: dict[str, Any]) -> None:
     if not isinstance(params.get("cursor") or "", str):
         raise _Refused(INVALID_PARAMS, "tools/list: cursor must be a string")
-
-
-def _without_modern_fields(result: dict[str, Any]) -> dict[str, Any]:
-    modern = ("resultType", "ttlMs", "cacheScope")
-    return {name: value for name, value in result.items() if name not in modern}
 
 
 def packaged_tools(

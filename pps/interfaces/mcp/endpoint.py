@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence, Set
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import TypeAlias, cast
 
 import mcp_types as types
@@ -22,20 +20,18 @@ from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.requests import Request
 from starlette.types import Receive, Scope, Send
 
-from pps.core.errors import InvalidRequest, IsolationError
+from pps.core.errors import IsolationError
 from pps.core.ids import EntityId
-from pps.core.json_bounds import LARGE_BYTES, is_large
 from pps.core.log_context import NO_REQUEST, SCOPE_KEY, serving
 from pps.core.model_text import escape
 from pps.core.values import JSON
 from pps.interfaces.mcp.bounded_bodies import BoundedBodies
-from pps.interfaces.mcp.offer import DEFAULT, INSTRUCTIONS, PROJECT_INSTRUCTIONS
+from pps.interfaces.mcp.offer import INSTRUCTIONS, PROJECT_INSTRUCTIONS
 from pps.interfaces.mcp.protocol import Context, make_server
-from pps.interfaces.mcp.results import tool_arguments, tool_result
 from pps.interfaces.mcp.sessions import BoundedSessions
-from pps.interfaces.mcp.tools import tool
-from pps.operations.calls import Caller, Calls
-from pps.operations.table import Answer, Audience
+from pps.interfaces.mcp.tool_desk import NoTool, ToolDesk
+from pps.operations.calls import Caller, Calls, Report
+from pps.operations.table import Audience
 
 _SCOPE = "memory"
 _CALLER = "pps_caller"
@@ -99,8 +95,7 @@ class _Desk:
         instructions: str,
         security: TransportSecuritySettings,
     ) -> None:
-        self._calls = calls
-        self._audience: Audience = audience
+        self._tools = ToolDesk(calls, audience)
         server = make_server(
             self._list_tools, self._call_tool, instructions, has_skills=audience == "entity"
         )
@@ -111,70 +106,32 @@ class _Desk:
     async def _list_tools(
         self, context: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListToolsResult:
-        offered = await self._calls.operations(await self._asking(context))
-        return types.ListToolsResult(tools=[tool(one) for one in offered.values()])
+        tools = await self._tools.offered(_caller(context.request), _toolset(context.request))
+        return types.ListToolsResult.model_validate({"tools": tools})
 
     async def _call_tool(
         self, context: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult:
-        caller = await self._asking(context)
-        try:
-            found = await self._calls.find(caller, params.name)
-        except InvalidRequest:
-            raise MCPError(
-                types.INVALID_PARAMS, await self._none(context, caller, params.name)
-            ) from None
-        given = cast("dict[str, JSON]", params.arguments or {})
-        if is_large(given):
-            arguments = await asyncio.to_thread(tool_arguments, given)
-        else:
-            arguments = tool_arguments(given)
-        # A session of the older era serves its calls in one task, which its first request began.
-        with serving(_request_id(context.request)):
-            if found.long and context.meta and "progress_token" in context.meta:
-                answer = await self._reported(context, caller, params.name, arguments)
-            else:
-                answer = await self._calls.answer(caller, params.name, arguments, for_model=True)
-        owner = caller.entity_name or "this project"
-        if len(answer.text) > LARGE_BYTES:
-            return await asyncio.to_thread(tool_result, answer, owner)
-        return tool_result(answer, owner)
-
-    async def _none(self, context: Context, asking: Caller, name: str) -> str:
-        """Say that there is no such tool; of one in a toolset that the token opens and nobody asked for, how to ask."""
-        token = replace(_caller(context.request), audiences=(self._audience,))
-        with contextlib.suppress(InvalidRequest):
-            other = await self._calls.find(token, name)
-            more = f"{name} is in the toolset {other.toolset!r}: add it to toolset="
-            return f"there is no tool of that name among those asked for; {more} (or pps mcp --toolset)"
-        return f"there is no tool of that name; there are {', '.join(await self._calls.operations(asking))}"
-
-    async def _reported(
-        self, context: Context, caller: Caller, name: str, arguments: dict[str, JSON]
-    ) -> Answer:
-        async with contextlib.aclosing(
-            self._calls.reported(caller, name, arguments, for_model=True)
-        ) as steps:
-            async for step in steps:
-                if isinstance(step, Answer):
-                    return step
-                await context.session.report_progress(
-                    step.done, step.total or None, escape(step.what)
-                )
-        raise AssertionError("an operation ended without an answer")
-
-    async def _asking(self, context: Context) -> Caller:
-        """Return who sent this very request, with the toolsets that it chose: never more than its token opens."""
-        caller = replace(_caller(context.request), audiences=(self._audience,))
-        chosen = context.request.query_params.get("toolset", "") if context.request else ""
-        usual = DEFAULT[self._audience]
-        there = (
-            await self._calls.toolsets(replace(caller, toolsets=None))
-            if chosen
-            else frozenset([usual])
+        steps = self._tools.call(
+            _caller(context.request),
+            _toolset(context.request),
+            params.name,
+            cast("dict[str, JSON]", params.arguments or {}),
+            wants_progress="progress_token" in (context.meta or {}),
         )
-        toolsets = chosen_of(chosen or usual, there, caller.toolsets, is_said=bool(chosen))
-        return replace(caller, toolsets=toolsets)
+        # A session of the older era serves its calls in one task, which its first request began.
+        try:
+            with serving(_request_id(context.request)):
+                async with contextlib.aclosing(steps):
+                    async for step in steps:
+                        if not isinstance(step, Report):
+                            return types.CallToolResult.model_validate(step)
+                        await context.session.report_progress(
+                            step.done, step.total or None, escape(step.what)
+                        )
+        except NoTool as error:
+            raise MCPError(types.INVALID_PARAMS, error.message) from None
+        raise AssertionError("an operation ended without an answer")
 
 
 class _Verifier:
@@ -193,32 +150,6 @@ class _Verifier:
         )
 
 
-def chosen_of(
-    asked: str, there: Set[str], allowed: Set[str] | None, *, is_said: bool
-) -> frozenset[str] | None:
-    """Return the toolsets that a client gets; None for all.
-
-    Args:
-        asked: Names with commas between, or ``all``.
-        there: The toolsets that there are.
-        allowed: The most that its token opens; None for all.
-        is_said: The client asked; where it did not, a token that does not open what is usual opens all of its own.
-
-    Raises:
-        InvalidRequest: There is none of a name.
-    """
-    wanted = frozenset(name.strip() for name in asked.split(","))
-    if strange := wanted - there - {"all"}:
-        raise InvalidRequest(
-            "toolset", f"{min(strange)!r} is none of {', '.join(sorted(there))}, all"
-        )
-    if "all" in wanted:
-        return None if allowed is None else frozenset(allowed)
-    if allowed is None:
-        return wanted
-    return wanted & allowed if is_said or wanted & allowed else frozenset(allowed)
-
-
 def _request_id(request: Request | None) -> str:
     return request.scope.get(SCOPE_KEY, NO_REQUEST) if request else NO_REQUEST
 
@@ -229,6 +160,10 @@ def _owner(caller: Caller) -> str:
     if caller.router is None:
         raise IsolationError("a tool was called by nobody")
     return caller.router.id
+
+
+def _toolset(request: Request | None) -> str:
+    return request.query_params.get("toolset", "") if request else ""
 
 
 def _caller(request: Request | None) -> Caller:

@@ -18,7 +18,7 @@ from pps.core.log_context import unforeseen
 from pps.core.model_text import shown_error
 from pps.interfaces.mcp import skills
 from pps.interfaces.mcp.offer import INSTRUCTIONS, LIST_FRESH_MS, SERVER_INFO
-from pps.interfaces.mcp.results import failure, refusal
+from pps.interfaces.mcp.results import failed_result
 
 _log = logging.getLogger(__name__)
 _MAX_ECHO = 200
@@ -48,13 +48,11 @@ def make_server(
     async def call(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         try:
             return await call_tool(context, params)
-        except PPSError as error:
-            return refusal(error)
         except MCPError:
             raise
         except Exception as error:  # noqa: BLE001 - the surface's outermost call
-            unforeseen(_log, f"tool {params.name!r} failed", error)
-            return failure("Something went wrong inside PPS; its log has the details. (internal)")
+            result = failed_result(error, params.name)
+            return types.CallToolResult.model_validate(result)
 
     server: Server[Any] = Server(
         SERVER_INFO["name"],

@@ -10,17 +10,23 @@ A client gives its model the structured content or the text, never both; what is
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, cast
-
-import mcp_types as types
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pps.core.errors import PPSError
+from pps.core.log_context import unforeseen
 from pps.core.model_text import NOTICE, Fenced, as_written, escape, escape_all, shown_error
 from pps.core.values import JSON
 
 if TYPE_CHECKING:
     from pps.operations.table import Answer
+
+_log = logging.getLogger(__name__)
+
+ToolResult: TypeAlias = dict[str, Any]
+"""The protocol's ``CallToolResult`` as JSON: content, structuredContent, isError, _meta. The protocol's library is not
+needed to make one."""
 
 _META = "pps"
 """Prefix of the names in a result's ``_meta``."""
@@ -32,7 +38,7 @@ def tool_arguments(arguments: Mapping[str, JSON]) -> dict[str, JSON]:
     return cast("dict[str, JSON]", as_written(dict(arguments)))
 
 
-def tool_result(answer: Answer, owner: str) -> types.CallToolResult:
+def tool_result(answer: Answer, owner: str) -> ToolResult:
     """Return an answer that was made for a model as the result of a tool.
 
     The text and the structured content both name the entity that answers and the time that was asked about. What the
@@ -55,22 +61,38 @@ def tool_result(answer: Answer, owner: str) -> types.CallToolResult:
         beside.insert(0, f"entity: {answer.entity}")
     if has_sentences and not (is_fenced and answer.text in answer.data.values()):
         data = {_NOTICE: notice, **data}
-    content: list[types.ContentBlock] = [types.TextContent(text=text)]
+    content = [_text_block(text)]
     if beside:
-        content.append(types.TextContent(text=escape(", ".join(beside))))
+        content.append(_text_block(escape(", ".join(beside))))
+    result: ToolResult = {"content": content, "structuredContent": data, "isError": False}
     details = {f"{_META}/{name}": escape_all(value) for name, value in answer.details.items()}
-    return types.CallToolResult(content=content, structured_content=data, _meta=details or None)
+    return {**result, "_meta": details} if details else result
 
 
-def refusal(error: PPSError) -> types.CallToolResult:
+def failed_result(error: Exception, tool: str) -> ToolResult:
+    """Return the result of a call that raised: PPS's own errors in their words, others in none of their own.
+
+    An error that nobody foresaw may quote memory or a path; it is logged without its text.
+    """
+    if isinstance(error, PPSError):
+        return refusal(error)
+    unforeseen(_log, f"tool {tool!r} failed", error)
+    return failure("Something went wrong inside PPS; its log has the details. (internal)")
+
+
+def refusal(error: PPSError) -> ToolResult:
     """Return one of our own errors as a result that a model can act on."""
     again = ", try again later" if error.retryable else ""
     return failure(f"{error.message} ({error.code}{again})")
 
 
-def failure(text: str) -> types.CallToolResult:
+def failure(text: str) -> ToolResult:
     """Return a result that says that a call failed."""
-    return types.CallToolResult(content=[types.TextContent(text=shown_error(text))], is_error=True)
+    return {"content": [_text_block(shown_error(text))], "isError": True}
+
+
+def _text_block(text: str) -> dict[str, str]:
+    return {"type": "text", "text": text}
 
 
 def _escaped_but(data: Mapping[str, JSON], text: str) -> dict[str, JSON]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-import mcp_types as types
-
 from pps.operations.table import AnyOperation
 
 _UNREAD = (
@@ -22,8 +20,8 @@ _SET_UP = ("command", "model")
 """Ways to read a text that need a setting: they are taken where it is set, and the setting is what holds by itself."""
 
 
-def tool(operation: AnyOperation) -> types.Tool:
-    """Return an operation as a tool. Bounds of lengths are left to the refusal, and outputs to the answer itself.
+def tool(operation: AnyOperation) -> dict[str, Any]:
+    """Return an operation as the protocol's ``Tool``, as JSON. Bounds of lengths are left to the refusal, and outputs to the answer itself.
 
     Its schema has no ``$ref``, ``$defs``, ``anyOf`` or ``const``: some clients refuse a tool that has one.
     """
@@ -31,18 +29,18 @@ def tool(operation: AnyOperation) -> types.Tool:
     definitions = schema.pop("$defs", {})
     schema.pop("description", None)
     schema = _lean(_without_references(schema, definitions, ()))
-    return types.Tool(
-        name=operation.name,
-        title=operation.title,
-        description=operation.description,
-        input_schema={**schema, "additionalProperties": False},
-        annotations=types.ToolAnnotations(
-            read_only_hint=operation.hints.read_only,
-            destructive_hint=operation.hints.destructive,
-            idempotent_hint=operation.hints.idempotent,
-            open_world_hint=False,
-        ),
-    )
+    return {
+        "name": operation.name,
+        "title": operation.title,
+        "description": operation.description,
+        "inputSchema": {**schema, "additionalProperties": False},
+        "annotations": {
+            "readOnlyHint": operation.hints.read_only,
+            "destructiveHint": operation.hints.destructive,
+            "idempotentHint": operation.hints.idempotent,
+            "openWorldHint": False,
+        },
+    }
 
 
 def _without_references(

@@ -1,24 +1,21 @@
-"""The bridge's way to the server: one MCP request a POST, on connections on which the server has proved itself."""
+"""The bridge's way to the server: one request a POST, on connections on which the server has proved itself."""
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import http.client
 import json
 import select
 import socket
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import quote
 
-from pps.core.errors import StoreError, StoreUnavailable, UnknownEntity
+from pps.core.errors import StoreUnavailable
 from pps.core.file_lock import is_held
-from pps.interfaces.mcp.offer import MODERN_VERSION
-from pps.server import Link, RunFile, connect, runfile
-from pps.server.link import ProvedConnection
+from pps.server import RunFile, connect, runfile
+from pps.server.link import ProvedConnection, error_from
 
 _PROOF_S = 5.0
 _CALL_S = 300.0
@@ -27,7 +24,7 @@ _MAX_IDLE = 16
 """Most connections that are kept for later calls."""
 
 Notify = Callable[[dict[str, Any]], None]
-"""Takes a notification that the server sends while it works."""
+"""Is told how far a call is, while the server works."""
 
 
 class ServerLost(StoreUnavailable):
@@ -97,7 +94,7 @@ class Upstream:
         """
         self._home = home
         self._identity = identity
-        self._path = f"/mcp?toolset={quote(toolset, safe=',')}"
+        self._toolset = toolset
         self._lock = threading.Lock()
         self._idle: list[tuple[RunFile, ProvedConnection]] = []
 
@@ -109,6 +106,8 @@ class Upstream:
         self, method: str, params: dict[str, Any], call: Call, notify: Notify
     ) -> dict[str, Any]:
         """Return the server's response to one request: an object with ``result`` or ``error``.
+
+        ``notify`` is told the progress: an object with ``progress``, ``message`` and, where it is known, ``total``.
 
         A refused connection means that nothing was sent, so asking again cannot do a thing twice.
 
@@ -138,13 +137,22 @@ class Upstream:
     ) -> dict[str, Any]:
         connection = self._connection(run)
         is_reusable = False
+        problem: dict[str, Any] | None = None
+        answer: dict[str, Any] = {}
         try:
             with call.using(connection):
-                connection.request(
-                    "POST", self._path, *_request(method, params, run, self._identity)
-                )
+                message = {"method": method, "params": params, "toolset": self._toolset}
+                headers = {
+                    "Authorization": f"Bearer {run.secret}",
+                    "PPS-Bridge": self._identity,
+                    "Content-Type": "application/json",
+                }
+                connection.request("POST", "/owner/tools", json.dumps(message).encode(), headers)
                 response = connection.getresponse()
-                answer = _read_answer(response, notify)
+                if response.status >= 400:
+                    problem = _object(response.read())
+                else:
+                    answer = _read_answer(response, notify)
                 is_reusable = not response.will_close
         except (OSError, http.client.HTTPException):
             call.check()
@@ -155,10 +163,9 @@ class Upstream:
             else:
                 connection.close()
         call.check()
-        if answer is not None:
-            return answer
-        self._check_entity(run)
-        raise StoreError(f"the server refused the call (HTTP {response.status})")
+        if problem is not None:
+            raise error_from(problem)
+        return answer
 
     def _connection(self, run: RunFile) -> ProvedConnection:
         """Return a connection on which the server has proved itself; raises _NotReached."""
@@ -184,77 +191,24 @@ class Upstream:
                 return
         connection.close()
 
-    def _check_entity(self, run: RunFile) -> None:
-        """Say so when it is the entity that is missing: over HTTP that is a refusal without a reason."""
-        if self._identity.startswith("/"):
-            return
-        name = self._identity.partition(":")[0]
-        if Link(run).call("entity_show", "", {"name": name})["data"]["archived"]:
-            raise UnknownEntity(
-                f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back"
-            )
-
 
 def _is_readable(connection: http.client.HTTPConnection) -> bool:
     """Tell whether the server has closed a connection that nobody uses."""
     return bool(select.select([connection.sock], [], [], 0)[0])
 
 
-def _request(
-    method: str, params: dict[str, Any], run: RunFile, identity: str
-) -> tuple[bytes, dict[str, str]]:
-    """Return the body and the headers of a POST."""
-    body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    headers = {
-        "Authorization": f"Bearer {run.secret}.{identity}",
-        "Content-Type": "application/json",
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": MODERN_VERSION,
-        "Mcp-Method": method,
-    }
-    if "name" in params:
-        headers["Mcp-Name"] = _header_value(str(params["name"]))
-    return json.dumps(body).encode(), headers
-
-
-def _header_value(text: str) -> str:
-    """Return a text as the protocol puts it into a header: as it is, or in Base64 where a header cannot hold it."""
-    is_plain = text.isascii() and text.isprintable() and text == text.strip()
-    if is_plain and not text.startswith("=?"):
-        return text
-    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
-
-
-def _read_answer(response: http.client.HTTPResponse, notify: Notify) -> dict[str, Any] | None:
-    """Return the JSON-RPC response that a POST is answered with; None where it is not answered with one."""
-    if response.headers.get_content_type() != "text/event-stream":
-        answer = _object(response.read())
-        return answer if _is_response(answer) else None
-    answers: list[dict[str, Any]] = []
-    for event in _events(response):
-        if _is_response(event):
-            answers.append(event)
-        elif "method" in event:
-            notify(event)
-    if not answers:
+def _read_answer(response: http.client.HTTPResponse, notify: Notify) -> dict[str, Any]:
+    """Return the answer that ends a stream of events, one a line; ConnectionResetError where none comes."""
+    answer: dict[str, Any] = {}
+    for line in response:  # to its end: only then the connection can be used again
+        event = _object(line)
+        if isinstance(progress := event.get("progress"), dict):
+            notify(cast("dict[str, Any]", progress))
+        elif "result" in event or "error" in event:
+            answer = event
+    if not answer:
         raise ConnectionResetError
-    return answers[0]
-
-
-def _is_response(message: dict[str, Any]) -> bool:
-    return isinstance(message.get("result"), dict) or isinstance(message.get("error"), dict)
-
-
-def _events(response: http.client.HTTPResponse) -> Iterator[dict[str, Any]]:
-    """Yield the messages of an event stream until it ends."""
-    data = b""
-    for line in response:
-        field, _, value = line.rstrip(b"\r\n").partition(b":")
-        if field == b"data":
-            data += value
-        elif not line.strip() and data:
-            yield _object(data)
-            data = b""
+    return answer
 
 
 def _object(raw: bytes) -> dict[str, Any]:

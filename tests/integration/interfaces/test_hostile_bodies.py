@@ -132,11 +132,13 @@ def test_a_hostile_body_of_an_operation_is_refused_at_once(served: Served, shape
     assert len(answer) < 2_000
 
 
-@pytest.mark.parametrize("route", ["/owner/hooks", "/page/ana/session", "/v1/recall", "/v1/forget"])
+@pytest.mark.parametrize(
+    "route", ["/owner/hooks", "/owner/tools", "/page/ana/session", "/v1/recall", "/v1/forget"]
+)
 @pytest.mark.parametrize("shape", ["longer list", "more names", "deep"])
 def test_every_route_refuses_a_hostile_body(served: Served, route: str, shape: str) -> None:
     served.create("ana")
-    headers = {**bearer(served), "PPS-Entity": "ana"}
+    headers = {**bearer(served), "PPS-Entity": "ana", "PPS-Bridge": "ana"}
     status, answer = posted(served, route, arguments_of(shape), headers)
     assert status == 400, answer
     assert "body" in answer

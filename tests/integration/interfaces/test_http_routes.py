@@ -72,6 +72,7 @@ def test_metrics_need_an_operators_token_and_are_prometheus_text(
         ("GET", "/owner/status"),
         ("POST", "/owner/stop"),
         ("POST", "/owner/hooks"),
+        ("POST", "/owner/tools"),
     ],
 )
 def test_the_owners_routes_are_for_the_owner_alone(
