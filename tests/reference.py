@@ -17,7 +17,7 @@ from pps.config import shipped
 from pps.interfaces.cli import described
 from pps.interfaces.cli.main import build
 from pps.interfaces.mcp.tools import tool
-from pps.operations.catalog import OPERATIONS, operations_for
+from pps.operations.catalog import INDEX, OPERATIONS, index_text, operations_for
 from tests.figures import write
 
 TOOLS = Path(pps.__file__).parent / "interfaces" / "mcp" / "tools.json"
@@ -137,6 +137,7 @@ def tools() -> str:
 
 
 if __name__ == "__main__":
+    INDEX.write_text(index_text(), encoding="utf-8")
     TOOLS.write_text(tools(), encoding="utf-8")
     described.FILE.write_text(described.written(described.described(OPERATIONS)), encoding="utf-8")
     PAGE.write_text(page(), encoding="utf-8")

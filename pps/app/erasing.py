@@ -9,7 +9,6 @@ from contextlib import AbstractAsyncContextManager
 from pps.app.shared import Shared
 from pps.core.errors import PPSError, StoreError, StoreUnavailable
 from pps.entities import Deletion, Registry
-from pps.isolation.client import erase
 
 
 class Erasing:
@@ -59,6 +58,8 @@ class Erasing:
         try:
             await asyncio.to_thread(self._deletions.remove_files, deletion)
             if deletion.store == "neo4j":
+                from pps.isolation.client import erase
+
                 await erase(
                     deletion.entity, (await self._shared.server()).driver(), self._shared.counters
                 )

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 from pps.app import upgrading
 from pps.app.erasing import Erasing
 from pps.app.features import Features, InstalledFeature
-from pps.app.opening import Anew, open_memory
 from pps.app.shared import Shared, SharedLinesOf, open_shared
 from pps.app.upgrading import UpgradeReport
 from pps.config import Settings
@@ -31,22 +30,22 @@ from pps.core.errors import (
     StoreUnavailable,
     UnknownEntity,
 )
+from pps.core.footprint import load
 from pps.core.gates import Gates
 from pps.core.ids import EntityId
 from pps.core.kinds import Kinds
 from pps.entities import Created, Deletion, Entry, Registry, folder
 from pps.entities.own import own_settings, set_extractor, set_packs, unusable
 from pps.entities.running_time import RunningTime
-from pps.index.indexes import Index
 from pps.index.text_damage import TextDamage
 from pps.ingest.redact import Redactor
-from pps.journal.bin_rows import has_overdue
-from pps.memory import Memory
-from pps.models.command import make_command
 from pps.server import spool
 
 if TYPE_CHECKING:
+    from pps.app.opening import Anew
+    from pps.index.indexes import Index
     from pps.ingest.indexer import Progress
+    from pps.memory import Memory
     from pps.models.protocols import Embedder
 
 _log = logging.getLogger(__name__)
@@ -238,6 +237,8 @@ class App:
         """
         entry = await asyncio.to_thread(self.registry.mount, name)
         if command:
+            from pps.models.command import make_command
+
             make_command(self.settings.extractor.model_copy(update={"command": command}))
         async with self._gate(name):
             await self._unused(name)
@@ -417,11 +418,16 @@ class App:
             self._held(entry)
             await self._unused(name)
             await self._close(name)
-            memory = await open_memory(entry, self._shared, anew=anew)
+            memory = await self._open_memory(entry, anew)
             try:
                 yield memory
             finally:
                 await memory.close()
+
+    async def _open_memory(self, entry: Entry, anew: Anew = "no") -> Memory:
+        """Open a memory. Its packages, half of all there is to import, are imported for the first one."""
+        opening = await asyncio.to_thread(load, "pps.app.opening")
+        return await opening.open_memory(entry, self._shared, anew=anew)
 
     async def _unused(self, name: str) -> None:
         """Wait until nobody uses a memory; its gate is held, so nobody new can."""
@@ -455,6 +461,8 @@ class App:
 
         Copies from before upgrades go when they are over their time, those of archived entities too.
         """
+        from pps.journal.bin_rows import has_overdue
+
         keep = timedelta(days=self.settings.forgetting.restorable_d)
         for entry in await asyncio.to_thread(self.registry.list):
             name = entry.entity.name
@@ -565,7 +573,7 @@ class App:
             await asyncio.to_thread(self.registry.set_pending, entry.entity, True)
         card = folder.card_stamp(entry.folder)
         try:
-            memory = await open_memory(entry, self._shared)
+            memory = await self._open_memory(entry)
         except PPSError as error:
             if not (
                 error.retryable or isinstance(error, StoreConflict)

@@ -8,17 +8,13 @@ import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pps.config import Settings
-from pps.context.lines import Line
 from pps.core.feature_parts import StoredFeature
 from pps.core.footprint import cores
 from pps.core.ids import EntityId
 from pps.entities.running_time import RunningTime
-from pps.graph.neo4j import Neo4jPool, open_neo4j
-from pps.ingest.work_rules import SharedWork
-from pps.isolation.counters import IsolationCounters
 from pps.models.factory import (
     embedder_of,
     make_colbert,
@@ -28,9 +24,15 @@ from pps.models.factory import (
 )
 from pps.models.protocols import Embedder, ExtractorModel, Fingerprint, Reranker
 from pps.models.token_encoder import ColbertEncoder
-from pps.recall.profiles import Profiles
 
-SharedLinesOf: TypeAlias = Callable[[EntityId, str, int], Awaitable[Sequence[tuple[str, Line]]]]
+if TYPE_CHECKING:
+    from pps.context.lines import Line
+    from pps.graph.neo4j import Neo4jPool
+    from pps.ingest.work_rules import SharedWork
+    from pps.isolation.counters import IsolationCounters
+    from pps.recall.profiles import Profiles
+
+SharedLinesOf: TypeAlias = "Callable[[EntityId, str, int], Awaitable[Sequence[tuple[str, Line]]]]"
 """Entity, text and most lines → what others share with the entity about the text."""
 
 
@@ -40,7 +42,10 @@ def _nothing_provided(point: str) -> None:
 
 @dataclass(slots=True)
 class Shared:
-    """What all memories of a process share: models, threads and the connection to a server."""
+    """What all memories of a process share: models, threads and the connection to a server.
+
+    What only an open memory needs is imported when the first one opens: a server answers before that.
+    """
 
     settings: Settings
     embedder: Embedder | None
@@ -48,16 +53,43 @@ class Shared:
     colbert: ColbertEncoder | None
     extractor: ExtractorModel | None
     threads: ThreadPoolExecutor
-    profiles: Profiles
-    work: SharedWork
-    counters: IsolationCounters = field(default_factory=IsolationCounters)
     running: RunningTime | None = None
     lines_of: SharedLinesOf | None = None
     features: Callable[[], Sequence[StoredFeature]] = tuple
     provided: Callable[[str], Any] = _nothing_provided
     _others: dict[str, Embedder] = field(default_factory=dict[str, Embedder])
+    _profiles: Profiles | None = None
+    _work: SharedWork | None = None
+    _counters: IsolationCounters | None = None
     _server: Neo4jPool | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @property
+    def profiles(self) -> Profiles:
+        """The profiles of recalls; shipped ones and the user's files are read when the first memory opens."""
+        if self._profiles is None:
+            from pps.recall.profiles import Profiles
+
+            self._profiles = Profiles.load(self.settings)
+        return self._profiles
+
+    @property
+    def work(self) -> SharedWork:
+        """What the workers of all memories share."""
+        if self._work is None:
+            from pps.ingest.work_rules import SharedWork
+
+            self._work = SharedWork.of(self.settings.jobs)
+        return self._work
+
+    @property
+    def counters(self) -> IsolationCounters:
+        """Where the boundary of each memory counts what it refused."""
+        if self._counters is None:
+            from pps.isolation.counters import IsolationCounters
+
+            self._counters = IsolationCounters()
+        return self._counters
 
     async def shared_lines(
         self, entity: EntityId, text: str, limit: int
@@ -69,6 +101,8 @@ class Shared:
         """Return the one connection pool to Neo4j, opened when the first entity needs it."""
         async with self._lock:
             if self._server is None:
+                from pps.graph.neo4j import open_neo4j
+
                 found = self.settings.neo4j
                 password = found.password.get_secret_value()
                 self._server = await open_neo4j(found.uri, found.user, password, found.database)
@@ -109,8 +143,6 @@ async def open_shared(
         make_colbert(settings.colbert, settings.embedder),
         make_extractor(settings.extractor),
         ThreadPoolExecutor(max_workers=cores() + 2, thread_name_prefix="pps-index"),
-        Profiles.load(settings),
-        SharedWork.of(settings.jobs),
     )
     try:
         yield shared

@@ -19,6 +19,9 @@ MAX_LEVELS = 64
 """Of lists and maps within each other in attributes: what reads JSON again stops at some 200."""
 MAX_NAME = 500
 MAX_TEXT = 4_000
+MAX_ANCHOR_TITLE = 200
+MAX_ANCHOR = 1_000_000
+"""Most characters of a document that an entity keeps in its folder."""
 MAX_NODES = 200
 MAX_FACTS = 500
 MAX_ALIASES = 20

@@ -9,6 +9,8 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from importlib import import_module
+from types import ModuleType
 
 _M_ARENA_MAX = -8
 _ARENAS = 2
@@ -55,6 +57,12 @@ def loading() -> Generator[None]:
     finally:
         if ran:
             gc.enable()
+
+
+def load(module: str) -> ModuleType:
+    """Import a module that a start does without, and return it; call it in a thread."""
+    with loading():
+        return import_module(module)
 
 
 def end_at_once() -> None:

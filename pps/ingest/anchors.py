@@ -16,6 +16,7 @@ from pathlib import Path, PurePosixPath
 
 import numpy as np
 
+from pps.core.bounds import MAX_ANCHOR, MAX_ANCHOR_TITLE
 from pps.core.errors import Changed, InvalidRequest, NotFound
 from pps.core.text import chunks, normalise
 from pps.core.time import micros, now
@@ -27,8 +28,6 @@ from pps.ingest.redact import Redactor, clipped
 from pps.journal.journal import Journal
 from pps.models.protocols import Embedder, Matrix, Vector
 
-MAX_TITLE = 200
-MAX_TEXT = 1_000_000
 STATIC = "static"
 """The tag of anchors that every session starts with."""
 _COLLECTION = "anchors"
@@ -364,7 +363,7 @@ class Anchors:
         redactor = Redactor(on=self._redaction)
         clean = replace(
             anchor,
-            title=clipped(redactor.text(anchor.title), MAX_TITLE, ""),
+            title=clipped(redactor.text(anchor.title), MAX_ANCHOR_TITLE, ""),
             body=redactor.text(anchor.body),
             tags=redactor.tags(anchor.tags),
             others=redactor.texts(anchor.others),
@@ -408,11 +407,11 @@ class Anchors:
 
 def _checked(title: str, text: str, tags: Sequence[str]) -> AnchorText:
     title = " ".join(normalise(title).split())
-    if not 1 <= len(title) <= MAX_TITLE:
-        raise InvalidRequest("title", f"must be 1 to {MAX_TITLE} characters")
+    if not 1 <= len(title) <= MAX_ANCHOR_TITLE:
+        raise InvalidRequest("title", f"must be 1 to {MAX_ANCHOR_TITLE} characters")
     body = anchor_files.tidy(text)
-    if not body or len(body) > MAX_TEXT:
-        raise InvalidRequest("text", f"must be 1 to {MAX_TEXT:,} characters")
+    if not body or len(body) > MAX_ANCHOR:
+        raise InvalidRequest("text", f"must be 1 to {MAX_ANCHOR:,} characters")
     return AnchorText(
         title, body, tuple(dict.fromkeys(tag.removeprefix("#").lower() for tag in tags))
     )

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Collection, Iterable
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableType] - an event of any library
 
@@ -14,7 +15,9 @@ from pps.app import App
 from pps.core.errors import PPSError
 from pps.entities import MappedFolder
 from pps.ingest.anchor_files import MARKDOWN
-from pps.ingest.documents import Synced
+
+if TYPE_CHECKING:
+    from pps.ingest.documents import Synced
 
 _log = logging.getLogger(__name__)
 

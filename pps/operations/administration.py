@@ -17,7 +17,6 @@ from pps.entities.page_sessions import LINK_S
 from pps.operations.command_line import argument, option, unoffered
 from pps.operations.inputs import Input, Label, Labels, Nothing
 from pps.operations.installation import InstallationState, state_of, state_words
-from pps.operations.pack_tools import toolsets
 from pps.operations.table import (
     ADDS,
     ERASES,
@@ -297,9 +296,11 @@ async def token_issue(app: App, given: IssueInput) -> Issued:
     Who writes with it goes by the token: a pack of kinds says what an actor may write.
     """
     named = [one.strip() for some in given.toolsets for one in some.split(",")]
-    there = (*TOOLSETS, *toolsets((await app.kinds_of(given.name)).packs))
-    if strange := [one for one in named if one not in there]:
-        raise InvalidRequest("toolsets", f"{strange[0]!r} is none of {', '.join(there)}")
+    from pps.operations.pack_tools import toolsets  # not at the top: it imports records
+
+    known = (*TOOLSETS, *toolsets((await app.kinds_of(given.name)).packs))
+    if strange := [name for name in named if name not in known]:
+        raise InvalidRequest("toolsets", f"{strange[0]!r} is none of {', '.join(known)}")
     token = await asyncio.to_thread(app.registry.issue_token, given.name, named, given.actor)
     return Issued(token, given.name, given.actor, tuple(named))
 

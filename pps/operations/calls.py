@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+import sys
 import time as clock
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,10 +21,13 @@ from pps.core.json_shapes import plain_name
 from pps.core.log_context import NO_REQUEST, new_request_id, request_id, serving
 from pps.core.trust import CAPTURED
 from pps.entities.paths import without_paths
-from pps.operations.catalog import OPERATIONS, operations_for
-from pps.operations.inputs import AddEventInput, Input, RememberInput
-from pps.operations.model_views import model_time
-from pps.operations.pack_tools import TYPED, PackTools, tool_name
+from pps.operations.catalog import (
+    Located,
+    all_operations,
+    locate,
+    located,
+    operations_for,
+)
 from pps.operations.table import Answer, AnyOperation, Audience
 
 if TYPE_CHECKING:
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
     from pps.core.values import JSON
     from pps.entities import Router
     from pps.ingest.indexer import Progress
+    from pps.operations.inputs import Input
+    from pps.operations.pack_tools import PackTools
 
 _log = logging.getLogger(__name__)
 _BEAT_S = 10.0
@@ -158,48 +164,51 @@ class Calls:
     asked for again and goes on from there.
 
     Attributes:
-        table: Every operation that there is here.
         most_sessions: How many protocol sessions one entity or router may have at once.
     """
 
-    def __init__(self, app: App, table: tuple[AnyOperation, ...] = OPERATIONS) -> None:
+    def __init__(self, app: App, table: tuple[AnyOperation, ...] | None = None) -> None:
+        """Let callers of an app do the operations of the catalog, or of another table."""
         self._app = app
         app.provide_shared_lines(self._shared_lines)
         self._writes: set[asyncio.Task[Answer]] = set()
-        self._base = table
+        self._other_table = table
+        self._pack_tools: PackTools | None = None
         self._made_at = -1
         self.most_sessions = app.settings.server.sessions
         self.tallies: defaultdict[tuple[str, str], Tally] = defaultdict(Tally)
 
     @property
     def table(self) -> tuple[AnyOperation, ...]:
-        """Every operation that there is here now: those of features that are off are not among them."""
+        """Every operation that there is here now, without those of features that are off; imports them all."""
         self._follow_features()
-        return self._table
+        base = all_operations() if self._other_table is None else self._other_table
+        table = (*base, *self._added)
+        if not self._of_off:
+            return table
+        return tuple(operation for operation in table if operation not in self._of_off)
 
     def _follow_features(self) -> None:
+        """Note which operations features add and which are off, anew when one was switched."""
         features = self._app.features
         if self._made_at == features.changes:
             return
-        off = [
-            one.feature
-            for one in features.installed()
-            if one.feature is not None and not features.is_on(one.name)
-        ]
+        usable = [(one, one.feature) for one in features.installed() if one.feature is not None]
         self._of_off = {
-            operation: feature.name for feature in off for operation in feature.operations()
+            operation: one.name
+            for one, feature in usable
+            if not features.is_on(one.name)
+            for operation in feature.operations()
         }
-        others = [
+        self._added = tuple(
             operation
-            for one in features.installed()
-            if one.feature is not None and not one.is_shipped
-            for operation in one.feature.operations()
-        ]
-        self._table = tuple(
-            operation for operation in (*self._base, *others) if operation not in self._of_off
+            for one, feature in usable
+            if not one.is_shipped
+            for operation in feature.operations()
         )
-        self._names = frozenset(operation.name for operation in (*self._base, *others))
-        self._tools = PackTools(operations_for("entity", table=self._table))
+        base = located().values() if self._other_table is None else self._other_table
+        self._names = frozenset(place.name for place in (*base, *self._added))
+        self._pack_tools = None
         self._made_at = features.changes
 
     async def operations(self, caller: Caller) -> dict[str, AnyOperation]:
@@ -207,6 +216,8 @@ class Calls:
 
         Those made from kinds are offered only where they are named, since there are so many; they answer anyway.
         """
+        from pps.operations.pack_tools import TYPED
+
         named = caller.toolsets or ()
         tools = await self._of_packs(caller)
         return self._of_table(caller) | {
@@ -221,9 +232,11 @@ class Calls:
         The name of a pack's tool may have dots and camelCase, and that of a server before it, as in
         ``odei.neo4j.foundation.list.v2``.
         """
-        if (found := self._of_table(caller).get(name)) is not None:
-            return found
+        if (operation := await self._find_in_table(caller, name)) is not None:
+            return operation
         tools = await self._of_packs(caller)
+        from pps.operations.pack_tools import tool_name
+
         parts = name.split(".")
         for start in range(len(parts)):
             tool = tools.get(tool_name(".".join(parts[start:])))
@@ -243,13 +256,32 @@ class Calls:
     async def toolsets(self, caller: Caller) -> frozenset[str]:
         """Return the toolsets that there are for a caller's audiences: the table's, and those of its entity's packs."""
         audiences = self._audiences(caller)
-        of_table = {one.toolset for one in self.table if one.audience in audiences}
+        of_table = {place.toolset for place in self._places() if place.audience in audiences}
         return frozenset(of_table) | {
             one.toolset for one in (await self._of_packs(caller)).values()
         }
 
     def _of_table(self, caller: Caller) -> dict[str, AnyOperation]:
         return operations_for(*self._audiences(caller), toolsets=caller.toolsets, table=self.table)
+
+    async def _find_in_table(self, caller: Caller, name: str) -> AnyOperation | None:
+        """Return an operation of the table. Of the catalog its module alone is imported, in a thread."""
+        self._follow_features()
+        if self._other_table is not None or self._of_off:
+            return self._of_table(caller).get(name)
+        place = locate(name, self._audiences(caller), caller.toolsets)
+        if place is None:  # of another distribution's feature, or nobody's
+            return self._of_table(caller).get(name)
+        if place.module in sys.modules:
+            return place.load()
+        return await asyncio.to_thread(place.load)
+
+    def _places(self) -> Iterable[Located | AnyOperation]:
+        """Return the names, audiences and toolsets of the table; of the catalog nothing is imported."""
+        self._follow_features()
+        if self._other_table is not None or self._of_off:
+            return self.table
+        return (*located().values(), *self._added)
 
     def _audiences(self, caller: Caller) -> tuple[Audience, ...]:
         """Return whose operations a caller may ask for: an entity's that is a member of a squad, those of members."""
@@ -269,8 +301,15 @@ class Calls:
     async def _of_packs(self, caller: Caller) -> Mapping[str, AnyOperation]:
         if caller.entity is None or "entity" not in caller.audiences:
             return {}
+        kinds = await self._app.kinds_of(caller.entity)
+        if not kinds.packs:
+            return {}
         self._follow_features()
-        tools = self._tools.of(await self._app.kinds_of(caller.entity))
+        if self._pack_tools is None:
+            from pps.operations.pack_tools import PackTools
+
+            self._pack_tools = PackTools(operations_for("entity", table=self.table))
+        tools = self._pack_tools.of(kinds)
         allowed = caller.toolsets
         return (
             tools
@@ -367,8 +406,7 @@ class Calls:
                 given = await asyncio.to_thread(found.parse, arguments, times)
             else:
                 given = found.parse(arguments, times)
-            if isinstance(given, RememberInput | AddEventInput) and given.source in CAPTURED:
-                self._check_captures(caller, given.source)
+            self._check_captures(caller, given)
             async with self._subject(caller, found.audience) as subject:
                 if (
                     found.hints.destructive
@@ -383,7 +421,7 @@ class Calls:
                 answer = replace(
                     answer,
                     entity=_entity_of(caller, given, subject),
-                    as_of=model_time(getattr(given, "as_of", None)) or "",
+                    as_of=_as_of(given),
                 )
             outcome = "ok"
         except PPSError as error:
@@ -429,11 +467,15 @@ class Calls:
                 return await self._app.zone_of(caller.entity)
         return await self._app.zone_of(None)
 
-    def _check_captures(self, caller: Caller, source: str) -> None:
+    def _check_captures(self, caller: Caller, given: Input) -> None:
         """Raise InvalidRequest where a member calls a text of its own by a source that hooks and imports have."""
+        from pps.operations.inputs import AddEventInput, RememberInput
+
+        if not isinstance(given, RememberInput | AddEventInput) or given.source not in CAPTURED:
+            return
         if "owner" not in caller.audiences and "member" in self._audiences(caller):
             raise InvalidRequest(
-                "source", f"{source!r} is that of hooks and imports: give another one"
+                "source", f"{given.source!r} is that of hooks and imports: give another one"
             )
 
     async def _forgotten(
@@ -473,6 +515,15 @@ class Calls:
         """Return the name that a call is counted under: a pack's own tools have names that its owner chose."""
         self._follow_features()
         return name if name in self._names else PACK_TOOL
+
+
+def _as_of(given: Input) -> str:
+    moment = getattr(given, "as_of", None)
+    if moment is None:
+        return ""
+    from pps.operations.model_views import model_time
+
+    return model_time(moment) or ""
 
 
 def _entity_of(caller: Caller, given: Input, subject: object) -> str:

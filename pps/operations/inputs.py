@@ -16,10 +16,9 @@ from pydantic import AfterValidator, Field, JsonValue, StringConstraints
 from pps.core import bounds
 from pps.core.ids import ID_PATTERN
 from pps.core.values import CHANNELS, ChannelName
-from pps.ingest.anchors import MAX_TEXT, MAX_TITLE
+from pps.entities.paths import MAX_PATH
 from pps.ingest.drafts import Extraction
 from pps.ingest.given_input import FactInput, Input, Moment, Name, NodeInput, Tag, described_time
-from pps.ingest.recorder import MAX_PATH
 from pps.journal.filters import ItemFilter
 from pps.journal.usage import KEPT_D
 from pps.operations.command_line import argument, json_file, json_text, option, unoffered
@@ -298,12 +297,12 @@ class ForgetInput(Input):
 class AnchorSaveInput(Input):
     """A short text that should stay findable as it is: a rule, a recipe, a moment."""
 
-    title: Annotated[str, StringConstraints(min_length=1, max_length=MAX_TITLE)] = Field(
-        description="What it is found by.", json_schema_extra=argument()
+    title: Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_ANCHOR_TITLE)] = (
+        Field(description="What it is found by.", json_schema_extra=argument())
     )
     text: str = Field(
         min_length=1,
-        max_length=MAX_TEXT,
+        max_length=bounds.MAX_ANCHOR,
         description="Markdown.",
         json_schema_extra=argument(stdin=True, rest=True, default="-"),
     )

@@ -9,7 +9,17 @@ from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from functools import lru_cache, partial
 from types import ModuleType
-from typing import Any, Concatenate, Generic, Literal, TypeAlias, TypeVar, cast, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    cast,
+    get_type_hints,
+)
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -23,11 +33,13 @@ from pps.core.model_text import read_back
 from pps.core.text import nearest_name, snake
 from pps.core.values import JSON
 from pps.ingest.given_input import ZONE
-from pps.ingest.indexer import Progress
 from pps.operations.inputs import Input
 from pps.operations.local_times import on_clock
 from pps.operations.pages import as_json
 from pps.operations.shape_bounds import check_sizes
+
+if TYPE_CHECKING:
+    from pps.ingest.indexer import Progress
 
 Audience: TypeAlias = Literal["entity", "member", "router", "runner", "operator", "owner"]
 """Who may ask, and what the act is given: an entity its ``Memory``; one that is a member of a squad its ``Desk``;

@@ -12,9 +12,9 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, cast
 
-import networkx as _networkx
 from pydantic import Field
 
 from pps.core.record_values import Record, Relation
@@ -38,8 +38,6 @@ from pps.records.named_query import (
     strength,
     way,
 )
-
-networkx = cast("Any", _networkx)  # its stubs are unknown types to a strict checker
 
 _AHEAD, _BACK = (
     frozenset(names.split())
@@ -255,6 +253,8 @@ def _ways(web: Web, start: str, end: str, given: Two) -> list[Chain]:
             and one.source != one.target
         ):
             best[ends] = max(one, best.get(ends, one), key=strength)
+    # Imported late: it takes as long as 40 modules of PPS. Its stubs are unknown types to a strict checker.
+    networkx: Any = import_module("networkx")
     graph = networkx.Graph()
     graph.add_nodes_from((start, end))
     graph.add_weighted_edges_from((a, b, 1 / strength(one)) for (a, b), one in best.items())

@@ -17,7 +17,7 @@ from benchmarks.__main__ import app as benchmarks
 from benchmarks.report import markdown
 from benchmarks.times_report import HOOKS, RERANK, TIMELINE
 from pps.interfaces.cli.main import build
-from pps.operations.catalog import operations_for
+from pps.operations.catalog import INDEX, index_text, operations_for
 from tests.figures import DOCUMENTS, QUALITY, RESULTS, filled
 from tests.reference import PAGE, TOOLS, page, tools
 
@@ -27,6 +27,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 def test_the_reference_is_what_scripts_docs_would_write() -> None:
     assert TOOLS.read_text(encoding="utf-8") == tools(), "run scripts/docs"
+    assert INDEX.read_text(encoding="utf-8") == index_text(), "run scripts/docs"
     assert PAGE.read_text(encoding="utf-8") == page(), "run scripts/docs"
 
 

@@ -14,7 +14,6 @@ from pps.app import App
 from pps.core.errors import ConfigError, InvalidRequest, PPSError, StoreUnavailable, UnknownEntity
 from pps.core.ids import EntityId, check_name
 from pps.core.values import JSON
-from pps.ingest.extraction import MARK
 from pps.ingest.hook_events import SessionEvent, read_event, said_in, typed
 
 _log = logging.getLogger(__name__)
@@ -99,6 +98,8 @@ class Desk:
         """
         started = clock.perf_counter()
         event = read_event(message)
+        from pps.ingest.extraction import MARK  # not at the top: it imports all that reads texts
+
         if event.text.lstrip().startswith(MARK):
             raise InvalidRequest("text", "is a prompt that has turns read; it is nobody's memory")
         owner = await asyncio.to_thread(self._owner, event)

@@ -13,10 +13,12 @@ _LATE = (
         "pps.__main__",
         "pps.interfaces.cli.main",
         "pps.interfaces.serve",
-        "pps.app",
+        "pps.app.opening",
+        "pps.interfaces.mcp.endpoint",
         "pps.isolation.client",
     ),
     *("chromadb", "chromadb.api.rust", "graphiti_core.graphiti", "tantivy"),
 )
 for _late in _LATE:
     import_module(_late)
+import_module("pps.operations.catalog").all_operations()
