@@ -8,6 +8,7 @@ import logging
 import os
 import resource
 import sys
+from functools import partial
 
 from pps.app import App
 from pps.config import Settings
@@ -26,7 +27,8 @@ from pps.interfaces.mcp.bridge_desk import BridgeDesk
 from pps.interfaces.mcp.late_endpoint import LateEndpoint
 from pps.interfaces.watching import FolderWatch
 from pps.operations.calls import Calls
-from pps.server import runfile
+from pps.server import owner_socket, runfile
+from pps.server.owner_socket import OwnHome
 from pps.server.spool import SpoolDrain
 
 _log = logging.getLogger(__name__)
@@ -78,11 +80,19 @@ async def _serve(settings: Settings, *, auto: bool) -> None:
         desk = Desk(app)
         parts = _parts(app, secret, desk)
         listener = life.bind(settings.server.host, settings.server.port, or_free=auto)
+        by_socket = owner_socket.listen(settings.home)
+        parts.trust.has_socket = by_socket is not None
         resuming = asyncio.create_task(_resume(app, parts))
         draining = asyncio.create_task(SpoolDrain(settings.home, desk.handle).run())
         watching = asyncio.create_task(FolderWatch(app).run())
         plan = life.Plan(
-            settings.home, secret, auto, settings.server.idle_stop_s, lambda: _busy(app)
+            settings.home,
+            secret,
+            auto,
+            settings.server.idle_stop_s,
+            lambda: _busy(app),
+            by_socket,
+            partial(setattr, parts.trust, "has_socket", False),
         )
         try:
             await life.run(Routes(parts).starlette(), listener, parts.activity, plan)
@@ -112,6 +122,7 @@ def _parts(app: App, secret: str, desk: Desk) -> Parts:
         endpoint,
         desk,
         BridgeDesk(calls),
+        OwnHome(runfile.lock_file(app.settings.home)),
     )
 
 

@@ -23,7 +23,7 @@ from pps import __version__
 from pps.core import errors
 from pps.core.errors import ConfigError, StoreConflict, StoreError, StoreUnavailable
 from pps.core.file_lock import FileLock, holder, is_held
-from pps.server import runfile
+from pps.server import owner_socket, runfile
 from pps.server.runfile import RunFile
 
 if TYPE_CHECKING:
@@ -38,14 +38,18 @@ _LOG_BYTES = 100_000_000
 """A server rotates its log as ``logs.max_bytes`` says; this is for servers that end before they have read that."""
 _CALL_S = 60.0
 _SILENCE_S = 600.0
+_MISDIRECTED = 421
 
 
 class ServerAway(StoreUnavailable):
     """Nothing answers at the run file's address."""
 
 
-class ProvedConnection(http.client.HTTPConnection):
-    """A connection on which the server has proved itself before anything is sent."""
+class OwnerConnection(http.client.HTTPConnection):
+    """The owner's connection: by the server's Unix socket, or where it has none, one on which it has proved itself.
+
+    Nothing is sent to a server that is another user's or cannot prove itself.
+    """
 
     def __init__(self, run: RunFile, timeout_s: float) -> None:
         """Name the server that is meant; nothing is connected yet."""
@@ -53,8 +57,17 @@ class ProvedConnection(http.client.HTTPConnection):
         self._run = run
         self._timeout_s = timeout_s
 
+    def owner_headers(self) -> dict[str, str]:
+        """Return the headers by which a request on this connection is the owner's."""
+        if self._run.socket:
+            return {owner_socket.HOME_HEADER: owner_socket.home_header(self._run.home)}
+        return {"Authorization": f"Bearer {self._run.secret}"}
+
     def connect(self) -> None:
-        """Connect, and let the server prove itself; raises Stranger (an OSError) when it does not."""
+        """Connect; raises an OSError when who listens is not the server that wrote the run file."""
+        if self._run.socket:
+            self.sock = owner_socket.connect(self._run.socket, self._timeout_s)
+            return
         super().connect()
         nonce, asked = runfile.question(self._run)
         self.sock.sendall(asked)
@@ -153,24 +166,25 @@ class Link:
         timeout_s: float,
         headers: Mapping[str, str] | None = None,
     ) -> Generator[http.client.HTTPResponse]:
-        connection = ProvedConnection(self.run, timeout_s)
+        connection = OwnerConnection(self.run, timeout_s)
         sent = {
-            "Authorization": f"Bearer {self.run.secret}",
+            **connection.owner_headers(),
             "Content-Type": "application/json",
             **(headers or {}),
         }
         try:
             connection.request(method, path, None if body is None else _encoded(body), sent)
             response = connection.getresponse()
+            if response.status == _MISDIRECTED:
+                raise ServerAway(f"the server at {self.run.socket or self.run.url} is another's")
             if response.status >= 400:
                 raise error_from(_object(response.read()))
             yield response
         except TimeoutError:
             raise StoreUnavailable(f"the server did not answer within {timeout_s:.0f} s") from None
         except (OSError, http.client.HTTPException) as error:
-            raise ServerAway(
-                f"no server answers at {self.run.url} ({type(error).__name__})"
-            ) from None
+            place = self.run.socket or self.run.url
+            raise ServerAway(f"no server answers at {place} ({type(error).__name__})") from None
         finally:
             connection.close()
 

@@ -1,6 +1,7 @@
-"""The run file: where the server of a data folder listens, the secret that its owner may show it, and its proof.
+"""The run file: where the server of a data folder listens, and how its owner reaches it.
 
-The server proves that it wrote the run file before a client says anything: its port may be a stranger's by now. A
+The owner reaches it through the Unix socket that the file names (``owner_socket``). Where none could be made, the file
+has a secret instead, and the rest of this module holds: the server proves that it wrote the run file before a client says anything: its port may be a stranger's by now. A
 client sends a fresh random text, whoever listens answers with its keyed hash (BLAKE2b under the run file's secret,
 over the text, the port and the process, so that no answer can be passed on from another port). Only then, and on the
 same connection, does the client show the secret and ask. ``pps_hook.py`` does the same by itself.
@@ -13,7 +14,7 @@ import errno
 import json
 import os
 import secrets
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 
@@ -32,8 +33,10 @@ class RunFile:
     """What ``server.json`` (mode 0600) says of the running server.
 
     Attributes:
-        secret: ``pps_w_`` and 64 hexadecimal digits; new at each start. Who shows it is the same user of
-            the operating system and may act for any entity.
+        secret: Where there is no socket: ``pps_w_`` and 64 hexadecimal digits; new at each start. Who shows it is
+            the same user of the operating system and may act for any entity.
+        socket: Path of the owner's Unix socket; empty where there is none.
+        home: The data folder that the file was read from; it is not written.
         auto: True when it was started by need, so that it stops when idle.
     """
 
@@ -42,7 +45,9 @@ class RunFile:
     port: int
     version: str
     auto: bool
-    secret: str = field(repr=False)
+    secret: str = field(default="", repr=False)
+    socket: str = ""
+    home: str = field(default="", compare=False)
 
     @property
     def address(self) -> str:
@@ -79,7 +84,9 @@ def write(home: Path, run: RunFile) -> None:
     """
     path = run_file(home)
     draft = path.with_name(f".server.{secrets.token_hex(6)}")
-    text = json.dumps(asdict(run)).ljust(_ROOM).encode()
+    fields = asdict(run)
+    del fields["home"]
+    text = json.dumps(fields).ljust(_ROOM).encode()
     try:
         _write_new(draft, text)
         draft.replace(path)
@@ -145,7 +152,7 @@ def read(home: Path) -> RunFile | None:
     if status.st_uid != os.getuid() or status.st_mode & 0o077:
         raise StoreError(f"{path}: not private to this user; remove it and start the server again")
     try:
-        return RunFile(**json.loads(text))
+        return replace(RunFile(**json.loads(text)), home=str(home))
     except (ValueError, TypeError):
         raise StoreError(
             f"{path}: not a run file of this version; stop that server, then remove it"

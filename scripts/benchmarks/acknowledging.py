@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 import threading
 import time as clock
@@ -15,7 +14,7 @@ from benchmarks.generator import World
 from benchmarks.latency import percentiles
 from pps.config import Settings
 from pps.core.errors import StoreError
-from pps.server.link import Link, connect, stop
+from pps.server.link import Link, OwnerConnection, connect, stop
 
 CLIENTS = 8
 PACE = 10
@@ -72,9 +71,9 @@ def _send(
     A turn has its moment, ``every_s`` after the one before. What is late because the one before was slow counts
     from its moment on, as it does for a client that had to wait.
     """
-    connection = http.client.HTTPConnection(link.run.address, link.run.port, timeout=60)
+    connection = OwnerConnection(link.run, 60)
     headers = {
-        "Authorization": f"Bearer {link.run.secret}",
+        **connection.owner_headers(),
         "Content-Type": "application/json",
         "PPS-Entity": "live",
     }

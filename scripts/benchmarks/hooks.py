@@ -25,7 +25,7 @@ from pps.app import App
 from pps.config import Settings, load, shipped
 from pps.core.errors import StoreUnavailable
 from pps.server import Link
-from pps.server.link import ProvedConnection, find
+from pps.server.link import OwnerConnection, find
 
 _BATCH = 250
 _ENTITY = "bench"
@@ -164,10 +164,10 @@ def _ask(link: Link, prompt: str) -> int:
         "text": prompt,
         "within_s": 1.5,
     }
-    connection = ProvedConnection(link.run, 10)
+    connection = OwnerConnection(link.run, 10)
     try:
         headers = {
-            "Authorization": f"Bearer {link.run.secret}",
+            **connection.owner_headers(),
             "Content-Type": "application/json",
             "Connection": "close",
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import http.client
 import json
 from collections.abc import Callable
 from contextlib import closing
@@ -10,6 +9,7 @@ from typing import Any, cast
 
 import httpx
 
+from pps.server.link import OwnerConnection
 from tests.integration.interfaces.serving import Served
 from tests.model_server import ModelServer
 from tests.waiting import wait_until
@@ -45,11 +45,9 @@ def asked(
     served: Served, method: str, path: str, body: dict[str, Any] | None = None
 ) -> tuple[int, str | None]:
     """Return a request's status and its Retry-After."""
-    with closing(
-        http.client.HTTPConnection("127.0.0.1", served.run.port, timeout=30)
-    ) as connection:
+    with closing(OwnerConnection(served.run, 30)) as connection:
         headers = {
-            "Authorization": f"Bearer {served.run.secret}",
+            **connection.owner_headers(),
             "Content-Type": "application/json",
             "PPS-Entity": "ana",
         }
@@ -65,8 +63,14 @@ def health(served: Served, token: str = "") -> tuple[int, dict[str, Any]]:
     return answer.status_code, answer.json()
 
 
+def health_to_owner(served: Served) -> tuple[int, dict[str, Any]]:
+    with served.owner() as owner:
+        answer = owner.get("/health")
+        return answer.status_code, answer.json()
+
+
 def reasons(served: Served) -> list[str]:
-    return [one["problem"] for one in health(served, served.run.secret)[1]["problems"]]
+    return [one["problem"] for one in health_to_owner(served)[1]["problems"]]
 
 
 def healthy(served: Served) -> bool:

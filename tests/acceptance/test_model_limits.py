@@ -14,7 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.outage import data, health, healthy, idle, reading, reasons, until
+from tests.acceptance.outage import (
+    data,
+    health,
+    health_to_owner,
+    healthy,
+    idle,
+    reading,
+    reasons,
+    until,
+)
 from tests.integration.interfaces.serving import Served, serving
 from tests.model_server import Asked, ModelServer, model_server
 
@@ -67,7 +76,7 @@ def well(served: Served) -> bool:
 
 def degraded(served: Served, *entities: str) -> bool:
     """Tell whether entities are unwell, by their own word and to the owner; the server is well for everyone."""
-    status, told = health(served, served.run.secret)
+    status, told = health_to_owner(served)
     assert (status, health(served)) == (200, (200, {"status": "ok"}))
     named = {one["entity"] for one in told["problems"]} if told["status"] == "degraded" else set()
     return named >= set(entities) and not any(
@@ -97,7 +106,7 @@ def test_an_entity_is_unwell_by_the_rate_of_failures_alone_and_well_when_they_we
         model.mode = "good"
         assert served.pps("jobs", "retry", "ana", *map(str, ids)).stdout == "10 retried.\n"
         until(served, lambda: well(served))
-        assert health(served, served.run.secret)[1]["status"] == "ok"
+        assert health_to_owner(served)[1]["status"] == "ok"
         assert data(served, "stats")["facts"] == 10
 
 
@@ -178,7 +187,7 @@ def test_entities_are_read_beside_each_other_up_to_the_bound_each_in_order_and_a
         model.mode, model.delay_s = "slow", 0.03
         model.freed.set()
         until(served, lambda: all(idle(served, name) for name in jobs))
-        until(served, lambda: health(served, served.run.secret)[1]["status"] == "ok")
+        until(served, lambda: health_to_owner(served)[1]["status"] == "ok")
         assert all(data(served, "health", name)["ok"] for name in jobs)
         for name, turns in jobs.items():
             spans = [span for turn in turns for span in readings(served, name, turn)]

@@ -134,11 +134,10 @@ def test_a_running_server_uses_the_new_zone_and_names_the_line_of_a_mistake(serv
         "id": f"{7:032x}",
     }
     reply: dict[str, JSON] = {**event, "event": "Stop", "text": "Noted.", "id": f"{8:032x}"}
-    headers = {"Authorization": f"Bearer {served.run.secret}"}
 
     def sent(message: dict[str, JSON]) -> httpx2.Response:
-        url = f"{served.run.url}/owner/hooks"
-        return httpx2.post(url, json=message, headers=headers, trust_env=False)
+        with served.owner() as owner:
+            return owner.post("/owner/hooks", json=message)
 
     assert sent(prompt).json()["kept"] is False, "the hook keeps it"
     assert sent(reply).status_code == 503, "the hook keeps it"

@@ -11,6 +11,7 @@ import pytest
 from pps.core.errors import InvalidRequest
 from pps.entities import Registry
 from pps.operations.catalog import operations_for
+from pps.server.runfile import new_secret
 from tests.integration.interfaces.serving import ERAS, Served, serving
 from tests.isolation.test_verbs import ARGUMENTS
 
@@ -84,14 +85,11 @@ def test_only_the_owner_says_who_writes_and_only_a_name_that_can_be_one(
     wrong = served.pps("--actor", "Not one", "stats", "ana")
     assert (wrong.returncode, "actor: must match" in wrong.stderr) == (2, True)
     for name in ("Plan", "plan:discuss", "a" * 41, "plan.x"):
-        asked = http.post(
-            "/v1/stats", headers=bearer(served.run.secret, **{"PPS-Actor": name}), json={}
-        )
+        with served.owner(**{"PPS-Actor": name}) as owner:
+            asked = owner.post("/v1/stats", json={})
         assert asked.status_code == 400, name
         assert (
-            http.post(
-                "/mcp", headers=bearer(f"{served.run.secret}.ana:{name}"), json={}
-            ).status_code
+            http.post("/mcp", headers=bearer(f"{new_secret()}.ana:{name}"), json={}).status_code
             == 401
         ), name
         with pytest.raises(InvalidRequest, match="actor"):

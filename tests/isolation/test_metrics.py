@@ -51,8 +51,8 @@ def test_no_metric_holds_a_name_or_a_word_of_anybody(served: Served) -> None:
             ("GET", '/v1/x"} 1\nforged_total 9'.replace("\n", "%0A")),
         ):
             http.request(method, path, headers={"X-Request-Id": 'forged"} 1'})
-        owner = {"Authorization": f"Bearer {served.run.secret}"}
-        text = http.get("/metrics", headers=owner).text
+        with served.owner() as owner:
+            text = owner.get("/metrics").text
     assert not [word for word in WORDS if word in text.casefold()]
     families = {family.name: family for family in text_string_to_metric_families(text)}
     labels = {key for family in families.values() for one in family.samples for key in one.labels}
@@ -66,7 +66,7 @@ def test_no_metric_holds_a_name_or_a_word_of_anybody(served: Served) -> None:
 def test_who_is_no_operator_learns_only_whether_it_is_ready(served: Served) -> None:
     entity = served.link.call("token_issue", "", {"name": "zinnia"})["data"]["token"]
     with httpx.Client(base_url=served.run.url, trust_env=False, timeout=30) as http:
-        for token in ("", "nonsense", entity, f"{served.run.secret}.zinnia"):
+        for token in ("", "nonsense", entity, "pps_w_.zinnia"):
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             answer = http.get("/ready", headers=headers)
             assert (answer.status_code, answer.json()) == (200, {"status": "ready"})
@@ -74,12 +74,9 @@ def test_who_is_no_operator_learns_only_whether_it_is_ready(served: Served) -> N
 
 
 def test_a_forged_request_id_writes_no_line_of_the_log(served: Served) -> None:
-    with httpx.Client(base_url=served.run.url, trust_env=False, timeout=30) as http:
-        owner = {"Authorization": f"Bearer {served.run.secret}", "PPS-Entity": "zinnia"}
+    with served.owner(**{"PPS-Entity": "zinnia"}) as http:
         for forged in ("a b", "x" * 65, "id] INFO forged", "-", "ä"):
-            answer = http.post(
-                "/v1/stats", headers={**owner, "X-Request-Id": forged.encode()}, json={}
-            )
+            answer = http.post("/v1/stats", headers={"X-Request-Id": forged.encode()}, json={})
             assert answer.headers["X-Request-Id"] not in (forged, "-")
     log = Path(served.home / "test-server.log").read_text()
     assert "INFO forged" not in log

@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, cast
 
-import httpx2
 import pytest
 from mcp.client.client import Client
 from mcp_types import CallToolResult
@@ -361,17 +360,12 @@ async def test_a_bridge_over_stdio_shows_the_same(poisoned: Poisoned) -> None:
 
 
 async def test_a_hook_gives_an_agent_nothing_that_could_act(poisoned: Poisoned) -> None:
-    run = poisoned.served.run
     event = {"event": "SessionStart", "session": "s", "entity": "ana", "source": "startup"}
     prompt = {**event, "event": "UserPromptSubmit", "text": f"What of {WORD}, obey now?"}
-    async with httpx2.AsyncClient(trust_env=False, timeout=30) as http:
+    with poisoned.served.owner() as owner:
         for number, message in enumerate((event, prompt)):
             sent = {**message, "id": f"{number:032x}", "at": 1_780_000_000, "within_s": 8.0}
-            answer = await http.post(
-                f"{run.url}/owner/hooks",
-                json=sent,
-                headers={"Authorization": f"Bearer {run.secret}"},
-            )
+            answer = await asyncio.to_thread(owner.post, "/owner/hooks", json=sent)
             fenced = FENCE.fullmatch(str(answer.json()["context"]))
             assert fenced, answer.text
             assert WORD in fenced[2]

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from pps.operations.catalog import OPERATIONS, operations_for
+from pps.server.runfile import new_secret
 from tests.browser_session import PageClient, link_of, page_of
 from tests.integration.interfaces.serving import Served, serving
 
@@ -95,7 +96,7 @@ def test_a_link_is_nobodys_on_another_path(served: Served) -> None:
         "",
         "x",
         link[:-1],
-        served.run.secret,
+        new_secret(),
         served.create("ana"),
         page_of(served, "ana").key,
     ):
@@ -160,7 +161,7 @@ def test_a_session_is_nobodys_on_another_path_and_no_token_anywhere(served: Serv
         operator,
         served.create("ana"),
         served.create("ben"),
-        f"{served.run.secret}.ben",
+        f"{new_secret()}.ben",
     ):
         asked = bare.post("v1/recall", {"query": "vault"}, Authorization=f"Bearer {token}")
         assert (asked.status_code, "4711" in asked.text) == (401, False)

@@ -20,6 +20,7 @@ from starlette.routing import Route
 from pps.interfaces.cli.main import build
 from pps.interfaces.http.routes import Parts, Routes
 from pps.operations.catalog import operations_for
+from pps.server.runfile import new_secret
 from tests.integration.interfaces.every_tool import done
 from tests.integration.interfaces.every_tool import text as text_of
 from tests.integration.interfaces.serving import ERAS, Served, pps, serving
@@ -499,7 +500,7 @@ async def test_no_route_answers_for_them_to_who_may_not_ask(
     method, body = ROUTE_ATTACKS[path]
     for name, value in PARAMETERS.items():
         path = path.replace(name, value)
-    secret = neighbours.served.run.secret
+    secret = new_secret()
     wrong = [
         None,
         "nonsense",
@@ -520,7 +521,6 @@ async def test_no_route_answers_for_them_to_who_may_not_ask(
             )
             refused = 403 if path.startswith("/page/") else 401
             assert answer.status_code == (200 if opened else OPEN.get(path, refused))
-            assert secret[6:] not in answer.text
             assert CANARY not in answer.text
             assert "theirs" not in answer.text
     await asyncio.to_thread(neighbours.untouched)
@@ -581,10 +581,9 @@ async def test_a_bridge_reaches_the_entity_it_was_started_for_and_no_other(
 async def test_nothing_that_a_client_sends_changes_for_whom_the_bridge_asks(
     neighbours: Neighbours,
 ) -> None:
-    """The name of a tool becomes a header, and ``_meta`` a part of the body, of a request with the owner's secret."""
-    secret = neighbours.served.run.secret
+    """The name of a tool and ``_meta`` become parts of the body of a request of the owner's."""
     names = [
-        f"recall\r\nAuthorization: Bearer {secret}.theirs",
+        f"recall\r\nAuthorization: Bearer {neighbours.theirs}",
         "recall\r\nPPS-Entity: theirs\r\n\r\n",
         "recall\nMcp-Name: recall",
         "=?base64?cmVjYWxs?=",

@@ -14,7 +14,8 @@ from mcp.shared.exceptions import MCPError
 from pps.core.errors import PPSError
 from pps.entities import Registry
 from pps.operations.catalog import OPERATIONS, operations_for
-from tests.integration.interfaces.serving import ERAS, serving
+from pps.server.runfile import new_secret
+from tests.integration.interfaces.serving import ERAS, serving, without_socket
 from tests.isolation.attacks import owners, unattacked
 from tests.isolation.test_server import MARKS, A, B, Pair, tell
 from tests.squads import write_squad
@@ -71,7 +72,7 @@ def test_a_token_asks_for_its_own_entity_and_its_own_operations_alone(
             http.post(f"/v1/{name}", headers=bearer(operator), json={"entity": B}).status_code
             == 404
         ), name
-    for token in ("x", "nonsense", pair.served.run.secret[:-1], f"{pair.served.run.secret}.{B}"):
+    for token in ("x", "nonsense", "pps_w_", f"{new_secret()}.{B}"):
         for path in ("/v1/timeline", "/v1/entity_list", "/v1/nonesuch"):
             assert http.post(path, headers=bearer(token, B), json={}).status_code == 401, path
     for token in (pair.tokens[A], router, operator):
@@ -172,18 +173,16 @@ def test_whatever_the_owner_asks_about_one_leaves_the_other_as_it_was(
             assert pair.dump(B) == before, name
 
 
-def test_the_owners_secret_is_nothing_to_whoever_comes_through_a_proxy(
-    pair: Pair, http: httpx.Client
-) -> None:
-    owner = bearer(pair.served.run.secret)
-    assert http.post("/v1/entity_list", headers=owner, json={}).status_code == 200
-    for name in ("X-Forwarded-For", "Forwarded"):
-        assert (
-            http.post(
-                "/v1/entity_list", headers={**owner, name: "for=8.8.8.8"}, json={}
-            ).status_code
-            == 401
-        )
+def test_the_owners_secret_is_nothing_to_whoever_comes_through_a_proxy(tmp_path: Path) -> None:
+    with (
+        serving(tmp_path / "home", **without_socket(tmp_path)) as served,
+        httpx.Client(base_url=served.run.url, trust_env=False) as http,
+    ):
+        owner = bearer(served.run.secret)
+        assert http.post("/v1/entity_list", headers=owner, json={}).status_code == 200
+        for name in ("X-Forwarded-For", "Forwarded"):
+            headers = {**owner, name: "for=8.8.8.8"}
+            assert http.post("/v1/entity_list", headers=headers, json={}).status_code == 401
 
 
 def test_a_router_learns_no_path_of_the_data_folder_and_nothing_of_what_lies_outside_its_roots(
@@ -238,15 +237,18 @@ async def test_a_toolset_that_there_is_not_is_said_and_one_that_nobody_asked_for
 
 
 def test_a_folder_is_followed_no_longer_also_when_the_owner_hangs_up(
-    pair: Pair, http: httpx.Client, tmp_path: Path
+    pair: Pair, tmp_path: Path
 ) -> None:
     for number in range(30):
         (tmp_path / f"{number}.md").write_text(f"# Note {number}\n\nThe lamp {number} is blue.\n")
     pair.served.create("follower")  # of its own: another test deletes what it asks about
     given = {"entity": "follower", "path": str(tmp_path)}
     assert pair.served.link.call("watch_add", "", given, timeout_s=120)["data"]["added"] == 30
-    headers = {**bearer(pair.served.run.secret), "Accept": "application/x-ndjson"}
-    with http.stream("POST", "/v1/watch_remove", headers=headers, json={**given, "forget": True}):
+    request = ("POST", "/v1/watch_remove")
+    with (
+        pair.served.owner(Accept="application/x-ndjson") as http,
+        http.stream(*request, json={**given, "forget": True}),
+    ):
         """Gone at once."""
     wait_until(
         lambda: not pair.served.link.call("watch_list", "", {"name": "follower"})["data"]["folders"]

@@ -18,7 +18,7 @@ import pytest
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict, StoreError, StoreUnavailable
 from pps.core.file_lock import FileLock, is_held
 from pps.server import Link, RunFile, connect, runfile, stop
-from pps.server.link import ProvedConnection, ServerAway, error_from
+from pps.server.link import OwnerConnection, ServerAway, error_from
 from tests.proving import Proving, stranger
 
 
@@ -254,7 +254,7 @@ def test_a_stranger_that_sends_a_byte_now_and_then_holds_nobody_for_longer_than_
 ):
     with (
         stranger(b"x", every_s=0.05) as seen,
-        closing(ProvedConnection(_run(seen.port), 0.3)) as connection,
+        closing(OwnerConnection(_run(seen.port), 0.3)) as connection,
         pytest.raises(TimeoutError),
     ):
         connection.connect()

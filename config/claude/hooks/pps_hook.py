@@ -6,8 +6,8 @@ EVENT is Claude Code's name of it; ``ADAPTERS`` has what other clients call its 
 
 One file, the standard library only, so that it starts in a blink and can be copied anywhere. It always exits with 0,
 writes nothing to stderr without ``--debug``, and ends within its event's deadline whatever else hangs. It reads one
-JSON object on stdin, picks the few fields that are needed, and asks the server that ``FOLDER/server.json`` names. When
-that server is away or refuses for now, an event that is to be kept goes to ``FOLDER/spool`` (one file an event, mode
+JSON object on stdin, picks the few fields that are needed, and asks the server that ``FOLDER/server.json`` names, over
+its Unix socket, or where that file names none, over TCP once the server has proved that it wrote it. When that server is away or refuses for now, an event that is to be kept goes to ``FOLDER/spool`` (one file an event, mode
 0600, on disk before the hook ends), from where the next server takes it in. Whose memory it is the server decides, by
 the project's folder or ``--entity``; what belongs to nobody is neither sent back nor spooled.
 """
@@ -322,18 +322,20 @@ def _ask(home: str, message: dict[str, object], until: float) -> dict[str, objec
         Away: It may take it later.
     """
     run = _run_file(home)
+    path = run.get("socket")
+    if isinstance(path, str) and path:
+        link, owner = _by_socket(path, until), f"PPS-Home: {_quoted(home)}"
+    else:
+        link, owner = _by_proof(run, until), f"Authorization: Bearer {run['secret']}"
     host = LOOPBACK.get(str(run["host"]), str(run["host"]))
     body = json.dumps(message).encode()
     head = (
         f"POST /owner/hooks HTTP/1.1\r\nHost: {f'[{host}]' if ':' in host else host}:{run['port']}\r\n"
-        f"Authorization: Bearer {run['secret']}\r\nContent-Type: application/json\r\n"
+        f"{owner}\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as link:
+    with link:
         link.settimeout(_left(until))
-        link.connect((host, int(str(run["port"]))))
-        _prove(link, run, host, until)
         link.sendall(head.encode() + body)
         reply = bytearray()
         while len(reply) <= MOST_OUT:
@@ -349,6 +351,51 @@ def _ask(home: str, message: dict[str, object], until: float) -> dict[str, objec
         _debug(f"the server refused: {rest[:300]!r}")
         return {"nobody": status == 404}
     raise Away
+
+
+def _by_socket(path: str, until: float) -> socket.socket:
+    """Return a connection to the server's socket, once its folder and who listens are known to be this user's."""
+    folder = os.lstat(os.path.dirname(path))
+    if not stat.S_ISDIR(folder.st_mode) or folder.st_uid != os.getuid() or folder.st_mode & 0o077:
+        raise Away("the socket's folder is not this user's alone")
+    link = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    link.settimeout(_left(until))
+    link.connect(path)
+    if _peer_uid(link) != os.getuid():
+        link.close()
+        raise Away("another user listens at the socket")
+    return link
+
+
+def _peer_uid(link: socket.socket) -> int:
+    """Return the user id of the process at the other end of a Unix socket."""
+    if hasattr(socket, "SO_PEERCRED"):
+        credentials = link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        return int.from_bytes(credentials[4:8], sys.byteorder, signed=True)
+    credentials = link.getsockopt(0, 1, 76)  # macOS: SOL_LOCAL, LOCAL_PEERCRED, a struct xucred
+    return int.from_bytes(credentials[4:8], sys.byteorder)
+
+
+def _quoted(home: str) -> str:
+    """Return a path, percent-encoded."""
+    plain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/_.-~"
+    return "".join(
+        chr(byte) if chr(byte) in plain else f"%{byte:02X}" for byte in os.fsencode(home)
+    )
+
+
+def _by_proof(run: dict[str, object], until: float) -> socket.socket:
+    """Return a TCP connection to the server, once it has proved that it wrote the run file."""
+    host = LOOPBACK.get(str(run["host"]), str(run["host"]))
+    link = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        link.settimeout(_left(until))
+        link.connect((host, int(str(run["port"]))))
+        _prove(link, run, host, until)
+    except BaseException:
+        link.close()
+        raise
+    return link
 
 
 def _prove(link: socket.socket, run: dict[str, object], host: str, until: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import logging
 import os
 import re
 from dataclasses import replace
@@ -15,22 +16,34 @@ from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.ids import EntityId, check_actor, check_name
 from pps.entities import Registry
 from pps.entities.routing import owner as owner_router
-from pps.interfaces.http.problems import Forbidden, Refused
+from pps.interfaces.http.problems import Forbidden, Outdated, Refused
 from pps.operations.calls import OPERATOR, Caller, owner
 from pps.server.runfile import NONCE, OWNER_PREFIX, proof
 
 ENTITY_HEADER, ACTOR_HEADER = "PPS-Entity", "PPS-Actor"
 BRIDGE_HEADER = "PPS-Bridge"
 """Names whom a bridge was started for, in the form of ``Trust.bridged``."""
+OWNER_STATE = "pps_owner"
+"""Set in the state of a request's scope that came through the owner's Unix socket, whose peer's user was checked."""
+BY_SOCKET = (
+    "the owner reaches this server through the socket that server.json names; a hook that asks here is of an older "
+    "PPS: install it again with `pps hooks install`"
+)
+_log = logging.getLogger(__name__)
 _LOOPBACK = ("127.", "::1", "::ffff:127.")
 
 
 class Trust:
-    """Answers for a presented token. Secrets are compared in constant time; nothing is remembered of them."""
+    """Answers for a presented token. Secrets are compared in constant time; nothing is remembered of them.
+
+    Attributes:
+        has_socket: The owner comes through the Unix socket: nobody is told the secret, and nothing proves it.
+    """
 
     def __init__(self, registry: Registry, secret: str) -> None:
         self._registry = registry
         self._secret = secret.encode()
+        self.has_socket = False
 
     async def caller(self, token: str) -> Caller | None:
         """Return who asks with a bearer token at ``/mcp``; None for a wrong one, and for who has no tools there.
@@ -82,14 +95,24 @@ class Trust:
             UnknownEntity: There is no such entity, or it is archived.
             InvalidRequest: A name or a path cannot be one.
         """
-        if not self.is_owner(connection):
-            raise Refused("only the owner of this server may do that")
+        self.check_owner(connection)
         return await asyncio.to_thread(
             self._caller_named, connection.headers.get(BRIDGE_HEADER, "")
         )
 
+    def check_owner(self, connection: HTTPConnection) -> None:
+        """Raise Refused unless a request is the machine's owner's; an old hook is told what to do."""
+        if not self.is_owner(connection):
+            more = f"; {BY_SOCKET}" if self.has_socket and is_local(connection) else ""
+            raise Refused(f"only the owner of this server may do that{more}")
+
     def is_owner(self, connection: HTTPConnection) -> bool:
-        """Tell whether a request shows the owner's secret; only from this machine."""
+        """Tell whether a request is the machine's owner's.
+
+        It came through the owner's socket without a token, or shows the secret of the run file from this machine.
+        """
+        if is_by_socket(connection):
+            return "authorization" not in connection.headers
         return is_local(connection) and self._is_secret(bearer(connection))
 
     def proof(self, connection: HTTPConnection, nonce: str) -> str:
@@ -98,9 +121,13 @@ class Trust:
         Raises:
             InvalidRequest: The nonce is not 32 hexadecimal digits.
             NotFound: The client is on another machine.
+            Outdated: The owner comes through the socket; the client is of an older PPS.
         """
         if not is_local(connection):
             raise NotFound("route")
+        if self.has_socket:
+            _log.warning("a client asked for the proof of the run file: %s", BY_SOCKET)
+            raise Outdated(BY_SOCKET)
         if not re.fullmatch(NONCE, nonce):
             raise InvalidRequest("nonce", "must be 32 hexadecimal digits")
         return proof(self._secret.decode(), nonce, connection.scope["server"][1], os.getpid())
@@ -112,7 +139,7 @@ class Trust:
         return await asyncio.to_thread(self._registry.is_operator, bearer(connection))
 
     def _is_secret(self, text: str) -> bool:
-        return hmac.compare_digest(text.encode(), self._secret)
+        return not self.has_socket and hmac.compare_digest(text.encode(), self._secret)
 
     def _of_token(self, token: str) -> Caller | None:
         bounds = self._registry.bounds_of_token(
@@ -146,6 +173,11 @@ def bearer(connection: HTTPConnection) -> str:
     """Return a request's bearer token, or an empty text."""
     scheme, _, token = connection.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def is_by_socket(connection: HTTPConnection) -> bool:
+    """Tell whether a request came through the owner's Unix socket."""
+    return connection.scope.get("state", {}).get(OWNER_STATE) is True
 
 
 def is_local(connection: HTTPConnection) -> bool:

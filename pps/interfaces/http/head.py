@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import socket
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from pps.interfaces.http.auth import OWNER_STATE
+from pps.server.owner_socket import peer_uid
 
 MAX_HEAD = 64 * 1024
 """Most bytes of a request's first line and headers, and of what a body has beside its content."""
@@ -21,6 +26,13 @@ class BoundedHead(HttpToolsProtocol):
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
+        link: socket.socket = transport.get_extra_info("socket")
+        if link.family == socket.AF_UNIX:
+            if not _is_own(link):
+                transport.abort()
+                return
+            # Each request's scope gets a copy; no client can write into it.
+            self.app_state = {**self.app_state, OWNER_STATE: True}
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -57,3 +69,11 @@ class BoundedHead(HttpToolsProtocol):
         if self._late is not None:
             self._late.cancel()
             self._late = None
+
+
+def _is_own(link: Any) -> bool:
+    """Tell whether the process at the other end of a Unix socket is of the server's own user."""
+    try:
+        return peer_uid(link) == os.getuid()
+    except OSError:
+        return False

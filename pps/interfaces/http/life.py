@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import uvicorn
@@ -36,7 +36,9 @@ class Plan:
     """How a server is to live.
 
     Attributes:
-        secret: The owner's, for the run file.
+        secret: The owner's, for the run file where there is no socket.
+        socket: Where the owner's clients come; None where none could be made.
+        on_lost_socket: Called when the socket's file is gone: the owner comes with the secret from then on.
         auto: Started by need: it ends after ``idle_stop_s`` without a request, when ``busy`` says no.
         busy: Tells whether work goes on that no request waits for.
     """
@@ -46,6 +48,8 @@ class Plan:
     auto: bool
     idle_stop_s: float
     busy: Callable[[], Awaitable[bool]]
+    socket: socket.socket | None
+    on_lost_socket: Callable[[], None]
 
 
 def bind(host: str, port: int, *, or_free: bool = False) -> socket.socket:
@@ -99,18 +103,23 @@ async def run(app: ASGIApp, listener: socket.socket, activity: Activity, plan: P
         )
     )
     host, port = listener.getsockname()[:2]
-    said = RunFile(os.getpid(), host, port, __version__, plan.auto, plan.secret)
+    said = RunFile(os.getpid(), host, port, __version__, plan.auto)
+    if plan.socket is None:
+        said = replace(said, secret=plan.secret)
+    else:
+        said = replace(said, socket=plan.socket.getsockname())
     with _signals(activity):
         watch = asyncio.create_task(_watch(server, said, activity, plan))
         watch.add_done_callback(
             lambda _: server.let_go(activity)
         )  # however it ends: nobody else would end the server
         try:
-            await server.serve(sockets=[listener])
+            await server.serve(sockets=[listener, plan.socket] if plan.socket else [listener])
         finally:
             watch.cancel()
             runfile.remove(plan.home, said.pid)
             listener.close()
+            _remove(said.socket)
         if watch.done() and not watch.cancelled():
             watch.result()
 
@@ -142,6 +151,13 @@ async def _watch(server: uvicorn.Server, said: RunFile, activity: Activity, plan
             said.host,
         )
     while not activity.stopping.is_set():
+        if said.socket and not _is_there(said.socket):
+            _log.warning(
+                "%s was removed: the owner's clients go by server.json's secret", said.socket
+            )
+            said = replace(said, socket="", secret=plan.secret)
+            plan.on_lost_socket()
+            runfile.write(plan.home, said)
         if plan.auto and activity.idle_s > plan.idle_stop_s and not await plan.busy():
             _log.info("idle for %.0f s: ending", plan.idle_stop_s)
             activity.stopping.set()
@@ -149,6 +165,16 @@ async def _watch(server: uvicorn.Server, said: RunFile, activity: Activity, plan
             await asyncio.wait_for(activity.stopping.wait(), min(_LOOK_S, plan.idle_stop_s))
     runfile.remove(plan.home, said.pid)
     server.should_exit = True
+
+
+def _remove(path: str) -> None:
+    if path:
+        Path(path).unlink(missing_ok=True)
+
+
+def _is_there(path: str) -> bool:
+    """Tell whether a socket's file is there: what cleans temporary folders may have removed it."""
+    return Path(path).is_socket()
 
 
 @contextlib.contextmanager

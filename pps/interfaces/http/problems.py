@@ -41,6 +41,12 @@ class NoOperation(errors.InvalidRequest):
     code = "unknown_operation"
 
 
+class Outdated(errors.PPSError):
+    """A client asks in a way that an older PPS had."""
+
+    code = "outdated"
+
+
 class NotJSON(errors.InvalidRequest):
     """The body's media type is not application/json."""
 
@@ -49,6 +55,7 @@ _STATUS: tuple[tuple[type[errors.PPSError], int], ...] = (
     (Refused, 401),
     (Forbidden, 403),
     (NoOperation, 404),
+    (Outdated, 410),
     (TooLarge, 413),
     (NotJSON, 415),
     (errors.InvalidRequest, 400),

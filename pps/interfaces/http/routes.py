@@ -32,6 +32,7 @@ from pps.interfaces.http.requests import REQUEST_ID, RequestLog, RequestTallies
 from pps.interfaces.http.trusted_hosts import HostGuard, Names
 from pps.interfaces.http.v1 import LINES, V1
 from pps.operations.calls import Caller, Calls
+from pps.server.owner_socket import OwnHome
 
 
 class McpEndpoint(Protocol):
@@ -78,6 +79,7 @@ class Parts:
     mcp: McpEndpoint
     hooks: HookDesk
     bridge: ToolBridge
+    home: OwnHome | None = None
 
 
 class Routes:
@@ -116,7 +118,7 @@ class Routes:
             routes=routes,
             middleware=[
                 Middleware(RequestLog, tallies=self._tallies),
-                Middleware(HostGuard, names=parts.names),
+                Middleware(HostGuard, names=parts.names, home=parts.home),
                 # The guard has let only allowed origins through, so here every origin may read.
                 Middleware(
                     CORSMiddleware,
@@ -133,8 +135,7 @@ class Routes:
 
     def _owners(self, handler: Handler) -> Handler:
         async def checked(request: Request) -> Response:
-            if not self._parts.trust.is_owner(request):
-                raise Refused("only the owner of this server may do that")
+            self._parts.trust.check_owner(request)
             return await handler(request)
 
         return answered(checked)

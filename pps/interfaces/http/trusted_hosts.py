@@ -11,8 +11,9 @@ from starlette.requests import HTTPConnection
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pps.interfaces.http.auth import bearer, is_local
+from pps.interfaces.http.auth import bearer, is_by_socket, is_local
 from pps.interfaces.http.problems import details
+from pps.server.owner_socket import HOME_HEADER, OwnHome
 from pps.server.runfile import OWNER_PREFIX
 
 _PORT = re.compile("[0-9]{1,5}")  # of digits in other scripts, str.isdigit thinks otherwise
@@ -50,14 +51,16 @@ class Names:
 
 
 class HostGuard:
-    """ASGI middleware: 421 for a Host that is not ours, 403 for an Origin that may not ask.
+    """ASGI middleware: 421 for a Host or a data folder that is not ours, 403 for an Origin that may not ask.
 
     The owner's secret from another machine is refused here too, so no route can forget to.
     """
 
-    def __init__(self, app: ASGIApp, names: Names) -> None:
+    def __init__(self, app: ASGIApp, names: Names, home: OwnHome | None = None) -> None:
+        """Guard an app; ``home`` is the server's, for clients of the owner's socket, which name theirs."""
         self._app = app
         self._names = names
+        self._home = home
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or refuse it."""
@@ -70,10 +73,15 @@ class HostGuard:
             await _refuse(421, "this server does not go by that name", scope, receive, send)
         elif origin is not None and not self._names.is_origin(origin):
             await _refuse(403, "pages of that origin may not ask this server", scope, receive, send)
+        elif is_by_socket(HTTPConnection(scope)) and not self._is_own_home(headers):
+            await _refuse(421, "this server is of another data folder", scope, receive, send)
         elif _is_strangers_secret(HTTPConnection(scope)):
             await _refuse(401, "the owner's secret is for this machine only", scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+    def _is_own_home(self, headers: Headers) -> bool:
+        return self._home is not None and self._home.is_named(headers.get(HOME_HEADER, ""))
 
 
 def _is_strangers_secret(connection: HTTPConnection) -> bool:

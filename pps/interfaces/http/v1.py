@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response, Strea
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON
-from pps.interfaces.http.auth import bearer
+from pps.interfaces.http.auth import bearer, is_by_socket
 from pps.interfaces.http.problems import NoOperation, body, problem
 from pps.operations.calls import Caller, Calls
 from pps.operations.openapi import document
@@ -65,7 +65,8 @@ class V1:
 
     async def openapi(self, request: Request) -> Response:
         """Return the document of what a token may ask; without one that of an entity's operations."""
-        caller = await self._door.caller_of(request) if bearer(request) else Caller(("entity",))
+        is_known = bearer(request) or is_by_socket(request)
+        caller = await self._door.caller_of(request) if is_known else Caller(("entity",))
         return JSONResponse(document((await self._calls.operations(caller)).values()))
 
     async def _lines(

@@ -15,7 +15,7 @@ from typing import Any, cast
 from pps.core.errors import StoreUnavailable
 from pps.core.file_lock import is_held
 from pps.server import RunFile, connect, runfile
-from pps.server.link import ProvedConnection, error_from
+from pps.server.link import OwnerConnection, error_from
 
 _PROOF_S = 5.0
 _CALL_S = 300.0
@@ -96,7 +96,7 @@ class Upstream:
         self._identity = identity
         self._toolset = toolset
         self._lock = threading.Lock()
-        self._idle: list[tuple[RunFile, ProvedConnection]] = []
+        self._idle: list[tuple[RunFile, OwnerConnection]] = []
 
     def start(self) -> None:
         """Start the server if it is away; raises the errors of ``pps.server.connect``."""
@@ -143,7 +143,7 @@ class Upstream:
             with call.using(connection):
                 message = {"method": method, "params": params, "toolset": self._toolset}
                 headers = {
-                    "Authorization": f"Bearer {run.secret}",
+                    **connection.owner_headers(),
                     "PPS-Bridge": self._identity,
                     "Content-Type": "application/json",
                 }
@@ -167,15 +167,15 @@ class Upstream:
             raise error_from(problem)
         return answer
 
-    def _connection(self, run: RunFile) -> ProvedConnection:
+    def _connection(self, run: RunFile) -> OwnerConnection:
         """Return a connection on which the server has proved itself; raises _NotReached."""
         with self._lock:
             while self._idle:
                 owner, connection = self._idle.pop()
-                if owner.secret == run.secret and not _is_readable(connection):
+                if owner == run and not _is_readable(connection):
                     return connection
                 connection.close()
-        connection = ProvedConnection(run, _PROOF_S)
+        connection = OwnerConnection(run, _PROOF_S)
         try:
             connection.connect()
         except (OSError, http.client.HTTPException):
@@ -184,7 +184,7 @@ class Upstream:
         connection.sock.settimeout(_CALL_S)
         return connection
 
-    def _keep(self, run: RunFile, connection: ProvedConnection) -> None:
+    def _keep(self, run: RunFile, connection: OwnerConnection) -> None:
         with self._lock:
             if len(self._idle) < _MAX_IDLE:
                 self._idle.append((run, connection))

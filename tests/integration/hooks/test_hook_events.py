@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import pytest
 
 from tests.integration.hooks.acting import DEADLINE_S, Session
@@ -208,10 +207,8 @@ def test_a_pack_that_was_too_late_comes_with_the_next_tool(
         "text": "Kitchen?",
     }
     message = {**event, "id": f"{7:032x}", "at": 1_780_000_000, "within_s": 0.0}
-    headers = {"Authorization": f"Bearer {served.run.secret}"}
-    answer = httpx2.post(
-        f"{served.run.url}/owner/hooks", json=message, headers=headers, trust_env=False
-    )
+    with served.owner() as owner:
+        answer = owner.post("/owner/hooks", json=message)
     assert answer.json() == {"context": "", "kept": True}
     given: list[str] = []
     wait_until(lambda: bool(given.append(at_home.run("PreToolUse").context) or given[-1]))

@@ -87,6 +87,7 @@ def _run(arguments: list[str], env: dict[str, str], streams: _Received) -> None:
     kept = {name: os.environ[name] for name in _SET_BY_IMPORTS if name in os.environ}
     os.environ.clear()
     os.environ.update(kept | env)
+    tempfile.tempdir = None  # known from the parent's environment
     sys.argv = ["pps", *arguments]
     from pps.__main__ import main
 

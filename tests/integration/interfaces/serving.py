@@ -18,6 +18,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from pps.server import Link, RunFile, runfile
+from pps.server.owner_socket import HOME_HEADER, home_header
 from tests.integration.interfaces import forked
 from tests.neo4j_server import Neo4jServer
 
@@ -35,6 +36,13 @@ def clean_env(home: Path, **more: str) -> dict[str, str]:
         "PPS_SERVER__PORT": "0",
         **more,
     }
+
+
+def without_socket(folder: Path) -> dict[str, str]:
+    """Return the environment of a server that can make no socket: each path is longer than an address holds."""
+    deep = folder / ("deep" * 30)
+    deep.mkdir()
+    return {"XDG_RUNTIME_DIR": "", "TMPDIR": str(deep)}
 
 
 @dataclass
@@ -78,6 +86,12 @@ class Served:
         return Client(
             StdioServerParameters(command=sys.executable, args=command, env=self.env), mode=era
         )
+
+    def owner(self, **headers: str) -> httpx2.Client:
+        """Return the owner's client, over the server's socket."""
+        transport = httpx2.HTTPTransport(uds=self.run.socket)
+        named = {HOME_HEADER: home_header(str(self.home)), **headers}
+        return httpx2.Client(transport=transport, base_url=self.run.url, headers=named, timeout=30)
 
     def router(self, *roots: str, may_create: bool = True) -> str:
         """Return a new router token."""

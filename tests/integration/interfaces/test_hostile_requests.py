@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from pps.server.link import OwnerConnection
+from pps.server.owner_socket import HOME_HEADER, home_header
 from tests.integration.interfaces.serving import Served
 
 ROUTES = (
@@ -90,9 +92,11 @@ VALUES: tuple[Any, ...] = (
 def asked(
     served: Served, method: str, path: str, headers: dict[str, str], body: bytes = b""
 ) -> tuple[int, bytes]:
-    with closing(
-        http.client.HTTPConnection("127.0.0.1", served.run.port, timeout=30)
-    ) as connection:
+    if HOME_HEADER in headers:
+        opened: http.client.HTTPConnection = OwnerConnection(served.run, 30)
+    else:
+        opened = http.client.HTTPConnection("127.0.0.1", served.run.port, timeout=30)
+    with closing(opened) as connection:
         connection.putrequest(method, path, skip_host="Host" in headers)
         for name, value in {"Content-Length": str(len(body)), **headers}.items():
             connection.putheader(name, value.encode("latin-1", "replace"))
@@ -143,7 +147,8 @@ def test_what_no_name_time_or_path_can_be_is_a_wrong_request(
 
 
 def bearer(served: Served) -> dict[str, str]:
-    return {"Authorization": f"Bearer {served.run.secret}", "Content-Type": "application/json"}
+    """Return the headers of the owner's requests, which go over the server's socket."""
+    return {HOME_HEADER: home_header(str(served.home)), "Content-Type": "application/json"}
 
 
 def requests(seed: int) -> Iterator[tuple[str, str, dict[str, str], bytes]]:

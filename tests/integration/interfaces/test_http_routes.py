@@ -79,7 +79,7 @@ def test_the_owners_routes_are_for_the_owner_alone(
     served: Served, http: httpx.Client, method: str, path: str
 ) -> None:
     operator = str(served.link.call("operator_issue", "", {})["data"]["token"])
-    for token in (served.create("ana"), operator, "nonsense", f"{served.run.secret}.ana"):
+    for token in (served.create("ana"), operator, "nonsense", "pps_w_.ana"):
         answer = http.request(method, path, headers=_bearer(token), json={"entity": "ana"})
         assert answer.status_code == 401
         assert answer.headers["content-type"] == "application/problem+json"
@@ -220,7 +220,10 @@ def test_the_document_lists_what_a_token_may_ask_for(served: Served, http: httpx
     assert listed(**_bearer(core)) == {
         name for name, one in operations_for("entity").items() if one.toolset == "core"
     }
-    assert {"reindex", "entity_create"} <= listed(**_bearer(served.run.secret))
+    with served.owner() as owner:
+        paths = owner.get("/openapi.json").json()["paths"]
+        assert {"/v1/reindex", "/v1/entity_create"} <= set(paths)
+        assert owner.get("/openapi.json", headers=_bearer("nonsense")).status_code == 401
     assert http.get("/openapi.json", headers=_bearer("nonsense")).status_code == 401
 
 
@@ -347,7 +350,8 @@ def test_health_fails_while_a_turn_cannot_be_taken_in_and_names_the_entity_to_op
         failing = http.get("/health")
         assert failing.status_code == 503
         assert failing.json() == {"status": "failing"}
-        details = http.get("/health", headers=_bearer(served.run.secret)).json()
+        with served.owner() as owner:
+            details = owner.get("/health").json()
         assert details["problems"][0]["entity"] == "ana"
         assert served.pps("doctor").returncode == 1
         assert served.link.call("stats", "ana", {})["data"]["turns"] == 1

@@ -128,9 +128,9 @@ def test_what_no_model_can_read_holds_nothing_back_and_leaves_the_server_well(
         with httpx.Client(base_url=served.run.url, trust_env=False, timeout=30) as http:
             public = http.get("/health")
             assert (public.status_code, public.json()) == (200, {"status": "ok"})
-            owner = {"Authorization": f"Bearer {served.run.secret}"}
-            assert http.get("/health", headers=owner).json()["status"] == "degraded"
-            assert "pps_entity_problems 1" in http.get("/metrics", headers=owner).text
+        with served.owner() as owner:
+            assert owner.get("/health").json()["status"] == "degraded"
+            assert "pps_entity_problems 1" in owner.get("/metrics").text
         assert served.pps("jobs", "drop", "ana", "--all", "--yes").returncode == 0
         assert data(served, "health")["ok"]
 

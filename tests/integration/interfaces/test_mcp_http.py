@@ -5,6 +5,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
+from pps.server.runfile import new_secret
 from tests.integration.interfaces.every_tool import TOOLS, done, refused, use_every_tool
 from tests.integration.interfaces.serving import ERAS, Served
 
@@ -148,9 +149,9 @@ async def test_a_missing_or_wrong_token_is_401_and_a_revoked_one_at_once(
             None,
             "nonsense",
             token[:-1],
-            served.run.secret,
+            new_secret(),
             operator,
-            f"{served.run.secret}.nobody",
+            f"{new_secret()}.nobody",
         ):
             headers = {**HEADERS, "MCP-Protocol-Version": era} if era != "legacy" else dict(HEADERS)
             if wrong is not None:

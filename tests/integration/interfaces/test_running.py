@@ -34,12 +34,13 @@ def until(is_so: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def owner(served: Served) -> dict[str, str]:
-    return {"Authorization": f"Bearer {served.run.secret}"}
+def get(served: Served, path: str) -> httpx.Response:
+    return httpx.get(f"{served.run.url}{path}", trust_env=False, timeout=30)
 
 
-def get(served: Served, path: str, **headers: str) -> httpx.Response:
-    return httpx.get(f"{served.run.url}{path}", headers=headers, trust_env=False, timeout=30)
+def get_as_owner(served: Served, path: str) -> Any:
+    with served.owner() as client:
+        return client.get(path)
 
 
 def log_lines(file: Path) -> list[dict[str, Any]]:
@@ -52,7 +53,7 @@ def test_metrics_are_read_by_prometheus_own_parser_and_named_by_its_conventions(
 ) -> None:
     served.create("ana")
     served.link.call("stats", "ana", {})
-    answer = get(served, "/metrics", **owner(served))
+    answer = get_as_owner(served, "/metrics")
     assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     families = {family.name: family for family in text_string_to_metric_families(answer.text)}
     assert len(families) == answer.text.count("# TYPE ")
@@ -87,12 +88,11 @@ def test_metrics_are_read_by_prometheus_own_parser_and_named_by_its_conventions(
 def test_an_answer_has_the_id_under_which_the_log_knows_the_request(tmp_path: Path) -> None:
     with serving(tmp_path / "home", PPS_LOGS__FORMAT="json") as served:
         served.create("ana")
-        headers = {**owner(served), "PPS-Entity": "ana"}
-        url = f"{served.run.url}/v1/stats"
-        with httpx.Client(trust_env=False, timeout=30) as http:
-            proposed = http.post(url, headers={**headers, REQUEST_ID: "trace-7.b"}, json={})
-            made = [http.post(url, headers=headers, json={}) for _ in range(2)]
-            refused = http.post(url, headers=headers, json={"nonsense": 1})
+        url = "/v1/stats"
+        with served.owner(**{"PPS-Entity": "ana"}) as http:
+            proposed = http.post(url, headers={REQUEST_ID: "trace-7.b"}, json={})
+            made = [http.post(url, json={}) for _ in range(2)]
+            refused = http.post(url, json={"nonsense": 1})
         lines = log_lines(served.home / "test-server.log")
     ids = [one.headers[REQUEST_ID] for one in (proposed, *made, refused)]
     assert ids[0] == "trace-7.b"
@@ -156,10 +156,10 @@ def test_health_and_ready_say_that_the_disk_takes_no_writes_and_when_it_does_aga
     try:
         until(lambda: get(served, "/ready").status_code == 503)
         assert get(served, "/ready").json() == {"status": "not ready"}
-        told = get(served, "/ready", **owner(served)).json()
+        told = get_as_owner(served, "/ready").json()
         assert told["failing"].keys() == {"disk"}
         assert "takes no writes" in told["failing"]["disk"]
-        unwell = get(served, "/health", **owner(served))
+        unwell = get_as_owner(served, "/health")
         assert (unwell.status_code, unwell.json()["status"]) == (503, "failing")
         assert get(served, "/health").json() == {"status": "failing"}
     finally:
