@@ -115,8 +115,12 @@ def test_an_old_hook_is_told_to_be_installed_again_and_its_event_is_kept(served:
             assert BY_SOCKET in answer.json()["detail"]
             assert "pps hooks install" in BY_SOCKET
     event = {
-        "id": "1" * 32, "at": time.time(), "event": "UserPromptSubmit", "session": "old",
-        "entity": "ana", "text": "An old hook kept this.",
+        "id": "1" * 32,
+        "at": time.time(),
+        "event": "UserPromptSubmit",
+        "session": "old",
+        "entity": "ana",
+        "text": "An old hook kept this.",
     }
     folder = served.home / "spool"
     folder.mkdir(mode=0o700)
