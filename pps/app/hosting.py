@@ -127,6 +127,13 @@ class App:
                 await app.close_all()
                 await asyncio.to_thread(registry.running.save)
 
+    async def warm_up(self) -> None:
+        """Import what a memory needs and load the embedding model: the first one to open need not wait for them."""
+        await asyncio.gather(
+            asyncio.to_thread(load, "pps.app.opening"),
+            asyncio.to_thread(self._shared.load_embedder),
+        )
+
     async def create(
         self,
         name: str,

@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pps.config import Settings
+from pps.core.errors import PPSError
 from pps.core.feature_parts import StoredFeature
 from pps.core.footprint import cores
 from pps.core.ids import EntityId
@@ -63,6 +64,12 @@ class Shared:
     _counters: IsolationCounters | None = None
     _server: Neo4jPool | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def load_embedder(self) -> None:
+        """Load the embedding model, where it is one on this machine. Blocks; what is wrong the first use says."""
+        if self.embedder is not None and self.settings.embedder.name not in ("openai", "hash"):
+            with contextlib.suppress(PPSError):
+                self.embedder.embed_query("ready")
 
     @property
     def profiles(self) -> Profiles:

@@ -85,6 +85,8 @@ async def _serve(settings: Settings, *, auto: bool) -> None:
         resuming = asyncio.create_task(_resume(app, parts))
         draining = asyncio.create_task(SpoolDrain(settings.home, desk.handle).run())
         watching = asyncio.create_task(FolderWatch(app).run())
+        serving = asyncio.Event()
+        warming = asyncio.create_task(_warm_up(app, serving))
         plan = life.Plan(
             settings.home,
             secret,
@@ -93,6 +95,7 @@ async def _serve(settings: Settings, *, auto: bool) -> None:
             lambda: _busy(app),
             by_socket,
             partial(setattr, parts.trust, "has_socket", False),
+            serving.set,
         )
         try:
             await life.run(Routes(parts).starlette(), listener, parts.activity, plan)
@@ -100,9 +103,16 @@ async def _serve(settings: Settings, *, auto: bool) -> None:
             resuming.cancel()
             draining.cancel()
             watching.cancel()
-            await asyncio.wait([watching])
+            warming.cancel()
+            await asyncio.wait([watching, warming])
             await desk.settled()
             await parts.calls.settled()
+
+
+async def _warm_up(app: App, serving: asyncio.Event) -> None:
+    """Get ready for a memory while a client still shakes hands; the run file is there first."""
+    await serving.wait()
+    await app.warm_up()
 
 
 def _parts(app: App, secret: str, desk: Desk) -> Parts:

@@ -45,6 +45,48 @@ def test_a_server_starts_and_lists_its_entities_without_what_a_memory_needs(tmp_
     assert not set(_LATE) & set(listed["modules"])  # pyright: ignore[reportArgumentType]
 
 
+_OPENED = """
+import asyncio, json, sys
+from pathlib import Path
+from pps.app import App
+from pps.config import EmbedderSettings, Settings
+
+async def main():
+    settings = Settings(home=Path(sys.argv[1]), embedder=EmbedderSettings(name="hash"))
+    async with App.open(settings) as app:
+        await app.create("ana")
+        async with app.memory("ana") as memory:
+            await memory.remember("Ana lives in Bern.")
+            return len((await memory.recall("Where does Ana live?"))["facts"])
+
+facts = asyncio.run(main())
+print(json.dumps({"facts": facts, "modules": list(sys.modules)}))
+"""
+
+
+def test_an_embedded_home_never_needs_the_library_of_neo4j(tmp_path: Path) -> None:
+    used = _imported(_OPENED, str(tmp_path / "home"))
+    assert used["facts"]
+    assert not {"neo4j", "networkx", "rich", "openai", "mcp"} & set(used["modules"])  # pyright: ignore[reportArgumentType]
+
+
+def test_graphiti_knows_the_times_of_neo4j_once_its_library_is_there() -> None:
+    code = """
+import json, sys
+import pps.isolation
+from graphiti_core.helpers import parse_db_date
+assert "neo4j" not in sys.modules
+assert parse_db_date("2026-01-02T03:04:05+00:00").year == 2026
+import pps.graph.neo4j
+from graphiti_core.driver.neo4j_driver import Neo4jDriver
+from neo4j.time import DateTime
+assert Neo4jDriver.__module__ == "graphiti_core.driver.neo4j_driver"
+assert issubclass(Neo4jDriver, pps.isolation.quiet.graphiti_core.graphiti.GraphDriver)
+print(json.dumps({"year": parse_db_date(DateTime(2025, 1, 2)).year}))
+"""
+    assert _imported(code) == {"year": 2025}
+
+
 def test_the_bridge_needs_neither_the_server_nor_the_protocols_library() -> None:
     code = "import json, sys, pps.interfaces.mcp.bridge; print(json.dumps(list(sys.modules)))"
     late = {*_LATE, "pydantic", "starlette", "sqlite3", "pps.operations.table"}

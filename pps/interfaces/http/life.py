@@ -31,6 +31,10 @@ _LOOK_S = 1.0
 _PAUSE_S = 0.01
 
 
+def _nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How a server is to live.
@@ -38,6 +42,7 @@ class Plan:
     Attributes:
         secret: The owner's, for the run file where there is no socket.
         socket: Where the owner's clients come; None where none could be made.
+        on_serving: Called once the run file is there.
         on_lost_socket: Called when the socket's file is gone: the owner comes with the secret from then on.
         auto: Started by need: it ends after ``idle_stop_s`` without a request, when ``busy`` says no.
         busy: Tells whether work goes on that no request waits for.
@@ -48,8 +53,9 @@ class Plan:
     auto: bool
     idle_stop_s: float
     busy: Callable[[], Awaitable[bool]]
-    socket: socket.socket | None
-    on_lost_socket: Callable[[], None]
+    socket: socket.socket | None = None
+    on_lost_socket: Callable[[], None] = _nothing
+    on_serving: Callable[[], None] = _nothing
 
 
 def bind(host: str, port: int, *, or_free: bool = False) -> socket.socket:
@@ -141,6 +147,7 @@ async def _watch(server: uvicorn.Server, said: RunFile, activity: Activity, plan
     while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
         await asyncio.sleep(_PAUSE_S)
     runfile.write(plan.home, said)
+    plan.on_serving()
     _log.info(
         "serving at http://%s:%d", f"[{said.host}]" if ":" in said.host else said.host, said.port
     )
