@@ -60,15 +60,6 @@ def all_operations() -> tuple[AnyOperation, ...]:
     return (*core, *(operation for feature in features for operation in feature.operations()))
 
 
-def _of_shipped_features() -> tuple[AnyOperation, ...]:
-    features = (load_feature(point) for point in shipped_feature_points())
-    return tuple(operation for feature in features for operation in feature.operations())
-
-
-OPERATIONS: tuple[AnyOperation, ...] = (*_CORE, *_of_shipped_features())
-"""Those of the core, then those of the features that PPS ships, on or off."""
-
-
 def operations_for(
     *audiences: Audience,
     toolsets: Collection[str] | None = None,
