@@ -95,7 +95,7 @@ class Link:
         self.run = run
         self._actor = actor
 
-    def status(self, timeout_s: float = 5.0) -> Answer:
+    def status(self, timeout_s: float = 15.0) -> Answer:
         """Return the server's state: pid, version, open entities, uptime."""
         return self._request("GET", "/owner/status", None, timeout_s)
 
