@@ -37,7 +37,7 @@ function Correct({ fact, onDone }) {
       <fieldset>
         <legend>What is right instead</legend>
         <p class="faint">Leave this as it is where nothing took its place. The sentence follows a changed name by itself.</p>
-        <div class="row">${field("subject", "Subject")} ${field("relation", "Relation", { dir: "ltr" })} ${field("object", "Object")}</div>
+        <div class="row">${field("subject", "Subject")} ${field("relation", "Relation")} ${field("object", "Object")}</div>
         <label>In a sentence <textarea dir="auto" name="text" required maxlength="4000" defaultValue=${fact.text}
           aria-invalid=${problem?.field === "text" ? "true" : null}></textarea></label>
       </fieldset>
