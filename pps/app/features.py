@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from importlib import import_module
 from operator import attrgetter
 from typing import Any, Protocol, runtime_checkable
@@ -164,7 +163,6 @@ def load_feature(point: FeaturePoint) -> LoadedFeature:
     return value
 
 
-@lru_cache
 def _imported(target: str) -> Any:
     """Return what ``module:attribute`` names; the attribute may have dots."""
     module, _, attribute = target.partition(":")
