@@ -75,6 +75,14 @@ async def test_a_data_folder_of_another_does_not_mount(app: App) -> None:
         assert (await memory.stats()).turns == 0
 
 
+async def test_warming_up_opens_nobodys_memory(app: App) -> None:
+    for name in ("ana", "ben"):
+        await app.create(name)
+    await app.close_all()
+    await app.warm_up()
+    assert app.open_names() == []
+
+
 async def test_the_data_of_another_behind_an_own_name_does_not_open(app: App) -> None:
     first, second = await app.create("ana"), await app.create("ben")
     await app.close_all()

@@ -39,7 +39,7 @@ def routes() -> set[str]:
     parts = cast(
         "Any",
         SimpleNamespace(
-            **dict.fromkeys(("app", "activity", "browsers", "calls", "names", "trust"))
+            **dict.fromkeys(("app", "activity", "browsers", "calls", "home", "names", "trust"))
         ),
     )
     parts.mcp = lambda *_: None

@@ -68,7 +68,7 @@ def _asked(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> 
         if find(home_folder()) is None:
             return _state_without_server()
     if command.operation == "upgrade":
-        from pps.interfaces.cli.upgrading import upgraded_here
+        from pps.interfaces.cli.upgrade_command import upgraded_here
         from pps.server import find
 
         if find(home_folder()) is None:
