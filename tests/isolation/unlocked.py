@@ -142,7 +142,7 @@ class StockObjects(GroupObjects):
     """Graphiti's objects, read as Graphiti reads them: by uuid alone."""
 
     def __init__(self, driver: GuardedDriver, own: Any, group: str) -> None:
-        super().__init__(own, group, driver.provider)
+        super().__init__(own, group)
         self._driver = driver
 
     async def nodes(self, uuids: Sequence[str]) -> list[EntityNode]:

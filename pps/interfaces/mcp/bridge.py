@@ -401,6 +401,11 @@ def _check_call(params: dict[str, Any]) -> None:
         raise _Refused(INVALID_PARAMS, "tools/call: arguments must be an object")
     if not isinstance(params.get("_meta") or {}, dict):
         raise _Refused(INVALID_PARAMS, "tools/call: _meta must be an object")
+    token = (params.get("_meta") or {}).get("progressToken", "")
+    if isinstance(token, bool) or not isinstance(token, str | int):
+        raise _Refused(
+            INVALID_PARAMS, "tools/call: _meta.progressToken must be a text or a whole number"
+        )
 
 
 def _check_list(params: dict[str, Any]) -> None:

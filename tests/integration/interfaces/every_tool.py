@@ -65,6 +65,7 @@ TOOLS = {
     "jobs_list",
     "jobs_retry",
     "turns_list",
+    "nodes_list",
     "last_proof",
     "ingestion_stats",
     "graph_rank",
@@ -139,6 +140,7 @@ async def use_every_tool(client: Client) -> None:
         "outcome"
     ] == "done"
     assert (await done(client, "ingestion_stats"))["done"] == 1
+    assert "Mira" in str(await done(client, "nodes_list", query="Mira"))
     [said] = (await done(client, "turns_list", session="s1"))["turns"]
     assert (said["turn"]["id"], said["job"], said["state"], said["facts_total"]) == (
         job["turn_id"],

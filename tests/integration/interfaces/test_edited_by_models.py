@@ -40,7 +40,7 @@ EDITS = ("first form", "second form")
 TAKES_NO_TEXT = {
     "anchor_delete", "anchor_resync", "restore_forgotten", "extract", "jobs_retry", "detect_topics",
     "calibrate_perspectives", "merge_nodes", "undo_merge", "record_delete", "record_unrelate", "memory_reflect",
-    "memory_share", "squad_get", "memory_query", "squad_ack", "squad_task_take", "heartbeat",
+    "undo", "anchor_revert", "memory_share", "squad_get", "memory_query", "squad_ack", "squad_task_take", "heartbeat",
 }  # fmt: skip
 """Tools that write and take ids, numbers, names of kinds and questions only."""
 
@@ -266,6 +266,23 @@ async def forget_concept(scene: Scene) -> None:
     assert {TITLE, "<user>"} <= {*(await scene.stored("forgotten"))}
 
 
+async def fact_correct(scene: Scene) -> None:
+    """The words of a correction that a model shows and gives back are its words."""
+    fact = {"subject": "Cora", "relation": "LIKES", "object": "tea", "text": "Cora likes tea."}
+    await scene.made("remember", content="Cora said it.", facts=[fact])
+    timeline = await scene.made("timeline", id="Cora")
+    text = f"Cora likes coffee, as {TITLE} has it."
+    await done(
+        scene.ana,
+        "fact_correct",
+        id=timeline["facts"][0]["id"],
+        verdict="never_true",
+        object="coffee",
+        text=escape(text),
+    )
+    assert any(text in shown for shown in await scene.stored("timeline", id="Cora"))
+
+
 async def merge_concepts(scene: Scene) -> None:
     """The name of a node as it is shown is its name."""
     names = [f"Merged <system> {number}" for number in (1, 2)]
@@ -421,6 +438,7 @@ WRITES: dict[str, dict[str, Driver]] = {
         "remember": remember, "store_memory": store_memory, "anchor_save": anchor_save, "add_event": add_event,
         "update": update, "append": append, "record_save": record_save, "record_move": record_move,
         "record_relate": record_relate, "forget_concept": forget_concept, "merge_concepts": merge_concepts, "forget": forget,
+        "fact_correct": fact_correct,
     },
     "member": {
         "memory_store": memory_store, "memory_revoke": memory_revoke, "squad_task_give": squad_task_give,
