@@ -199,8 +199,9 @@ def _message(event: str, client: str, entity: str, given: dict[str, Any]) -> dic
     theirs = ADAPTERS[client]
 
     def text(name: str) -> str:
-        value = given.get(theirs.get(name, name))
-        if isinstance(value, list):  # folders of a workspace: the first is the session's
+        field = theirs.get(name, name)
+        value = given.get(field)
+        if field == "workspace_roots" and isinstance(value, list):  # the first is the session's
             value = value[0] if value else ""  # pyright: ignore[reportUnknownVariableType] - JSON
         # A lone surrogate, the half of a character, cannot be stored.
         return value.encode("utf-8", "replace").decode() if isinstance(value, str) else ""
