@@ -399,9 +399,10 @@ def _check_call(params: dict[str, Any]) -> None:
         raise _Refused(INVALID_PARAMS, "tools/call: name must be a string")
     if not isinstance(params.get("arguments") or {}, dict):
         raise _Refused(INVALID_PARAMS, "tools/call: arguments must be an object")
-    if not isinstance(params.get("_meta") or {}, dict):
+    meta: Any = params.get("_meta") or {}
+    if not isinstance(meta, dict):
         raise _Refused(INVALID_PARAMS, "tools/call: _meta must be an object")
-    token = (params.get("_meta") or {}).get("progressToken", "")
+    token = cast("dict[str, Any]", meta).get("progressToken", "")
     if isinstance(token, bool) or not isinstance(token, str | int):
         raise _Refused(
             INVALID_PARAMS, "tools/call: _meta.progressToken must be a text or a whole number"
