@@ -27,7 +27,8 @@ SLICE = 256
 """Rows of one upsert. Chroma keeps the interpreter until they are on disk, and nothing is answered then: 0.33 s for
 1,000 rows, 0.13 for these, which take a quarter more time a row; half as many take half as much again, for 0.1 s."""
 _BATCH = 1000
-_FEW = 64
+_FEW = 400
+"""Rows that are scored exactly: the graph reads as many for every query (``ef_search``), and may miss the nearest."""
 _PRICE = 3.0
 """What it costs to rank one more row in the graph and drop it, over reading one and scoring it, times the
 surplus: with ``m`` allowed of ``size`` rows, scoring costs ``m`` and dropping ``_PRICE * k * size / m``."""
