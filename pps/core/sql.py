@@ -1,4 +1,8 @@
-"""Many rows in one statement of SQLite.
+"""What statements run on: a connection to SQLite or PostgreSQL; lists as parameters, and many rows in one statement.
+
+Statements are written so that both databases run them: ``ON CONFLICT`` rather than ``INSERT OR``, ``CASE`` rather than
+``iif`` or a scalar ``max``, a type (``CAST(? AS BIGINT)``) where nothing else says one. What only SQLite has and
+PostgreSQL is given by PPS is listed in ``journal/postgresql_statements.py``.
 
 Python's ``sqlite3`` lets go of the interpreter at every step of a statement and then waits its turn to have it back:
 up to 5 ms a row while another thread computes. ``executemany`` takes a step a row; a statement of many rows takes one.
@@ -8,20 +12,47 @@ from __future__ import annotations
 
 import itertools
 import json
-import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Protocol
 
 _SIZES = (128, 8, 1)
 """Rows of one statement. Only these, so that a connection keeps three statements at most for one insertion."""
 
 LIST = "(SELECT value FROM json_each(?))"
-"""What stands after ``IN`` where ``listed`` values are the parameter: one statement for any number of them."""
+"""What stands after ``IN`` where ``listed`` texts are the parameter: one statement for any number of them."""
+NUMBERS = "(SELECT CAST(value AS BIGINT) FROM json_each(?))"
+"""The same for integers."""
 
 Value = str | int | float | bytes | None
 
 
+class Cursor(Protocol):
+    """The rows of a statement, or how many it changed."""
+
+    @property
+    def rowcount(self) -> int: ...
+
+    @property
+    def description(self) -> Any:
+        """For each column a tuple that begins with its name."""
+
+    def fetchone(self) -> Any: ...
+
+    def fetchall(self) -> list[Any]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class Connection(Protocol):
+    """A connection inside a transaction, which whoever made it begins and ends: ``sqlite3``'s or PostgreSQL's."""
+
+    def execute(self, statement: str, values: Any = ..., /) -> Cursor: ...
+
+    def executemany(self, statement: str, rows: Iterable[Any], /) -> Cursor: ...
+
+
 def insert(
-    connection: sqlite3.Connection, statement: str, rows: Iterable[Sequence[Value]], then: str = ""
+    connection: Connection, statement: str, rows: Iterable[Sequence[Value]], then: str = ""
 ) -> None:
     """Insert rows.
 

@@ -12,7 +12,6 @@ import copy
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from sqlite3 import Connection
 from typing import TypeAlias
 
 from pydantic import TypeAdapter
@@ -21,6 +20,7 @@ from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
 from pps.core.ids import check_uuid, is_beginning, stable_id
 from pps.core.reports import Duplicate, Merge, MergePlan
+from pps.core.sql import Connection
 from pps.core.text import fold
 from pps.core.time import iso, now
 from pps.core.values import Fact, Node

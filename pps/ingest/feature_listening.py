@@ -7,12 +7,12 @@ import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
-from sqlite3 import Connection
 from typing import Any
 
 from pps.core.errors import NotFound, PPSError, StoreError
 from pps.core.feature_parts import Follower, StoredFeature, TurnListener
 from pps.core.log_context import unforeseen
+from pps.core.sql import Connection
 from pps.core.values import Turn
 from pps.ingest.redact import KeyedRedactor
 from pps.journal.feature_tables import FeatureTables, TableRows

@@ -11,13 +11,13 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
-from sqlite3 import Connection
 from typing import TypeAlias, TypedDict, Unpack
 
 from pps.core.bounds import check_keywords, check_length
 from pps.core.errors import InvalidRequest, NotFound, StoreError, StoreUnavailable
 from pps.core.ids import is_uuid
 from pps.core.reports import Forgotten, Restorable, Restored, ShownItem
+from pps.core.sql import Connection
 from pps.core.text import one_line
 from pps.core.values import Fact, Node
 from pps.graph.graph_store import GraphChange

@@ -14,13 +14,13 @@ from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime, tzinfo
 from functools import partial
-from sqlite3 import Connection
 
 from pps.config.relation_files import shipped_relations
 from pps.core import bounds
 from pps.core.ids import is_uuid
 from pps.core.kinds import NO_KINDS, Kinds
 from pps.core.relation_table import Relations
+from pps.core.sql import Connection
 from pps.core.text import fold
 from pps.core.time import now
 from pps.core.values import Closing, Fact, Node, Skipped, Turn, spoken

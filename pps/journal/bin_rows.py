@@ -18,7 +18,7 @@ from typing import TypeAlias, TypeVar
 
 from pps.core.errors import InvalidRequest
 from pps.core.ids import is_beginning
-from pps.core.sql import LIST, listed
+from pps.core.sql import LIST, Connection, listed
 from pps.core.time import RunningMark, from_micros, micros, precision_of, with_precision
 from pps.journal import feature_tables, meta, turns
 from pps.journal.entries import (
@@ -105,7 +105,7 @@ class Binned:
 
 
 def _take(
-    db: sqlite3.Connection,
+    db: Connection,
     turns: Sequence[str],
     nodes: Sequence[str],
     facts: Sequence[str],
@@ -124,7 +124,7 @@ def _take(
     return found | feature_tables.take(db, [*turns, *nodes, *facts, *of_features])
 
 
-def put_back(db: sqlite3.Connection, rows: Rows, changes: Iterable[Change]) -> None:
+def put_back(db: Connection, rows: Rows, changes: Iterable[Change]) -> None:
     """Put rows back as they were, and note what is to be indexed.
 
     What is there stays: of a turn that has come back since, nothing is put back.
@@ -133,7 +133,7 @@ def put_back(db: sqlite3.Connection, rows: Rows, changes: Iterable[Change]) -> N
     turns.mark_dirty(db, changes)
 
 
-def _put_back(db: sqlite3.Connection, rows: Rows) -> None:
+def _put_back(db: Connection, rows: Rows) -> None:
     given = listed(str(row["uuid"]) for row in rows.get("turns", ()))
     found = db.execute(f"SELECT uuid FROM turns WHERE uuid IN {LIST}", (given,)).fetchall()  # noqa: S608 - literals
     there: set[object] = {uuid for (uuid,) in found}
@@ -147,7 +147,7 @@ def _put_back(db: sqlite3.Connection, rows: Rows) -> None:
                     values = values | {"occurred_precision": precision_of(said_at)}
                 names, marks = ", ".join(values), ", ".join("?" * len(values))
                 db.execute(
-                    f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})",  # noqa: S608
+                    f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING",  # noqa: S608
                     tuple(values.values()),
                 )
     feature_tables.put_back(db, rows)
@@ -166,7 +166,7 @@ def without_rows(rows: Rows, gone: Collection[str]) -> Rows:
     return kept
 
 
-def drop_given(db: sqlite3.Connection, turn: str) -> bool:
+def drop_given(db: Connection, turn: str) -> bool:
     """Overwrite the nodes and facts given with a turn that is saved; the turn itself stays. False when it is absent.
 
     Raises:
@@ -191,9 +191,7 @@ def without_given(payload: str, state: str) -> str:
     return dump_payload(JobPayload(extraction=extraction, record=kept.record, links=kept.links))
 
 
-def _put_back_given(
-    db: sqlite3.Connection, turn: str, payload: str, forgotten: Collection[str]
-) -> None:
+def _put_back_given(db: Connection, turn: str, payload: str, forgotten: Collection[str]) -> None:
     """Put back what was given with a turn, or what a command found in it together with turns that were forgotten."""
     found = db.execute("SELECT payload, state FROM jobs WHERE turn = ?", (turn,)).fetchone()
     if found is None:
@@ -204,7 +202,7 @@ def _put_back_given(
         db.execute("UPDATE jobs SET payload = ? WHERE turn = ?", (payload, turn))
     elif current == without_needing(before, forgotten):  # it waits to be read again: it need not
         db.execute(
-            """UPDATE jobs SET payload = ?, state = iif(state = 'queued' AND stage = 1, 'done', state)
+            """UPDATE jobs SET payload = ?, state = CASE WHEN state = 'queued' AND stage = 1 THEN 'done' ELSE state END
                 WHERE turn = ?""",
             (payload, turn),
         )
@@ -218,7 +216,7 @@ def _put_back_given(
         )
 
 
-def rewrite(db: sqlite3.Connection, rows: Iterable[Binned]) -> None:
+def rewrite(db: Connection, rows: Iterable[Binned]) -> None:
     """Keep rows of the bin as they are now; those without content are erased."""
     for one in rows:
         db.execute("DELETE FROM bin WHERE id = ?", (one.id,))
@@ -245,7 +243,7 @@ class Bin:
         self.keep = timedelta(days=30)
         self.running: Callable[[], RunningMark] = _process_mark
 
-    async def write(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def write(self, work: Callable[[Connection], T]) -> T:
         """Run ``work`` in one transaction; what it deletes is overwritten on disk."""
         return await self._writer.write(work, secure=True)
 
@@ -291,11 +289,11 @@ class Bin:
         """
         records = listed(str(row["node"]) for row in rows.get("records", ()))
 
-        def work(db: sqlite3.Connection) -> None:
+        def work(db: Connection) -> None:
             cited = [str(row["id"]) for row in rows.get("record_cites", ())]
             there = listed([*RecordRows(db).cited(cited), *back])
             db.execute(
-                f"UPDATE record_cites SET gone = id NOT IN {LIST} WHERE id IN {LIST} OR record IN {LIST}",  # noqa: S608 - literals
+                f"UPDATE record_cites SET gone = CASE WHEN id IN {LIST} THEN 0 ELSE 1 END WHERE id IN {LIST} OR record IN {LIST}",  # noqa: S608 - literals
                 (there, listed(back), records),
             )
             for turn, payload in given.items():
@@ -342,13 +340,13 @@ class Bin:
         due = micros(at - self.keep)
         mark = self.running()
 
-        def looks(db: sqlite3.Connection) -> bool:
+        def looks(db: Connection) -> bool:
             row = db.execute(
                 "SELECT 1 FROM bin WHERE at <= ? OR seen_clock <> '' LIMIT 1", (due,)
             ).fetchone()
             return row is not None
 
-        def work(db: sqlite3.Connection) -> int:
+        def work(db: Connection) -> int:
             db.execute("UPDATE bin SET seen_clock = '', seen_s = 0 WHERE at > ?", (due,))
             db.execute(
                 "UPDATE bin SET seen_clock = ?, seen_s = ? WHERE at <= ? AND (seen_clock <> ? OR seen_s > ?)",
@@ -369,7 +367,7 @@ class Bin:
         )
 
     async def _select(self, where: str, *values: str | int) -> list[Binned]:
-        def work(db: sqlite3.Connection) -> list[Binned]:
+        def work(db: Connection) -> list[Binned]:
             rows = db.execute(f"SELECT {_COLUMNS} FROM bin WHERE {where}", values)  # noqa: S608 - literals
             return [_read(row) for row in rows]
 

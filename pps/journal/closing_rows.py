@@ -10,9 +10,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from sqlite3 import Connection
 
-from pps.core.sql import LIST, listed
+from pps.core.sql import LIST, Connection, listed
 from pps.core.time import from_micros, micros, precision_of, with_precision
 from pps.core.values import Closing, Turn
 from pps.journal.store import Store, looks_up, reads, writes
@@ -194,7 +193,8 @@ def note(
     """Replace the endings of turns, and add closings; endings of a turn that was forgotten meanwhile are left out."""
     db.execute(f"DELETE FROM endings WHERE turn IN {LIST}", (listed(endings),))  # noqa: S608 - literals
     db.executemany(
-        "INSERT INTO endings SELECT uuid, ?, ?, ?, ?, ?, ?, ? FROM turns WHERE uuid = ?",
+        """INSERT INTO endings (turn, number, subject, object, relations, ended_at, ended_before, ended_precision)
+            SELECT uuid, ?, ?, ?, ?, ?, ?, ? FROM turns WHERE uuid = ?""",
         [
             (
                 ending.number,
@@ -211,7 +211,10 @@ def note(
         ],
     )
     db.executemany(
-        f"INSERT OR REPLACE INTO closings ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - literals
+        f"""INSERT INTO closings ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (fact, by_turn, by_fact, cause, at) DO UPDATE SET closed_at = excluded.closed_at,
+            own_end = excluded.own_end, at_precision = excluded.at_precision,
+            own_end_precision = excluded.own_end_precision""",  # noqa: S608 - literals
         [_row(closing) for closing in closings],
     )
 

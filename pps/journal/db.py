@@ -25,16 +25,17 @@ from pps.core.errors import (
     StoreUnavailable,
 )
 from pps.core.ids import check_group, is_group
+from pps.core.sql import Connection
 
 T = TypeVar("T")
-Work: TypeAlias = Callable[[sqlite3.Connection], T]
+Work: TypeAlias = Callable[[Connection], T]
 Migrations: TypeAlias = tuple[tuple[str, ...], ...]
 LogIndex: TypeAlias = Literal["file", "memory"]
 """Where SQLite keeps the index of the log: in a file beside it (``-shm``), or in the memory of the one process that has
 the file open. The file takes 32 KiB of disk even to read, which a full disk does not have."""
 
 
-def nothing(connection: sqlite3.Connection) -> None:
+def nothing(connection: Connection) -> None:
     """Do nothing: a work for where there is none."""
 
 
@@ -192,7 +193,7 @@ def _check_pages(path: Path, index: LogIndex) -> None:
 
 
 def damage(
-    connection: sqlite3.Connection,
+    connection: Connection,
     check: Literal["quick_check", "integrity_check"] = "integrity_check",
 ) -> list[str]:
     """Return what SQLite finds wrong with the pages of a file, a few lines; 100 MB take about a second.
@@ -312,7 +313,9 @@ def _refuse_another_owner(connection: sqlite3.Connection, path: Path, group: str
 
 
 def _note_group(connection: sqlite3.Connection, path: Path, group: str) -> None:
-    connection.execute("INSERT OR IGNORE INTO meta (key, value) VALUES ('group', ?)", (group,))
+    connection.execute(
+        "INSERT INTO meta (key, value) VALUES ('group', ?) ON CONFLICT DO NOTHING", (group,)
+    )
     _refuse_another_owner(connection, path, group)
 
 

@@ -8,11 +8,9 @@ sources. A row has the entity's group, and a CHECK holds it to the group of the 
 from __future__ import annotations
 
 import json
-import sqlite3
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from sqlite3 import Connection
 from typing import TypeVar
 
 from pps.core.bounds import MAX_CONTENT, check_length, check_range
@@ -28,7 +26,7 @@ from pps.core.feature_parts import (
     check_feature_name,
 )
 from pps.core.ids import check_group, is_uuid, stable_id
-from pps.core.sql import LIST, listed
+from pps.core.sql import LIST, Connection, listed
 from pps.core.values import Turn
 from pps.journal.store import Readers, Store, reads, writes
 from pps.journal.writer import Writer
@@ -169,7 +167,7 @@ class TableRows:
         names = ", ".join(("id", "group_id", *row))
         marks = ", ".join("?" * (len(row) + 2))
         added = self._open.execute(
-            f"INSERT OR IGNORE INTO {kept.sql_name} ({names}) VALUES ({marks})",  # noqa: S608 - declared names
+            f"INSERT INTO {kept.sql_name} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING",  # noqa: S608 - declared names
             (id_, self._group, *row.values()),
         )
         if added.rowcount:
@@ -238,7 +236,7 @@ class TableRows:
         if not gone.rowcount:
             raise NotFound()
         self.erased = True
-        self._open.execute("DELETE FROM feature_sources WHERE row = ?", (id,))
+        self._open.execute('DELETE FROM feature_sources WHERE "row" = ?', (id,))
 
     @property
     def _open(self) -> Connection:
@@ -306,7 +304,7 @@ class TableRows:
         if set(items) - _existing_items(self._open, items):
             raise NotFound("source")
         self._open.executemany(
-            "INSERT OR IGNORE INTO feature_sources (row, item) VALUES (?, ?)",
+            'INSERT INTO feature_sources ("row", item) VALUES (?, ?) ON CONFLICT DO NOTHING',
             [(row, item) for item in items],
         )
 
@@ -342,7 +340,7 @@ def rows_about(db: Connection, ids: Iterable[str]) -> list[str]:
     wanted = listed(dict.fromkeys(ids))
     merged = f"SELECT gone FROM merges WHERE kept IN {LIST}"  # noqa: S608 - literals
     rows = db.execute(
-        f"SELECT DISTINCT row FROM feature_sources WHERE item IN {LIST} OR item IN ({merged})",  # noqa: S608 - literals
+        f'SELECT DISTINCT "row" FROM feature_sources WHERE item IN {LIST} OR item IN ({merged})',  # noqa: S608 - literals
         (wanted, wanted),
     )
     named = existing_rows(db, json.loads(wanted))
@@ -354,13 +352,13 @@ def forget(db: Connection, ids: Sequence[str]) -> None:
     gone = listed(rows_about(db, ids))
     for table in kept_tables(db):
         db.execute(f"DELETE FROM {table.sql_name} WHERE id IN {LIST}", (gone,))  # noqa: S608 - checked names
-    db.execute(f"DELETE FROM feature_sources WHERE row IN {LIST}", (gone,))  # noqa: S608 - literals
+    db.execute(f'DELETE FROM feature_sources WHERE "row" IN {LIST}', (gone,))  # noqa: S608 - literals
 
 
 def take(db: Connection, ids: Sequence[str]) -> dict[str, list[TableRow]]:
     """Return SQL table → the rows that ``forget`` would erase, to be put back later."""
     wanted = listed(rows_about(db, ids))
-    places = [(table.sql_name, "id") for table in kept_tables(db)] + [(FEATURE_SOURCES, "row")]
+    places = [(table.sql_name, "id") for table in kept_tables(db)] + [(FEATURE_SOURCES, '"row"')]
     found: dict[str, list[TableRow]] = {}
     for table, column in places:
         read = db.execute(f"SELECT * FROM {table} WHERE {column} IN {LIST}", (wanted,))  # noqa: S608 - checked names
@@ -374,9 +372,10 @@ def put_back(db: Connection, rows: Mapping[str, Sequence[Mapping[str, CellValue]
     """Put back what ``take`` took; a row that is there stays as it is."""
     for table in (*(kept.sql_name for kept in kept_tables(db)), FEATURE_SOURCES):
         for row in rows.get(table, ()):
-            names, marks = ", ".join(row), ", ".join("?" * len(row))
+            names = ", ".join(f'"{name}"' for name in row)
+            marks = ", ".join("?" * len(row))
             db.execute(
-                f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})",  # noqa: S608 - as they were read
+                f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING",  # noqa: S608 - as they were read
                 tuple(row.values()),
             )
 
@@ -421,7 +420,7 @@ def exported(db: Connection, after: tuple[str, str, str]) -> list[ExportedRow]:
         ).fetchall()
         for row in rows:
             items = db.execute(
-                "SELECT item FROM feature_sources WHERE row = ? ORDER BY item", (row[0],)
+                'SELECT item FROM feature_sources WHERE "row" = ? ORDER BY item', (row[0],)
             )
             values = dict(zip(names[1:], row[1:], strict=True))
             sources = tuple(item for (item,) in items)
@@ -443,7 +442,8 @@ def position(db: Connection, feature: str, follower: str) -> int:
 def move_on(db: Connection, feature: str, follower: str, seq: int) -> None:
     """Note that a follower is done with the turns up to ``seq``."""
     db.execute(
-        "INSERT OR REPLACE INTO feature_positions (feature, follower, position) VALUES (?, ?, ?)",
+        """INSERT INTO feature_positions (feature, follower, position) VALUES (?, ?, ?)
+            ON CONFLICT (feature, follower) DO UPDATE SET position = excluded.position""",
         (feature, follower, seq),
     )
 
@@ -546,7 +546,7 @@ class FeatureTables:
         """Erase a row; NotFound when this entity has none of that id."""
         await self.change(lambda rows: rows.delete(table, id))
 
-    def _with_rows(self, db: sqlite3.Connection, work: Callable[[TableRows], T]) -> tuple[T, bool]:
+    def _with_rows(self, db: Connection, work: Callable[[TableRows], T]) -> tuple[T, bool]:
         """Return the result of ``work``, and whether it erased text."""
         rows = TableRows(
             db, self._group, self._feature.name, self._feature.tables, self._clean(), self._about

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -12,7 +11,7 @@ from functools import partial
 from typing import Literal
 
 from pps.core.kinds import NO_KINDS
-from pps.core.sql import LIST, listed
+from pps.core.sql import LIST, Connection, listed
 from pps.core.text import fold
 from pps.core.time import from_micros, in_zone, interval, micros, now, with_precision
 from pps.core.values import ItemKind
@@ -101,7 +100,7 @@ class _Where:
 
 
 def allowed_ids(
-    connection: sqlite3.Connection, kind: ItemKind, wanted: ItemFilter, zone: tzinfo = UTC
+    connection: Connection, kind: ItemKind, wanted: ItemFilter, zone: tzinfo = UTC
 ) -> set[str] | None:
     """Return the ids that pass a filter, or None when it restricts nothing; ``zone`` is the person's.
 
@@ -123,7 +122,7 @@ def allowed_ids(
 
 
 def within(
-    connection: sqlite3.Connection,
+    connection: Connection,
     kind: Literal["fact", "episode"],
     since: datetime,
     until: datetime,
@@ -156,7 +155,7 @@ def within(
     }
 
 
-def _facts(connection: sqlite3.Connection, wanted: ItemFilter, zone: tzinfo) -> set[str] | None:
+def _facts(connection: Connection, wanted: ItemFilter, zone: tzinfo) -> set[str] | None:
     where = _Where()
     where.among("f.relation", wanted.relations)
     where.between("f.at", wanted.since, wanted.until, "f.valid_precision")
@@ -186,7 +185,7 @@ def _facts(connection: sqlite3.Connection, wanted: ItemFilter, zone: tzinfo) -> 
     return _ids(connection, "f.uuid", "fact AS f", where)
 
 
-def _nodes(connection: sqlite3.Connection, wanted: ItemFilter, zone: tzinfo) -> set[str] | None:
+def _nodes(connection: Connection, wanted: ItemFilter, zone: tzinfo) -> set[str] | None:
     where = _of_node(wanted)
     where.among("n.kind", wanted.kinds)
     if wanted.since or wanted.until:
@@ -235,7 +234,7 @@ def _told_between(where: _Where, wanted: ItemFilter) -> None:
     )
 
 
-def _episodes(connection: sqlite3.Connection, wanted: ItemFilter) -> set[str] | None:
+def _episodes(connection: Connection, wanted: ItemFilter) -> set[str] | None:
     where = _origin(wanted)
     where.among("t.kind", wanted.kinds)
     if (node := _of_node(wanted)).conditions:
@@ -286,7 +285,7 @@ def _folded(tags: Sequence[str]) -> str:
     return listed(fold(tag) for tag in tags)
 
 
-def _ids(connection: sqlite3.Connection, column: str, table: str, where: _Where) -> set[str] | None:
+def _ids(connection: Connection, column: str, table: str, where: _Where) -> set[str] | None:
     if not where.conditions:
         return None
     # One long text is read several times faster than a row for each of 100,000 ids.

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_beginning, is_uuid, short_id
-from pps.core.sql import listed
+from pps.core.sql import Connection, listed
 from pps.core.text import fold
 from pps.journal import names, time_sql
 
@@ -27,7 +26,7 @@ LIMIT 2
 _MAX_CANDIDATES = 5
 
 
-def count_facts(connection: sqlite3.Connection) -> int:
+def count_facts(connection: Connection) -> int:
     """Return how many facts there are, relations left out."""
     (number,) = connection.execute(
         """SELECT (SELECT count(*) FROM fact) - (SELECT count(*) FROM fact WHERE kind = 'relation')"""
@@ -35,7 +34,7 @@ def count_facts(connection: sqlite3.Connection) -> int:
     return number
 
 
-def resolve(connection: sqlite3.Connection, given: Sequence[str]) -> dict[str, str]:
+def resolve(connection: Connection, given: Sequence[str]) -> dict[str, str]:
     """Return folded name → node uuid for those that are known: names first, then aliases, oldest first."""
     rows = connection.execute(
         """SELECT m.folded, n.uuid FROM node_name AS m JOIN node AS n ON n.uuid = m.node
@@ -49,7 +48,7 @@ def resolve(connection: sqlite3.Connection, given: Sequence[str]) -> dict[str, s
     return found
 
 
-def names_of(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, list[str]]:
+def names_of(connection: Connection, nodes: Sequence[str]) -> dict[str, list[str]]:
     """Return node → its name, then its aliases; unknown nodes are left out."""
     rows = connection.execute(
         "SELECT node, name FROM node_name WHERE node IN (SELECT value FROM json_each(?)) ORDER BY place",
@@ -61,7 +60,7 @@ def names_of(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, 
     return found
 
 
-def named_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]:
+def named_in(connection: Connection, text: str, limit: int) -> list[str]:
     """Return uuids of the nodes that a text names, longest name first, then first named.
 
     Two look-ups, both by index: which units begin a name at all, then the runs of units that do. A run whose
@@ -101,7 +100,7 @@ def named_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]
     return list(dict.fromkeys(hit[-1] for hit in sorted(hits)))[:limit]
 
 
-def with_facts(connection: sqlite3.Connection, nodes: Sequence[str]) -> set[str]:
+def with_facts(connection: Connection, nodes: Sequence[str]) -> set[str]:
     """Return those of some nodes that a fact or relation joins, whether it still holds or not.
 
     A node that is not there counts as one that has facts: it may be on its way.
@@ -116,7 +115,7 @@ def with_facts(connection: sqlite3.Connection, nodes: Sequence[str]) -> set[str]
     return {uuid for (uuid,) in rows}
 
 
-def kinds_of(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, str]:
+def kinds_of(connection: Connection, nodes: Sequence[str]) -> dict[str, str]:
     """Return node → its kind; unknown nodes are left out."""
     rows = connection.execute(
         "SELECT uuid, kind FROM node WHERE uuid IN (SELECT value FROM json_each(?))",
@@ -125,7 +124,7 @@ def kinds_of(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, 
     return dict(rows.fetchall())
 
 
-def of_kinds_in(connection: sqlite3.Connection, text: str, limit: int) -> list[str]:
+def of_kinds_in(connection: Connection, text: str, limit: int) -> list[str]:
     """Return uuids of the nodes whose kind a text names ("the search engine"), the kind of most words first.
 
     A kind of more than ``limit`` nodes is left out: its name tells none of them from the others.
@@ -147,14 +146,14 @@ def of_kinds_in(connection: sqlite3.Connection, text: str, limit: int) -> list[s
     return found[:limit]
 
 
-def count_kinds(connection: sqlite3.Connection) -> dict[str, int]:
+def count_kinds(connection: Connection) -> dict[str, int]:
     """Return kind → how many nodes are of it, by name."""
     rows = connection.execute("SELECT kind, count(*) FROM node GROUP BY kind ORDER BY kind")
     return dict(rows.fetchall())
 
 
 def nodes_by_name(
-    connection: sqlite3.Connection, *, kind: str, part: str, after: str, limit: int
+    connection: Connection, *, kind: str, part: str, after: str, limit: int
 ) -> list[str]:
     """Return uuids of nodes in the order of their folded names.
 
@@ -180,7 +179,7 @@ def nodes_by_name(
     rows = connection.execute(
         """SELECT n.uuid FROM node AS n
             JOIN node_name AS m ON m.node = n.uuid AND m.is_alias = 0
-            WHERE (?1 = '' OR n.kind = ?1 COLLATE NOCASE) AND (m.folded, n.uuid) > (?3, ?4)
+            WHERE (?1 = '' OR lower(n.kind) = lower(?1)) AND (m.folded, n.uuid) > (?3, ?4)
                 AND (?2 = '' OR EXISTS (SELECT 1 FROM node_name AS a
                     WHERE a.node = n.uuid AND instr(a.folded, ?2) > 0))
             ORDER BY m.folded, n.uuid LIMIT ?5""",
@@ -189,7 +188,7 @@ def nodes_by_name(
     return [uuid for (uuid,) in rows]
 
 
-def count_facts_of(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, int]:
+def count_facts_of(connection: Connection, nodes: Sequence[str]) -> dict[str, int]:
     """Return node → how many facts join it, whether they still hold or not; unknown nodes are left out."""
     rows = connection.execute(
         """SELECT n.uuid, (SELECT count(*) FROM fact WHERE kind = 'fact' AND subject = n.uuid)
@@ -200,9 +199,7 @@ def count_facts_of(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict
     return dict(rows.fetchall())
 
 
-def mentioning(
-    connection: sqlite3.Connection, nodes: Sequence[str], limit: int
-) -> dict[str, list[str]]:
+def mentioning(connection: Connection, nodes: Sequence[str], limit: int) -> dict[str, list[str]]:
     """Return node → the turns that mention it, newest first; a node of more than ``limit`` turns is left out."""
     query = """SELECT t.uuid FROM mention AS m CROSS JOIN turns AS t ON t.uuid = m.episode WHERE m.node = ?
         ORDER BY t.seq DESC LIMIT ?"""
@@ -214,9 +211,7 @@ def mentioning(
     return found
 
 
-def facts_supported_by(
-    connection: sqlite3.Connection, episodes: Sequence[str]
-) -> dict[str, list[str]]:
+def facts_supported_by(connection: Connection, episodes: Sequence[str]) -> dict[str, list[str]]:
     """Return episode → ids of the facts it supports, oldest first; episodes without facts are left out."""
     rows = connection.execute(
         """SELECT s.episode, f.uuid FROM support AS s JOIN fact AS f ON f.uuid = s.fact
@@ -229,7 +224,7 @@ def facts_supported_by(
     return found
 
 
-def facts_turning(connection: sqlite3.Connection, after: datetime, until: datetime) -> list[str]:
+def facts_turning(connection: Connection, after: datetime, until: datetime) -> list[str]:
     """Return ids of facts that ended in ``(after, until]`` by the clock alone: dates on the wall clock of these."""
     later, after_values = time_sql.begins("invalid_at", "invalid_precision", ">", after)
     by_then, until_values = time_sql.begins("invalid_at", "invalid_precision", "<=", until)
@@ -240,7 +235,7 @@ def facts_turning(connection: sqlite3.Connection, after: datetime, until: dateti
     return [uuid for (uuid,) in rows]
 
 
-def fact_times(connection: sqlite3.Connection) -> tuple[list[int], list[int], int]:
+def fact_times(connection: Connection) -> tuple[list[int], list[int], int]:
     """Return when facts began and when facts ended, in microseconds, and how many have no time; relations left out."""
 
     def times(column: str) -> list[int]:
@@ -255,9 +250,7 @@ def fact_times(connection: sqlite3.Connection) -> tuple[list[int], list[int], in
     return times("valid_at"), times("invalid_at"), undated
 
 
-def facts_joining(
-    connection: sqlite3.Connection, wanted: Sequence[tuple[str, str, str]]
-) -> list[str]:
+def facts_joining(connection: Connection, wanted: Sequence[tuple[str, str, str]]) -> list[str]:
     """Return ids of facts between subject and object in any relation; without an object, in that relation."""
     rows = connection.execute(
         """SELECT f.uuid FROM json_each(?) AS w
@@ -277,9 +270,7 @@ _RELATION_KEY = "lower(replace(replace(replace(f.relation, '_', ''), ' ', ''), '
 """``relation_key`` of a relation's name, which has no other separators."""
 
 
-def facts_in_slots(
-    connection: sqlite3.Connection, slots: Sequence[tuple[str, Sequence[str]]]
-) -> list[str]:
+def facts_in_slots(connection: Connection, slots: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
     """Return ids of the facts of subjects in relations, each slot a subject and the relations' keys."""
     rows = connection.execute(
         f"""SELECT DISTINCT f.uuid FROM json_each(?) AS w
@@ -292,7 +283,7 @@ def facts_in_slots(
 
 
 def facts_ended(
-    connection: sqlite3.Connection, endings: Sequence[tuple[str, str, Sequence[str]]]
+    connection: Connection, endings: Sequence[tuple[str, str, Sequence[str]]]
 ) -> list[str]:
     """Return ids of the facts that endings may be about: a subject or "", an object or "", and relations' keys or none."""
     select = f"""SELECT f.uuid FROM json_each(?) AS w
@@ -308,9 +299,9 @@ def facts_ended(
     return [uuid for (uuid,) in rows]
 
 
-def _longest_by_head(connection: sqlite3.Connection, units: Sequence[str]) -> dict[str, int]:
+def _longest_by_head(connection: Connection, units: Sequence[str]) -> dict[str, int]:
     rows = connection.execute(
-        """SELECT value, (SELECT max(size) FROM node_name WHERE head = value) FROM json_each(?)""",
+        """SELECT value, (SELECT max(size) FROM node_name WHERE head = value) FROM json_each(?) AS heads""",
         (listed(dict.fromkeys(units)),),
     )
     return {unit: size for unit, size in rows if size is not None}
@@ -325,7 +316,7 @@ class Titled:
     is_record: bool = False
 
 
-def titled(connection: sqlite3.Connection, title: str) -> list[list[Titled]]:
+def titled(connection: Connection, title: str) -> list[list[Titled]]:
     """Return what a title stands for, case and space folded: records, nodes of that name, nodes of that alias.
 
     Each is in the first of the three lists that it belongs to, oldest first; lists without any are left out.
@@ -364,7 +355,7 @@ def ambiguous(path: str, candidates: Sequence[Titled]) -> InvalidRequest:
 
 
 def whole(
-    connection: sqlite3.Connection, given: Sequence[str], *, strict: bool, path: str = "ids"
+    connection: Connection, given: Sequence[str], *, strict: bool, path: str = "ids"
 ) -> list[str]:
     """Return the uuids that ids, their beginnings (as packs show them) and titles stand for.
 
@@ -379,12 +370,12 @@ def whole(
     ]
 
 
-def begun(connection: sqlite3.Connection, given: Sequence[str], path: str = "ids") -> list[str]:
+def begun(connection: Connection, given: Sequence[str], path: str = "ids") -> list[str]:
     """Return ids with each beginning replaced by the one uuid that begins so; what is none stays as it is."""
     return [one if is_uuid(one) else _begun(connection, one, path) or one for one in given]
 
 
-def candidates(connection: sqlite3.Connection, given: str, path: str = "ids") -> list[Titled]:
+def candidates(connection: Connection, given: str, path: str = "ids") -> list[Titled]:
     """Return what an id, its beginning or a title stands for: several only where a title does, as in ``whole``.
 
     An id stands for itself, whether there is such a thing or not. Raises InvalidRequest as ``whole``.
@@ -396,7 +387,7 @@ def candidates(connection: sqlite3.Connection, given: str, path: str = "ids") ->
     return tiers[0] if tiers else []
 
 
-def _whole(connection: sqlite3.Connection, given: str, *, strict: bool, path: str) -> str:
+def _whole(connection: Connection, given: str, *, strict: bool, path: str) -> str:
     found = candidates(connection, given, path)
     if len(found) > 1:
         raise ambiguous(path, found)
@@ -405,7 +396,7 @@ def _whole(connection: sqlite3.Connection, given: str, *, strict: bool, path: st
     return found[0].id if found else given
 
 
-def _begun(connection: sqlite3.Connection, given: str, path: str) -> str:
+def _begun(connection: Connection, given: str, path: str) -> str:
     """Return the one id that begins so; empty for none."""
     if not is_beginning(given):
         return ""

@@ -6,14 +6,13 @@ A job is the work that a turn still causes; every attempt at it is written down.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
 from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound
-from pps.core.sql import LIST, listed
+from pps.core.sql import LIST, NUMBERS, Connection, listed
 from pps.core.time import micros, now
 from pps.journal import job_rows, turns
 from pps.journal.entries import (
@@ -39,16 +38,16 @@ _MAX_ERROR = 2_000
 _MOST_HALVINGS = 4
 
 
-def add(connection: sqlite3.Connection, turn_uuid: str, payload: str) -> int:
+def add(connection: Connection, turn_uuid: str, payload: str) -> int:
     """Store the job of a new turn and return its id."""
-    cursor = connection.execute(
-        "INSERT INTO jobs (turn, payload, queued_at) VALUES (?, ?, ?)",
+    [(number,)] = connection.execute(
+        "INSERT INTO jobs (turn, payload, queued_at) VALUES (?, ?, ?) RETURNING id",
         (turn_uuid, payload, micros(now())),
     )
-    return cursor.lastrowid or 0
+    return number
 
 
-def append(connection: sqlite3.Connection, turn: turns.Prepared, payload: str) -> Appended:
+def append(connection: Connection, turn: turns.Prepared, payload: str) -> Appended:
     """Store a turn with its job and note its episode as changed, unless it is a duplicate."""
     stored, duplicate = turns.insert(connection, turn)
     if duplicate:
@@ -59,7 +58,7 @@ def append(connection: sqlite3.Connection, turn: turns.Prepared, payload: str) -
 
 
 def _claim(
-    connection: sqlite3.Connection, stage: Stage, limit: int, at: datetime
+    connection: Connection, stage: Stage, limit: int, at: datetime
 ) -> tuple[int, int] | None:
     """Mark the first unfinished jobs of a stage as running; return the ids of the first and the last of them, if any.
 
@@ -78,14 +77,14 @@ def _claim(
     ).fetchall()
     began = micros(now())
     connection.execute(
-        """UPDATE jobs SET state = 'running', attempts = attempts + 1, began_at = ?
-            WHERE id IN (SELECT value FROM json_each(?))""",
+        f"""UPDATE jobs SET state = 'running', attempts = attempts + 1, began_at = ?
+            WHERE id IN {NUMBERS}""",  # noqa: S608 - literals
         (began, listed(one for (one,) in found)),
     )
     return found[0][0], found[-1][0]
 
 
-def _claimed(connection: sqlite3.Connection, stage: Stage, first: int, last: int) -> list[Job]:
+def _claimed(connection: Connection, stage: Stage, first: int, last: int) -> list[Job]:
     """Return the jobs that ``claim`` has just marked, in order."""
     return select(
         connection,
@@ -94,9 +93,7 @@ def _claimed(connection: sqlite3.Connection, stage: Stage, first: int, last: int
     )
 
 
-def after(
-    connection: sqlite3.Connection, stage: Stage, job_id: int, limit: int, facts: int
-) -> list[Job]:
+def after(connection: Connection, stage: Stage, job_id: int, limit: int, facts: int) -> list[Job]:
     """Return up to ``limit`` of a stage's unfinished jobs that come after ``job_id``; they stay as they are.
 
     The job whose given facts make the number ``facts`` full is the last.
@@ -114,7 +111,7 @@ def after(
     return found
 
 
-def _cut_short(connection: sqlite3.Connection, stage: int) -> int:
+def _cut_short(connection: Connection, stage: int) -> int:
     """Return how often the first unfinished job of a stage was started without coming to an end."""
     (state, attempts, failures) = connection.execute(
         f"SELECT state, attempts, failures FROM jobs WHERE stage = ? AND {OPEN} ORDER BY id LIMIT 1",  # noqa: S608
@@ -123,7 +120,7 @@ def _cut_short(connection: sqlite3.Connection, stage: int) -> int:
     return max(0, attempts - failures) if state == "running" else 0
 
 
-def charge(connection: sqlite3.Connection, job_id: int, taken: Charge) -> None:
+def charge(connection: Connection, job_id: int, taken: Charge) -> None:
     """Add to what the attempt in hand has cost, while it runs."""
     connection.execute(
         "UPDATE jobs SET tokens_in = tokens_in + ?, tokens_out = tokens_out + ?, cost_micros = cost_micros + ? "
@@ -132,14 +129,14 @@ def charge(connection: sqlite3.Connection, job_id: int, taken: Charge) -> None:
     )
 
 
-def _saved(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResult]]) -> None:
+def _saved(connection: Connection, results: Sequence[tuple[int, JobResult]]) -> None:
     """Move jobs on to the second stage, with what the first one made."""
     _note(connection, [number for number, _ in results], "done")
     _ended_well(connection, "state = 'queued', stage = 1", results)
 
 
 def end(
-    connection: sqlite3.Connection,
+    connection: Connection,
     saved: Sequence[tuple[int, JobResult]],
     done: Sequence[tuple[int, JobResult]],
 ) -> None:
@@ -148,13 +145,13 @@ def end(
     finish(connection, done)
 
 
-def finish(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResult]]) -> int:
+def finish(connection: Connection, results: Sequence[tuple[int, JobResult]]) -> int:
     """Mark jobs as done; those whose turn was forgotten meanwhile are passed over. Return how many were."""
     _note(connection, [number for number, _ in results], "done")
     return _ended_well(connection, "state = 'done'", results)
 
 
-def give(connection: sqlite3.Connection, found: Sequence[tuple[int, JobPayload]]) -> bool:
+def give(connection: Connection, found: Sequence[tuple[int, JobPayload]]) -> bool:
     """Give jobs what a command has read in their turns, and let them be saved once more.
 
     False, and nothing is changed, when one of them is not in the reading's hands any more, or a turn whose words were
@@ -162,7 +159,7 @@ def give(connection: sqlite3.Connection, found: Sequence[tuple[int, JobPayload]]
     """
     ids = [number for number, _ in found]
     (still,) = connection.execute(
-        "SELECT count(*) FROM jobs WHERE id IN (SELECT value FROM json_each(?)) AND state = 'running' AND stage = 1",
+        f"SELECT count(*) FROM jobs WHERE id IN {NUMBERS} AND state = 'running' AND stage = 1",  # noqa: S608 - literals
         (listed(ids),),
     ).fetchone()
     facts = [fact for _, payload in found if payload.read for fact in payload.read.facts]
@@ -182,18 +179,18 @@ def give(connection: sqlite3.Connection, found: Sequence[tuple[int, JobPayload]]
     return True
 
 
-def read_by_rules(connection: sqlite3.Connection, results: Sequence[tuple[int, JobResult]]) -> None:
+def read_by_rules(connection: Connection, results: Sequence[tuple[int, JobResult]]) -> None:
     """Note what jobs that wait for a command have made so far: rules read their turns meanwhile."""
     connection.execute(
         """UPDATE jobs SET result = json_extract(given.value, '$[1]'),
             payload = json_set(payload, '$.rules_meanwhile', json('true'))
             FROM json_each(?) AS given
-            WHERE jobs.id = json_extract(given.value, '$[0]') AND state = 'queued' AND stage = 1""",
+            WHERE jobs.id = CAST(json_extract(given.value, '$[0]') AS BIGINT) AND state = 'queued' AND stage = 1""",
         (_listed_results(results),),
     )
 
 
-def read_again(connection: sqlite3.Connection, turns: Sequence[str], lost: Sequence[str]) -> None:
+def read_again(connection: Connection, turns: Sequence[str], lost: Sequence[str]) -> None:
     """Take the facts that need ``lost`` turns out of what a command read in some turns, and have it read them again.
 
     Raises:
@@ -216,22 +213,22 @@ def read_again(connection: sqlite3.Connection, turns: Sequence[str], lost: Seque
         )
 
 
-def put_back(
-    connection: sqlite3.Connection, job_ids: Sequence[int], until: datetime | None = None
-) -> None:
+def put_back(connection: Connection, job_ids: Sequence[int], until: datetime | None = None) -> None:
     """Queue jobs again that were taken and came to nothing through no fault of theirs; not before ``until``.
 
     With a moment to wait for, earlier failures count no more: what is put off on purpose has none.
     """
+    next_at = micros(until) if until else 0
     connection.execute(
-        """UPDATE jobs SET state = 'queued', next_at = ?1, failures = iif(?1, 0, failures),
-            first_failed_at = iif(?1, 0, first_failed_at)
-            WHERE id IN (SELECT value FROM json_each(?2)) AND state = 'running'""",
-        (micros(until) if until else 0, listed(job_ids)),
+        f"""UPDATE jobs SET state = 'queued', next_at = CAST(? AS BIGINT),
+            failures = CASE WHEN ? > 0 THEN 0 ELSE failures END,
+            first_failed_at = CASE WHEN ? > 0 THEN 0 ELSE first_failed_at END
+            WHERE id IN {NUMBERS} AND state = 'running'""",  # noqa: S608 - literals
+        (next_at, next_at, next_at, listed(job_ids)),
     )
 
 
-def due(connection: sqlite3.Connection) -> None:
+def due(connection: Connection) -> None:
     """Let jobs that were put off without having failed be tried at once: what they waited for may be there."""
     connection.execute(
         "UPDATE jobs SET next_at = 0 WHERE state = 'queued' AND failures = 0 AND next_at > 0"
@@ -239,7 +236,7 @@ def due(connection: sqlite3.Connection) -> None:
 
 
 def fail(
-    connection: sqlite3.Connection, job_id: int, code: str, error: str, next_at: datetime | None
+    connection: Connection, job_id: int, code: str, error: str, next_at: datetime | None
 ) -> bool:
     """Note a failed attempt; try again at ``next_at``, or park the job when that is None.
 
@@ -256,7 +253,7 @@ def fail(
     return cursor.rowcount > 0
 
 
-def retry(connection: sqlite3.Connection, job_ids: Sequence[int] | None = None) -> list[int]:
+def retry(connection: Connection, job_ids: Sequence[int] | None = None) -> list[int]:
     """Queue ended jobs again, from the beginning; None takes every parked one. Return which.
 
     Raises:
@@ -271,18 +268,18 @@ def retry(connection: sqlite3.Connection, job_ids: Sequence[int] | None = None) 
     return wanted
 
 
-def read_later(connection: sqlite3.Connection, since: datetime | None, limit: int) -> list[int]:
+def read_later(connection: Connection, since: datetime | None, limit: int) -> list[int]:
     """Queue the first turns that nothing has read, said since a moment, to be read by a command; return their jobs."""
     wanted = unread_ids(connection, since, limit)
     connection.execute(
-        """UPDATE jobs SET state = 'queued', stage = 1, failures = 0, next_at = 0, first_failed_at = 0, queued_at = ?
-            WHERE id IN (SELECT value FROM json_each(?))""",
+        f"""UPDATE jobs SET state = 'queued', stage = 1, failures = 0, next_at = 0, first_failed_at = 0, queued_at = ?
+            WHERE id IN {NUMBERS}""",  # noqa: S608 - literals
         (micros(now()), listed(wanted)),
     )
     return wanted
 
 
-def _replay(connection: sqlite3.Connection) -> None:
+def _replay(connection: Connection) -> None:
     """Queue all jobs again that were saved once, from their first stage; no relation is in the graph any more."""
     connection.execute("UPDATE record_relations SET pending = pending + 1")
     connection.execute(
@@ -292,7 +289,7 @@ def _replay(connection: sqlite3.Connection) -> None:
     )
 
 
-def drop(connection: sqlite3.Connection, job_ids: Sequence[int] | None = None) -> list[int]:
+def drop(connection: Connection, job_ids: Sequence[int] | None = None) -> list[int]:
     """Give parked or waiting jobs up; None takes every parked one. Their turns stay in the journal. Return which.
 
     Raises:
@@ -306,13 +303,13 @@ def drop(connection: sqlite3.Connection, job_ids: Sequence[int] | None = None) -
 
 
 def _ended_well(
-    connection: sqlite3.Connection, change: str, results: Sequence[tuple[int, JobResult]]
+    connection: Connection, change: str, results: Sequence[tuple[int, JobResult]]
 ) -> int:
     """Change jobs and note their results; return how many there were."""
     return connection.execute(
         f"""UPDATE jobs SET {change}, failures = 0, code = '', error = '', next_at = 0, first_failed_at = 0,
             result = json_extract(given.value, '$[1]')
-            FROM json_each(?) AS given WHERE jobs.id = json_extract(given.value, '$[0]')""",  # noqa: S608 - a constant
+            FROM json_each(?) AS given WHERE jobs.id = CAST(json_extract(given.value, '$[0]') AS BIGINT)""",  # noqa: S608 - a constant
         (_listed_results(results),),
     ).rowcount
 
@@ -322,7 +319,7 @@ def _listed_results(results: Sequence[tuple[int, JobResult]]) -> str:
 
 
 def _note(
-    connection: sqlite3.Connection,
+    connection: Connection,
     job_ids: Sequence[int],
     outcome: str,
     code: str = "",
@@ -330,20 +327,20 @@ def _note(
 ) -> None:
     """Write the end of the attempts in hand; what they cost moves from the jobs to them."""
     connection.execute(
-        """INSERT INTO attempts (job, stage, outcome, began_at, ended_at, code, error, tokens_in, tokens_out,
+        f"""INSERT INTO attempts (job, stage, outcome, began_at, ended_at, code, error, tokens_in, tokens_out,
             cost_micros) SELECT id, stage, ?, began_at, ?, ?, ?, tokens_in, tokens_out, cost_micros
-            FROM jobs WHERE id IN (SELECT value FROM json_each(?)) ORDER BY id""",
+            FROM jobs WHERE id IN {NUMBERS} ORDER BY id""",  # noqa: S608 - literals
         (outcome, micros(now()), code, error, listed(job_ids)),
     )
     connection.execute(
-        """UPDATE jobs SET tokens_in = 0, tokens_out = 0, cost_micros = 0
-            WHERE id IN (SELECT value FROM json_each(?)) AND tokens_in + cost_micros > 0""",
+        f"""UPDATE jobs SET tokens_in = 0, tokens_out = 0, cost_micros = 0
+            WHERE id IN {NUMBERS} AND tokens_in + cost_micros > 0""",  # noqa: S608 - literals
         (listed(job_ids),),
     )
 
 
 def _ended(
-    connection: sqlite3.Connection, job_ids: Sequence[int] | None, states: Sequence[JobState]
+    connection: Connection, job_ids: Sequence[int] | None, states: Sequence[JobState]
 ) -> list[int]:
     if job_ids is None:
         return [
@@ -354,8 +351,8 @@ def _ended(
         ]
     wanted = sorted(set(job_ids))
     found = connection.execute(
-        """SELECT id FROM jobs WHERE id IN (SELECT value FROM json_each(?))
-            AND state IN (SELECT value FROM json_each(?)) ORDER BY id""",
+        f"""SELECT id FROM jobs WHERE id IN {NUMBERS}
+            AND state IN (SELECT value FROM json_each(?)) ORDER BY id""",  # noqa: S608 - literals
         (listed(wanted), listed(states)),
     ).fetchall()
     if len(found) != len(wanted):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias, cast
 
 from pps.core.reports import AttemptReport
-from pps.core.sql import listed
+from pps.core.sql import Connection, listed
 from pps.core.time import from_micros, micros, now
 from pps.core.values import Skipped
 from pps.journal.entries import (
@@ -46,7 +45,7 @@ class Outcome:
     skipped: tuple[Skipped, ...]
 
 
-def due_at(connection: sqlite3.Connection, stage: Stage) -> datetime | None:
+def due_at(connection: Connection, stage: Stage) -> datetime | None:
     """Return when the first unfinished job of a stage may be tried, which may be past; None when there is none."""
     found = connection.execute(
         f"SELECT next_at FROM jobs WHERE stage = ? AND {OPEN} ORDER BY id LIMIT 1",  # noqa: S608 - constants
@@ -55,19 +54,19 @@ def due_at(connection: sqlite3.Connection, stage: Stage) -> datetime | None:
     return None if found is None else from_micros(found[0])
 
 
-def get(connection: sqlite3.Connection, job_id: int) -> Job | None:
+def get(connection: Connection, job_id: int) -> Job | None:
     """Return a job, or None when there is none of that id."""
     jobs = select(connection, "WHERE jobs.id = ?", (job_id,))
     return jobs[0] if jobs else None
 
 
-def get_of_turn(connection: sqlite3.Connection, turn_uuid: str) -> Job | None:
+def get_of_turn(connection: Connection, turn_uuid: str) -> Job | None:
     """Return the job of a turn, or None when there is no such turn."""
     jobs = select(connection, "WHERE jobs.turn = ?", (turn_uuid,))
     return jobs[0] if jobs else None
 
 
-def outcomes(connection: sqlite3.Connection, turns: Sequence[str]) -> dict[str, Outcome]:
+def outcomes(connection: Connection, turns: Sequence[str]) -> dict[str, Outcome]:
     """Return turn → what has become of it; turns that are not there are left out."""
     rows = connection.execute(
         "SELECT turn, id, state, error, result FROM jobs WHERE turn IN (SELECT value FROM json_each(?))",
@@ -80,9 +79,7 @@ def outcomes(connection: sqlite3.Connection, turns: Sequence[str]) -> dict[str, 
     return outcomes
 
 
-def in_state(
-    connection: sqlite3.Connection, state: JobState | None, after: int, limit: int
-) -> list[Job]:
+def in_state(connection: Connection, state: JobState | None, after: int, limit: int) -> list[Job]:
     """Return jobs of one state, or unfinished and parked ones, oldest first, with ids above ``after``."""
     if state is None:
         return select(
@@ -97,7 +94,7 @@ def in_state(
     )
 
 
-def attempts(connection: sqlite3.Connection, job_id: int) -> list[AttemptReport]:
+def attempts(connection: Connection, job_id: int) -> list[AttemptReport]:
     """Return the attempts at a job that came to an end, oldest first."""
     rows = connection.execute(
         """SELECT stage, outcome, began_at, ended_at, code, error, tokens_in, tokens_out, cost_micros
@@ -120,7 +117,7 @@ def attempts(connection: sqlite3.Connection, job_id: int) -> list[AttemptReport]
     ]
 
 
-def state(connection: sqlite3.Connection, since: datetime) -> QueueState:
+def state(connection: Connection, since: datetime) -> QueueState:
     """Return how the queue stands; attempts and charges are those that ended at ``since`` or later."""
     counts: dict[JobState, int] = {"queued": 0, "running": 0, "done": 0, "failed": 0, "dropped": 0}
     for name, number in connection.execute("SELECT state, count(*) FROM jobs GROUP BY state"):
@@ -135,15 +132,16 @@ def state(connection: sqlite3.Connection, since: datetime) -> QueueState:
         "SELECT max(ended_at) FROM attempts WHERE outcome != 'again'"
     ).fetchone()
     row = connection.execute(
-        """SELECT count(*), coalesce(sum(outcome != 'done'), 0), coalesce(sum(tokens_in), 0),
+        """SELECT count(*), count(*) FILTER (WHERE outcome != 'done'), coalesce(sum(tokens_in), 0),
             coalesce(sum(tokens_out), 0), coalesce(sum(cost_micros), 0) FROM attempts WHERE ended_at >= ?""",
         (micros(since),),
     ).fetchone()
     (tried, failing) = connection.execute(
-        # With max() the other column is that of the same row: each job's last outcome.
-        """SELECT count(*), coalesce(sum(outcome != 'done'), 0) FROM (SELECT max(seq), outcome FROM (
-            SELECT seq, job, outcome FROM attempts WHERE ended_at >= ? ORDER BY ended_at DESC LIMIT 2000
-            ) GROUP BY job)""",
+        # Each job's last outcome.
+        """WITH latest AS (
+                SELECT seq, job, outcome FROM attempts WHERE ended_at >= ? ORDER BY ended_at DESC LIMIT 2000)
+            SELECT count(*), count(*) FILTER (WHERE outcome != 'done') FROM latest
+            WHERE seq IN (SELECT max(seq) FROM latest GROUP BY job)""",
         (micros(since),),
     ).fetchone()
     return QueueState(
@@ -164,25 +162,25 @@ _UNREAD = """FROM jobs JOIN turns ON turns.uuid = jobs.turn WHERE jobs.state = '
     AND json_type(jobs.payload, '$.read') IS NULL AND json_array_length(jobs.payload, '$.facts') = 0"""
 
 
-def unread(connection: sqlite3.Connection, since: datetime | None = None) -> tuple[int, int]:
+def unread(connection: Connection, since: datetime | None = None) -> tuple[int, int]:
     """Return how many turns said since a moment nothing has read, and their characters."""
     said = f"SELECT count(*), coalesce(sum(length(turns.content)), 0) {_UNREAD}"
     (turns, characters) = connection.execute(said, (micros(since) if since else 0,)).fetchone()
     return turns, characters
 
 
-def unread_ids(connection: sqlite3.Connection, since: datetime | None, limit: int) -> list[int]:
+def unread_ids(connection: Connection, since: datetime | None, limit: int) -> list[int]:
     """Return the jobs of the first of those turns, in the order of receipt."""
     statement = f"SELECT jobs.id {_UNREAD} ORDER BY jobs.id LIMIT ?"
     return [one for (one,) in connection.execute(statement, (micros(since) if since else 0, limit))]
 
 
-def readings(connection: sqlite3.Connection, first: int = 0, last: int = 1 << 62) -> Readings:
+def readings(connection: Connection, first: int = 0, last: int = 1 << 62) -> Readings:
     """Return what a command has made of the turns whose jobs have ids from ``first`` to ``last``; of all by default."""
     row = connection.execute(
         f"""SELECT count(*), coalesce(sum(json_array_length(payload, '$.read.facts')), 0),
             coalesce(sum(json_array_length(payload, '$.read.dropped')), 0),
-            coalesce(sum({OPEN}), 0) FROM jobs
+            count(*) FILTER (WHERE {OPEN}) FROM jobs
             WHERE id BETWEEN ? AND ? AND json_type(payload, '$.read') IS NOT NULL""",  # noqa: S608 - a constant
         (first, last),
     ).fetchone()
@@ -193,9 +191,7 @@ def readings(connection: sqlite3.Connection, first: int = 0, last: int = 1 << 62
     return Readings(row[0] - row[3], row[1], row[2], waiting)
 
 
-def left_out(
-    connection: sqlite3.Connection, first: int, last: int, limit: int
-) -> list[tuple[str, str]]:
+def left_out(connection: Connection, first: int, last: int, limit: int) -> list[tuple[str, str]]:
     """Return what a command's readings left out, and why, of the jobs with ids from ``first`` to ``last``."""
     rows = connection.execute(
         """SELECT json_extract(item.value, '$.what'), json_extract(item.value, '$.why')
@@ -206,29 +202,25 @@ def left_out(
     return rows.fetchall()
 
 
-def unfinished(connection: sqlite3.Connection) -> int:
+def unfinished(connection: Connection) -> int:
     """Return how many jobs are queued or running; parked ones do not count."""
     (number,) = connection.execute(f"SELECT count(*) FROM jobs WHERE {OPEN}").fetchone()  # noqa: S608 - a constant
     return number
 
 
-def turns_in(connection: sqlite3.Connection, state: JobState) -> set[str]:
+def turns_in(connection: Connection, state: JobState) -> set[str]:
     """Return the turns whose jobs are in a state."""
     return {
         turn for (turn,) in connection.execute("SELECT turn FROM jobs WHERE state = ?", (state,))
     }
 
 
-def select(
-    connection: sqlite3.Connection, rest: str, parameters: tuple[str | int, ...]
-) -> list[Job]:
+def select(connection: Connection, rest: str, parameters: tuple[str | int, ...]) -> list[Job]:
     """Return the jobs that the rest of a statement picks, in its order."""
     return list(selected(connection, rest, parameters))
 
 
-def selected(
-    connection: sqlite3.Connection, rest: str, parameters: tuple[str | int, ...]
-) -> Iterator[Job]:
+def selected(connection: Connection, rest: str, parameters: tuple[str | int, ...]) -> Iterator[Job]:
     """Read the jobs that the rest of a statement picks one by one, in its order."""
     # `rest` is always a literal of this package; values are bound.
     statement = f"SELECT {_JOB_COLUMNS}, {TURN_COLUMNS} FROM jobs JOIN turns ON turns.uuid = jobs.turn {rest}"  # noqa: S608

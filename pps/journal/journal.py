@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
-from sqlite3 import Connection
 from types import TracebackType
 from typing import TypeVar
 
 from pps.core.errors import InvalidRequest
 from pps.core.feature_parts import StoredFeature
 from pps.core.ids import is_uuid
+from pps.core.sql import Connection
 from pps.core.time import from_micros
 from pps.core.values import ItemKind, Turn
 from pps.journal import filters, graph_queries, job_queue, job_rows, links, meta, old_graph
@@ -41,8 +41,9 @@ from pps.journal.writer import Writer
 
 T = TypeVar("T")
 
-_LATEST_ENTRY = """SELECT max(at) FROM (SELECT * FROM (SELECT recorded_at AS at FROM turns ORDER BY seq DESC LIMIT 1)
-    UNION ALL SELECT max(at) FROM bin)"""
+_LATEST_ENTRY = """SELECT max(at) FROM (
+    SELECT * FROM (SELECT recorded_at AS at FROM turns ORDER BY seq DESC LIMIT 1) AS latest
+    UNION ALL SELECT max(at) FROM bin) AS entries"""
 
 
 class Journal(Store):

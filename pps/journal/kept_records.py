@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -10,7 +9,7 @@ from pydantic import TypeAdapter
 
 from pps.core.ids import is_uuid
 from pps.core.record_values import CiteKind, Record, Relation, Transition
-from pps.core.sql import LIST, listed
+from pps.core.sql import LIST, Connection, listed
 from pps.core.text import fold
 from pps.core.values import JSON
 from pps.journal import graph_queries, versions
@@ -139,7 +138,7 @@ def _told(rows: RecordRows, cited: Mapping[str, CiteKind]) -> dict[str, KeptCite
     found = {id_: KeptCite("record", (id_,)) for id_, kind in cited.items() if kind == "record"}
     relations = {one.id: one for one in rows.relations_of([*cited])}
 
-    def read(db: sqlite3.Connection) -> None:
+    def read(db: Connection) -> None:
         turns = db.execute(
             f"""SELECT t.uuid, t.source, t.session, t.source_ref, r.node FROM turns AS t
                 LEFT JOIN records AS r ON r.turn = t.uuid AND r.pack <> '' WHERE t.uuid IN {LIST}""",  # noqa: S608 - literals

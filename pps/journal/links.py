@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from pps.core.sql import LIST, listed
+from pps.core.sql import LIST, Connection, listed
 from pps.core.text import fold
 from pps.core.time import from_micros, has_begun, with_precision
 from pps.core.values import Fact, Node
@@ -99,7 +98,7 @@ class Joint(NamedTuple):
     relation: str
 
 
-def joints(connection: sqlite3.Connection, nodes: Sequence[str], limit: int) -> list[Joint]:
+def joints(connection: Connection, nodes: Sequence[str], limit: int) -> list[Joint]:
     """Return what joins any of the nodes to others: the newest by world time first, at most ``limit``."""
     rows = connection.execute(
         f"""SELECT uuid, subject, object, relation, at FROM fact WHERE subject IN {LIST}
@@ -110,7 +109,7 @@ def joints(connection: sqlite3.Connection, nodes: Sequence[str], limit: int) -> 
     return [Joint(*row[:4]) for row in rows]
 
 
-def fact_outlines(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[str, FactOutline]:
+def fact_outlines(connection: Connection, facts: Sequence[str]) -> dict[str, FactOutline]:
     """Return fact → its outline, in the order given; unknown facts are left out."""
     rows = connection.execute(
         f"""SELECT uuid, subject, object, valid_at, valid_precision, invalid_at, invalid_precision, expired_at
@@ -139,7 +138,7 @@ def fact_outlines(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[
     return {fact: found[fact] for fact in dict.fromkeys(facts) if fact in found}
 
 
-def supports(connection: sqlite3.Connection, facts: Sequence[str]) -> dict[str, Support]:
+def supports(connection: Connection, facts: Sequence[str]) -> dict[str, Support]:
     """Return fact → what it stands on; facts that are unknown, or that nothing supports, are left out."""
     episodes: dict[str, list[str]] = {}
     told: dict[str, list[int | None]] = {}
@@ -160,7 +159,7 @@ def _latest(times: Sequence[int | None]) -> int | None:
     return max(known) if known and len(known) == len(times) else None
 
 
-def node_outlines(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, NodeOutline]:
+def node_outlines(connection: Connection, nodes: Sequence[str]) -> dict[str, NodeOutline]:
     """Return node → its outline, in the order given; unknown nodes are left out."""
     wanted = listed(nodes)
     tags: dict[str, list[str]] = {}
@@ -179,24 +178,24 @@ def node_outlines(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[
     return {node: found[node] for node in dict.fromkeys(nodes) if node in found}
 
 
-def node_times(connection: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, datetime]:
+def node_times(connection: Connection, nodes: Sequence[str]) -> dict[str, datetime]:
     """Return node → when what it tells of happened: a record's text, else the latest turn that speaks of the node.
 
     Nodes that no turn speaks of are left out.
     """
     rows = connection.execute(
-        f"""SELECT n.uuid, coalesce(
+        f"""SELECT uuid, at FROM (SELECT n.uuid, coalesce(
                 (SELECT t.occurred_at FROM records AS r JOIN turns AS t ON t.uuid = r.turn WHERE r.node = n.uuid),
                 (SELECT max(t.occurred_at) FROM mention AS m JOIN turns AS t ON t.uuid = m.episode
                     WHERE m.node = n.uuid)) AS at
-            FROM node AS n WHERE n.uuid IN {LIST} AND at IS NOT NULL""",  # noqa: S608 - literals
+            FROM node AS n WHERE n.uuid IN {LIST}) AS timed WHERE at IS NOT NULL""",  # noqa: S608 - literals
         (listed(nodes),),
     )
     return {uuid: from_micros(at) for uuid, at in rows}
 
 
 def hops(
-    connection: sqlite3.Connection,
+    connection: Connection,
     starts: Sequence[str],
     targets: Sequence[str],
     max_hops: int,
@@ -228,9 +227,7 @@ def asks_of_pairs(starts: int, targets: int, max_hops: int) -> bool:
     return max_hops <= 1 and starts * targets <= MOST_PAIRS
 
 
-def reach(
-    connection: sqlite3.Connection, start: str, max_hops: int, at: datetime
-) -> dict[str, Reached]:
+def reach(connection: Connection, start: str, max_hops: int, at: datetime) -> dict[str, Reached]:
     """Return node → how a shortest way from the start comes to it, nearest first; the start is not among them.
 
     Over facts and relations that hold at ``at``, in both directions; at most ``MOST_WALKED`` links are read.
@@ -264,7 +261,7 @@ class _Step(NamedTuple):
 _START = _Step(0, "", "")
 
 
-def _reached(connection: sqlite3.Connection, steps: Mapping[str, _Step]) -> dict[str, Reached]:
+def _reached(connection: Connection, steps: Mapping[str, _Step]) -> dict[str, Reached]:
     relations = dict(
         connection.execute(
             f"SELECT uuid, relation FROM fact WHERE uuid IN {LIST}",  # noqa: S608 - literals
@@ -278,7 +275,7 @@ def _reached(connection: sqlite3.Connection, steps: Mapping[str, _Step]) -> dict
 
 
 def _next_to(
-    connection: sqlite3.Connection, ring: Sequence[str], most: int, at: datetime
+    connection: Connection, ring: Sequence[str], most: int, at: datetime
 ) -> list[tuple[str, str, str]]:
     """Return (fact, node of the ring, node at its other end) of the facts that hold and touch the ring."""
     nodes = listed(ring)
@@ -293,7 +290,7 @@ def _next_to(
 
 
 def _joined_to(
-    connection: sqlite3.Connection, ring: Sequence[str], others: Iterable[str], at: datetime
+    connection: Connection, ring: Sequence[str], others: Iterable[str], at: datetime
 ) -> list[str]:
     """Return those of the others that a fact which holds joins to a node of the ring."""
     ours, theirs = listed(ring), listed(others)

@@ -3,38 +3,39 @@
 from __future__ import annotations
 
 import secrets
-import sqlite3
 
 from pps.core.errors import InvalidRequest
+from pps.core.sql import Connection
 
 _OWN = "group"
 _SECRET_BYTES = 32
+PUT = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
-def get(connection: sqlite3.Connection, key: str) -> str | None:
+def get(connection: Connection, key: str) -> str | None:
     """Return a value, or None when the key was never set."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return None if row is None else row[0]
 
 
-def put(connection: sqlite3.Connection, key: str, value: str) -> None:
+def put(connection: Connection, key: str, value: str) -> None:
     """Set a value. The owner of the file is not among what can be set."""
     if key == _OWN or not 1 <= len(key) <= 100:
         raise InvalidRequest("key", f"must be 1 to 100 characters and not {_OWN!r}")
-    connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (key, value))
+    connection.execute(PUT, (key, value))
 
 
-def stored_secret(connection: sqlite3.Connection, name: str) -> bytes | None:
+def stored_secret(connection: Connection, name: str) -> bytes | None:
     """Return a random key; None where it was never asked for."""
     stored = get(connection, f"secret {name}")
     return bytes.fromhex(stored) if stored else None
 
 
-def secret(connection: sqlite3.Connection, name: str) -> bytes:
+def secret(connection: Connection, name: str) -> bytes:
     """Return a random key, made when it is first asked for."""
     key = f"secret {name}"
     connection.execute(
-        "INSERT OR IGNORE INTO meta (key, value) VALUES (?, ?)",
+        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO NOTHING",
         (key, secrets.token_hex(_SECRET_BYTES)),
     )
     return bytes.fromhex(get(connection, key) or "")

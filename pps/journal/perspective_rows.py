@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from sqlite3 import Connection
 from typing import TypeVar, cast
 
-from pps.core.sql import LIST, insert, listed
+from pps.core.sql import LIST, Connection, insert, listed
 from pps.core.values import ItemKind
 from pps.journal.store import Readers, Store
 from pps.journal.writer import Writer

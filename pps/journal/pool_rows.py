@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +15,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias, cast
 
 from pps.core.errors import Changed
-from pps.core.sql import LIST, listed
+from pps.core.sql import LIST, NUMBERS, Connection, listed
 from pps.core.time import from_micros, micros
 from pps.core.trust import Trust
 from pps.core.values import JSON
@@ -170,7 +169,7 @@ def weighed(
 
 
 def put_shared(
-    db: sqlite3.Connection,
+    db: Connection,
     shared: Shared,
     roots: Sequence[Root],
     due: Iterable[Delivery],
@@ -204,13 +203,13 @@ def put_shared(
     )
     db.execute("DELETE FROM shared_root WHERE record = ?", (shared.record,))
     db.executemany(
-        "INSERT OR REPLACE INTO shared_root (record, via, digest) VALUES (?, ?, ?)",
+        "INSERT INTO shared_root (record, via, digest) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         [(shared.record, root.via, root.digest) for root in roots],
     )
     affected = {shared.record, *_targets(db, [shared.record])}
     db.execute("DELETE FROM shared_stance WHERE record = ?", (shared.record,))
     db.executemany(
-        "INSERT OR REPLACE INTO shared_stance (record, target, relation) VALUES (?, ?, ?)",
+        "INSERT INTO shared_stance (record, target, relation) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
         [(stance.record, stance.target, stance.relation) for stance in stances],
     )
     affected.update(stance.target for stance in stances)
@@ -218,9 +217,7 @@ def put_shared(
     put_due(db, due)
 
 
-def set_state(
-    db: sqlite3.Connection, record: str, expected: SharedState, state: SharedState
-) -> bool:
+def set_state(db: Connection, record: str, expected: SharedState, state: SharedState) -> bool:
     """Change a pool record's state if it is the expected one; tell whether it was."""
     statement = "UPDATE shared SET state = ? WHERE record = ? AND state = ?"
     if not db.execute(statement, (state, record, expected)).rowcount:
@@ -229,13 +226,13 @@ def set_state(
     return True
 
 
-def shared_state(db: sqlite3.Connection, record: str) -> SharedState | None:
+def shared_state(db: Connection, record: str) -> SharedState | None:
     """Return the state of a pool record; None when it was never shared."""
     row = db.execute("SELECT state FROM shared WHERE record = ?", (record,)).fetchone()
     return cast("SharedState", row[0]) if row else None
 
 
-def reweigh(db: sqlite3.Connection, records: Iterable[str]) -> dict[str, float]:
+def reweigh(db: Connection, records: Iterable[str]) -> dict[str, float]:
     """Compute the confidence of some pool records anew; return those that changed."""
     changed: dict[str, float] = {}
     for record in records:
@@ -258,18 +255,18 @@ def reweigh(db: sqlite3.Connection, records: Iterable[str]) -> dict[str, float]:
     return changed
 
 
-def _ends(db: sqlite3.Connection, record: str) -> frozenset[str]:
+def _ends(db: Connection, record: str) -> frozenset[str]:
     """Return what a pool record rests on, its author among it: the author's word counts once."""
     (member,) = db.execute("SELECT member FROM shared WHERE record = ?", (record,)).fetchone()
     return ends_of(root.digest for root in _roots(db, record)) | {f"member {member}"}
 
 
-def _targets(db: sqlite3.Connection, records: Iterable[str]) -> list[str]:
+def _targets(db: Connection, records: Iterable[str]) -> list[str]:
     statement = f"SELECT DISTINCT target FROM shared_stance WHERE record IN {LIST}"  # noqa: S608 - literals
     return [target for (target,) in db.execute(statement, (listed(records),))]
 
 
-def put_due(db: sqlite3.Connection, due: Iterable[Delivery]) -> None:
+def put_due(db: Connection, due: Iterable[Delivery]) -> None:
     """Keep what members are to hear of; what they have not acknowledged yet is not doubled.
 
     What comes anew after it was acknowledged is another delivery, with a number of its own.
@@ -279,13 +276,14 @@ def put_due(db: sqlite3.Connection, due: Iterable[Delivery]) -> None:
     db.executemany(acked, [row[:3] for row in rows])
     db.executemany(
         """INSERT INTO inbox (member, record, why, due_at, acked) VALUES (?, ?, ?, ?, 0)
-            ON CONFLICT (member, record, why) DO UPDATE SET due_at = min(due_at, excluded.due_at)""",
+            ON CONFLICT (member, record, why) DO UPDATE SET due_at = CASE
+            WHEN excluded.due_at < inbox.due_at THEN excluded.due_at ELSE inbox.due_at END""",
         rows,
     )
 
 
 def withdraw(
-    db: sqlite3.Connection, records: Sequence[str], *, cascade: bool = True
+    db: Connection, records: Sequence[str], *, cascade: bool = True
 ) -> tuple[list[str], dict[str, float]]:
     """Mark records as revoked; return them, and the confidence of what stays but changes.
 
@@ -317,12 +315,12 @@ def withdraw(
     return list(gone), reweigh(db, sorted(affected))
 
 
-def _dependents(db: sqlite3.Connection, record: str) -> list[str]:
+def _dependents(db: Connection, record: str) -> list[str]:
     statement = "SELECT DISTINCT record FROM shared_root WHERE via = ? ORDER BY record"
     return [dependent for (dependent,) in db.execute(statement, (record,))]
 
 
-def _narrow_dependents(db: sqlite3.Connection, record: str) -> None:
+def _narrow_dependents(db: Connection, record: str) -> None:
     """Take the sources that a record lost from what rests on it, and from what rests on that."""
     pending = [record]
     seen: set[str] = set()
@@ -346,21 +344,22 @@ def _narrow_dependents(db: sqlite3.Connection, record: str) -> None:
                 pending.append(dependent)
 
 
-def drop(db: sqlite3.Connection, records: Sequence[str]) -> None:
+def drop(db: Connection, records: Sequence[str]) -> None:
     """Forget that records were ever shared."""
     for table in ("shared", "shared_root", "shared_stance", "shared_use", "inbox"):
         db.execute(f"DELETE FROM {table} WHERE record IN {LIST}", (listed(records),))  # noqa: S608 - literals
     db.execute(f"DELETE FROM shared_stance WHERE target IN {LIST}", (listed(records),))  # noqa: S608 - literals
 
 
-def put_cites(db: sqlite3.Connection, record: str, cites: Iterable[PoolCite]) -> None:
+def put_cites(db: Connection, record: str, cites: Iterable[PoolCite]) -> None:
     """Write which pool records a member's record rests on or relates to, beside those it has."""
     rows = [
         (record, cite.id, cite.relation, json.dumps(cite.properties, ensure_ascii=False))
         for cite in cites
     ]
     db.executemany(
-        "INSERT OR REPLACE INTO shared_cites (record, id, relation, properties) VALUES (?, ?, ?, ?)",
+        """INSERT INTO shared_cites (record, id, relation, properties, gone) VALUES (?, ?, ?, ?, 0)
+            ON CONFLICT (record, id, relation) DO UPDATE SET properties = excluded.properties, gone = 0""",
         rows,
     )
 
@@ -382,7 +381,7 @@ class PoolRows(Store):
     ) -> tuple[list[str], dict[str, float]]:
         """Return what ``withdraw`` would, and change nothing."""
 
-        def work(db: sqlite3.Connection) -> None:
+        def work(db: Connection) -> None:
             raise _Foreseen(*withdraw(db, records, cascade=cascade))
 
         try:
@@ -452,7 +451,7 @@ class PoolRows(Store):
         """Keep that a member saw records, or applied them; their own are left out."""
         statement = """INSERT INTO shared_use (record, member, at, applied)
             SELECT record, ?2, ?3, ?4 FROM shared WHERE record = ?1 AND member <> ?2
-            ON CONFLICT (record, member) DO UPDATE SET applied = max(applied, excluded.applied)"""
+            ON CONFLICT (record, member) DO UPDATE SET applied = 1 WHERE excluded.applied = 1"""
         if rows := [(one, member, micros(at), int(applied)) for one in records]:
             await self.write(lambda db: db.executemany(statement, rows))
 
@@ -468,8 +467,8 @@ class PoolRows(Store):
 
     async def acknowledge(self, member: str, seqs: Sequence[int]) -> list[str]:
         """Let a member not hear of deliveries again; return of which record each was."""
-        statement = f"UPDATE inbox SET acked = 1 WHERE member = ? AND acked = 0 AND seq IN {LIST} RETURNING record"  # noqa: S608 - literals
-        wanted = json.dumps(list(seqs))
+        statement = f"UPDATE inbox SET acked = 1 WHERE member = ? AND acked = 0 AND seq IN {NUMBERS} RETURNING record"  # noqa: S608 - literals
+        wanted = listed(seqs)
         return await self.write(
             lambda db: [record for (record,) in db.execute(statement, (member, wanted))]
         )
@@ -495,6 +494,6 @@ class PoolRows(Store):
         await self.write(lambda db: db.execute(statement, (listed(ids),)))
 
 
-def _roots(db: sqlite3.Connection, record: str) -> list[Root]:
+def _roots(db: Connection, record: str) -> list[Root]:
     statement = "SELECT via, digest FROM shared_root WHERE record = ? ORDER BY via, digest"
     return [Root(*row) for row in db.execute(statement, (record,))]

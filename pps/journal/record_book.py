@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +9,7 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from pps.core.errors import InvalidRequest
-from pps.core.sql import LIST, listed
+from pps.core.sql import LIST, Connection, listed
 from pps.core.text import fold
 from pps.core.time import from_micros, micros
 from pps.core.values import Turn
@@ -22,7 +21,7 @@ MergeState: TypeAlias = Literal["applying", "applied", "undoing", "undone"]
 
 
 def put_records(
-    db: sqlite3.Connection, nodes: Mapping[str, str], links: Mapping[str, Sequence[str]]
+    db: Connection, nodes: Mapping[str, str], links: Mapping[str, Sequence[str]]
 ) -> None:
     """Note turn → record, and turn → the titles that it links to; those of a turn replace its earlier ones.
 
@@ -37,17 +36,18 @@ def put_records(
     )
     db.execute(f"DELETE FROM turn_links WHERE turn IN {LIST}", (listed(links),))  # noqa: S608 - literals
     db.executemany(
-        "INSERT OR IGNORE INTO turn_links (folded, turn) SELECT ?, uuid FROM turns WHERE uuid = ?",
+        """INSERT INTO turn_links (folded, turn) SELECT ?, uuid FROM turns WHERE uuid = ?
+            ON CONFLICT DO NOTHING""",
         [(fold(title), turn) for turn, titles in links.items() for title in titles],
     )
 
 
-def move_record(db: sqlite3.Connection, old: str, new: str) -> None:
+def move_record(db: Connection, old: str, new: str) -> None:
     """Let a record be another node."""
     db.execute("UPDATE records SET node = ? WHERE node = ?", (new, old))
 
 
-def forget_merges(db: sqlite3.Connection, nodes: Sequence[str]) -> None:
+def forget_merges(db: Connection, nodes: Sequence[str]) -> None:
     """Erase the merges of nodes that are forgotten: they hold names and summaries."""
     wanted = listed(nodes)
     statement = f"DELETE FROM merges WHERE kept IN {LIST} OR gone IN {LIST}"  # noqa: S608 - literals
@@ -67,7 +67,7 @@ class RecordBook(Store):
     async def plain_nodes_named(self, titles: Iterable[str]) -> dict[str, str]:
         """Return folded title → the plain node (a ``Thing`` that is no record) that has it as a name."""
 
-        def look(db: sqlite3.Connection) -> dict[str, str]:
+        def look(db: Connection) -> dict[str, str]:
             named = graph_queries.resolve(db, [*titles])
             query = (
                 f"SELECT uuid FROM node WHERE uuid IN {LIST} AND kind = 'Thing'"  # noqa: S608 - literals
@@ -85,7 +85,7 @@ class RecordBook(Store):
     async def texts(self, nodes: Sequence[str]) -> dict[str, Turn]:
         """Return record → the turn whose text it is, for those nodes that are records."""
 
-        def work(db: sqlite3.Connection) -> dict[str, Turn]:
+        def work(db: Connection) -> dict[str, Turn]:
             sources = _sources(db, nodes)
             found = {turn.uuid: turn for turn in turns.get_many(db, list(sources.values()))}
             return {node: found[turn] for node, turn in sources.items() if turn in found}
@@ -103,7 +103,7 @@ class RecordBook(Store):
         return await self.select(query, listed(folded))
 
 
-def _sources(db: sqlite3.Connection, nodes: Sequence[str]) -> dict[str, str]:
+def _sources(db: Connection, nodes: Sequence[str]) -> dict[str, str]:
     query = f"SELECT node, turn FROM records WHERE node IN {LIST}"  # noqa: S608 - literals
     return dict(db.execute(query, (listed(nodes),)).fetchall())
 
@@ -137,7 +137,12 @@ class Merges(Store):
         """Store a merge, or its new state."""
         values = (row.id, row.kept, row.gone, row.state, micros(row.at), row.change)
         await self.write(
-            lambda db: db.execute("INSERT OR REPLACE INTO merges VALUES (?, ?, ?, ?, ?, ?)", values)
+            lambda db: db.execute(
+                """INSERT INTO merges (id, kept, gone, state, at, change) VALUES (?, ?, ?, ?, ?, ?)
+                    ON CONFLICT (id) DO UPDATE SET kept = excluded.kept, gone = excluded.gone,
+                    state = excluded.state, at = excluded.at, change = excluded.change""",
+                values,
+            )
         )
 
     async def list(self, limit: int) -> list[MergeRow]:
@@ -159,7 +164,7 @@ class Merges(Store):
 
     async def same_names(self, limit: int) -> list[SameName]:
         """Return pairs of nodes with the same folded name, then by alias; the older node first."""
-        statement = """SELECT x.uuid, y.uuid, min(a.name), min(max(a.is_alias, b.is_alias)) AS by_alias
+        statement = """SELECT x.uuid, y.uuid, min(a.name), min(CASE WHEN a.is_alias > b.is_alias THEN a.is_alias ELSE b.is_alias END) AS by_alias
             FROM node_name AS a JOIN node_name AS b ON b.folded = a.folded AND b.node != a.node
             JOIN node AS x ON x.uuid = a.node JOIN node AS y ON y.uuid = b.node
             WHERE (x.created_at, x.uuid) < (y.created_at, y.uuid)

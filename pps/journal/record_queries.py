@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -11,7 +10,7 @@ from typing import Literal, TypeAlias, cast
 
 from pps.core.errors import InvalidRequest
 from pps.core.record_values import Compare, Record
-from pps.core.sql import LIST, listed
+from pps.core.sql import LIST, Connection, listed
 from pps.core.time import from_micros, micros
 from pps.core.values import JSON
 
@@ -79,7 +78,7 @@ class Found:
     cursor: str = ""
 
 
-def select_page(db: sqlite3.Connection, wanted: Wanted, limit: int, cursor: str) -> Found:
+def select_page(db: Connection, wanted: Wanted, limit: int, cursor: str) -> Found:
     """Return the records after a cursor, in order. InvalidRequest for a cursor that is none."""
     conditions, values = _conditions(wanted)
     order, order_values = _order(wanted.order)

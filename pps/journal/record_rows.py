@@ -6,7 +6,6 @@ A record's words are a turn's: it is made and changed together with the turn, it
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,7 +13,7 @@ from functools import partial
 from typing import TypeAlias, TypeVar, cast
 
 from pps.core.record_values import Cite, CiteKind, Record, RecordGraph, Relation, Transition
-from pps.core.sql import LIST, listed
+from pps.core.sql import LIST, Connection, listed
 from pps.core.text import fold
 from pps.core.time import from_micros, micros, now
 from pps.journal import graph_queries, job_queue, turns, versions
@@ -46,11 +45,11 @@ class Pending:
 class RecordRows:
     """The records of one ``memory.db`` as one transaction sees them; what it raises undoes all of it."""
 
-    def __init__(self, db: sqlite3.Connection, listeners: TurnListeners | None = None) -> None:
+    def __init__(self, db: Connection, listeners: TurnListeners | None = None) -> None:
         self._db = db
         self._listeners = listeners
 
-    def beside(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    def beside(self, work: Callable[[Connection], T]) -> T:
         """Run ``work`` on other tables, in the same transaction."""
         return work(self._db)
 
@@ -175,8 +174,9 @@ class RecordRows:
         self._db.execute(
             """INSERT INTO record_relations (id, source, type, target, properties, actor, at, pending)
                 VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (id) DO UPDATE SET properties = excluded.properties,
-                actor = CASE WHEN ended_at THEN excluded.actor ELSE actor END,
-                at = CASE WHEN ended_at THEN excluded.at ELSE at END, ended_at = 0, pending = pending + 1""",
+                actor = CASE WHEN record_relations.ended_at > 0 THEN excluded.actor ELSE record_relations.actor END,
+                at = CASE WHEN record_relations.ended_at > 0 THEN excluded.at ELSE record_relations.at END,
+                ended_at = 0, pending = record_relations.pending + 1""",
             (
                 relation.id,
                 relation.source,
@@ -352,7 +352,7 @@ class TypedRecords:
     async def pending(self, limit: int) -> list[Pending]:
         """Return relations that the graph does not have as they are, and whose ends it has."""
 
-        def work(db: sqlite3.Connection) -> list[Pending]:
+        def work(db: Connection) -> list[Pending]:
             rows = db.execute(
                 f"""SELECT {_RELATION}, ended_at, pending FROM record_relations AS l WHERE pending > 0
                     AND EXISTS (SELECT 1 FROM node WHERE uuid = l.source)
@@ -377,7 +377,7 @@ class TypedRecords:
         )
 
 
-def repoint(db: sqlite3.Connection, from_: Sequence[str], to: Sequence[str], node: str) -> None:
+def repoint(db: Connection, from_: Sequence[str], to: Sequence[str], node: str) -> None:
     """Let relations begin, and others end, at another node: two became one, or two again."""
     for column, ids in (("source", from_), ("target", to)):
         db.execute(
@@ -387,7 +387,7 @@ def repoint(db: sqlite3.Connection, from_: Sequence[str], to: Sequence[str], nod
 
 
 def forget(
-    db: sqlite3.Connection, turns: Sequence[str], facts: Sequence[str], nodes: Sequence[str]
+    db: Connection, turns: Sequence[str], facts: Sequence[str], nodes: Sequence[str]
 ) -> None:
     """Drop what records say of things that are forgotten, and mark the records that cite them."""
     gone, ends, edges = listed([*turns, *facts, *nodes]), listed(nodes), listed(facts)
@@ -409,7 +409,7 @@ def _relation(row: tuple[str, str, str, str, int, str, str]) -> Relation:
     return Relation(id_, source, type_, target, from_micros(at), json.loads(properties), actor)
 
 
-def _graph(db: sqlite3.Connection, stamp: int) -> RecordGraph:
+def _graph(db: Connection, stamp: int) -> RecordGraph:
     records = {one.id: one for one in RecordRows(db).every()}
     rows = db.execute(
         f"SELECT {_RELATION} FROM record_relations WHERE ended_at = 0 ORDER BY at, id"  # noqa: S608

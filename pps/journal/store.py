@@ -11,10 +11,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import wraps
 from pathlib import Path
-from sqlite3 import Connection
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from pps.core.errors import StoreConflict, StoreUnavailable
+from pps.core.sql import Connection
 from pps.journal.db import LogIndex, Work, mapping_errors, open_reader
 from pps.journal.writer import Writer
 

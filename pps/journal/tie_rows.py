@@ -7,10 +7,9 @@ are supported by each of their episodes alone.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from sqlite3 import Connection
 from typing import TypeAlias
 
-from pps.core.sql import LIST, listed
+from pps.core.sql import LIST, Connection, listed
 from pps.journal.store import Store, looks_up, reads, writes
 
 Ties: TypeAlias = Mapping[str, Mapping[str, frozenset[str]]]
@@ -19,7 +18,9 @@ Ties: TypeAlias = Mapping[str, Mapping[str, frozenset[str]]]
 
 def put(db: Connection, ties: Iterable[tuple[str, str, str]]) -> None:
     """Add ties, each a fact, the turn that holds it, and a turn that it needs."""
-    db.executemany("INSERT OR IGNORE INTO fact_ties (fact, holder, needs) VALUES (?, ?, ?)", ties)
+    db.executemany(
+        "INSERT INTO fact_ties (fact, holder, needs) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", ties
+    )
 
 
 def of_facts(db: Connection, facts: Sequence[str]) -> dict[str, dict[str, frozenset[str]]]:

@@ -29,7 +29,9 @@ def begins(column: str, precision: str, comparison: Comparison, at: datetime) ->
     if instant == clock:
         return f"{column} {comparison} ?", (instant,)
     widest = max(instant, clock) if comparison[0] == "<" else min(instant, clock)
-    exact = f"{column} {comparison} CASE {precision} WHEN 'instant' THEN ? ELSE ? END"
+    exact = (
+        f"{column} {comparison} CASE {precision} WHEN 'instant' THEN CAST(? AS BIGINT) ELSE ? END"
+    )
     return f"({column} {comparison} ? AND {exact})", (widest, instant, clock)
 
 
@@ -39,12 +41,12 @@ def ends_after(column: str, precision: str, at: datetime) -> Condition:
     month, year = micros(day.replace(day=1)), micros(day.replace(month=1, day=1))
     exact, values = f"{column} >= ?", (instant,)
     if instant != micros(day):
-        exact = f"{exact} AND {column} >= CASE {precision} WHEN 'instant' THEN ? ELSE ? END"
+        exact = f"{exact} AND {column} >= CASE {precision} WHEN 'instant' THEN CAST(? AS BIGINT) ELSE ? END"
         values = (min(instant, micros(day)), instant, micros(day))
     # Months and years have an index of their own, so that a search for the last hour does not walk through the year.
     longer = (
         f"{precision} IN ('month', 'year') AND {column} >= ? "
-        f"AND {column} >= CASE {precision} WHEN 'month' THEN ? ELSE ? END"
+        f"AND {column} >= CASE {precision} WHEN 'month' THEN CAST(? AS BIGINT) ELSE ? END"
     )
     return f"({exact} OR {longer})", (*values, year, month, year)
 

@@ -6,13 +6,14 @@ No text is kept, so forgetting a turn is enough.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Literal, TypeAlias
 
+from pps.core.sql import Connection
 from pps.core.time import from_micros, micros
+from pps.journal import meta
 from pps.journal.store import Store, reads, writes
 
 KEPT_H = 168
@@ -54,7 +55,7 @@ class Use:
     importance: float
 
 
-def keep(db: sqlite3.Connection, at: datetime, members: Sequence[Member], phrases: Phrases) -> None:
+def keep(db: Connection, at: datetime, members: Sequence[Member], phrases: Phrases) -> None:
     """Keep a snapshot in place of others of its hour, and the names of its topics in place of those before.
 
     A turn that was forgotten meanwhile is left out.
@@ -77,10 +78,10 @@ def keep(db: sqlite3.Connection, at: datetime, members: Sequence[Member], phrase
             for number, place in enumerate(places)
         ],
     )
-    db.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('topics at', ?)", (str(moment),))
+    db.execute(meta.PUT, ("topics at", str(moment)))
 
 
-def phrases(db: sqlite3.Connection) -> dict[tuple[str, PhraseRole], list[Place]]:
+def phrases(db: Connection) -> dict[tuple[str, PhraseRole], list[Place]]:
     """Return the places that were kept last; those in turns that are gone or changed are missing."""
     found: dict[tuple[str, PhraseRole], list[Place]] = {}
     rows = db.execute(
@@ -91,13 +92,13 @@ def phrases(db: sqlite3.Connection) -> dict[tuple[str, PhraseRole], list[Place]]
     return found
 
 
-def latest(db: sqlite3.Connection) -> datetime | None:
+def latest(db: Connection) -> datetime | None:
     """Return when topics were looked for last."""
     row = db.execute("SELECT value FROM meta WHERE key = 'topics at'").fetchone()
     return from_micros(int(row[0])) if row else None
 
 
-def snapshot(db: sqlite3.Connection, at: datetime) -> list[Member]:
+def snapshot(db: Connection, at: datetime) -> list[Member]:
     """Return the members of a snapshot, by topic."""
     rows = db.execute(
         "SELECT topic, turn, agreement, since FROM topic_members WHERE at = ? ORDER BY topic, agreement DESC, turn",
@@ -108,7 +109,7 @@ def snapshot(db: sqlite3.Connection, at: datetime) -> list[Member]:
     ]
 
 
-def moments(db: sqlite3.Connection, since: datetime) -> list[datetime]:
+def moments(db: Connection, since: datetime) -> list[datetime]:
     """Return the moments of the snapshots from one on, oldest first."""
     rows = db.execute(
         "SELECT DISTINCT at FROM topic_members WHERE at >= ? ORDER BY at", (micros(since),)
@@ -116,7 +117,7 @@ def moments(db: sqlite3.Connection, since: datetime) -> list[datetime]:
     return [from_micros(at) for (at,) in rows]
 
 
-def uses(db: sqlite3.Connection) -> list[Use]:
+def uses(db: Connection) -> list[Use]:
     """Return every turn with its use, newest first."""
     rows = db.execute(
         "SELECT uuid, occurred_at, coalesce(times, 0), importance FROM turns LEFT JOIN"
@@ -125,7 +126,7 @@ def uses(db: sqlite3.Connection) -> list[Use]:
     return [Use(uuid, from_micros(at), times, said) for uuid, at, times, said in rows]
 
 
-def importances(db: sqlite3.Connection, turns: Sequence[str]) -> dict[str, float]:
+def importances(db: Connection, turns: Sequence[str]) -> dict[str, float]:
     """Return turn → how important it was stored as, 0 to 1; what is no turn is left out."""
     rows = db.execute(
         "SELECT uuid, importance FROM turns WHERE uuid IN (SELECT value FROM json_each(?))",

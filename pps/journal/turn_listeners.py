@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from sqlite3 import Connection
 from typing import TypeAlias
 
+from pps.core.sql import Connection
 from pps.core.values import Turn
 
 TellListener: TypeAlias = Callable[[Connection, Turn], bool]

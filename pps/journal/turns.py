@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-import sqlite3
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -14,8 +13,8 @@ from typing import TypeAlias, cast
 from pps.core.bounds import MAX_CONTENT, MAX_PATH, ROLES, check_choice, check_kind, is_text
 from pps.core.errors import InvalidRequest
 from pps.core.ids import stable_id
+from pps.core.sql import NUMBERS, Connection, listed
 from pps.core.sql import insert as insert_rows
-from pps.core.sql import listed
 from pps.core.text import content_hash, fold, normalise
 from pps.core.time import (
     Precision,
@@ -94,9 +93,7 @@ def turn_id(group: str, source: str, session: str, reference: str) -> str:
     return stable_id(group, "turn", source, session, reference)
 
 
-def insert(
-    connection: sqlite3.Connection, turn: Prepared, *, anew: bool = False
-) -> tuple[Turn, bool]:
+def insert(connection: Connection, turn: Prepared, *, anew: bool = False) -> tuple[Turn, bool]:
     """Store a turn unless it is a duplicate; return the stored one and whether it was there before.
 
     One that is ``anew`` is known to be no duplicate, whatever it says.
@@ -172,7 +169,7 @@ def read_turn(row: TurnRow) -> Turn:
     )
 
 
-def count_known(connection: sqlite3.Connection, uuids: Sequence[str]) -> int:
+def count_known(connection: Connection, uuids: Sequence[str]) -> int:
     """Return how many of the ids are those of turns, each counted as often as it is given."""
     (number,) = connection.execute(
         "SELECT count(*) FROM json_each(?) AS asked JOIN turns ON turns.uuid = asked.value",
@@ -186,12 +183,12 @@ def dump_chunk(chunk: Chunk | None) -> str:
     return json.dumps([chunk.path, chunk.part, chunk.parts], ensure_ascii=False) if chunk else ""
 
 
-def of_session(connection: sqlite3.Connection, session: str) -> list[Turn]:
+def of_session(connection: Connection, session: str) -> list[Turn]:
     """Return the turns of a session in the order in which they were stored."""
     return _select(connection, "WHERE session = ? ORDER BY seq", (session,))
 
 
-def renumber(connection: sqlite3.Connection, parts: Sequence[tuple[str, Chunk]]) -> None:
+def renumber(connection: Connection, parts: Sequence[tuple[str, Chunk]]) -> None:
     """Note where turns stand in their document now."""
     connection.executemany(
         "UPDATE turns SET chunk = ? WHERE uuid = ?",
@@ -199,7 +196,7 @@ def renumber(connection: sqlite3.Connection, parts: Sequence[tuple[str, Chunk]])
     )
 
 
-def get_many(connection: sqlite3.Connection, uuids: Sequence[str]) -> list[Turn]:
+def get_many(connection: Connection, uuids: Sequence[str]) -> list[Turn]:
     """Return turns in the order asked; absent ones are left out."""
     return _select(
         connection,
@@ -208,7 +205,7 @@ def get_many(connection: sqlite3.Connection, uuids: Sequence[str]) -> list[Turn]
     )
 
 
-def recent(connection: sqlite3.Connection, limit: int, session: str | None) -> list[Turn]:
+def recent(connection: Connection, limit: int, session: str | None) -> list[Turn]:
     """Return the latest turns by event time, newest first."""
     where, values = ("", ()) if session is None else ("WHERE session = ?", (session,))
     return _select(
@@ -216,14 +213,14 @@ def recent(connection: sqlite3.Connection, limit: int, session: str | None) -> l
     )
 
 
-def latest_ids(connection: sqlite3.Connection, session: str, limit: int) -> list[str]:
+def latest_ids(connection: Connection, session: str, limit: int) -> list[str]:
     """Return the ids of a session's latest turns by event time, newest first."""
     latest = "SELECT uuid FROM turns WHERE session = ? ORDER BY occurred_at DESC, seq DESC LIMIT ?"
     return [uuid for (uuid,) in connection.execute(latest, (session, limit))]
 
 
 def page(
-    connection: sqlite3.Connection,
+    connection: Connection,
     session: str | None,
     before: tuple[int, int] | None,
     limit: int,
@@ -249,7 +246,7 @@ def _has_all(text: str, words: Sequence[str]) -> bool:
     return all(word in text for word in words)
 
 
-def sessions(connection: sqlite3.Connection, limit: int) -> list[SessionTurns]:
+def sessions(connection: Connection, limit: int) -> list[SessionTurns]:
     """Return the latest sessions, each with how many turns it has; one index answers, without the texts."""
     rows = connection.execute(
         "SELECT session, count(*), max(occurred_at) FROM turns GROUP BY session ORDER BY 3 DESC, session LIMIT ?",
@@ -258,7 +255,7 @@ def sessions(connection: sqlite3.Connection, limit: int) -> list[SessionTurns]:
     return [SessionTurns(name, turns, from_micros(at)) for name, turns, at in rows]
 
 
-def session_order(connection: sqlite3.Connection) -> list[str]:
+def session_order(connection: Connection) -> list[str]:
     """Return the names of all sessions, the one that began first first."""
     rows = connection.execute(
         "SELECT session FROM turns GROUP BY session ORDER BY min(occurred_at), min(seq)"
@@ -266,9 +263,7 @@ def session_order(connection: sqlite3.Connection) -> list[str]:
     return [name for (name,) in rows]
 
 
-def around_many(
-    connection: sqlite3.Connection, uuids: Sequence[str], n: int
-) -> dict[str, list[Turn]]:
+def around_many(connection: Connection, uuids: Sequence[str], n: int) -> dict[str, list[Turn]]:
     """Return uuid → up to ``n`` turns before it, the turn, and up to ``n`` after, of its session, by ``seq``.
 
     Each turn is read once; absent uuids are left out.
@@ -279,10 +274,7 @@ def around_many(
     ).fetchall()
     places = {uuid: _places(connection, session, seq, n) for uuid, session, seq in middles}
     wanted = listed(sorted({seq for seqs in places.values() for seq in seqs}))
-    turns = {
-        turn.seq: turn
-        for turn in _select(connection, "WHERE seq IN (SELECT value FROM json_each(?))", (wanted,))
-    }
+    turns = {turn.seq: turn for turn in _select(connection, f"WHERE seq IN {NUMBERS}", (wanted,))}
     return {
         uuid: [turns[seq] for seq in places[uuid]]
         for uuid in dict.fromkeys(uuids)
@@ -290,7 +282,7 @@ def around_many(
     }
 
 
-def near(connection: sqlite3.Connection, uuids: Sequence[str], n: int) -> list[str]:
+def near(connection: Connection, uuids: Sequence[str], n: int) -> list[str]:
     """Return uuids of the turns at most ``n`` places from any of some turns in its session, those themselves included.
 
     Absent uuids are left out.
@@ -303,13 +295,13 @@ def near(connection: sqlite3.Connection, uuids: Sequence[str], n: int) -> list[s
         {place for session, seq in middles for place in _places(connection, session, seq, n)}
     )
     rows = connection.execute(
-        "SELECT uuid FROM turns WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq",
-        (json.dumps(wanted),),
+        f"SELECT uuid FROM turns WHERE seq IN {NUMBERS} ORDER BY seq",  # noqa: S608 - literals
+        (listed(wanted),),
     )
     return [uuid for (uuid,) in rows]
 
 
-def _places(connection: sqlite3.Connection, session: str, seq: int, n: int) -> list[int]:
+def _places(connection: Connection, session: str, seq: int, n: int) -> list[int]:
     """Return the numbers of a turn and of its neighbours, in order; one index answers, without the texts."""
     earlier = connection.execute(
         "SELECT seq FROM turns WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?",
@@ -322,12 +314,12 @@ def _places(connection: sqlite3.Connection, session: str, seq: int, n: int) -> l
     return [*(one for (one,) in reversed(earlier)), seq, *(one for (one,) in later)]
 
 
-def scan(connection: sqlite3.Connection, after_seq: int, limit: int) -> list[Turn]:
+def scan(connection: Connection, after_seq: int, limit: int) -> list[Turn]:
     """Return turns in the order in which they were stored."""
     return _select(connection, "WHERE seq > ? ORDER BY seq LIMIT ?", (after_seq, limit))
 
 
-def forget(connection: sqlite3.Connection, uuids: Sequence[str]) -> int:
+def forget(connection: Connection, uuids: Sequence[str]) -> int:
     """Delete turns with their tags and jobs, note their episodes as changed; return how many there were.
 
     Their facts in the graph are the caller's to judge.
@@ -338,14 +330,14 @@ def forget(connection: sqlite3.Connection, uuids: Sequence[str]) -> int:
     return len(there)
 
 
-def of_kind(connection: sqlite3.Connection, kind: str, limit: int) -> list[Turn]:
+def of_kind(connection: Connection, kind: str, limit: int) -> list[Turn]:
     """Return the latest turns of a kind by event time, newest first."""
     return _select(
         connection, "WHERE kind = ? ORDER BY occurred_at DESC, seq DESC LIMIT ?", (kind, limit)
     )
 
 
-def span(connection: sqlite3.Connection) -> tuple[datetime | None, datetime | None]:
+def span(connection: Connection) -> tuple[datetime | None, datetime | None]:
     """Return the event times of the first and the last turn."""
     first, last = connection.execute(
         "SELECT min(occurred_at), max(occurred_at) FROM turns"
@@ -353,21 +345,19 @@ def span(connection: sqlite3.Connection) -> tuple[datetime | None, datetime | No
     return (None, None) if first is None else (from_micros(first), from_micros(last))
 
 
-def count(connection: sqlite3.Connection) -> int:
+def count(connection: Connection) -> int:
     """Return how many turns there are."""
     (number,) = connection.execute("SELECT count(*) FROM turns").fetchone()
     return number
 
 
-def _select(
-    connection: sqlite3.Connection, rest: str, parameters: Sequence[str | int]
-) -> list[Turn]:
+def _select(connection: Connection, rest: str, parameters: Sequence[str | int]) -> list[Turn]:
     # `rest` is always a literal of this module; values are bound.
     rows = connection.execute(f"SELECT {TURN_COLUMNS} FROM turns {rest}", parameters)  # noqa: S608
     return [read_turn(row) for row in rows]
 
 
-def _duplicate_of(connection: sqlite3.Connection, turn: Prepared) -> Turn | None:
+def _duplicate_of(connection: Connection, turn: Prepared) -> Turn | None:
     if turn.draft.source_ref:
         found = get_many(connection, [turn.uuid])
     else:
@@ -420,18 +410,26 @@ def _check_short_fields(draft: TurnDraft) -> None:
             raise InvalidRequest(name, f"must be {least} to {most} characters of valid Unicode")
 
 
-def mark_dirty(connection: sqlite3.Connection, changes: Iterable[Change]) -> range:
+def mark_dirty(connection: Connection, changes: Iterable[Change]) -> range:
     """Note ids in the outbox, whose index entries lag behind the truth; return the numbers (``seq``) that they got.
 
     A change that is noted again gets a new ``seq``, so clearing the older one cannot lose it.
     """
-    first = _next_change(connection)
-    rows = [(change.kind, change.id) for change in changes]
-    insert_rows(connection, "INSERT OR REPLACE INTO outbox (kind, id)", rows)
-    return range(first, _next_change(connection))
+    latest = reversed(dict.fromkeys(reversed(list(changes))))
+    rows = [[change.kind, change.id] for change in latest]
+    if not rows:
+        return range(0)
+    connection.execute(
+        """DELETE FROM outbox WHERE seq IN (SELECT o.seq FROM json_each(?) AS w
+            JOIN outbox AS o ON o.kind = json_extract(w.value, '$[0]') AND o.id = json_extract(w.value, '$[1]'))""",
+        (json.dumps(rows),),
+    )
+    insert_rows(connection, "INSERT INTO outbox (kind, id)", rows)
+    (last,) = connection.execute("SELECT max(seq) FROM outbox").fetchone()
+    return range(last - len(rows) + 1, last + 1)
 
 
-def dirty(connection: sqlite3.Connection, limit: int, after: int = 0) -> list[DirtyChange]:
+def dirty(connection: Connection, limit: int, after: int = 0) -> list[DirtyChange]:
     """Return waiting changes whose number is above ``after``, oldest first."""
     rows = connection.execute(
         "SELECT seq, kind, id FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
@@ -439,20 +437,15 @@ def dirty(connection: sqlite3.Connection, limit: int, after: int = 0) -> list[Di
     return [DirtyChange(seq, Change(cast("ItemKind", kind), id_)) for seq, kind, id_ in rows]
 
 
-def clear_dirty(connection: sqlite3.Connection, seqs: Sequence[int]) -> None:
+def clear_dirty(connection: Connection, seqs: Sequence[int]) -> None:
     """Drop changes whose index entries are on disk; one noted again meanwhile stays."""
     connection.execute(
-        "DELETE FROM outbox WHERE seq IN (SELECT value FROM json_each(?))", (listed(seqs),)
+        f"DELETE FROM outbox WHERE seq IN {NUMBERS}",  # noqa: S608 - literals
+        (listed(seqs),),
     )
 
 
-def count_dirty(connection: sqlite3.Connection) -> int:
+def count_dirty(connection: Connection) -> int:
     """Return how many changes wait."""
     (number,) = connection.execute("SELECT count(*) FROM outbox").fetchone()
     return number
-
-
-def _next_change(connection: sqlite3.Connection) -> int:
-    """Return the number that the next row gets: AUTOINCREMENT never gives one twice."""
-    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'outbox'").fetchone()
-    return 1 if row is None else int(row[0]) + 1

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import logging
-import sqlite3
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from typing import Literal, TypeAlias
 
 from pps.core.errors import StoreUnavailable
 from pps.core.reports import SessionInjected
-from pps.core.sql import LIST, insert, listed
+from pps.core.sql import LIST, Connection, insert, listed
 from pps.core.time import from_micros, micros, now, utc
 from pps.journal.store import Store, reads, writes
 
@@ -54,9 +53,7 @@ class PartUsed:
     tokens: int
 
 
-def record_shown(
-    connection: sqlite3.Connection, session: str, ids: Iterable[str], at: datetime
-) -> None:
+def record_shown(connection: Connection, session: str, ids: Iterable[str], at: datetime) -> None:
     """Note that a session was shown these ids, and drop what is too old or too much."""
     moment = utc(at, "at")
     insert(
@@ -71,7 +68,7 @@ def record_shown(
 
 
 def _record_given(
-    connection: sqlite3.Connection,
+    connection: Connection,
     session: str,
     given: Occasion,
     tokens: int,
@@ -92,7 +89,7 @@ def _record_given(
     )
 
 
-def times_shown(connection: sqlite3.Connection, session: str, since: datetime) -> dict[str, int]:
+def times_shown(connection: Connection, session: str, since: datetime) -> dict[str, int]:
     """Return how often a session was shown each id at ``since`` or later, among its latest ``LOOKED_AT``."""
     rows = connection.execute(
         "SELECT id FROM shown WHERE session = ? AND at >= ? ORDER BY at DESC LIMIT ?",
@@ -102,7 +99,7 @@ def times_shown(connection: sqlite3.Connection, session: str, since: datetime) -
 
 
 def record(
-    connection: sqlite3.Connection,
+    connection: Connection,
     session: str,
     occasion: Occasion,
     tokens: int,
@@ -116,7 +113,7 @@ def record(
 
 
 def record_parts(
-    connection: sqlite3.Connection, session: str, parts: Mapping[str, int], ids: Iterable[str]
+    connection: Connection, session: str, parts: Mapping[str, int], ids: Iterable[str]
 ) -> None:
     """Note the tokens of each part that a session began with, and what it was shown; kept for 30 days."""
     moment = now()
@@ -125,7 +122,7 @@ def record_parts(
     record_shown(connection, session, ids, moment)
 
 
-def seen(connection: sqlite3.Connection, session: str) -> Seen:
+def seen(connection: Connection, session: str) -> Seen:
     """Return what a session was shown since it began, or since it was last compacted."""
     last = "SELECT coalesce(max(at), 0) FROM injected WHERE session = ? AND given = 'compact'"
     since = connection.execute(last, (session,)).fetchone()[0]
@@ -137,7 +134,7 @@ def seen(connection: sqlite3.Connection, session: str) -> Seen:
     )
 
 
-def parts_used(connection: sqlite3.Connection, session: str, since: datetime) -> list[PartUsed]:
+def parts_used(connection: Connection, session: str, since: datetime) -> list[PartUsed]:
     """Return what a session was given at ``since`` or later, and since it was last compacted, by part."""
     last = "SELECT coalesce(max(at), 0) FROM injected WHERE session = ? AND given = 'compact'"
     compacted = connection.execute(last, (session,)).fetchone()[0]
@@ -150,10 +147,11 @@ def parts_used(connection: sqlite3.Connection, session: str, since: datetime) ->
     return [PartUsed(part or names[given], times, tokens) for given, part, times, tokens in rows]
 
 
-def injected(connection: sqlite3.Connection, since: datetime) -> list[SessionInjected]:
+def injected(connection: Connection, since: datetime) -> list[SessionInjected]:
     """Return what sessions were given at ``since`` or later, the latest session first."""
     rows = connection.execute(
-        "SELECT session, sum(given = 'turn'), sum(given = 'turn' AND tokens = 0), sum(tokens), max(at) FROM injected"
+        "SELECT session, count(*) FILTER (WHERE given = 'turn'), count(*) FILTER (WHERE given = 'turn' AND tokens = 0),"
+        " sum(tokens), max(at) FROM injected"
         " WHERE at >= ? AND given != 'compact' GROUP BY session ORDER BY max(at) DESC",
         (micros(utc(since, "since")),),
     )
@@ -164,15 +162,15 @@ def injected(connection: sqlite3.Connection, since: datetime) -> list[SessionInj
 
 
 def packs_given(
-    connection: sqlite3.Connection, session: str, since: datetime, limit: int
+    connection: Connection, session: str, since: datetime, limit: int
 ) -> list[tuple[datetime, str, int, tuple[str, ...]]]:
     """Return (when, occasion, tokens, ids) of the packs that a session was given, the latest first."""
     rows = connection.execute(
         """SELECT i.at, i.given, sum(i.tokens), (SELECT json_group_array(DISTINCT s.id) FROM shown AS s
-                WHERE s.session = i.session AND s.at = i.at)
+                WHERE s.session = ? AND s.at = i.at)
             FROM injected AS i WHERE i.session = ? AND i.at >= ? AND i.given != 'compact'
             GROUP BY i.at, i.given ORDER BY i.at DESC LIMIT ?""",
-        (session, micros(utc(since, "since")), limit),
+        (session, session, micros(utc(since, "since")), limit),
     )
     return [
         (from_micros(at), occasion, tokens, tuple(json.loads(ids)))
@@ -180,7 +178,7 @@ def packs_given(
     ]
 
 
-def forget(connection: sqlite3.Connection, ids: Sequence[str]) -> None:
+def forget(connection: Connection, ids: Sequence[str]) -> None:
     """Drop that anybody was shown some ids: that of an anchor is made of its title."""
     passage_of = "substr(id, 1, instr(id, '#') - 1)"  # of an anchor, see ``recall.hits.shown_id``
     statement = f"DELETE FROM shown WHERE id IN {LIST} OR {passage_of} IN {LIST}"  # noqa: S608 - literals
@@ -278,19 +276,22 @@ class Spent:
     unpriced: int = 0
 
 
-def add(db: sqlite3.Connection, spent: Sequence[Spent]) -> None:
+_COUNTED = (
+    *("texts", "requests", "unmetered", "tokens_in", "tokens_out", "cost_micros", "unpriced"),
+)
+
+
+def add(db: Connection, spent: Sequence[Spent]) -> None:
     """Add to what was spent."""
     db.executemany(
-        """INSERT INTO spending VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (day, model) DO UPDATE SET
-            texts = texts + excluded.texts, requests = requests + excluded.requests,
-            unmetered = unmetered + excluded.unmetered, tokens_in = tokens_in + excluded.tokens_in,
-            tokens_out = tokens_out + excluded.tokens_out, cost_micros = cost_micros + excluded.cost_micros,
-            unpriced = unpriced + excluded.unpriced""",
+        f"""INSERT INTO spending (day, model, {", ".join(_COUNTED)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+            ON CONFLICT (day, model) DO UPDATE SET
+            {", ".join(f"{name} = spending.{name} + excluded.{name}" for name in _COUNTED)}""",  # noqa: S608 - literals
         [(one.day.isoformat(), *astuple(one)[1:]) for one in spent],
     )
 
 
-def since(db: sqlite3.Connection, first: date) -> list[Spent]:
+def since(db: Connection, first: date) -> list[Spent]:
     """Return what was spent from a day on, newest day first, then by model."""
     rows = db.execute(
         """SELECT day, model, texts, requests, unmetered, tokens_in, tokens_out, cost_micros, unpriced FROM spending

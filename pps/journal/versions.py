@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, TypeAlias, cast
 
 from pps.core.errors import NotFound, StoreConflict
+from pps.core.sql import Connection
 from pps.core.text import content_hash
 from pps.core.time import from_micros, micros, now
 from pps.core.values import JSON, RecordDraft, Turn
@@ -85,9 +85,7 @@ class Revising(StoreConflict):
         self.job_id = job_id
 
 
-def revise(
-    db: sqlite3.Connection, turn: str, change: ChangeType, actor: str, rework: Rework
-) -> Revised:
+def revise(db: Connection, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:
     """Change a turn's text, keep what it was as a version, and queue its job again; all of it or nothing.
 
     Raises:
@@ -139,16 +137,16 @@ def revise(
     return Revised(changed, after.payload, job_id, latest + 1, changed=True)
 
 
-def put_first(db: sqlite3.Connection, turn: Turn, payload: JobPayload) -> None:
+def put_first(db: Connection, turn: Turn, payload: JobPayload) -> None:
     """Keep what a text is before its first change, unless that is kept."""
     put(db, turn.uuid, _first(turn, Text(turn.content, turn.tags, payload)))
 
 
-def put(db: sqlite3.Connection, turn: str, one: Version) -> None:
+def put(db: Connection, turn: str, one: Version) -> None:
     """Keep a version, unless the turn has one of that number."""
     db.execute(
-        """INSERT OR IGNORE INTO versions (turn, number, change, title, content, tags, actor, at, kind, fields, status,
-            state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)""",
+        """INSERT INTO versions (turn, number, change, title, content, tags, actor, at, kind, fields, status,
+            state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING""",
         (
             turn,
             one.number,
@@ -176,7 +174,7 @@ def _checked(text: Text) -> Text:
     return replace(text, content=turns.check_content(text.content), tags=clean_tags(text.tags))
 
 
-def _store(db: sqlite3.Connection, turn: str, text: Text) -> None:
+def _store(db: Connection, turn: str, text: Text) -> None:
     title = _title(text)
     said = f"{title}\n{text.content}" if title else text.content
     db.execute(
@@ -190,7 +188,7 @@ def _store(db: sqlite3.Connection, turn: str, text: Text) -> None:
     )
 
 
-def of(db: sqlite3.Connection, turn: str) -> list[Version]:
+def of(db: Connection, turn: str) -> list[Version]:
     """Return a turn's versions, oldest first, the present one last; empty when there is no such turn."""
     rows = db.execute(
         """SELECT number, change, title, content, tags, actor, at, kind, fields, status, state FROM versions
@@ -206,7 +204,7 @@ def of(db: sqlite3.Connection, turn: str) -> list[Version]:
     return [_first(found[0], Text(found[0].content, found[0].tags, load_payload(stored)))]
 
 
-def latest(db: sqlite3.Connection, before: datetime, limit: int) -> list[TextChange]:
+def latest(db: Connection, before: datetime, limit: int) -> list[TextChange]:
     """Return the changes of texts before a moment, the latest first; records of packs' kinds are left out."""
     rows = db.execute(
         """SELECT turn, number, change, content, actor, at,

@@ -10,10 +10,10 @@ import asyncio
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from sqlite3 import Connection
 from typing import TypeVar
 
 from pps.core.errors import StoreError
+from pps.core.sql import Connection
 from pps.journal.db import Work, nothing
 from pps.journal.journal import Journal
 from pps.store.sql_session import SqlSession

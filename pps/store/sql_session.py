@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 from pps.core.errors import InvalidRequest
-from pps.core.sql import insert
+from pps.core.sql import Connection, Cursor, insert
 
 Row: TypeAlias = tuple[Any, ...]
 Value: TypeAlias = str | int | float | bytes | None
@@ -34,7 +33,7 @@ class SqlSession:
         group: What ``:grp`` is bound to.
     """
 
-    def __init__(self, connection: sqlite3.Connection, group: str) -> None:
+    def __init__(self, connection: Connection, group: str) -> None:
         self._connection = connection
         self._group = group
 
@@ -73,9 +72,7 @@ class SqlSession:
         except UnicodeEncodeError:
             raise InvalidRequest(table, "has a text that is not Unicode") from None
 
-    def _execute(
-        self, statement: str, values: Mapping[str, Value | Sequence[str]]
-    ) -> sqlite3.Cursor:
+    def _execute(self, statement: str, values: Mapping[str, Value | Sequence[str]]) -> Cursor:
         bound = {
             name: value if isinstance(value, _PLAIN) else json.dumps(list(value))
             for name, value in values.items()
