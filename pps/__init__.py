@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
+from pps.core.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -32,8 +34,6 @@ if TYPE_CHECKING:
     from pps.features.squad.agent import AgentMemory
     from pps.interfaces.remote import RemoteMember, RemoteMemory
     from pps.memory import Memory
-
-__version__ = "0.2.0"
 
 # A private memory does not phone home: libraries that report usage unless told otherwise are told here,
 # before any of them is imported (ONNX Runtime keeps a device id in the home folder, too).

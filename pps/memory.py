@@ -64,16 +64,17 @@ from pps.ingest.redact import KeyedRedactor
 from pps.ingest.transcripts import Capture
 from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
-from pps.journal import JobPayload, Journal, TurnDraft
+from pps.journal import JobPayload, TurnDraft
 from pps.journal.entries import Job
 from pps.journal.feature_tables import FeatureTables
+from pps.journal.journal import Journal
 from pps.recall.engine import RecallEngine
 from pps.recall.explore import Walks, timeline_page
 from pps.recall.request import RecallOptions, RecallRequest, TimelineOptions, known_by, make_request
 from pps.recall.superseding import Superseding
 from pps.recall.why import Why
 from pps.records.asks import Asks
-from pps.records.finding import Finding
+from pps.records.finding import RecordFinder
 from pps.records.records import Records
 from pps.records.session import Layers
 from pps.records.undoing import Undoing
@@ -209,9 +210,9 @@ class Memory:
         return self.parts.records.by(self._actor)
 
     @property
-    def finding(self) -> Finding:
+    def finding(self) -> RecordFinder:
         """Records by meaning; how the indexes are that they are found by."""
-        return Finding(
+        return RecordFinder(
             self.recall, self.kinds, self.parts.journal, self.parts.indexes, self.parts.indexer
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pps.app import App
-from pps.entities import Registry
+from pps.entities.registry import Registry
 from pps.graph.neo4j import open_neo4j
 from pps.isolation.client import erase
 from pps.isolation.counters import IsolationCounters

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pps.index.indexes import EntityIndexes, IndexDoc, Kept
+from pps.index.indexes import EntityIndexes, IndexDoc, IndexSettings
 from pps.models.protocols import Vector
 from tests.index_data import DIMENSION, FINGERPRINT, GROUP
 
@@ -29,7 +29,7 @@ def doc(at: int) -> IndexDoc:
 
 
 async def opened(folder: Path, in_memory: int) -> EntityIndexes:
-    kept = Kept(vectors_in_memory=in_memory)
+    kept = IndexSettings(vectors_in_memory=in_memory)
     return await EntityIndexes.open(folder, group=GROUP, fingerprint=FINGERPRINT, kept=kept)
 
 

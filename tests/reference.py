@@ -14,7 +14,7 @@ import click
 
 import pps
 from pps.config import shipped
-from pps.interfaces.cli import described
+from pps.interfaces.cli import command_table
 from pps.interfaces.cli.main import build
 from pps.interfaces.mcp.tools import tool
 from pps.operations.catalog import INDEX, OPERATIONS, index_text, operations_for
@@ -139,6 +139,8 @@ def tools() -> str:
 if __name__ == "__main__":
     INDEX.write_text(index_text(), encoding="utf-8")
     TOOLS.write_text(tools(), encoding="utf-8")
-    described.FILE.write_text(described.written(described.described(OPERATIONS)), encoding="utf-8")
+    command_table.FILE.write_text(
+        command_table.render_table(command_table.describe_operations(OPERATIONS)), encoding="utf-8"
+    )
     PAGE.write_text(page(), encoding="utf-8")
     write()

@@ -18,7 +18,7 @@ from pps.core.record_values import (
     Transition,
 )
 from pps.core.values import JSON, Fact, Matrix
-from pps.records.named_query import Asked, Ground, Web
+from pps.records.named_query import Ground, QueryAnswer, Web
 
 WHEN = datetime(2026, 3, 1, 9, tzinfo=UTC)
 CONSTITUTION = Kinds([shipped_pack("constitution")])
@@ -72,7 +72,7 @@ class Shelf:
         return [*self.before.get(record, ()), self.now.records[record]]
 
 
-Ask = Callable[..., Awaitable[Asked]]
+Ask = Callable[..., Awaitable[QueryAnswer]]
 
 
 def ground(

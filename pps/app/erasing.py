@@ -8,7 +8,8 @@ from contextlib import AbstractAsyncContextManager
 
 from pps.app.shared import Shared
 from pps.core.errors import PPSError, StoreError, StoreUnavailable
-from pps.entities import Deletion, Registry
+from pps.entities.deletions import Deletion
+from pps.entities.registry import Registry
 
 
 class Erasing:

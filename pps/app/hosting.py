@@ -13,11 +13,17 @@ from datetime import datetime, timedelta, tzinfo
 from functools import partial
 from typing import TYPE_CHECKING
 
-from pps.app import upgrading
 from pps.app.erasing import Erasing
 from pps.app.features import Features, InstalledFeature
 from pps.app.shared import Shared, SharedLinesOf, open_shared
-from pps.app.upgrading import UpgradeReport
+from pps.app.upgrading import (
+    UpgradeReport,
+    erase_copies,
+    erase_overdue_copies,
+    plan,
+    report_of,
+    upgrade,
+)
 from pps.config import Settings
 from pps.config.packs import load_packs, packs_together
 from pps.config.zones import checked_zone, zone_of
@@ -34,8 +40,11 @@ from pps.core.footprint import load
 from pps.core.gates import Gates
 from pps.core.ids import EntityId
 from pps.core.kinds import Kinds
-from pps.entities import Created, Deletion, Entry, Registry, folder
+from pps.entities import folder
+from pps.entities.deletions import Deletion
+from pps.entities.folder import Entry
 from pps.entities.own import own_settings, set_extractor, set_packs, unusable
+from pps.entities.registry import Created, Registry
 from pps.entities.running_time import RunningTime
 from pps.index.text_damage import TextDamage
 from pps.ingest.redact import Redactor
@@ -377,14 +386,14 @@ class App:
         entry = await asyncio.to_thread(self.registry.get, name)
         async with self._gate(name):
             if name in self._open:  # it would not be open otherwise
-                return upgrading.report_of(entry, None, dry_run=dry_run)
+                return report_of(entry, None, dry_run=dry_run)
             async with folder.held(entry):
                 await asyncio.to_thread(folder.check_files, entry)
-                work = upgrading.plan if dry_run else upgrading.upgrade
+                work = plan if dry_run else upgrade
                 done = await work(entry, progress)
         if not dry_run:
             self._failed.pop(name, None)
-        return upgrading.report_of(entry, done, dry_run=dry_run)
+        return report_of(entry, done, dry_run=dry_run)
 
     async def erase_upgrade_copy(self, name: str) -> bool:
         """Erase the copy of an entity from before its upgrade; tell whether there was one.
@@ -395,7 +404,7 @@ class App:
         async with self._gate(name):
             is_open = name in self._open
             async with contextlib.nullcontext() if is_open else folder.held(entry):
-                return await asyncio.to_thread(upgrading.erase_copies, entry)
+                return await asyncio.to_thread(erase_copies, entry)
 
     async def unopenable(self) -> dict[str, str]:
         """Return the entities that cannot be opened, or not again, as far as it is known, and why."""
@@ -488,7 +497,7 @@ class App:
             name = entry.entity.name
             try:
                 async with self._gate(name):
-                    await asyncio.to_thread(upgrading.erase_overdue_copies, entry)
+                    await asyncio.to_thread(erase_overdue_copies, entry)
             except PPSError as error:
                 _log.warning("%s: the copy from before its upgrade stays: %s", name, error.message)
 

@@ -10,8 +10,8 @@ from datetime import timedelta
 from functools import partial
 from typing import Literal
 
-from pps.app import upgrading
 from pps.app.shared import Shared, fingerprint_text
+from pps.app.upgrading import remove_old_graph, upgrade
 from pps.config import load_prices
 from pps.config.packs import load_packs, shipped_pack
 from pps.config.relation_files import load_relations
@@ -26,7 +26,7 @@ from pps.core.values import SELF, Node
 from pps.entities import folder, last_proof
 from pps.entities.own import OwnSettings, own_settings
 from pps.entities.registry import Entry
-from pps.index.indexes import EntityIndexes, Kept
+from pps.index.indexes import EntityIndexes, IndexSettings
 from pps.ingest.anchors import Anchors
 from pps.ingest.budget import Costs
 from pps.ingest.command_reader import Asked, Groups, Reader
@@ -84,7 +84,7 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         await stack.enter_async_context(folder.held(entry))
         await asyncio.to_thread(folder.check_files, entry)
         if anew != "graph":
-            await upgrading.upgrade(entry)
+            await upgrade(entry)
         journal = await Journal.open(entry.folder / "data" / folder.JOURNAL, entry.entity.group)
         stack.push_async_callback(journal.close)
         own = await asyncio.to_thread(own_settings, entry.folder)
@@ -101,7 +101,7 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         opening.embedder = await opening.pinned_embedder()
         if anew == "graph":
             await journal.queue.replay()  # first: a crash leaves jobs that are done again
-            await asyncio.to_thread(upgrading.remove_old_graph, entry)
+            await asyncio.to_thread(remove_old_graph, entry)
         memory = await opening.memory()
         stack.pop_all()
         return memory
@@ -294,7 +294,7 @@ class _Opening:
             self._entry.folder / "data",
             group=self._entry.entity.group,
             fingerprint=self.embedder.fingerprint if self.embedder else None,
-            kept=Kept(settings.text.language, settings.vectors.in_memory),
+            kept=IndexSettings(settings.text.language, settings.vectors.in_memory),
             executor=self._shared.threads,
             rebuild="all" if self._anew == "graph" else self._anew,
         )

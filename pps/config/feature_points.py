@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-import pps
-
 FEATURES_GROUP = "pps.features"
 _SECTION = f"[{FEATURES_GROUP}]"
 
@@ -37,7 +35,7 @@ def shipped_feature_points() -> tuple[FeaturePoint, ...]:
 
     In a checkout that file is read: the metadata of an editable install is of the day on which it was made.
     """
-    pyproject = Path(pps.__file__).parent.parent / "pyproject.toml"
+    pyproject = Path(__file__).parents[2] / "pyproject.toml"
     if pyproject.is_file():
         project = cast("dict[str, Any]", tomllib.loads(pyproject.read_text("utf-8"))["project"])
         if project["name"] == "pps":

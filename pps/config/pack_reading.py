@@ -20,10 +20,10 @@ from pps.core.kinds import (
     Authority,
     FieldSpec,
     FieldType,
+    KindPack,
     KindSpec,
     LayerSpec,
     Lifecycle,
-    Pack,
     RelationSpec,
     ToolSpec,
 )
@@ -64,7 +64,7 @@ class Mistake:
 
 def read_pack(
     text: str, name: str = "", operations: Operations | None = None
-) -> tuple[Pack | None, tuple[Mistake, ...]]:
+) -> tuple[KindPack | None, tuple[Mistake, ...]]:
     """Return the pack that a TOML text is, or None and every mistake in it by its line.
 
     Args:
@@ -82,7 +82,7 @@ def read_pack(
         at = re.search(r"\(at line (\d+)", str(error))
         line = int(at[1]) if at else len(text.splitlines()) or 1
         return None, (Mistake(line, "", f"not valid TOML: {str(error).partition(' (at ')[0]}"),)
-    reading = _Reading(tree, TomlLines(text), operations)
+    reading = _PackFile(tree, TomlLines(text), operations)
     pack = reading.pack(name)
     mistakes = tuple(sorted(dict.fromkeys(reading.mistakes), key=lambda one: one.line))
     if reading.count > MAX_MISTAKES:
@@ -91,7 +91,7 @@ def read_pack(
     return (None if mistakes else pack), mistakes
 
 
-class _Reading:
+class _PackFile:
     """One file on its way to a pack: each part is read by itself, so that one mistake hides no other."""
 
     def __init__(self, tree: _Tree, lines: TomlLines, operations: Operations | None) -> None:
@@ -103,7 +103,7 @@ class _Reading:
         self._open = tree.get("open") is True
         self._known = {key: [*_table(tree.get(key))] for key in ("layers", "kinds", "lifecycles")}
 
-    def pack(self, name: str) -> Pack | None:
+    def pack(self, name: str) -> KindPack | None:
         head = self._model(shapes.Head, self._tree, ())
         said = str(self._tree.get("name", ""))
         if "name" in self._tree and not _NAME.fullmatch(said):
@@ -126,7 +126,7 @@ class _Reading:
         tools = self._tools()
         if head is None:
             return None
-        return Pack(
+        return KindPack(
             said,
             version,
             head.open,
@@ -304,7 +304,7 @@ class _Reading:
     def _lifecycle(self, name: str, tree: object) -> Lifecycle | None:
         path = ("lifecycles", name)
         self._shape(_SNAKE, name, path)
-        found = self._model(shapes.Lifecycle, tree, path)
+        found = self._model(shapes.LifecyclePart, tree, path)
         if found is None:
             return None
         moves = {one: tuple(to) for one, to in found.moves.items()}
@@ -338,7 +338,7 @@ class _Reading:
             for number, tree in enumerate(cast("list[object]", tables)):
                 path = ("relations", name, str(number))
                 fields = self._fields(_table(_table(tree).get("fields")), path, _OF_EDGES)
-                relation = self._model(shapes.Relation, tree, path)
+                relation = self._model(shapes.RelationPart, tree, path)
                 for source, target in self._pairs(relation.pairs if relation else [], path):
                     if (name, source, target) in found:
                         self._say((*path, "pairs"), f"{source} → {target} is there twice", source)
@@ -356,7 +356,7 @@ class _Reading:
 
     def _authority(self, actor: str, tree: object) -> Authority:
         path = ("authority", actor)
-        found = self._model(shapes.Authority, tree, path)
+        found = self._model(shapes.AuthorityPart, tree, path)
         if found is None:
             return Authority(actor, ())
         for one in found.write:

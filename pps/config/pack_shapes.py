@@ -69,7 +69,7 @@ class FieldTable(Part):
     embed: bool = True
 
 
-class Lifecycle(Part):
+class LifecyclePart(Part):
     """A life cycle."""
 
     field: str = "state"
@@ -78,14 +78,14 @@ class Lifecycle(Part):
     others: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = []
 
 
-class Relation(Part):
+class RelationPart(Part):
     """A relation of some pairs of kinds."""
 
     pairs: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(min_length=1)
     fields: Tree = {}
 
 
-class Authority(Part):
+class AuthorityPart(Part):
     """What an actor may write."""
 
     write: list[str]

@@ -10,7 +10,7 @@ from pathlib import Path
 from pps.config.pack_reading import read_pack
 from pps.config.packaged import shipped
 from pps.core.errors import ConfigError, InvalidRequest
-from pps.core.kinds import Pack
+from pps.core.kinds import KindPack
 from pps.core.text import snake
 from pps.core.user_files import read_text
 
@@ -27,7 +27,7 @@ class PackFile:
     own: bool
     place: str = ""
 
-    def pack(self) -> Pack:
+    def pack(self) -> KindPack:
         """Return the pack; ConfigError names its first mistakes."""
         pack, mistakes = read_pack(self.text, self.name)
         if pack is None:
@@ -74,7 +74,7 @@ def find_pack(home: Path, name: str) -> PackFile:
     return files[name]
 
 
-def load_packs(home: Path, names: Iterable[str]) -> tuple[Pack, ...]:
+def load_packs(home: Path, names: Iterable[str]) -> tuple[KindPack, ...]:
     """Return an entity's packs, with the one that every memory has; ConfigError when they cannot be had together."""
     try:
         packs = tuple(_loaded(find_pack(home, name)) for name in dict.fromkeys((*names, ALWAYS)))
@@ -101,17 +101,17 @@ def packs_together(home: Path, names: Iterable[str]) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=64)
-def _loaded(file: PackFile) -> Pack:
+def _loaded(file: PackFile) -> KindPack:
     return file.pack()
 
 
-def shipped_pack(name: str) -> Pack:
+def shipped_pack(name: str) -> KindPack:
     return _loaded(
         PackFile(name, shipped(f"config/packs/{name}.toml").read_text(encoding="utf-8"), False)
     )
 
 
-def clash(packs: Sequence[Pack]) -> str:
+def clash(packs: Sequence[KindPack]) -> str:
     """Return which kind, layer or tool two packs both have, in words; an empty text when none."""
     owners: dict[tuple[str, str], str] = {}
     for pack in packs:
@@ -125,7 +125,7 @@ def clash(packs: Sequence[Pack]) -> str:
     return ""
 
 
-def _tools(pack: Pack) -> list[str]:
+def _tools(pack: KindPack) -> list[str]:
     """Return the names of a pack's tools, with those that are made of its kinds."""
     rows = [one.name.replace(".", "_") for one in pack.tools]
     made = [

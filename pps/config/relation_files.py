@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from pps.config.packaged import shipped
 from pps.config.toml_lines import TomlLines, syntax_mistake
 from pps.core.errors import ConfigError
-from pps.core.relation_table import Relation, Relations, relation_key
+from pps.core.relation_table import RelationRule, Relations, relation_key
 
 FILE = "relations.toml"
 _LABEL = r"^[A-Za-z][A-Za-z0-9_]{0,63}$"
@@ -114,7 +114,9 @@ def _check_names(entries: Mapping[str, _Entry], path: str, lines: TomlLines) -> 
                     raise ConfigError(f"{path}:{line}: {relation}.{field}: {problem}")
 
 
-def _merged(known: Mapping[str, Relation], entries: Mapping[str, _Entry]) -> dict[str, Relation]:
+def _merged(
+    known: Mapping[str, RelationRule], entries: Mapping[str, _Entry]
+) -> dict[str, RelationRule]:
     """Return relations with what a file's tables change; a name that a table lists is taken from the others."""
     claimed = {
         relation_key(name): relation
@@ -130,7 +132,7 @@ def _merged(known: Mapping[str, Relation], entries: Mapping[str, _Entry]) -> dic
         for name, one in known.items()
     }
     for name, entry in entries.items():
-        before = merged.get(name) or Relation(name)
+        before = merged.get(name) or RelationRule(name)
         changes = entry.model_dump(exclude_none=True, exclude={"also", "also_if", "topics"})
         also = dict.fromkeys((*before.also, *entry.also))
         also_if = dict.fromkeys((*before.also_if, *entry.also_if))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pps.core.errors import InvalidRequest
 from pps.core.json_bounds import MAX_VALUES, check_raw, check_values
-from pps.core.model_text import Written, as_written
+from pps.core.model_text import ModelText, as_written
 
 if TYPE_CHECKING:
     from pps.core.json_shapes import Shape
@@ -129,7 +129,7 @@ class _Reading:
         check_raw(text.encode("utf-8", "surrogatepass"), field)
         try:
             parsed = json.loads(text, parse_constant=_refuse_constant)
-            if isinstance(text, Written):
+            if isinstance(text, ModelText):
                 parsed = as_written(parsed)
         except (ValueError, RecursionError):
             return None

@@ -191,7 +191,7 @@ class ToolSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Pack:
+class KindPack:
     """A file of kinds.
 
     Attributes:
@@ -217,7 +217,7 @@ class Kinds:
     A kind is *typed* when a pack that is not open has it: it is written by the operations of records alone.
     """
 
-    def __init__(self, packs: Iterable[Pack] = ()) -> None:
+    def __init__(self, packs: Iterable[KindPack] = ()) -> None:
         self.packs = tuple(packs)
         self.by_name: Mapping[str, KindSpec] = {
             name: kind for pack in self.packs if not pack.open for name, kind in pack.kinds.items()

@@ -87,7 +87,7 @@ class Fenced(str):
     __slots__ = ()
 
 
-class Written(str):
+class ModelText(str):
     """Text as a model wrote it, which was not read back yet."""
 
     __slots__ = ()
@@ -134,8 +134,8 @@ def escape_all(value: JSON) -> JSON:
 
 
 def as_written(value: JSON) -> JSON:
-    """Return JSON data that a model sent with every text in it as ``Written``, for ``read_back``."""
-    return _mapped(value, Written)
+    """Return JSON data that a model sent with every text in it as ``ModelText``, for ``read_back``."""
+    return _mapped(value, ModelText)
 
 
 def read_back(value: JSON) -> JSON:
@@ -146,7 +146,7 @@ def read_back(value: JSON) -> JSON:
     Raises:
         InvalidRequest: Two names of fields are the same, one of them as it is shown.
     """
-    return _mapped(value, lambda text: unescape(text) if isinstance(text, Written) else text)
+    return _mapped(value, lambda text: unescape(text) if isinstance(text, ModelText) else text)
 
 
 def is_live(text: str) -> bool:

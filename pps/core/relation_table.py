@@ -40,7 +40,7 @@ def relation_key(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Relation:
+class RelationRule:
     """One relation of the table.
 
     Attributes:
@@ -73,13 +73,13 @@ class Relation:
 class Relations:
     """The table of an installation; names are compared as ``relation_key`` does."""
 
-    def __init__(self, relations: Iterable[Relation]) -> None:
+    def __init__(self, relations: Iterable[RelationRule]) -> None:
         """Take relations whose names are all different."""
-        self.by_name: Mapping[str, Relation] = {one.name: one for one in relations}
-        self._by_key: dict[str, Relation] = {}
-        self._by_key_if_kinds: dict[str, Relation] = {}
+        self.by_name: Mapping[str, RelationRule] = {one.name: one for one in relations}
+        self._by_key: dict[str, RelationRule] = {}
+        self._by_key_if_kinds: dict[str, RelationRule] = {}
         self._keys: dict[str, tuple[str, ...]] = {}
-        self._topics: dict[str, Relation] = {}
+        self._topics: dict[str, RelationRule] = {}
         for relation in self.by_name.values():
             bare = replace(relation, single=False) if relation.topics else relation
             self._by_key[relation_key(relation.name)] = bare
@@ -92,7 +92,7 @@ class Relations:
             names = (relation.name, *relation.also, *relation.also_if)
             self._keys[relation.name] = tuple(dict.fromkeys(map(relation_key, names)))
 
-    def find(self, name: str, subject_kind: str = "", object_kind: str = "") -> Relation | None:
+    def find(self, name: str, subject_kind: str = "", object_kind: str = "") -> RelationRule | None:
         """Return the relation that a name stands for between nodes of two kinds; None when it is not in the table.
 
         Without kinds, names that stand for a relation only between its kinds are not found.
@@ -105,7 +105,7 @@ class Relations:
             return conditional
         return self._of_topic(key)
 
-    def _of_topic(self, key: str) -> Relation | None:
+    def _of_topic(self, key: str) -> RelationRule | None:
         """Return the relation of one topic, such as ``FAVOURITE_EDITOR``, by the longest name that begins a key."""
         for beginning in sorted(self._topics, key=len, reverse=True):
             topic = key.removeprefix(beginning)
@@ -126,7 +126,7 @@ class Relations:
         relation = self.find(name)
         return relation is not None and relation.single
 
-    def keys(self, relation: Relation) -> tuple[str, ...]:
+    def keys(self, relation: RelationRule) -> tuple[str, ...]:
         """Return every key by which facts may name a relation, those included that depend on the ends."""
         if relation.name in self._keys:
             return self._keys[relation.name]

@@ -55,7 +55,7 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True)
-class Bin:
+class TimeBin:
     """How many facts began, and how many ended, from ``since`` to the next bin's; aware, in world time."""
 
     since: datetime
@@ -73,7 +73,7 @@ class Histogram:
         dated, undated: Facts that have a time, and those that have none.
     """
 
-    bins: tuple[Bin, ...]
+    bins: tuple[TimeBin, ...]
     dated: int
     undated: int
     since: datetime | None = None

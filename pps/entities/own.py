@@ -23,18 +23,18 @@ from pps.entities.folder import Entry, write
 _CARD_KEYS = ("name", "group", "store", "created_at")
 
 
-class _Section(BaseModel):
+class _OwnSection(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-class AutomaticSection(_Section):
+class AutomaticSection(_OwnSection):
     """What is read out of a text without being asked: ``#tags``, and relations by ``[[links]]``."""
 
     tags: bool = True
     relations: bool = True
 
 
-class ExtractorSection(_Section):
+class ExtractorSection(_OwnSection):
     """In place of the settings of the same names; ``tokens_per_day`` 0 is no bound."""
 
     mode: Literal["given", "rules", "command", "model"] | None = None
@@ -43,7 +43,7 @@ class ExtractorSection(_Section):
     tokens_per_day: int | None = Field(default=None, ge=0, le=1_000_000_000_000)
 
 
-class CalendarSection(_Section):
+class CalendarSection(_OwnSection):
     """In place of the settings of the same names; relative files begin at the entity's folder."""
 
     files: Annotated[list[str], Field(max_length=50)] | None = None
@@ -52,7 +52,7 @@ class CalendarSection(_Section):
     time_zone: TimeZone | None = None
 
 
-class OwnSettings(_Section):
+class OwnSettings(_OwnSection):
     """What ``entity.toml`` says: the entity's card, and its own settings.
 
     Attributes:

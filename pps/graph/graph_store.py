@@ -14,7 +14,7 @@ from pps.core.time import utc
 from pps.core.values import Episode, Fact, GraphCounts, Node, Vector
 from pps.graph import traverse
 from pps.graph.mapping import episode_of, fact_of, in_order, node_of, vector_of
-from pps.graph.traverse import Link
+from pps.graph.traverse import GraphLink
 
 Rows: TypeAlias = list[dict[str, Any]]
 """Rows of a database as its library gives them; read by ``mapping`` and nowhere else."""
@@ -51,7 +51,7 @@ class Executor(Protocol):
         ...
 
 
-class TimelineOptions(TypedDict, total=False):
+class GraphTimelineOptions(TypedDict, total=False):
     """What ``timeline`` can be asked.
 
     Attributes:
@@ -77,7 +77,7 @@ class TimelineOptions(TypedDict, total=False):
     limit: int
 
 
-def as_of_bounds(options: TimelineOptions) -> tuple[datetime, datetime] | None:
+def as_of_bounds(options: GraphTimelineOptions) -> tuple[datetime, datetime] | None:
     """Return the first and the last of ``as_of`` and ``as_of_dates`` in UTC; None where facts need not hold."""
     as_of = options.get("as_of")
     if as_of is None:
@@ -253,7 +253,7 @@ class GraphStore(ABC):
         """Return facts from subject to object for each (subject, object) pair, in uuid order."""
 
     @abstractmethod
-    async def timeline(self, **options: Unpack[TimelineOptions]) -> list[Fact]:
+    async def timeline(self, **options: Unpack[GraphTimelineOptions]) -> list[Fact]:
         """Return facts ordered by (``valid_at``, uuid); undated facts come last."""
 
     @abstractmethod
@@ -268,9 +268,10 @@ class GraphStore(ABC):
     async def foreign_edges(self) -> int:
         """Return how many edges join something of this group to something of another: 0 when sound."""
 
-    async def _expand(self, uuids: Sequence[str]) -> Iterable[Link]:
+    async def _expand(self, uuids: Sequence[str]) -> Iterable[GraphLink]:
         return [
-            Link(row["fact"], row["subject"], row["object"]) for row in await self._links(uuids)
+            GraphLink(row["fact"], row["subject"], row["object"])
+            for row in await self._links(uuids)
         ]
 
     @abstractmethod

@@ -53,7 +53,7 @@ _TRIES_WHEN_AWAY = 2
 _Work = Callable[..., Awaitable[Any]]
 
 
-class _Runs(Protocol):
+class _QueryRunner(Protocol):
     async def run(
         self, query: LiteralString, parameters: dict[str, Any] | None = None
     ) -> AsyncResult: ...
@@ -187,7 +187,7 @@ class PooledNeo4jDriver(Neo4jDriver):
     def session(self, database: str | None = None) -> GraphDriverSession:
         if database not in (None, self._database):
             raise StoreError("a session asked for another database")
-        return _Session(_session(self.client, self._database), self.address)
+        return _Neo4jSession(_session(self.client, self._database), self.address)
 
     async def close(self) -> None:
         """Do nothing: the pool is shared, and its owner closes it."""
@@ -216,7 +216,7 @@ async def driver_on(pool: AsyncDriver, address: Address) -> PooledNeo4jDriver:
 
 
 class _Transaction(Transaction):
-    def __init__(self, inner: _Runs, address: Address) -> None:
+    def __init__(self, inner: _QueryRunner, address: Address) -> None:
         self._inner = inner
         self._address = address
 
@@ -225,7 +225,7 @@ class _Transaction(Transaction):
             return await _rows(self._inner, query, _merged(kwargs))
 
 
-class _Session(GraphDriverSession):
+class _Neo4jSession(GraphDriverSession):
     def __init__(self, inner: AsyncSession, address: Address) -> None:
         self._inner = inner
         self._address = address
@@ -257,7 +257,7 @@ class _Session(GraphDriverSession):
 class _Unmapped:
     """Inside ``execute_write`` the library's errors stay what they are, so that the whole is tried again."""
 
-    def __init__(self, inner: _Runs) -> None:
+    def __init__(self, inner: _QueryRunner) -> None:
         self._inner = inner
 
     async def run(self, query: str, **kwargs: Any) -> Rows:
@@ -279,7 +279,7 @@ class _Short(list[Any]):
         return f"<{len(self)} values>"
 
 
-async def _rows(way: _Runs, query: str, parameters: dict[str, Any]) -> Rows:
+async def _rows(way: _QueryRunner, query: str, parameters: dict[str, Any]) -> Rows:
     short = {
         name: _Short(cast("list[Any]", value)) if isinstance(value, list) else value
         for name, value in parameters.items()

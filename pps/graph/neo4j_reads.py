@@ -9,7 +9,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.time import utc
 from pps.core.values import Episode, Fact, GraphCounts, Node
 from pps.graph import neo4j_cypher as cypher
-from pps.graph.graph_store import CypherStore, Rows, TimelineOptions, as_of_bounds
+from pps.graph.graph_store import CypherStore, GraphTimelineOptions, Rows, as_of_bounds
 from pps.graph.mapping import FACT_TIMES, episode_of, fact_of, node_of, parse_cursor
 
 _TIMES = frozenset(FACT_TIMES)
@@ -53,7 +53,7 @@ class Neo4jReads(CypherStore):
         rows = [{"subject": subject, "object": target} for subject, target in dict.fromkeys(pairs)]
         return await self._facts(cypher.FACTS_BETWEEN, rows=rows) if rows else []
 
-    async def timeline(self, **options: Unpack[TimelineOptions]) -> list[Fact]:
+    async def timeline(self, **options: Unpack[GraphTimelineOptions]) -> list[Fact]:
         limit = options.get("limit", 100)
         if not 1 <= limit <= _MOST_OF_TIMELINE:
             raise InvalidRequest("limit", f"must be 1 to {_MOST_OF_TIMELINE}")
@@ -119,7 +119,7 @@ def readable(rows: Rows) -> Rows:
     return rows
 
 
-def _timeline_filters(options: TimelineOptions) -> tuple[dict[str, Any], list[str]]:
+def _timeline_filters(options: GraphTimelineOptions) -> tuple[dict[str, Any], list[str]]:
     parameters: dict[str, Any] = {"node": options.get("node"), "relation": options.get("relation")}
     conditions = ["e.name = $relation"] if options.get("relation") is not None else []
     for name, condition in (("after", "e.valid_at >= $after"), ("before", "e.valid_at < $before")):

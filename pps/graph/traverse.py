@@ -13,7 +13,7 @@ MAX_HOPS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class GraphLink:
     """One fact as an edge: its uuid and the uuids of its ends."""
 
     fact: str
@@ -21,7 +21,7 @@ class Link:
     object: str
 
 
-Expand: TypeAlias = Callable[[Sequence[str]], Awaitable[Iterable[Link]]]
+Expand: TypeAlias = Callable[[Sequence[str]], Awaitable[Iterable[GraphLink]]]
 """Return every fact of the group that touches one of the nodes."""
 
 

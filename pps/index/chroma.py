@@ -35,7 +35,7 @@ _VERSION = 1
 _LENGTH_BYTES = 4
 
 
-class Found(TypedDict):
+class ChromaAnswer(TypedDict):
     """What ``query`` answers, one inner list a query."""
 
     ids: list[list[str]]
@@ -62,7 +62,7 @@ class Collection(Protocol):
         ids: Sequence[str] | None = None,
         n_results: int,
         include: Sequence[str],
-    ) -> Found: ...
+    ) -> ChromaAnswer: ...
 
 
 class ChromaClient(Protocol):

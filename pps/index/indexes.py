@@ -19,7 +19,7 @@ from pps.index.text_index import TextDoc, TextHit, TextIndex
 from pps.index.vector_index import IN_MEMORY, VectorHit, VectorIndex, VectorRow
 from pps.models.protocols import Fingerprint, Matrix, Vector
 
-__all__ = ["EntityIndexes", "IndexDoc", "Kept", "index_threads"]
+__all__ = ["EntityIndexes", "IndexDoc", "IndexSettings", "index_threads"]
 
 T = TypeVar("T")
 Search: TypeAlias = "tuple[Callable[[], object], asyncio.Future[object]]"
@@ -58,7 +58,7 @@ class IndexDoc:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class IndexSettings:
     """How indexes are kept.
 
     Attributes:
@@ -108,7 +108,7 @@ class EntityIndexes:
         *,
         group: str,
         fingerprint: Fingerprint | None,
-        kept: Kept | None = None,
+        kept: IndexSettings | None = None,
         executor: Executor | None = None,
         rebuild: Rebuild = "no",
     ) -> EntityIndexes:
@@ -128,7 +128,7 @@ class EntityIndexes:
         """
         threads = executor or index_threads()
         opening = asyncio.get_running_loop().run_in_executor(
-            threads, _open, folder, group, fingerprint, kept or Kept(), rebuild
+            threads, _open, folder, group, fingerprint, kept or IndexSettings(), rebuild
         )
         try:
             text, vectors = await asyncio.shield(opening)
@@ -434,7 +434,7 @@ def _by_collection(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
 
 
 def _open(
-    folder: Path, group: str, fingerprint: Fingerprint | None, kept: Kept, rebuild: Rebuild
+    folder: Path, group: str, fingerprint: Fingerprint | None, kept: IndexSettings, rebuild: Rebuild
 ) -> tuple[TextIndex, VectorIndex | None]:
     if rebuild != "no":
         shutil.rmtree(folder / "chroma", ignore_errors=True)

@@ -12,7 +12,7 @@ from datetime import datetime
 from pps.config.relation_files import shipped_relations
 from pps.core.ids import EntityId, stable_id
 from pps.core.kinds import NO_KINDS, Kinds
-from pps.core.relation_table import Relation, Relations
+from pps.core.relation_table import RelationRule, Relations
 from pps.core.text import fold
 from pps.core.values import Closing, Episode, Fact, Node, Skipped, Turn
 from pps.journal.closing_rows import Ending
@@ -141,7 +141,7 @@ class Batch:
             if (fact := self.fact(uuid))
         ]
 
-    def relation_of(self, fact: Fact) -> Relation | None:
+    def relation_of(self, fact: Fact) -> RelationRule | None:
         """Return the relation of the table that a fact is of, by the kinds of its ends as far as they are known."""
         kinds = [
             self.known[end].kind if end in self.known else "" for end in (fact.subject, fact.object)

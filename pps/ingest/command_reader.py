@@ -28,7 +28,7 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.providers import TokensUsed
 from pps.journal.entries import Job, JobPayload, Reading
 from pps.journal.journal import Journal
-from pps.models.command import Command
+from pps.models.command import ModelCommand
 
 _log = logging.getLogger(__name__)
 _MOST_TURNS = 200
@@ -52,7 +52,7 @@ class Groups:
 class Asked:
     """Whom a reader asks, for whom, and what it may cost; all of it is one entity's."""
 
-    command: Command
+    command: ModelCommand
     client: IsolatedGraphitiClient
     costs: Costs
     groups: Groups

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict, TypeVar
+from typing import Literal, Protocol, TypeAlias, TypedDict, TypeVar
 
 from pps.core import bounds
 from pps.core.bounds import in_tag, is_tag, tag_of
@@ -22,9 +22,6 @@ from pps.ingest.redact import KeyedRedactor
 from pps.journal.entries import Appended, Job, JobPayload, TurnDraft
 from pps.journal.journal import Journal
 from pps.journal.versions import ChangeType, Revised, Rework
-
-if TYPE_CHECKING:
-    from pps.ingest.worker import Worker
 
 Extraction: TypeAlias = Literal["given", "rules", "command", "model", "none"]
 _T = TypeVar("_T")
@@ -404,10 +401,18 @@ def _overloaded(waiting: int, whose: str, setting: str, most: int) -> Overloaded
     )
 
 
+class JobListener(Protocol):
+    """Is told that the journal has a new job: the worker."""
+
+    def notify(self, *, one_by_one: bool = False) -> None:
+        """Wake up. After ``one_by_one`` more may be on their way: their acknowledgements go first."""
+        ...
+
+
 class Intake:
     """Appends turns to one entity's journal. What it returns is on disk; what it refuses was never written."""
 
-    def __init__(self, journal: Journal, worker: Worker, backlog: EntityBacklog) -> None:
+    def __init__(self, journal: Journal, worker: JobListener, backlog: EntityBacklog) -> None:
         self._journal = journal
         self._worker = worker
         self._backlog = backlog

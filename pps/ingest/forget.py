@@ -28,9 +28,9 @@ from pps.ingest.linking import record_id
 from pps.ingest.lost_names import without_lost_names
 from pps.ingest.mentions import (
     MOST_SHOWN,
-    Found,
     MentionFinder,
     MentionKind,
+    NameMentions,
     shown_anchor,
     shown_fact,
     shown_node,
@@ -219,7 +219,7 @@ class Forgetter:
         check: Check | None,
         softly: Softly | None,
         along: Sequence[MentionKind] | None,
-    ) -> tuple[Plan, list[Binned], Found | None]:
+    ) -> tuple[Plan, list[Binned], NameMentions | None]:
         """Return what goes, the rows of the recycle bin that change with it, and what mentions it and stays."""
         plan = await self._plan(ids, softly)
         mentions = None if along is None else await self._mentions_of(plan)
@@ -237,7 +237,7 @@ class Forgetter:
             await check((*plan.turns, *plan.facts, *plan.nodes, *plan.stripped), sorted(kinds))
         return plan, rows, mentions
 
-    async def _mentions_of(self, plan: Plan) -> Found | None:
+    async def _mentions_of(self, plan: Plan) -> NameMentions | None:
         """Return what mentions the nodes that were asked for, or supports the facts, and stays; None for neither."""
         asked = [one for one in plan.asked if is_uuid(one)]
         nodes = [node for node in await self._client.nodes(asked) if node.uuid in plan.nodes]

@@ -64,7 +64,7 @@ def _moment(value: object) -> object:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AssistantAnswer:
     """What the assistant said, and the id that it is known by."""
 
     ref: str
@@ -146,7 +146,9 @@ def said_in(event: SessionEvent) -> list[Item]:
     return []
 
 
-def answered(answers: Sequence[Answer], session: str, client: str = "claude") -> list[Item]:
+def answered(
+    answers: Sequence[AssistantAnswer], session: str, client: str = "claude"
+) -> list[Item]:
     return [
         item
         for answer in answers
@@ -154,8 +156,8 @@ def answered(answers: Sequence[Answer], session: str, client: str = "claude") ->
     ]
 
 
-def last_answer(event: SessionEvent) -> Answer:
-    return Answer(f"answer:{event.id}", event.text, event.at)
+def last_answer(event: SessionEvent) -> AssistantAnswer:
+    return AssistantAnswer(f"answer:{event.id}", event.text, event.at)
 
 
 def typed(prompt: str) -> str:

@@ -14,21 +14,21 @@ from pps.core.values import JSON
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JSONEntry:
     """A JSON object."""
 
     fields: Mapping[str, JSON]
 
     @staticmethod
-    def of(value: object) -> Entry:
-        return Entry(cast("Mapping[str, JSON]", value) if isinstance(value, dict) else {})
+    def of(value: object) -> JSONEntry:
+        return JSONEntry(cast("Mapping[str, JSON]", value) if isinstance(value, dict) else {})
 
     @staticmethod
-    def loaded(text: str | bytes) -> Entry:
+    def loaded(text: str | bytes) -> JSONEntry:
         try:
-            return Entry.of(json.loads(text))
+            return JSONEntry.of(json.loads(text))
         except (ValueError, RecursionError):
-            return Entry({})
+            return JSONEntry({})
 
     def __bool__(self) -> bool:
         return bool(self.fields)
@@ -43,15 +43,15 @@ class Entry:
         """Return the first of some fields that is a text and not empty."""
         return next((text for name in names if (text := string(self.fields.get(name)))), "")
 
-    def entry(self, name: str) -> Entry:
-        return Entry.of(self.fields.get(name))
+    def entry(self, name: str) -> JSONEntry:
+        return JSONEntry.of(self.fields.get(name))
 
     def values(self, *names: str) -> Sequence[JSON]:
         """Return the first of some fields that is a list and not empty."""
         return next((found for name in names if (found := _sequence(self.fields.get(name)))), ())
 
-    def entries(self, *names: str) -> list[Entry]:
-        return [Entry.of(one) for one in self.values(*names)]
+    def entries(self, *names: str) -> list[JSONEntry]:
+        return [JSONEntry.of(one) for one in self.values(*names)]
 
     def texts(self) -> dict[str, str]:
         return {name: value for name, value in self.fields.items() if isinstance(value, str)}

@@ -81,7 +81,7 @@ def _line(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NameMentions:
     """Everything that says some names, each item in words."""
 
     names: tuple[str, ...]
@@ -94,13 +94,13 @@ class Found:
         """Return the ids of the items of some kinds."""
         return [item.id for kind in kinds if kind != "copies" for item in self._of(kind)]
 
-    def without(self, ids: Collection[str]) -> Found:
+    def without(self, ids: Collection[str]) -> NameMentions:
         """Return what is left when some items go."""
 
         def left(items: tuple[ShownItem, ...]) -> tuple[ShownItem, ...]:
             return tuple(item for item in items if item.id not in ids)
 
-        return Found(
+        return NameMentions(
             self.names,
             left(self.turns),
             left(self.facts),
@@ -144,7 +144,7 @@ class MentionFinder:
         turns: Sequence[str] = (),
         *,
         beside: Sequence[str] = (),
-    ) -> Found:
+    ) -> NameMentions:
         """Return everything that says one of some names, or speaks of one of some nodes in other words.
 
         Args:
@@ -179,7 +179,7 @@ class MentionFinder:
         anchors = await self._anchors.texts()
         records = await self._journal.records.of_turns([turn.uuid for turn in found_turns])
         shown_as_turns = {*records.values()}
-        return Found(
+        return NameMentions(
             tuple(dict.fromkeys(names)),
             tuple(map(shown_turn, found_turns)),
             tuple(map(shown_fact, found_facts)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from pps.ingest import vocabulary as words
-from pps.ingest.readings import Reading, Triple
+from pps.ingest.readings import ClauseReading, Triple
 from pps.ingest.relations import KIN
 from pps.ingest.sentences import Sentence
 
@@ -78,7 +78,7 @@ _NAMED_ONE = tuple(
 )
 
 
-def named_people(clause: str, speaker: str, *, only_in_passing: bool) -> Reading:
+def named_people(clause: str, speaker: str, *, only_in_passing: bool) -> ClauseReading:
     """Return whom a clause names as somebody's: "my sister Ana", "my dog Rex"."""
     states: list[Triple] = []
     ends: list[Triple] = []
@@ -95,10 +95,10 @@ def named_people(clause: str, speaker: str, *, only_in_passing: bool) -> Reading
         for match in pattern.finditer(clause):
             names = words.read_people(match["name"])
             states += [Triple(speaker, ("HAS",), name, "Animal") for name in names]
-    return Reading(tuple(dict.fromkeys(states)), tuple(ends))
+    return ClauseReading(tuple(dict.fromkeys(states)), tuple(ends))
 
 
-def owned_by_name(clause: str, speaker: str) -> Reading:
+def owned_by_name(clause: str, speaker: str) -> ClauseReading:
     """Return whom somebody has by name: "a sister named Rosa", "two dogs, Pixel and Byte"."""
     for pattern in _NAMED_ONE:
         match = pattern.match(clause)
@@ -109,9 +109,9 @@ def owned_by_name(clause: str, speaker: str) -> Reading:
         kind = "Animal" if words.is_animal(match["what"]) else ""
         names = words.read_people(match["name"])
         if relation:
-            return Reading(tuple(Triple(name, (relation,), who) for name in names))
-        return Reading(tuple(Triple(who, ("HAS",), name, kind) for name in names))
-    return Reading()
+            return ClauseReading(tuple(Triple(name, (relation,), who) for name in names))
+        return ClauseReading(tuple(Triple(who, ("HAS",), name, kind) for name in names))
+    return ClauseReading()
 
 
 _TITLES = frozenset(

@@ -21,11 +21,11 @@ class Triple:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ClauseReading:
     """What a clause gives: the facts that it states, the facts that it ends."""
 
     states: tuple[Triple, ...] = ()
     ends: tuple[Triple, ...] = ()
 
-    def __add__(self, other: Reading) -> Reading:
-        return Reading((*self.states, *other.states), (*self.ends, *other.ends))
+    def __add__(self, other: ClauseReading) -> ClauseReading:
+        return ClauseReading((*self.states, *other.states), (*self.ends, *other.ends))

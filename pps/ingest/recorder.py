@@ -117,7 +117,7 @@ def check_relations(relations: Sequence[RelationDraft]) -> None:
             raise InvalidRequest(f"{field}.weight", "must be 0 to 1")
 
 
-class Records(Revisions):
+class RecordWriter(Revisions):
     """The records of one entity. No method takes a group or a name of an entity.
 
     Attributes:

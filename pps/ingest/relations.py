@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pps.config.relation_files import shipped_relations
-from pps.core.relation_table import Relation
+from pps.core.relation_table import RelationRule
 
 KIN = {
     "sister": "SISTER_OF", "brother": "BROTHER_OF", "mother": "MOTHER_OF", "mom": "MOTHER_OF", "mum": "MOTHER_OF",
@@ -22,14 +22,14 @@ KIN = {
 }  # fmt: skip
 """English word → the relation of that person to another."""
 
-RELATIONS: Mapping[str, Relation] = {
+RELATIONS: Mapping[str, RelationRule] = {
     **shipped_relations().by_name,
-    **{name: Relation(name, "Person", "Person", dated=False) for name in KIN.values()},
+    **{name: RelationRule(name, "Person", "Person", dated=False) for name in KIN.values()},
 }
 """Every relation that a rule may make, by its name."""
 
 
-def relation_made(name: str) -> Relation:
+def relation_made(name: str) -> RelationRule:
     """Return the relation that a rule makes, by its name; each favourite of some sort is one."""
     relation = RELATIONS.get(name) or shipped_relations().find(name)
     if relation is None:

@@ -53,7 +53,7 @@ class RecordParts:
     kinds: Kinds = NO_KINDS
 
 
-class Changes(TypedDict, total=False):
+class TextChanges(TypedDict, total=False):
     """What ``update`` may change; what is not given stays.
 
     Attributes:
@@ -93,7 +93,7 @@ class Revisions:
         *,
         wait: Wait = "done",
         timeout_s: float | None = None,
-        **changes: Unpack[Changes],
+        **changes: Unpack[TextChanges],
     ) -> EventReceipt:
         """Change a record or a turn; what it was stays as a version. Nothing to change makes no version.
 
@@ -273,7 +273,7 @@ def _given(text: Text) -> tuple[str, ...]:
     return tuple(tag for tag in text.tags if tag not in own)
 
 
-def _record(text: Text, changes: Changes) -> RecordDraft | None:
+def _record(text: Text, changes: TextChanges) -> RecordDraft | None:
     before = text.payload.record
     if before is None:
         for name in ("title", "kind", "metadata"):
@@ -289,7 +289,7 @@ def _record(text: Text, changes: Changes) -> RecordDraft | None:
     )
 
 
-def _check(changes: Changes) -> None:
+def _check(changes: TextChanges) -> None:
     if "content" in changes:
         bounds.check_length("content", changes["content"], 1, bounds.MAX_CONTENT)
     if "title" in changes:
@@ -300,8 +300,8 @@ def _check(changes: Changes) -> None:
     check_metadata(changes.get("metadata", {}))
 
 
-def _redacted(changes: Changes, redactor: Redactor) -> Changes:
-    clean: Changes = {**changes}
+def _redacted(changes: TextChanges, redactor: Redactor) -> TextChanges:
+    clean: TextChanges = {**changes}
     if "content" in changes:
         clean["content"] = redactor.text(normalise(changes["content"]))
     if "title" in changes:

@@ -38,7 +38,7 @@ from pps.ingest.named_people import (
     owned_by_name,
     subject_named,
 )
-from pps.ingest.readings import Reading, Triple
+from pps.ingest.readings import ClauseReading, Triple
 from pps.ingest.relations import KIN, relation_made
 from pps.ingest.rule_families import FAMILIES, SLOTS, Phrasing
 from pps.ingest.sentences import Clause, Sentence, is_reported, read_sentences
@@ -146,7 +146,7 @@ def extract(turn: Turn, zone: tzinfo = UTC) -> Found:
 
 
 def _gather(
-    gathered: _Gathered, reading: Reading, sentence: Sentence, clause: str, at: datetime
+    gathered: _Gathered, reading: ClauseReading, sentence: Sentence, clause: str, at: datetime
 ) -> None:
     dated = sentence.text if sentence.whole else clause
     facts = [
@@ -166,7 +166,7 @@ def _gather(
         gathered.endings.setdefault((triple.subject, triple.relations, triple.object), ending)
 
 
-def _text_of(triple: Triple, reading: Reading, sentence: Sentence) -> str:
+def _text_of(triple: Triple, reading: ClauseReading, sentence: Sentence) -> str:
     """Return the words of a fact: its sentence, an occupation without the employer.
 
     "I'm an analyst at Tesco" would go on to name Tesco after the employer has changed.
@@ -181,11 +181,11 @@ def _text_of(triple: Triple, reading: Reading, sentence: Sentence) -> str:
     return text
 
 
-def _readings(sentence: Sentence, speaker: str) -> Iterator[tuple[Reading, str]]:
+def _readings(sentence: Sentence, speaker: str) -> Iterator[tuple[ClauseReading, str]]:
     """Yield what a sentence says, clause by clause."""
     if speaker and (gone := _NO_ORDER_ANY_MORE.match(sentence.led_off)):
         ended = Triple(speaker, ("ALWAYS",), gone["what"].rstrip(" .!"))
-        yield Reading((), (ended,)), ""
+        yield ClauseReading((), (ended,)), ""
         return
     if speaker and (order := _ORDER.match(sentence.led_off)):
         what = _PLEASE.sub("", order["what"]).rstrip(" .!")
@@ -193,7 +193,9 @@ def _readings(sentence: Sentence, speaker: str) -> Iterator[tuple[Reading, str]]
             when = order["when"].upper()
             opposite = "NEVER" if when == "ALWAYS" else "ALWAYS"
             yield (
-                Reading((Triple(speaker, (when,), what),), (Triple(speaker, (opposite,), what),)),
+                ClauseReading(
+                    (Triple(speaker, (when,), what),), (Triple(speaker, (opposite,), what),)
+                ),
                 "",
             )
         return
@@ -201,7 +203,7 @@ def _readings(sentence: Sentence, speaker: str) -> Iterator[tuple[Reading, str]]
         yield _read_clause(clause, sentence, speaker), clause.text
 
 
-def _read_clause(clause: Clause, sentence: Sentence, speaker: str) -> Reading:
+def _read_clause(clause: Clause, sentence: Sentence, speaker: str) -> ClauseReading:
     kept, instead = _without_alternative(clause)
     mood = _mood_of(kept, clause)
     reading = named_people(kept, speaker, only_in_passing=mood != "stated")
@@ -209,7 +211,7 @@ def _read_clause(clause: Clause, sentence: Sentence, speaker: str) -> Reading:
         return reading
     name = name_of_speaker(kept, speaker, sentence)
     if name is not None:
-        return reading + Reading((name,))
+        return reading + ClauseReading((name,))
     if mood == "stated":
         named = owned_by_name(kept, speaker)
         if named.states:
@@ -217,9 +219,9 @@ def _read_clause(clause: Clause, sentence: Sentence, speaker: str) -> Reading:
     subject_first = KIN_LEAD.sub(r"\1", kept)
     said = _say(subject_first.rstrip(" .!"), speaker, mood)
     if said is None:
-        said = Reading()
+        said = ClauseReading()
     elif said.ends and not said.states:  # "our cat Miso died" does not say that there is a cat
-        reading = Reading()
+        reading = ClauseReading()
     if instead:
         states = (*reading.states, *said.states)[-1:]
         rejected = tuple(Triple(one.subject, one.relations, instead) for one in states)
@@ -302,7 +304,7 @@ def _slot_pattern(slot: re.Match[str]) -> str:
     return _ME if slot[1] == "me" else f"(?P<{slot[1]}>.+?)"
 
 
-def _say(clause: str, speaker: str, mood: Literal["stated", "denied"]) -> Reading | None:
+def _say(clause: str, speaker: str, mood: Literal["stated", "denied"]) -> ClauseReading | None:
     """Return what the first phrasing says whose slots all hold values; None when there is none."""
     for phrasing in _phrasings().matching(clause, only_closing=mood == "denied"):
         match = _pattern(phrasing.words).match(clause)
@@ -327,7 +329,9 @@ def _speaks_of_many(who: str | None, clause: str) -> bool:
     return clause.startswith(who) and _OF_MANY.match(clause, len(who)) is not None
 
 
-def _fill(phrasing: Phrasing, groups: Mapping[str, str | None], speaker: str) -> Reading | None:
+def _fill(
+    phrasing: Phrasing, groups: Mapping[str, str | None], speaker: str
+) -> ClauseReading | None:
     """Return what a phrasing says; None when a slot holds nothing of its type."""
     values: dict[str, tuple[str, ...]] = {"me": (speaker,), "*": ("",)}
     for slot, text in groups.items():
@@ -353,7 +357,7 @@ def _fill(phrasing: Phrasing, groups: Mapping[str, str | None], speaker: str) ->
         ends += _rivals(values[phrasing.rivals][0], states[0].subject)
     if any(not one.subject and not one.object for one in ends):
         return None
-    return Reading(states, tuple(ends))
+    return ClauseReading(states, tuple(ends))
 
 
 def _expand(

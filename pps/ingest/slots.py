@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from pps.core.relation_table import Relation, relation_key
+from pps.core.relation_table import RelationRule, relation_key
 from pps.core.values import Closing, Fact
 from pps.ingest.batch import Batch
 from pps.ingest.statements import fact_id
@@ -184,13 +184,13 @@ class Slots:
 
     async def _slots(
         self, batch: Batch, touched: Mapping[str, Fact]
-    ) -> tuple[dict[tuple[str, str], list[Fact]], dict[tuple[str, str], Relation], list[Fact]]:
+    ) -> tuple[dict[tuple[str, str], list[Fact]], dict[tuple[str, str], RelationRule], list[Fact]]:
         """Return the slots of some facts with all facts of each, the slots' relations, and the facts of no slot.
 
         A slot is named by its subject and the name of its relation.
         """
         await self._load_ends(batch, touched.values())
-        wanted: dict[tuple[str, str], Relation] = {}
+        wanted: dict[tuple[str, str], RelationRule] = {}
         for fact in touched.values():
             relation = batch.relation_of(fact)
             if relation is not None and relation.single:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from pps.core.relation_table import Relation, relation_key
+from pps.core.relation_table import RelationRule, relation_key
 from pps.core.time import Span, coarse, interval
 from pps.core.time_reading import names_time, read_times
 from pps.core.values import Closing, ClosingCause, Fact
@@ -140,7 +140,7 @@ def end_of_the_past(text: str, since: datetime | None, said_at: datetime) -> dat
 def closings_of_slot(
     facts: Sequence[Stated],
     endings: Sequence[SaidEnding],
-    relation: Relation,
+    relation: RelationRule,
     at: datetime,
 ) -> dict[str, Closing | None]:
     """Return what closes each fact of one slot, by uuid; None where it stays as its own statement has it.
@@ -172,7 +172,9 @@ def closings_of_slot(
     return result
 
 
-def runs_of_slot(facts: Sequence[Stated], relation: Relation) -> dict[str, list[tuple[Said, ...]]]:
+def runs_of_slot(
+    facts: Sequence[Stated], relation: RelationRule
+) -> dict[str, list[tuple[Said, ...]]]:
     """Return fact → its statements in runs, of the facts that another value was stated between two statements of.
 
     Who lived in Rome, then in Milan, then in Rome again lived there twice: each run is a fact of its own, so that the
@@ -197,7 +199,7 @@ def runs_of_slot(facts: Sequence[Stated], relation: Relation) -> dict[str, list[
 
 
 def closing_of_other(
-    one: Stated, endings: Sequence[SaidEnding], relation: Relation | None, at: datetime
+    one: Stated, endings: Sequence[SaidEnding], relation: RelationRule | None, at: datetime
 ) -> Closing | None:
     """Return what closes a fact of a relation that is not single-valued: an ending, or what names it."""
     if one.own_end is not None or one.explicit:
@@ -220,7 +222,7 @@ def closed(fact: Fact, closing: Closing | None, own_end: datetime | None) -> Fac
     return replace(fact, invalid_at=closing.at, expired_at=closing.closed_at if learned else None)
 
 
-def is_about(ending: Ending, fact: Fact, relation: Relation | None) -> bool:
+def is_about(ending: Ending, fact: Fact, relation: RelationRule | None) -> bool:
     """Tell whether an ending names a fact."""
     if ending.subject and ending.subject != fact.subject:
         return False
@@ -259,7 +261,7 @@ def _explicit(one: Stated) -> Closing | None:
     return closing
 
 
-def _begins(one: Stated, relation: Relation) -> _Stretch | None:
+def _begins(one: Stated, relation: RelationRule) -> _Stretch | None:
     """Return when the value began, where its statement names a time; None where it holds since it was stated."""
     fact = one.fact
     if not relation.dated or fact.valid_at is None:
@@ -405,7 +407,7 @@ def _overtaken(
 
 
 def _endings_of(
-    one: Stated, endings: Sequence[SaidEnding], relation: Relation | None, at: datetime
+    one: Stated, endings: Sequence[SaidEnding], relation: RelationRule | None, at: datetime
 ) -> Iterator[Closing]:
     for said in endings:
         ending = said.ending

@@ -25,7 +25,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.time import from_micros, micros
 from pps.core.user_files import open_regular
 from pps.ingest.hook_events import (
-    Answer,
+    AssistantAnswer,
     SessionEvent,
     answered,
     digest,
@@ -36,7 +36,7 @@ from pps.ingest.hook_events import (
 from pps.ingest.importing.claude_code import Session
 from pps.ingest.importing.items import Item
 from pps.ingest.importing.run import Given, Keep, keep_each
-from pps.ingest.lenient_json import Entry
+from pps.ingest.lenient_json import JSONEntry
 from pps.journal.journal import Journal
 
 _log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class TranscriptReading:
     """What is to be read: up to so many bytes, lines of one session, said where ``is_ours`` tells so of the folder.
 
     ``at`` is when the event happened that made us look.
@@ -98,14 +98,16 @@ def is_transcript(path: str) -> bool:
     return path.startswith(("/", "~/")) and path.endswith(".jsonl") and path.isprintable()
 
 
-def mark(reading: Reading) -> Cursor:
+def mark(reading: TranscriptReading) -> Cursor:
     """Return a cursor at the end of what the file holds now: only what is said from now on is taken. Blocks."""
     with _opened(reading.path) as (descriptor, size):
         end = min(size, reading.upto if reading.upto is not None else size)
         return Cursor(end, _tail(descriptor, end), reading.at)
 
 
-def read_new(reading: Reading, cursor: Cursor | None) -> tuple[list[Answer], Cursor]:
+def read_new(
+    reading: TranscriptReading, cursor: Cursor | None
+) -> tuple[list[AssistantAnswer], Cursor]:
     """Return the answers behind a cursor, and the cursor behind them. Blocks.
 
     Without a cursor the answers to the last prompt are taken. A line without its end is left for the next time. A
@@ -131,7 +133,7 @@ def read_new(reading: Reading, cursor: Cursor | None) -> tuple[list[Answer], Cur
     return new, replace(moved, ahead=ahead[-_AHEAD:])
 
 
-def is_among(text: str, answers: list[Answer]) -> bool:
+def is_among(text: str, answers: list[AssistantAnswer]) -> bool:
     """Tell whether the last answer read is this text, or one is the other's end: an answer may have several parts."""
     said, read = folded(text), folded(answers[-1].text) if answers else ""
     return bool(read) and (said.endswith(read) or read.endswith(said))
@@ -178,13 +180,13 @@ def _last_prompt(descriptor: int, end: int) -> int:
     """Return the offset behind the last prompt that a person gave; the end when there is none."""
     lines, offset = _lines(descriptor, max(0, end - MOST_BYTES), end)
     for line in reversed(lines[:-1]):
-        if _is_prompt(Entry.loaded(line)):
+        if _is_prompt(JSONEntry.loaded(line)):
             return offset
         offset -= len(line) + 1
     return end
 
 
-def _is_prompt(entry: Entry) -> bool:
+def _is_prompt(entry: JSONEntry) -> bool:
     if entry.get("type") != "user" or entry.get("isMeta") or entry.get("isSidechain"):
         return False
     message = entry.entry("message")
@@ -194,10 +196,10 @@ def _is_prompt(entry: Entry) -> bool:
     )
 
 
-def _answers(lines: list[bytes], reading: Reading) -> Iterator[Answer]:
+def _answers(lines: list[bytes], reading: TranscriptReading) -> Iterator[AssistantAnswer]:
     """Yield what was said in the session itself, as an import of the transcript would read it."""
     session, is_ours = Session(reading.session), cache(reading.is_ours)
-    entries = (Entry.loaded(line) for line in lines if b'"assistant"' in line)
+    entries = (JSONEntry.loaded(line) for line in lines if b'"assistant"' in line)
     read = (
         one
         for entry in entries
@@ -211,7 +213,7 @@ def _answers(lines: list[bytes], reading: Reading) -> Iterator[Answer]:
                 one.options.get("source_ref", ""),
             )
             if one.options.get("session") == reading.session:
-                yield Answer(ref, one.content, at)
+                yield AssistantAnswer(ref, one.content, at)
 
 
 class Capture:
@@ -258,14 +260,16 @@ class Capture:
                 await self._kept(answered([last_answer(event)], event.session, event.client))
             return
         upto = event.size if late and event.event != "SessionEnd" else None
-        reading = Reading(event.transcript, event.session, event.at, upto, is_ours)
+        reading = TranscriptReading(event.transcript, event.session, event.at, upto, is_ours)
         async with self._locks.setdefault(self._key(reading), asyncio.Lock()):
             if event.event in ("Stop", "PreCompact", "SessionEnd"):
                 await self._answers(reading, event, 0.0 if late else _LAG_S)
             elif await self._cursor(reading) is None:
                 await self._move(reading, await asyncio.to_thread(mark, reading))
 
-    async def _answers(self, reading: Reading, event: SessionEvent, patience_s: float) -> None:
+    async def _answers(
+        self, reading: TranscriptReading, event: SessionEvent, patience_s: float
+    ) -> None:
         cursor = await self._cursor(reading)
         until = asyncio.get_running_loop().time() + patience_s
         while True:
@@ -281,7 +285,9 @@ class Capture:
         if moved != cursor:
             await self._move(reading, moved)
 
-    async def _last(self, reading: Reading, cursor: Cursor, event: SessionEvent) -> Answer:
+    async def _last(
+        self, reading: TranscriptReading, cursor: Cursor, event: SessionEvent
+    ) -> AssistantAnswer:
         """Return the answer that an event carries, as its line tells it where that has come since the event."""
         since, _ = await asyncio.to_thread(read_new, replace(reading, upto=None), cursor)
         same = digest(event.text)
@@ -303,13 +309,13 @@ class Capture:
         if items:
             await keep_each(self._keep, items, lambda _, why: _log.info("not kept: %s", why))
 
-    async def _cursor(self, reading: Reading) -> Cursor | None:
+    async def _cursor(self, reading: TranscriptReading) -> Cursor | None:
         return load(await self._journal.get_meta(self._key(reading)))
 
-    async def _move(self, reading: Reading, cursor: Cursor) -> None:
+    async def _move(self, reading: TranscriptReading, cursor: Cursor) -> None:
         await self._journal.set_meta(self._key(reading), cursor.dump())
 
-    def _key(self, reading: Reading) -> str:
+    def _key(self, reading: TranscriptReading) -> str:
         """Return the cursor's name: session and file, neither of them readable."""
         origin = "\0".join(map(self._identifier, (reading.session, reading.path)))
         return "transcript:" + hashlib.sha256(origin.encode()).hexdigest()[:32]

@@ -38,7 +38,7 @@ from pps.ingest.statements import Drafts, pair_of, plan_drafts, said
 from pps.ingest.supersession import CORRECTION_REACH, end_of_the_past, speaks_of_the_past
 from pps.ingest.support import OldWords, load_old_words, plan_rewording, said_by, with_days
 from pps.ingest.worker import End
-from pps.isolation.client import Changes, IsolatedGraphitiClient
+from pps.isolation.client import GraphitiChanges, IsolatedGraphitiClient
 from pps.journal import closing_rows, tie_rows
 from pps.journal.db import Work, nothing
 from pps.journal.entries import Change, Job, JobPayload, JobResult, Reading
@@ -430,7 +430,7 @@ class Pipeline:
             batch.put_node(node)
         await self.write(batch)
 
-    async def _extract_by_model(self, job: Job) -> Changes:
+    async def _extract_by_model(self, job: Job) -> GraphitiChanges:
         """Let Graphiti's own pipeline read a turn whose episode is saved; index and return what it changed."""
         changes = await self._client.extract_episode(job.turn.uuid)
         await self._keep_records(changes.nodes)
@@ -464,7 +464,7 @@ class Pipeline:
         if kept:
             await self._client.save_nodes(kept, {})
 
-    async def _settle_model(self, turn: Turn, changes: Changes) -> None:
+    async def _settle_model(self, turn: Turn, changes: GraphitiChanges) -> None:
         """Close and open the facts of the slots that a model's reading of a turn changed.
 
         Graphiti closes what the model says is contradicted, in the order in which it reads. In a single-valued slot

@@ -15,13 +15,13 @@ from pps.config import Settings
 from pps.core.errors import PPSError
 from pps.core.file_lock import FileLock
 from pps.core.footprint import give_back, keep_what_is_loaded
-from pps.interfaces.hooks.desk import Desk
+from pps.interfaces.hooks.hook_desk import HookEventDesk
 from pps.interfaces.http import life
 from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.auth import Trust
-from pps.interfaces.http.health import Condition
+from pps.interfaces.http.health import HealthProbe
 from pps.interfaces.http.page.browsers import Browsers
-from pps.interfaces.http.routes import Parts, Routes
+from pps.interfaces.http.routes import HttpRoutes, ServerParts
 from pps.interfaces.http.trusted_hosts import Names
 from pps.interfaces.mcp.bridge_desk import BridgeDesk
 from pps.interfaces.mcp.late_endpoint import LateEndpoint
@@ -77,7 +77,7 @@ async def _serve(settings: Settings, *, auto: bool) -> None:
     secret = runfile.new_secret()
     async with App.open(settings) as app:
         app.makes_namespaces = True
-        desk = Desk(app)
+        desk = HookEventDesk(app)
         parts = _parts(app, secret, desk)
         listener = life.bind(settings.server.host, settings.server.port, or_free=auto)
         by_socket = owner_socket.listen(settings.home)
@@ -87,7 +87,7 @@ async def _serve(settings: Settings, *, auto: bool) -> None:
         watching = asyncio.create_task(FolderWatch(app).run())
         serving = asyncio.Event()
         warming = asyncio.create_task(_warm_up(app, serving))
-        plan = life.Plan(
+        plan = life.ServerPlan(
             settings.home,
             secret,
             auto,
@@ -98,7 +98,7 @@ async def _serve(settings: Settings, *, auto: bool) -> None:
             serving.set,
         )
         try:
-            await life.run(Routes(parts).starlette(), listener, parts.activity, plan)
+            await life.run(HttpRoutes(parts).starlette(), listener, parts.activity, plan)
         finally:
             resuming.cancel()
             draining.cancel()
@@ -115,20 +115,20 @@ async def _warm_up(app: App, serving: asyncio.Event) -> None:
     await app.warm_up()
 
 
-def _parts(app: App, secret: str, desk: Desk) -> Parts:
+def _parts(app: App, secret: str, desk: HookEventDesk) -> ServerParts:
     server = app.settings.server
     calls, activity = Calls(app), Activity()
     trust = Trust(app.registry, secret)
     names = Names(server.host, server.allowed_hosts, server.allowed_origins)
     endpoint = LateEndpoint(calls, trust.caller, hosts=names.hosts, origins=names.origins)
-    return Parts(
+    return ServerParts(
         app,
         calls,
         trust,
         Browsers(app.registry),
         names,
         activity,
-        Condition(app, calls, activity),
+        HealthProbe(app, calls, activity),
         endpoint,
         desk,
         BridgeDesk(calls),
@@ -148,7 +148,7 @@ async def _busy(app: App) -> bool:
     return False
 
 
-async def _resume(app: App, parts: Parts) -> None:
+async def _resume(app: App, parts: ServerParts) -> None:
     """Finish what closed entities have left, again and again; what stands in the way is seen in /health.
 
     And once a memory is open, the last libraries are loaded: the garbage collector is told. What many clients at once

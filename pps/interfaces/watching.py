@@ -13,7 +13,7 @@ from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableTy
 
 from pps.app import App
 from pps.core.errors import PPSError
-from pps.entities import MappedFolder
+from pps.entities.routing import MappedFolder
 from pps.ingest.anchor_files import MARKDOWN
 
 if TYPE_CHECKING:

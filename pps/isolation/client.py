@@ -19,7 +19,7 @@ from pps.core.ids import EntityId, check_uuid
 from pps.core.reports import timeline_cursor
 from pps.core.time import plain
 from pps.core.values import Episode, Fact, GraphCounts, ItemKind, Node
-from pps.graph.graph_store import GraphChange, GraphStore, TimelineOptions
+from pps.graph.graph_store import GraphChange, GraphStore, GraphTimelineOptions
 from pps.graph.store_neo4j import Neo4jStore
 from pps.index.indexes import EntityIndexes
 from pps.isolation.binding import FirstLock, Inside, Models, check_limit, check_uuids
@@ -74,7 +74,7 @@ class EntityDriver:
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class GraphitiChanges:
     """Uuids of everything that Graphiti's pipeline made or changed.
 
     Attributes:
@@ -93,7 +93,7 @@ class IsolatedGraphitiClient:
     Bound to one ``EntityId`` for life; no method takes a group. Two locks, each enough alone: ids from outside
     are canonical UUIDs that must be the entity's before a call starts, and every statement runs on a guarded
     driver that checks what goes in and what comes out. An id of another entity is treated as one that does
-    not exist. Neither Chroma, text index nor SQLite is written here: whoever writes reads ``Changes``.
+    not exist. Neither Chroma, text index nor SQLite is written here: whoever writes reads ``GraphitiChanges``.
 
     A batch of writes is one transaction; the same uuid again is an update. Ids that are written are the entity's
     already, or were minted by PPS; one that another entity owns raises NotFound and changes nothing. All raise
@@ -212,13 +212,13 @@ class IsolatedGraphitiClient:
         wanted = check_uuids(nodes)
         return await self._inside.objects.episodes_of_nodes(wanted) if wanted else {}
 
-    async def timeline(self, **options: Unpack[TimelineOptions]) -> list[Fact]:
-        """Return facts in order of (``valid_at``, uuid), undated ones last; see ``TimelineOptions``.
+    async def timeline(self, **options: Unpack[GraphTimelineOptions]) -> list[Fact]:
+        """Return facts in order of (``valid_at``, uuid), undated ones last; see ``GraphTimelineOptions``.
 
         Raises:
             NotFound: ``node`` is given and is not a node of this entity.
         """
-        check_keywords("timeline", options, TimelineOptions)
+        check_keywords("timeline", options, GraphTimelineOptions)
         if (node := options.get("node")) is not None:
             await self.nodes([node], strict=True)
         return await self._store.timeline(**options)
@@ -379,7 +379,7 @@ class IsolatedGraphitiClient:
             else None
         )
 
-    async def extract_episode(self, uuid: str) -> Changes:
+    async def extract_episode(self, uuid: str) -> GraphitiChanges:
         """Let Graphiti's pipeline read an episode that is stored: it extracts nodes and facts, resolves and saves them.
 
         Run again, it returns what it made the first time: the mentions that Graphiti saves last are the mark. One at
@@ -393,7 +393,7 @@ class IsolatedGraphitiClient:
         (episode,) = await self.episodes([uuid], strict=True)
         if found := await inside.objects.read_by_graphiti(uuid):
             facts = await self._store.facts_of_episodes([uuid])
-            return Changes(tuple(found), tuple(fact.uuid for fact in facts), (uuid,))
+            return GraphitiChanges(tuple(found), tuple(fact.uuid for fact in facts), (uuid,))
         self._need_models()
         if isinstance(inside.guard, SqlDriver):
             inside.guard.replaced_facts.clear()
@@ -419,7 +419,7 @@ class IsolatedGraphitiClient:
         nodes, facts = (
             tuple(dict.fromkeys(item.uuid for item in items)) for items in (made.nodes, made.edges)
         )
-        return Changes(nodes, facts, (made.episode.uuid,), await self._facts_before(facts))
+        return GraphitiChanges(nodes, facts, (made.episode.uuid,), await self._facts_before(facts))
 
     async def _by_id(
         self,

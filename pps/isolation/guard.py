@@ -22,7 +22,7 @@ from pps.core.ids import EntityId
 from pps.graph.graph_store import Executor, Rows
 from pps.isolation.counters import BreachKind, IsolationCounters
 from pps.isolation.guarded_values import (
-    Refused,
+    RefusedValue,
     check_rows,
     ids_of_unbound_rows,
     names_foreign_group,
@@ -89,7 +89,7 @@ class _Checks:
             )
         try:
             named = names_of(group, parameters, own=own)
-        except Refused as refused:
+        except RefusedValue as refused:
             raise self.refuse(cast(BreachKind, refused.kind), refused.why) from None
         if own:
             # That the text uses what is bound is a net, not the lock: it catches a statement that forgot it.
@@ -119,7 +119,7 @@ class _Checks:
         """Return the rows, or refuse all of them when one is of another group."""
         try:
             check_rows(self._entity.group, rows)
-        except Refused as refused:
+        except RefusedValue as refused:
             raise self.refuse("row", refused.why) from None
         if not own and not await self.free(ids_of_unbound_rows(rows)):
             raise self.refuse("row", "a row named something of another group")

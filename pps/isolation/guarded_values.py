@@ -67,7 +67,7 @@ _PLAIN = (bool, int, float, datetime)
 _NUMERIC_KINDS = frozenset("biufcM")
 
 
-class Refused(Exception):
+class RefusedValue(Exception):
     """A value that may not pass, with the kind of breach and a sentence without any value."""
 
     def __init__(self, kind: str, why: str) -> None:
@@ -153,7 +153,7 @@ class _Walk:
 
     def value(self, key: str, value: object, depth: int, *, flattened: bool) -> None:
         if depth > _MAX_DEPTH:
-            raise Refused("group", "a parameter is nested too deeply to be checked")
+            raise RefusedValue("group", "a parameter is nested too deeply to be checked")
         if key in GROUP_KEYS:
             self._groups(value)
         elif isinstance(value, str):
@@ -174,7 +174,7 @@ class _Walk:
         elif not self._own and (
             hasattr(value, "__iter__") or isinstance(value, (bytes, uuid.UUID))
         ):
-            raise Refused("group", "a parameter is of a type that cannot be checked")
+            raise RefusedValue("group", "a parameter is of a type that cannot be checked")
 
     def _mapping(self, key: str, mapping: Mapping[str, Any], depth: int, flattened: bool) -> None:
         inner = flattened or (depth <= 1 and key in FLATTENED)
@@ -203,20 +203,22 @@ class _Walk:
             list(cast("list[object]", value)) if isinstance(value, (list, tuple)) else [value]
         )
         if not named or not all(same_group(item, self._group) for item in named):
-            raise Refused("group", "a statement named a group that is not the entity's own")
+            raise RefusedValue("group", "a statement named a group that is not the entity's own")
         self._named.bound = True
 
     def _text(self, key: str, text: str, flattened: bool) -> None:
         if key in CONTENT_KEYS or (flattened and key not in ID_KEYS and key not in FLATTENED):
             return
         if _is_group(text) and not same_group(text, self._group):
-            raise Refused("group", "a parameter spelled another group")
+            raise RefusedValue("group", "a parameter spelled another group")
         if self._own:
             return  # its group is bound, so its ids need no look-up
         if is_uuid(text):
             self._named.ids.add(text)
         elif _names_ids(key) or _is_loose_uuid(text):
-            raise Refused("id", "something that is not a canonical UUID stood where an id belongs")
+            raise RefusedValue(
+                "id", "something that is not a canonical UUID stood where an id belongs"
+            )
 
 
 def _names_ids(key: str) -> bool:
@@ -265,12 +267,12 @@ def _is_vector(value: object) -> bool:
 
 def _check_row(group: str, key: str, value: object, depth: int, *, content: bool) -> None:
     if depth > _MAX_DEPTH:
-        raise Refused("row", "a row is nested too deeply to be checked")
+        raise RefusedValue("row", "a row is nested too deeply to be checked")
     if key in GROUP_KEYS:
         _check_row_group(group, value)
     elif isinstance(value, str):
         if not content and _is_group(value) and not same_group(value, group):
-            raise Refused("row", "a row carried another group")
+            raise RefusedValue("row", "a row carried another group")
     elif value is not None and not isinstance(value, _PLAIN):
         _check_compound(group, key, value, depth, content)
 
@@ -280,7 +282,7 @@ def _check_row_group(group: str, value: object) -> None:
         list(cast("list[object]", value)) if isinstance(value, (list, tuple)) else [value]
     )
     if not all(same_group(item, group) for item in named):
-        raise Refused("row", "a row of another group came back")
+        raise RefusedValue("row", "a row of another group came back")
 
 
 def _check_compound(group: str, key: str, value: object, depth: int, content: bool) -> None:

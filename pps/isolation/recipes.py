@@ -103,7 +103,7 @@ class Means:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RecipePlan:
     """A recipe's own copy, what PPS does after it, and what could not be done as the recipe says.
 
     Attributes:
@@ -115,7 +115,7 @@ class Plan:
     notes: tuple[str, ...] = ()
 
 
-def plan(recipe: str, *, limit: int, means: Means) -> Plan:
+def plan(recipe: str, *, limit: int, means: Means) -> RecipePlan:
     """Return how to run a recipe.
 
     Graphiti's node distance looks one hop far and aligns its scores for facts with nodes; its cross-encoder
@@ -139,13 +139,13 @@ def plan(recipe: str, *, limit: int, means: Means) -> Plan:
         return _fused(config, Rerank.CROSS_ENCODER if means.reranker else None, NO_RERANKER)
     if recipe.endswith("MMR") and not means.vectors:
         return _fused(config, None, NO_VECTORS)
-    return Plan(
+    return RecipePlan(
         config,
         Rerank.MENTIONS if recipe == "EDGE_HYBRID_SEARCH_EPISODE_MENTIONS" else Rerank.NOTHING,
     )
 
 
-def _fused(config: SearchConfig, rerank: Rerank | None, otherwise: str) -> Plan:
+def _fused(config: SearchConfig, rerank: Rerank | None, otherwise: str) -> RecipePlan:
     """Let Graphiti fuse the lists only; order them afterwards, or say why not."""
     if config.edge_config:
         config.edge_config.reranker = EdgeReranker.rrf
@@ -154,9 +154,9 @@ def _fused(config: SearchConfig, rerank: Rerank | None, otherwise: str) -> Plan:
     if config.episode_config:
         config.episode_config.reranker = EpisodeReranker.rrf
     if rerank is None:
-        return Plan(config, notes=(otherwise,))
+        return RecipePlan(config, notes=(otherwise,))
     config.limit *= 2
-    return Plan(config, rerank)
+    return RecipePlan(config, rerank)
 
 
 async def search_recipe(

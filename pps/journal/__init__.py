@@ -11,19 +11,15 @@ from pps.journal.entries import (
     JobState,
     TurnDraft,
 )
-from pps.journal.filters import ItemFilter
-from pps.journal.journal import Journal
 
 __all__ = [
     "Appended",
     "Change",
     "DirtyChange",
     "Extraction",
-    "ItemFilter",
     "Job",
     "JobPayload",
     "JobResult",
     "JobState",
-    "Journal",
     "TurnDraft",
 ]

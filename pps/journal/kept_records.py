@@ -36,7 +36,7 @@ class KeptCite:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ExportedRecord:
     """A record as an export writes it; ids are those of the memory that it comes from.
 
     Attributes:
@@ -53,14 +53,16 @@ class Kept:
     nodes: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-KEPT = TypeAdapter(Kept)
+KEPT = TypeAdapter(ExportedRecord)
 
 
-def whole(rows: RecordRows, records: Sequence[Record]) -> list[Kept]:
+def whole(rows: RecordRows, records: Sequence[Record]) -> list[ExportedRecord]:
     """Return records with all that is kept of them, in the same order."""
     ids = {one.id: number for number, one in enumerate(records)}
     found = [
-        Kept(one, versions=tuple(rows.beside(lambda db, of=one.turn: versions.of(db, of))))
+        ExportedRecord(
+            one, versions=tuple(rows.beside(lambda db, of=one.turn: versions.of(db, of)))
+        )
         for one in records
     ]
     joins = rows.relations([*ids])
@@ -112,7 +114,7 @@ def sources(rows: RecordRows, nodes: Iterable[str]) -> set[str]:
     return rows.beside(lambda db: {node for (node,) in db.execute(statement, (listed(nodes),))})
 
 
-def _ends(one: Kept) -> Iterator[str]:
+def _ends(one: ExportedRecord) -> Iterator[str]:
     """Yield all ids that relations and fields lead to, those of earlier versions too."""
     for relation in one.relations:
         yield relation.source

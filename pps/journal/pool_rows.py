@@ -30,7 +30,7 @@ MAX_CONFIDENCE = 0.99
 
 
 @dataclass(frozen=True, slots=True)
-class Shared:
+class PoolRecord:
     """A record of the pool: whose copy it is, and of which original.
 
     Attributes:
@@ -170,7 +170,7 @@ def weighed(
 
 def put_shared(
     db: Connection,
-    shared: Shared,
+    shared: PoolRecord,
     roots: Sequence[Root],
     due: Iterable[Delivery],
     stances: Sequence[Stance] = (),
@@ -392,7 +392,7 @@ class PoolRows(Store):
 
     async def shared(
         self, records: Sequence[str] | None = None, *, member: str = ""
-    ) -> dict[str, Shared]:
+    ) -> dict[str, PoolRecord]:
         """Return record → whose copy it is: of some records, or of all; of one member where it is named."""
         where = "TRUE" if records is None else f"record IN {LIST}"
         values = () if records is None else (listed(records),)
@@ -401,7 +401,7 @@ class PoolRows(Store):
             WHERE {where} AND (? = '' OR member = ?) ORDER BY at, record"""  # noqa: S608 - literals
         rows = await self.select(statement, *values, member, member)
         return {
-            one: Shared(one, who, of, from_micros(when), *rest)
+            one: PoolRecord(one, who, of, from_micros(when), *rest)
             for one, who, of, when, *rest in rows
         }
 

@@ -55,7 +55,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RecordSelection:
     """Which records, in which order: (field, descending), then by creation. Attributes as of ``RecordQuery``."""
 
     ids: tuple[str, ...] = ()
@@ -70,7 +70,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RecordRowPage:
     """A page; ``by_kind`` counts all that match, ``cursor`` is where the next page begins, empty on the last."""
 
     records: tuple[Record, ...]
@@ -78,7 +78,7 @@ class Found:
     cursor: str = ""
 
 
-def select_page(db: Connection, wanted: Wanted, limit: int, cursor: str) -> Found:
+def select_page(db: Connection, wanted: RecordSelection, limit: int, cursor: str) -> RecordRowPage:
     """Return the records after a cursor, in order. InvalidRequest for a cursor that is none."""
     conditions, values = _conditions(wanted)
     order, order_values = _order(wanted.order)
@@ -96,7 +96,7 @@ def select_page(db: Connection, wanted: Wanted, limit: int, cursor: str) -> Foun
     )
     after = start + len(shown)
     more = f"{after}:{shown[-1]}" if shown and after < len(rows) else ""
-    return Found(tuple(map(read_record, found)), by_kind, more)
+    return RecordRowPage(tuple(map(read_record, found)), by_kind, more)
 
 
 def read_record(
@@ -135,7 +135,7 @@ def _start(nodes: Sequence[str], cursor: str) -> int:
     return nodes.index(last) + 1 if last in nodes else int(number)
 
 
-def _conditions(wanted: Wanted) -> tuple[list[str], list[Scalar]]:
+def _conditions(wanted: RecordSelection) -> tuple[list[str], list[Scalar]]:
     conditions, values = ["r.pack <> ''"], list[Scalar]()
     alternatives = {
         "r.node": wanted.ids,

@@ -19,7 +19,13 @@ from pps.core.time import from_micros, micros, now
 from pps.journal import graph_queries, job_queue, turns, versions
 from pps.journal.entries import Change, JobPayload, prepare_payload
 from pps.journal.graph_queries import Titled
-from pps.journal.record_queries import RECORD_COLUMNS, Found, Wanted, read_record, select_page
+from pps.journal.record_queries import (
+    RECORD_COLUMNS,
+    RecordRowPage,
+    RecordSelection,
+    read_record,
+    select_page,
+)
 from pps.journal.store import Readers
 from pps.journal.turn_listeners import TurnListeners
 from pps.journal.versions import ChangeType, Rework
@@ -343,7 +349,7 @@ class TypedRecords:
             self._graph = await self._readers.read(lambda db: _graph(db, stamp))
         return self._graph
 
-    async def page(self, wanted: Wanted, limit: int, cursor: str) -> Found:
+    async def page(self, wanted: RecordSelection, limit: int, cursor: str) -> RecordRowPage:
         """Return the records after a cursor, in order. InvalidRequest for a cursor that is none."""
         return await self._readers.read(
             partial(select_page, wanted=wanted, limit=limit, cursor=cursor)

@@ -22,7 +22,7 @@ _HOUR = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class TopicMember:
     """A turn of a topic; ``agreement`` is how much its perspectives say so, ``since`` when the topic was first seen."""
 
     topic: str
@@ -55,7 +55,7 @@ class Use:
     importance: float
 
 
-def keep(db: Connection, at: datetime, members: Sequence[Member], phrases: Phrases) -> None:
+def keep(db: Connection, at: datetime, members: Sequence[TopicMember], phrases: Phrases) -> None:
     """Keep a snapshot in place of others of its hour, and the names of its topics in place of those before.
 
     A turn that was forgotten meanwhile is left out.
@@ -98,14 +98,15 @@ def latest(db: Connection) -> datetime | None:
     return from_micros(int(row[0])) if row else None
 
 
-def snapshot(db: Connection, at: datetime) -> list[Member]:
+def snapshot(db: Connection, at: datetime) -> list[TopicMember]:
     """Return the members of a snapshot, by topic."""
     rows = db.execute(
         "SELECT topic, turn, agreement, since FROM topic_members WHERE at = ? ORDER BY topic, agreement DESC, turn",
         (micros(at),),
     )
     return [
-        Member(topic, turn, agreement, from_micros(since)) for topic, turn, agreement, since in rows
+        TopicMember(topic, turn, agreement, from_micros(since))
+        for topic, turn, agreement, since in rows
     ]
 
 

@@ -48,7 +48,7 @@ class Preset:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class CommandAnswer:
     """An answer, and what it took in tokens; ``metered`` is False where that is an estimate."""
 
     text: str
@@ -58,7 +58,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class ModelCommand:
     """A program that answers prompts: what the reports of costs call it, and its words with their arguments."""
 
     name: str
@@ -66,7 +66,7 @@ class Command:
     preset: Preset
     timeout_s: float
 
-    async def ask(self, prompt: str) -> Said:
+    async def ask(self, prompt: str) -> CommandAnswer:
         """Return the program's answer; ModelUnavailable or ModelOutputInvalid say why there is none."""
         with tempfile.TemporaryDirectory(
             prefix="pps-extractor-", ignore_cleanup_errors=True
@@ -86,8 +86,8 @@ class Command:
             _sum(data, self.preset.tokens_out),
         )
         if tokens_in or tokens_out:
-            return Said(text, tokens_in, tokens_out, metered=True)
-        return Said(text, estimate_tokens(prompt), estimate_tokens(text), metered=False)
+            return CommandAnswer(text, tokens_in, tokens_out, metered=True)
+        return CommandAnswer(text, estimate_tokens(prompt), estimate_tokens(text), metered=False)
 
     async def _run(self, prompt: str, folder: Path) -> bytes:
         try:
@@ -148,7 +148,7 @@ class Command:
         return ModelOutputInvalid(f"extractor.command: {self.name} {what}", provider="extractor")
 
 
-def make_command(settings: ExtractorSettings) -> Command:
+def make_command(settings: ExtractorSettings) -> ModelCommand:
     """Return the command that the settings name; ConfigError when none is named, or it needs a model's name."""
     given = settings.command
     words = tuple(shlex.split(given)) if isinstance(given, str) else given
@@ -163,7 +163,7 @@ def make_command(settings: ExtractorSettings) -> Command:
         raise ConfigError(f"extractor.model: command '{name}' needs a model's name")
     words = (*preset.words, *(preset.model if settings.model else ()))
     filled = tuple(word.replace("{model}", settings.model) for word in words)
-    return Command(name, filled, preset, settings.command_timeout_s)
+    return ModelCommand(name, filled, preset, settings.command_timeout_s)
 
 
 @cache

@@ -163,7 +163,7 @@ class _Item(BaseModel):
     embedding: list[float] = []
 
 
-class _Answer(BaseModel):
+class _EmbeddingAnswer(BaseModel):
     data: list[_Item]
 
 
@@ -172,7 +172,7 @@ _WRONG = {"index": "has a wrong index", "embedding": "has a vector that is not n
 
 def _vectors(response: httpx.Response, count: int, dimension: int) -> Matrix:
     try:
-        items = _Answer.model_validate_json(response.content).data
+        items = _EmbeddingAnswer.model_validate_json(response.content).data
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         problem = next(

@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints
 
 from pps.app import App
 from pps.core.errors import InvalidRequest
-from pps.entities import Entry
+from pps.entities.folder import Entry
 from pps.entities.page_sessions import LINK_S
 from pps.operations.command_line import argument, option, unoffered
 from pps.operations.inputs import Input, Label, Labels, Nothing
@@ -35,13 +35,13 @@ _LEFT_ON_NEO4J = (
 )
 
 
-class Named(Input):
+class EntityInput(Input):
     """An entity, by its name."""
 
     name: Label = Field(description="The entity's name.", json_schema_extra=argument())
 
 
-class CreateInput(Named):
+class CreateInput(EntityInput):
     """An entity to make."""
 
     store: Label = Field(
@@ -60,7 +60,7 @@ class CreateInput(Named):
     )
 
 
-class IssueInput(Named):
+class IssueInput(EntityInput):
     """A token to give out."""
 
     toolsets: Labels = Field(
@@ -80,13 +80,13 @@ class ListInput(Input):
     archived: bool = Field(default=False, description="Those at rest too.")
 
 
-class ArchiveInput(Named):
+class ArchiveInput(EntityInput):
     """An entity to put to rest or bring back."""
 
     undo: bool = Field(default=False, description="Bring it back.")
 
 
-class CommandInput(Named):
+class CommandInput(EntityInput):
     """A command that is to read an entity's turns."""
 
     command: Label = Field(
@@ -118,7 +118,7 @@ class Deleted:
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class ReaderView:
     """Which command reads an entity's turns."""
 
     name: str
@@ -237,7 +237,7 @@ async def entity_list(app: App, given: ListInput) -> tuple[EntityView, ...]:
 @REGISTRY.operation(
     "Show an entity", _shown, READS, command="entity show", examples=("pps entity show ana",)
 )
-async def entity_show(app: App, given: Named) -> EntityView:
+async def entity_show(app: App, given: EntityInput) -> EntityView:
     """Returns where an entity's memory is kept, and where clients find it."""
     return _entity(await asyncio.to_thread(app.registry.get, given.name), url=address(app))
 
@@ -263,7 +263,7 @@ async def entity_archive(app: App, given: ArchiveInput) -> EntityView:
     command="entity delete",
     examples=("pps entity delete ana --yes",),
 )
-async def entity_delete(app: App, given: Named) -> Deleted:
+async def entity_delete(app: App, given: EntityInput) -> Deleted:
     """Erases an entity with all that it remembers. It cannot be undone.
 
     Begun once, it is finished: by the next start of the server when a kill or an absent Neo4j cut it short.
@@ -277,10 +277,10 @@ async def entity_delete(app: App, given: Named) -> Deleted:
 @OWNERS_REGISTRY.operation(
     "Let a command read", lambda one: f"{one.name} is read by {one.command or 'no command'}.", SETS
 )
-async def entity_extract(app: App, given: CommandInput) -> Reader:
+async def entity_extract(app: App, given: CommandInput) -> ReaderView:
     """Lets a command of this machine read an entity's turns for facts from now on; an empty one takes that back."""
     await app.extract_by(given.name, given.command)
-    return Reader(given.name, given.command)
+    return ReaderView(given.name, given.command)
 
 
 @REGISTRY.operation(
@@ -312,7 +312,7 @@ async def token_issue(app: App, given: IssueInput) -> Issued:
     command="entity token --revoke",
     examples=("pps entity token ana --revoke",),
 )
-async def token_revoke(app: App, given: Named) -> Revoked:
+async def token_revoke(app: App, given: EntityInput) -> Revoked:
     """Refuses every token of an entity from now on. Returns how many there were."""
     return Revoked(await asyncio.to_thread(app.registry.revoke_tokens, given.name), given.name)
 
@@ -342,7 +342,7 @@ async def operator_revoke(app: App, _: Nothing) -> Revoked:
 
 
 @OWNERS_REGISTRY.operation("Open an entity's page", lambda one: one.url, ADDS)
-async def page_open(app: App, given: Named) -> PageLink:
+async def page_open(app: App, given: EntityInput) -> PageLink:
     """Returns a link that opens an entity's page in a browser, once and soon.
 
     The browser then has a session of a week, for that entity alone; page_close ends it.
@@ -363,7 +363,7 @@ async def page_open(app: App, given: Named) -> PageLink:
 @OWNERS_REGISTRY.operation(
     "End the sessions of an entity's page", lambda one: f"{one.revoked} ended.", SETS
 )
-async def page_close(app: App, given: Named) -> Revoked:
+async def page_close(app: App, given: EntityInput) -> Revoked:
     """Ends every session of an entity's page, and its links. Returns how many sessions there were."""
     entry = await asyncio.to_thread(app.registry.get, given.name)
     return Revoked(await asyncio.to_thread(app.registry.pages.revoke, entry.entity), given.name)

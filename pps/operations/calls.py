@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pps.context.lines import Line
     from pps.core.ids import EntityId
     from pps.core.values import JSON
-    from pps.entities import Router
+    from pps.entities.routing import Router
     from pps.ingest.indexer import Progress
     from pps.operations.inputs import Input
     from pps.operations.pack_tools import PackTools
@@ -63,7 +63,7 @@ class RoutedSubject(Protocol):
 
 
 @dataclass(slots=True)
-class Tally:
+class CallTally:
     """How often an operation ended in one way, and how long that took in all."""
 
     times: int = 0
@@ -71,7 +71,7 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ProgressReport:
     """How far a long operation is; ``total`` is 0 while nobody knows."""
 
     what: str
@@ -84,11 +84,11 @@ class _Reports:
 
     def __init__(self) -> None:
         self.wake = asyncio.Event()
-        self.last = Report("starting", 0, 0)
+        self.last = ProgressReport("starting", 0, 0)
         self._told_at = 0.0
 
     def told(self, what: str, done: int, total: int) -> None:
-        self.last = Report(what, done, total)
+        self.last = ProgressReport(what, done, total)
         if done >= total or clock.monotonic() - self._told_at > _LEAST_PAUSE_S:
             self._told_at = clock.monotonic()
             self.wake.set()
@@ -176,7 +176,7 @@ class Calls:
         self._pack_tools: PackTools | None = None
         self._made_at = -1
         self.most_sessions = app.settings.server.sessions
-        self.tallies: defaultdict[tuple[str, str], Tally] = defaultdict(Tally)
+        self.tallies: defaultdict[tuple[str, str], CallTally] = defaultdict(CallTally)
 
     @property
     def table(self) -> tuple[AnyOperation, ...]:
@@ -360,7 +360,7 @@ class Calls:
         arguments: Mapping[str, JSON],
         *,
         for_model: bool = False,
-    ) -> AsyncGenerator[Report | Answer]:
+    ) -> AsyncGenerator[ProgressReport | Answer]:
         """Yield how far a long operation is, again and again, and its answer last; raises as ``answer``.
 
         When the reader goes away it is given up.

@@ -17,8 +17,8 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.reports import CostEstimate
 from pps.core.text import counted
 from pps.core.values import Skipped
-from pps.entities import MappedFolder
 from pps.entities.paths import MAX_PATH, outside, real_path
+from pps.entities.routing import MappedFolder
 from pps.ingest.importing.run import Imported, Wanted
 from pps.ingest.indexer import Progress
 from pps.operations.command_line import argument

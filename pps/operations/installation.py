@@ -15,8 +15,7 @@ from pydantic import TypeAdapter
 
 from pps.core.text import counted
 from pps.core.time import shown
-from pps.entities import Entry
-from pps.entities.folder import JOURNAL
+from pps.entities.folder import JOURNAL, Entry
 from pps.journal.outline import outline_of
 from pps.operations.local_times import on_clock
 from pps.server import RunFile, runfile, spool

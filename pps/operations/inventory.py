@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pps.core.kinds import ANY_KIND, FieldSpec, KindSpec, Pack
+from pps.core.kinds import ANY_KIND, FieldSpec, KindPack, KindSpec
 from pps.core.record_values import RecordQuery
 from pps.core.text import counted
 from pps.memory import Memory
@@ -128,7 +128,7 @@ def _field_line(one: FieldView) -> str:
     return f"{one.name}{'*' if one.required else ''}: {one.type}{f' ({one.about})' if one.about else ''}"
 
 
-def schema_of(packs: tuple[Pack, ...], counts: Mapping[str, int] | None = None) -> Schema:
+def schema_of(packs: tuple[KindPack, ...], counts: Mapping[str, int] | None = None) -> Schema:
     """Return what packs say, with the number of records of each kind where it is known."""
     cycles = {
         (kind.pack, kind.lifecycle.name): kind.lifecycle
@@ -193,7 +193,7 @@ def _type(spec: FieldSpec) -> str:
             return f"{spec.type}{f', {bounds}' if bounds != 'to' else ''}"
 
 
-def _relations(packs: tuple[Pack, ...]) -> Iterator[RelationView]:
+def _relations(packs: tuple[KindPack, ...]) -> Iterator[RelationView]:
     """Group pairs that have the same properties."""
     found: dict[tuple[str, tuple[FieldView, ...]], list[tuple[str, str]]] = {}
     for pack in packs:
@@ -205,7 +205,7 @@ def _relations(packs: tuple[Pack, ...]) -> Iterator[RelationView]:
         yield RelationView(name, tuple(pairs), fields)
 
 
-def diagram(pack: Pack) -> str:
+def diagram(pack: KindPack) -> str:
     """Return the kinds and relations of a pack as a Mermaid class diagram."""
     lines = ["classDiagram"]
     for layer in (*(one.name for one in pack.layers), ""):

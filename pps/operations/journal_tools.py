@@ -111,7 +111,7 @@ class Turns:
 
 
 @dataclass(frozen=True, slots=True)
-class Jobs:
+class JobPage:
     """Jobs, oldest first; ``next`` is the last one's number when there may be more."""
 
     jobs: tuple[JobReport, ...]
@@ -231,7 +231,7 @@ def _listed_line(one: ListedTurn) -> ListedLine:
     )
 
 
-def jobs_words(value: Jobs) -> str:
+def jobs_words(value: JobPage) -> str:
     lines = [
         f"{one.id:>7} {one.state:<8} {one.stage:<5} tried {one.attempts}  {one.text}"
         f"{f'  ({one.error})' if one.error else ''}"
@@ -271,24 +271,24 @@ async def turns_list(memory: Memory, given: TurnsInput) -> Turns:
     return Turns(listed, page.sessions, page.next_cursor or None)
 
 
-def jobs_for_model(value: Jobs, _: inputs.Input) -> ModelView:
+def jobs_for_model(value: JobPage, _: inputs.Input) -> ModelView:
     """Return as many jobs as have room, and the number of the last where more follow."""
     count = fitting(json_size(as_json(job)) for job in value.jobs)
     if count < len(value.jobs):
-        value = Jobs(value.jobs[:count], value.jobs[count - 1].id)
+        value = JobPage(value.jobs[:count], value.jobs[count - 1].id)
     more = f"\nMore: after={value.next}" if value.next else ""
     return ModelView(value, jobs_words(replace(value, next=None)) + more)
 
 
 @UPKEEP.operation("List this memory's jobs", jobs_words, READS, for_model=jobs_for_model)
-async def jobs_list(memory: Memory, given: JobsInput) -> Jobs:
+async def jobs_list(memory: Memory, given: JobsInput) -> JobPage:
     """Use it to see which texts wait to be taken into graph and indexes, and which could not be, and why.
 
     Returns jobs, oldest first: number, state, attempts, the text's beginning, what went wrong. It answers a page at a
     time: pass 'next' as 'after' for the next.
     """
     found = await memory.jobs.list(given.state, after=given.after, limit=given.limit)
-    return Jobs(tuple(found), found[-1].id if len(found) == given.limit else None)
+    return JobPage(tuple(found), found[-1].id if len(found) == given.limit else None)
 
 
 @UPKEEP.operation("Try this memory's jobs again", retried_words, SETS, items="retried")

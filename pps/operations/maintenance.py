@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 from pydantic import Field
 
-from pps import __version__
 from pps.app import App
 from pps.app.upgrading import UpgradeReport, copy_notes
 from pps.core.errors import InvalidRequest, PPSError
 from pps.core.ids import short_id
 from pps.core.text import counted
 from pps.core.time import now
+from pps.core.version import __version__
 from pps.entities import last_proof
 from pps.entities.last_proof import Proof
 from pps.index.indexes import Index
@@ -23,7 +23,7 @@ from pps.operations import journal_tools, words
 from pps.operations.command_line import argument
 from pps.operations.exchange import OfEntity, told
 from pps.operations.inputs import Input, Label, fields_of
-from pps.operations.journal_tools import ChosenInput, Jobs, JobsInput, jobs_words, retried_words
+from pps.operations.journal_tools import ChosenInput, JobPage, JobsInput, jobs_words, retried_words
 from pps.operations.outputs import Examined
 from pps.operations.table import ERASES, MAINTENANCE, READS, SETS
 from pps.proof.by_feature import with_features
@@ -240,7 +240,7 @@ async def _upgrade_one(
     command="jobs list",
     examples=("pps jobs list ana --state failed",),
 )
-async def jobs_list(app: App, given: EntityJobsInput) -> Jobs:
+async def jobs_list(app: App, given: EntityJobsInput) -> JobPage:
     """Returns jobs, oldest first: number, state, attempts, the text's beginning, what went wrong."""
     async with app.memory(given.entity, pool=True) as memory:
         return await journal_tools.jobs_list.act(memory, given)

@@ -169,7 +169,7 @@ class SavedAnchor:
 
 
 @dataclass(frozen=True, slots=True)
-class AnchorText:
+class AnchorPage:
     """An anchor whole, or the part of its text that this page has; ``digest`` is of the whole."""
 
     text: str
@@ -399,7 +399,7 @@ def continued_anchor(anchor: Anchor, cursor: str) -> Anchor:
 def anchor_text_for_model(anchor: Anchor, given: Input) -> ModelView:
     """Return as much of an anchor's text as has room, and the cursor that continues after it."""
     start = item_cursor(getattr(given, "cursor", ""), 1) or ItemCursor()
-    whole = AnchorText(
+    whole = AnchorPage(
         anchor.text,
         anchor.title,
         anchor.slug,
@@ -408,7 +408,7 @@ def anchor_text_for_model(anchor: Anchor, given: Input) -> ModelView:
         tags=anchor.tags or None,
     )
 
-    def shown_part(part: TextPart) -> AnchorText:
+    def shown_part(part: TextPart) -> AnchorPage:
         text = anchor.text[: part.ends - part.begins]
         return replace(whole, text=text, part=part.unless_whole)
 
@@ -428,7 +428,7 @@ def anchor_text_for_model(anchor: Anchor, given: Input) -> ModelView:
 
 
 @dataclass(frozen=True, slots=True)
-class AnchorVersions:
+class AnchorVersionPage:
     """The latest versions of an anchor that have room, the latest first; ``older`` counts those that have none."""
 
     versions: tuple[AnchorVersion, ...]
@@ -442,7 +442,7 @@ def anchor_versions_for_model(versions: Sequence[AnchorVersion], _: Input) -> Mo
     older = len(shown) - count or None
     text = words.anchor_versions(shown[:count])
     return ModelView(
-        AnchorVersions(tuple(shown[:count]), older),
+        AnchorVersionPage(tuple(shown[:count]), older),
         f"{text}\n\n{older:,} older versions" if older else text,
     )
 

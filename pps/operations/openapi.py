@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from pps import __version__
+from pps.core.version import __version__
 from pps.operations.table import AnyOperation
 
 PROBLEMS = {

@@ -15,7 +15,7 @@ from pps.config.pack_reading import Mistake, Operations, read_pack
 from pps.config.packs import find_pack, pack_files
 from pps.config.toml_lines import TomlLines
 from pps.core.errors import ConfigError, InvalidRequest
-from pps.core.kinds import Pack
+from pps.core.kinds import KindPack
 from pps.core.text import counted
 from pps.core.user_files import read_text
 from pps.entities.paths import MAX_PATH
@@ -66,7 +66,7 @@ class PackLine:
 
 
 @dataclass(frozen=True, slots=True)
-class PackView:
+class KindPackView:
     """A pack, or its diagram alone."""
 
     name: str
@@ -105,7 +105,7 @@ def _listed(packs: Sequence[PackLine]) -> str:
     )
 
 
-def _shown(value: PackView) -> str:
+def _shown(value: KindPackView) -> str:
     if value.schema is None:
         return value.diagram or ""
     head = (
@@ -133,7 +133,7 @@ def known_operations() -> Operations:
 
 def read_for_entities(
     text: str, name: str, *, own: bool
-) -> tuple[Pack | None, tuple[Mistake, ...]]:
+) -> tuple[KindPack | None, tuple[Mistake, ...]]:
     """Read a pack as ``read_pack``; its name and the operations of its tools must be such as entities can have."""
     from pps.operations.catalog import OPERATIONS, operations_for
 
@@ -174,7 +174,7 @@ async def pack_list(app: App, _: Nothing) -> tuple[PackLine, ...]:
         found: list[PackLine] = []
         for file in pack_files(app.settings.home).values():
             pack, mistakes = read_for_entities(file.text, file.name, own=file.own)
-            shown = pack or Pack(file.name, 0)
+            shown = pack or KindPack(file.name, 0)
             found.append(
                 PackLine(
                     file.name, shown.version, file.own, len(shown.kinds), shown.about, len(mistakes)
@@ -192,12 +192,12 @@ async def pack_list(app: App, _: Nothing) -> tuple[PackLine, ...]:
     command="pack show",
     examples=("pps pack show constitution", "pps pack show constitution --diagram"),
 )
-async def pack_show(app: App, given: PackInput) -> PackView:
+async def pack_show(app: App, given: PackInput) -> KindPackView:
     """Returns a pack's layers, kinds with their fields, relations, life cycles and who may write; or its diagram."""
     file = await asyncio.to_thread(find_pack, app.settings.home, given.pack)
     pack = await asyncio.to_thread(file.pack)
     drawn = diagram(pack) if given.diagram else None
-    return PackView(
+    return KindPackView(
         pack.name, pack.version, file.own, pack.about, None if drawn else schema_of((pack,)), drawn
     )
 
@@ -234,7 +234,7 @@ async def pack_check(app: App, given: CheckInput) -> CheckedPack:
     """Returns every mistake in a pack's file with its line; of one without mistakes, its kinds as a Mermaid diagram."""
     path = Path(given.path)
 
-    def read() -> tuple[Pack | None, tuple[Mistake, ...]]:
+    def read() -> tuple[KindPack | None, tuple[Mistake, ...]]:
         text = _read(path)
         files = pack_files(app.settings.home).values()
         shipped = {file.name: file.text for file in files if not file.own}

@@ -12,7 +12,7 @@ from pps.core.argument_reading import read_arguments
 from pps.core.errors import InvalidRequest
 from pps.core.json_bounds import check_values
 from pps.core.json_shapes import plain_name, shape_of
-from pps.core.kinds import NO_KINDS, Kinds, KindSpec, Pack, ToolSpec
+from pps.core.kinds import NO_KINDS, KindPack, Kinds, KindSpec, ToolSpec
 from pps.core.text import snake
 from pps.core.values import JSON
 from pps.operations.table import AnyOperation, Operation, plain, unknown_argument
@@ -187,7 +187,7 @@ class PackTools:
 
     def __init__(self, generic: Mapping[str, AnyOperation]) -> None:
         self._generic = generic
-        self._made: dict[tuple[int, ...], tuple[tuple[Pack, ...], dict[str, AnyOperation]]] = {}
+        self._made: dict[tuple[int, ...], tuple[tuple[KindPack, ...], dict[str, AnyOperation]]] = {}
 
     def of(self, kinds: Kinds) -> Mapping[str, AnyOperation]:
         """Return the tools of an entity's packs by name, in snake_case; none has the name of an operation."""
@@ -206,7 +206,7 @@ class PackTools:
             )
         return self._made[key][1]
 
-    def _tools(self, pack: Pack) -> Iterator[AnyOperation]:
+    def _tools(self, pack: KindPack) -> Iterator[AnyOperation]:
         if _SAVE in self._generic and not pack.open:
             models = KindModels(Kinds([pack]))
             for kind in pack.kinds.values():
@@ -215,7 +215,7 @@ class PackTools:
             if spec.operation in self._generic:
                 yield self._of_row(pack, spec)
 
-    def _of_row(self, pack: Pack, spec: ToolSpec) -> PackTool:
+    def _of_row(self, pack: KindPack, spec: ToolSpec) -> PackTool:
         generic = self._generic[spec.operation]
         query = next((one for one in QUERIES if one.name == spec.fixed.get("query")), None)
         if spec.operation != _ASK or spec.defaults or set(spec.fixed) != {"query"}:
@@ -229,7 +229,7 @@ class PackTools:
             **columns, dotted=spec.name, fixed=spec.fixed, defaults=spec.defaults, without=without
         )
 
-    def _of_kind(self, pack: Pack, kind: KindSpec, models: KindModels) -> Iterator[KindTool]:
+    def _of_kind(self, pack: KindPack, kind: KindSpec, models: KindModels) -> Iterator[KindTool]:
         generic, rows = self._generic[_SAVE], {spec.name.replace(".", "_") for spec in pack.tools}
         for verb, title in _KIND_TOOLS:
             dotted = f"{snake(kind.name)}.{verb}.v1"
@@ -243,7 +243,7 @@ class PackTools:
             yield KindTool(**columns, dotted=dotted, kind=kind.name, models=models)
 
 
-def toolsets(packs: Iterable[Pack]) -> tuple[str, ...]:
+def toolsets(packs: Iterable[KindPack]) -> tuple[str, ...]:
     """Return the toolsets that packs bring: one of a pack's rows, one of the tools made from its kinds."""
     named = [(pack.name, pack.name + TYPED) for pack in packs if not pack.open]
     return tuple(one for pair in named for one in pair)

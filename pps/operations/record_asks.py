@@ -16,7 +16,7 @@ from pps.operations.command_line import argument, json_text, option
 from pps.operations.outputs import FactView, NodeView, fact_view, node_view
 from pps.operations.pages import as_json, fitting, json_size
 from pps.operations.table import READS, RECORDS, ModelView
-from pps.records.named_query import Found, Query, path_words
+from pps.records.named_query import Query, QueryMatch, path_words
 from pps.records.ranks import LIVE, Algorithm, Ranked, Ranking, RankRequest
 
 Named = Annotated[str, StringConstraints(max_length=500)]
@@ -111,7 +111,7 @@ class RecordAnswer:
     query: str
     said: str
     total: int
-    found: tuple[Found, ...] = ()
+    found: tuple[QueryMatch, ...] = ()
     queries: tuple[QueryLine, ...] | None = None
 
 

@@ -24,7 +24,7 @@ from pps.core.text import counted, snake
 from pps.core.user_files import read_regular
 from pps.core.values import JSON, Skipped
 from pps.ingest.indexer import Progress
-from pps.journal.kept_records import KEPT, Kept
+from pps.journal.kept_records import KEPT, ExportedRecord
 from pps.memory import Memory
 from pps.operations.record_shapes import RecordInput
 from pps.records.saving import MAX_RECORDS, RecordGiven, Saved
@@ -84,9 +84,9 @@ class _Row:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CheckedRecord:
     where: str
-    kept: Kept
+    kept: ExportedRecord
 
 
 def recorded(value: RecordsImported, unreadable: int) -> str:
@@ -155,7 +155,7 @@ def _warnings(rows: Sequence[_Row], saved: Sequence[Saved]) -> tuple[Skipped, ..
 async def _restored(
     memory: Memory,
     wanted: WantedRecords,
-    given: Sequence[_Kept],
+    given: Sequence[_CheckedRecord],
     mistakes: list[Skipped],
     progress: Progress | None,
 ) -> RecordsImported:
@@ -260,17 +260,19 @@ async def _saved(memory: Memory, rows: Sequence[_Row], progress: Progress | None
     return saved
 
 
-def _read(wanted: WantedRecords, kinds: Kinds) -> tuple[list[_Row], list[_Kept], list[Skipped]]:
+def _read(
+    wanted: WantedRecords, kinds: Kinds
+) -> tuple[list[_Row], list[_CheckedRecord], list[Skipped]]:
     if wanted.kind:
         kinds.kind(wanted.kind)  # said once, not for every row
     rows: list[_Row] = []
-    exported: list[_Kept] = []
+    exported: list[_CheckedRecord] = []
     mistakes: list[Skipped] = []
     for path in wanted.paths:
         for where, row in _rows_of(path):
             try:
                 if "record" in row:
-                    exported.append(_Kept(where, KEPT.validate_python(row)))
+                    exported.append(_CheckedRecord(where, KEPT.validate_python(row)))
                     continue
                 rows.append(_Row(where, _as_given(where, {"kind": wanted.kind, **row}, kinds)))
             except ValidationError as error:

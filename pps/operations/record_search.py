@@ -88,7 +88,7 @@ class WayStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class ResultRelation:
     """A relation of a result: ``source`` and ``target`` are ids, one of them the result's."""
 
     id: str
@@ -116,7 +116,7 @@ class RecordHit:
     semantic: float
     structural: float | None = None
     path: tuple[WayStep, ...] | None = None
-    relationships: tuple[Joined, ...] | None = None
+    relationships: tuple[ResultRelation, ...] | None = None
     weak: bool = False
 
 
@@ -133,7 +133,9 @@ class RecordHits:
 def _hit(one: FoundRecord, wanted: RecordSearchInput) -> RecordHit:
     node, anchored = one.node, wanted.anchor_node_id is not None
     joined = tuple(
-        Joined(rel.fact.uuid, rel.fact.relation, rel.fact.subject, rel.fact.object, rel.names)
+        ResultRelation(
+            rel.fact.uuid, rel.fact.relation, rel.fact.subject, rel.fact.object, rel.names
+        )
         for rel in one.relationships
     )
     return RecordHit(

@@ -48,7 +48,7 @@ class _Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class _CallOutcome:
     error: str
     text: str
 
@@ -157,20 +157,20 @@ async def _held(memory: Memory) -> _Held:
     return _Held(tuple(ids), tuple(repr(row) for row in rows))
 
 
-async def _ask(memory: Memory, feature: Any, call: _Call, id_: str, mark: str) -> _Outcome:
+async def _ask(memory: Memory, feature: Any, call: _Call, id_: str, mark: str) -> _CallOutcome:
     """Carry out a call of a feature for an entity; return its error's name and all that it says."""
     operation: Any = next((one for one in feature.operations() if one.name == call.operation), None)
     if operation is None:
-        return _Outcome("there is no such operation", "")
+        return _CallOutcome("there is no such operation", "")
     filled = json.dumps(call.arguments).replace("{id}", id_).replace("{mark}", mark)
     try:
         given = operation.parse(cast("dict[str, JSON]", json.loads(filled)), memory.zone)
         answer = await operation.answer(memory, given)
     except PPSError as error:
-        return _Outcome(type(error).__name__, error.message)
+        return _CallOutcome(type(error).__name__, error.message)
     except Exception as error:  # noqa: BLE001 - whatever else comes out is a finding, and the run goes on
-        return _Outcome(type(error).__name__, str(error))
-    return _Outcome("", f"{answer.data} {answer.text}")
+        return _CallOutcome(type(error).__name__, str(error))
+    return _CallOutcome("", f"{answer.data} {answer.text}")
 
 
 def _calls(feature: Any, what: str) -> Sequence[_Call]:

@@ -54,7 +54,7 @@ class Ids:
 
 
 @dataclass(frozen=True, slots=True)
-class Attack:
+class IdAttack:
     """One call. ``alike``: another entity's ids and nobody's must have the same outcome."""
 
     name: str
@@ -78,85 +78,85 @@ def _node(uuid: str) -> Node:
     return Node(uuid, "planted by an attack", _NOW)
 
 
-READS: tuple[Attack, ...] = (
-    Attack("nodes", lambda b, i: b.client.nodes([i.node])),
-    Attack("nodes, strict", lambda b, i: b.client.nodes([_own(b), i.node], strict=True)),
-    Attack("nodes beside own", lambda b, i: b.client.nodes([_own(b), i.node])),
-    Attack(
+READS: tuple[IdAttack, ...] = (
+    IdAttack("nodes", lambda b, i: b.client.nodes([i.node])),
+    IdAttack("nodes, strict", lambda b, i: b.client.nodes([_own(b), i.node], strict=True)),
+    IdAttack("nodes beside own", lambda b, i: b.client.nodes([_own(b), i.node])),
+    IdAttack(
         "nodes by another kind's id",
         lambda b, i: b.client.nodes([i.fact, i.episode, i.community, i.saga]),
     ),
-    Attack("facts", lambda b, i: b.client.facts([i.fact])),
-    Attack("facts, strict", lambda b, i: b.client.facts([i.fact], strict=True)),
-    Attack("episodes", lambda b, i: b.client.episodes([i.episode])),
-    Attack("episodes, strict", lambda b, i: b.client.episodes([i.episode], strict=True)),
-    Attack("episodes by a turn's id", lambda b, i: b.client.episodes([i.turn])),
-    Attack("facts_of_nodes", lambda b, i: b.client.facts_of_nodes([i.node], 50)),
-    Attack(
+    IdAttack("facts", lambda b, i: b.client.facts([i.fact])),
+    IdAttack("facts, strict", lambda b, i: b.client.facts([i.fact], strict=True)),
+    IdAttack("episodes", lambda b, i: b.client.episodes([i.episode])),
+    IdAttack("episodes, strict", lambda b, i: b.client.episodes([i.episode], strict=True)),
+    IdAttack("episodes by a turn's id", lambda b, i: b.client.episodes([i.turn])),
+    IdAttack("facts_of_nodes", lambda b, i: b.client.facts_of_nodes([i.node], 50)),
+    IdAttack(
         "facts_of_nodes beside own", lambda b, i: b.client.facts_of_nodes([_own(b), i.node], 50)
     ),
-    Attack("facts_of_episodes", lambda b, i: b.client.facts_of_episodes([i.episode])),
-    Attack(
+    IdAttack("facts_of_episodes", lambda b, i: b.client.facts_of_episodes([i.episode])),
+    IdAttack(
         "facts_between", lambda b, i: b.client.facts_between([(_own(b), i.node), (i.node, _own(b))])
     ),
-    Attack("mentioned_nodes", lambda b, i: b.client.mentioned_nodes([i.episode])),
-    Attack("episodes_of_nodes", lambda b, i: b.client.episodes_of_nodes([i.node])),
-    Attack("timeline", lambda b, i: b.client.timeline(node=i.node)),
-    Attack(
+    IdAttack("mentioned_nodes", lambda b, i: b.client.mentioned_nodes([i.episode])),
+    IdAttack("episodes_of_nodes", lambda b, i: b.client.episodes_of_nodes([i.node])),
+    IdAttack("timeline", lambda b, i: b.client.timeline(node=i.node)),
+    IdAttack(
         "timeline after a cursor", lambda b, i: b.client.timeline(cursor=f":{i.fact}"), alike=False
     ),
-    Attack("scan_nodes", lambda b, i: b.client.scan_nodes(i.node, 20), alike=False),
-    Attack("scan_facts", lambda b, i: b.client.scan_facts(i.fact, 20), alike=False),
-    Attack("scan_episodes", lambda b, i: b.client.scan_episodes(i.episode, 20), alike=False),
-    Attack("copied_ids", lambda b, i: b.client.copied_ids("node"), alike=False),
-    Attack("index vectors", lambda b, i: b.indexes.vectors("nodes", [i.node])),
-    Attack("journal turn", lambda b, i: b.journal.turn(i.turn)),
-    Attack("journal turns", lambda b, i: b.journal.turns([i.turn, i.episode])),
-    Attack("journal around_many", lambda b, i: b.journal.around_many([i.turn], 3)),
-    Attack("journal facts_supported_by", lambda b, i: b.journal.facts_supported_by([i.episode])),
+    IdAttack("scan_nodes", lambda b, i: b.client.scan_nodes(i.node, 20), alike=False),
+    IdAttack("scan_facts", lambda b, i: b.client.scan_facts(i.fact, 20), alike=False),
+    IdAttack("scan_episodes", lambda b, i: b.client.scan_episodes(i.episode, 20), alike=False),
+    IdAttack("copied_ids", lambda b, i: b.client.copied_ids("node"), alike=False),
+    IdAttack("index vectors", lambda b, i: b.indexes.vectors("nodes", [i.node])),
+    IdAttack("journal turn", lambda b, i: b.journal.turn(i.turn)),
+    IdAttack("journal turns", lambda b, i: b.journal.turns([i.turn, i.episode])),
+    IdAttack("journal around_many", lambda b, i: b.journal.around_many([i.turn], 3)),
+    IdAttack("journal facts_supported_by", lambda b, i: b.journal.facts_supported_by([i.episode])),
 )
 
-SEARCHES: tuple[Attack, ...] = (
-    Attack(
+SEARCHES: tuple[IdAttack, ...] = (
+    IdAttack(
         "search from a centre",
         lambda b, i: b.client.search("Ana coffee", recipe=_DISTANCE, center=i.node),
     ),
-    Attack(
+    IdAttack(
         "search from an episode",
         lambda b, i: b.client.search("Ana", recipe=_DISTANCE, center=i.episode),
     ),
 )
 
-WRITES: tuple[Attack, ...] = (
-    Attack("delete_nodes", lambda b, i: b.client.delete_nodes([i.node])),
-    Attack(
+WRITES: tuple[IdAttack, ...] = (
+    IdAttack("delete_nodes", lambda b, i: b.client.delete_nodes([i.node])),
+    IdAttack(
         "delete_nodes by other ids",
         lambda b, i: b.client.delete_nodes([i.fact, i.episode, i.community, i.saga]),
     ),
-    Attack("delete_facts", lambda b, i: b.client.delete_facts([i.fact, i.node])),
-    Attack("delete_episodes", lambda b, i: b.client.delete_episodes([i.episode, i.turn])),
-    Attack(
+    IdAttack("delete_facts", lambda b, i: b.client.delete_facts([i.fact, i.node])),
+    IdAttack("delete_episodes", lambda b, i: b.client.delete_episodes([i.episode, i.turn])),
+    IdAttack(
         "a fact to it", lambda b, i: b.client.save_facts([_fact(b.mint("x"), _own(b), i.node)], {})
     ),
-    Attack(
+    IdAttack(
         "a fact from it",
         lambda b, i: b.client.save_facts([_fact(b.mint("x"), i.node, _own(b))], {}),
     ),
-    Attack("a mention of it", lambda b, i: b.client.save_mentions([(_own_episode(b), i.node)])),
-    Attack("a mention by it", lambda b, i: b.client.save_mentions([(i.episode, _own(b))])),
-    Attack(
+    IdAttack("a mention of it", lambda b, i: b.client.save_mentions([(_own_episode(b), i.node)])),
+    IdAttack("a mention by it", lambda b, i: b.client.save_mentions([(i.episode, _own(b))])),
+    IdAttack(
         "no mention of it",
         lambda b, i: b.client.delete_mentions([(i.episode, i.node), (_own_episode(b), i.node)]),
     ),
-    Attack(
+    IdAttack(
         "apply a fact to it",
         lambda b, i: b.client.apply(GraphChange(facts=[_fact(b.mint("x"), _own(b), i.node)])),
     ),
-    Attack(
+    IdAttack(
         "apply a mention of it",
         lambda b, i: b.client.apply(GraphChange(mentions=[(_own_episode(b), i.node)])),
     ),
-    Attack(
+    IdAttack(
         "apply a deletion of it",
         lambda b, i: b.client.apply(
             GraphChange(
@@ -167,37 +167,37 @@ WRITES: tuple[Attack, ...] = (
             )
         ),
     ),
-    Attack("refresh a node", lambda b, i: b.client.refresh("node", [i.node])),
-    Attack("refresh a fact", lambda b, i: b.client.refresh("fact", [i.fact])),
-    Attack("refresh an episode", lambda b, i: b.client.refresh("episode", [i.episode])),
-    Attack("extract_episode", lambda b, i: b.client.extract_episode(i.episode)),
-    Attack("fill_copy", lambda b, i: b.client.fill_copy()),
-    Attack("journal forget_turns", lambda b, i: b.journal.forget_turns([i.turn])),
-    Attack(
+    IdAttack("refresh a node", lambda b, i: b.client.refresh("node", [i.node])),
+    IdAttack("refresh a fact", lambda b, i: b.client.refresh("fact", [i.fact])),
+    IdAttack("refresh an episode", lambda b, i: b.client.refresh("episode", [i.episode])),
+    IdAttack("extract_episode", lambda b, i: b.client.extract_episode(i.episode)),
+    IdAttack("fill_copy", lambda b, i: b.client.fill_copy()),
+    IdAttack("journal forget_turns", lambda b, i: b.journal.forget_turns([i.turn])),
+    IdAttack(
         "index delete", lambda b, i: b.indexes.apply([], [("nodes", i.node), ("facts", i.fact)])
     ),
 )
 
-CREATES: tuple[Attack, ...] = (
-    Attack(
+CREATES: tuple[IdAttack, ...] = (
+    IdAttack(
         "apply a node under it",
         lambda b, i: b.client.apply(GraphChange(nodes=[_node(i.node)])),
         alike=False,
     ),
-    Attack(
+    IdAttack(
         "save_nodes under it", lambda b, i: b.client.save_nodes([_node(i.node)], {}), alike=False
     ),
-    Attack(
+    IdAttack(
         "save_nodes under a fact's id",
         lambda b, i: b.client.save_nodes([_node(i.fact)], {}),
         alike=False,
     ),
-    Attack(
+    IdAttack(
         "save_facts under it",
         lambda b, i: b.client.save_facts([_fact(i.fact, _own(b), list(b.nodes)[1])], {}),
         alike=False,
     ),
-    Attack(
+    IdAttack(
         "save_episodes under it",
         lambda b, i: b.client.save_episodes(
             [Episode(i.episode, "x", "planted by an attack", _NOW, _NOW)]

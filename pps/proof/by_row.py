@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pps.core.errors import InvalidRequest, StoreError
 from pps.proof.arena import PLANTED_TABLE, Being, tables_of
-from pps.proof.by_id import Attack, Ids
+from pps.proof.by_id import IdAttack, Ids
 
 _INJECTED = (
     f"planted UNION SELECT id, group_id, text, number FROM feature_arena__{PLANTED_TABLE.name}"  # noqa: S608 - an attack
@@ -33,33 +33,33 @@ async def _insert_of_another_group(being: Being, ids: Ids) -> object:
     return "a row with another group was written"
 
 
-ROWS: tuple[Attack, ...] = (
-    Attack("get", lambda b, i: tables_of(b).get("planted", i.row)),
-    Attack("get by a turn's id", lambda b, i: tables_of(b).get("planted", i.turn)),
-    Attack("select by id", lambda b, i: tables_of(b).select("planted", {"id": i.row})),
-    Attack(
+ROWS: tuple[IdAttack, ...] = (
+    IdAttack("get", lambda b, i: tables_of(b).get("planted", i.row)),
+    IdAttack("get by a turn's id", lambda b, i: tables_of(b).get("planted", i.turn)),
+    IdAttack("select by id", lambda b, i: tables_of(b).select("planted", {"id": i.row})),
+    IdAttack(
         "select by an injected table", lambda b, i: tables_of(b).select(_INJECTED, {"id": i.row})
     ),
-    Attack(
+    IdAttack(
         "select by an injected order",
         lambda b, i: tables_of(b).select("planted", order_by="id; DROP TABLE turns"),
     ),
-    Attack(
+    IdAttack(
         "select by an injected column", lambda b, i: tables_of(b).select("planted", {"1=1 --": 1})
     ),
-    Attack("update", lambda b, i: tables_of(b).update("planted", i.row, {"text": "changed"})),
-    Attack("delete", lambda b, i: tables_of(b).delete("planted", i.row)),
-    Attack(
+    IdAttack("update", lambda b, i: tables_of(b).update("planted", i.row, {"text": "changed"})),
+    IdAttack("delete", lambda b, i: tables_of(b).delete("planted", i.row)),
+    IdAttack(
         "insert about another's turn",
         lambda b, i: tables_of(b).insert("planted", {"text": "about it"}, sources=[i.turn]),
     ),
-    Attack(
+    IdAttack(
         "insert about another's fact",
         lambda b, i: tables_of(b).insert("planted", {"text": "about it"}, sources=[i.fact]),
     ),
-    Attack("insert of another group", _insert_of_another_group),
-    Attack("rows about", lambda b, i: b.journal.features.rows_about([i.row, i.turn])),
-    Attack("existing rows", lambda b, i: b.journal.features.existing_rows([i.row])),
-    Attack("erase", lambda b, i: b.journal.features.forget([i.row, i.turn, i.node, i.fact])),
-    Attack("export", lambda b, i: b.journal.features.exported(("", "", i.row)), alike=False),
+    IdAttack("insert of another group", _insert_of_another_group),
+    IdAttack("rows about", lambda b, i: b.journal.features.rows_about([i.row, i.turn])),
+    IdAttack("existing rows", lambda b, i: b.journal.features.existing_rows([i.row])),
+    IdAttack("erase", lambda b, i: b.journal.features.forget([i.row, i.turn, i.node, i.fact])),
+    IdAttack("export", lambda b, i: b.journal.features.exported(("", "", i.row)), alike=False),
 )

@@ -21,7 +21,7 @@ from pps.isolation.client import EntityDriver
 from pps.isolation.recipes import RECIPES
 from pps.journal.journal import Journal
 from pps.proof.arena import Arena, Being, OpenDriver, dice
-from pps.proof.by_id import CREATES, READS, SEARCHES, WRITES, Attack, Ids, malformed, queries
+from pps.proof.by_id import CREATES, READS, SEARCHES, WRITES, IdAttack, Ids, malformed, queries
 from pps.proof.by_row import ROWS, rows_differ
 from pps.proof.by_statement import HOOKED, STOCK, GuardAttack, Strike, raw_attacks
 from pps.proof.honest import Honest
@@ -176,7 +176,7 @@ async def attack(arena: Arena, *, operations: int, **options: Unpack[AttackOptio
     """Run the adversarial set in an arena: one attacker an entity, all at once, each against the others."""
     began = time.perf_counter()
     weights = {kind: _WEIGHTS[kind] for kind in options.get("kinds", KINDS)}
-    run = _Run(arena, operations, options.get("progress"), weights)
+    run = _ProofRun(arena, operations, options.get("progress"), weights)
     base = dice(options.get("seed")).getrandbits(64)
     shares = [
         operations // len(arena.beings) + (index < operations % len(arena.beings))
@@ -189,7 +189,7 @@ async def attack(arena: Arena, *, operations: int, **options: Unpack[AttackOptio
 
 
 @dataclass(slots=True)
-class _Outcome:
+class _AttackOutcome:
     error: Exception | None = None
     value: object = None
 
@@ -200,7 +200,7 @@ class _Outcome:
 
 
 @dataclass(slots=True)
-class _Run:
+class _ProofRun:
     arena: Arena
     wanted: int
     progress: Progress | None
@@ -251,7 +251,7 @@ class _Run:
             await self._by_id(kind, chance.choice(table), being, other, chance)
 
     async def _by_id(
-        self, kind: str, one: Attack, being: Being, other: Being, chance: random.Random
+        self, kind: str, one: IdAttack, being: Being, other: Being, chance: random.Random
     ) -> None:
         name = f"{kind}: {one.name}"
         ids = Ids.of(other, chance)
@@ -270,7 +270,7 @@ class _Run:
                 )
 
     async def _after_create(
-        self, name: str, being: Being, other: Being, ids: Ids, outcome: _Outcome
+        self, name: str, being: Being, other: Being, ids: Ids, outcome: _AttackOutcome
     ) -> None:
         """On a shared database nothing may have been made; in a file of one's own it is taken away again.
 
@@ -335,9 +335,9 @@ class _Run:
         *,
         honest: bool = False,
         library: bool = False,
-    ) -> _Outcome:
+    ) -> _AttackOutcome:
         """Run one call, look into what comes back, and tell its outcome."""
-        outcome = _Outcome()
+        outcome = _AttackOutcome()
         try:
             outcome.value = await call()
         except PPSError as error:

@@ -98,7 +98,7 @@ _PLAIN_WEIGHT = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sentence:
+class AmendingSentence:
     """One sentence, read.
 
     Attributes:
@@ -130,12 +130,12 @@ class Sentence:
     def all_values(self) -> frozenset[str]:
         return frozenset[str]().union(*self.values.values())
 
-    def joined(self, other: Sentence) -> Sentence:
+    def joined(self, other: AmendingSentence) -> AmendingSentence:
         """Return this sentence and its neighbour read as one."""
         values = dict(self.values)
         for kind, kind_values in other.values.items():
             values[kind] = values.get(kind, frozenset()) | kind_values
-        return Sentence(
+        return AmendingSentence(
             text=f"{self.text} {other.text}",
             terms={**self.terms, **other.terms},
             names=self.names | other.names,
@@ -242,7 +242,7 @@ class SentenceReader:
         self._stays = frozenset(stays)
         self.read = lru_cache(maxsize=_CACHED_TEXTS)(self._read)
 
-    def _read(self, text: str) -> tuple[Sentence, ...]:
+    def _read(self, text: str) -> tuple[AmendingSentence, ...]:
         """Return the sentences that state something: no questions, no code, at most 12."""
         plain = _CODE_FENCE.sub(" ", text[:MAX_CHARS_READ].replace("’", "'"))
         statements: list[str] = []
@@ -252,7 +252,7 @@ class SentenceReader:
                 statements.append(sentence)
         return tuple(map(self._sentence, statements[:MAX_SENTENCES_READ]))
 
-    def _sentence(self, text: str) -> Sentence:
+    def _sentence(self, text: str) -> AmendingSentence:
         words = _TOKEN.findall(text)
         tokens = [word.lower() for word in words]
         terms, names = self._terms(words)
@@ -260,7 +260,7 @@ class SentenceReader:
         cues = {match.group for match in matches}
         if self._tells_of_past(tokens):
             cues.add("happened")
-        return Sentence(
+        return AmendingSentence(
             text=text,
             terms=terms,
             names=names,
@@ -503,12 +503,14 @@ class Rules:
                     amendments[old.id] = amendment
         return amendments
 
-    def score(self, old: Sentence, new: Sentence, nearness: float = 0.0) -> float:
+    def score(self, old: AmendingSentence, new: AmendingSentence, nearness: float = 0.0) -> float:
         """Return how surely a later sentence amends an earlier one: a sum of weighted features."""
         features = self.features(old, new, nearness)
         return sum(self._weights[name] * value for name, value in features.items() if value)
 
-    def features(self, old: Sentence, new: Sentence, nearness: float) -> dict[str, float]:
+    def features(
+        self, old: AmendingSentence, new: AmendingSentence, nearness: float
+    ) -> dict[str, float]:
         """Return what speaks for and against, by the names of the weights; most are 0 or 1.
 
         Args:
@@ -599,7 +601,7 @@ class Rules:
         return min(_MAX_NEARNESS, scaled)
 
     def _compare(
-        self, old: Statement, new: Statement, windows: Sequence[Sentence]
+        self, old: Statement, new: Statement, windows: Sequence[AmendingSentence]
     ) -> Amendment | None:
         """Return the amendment of the best pair of sentences, or None where that is unlikely."""
         best_score = float("-inf")
@@ -645,7 +647,7 @@ def _may_be_two_people(old: Statement, new: Statement) -> bool:
     return bool(old.speaker) and not old.amends
 
 
-def _are_apart(stated: Sentence, changing: Sentence) -> bool:
+def _are_apart(stated: AmendingSentence, changing: AmendingSentence) -> bool:
     """Tell whether two sentences are about different things: neither can amend the other."""
     first = _SERIES_ITEM.match(stated.text)
     second = _SERIES_ITEM.match(changing.text)
@@ -658,7 +660,7 @@ def _are_apart(stated: Sentence, changing: Sentence) -> bool:
     return no_shared_term and stated.states.isdisjoint(changing.changes)
 
 
-def _changing_windows(sentences: Sequence[Sentence]) -> list[Sentence]:
+def _changing_windows(sentences: Sequence[AmendingSentence]) -> list[AmendingSentence]:
     """Return the sentences that may change something, and short neighbours as one.
 
     "Changed my mind about the ledger. CockroachDB it is." names the matter in one sentence, the

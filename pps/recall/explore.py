@@ -12,7 +12,7 @@ from pps.core.bounds import check_range
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_uuid
 from pps.core.recalled import Successor
-from pps.core.reports import Bin, Changes, Histogram, TimelinePage
+from pps.core.reports import Changes, Histogram, TimeBin, TimelinePage
 from pps.core.text import fold
 from pps.core.time import (
     CoarseTime,
@@ -25,7 +25,7 @@ from pps.core.time import (
 )
 from pps.core.values import Fact, Node, Path, Subgraph, Turn
 from pps.graph import traverse
-from pps.graph.traverse import MAX_HOPS, Link
+from pps.graph.traverse import MAX_HOPS, GraphLink
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.job_rows import Outcome
 from pps.journal.journal import Journal
@@ -67,7 +67,7 @@ class SaidTurn:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class TurnPage:
     """A page of turns.
 
     Attributes:
@@ -280,7 +280,9 @@ class Walks:
         ended_counts = _counts_by_bin(ended, start, end, width, bins)
         return Histogram(
             tuple(
-                Bin(from_micros(start + number * width), begun_counts[number], ended_counts[number])
+                TimeBin(
+                    from_micros(start + number * width), begun_counts[number], ended_counts[number]
+                )
                 for number in range(bins)
             ),
             len(began),
@@ -326,7 +328,7 @@ class Walks:
         near: str = "",
         cursor: str = "",
         limit: int = 50,
-    ) -> Said:
+    ) -> TurnPage:
         """Return a page of turns, newest first by event time, each with its outcome.
 
         Args:
@@ -371,7 +373,7 @@ class Walks:
 
     async def _with_outcomes(
         self, turns: Sequence[Turn], sessions: tuple[SessionTurns, ...], next_cursor: str
-    ) -> Said:
+    ) -> TurnPage:
         ids = [turn.uuid for turn in turns]
         outcomes = await self._journal.queue.outcomes(ids)
         supported = await self._journal.facts_supported_by(ids)
@@ -384,7 +386,7 @@ class Walks:
             shown = [fact_by_id[id_] for id_ in shown_ids.get(turn.uuid, ()) if id_ in fact_by_id]
             total = len(supported.get(turn.uuid, ()))
             said.append(SaidTurn(turn, outcomes.get(turn.uuid), tuple(shown), total))
-        return Said(
+        return TurnPage(
             tuple(said),
             sessions,
             next_cursor,
@@ -424,14 +426,14 @@ class _FactsOfNodes:
         self.asked: set[str] = set()
         self.by_id: dict[str, Fact] = {}
 
-    async def links_of(self, nodes: Sequence[str]) -> Iterable[Link]:
+    async def links_of(self, nodes: Sequence[str]) -> Iterable[GraphLink]:
         self.asked.update(nodes)
         if not nodes:
             return []
         facts = await self._client.facts_of_nodes(nodes, _MAX_FACTS_OF_NODES)
         held = [fact for fact in facts if self._holds(fact)]
         self.by_id.update((fact.uuid, fact) for fact in held)
-        return [Link(fact.uuid, fact.subject, fact.object) for fact in held]
+        return [GraphLink(fact.uuid, fact.subject, fact.object) for fact in held]
 
     def _holds(self, fact: Fact) -> bool:
         if self._as_of is None:
@@ -444,7 +446,7 @@ class _FactsOfNodes:
 
 
 @dataclass(frozen=True, slots=True)
-class _Change:
+class _TimelineChange:
     """A fact that began (``new``), one that ended (``old``), or a replacement (both)."""
 
     key: tuple[int, str]
@@ -452,19 +454,19 @@ class _Change:
     new: Fact | None
 
 
-def _changes_of(began: Sequence[Fact], ended: Sequence[Fact]) -> list[_Change]:
+def _changes_of(began: Sequence[Fact], ended: Sequence[Fact]) -> list[_TimelineChange]:
     """Return the changes, each fact in one, newest first, then by uuid."""
     pairs = _replacements(began, ended)
     paired = {fact.uuid for pair in pairs for fact in pair}
-    changes = [_Change(_sort_key(old.invalid_at, old.uuid), old, new) for old, new in pairs]
+    changes = [_TimelineChange(_sort_key(old.invalid_at, old.uuid), old, new) for old, new in pairs]
     changes += [
-        _Change(_sort_key(fact.valid_at, fact.uuid), None, fact)
+        _TimelineChange(_sort_key(fact.valid_at, fact.uuid), None, fact)
         for fact in began
         if fact.uuid not in paired
     ]
     # A fact that began and ended in that time is two changes: the hyphen keeps their keys apart.
     changes += [
-        _Change(_sort_key(fact.invalid_at, f"{fact.uuid}-"), fact, None)
+        _TimelineChange(_sort_key(fact.invalid_at, f"{fact.uuid}-"), fact, None)
         for fact in ended
         if fact.uuid not in paired
     ]

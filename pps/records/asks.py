@@ -20,7 +20,7 @@ from pps.models.protocols import Embedder
 from pps.recall.engine import RecallEngine
 from pps.recall.floor import least_similarity
 from pps.recall.request import make_request
-from pps.records.named_query import LEAST, Asked, Ground, Query, Web
+from pps.records.named_query import LEAST, Ground, Query, QueryAnswer, Web
 from pps.records.outcomes import OUTCOMES
 from pps.records.queries import NAMED
 from pps.records.ranks import Ranking, RankRequest, Ranks
@@ -70,7 +70,7 @@ class Asks:
 
     async def ask(
         self, name: str, parameters: Mapping[str, JSON], *, within: RecordGraph | None = None
-    ) -> Asked:
+    ) -> QueryAnswer:
         """Answer a named query, over every record or over those of a part of the graph.
 
         Raises:

@@ -96,7 +96,7 @@ class FoundRecords:
     notes: tuple[str, ...] = ()
 
 
-class Finding:
+class RecordFinder:
     """What one entity's records are found by.
 
     Args:

@@ -13,7 +13,7 @@ from pps.core.kinds import STATUSES, FieldSpec, Kinds, KindSpec
 from pps.core.record_values import Condition, RecordQuery
 from pps.core.time import in_zone, iso, micros, parse, read_moment
 from pps.core.values import JSON
-from pps.journal.record_queries import COLUMNS, Scalar, Slot, Term, Wanted, Where
+from pps.journal.record_queries import COLUMNS, RecordSelection, Scalar, Slot, Term, Where
 from pps.journal.record_rows import FieldValue
 
 MAX_LIST = 1_000
@@ -24,7 +24,7 @@ _COMMON = {"description": FieldSpec("description", "text")}
 _DURATION = TypeAdapter(timedelta)
 
 
-def wanted_of(kinds: Kinds, query: RecordQuery, zone: tzinfo = UTC) -> Wanted:
+def wanted_of(kinds: Kinds, query: RecordQuery, zone: tzinfo = UTC) -> RecordSelection:
     """Return a query as the journal takes it; InvalidRequest for what is no kind, field, status, state or operator."""
     check_range("limit", query.limit, 1, MAX_LIST)
     chosen = [kinds.kind(one) for one in query.kinds] or [*kinds]
@@ -33,7 +33,7 @@ def wanted_of(kinds: Kinds, query: RecordQuery, zone: tzinfo = UTC) -> Wanted:
             raise InvalidRequest("statuses", f"must be of {', '.join(STATUSES)}")
     if len(query.where) > MAX_CONDITIONS:
         raise InvalidRequest("where", f"at most {MAX_CONDITIONS} conditions")
-    return Wanted(
+    return RecordSelection(
         query.ids,
         query.kinds,
         query.statuses,

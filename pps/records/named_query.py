@@ -33,7 +33,7 @@ _SHORT_ID = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class QueryStep:
     """One relation gone over.
 
     Attributes:
@@ -51,7 +51,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class QueryMatch:
     """A record that answers.
 
     Attributes:
@@ -64,18 +64,18 @@ class Found:
     kind: str
     title: str
     said: str
-    path: tuple[Step, ...] = ()
+    path: tuple[QueryStep, ...] = ()
     score: float | None = None
     details: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class QueryAnswer:
     """The answer of a named query; ``total`` counts what answers before the limit, ``said`` sums up."""
 
     query: str
     said: str
-    found: tuple[Found, ...]
+    found: tuple[QueryMatch, ...]
     total: int
 
 
@@ -184,9 +184,9 @@ class Query:
     about: str
     given: type[Input]
     kinds: tuple[str, ...]
-    act: Callable[[Ground, Any], Awaitable[Asked]]
+    act: Callable[[Ground, Any], Awaitable[QueryAnswer]]
 
-    async def ask(self, ground: Ground, parameters: Mapping[str, JSON]) -> Asked:
+    async def ask(self, ground: Ground, parameters: Mapping[str, JSON]) -> QueryAnswer:
         """Answer; InvalidRequest names the parameter that is wrong, or the kinds that the entity lacks."""
         if self.kinds and not any(kind in ground.kinds for kind in self.kinds):
             named = " and ".join(self.kinds)
@@ -216,10 +216,10 @@ class Query:
 
 def query(
     name: str, given: type[Input], *kinds: str
-) -> Callable[[Callable[[Ground, Any], Awaitable[Asked]]], Query]:
+) -> Callable[[Callable[[Ground, Any], Awaitable[QueryAnswer]]], Query]:
     """Return a decorator that makes a function a query; the first line of its docstring says what it answers."""
 
-    def made(act: Callable[[Ground, Any], Awaitable[Asked]]) -> Query:
+    def made(act: Callable[[Ground, Any], Awaitable[QueryAnswer]]) -> Query:
         return Query(name, (act.__doc__ or "").strip().splitlines()[0], given, kinds, act)
 
     return made
@@ -243,8 +243,8 @@ def alive(record: Record) -> bool:
     return record.status in LIVE
 
 
-def step(relation: Relation, reached: Record, *, forward: bool) -> Step:
-    return Step(
+def step(relation: Relation, reached: Record, *, forward: bool) -> QueryStep:
+    return QueryStep(
         relation.type, forward, reached.id, reached.kind, reached.title, weight_of(relation)
     )
 
@@ -252,25 +252,27 @@ def step(relation: Relation, reached: Record, *, forward: bool) -> Step:
 def found(
     record: Record,
     said: str,
-    path: Iterable[Step] = (),
+    path: Iterable[QueryStep] = (),
     score: float | None = None,
     details: Mapping[str, JSON] | None = None,
-) -> Found:
+) -> QueryMatch:
     """Return a record as an answer; a score is rounded to what a reader can use."""
     rounded = None if score is None else round(score, 4)
-    return Found(record.id, record.kind, record.title, said, tuple(path), rounded, details or {})
+    return QueryMatch(
+        record.id, record.kind, record.title, said, tuple(path), rounded, details or {}
+    )
 
 
-def answer(name: str, said: str, ranked: Sequence[Found], limit: int) -> Asked:
-    return Asked(name, said, tuple(ranked[:limit]), len(ranked))
+def answer(name: str, said: str, ranked: Sequence[QueryMatch], limit: int) -> QueryAnswer:
+    return QueryAnswer(name, said, tuple(ranked[:limit]), len(ranked))
 
 
-def way(start: Record, path: Sequence[Step]) -> str:
+def way(start: Record, path: Sequence[QueryStep]) -> str:
     """Return a path as text: “Write” (Task) —SERVES→ “Finish” (Goal) —ALIGNS_WITH .8→ “Learn” (Value)."""
     return path_words(start.title, start.kind, path)
 
 
-def path_words(title: str, kind: str, path: Sequence[Step]) -> str:
+def path_words(title: str, kind: str, path: Sequence[QueryStep]) -> str:
     """Return a path from a record of a title and kind as text; as ``way``."""
     parts = [f"“{title}” ({kind})"]
     for one in path:

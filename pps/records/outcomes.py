@@ -26,12 +26,12 @@ from pps.core.values import JSON, Fact
 from pps.ingest.given_input import Input, Moment, described_time
 from pps.ingest.record_vectors import embedding_text
 from pps.records.named_query import (
-    Asked,
     At,
-    Found,
     Ground,
     Limited,
-    Step,
+    QueryAnswer,
+    QueryMatch,
+    QueryStep,
     Web,
     alive,
     answer,
@@ -53,26 +53,26 @@ _OPPOSITE = 0.6
 _FEATURES = 4
 
 
-class Versions(Input):
+class VersionsInput(Input):
     """A record."""
 
     id: At = Field(description="What is asked about: id or title.")
     limit: int = Field(default=50, ge=1, le=500, description="Most versions, the latest of them.")
 
 
-@query("evolution", Versions)
-async def evolution(ground: Ground, given: Versions) -> Asked:
+@query("evolution", VersionsInput)
+async def evolution(ground: Ground, given: VersionsInput) -> QueryAnswer:
     """How a record changed over its versions: when, by whom, which fields from what to what, oldest first."""
     record = ground.web.find(given.id)
     versions = await ground.reads.versions(record.id)
-    rows: list[Found] = []
+    rows: list[QueryMatch] = []
     for before, one in zip([None, *versions], versions, strict=False):
         changed = changes(before, one) if before else []
         what = "; ".join(changed) if before else f"it was made: “{one.title}”"
         said = f"version {one.version}, {one.updated_at.date()}, by {one.actor or 'the person'}: {what or 'as it was'}."
         rows.append(found(one, said, details={"version": one.version, "changed": [*changed]}))
     said = f"“{record.title}” has {len(versions)} versions since {versions[0].updated_at.date()}."
-    return Asked("evolution", said, tuple(rows[-given.limit :]), len(rows))
+    return QueryAnswer("evolution", said, tuple(rows[-given.limit :]), len(rows))
 
 
 class Drifts(Limited):
@@ -94,7 +94,7 @@ class Drifts(Limited):
 
 
 @query("drift_alerts", Drifts)
-async def drift_alerts(ground: Ground, given: Drifts) -> Asked:
+async def drift_alerts(ground: Ground, given: Drifts) -> QueryAnswer:
     """Which records mean something else than they did, or have another status or state; the most changed first."""
     since = given.since or time.now() - _LATELY
     kinds = {*given.kinds, *ground.kinds.of_layers(given.layers)}
@@ -106,7 +106,7 @@ async def drift_alerts(ground: Ground, given: Drifts) -> Asked:
             versions = await ground.reads.versions(one.id)
             earlier = [it for it in versions if it.updated_at <= since]
             pairs.append((earlier[-1] if earlier else versions[0], one))
-    rows: list[Found] = []
+    rows: list[QueryMatch] = []
     for (before, one), change in zip(pairs, await _changed(ground, pairs), strict=True):
         moved = (before.status, before.state) != (one.status, one.state)
         if change > given.min_change or moved:
@@ -137,7 +137,7 @@ class Recurring(Limited):
 
 
 @query("recurring", Recurring, "Goal", "Decision", "Strategy")
-async def recurring(ground: Ground, given: Recurring) -> Asked:
+async def recurring(ground: Ground, given: Recurring) -> QueryAnswer:
     """What goals that failed, or decisions and strategies that paid, have in common more than the others do."""
     return await asyncio.to_thread(_recurring, ground.web, ground.kinds, given)
 
@@ -149,7 +149,7 @@ class Unfitting(Limited):
 
 
 @query("contradictions", Unfitting)
-async def contradictions(ground: Ground, given: Unfitting) -> Asked:
+async def contradictions(ground: Ground, given: Unfitting) -> QueryAnswer:
     """What does not fit together among open facts and live records: opposite sentences, two values, dates, circles."""
     facts = await ground.facts()
     return await asyncio.to_thread(_contradictions, ground.web, facts, given.limit)
@@ -210,7 +210,7 @@ class _Judged:
     all: tuple[Record, ...]
 
 
-def _recurring(web: Web, kinds: Kinds, given: Recurring) -> Asked:
+def _recurring(web: Web, kinds: Kinds, given: Recurring) -> QueryAnswer:
     judged = _judged(web, given)
     having: dict[str, set[str]] = defaultdict(set)
     for one in judged.all:
@@ -274,7 +274,7 @@ def _features(web: Web, kinds: Kinds, record: Record) -> Iterator[str]:
 
 def _pattern(
     judged: _Judged, them: frozenset[str], features: list[str], given: Recurring
-) -> Found | None:
+) -> QueryMatch | None:
     """Return what some have in common when more of them than of all are hits.
 
     The score is the leverage of Piatetsky-Shapiro (1991): the share of records with the feature that are hits, beyond
@@ -295,7 +295,7 @@ def _pattern(
         "base": round(base, 4),
     }
     details["features"] = [*features]
-    return Found(
+    return QueryMatch(
         "",
         "pattern",
         title,
@@ -306,7 +306,7 @@ def _pattern(
     )
 
 
-def _contradictions(web: Web, facts: Sequence[Fact], limit: int) -> Asked:
+def _contradictions(web: Web, facts: Sequence[Fact], limit: int) -> QueryAnswer:
     rows = [
         *_two_values(facts),
         *_opposites(web, facts),
@@ -319,7 +319,7 @@ def _contradictions(web: Web, facts: Sequence[Fact], limit: int) -> Asked:
     return answer("contradictions", said, rows, limit)
 
 
-def _two_values(facts: Sequence[Fact]) -> Iterator[Found]:
+def _two_values(facts: Sequence[Fact]) -> Iterator[QueryMatch]:
     """Yield open facts that give a thing two values in a relation of which it has one at a time."""
     held: dict[tuple[str, str], list[Fact]] = defaultdict(list)
     for fact in facts:
@@ -332,7 +332,7 @@ def _two_values(facts: Sequence[Fact]) -> Iterator[Found]:
                 yield _pair("two values", a.uuid, "fact", a.text, b.uuid, said)
 
 
-def _opposites(web: Web, facts: Sequence[Fact]) -> Iterator[Found]:
+def _opposites(web: Web, facts: Sequence[Fact]) -> Iterator[QueryMatch]:
     """Yield sentences of which one denies what the other says: the same words but for a negation."""
     sentences = [(one.uuid, "fact", one.text, one.text) for one in facts]
     for one in web.of_kinds():
@@ -369,7 +369,7 @@ def _opposites(web: Web, facts: Sequence[Fact]) -> Iterator[Found]:
                 )
 
 
-def _same_name(web: Web) -> Iterator[Found]:
+def _same_name(web: Web) -> Iterator[QueryMatch]:
     """Yield live records of one kind and title that do not agree in a field."""
     named: dict[tuple[str, str], list[Record]] = defaultdict(list)
     for one in web.of_kinds():
@@ -391,7 +391,7 @@ def _same_name(web: Web) -> Iterator[Found]:
                 )
 
 
-def _along(web: Web) -> Iterator[Found]:
+def _along(web: Web) -> Iterator[QueryMatch]:
     """Yield what does not fit to what it is for: due later, for the sake of what is over."""
     for one in web.of_kinds():
         for relation, other, forward in web.steps(one.id):
@@ -411,7 +411,7 @@ def _along(web: Web) -> Iterator[Found]:
                 yield _pair("over", one.id, one.kind, one.title, other.id, said, path)
 
 
-def _circles(web: Web) -> Iterator[Found]:
+def _circles(web: Web) -> Iterator[QueryMatch]:
     """Yield records that wait for themselves."""
     networkx: Any = import_module(
         "networkx"
@@ -432,9 +432,15 @@ def _deadline(record: Record) -> str:
 
 
 def _pair(
-    how: str, one: str, kind: str, title: str, other: str, said: str, path: tuple[Step, ...] = ()
-) -> Found:
-    return Found(one, kind, title, said, path, None, {"how": how, "other": other})
+    how: str,
+    one: str,
+    kind: str,
+    title: str,
+    other: str,
+    said: str,
+    path: tuple[QueryStep, ...] = (),
+) -> QueryMatch:
+    return QueryMatch(one, kind, title, said, path, None, {"how": how, "other": other})
 
 
 OUTCOMES = (evolution, drift_alerts, recurring, contradictions)

@@ -16,12 +16,12 @@ from pps.core.text import counted
 from pps.core.values import JSON
 from pps.ingest.given_input import Input, Moment, described_time
 from pps.records.named_query import (
-    Asked,
     At,
-    Found,
     Ground,
     Limited,
-    Step,
+    QueryAnswer,
+    QueryMatch,
+    QueryStep,
     Web,
     alive,
     answer,
@@ -50,14 +50,14 @@ class OfGoal(Limited):
 
 
 @query("strategies", OfGoal, "Strategy")
-async def strategies(ground: Ground, given: OfGoal) -> Asked:
+async def strategies(ground: Ground, given: OfGoal) -> QueryAnswer:
     """Which active strategies a goal has, those for what it rests on too, each with its initiatives.
 
     Template of S0: ``(strategy)-[:ALIGNS_WITH|SERVES*1..2]->(goal)``, the latest changed first.
     """
     web, goal = ground.web, of_kind(ground.web, given.id, "Goal")
-    ways: dict[str, list[Step]] = {}
-    ends = [(goal, list[Step]())]
+    ways: dict[str, list[QueryStep]] = {}
+    ends = [(goal, list[QueryStep]())]
     for _ in range(2):
         ends = [
             (one, [step(relation, end, forward=True), *path])
@@ -68,7 +68,7 @@ async def strategies(ground: Ground, given: OfGoal) -> Asked:
         for one, path in ends:
             if one.kind == "Strategy":
                 ways.setdefault(one.id, path)
-    rows: list[Found] = []
+    rows: list[QueryMatch] = []
     for one in sorted(
         (web.records[one] for one in ways), key=lambda one: (one.updated_at, one.id), reverse=True
     ):
@@ -92,7 +92,7 @@ async def strategies(ground: Ground, given: OfGoal) -> Asked:
     )
 
 
-class Window(Limited):
+class TimeWindow(Limited):
     """A stretch of time, half-open."""
 
     since: Annotated[Moment | None, described_time("From then on; today when not given.")] = None
@@ -105,14 +105,14 @@ class Window(Limited):
     limit: int = Field(default=50, ge=1, le=500, description="Most answers.")
 
 
-@query("tasks", Window, "Task")
-async def tasks(ground: Ground, given: Window) -> Asked:
+@query("tasks", TimeWindow, "Task")
+async def tasks(ground: Ground, given: TimeWindow) -> QueryAnswer:
     """Which tasks fall due in a window of time, the earliest first, of one day the most urgent (p0) first."""
     today = datetime.now(ground.zone).replace(hour=0, minute=0, second=0, microsecond=0)
     since = given.since or today
     until = given.until or time.later(since, _WINDOW)
     check_window(since, until)
-    rows: list[tuple[datetime, str, Found]] = []
+    rows: list[tuple[datetime, str, QueryMatch]] = []
     for one in ground.web.of_kinds("Task"):
         due = moment(one, "due_date")
         if (
@@ -146,7 +146,7 @@ class About(Limited):
 
 
 @query("related_decisions", About, "Decision")
-async def related_decisions(ground: Ground, given: About) -> Asked:
+async def related_decisions(ground: Ground, given: About) -> QueryAnswer:
     """Which active decisions, tasks and actions are about what is talked about, the nearest first."""
     near = await ground.similar(given.about, ("Decision", "Task", "Action"), 50)
     nearest = _nearest(ground, near, given.min_similarity)
@@ -176,14 +176,14 @@ class Precedent(Limited):
 
 
 @query("precedent", Precedent, "Decision")
-async def precedent(ground: Ground, given: Precedent) -> Asked:
+async def precedent(ground: Ground, given: Precedent) -> QueryAnswer:
     """Which earlier decisions are like one that is to be made, with what they paid (roi) and led to; the best first."""
     web = ground.web
     nearest = _Nearest([(record, 0.0) for record in web.of_kinds("Decision")])
     if given.about:
         near = await ground.similar(given.about, ("Decision",), 50)
         nearest = _nearest(ground, near, given.min_similarity)
-    rows: list[tuple[float, float, Found]] = []
+    rows: list[tuple[float, float, QueryMatch]] = []
     for one, score in nearest.records:
         roi, decided = number(one, "roi", "total"), moment(one, "decided_at") or one.created_at
         paid = given.min_roi is None or (roi is not None and roi >= given.min_roi)
@@ -236,13 +236,13 @@ class Measured(Limited):
 
 
 @query("metrics", Measured, "Metric")
-async def metrics(ground: Ground, given: Measured) -> Asked:
+async def metrics(ground: Ground, given: Measured) -> QueryAnswer:
     """How metrics went in a window of time: count, mean, least, most and course of what was observed."""
     web, until = ground.web, given.until or time.now()
     since = given.since or time.later(until, -_MEASURED)
     check_window(since, until)
     named = [of_kind(web, one, "Metric", "ids") for one in given.ids]
-    rows: list[Found] = []
+    rows: list[QueryMatch] = []
     for one in named or sorted(web.of_kinds("Metric"), key=lambda one: (one.title, one.id)):
         series = sorted(_measured(web, one, since, until))
         if not series and not named:
@@ -269,14 +269,14 @@ class Insights(Limited):
 
 
 @query("insights", Insights, "Insight", "Pattern")
-async def insights(ground: Ground, given: Insights) -> Asked:
+async def insights(ground: Ground, given: Insights) -> QueryAnswer:
     """Which insights and patterns there are, with the evidence for each; the most certain first."""
     web, kinds = ground.web, ("Insight", "Pattern")
     nearest = _Nearest([(record, 0.0) for record in web.of_kinds(*kinds)])
     if given.about:
         near = await ground.similar(given.about, kinds, 50)
         nearest = _nearest(ground, near, given.min_similarity)
-    rows: list[tuple[float, float, Found]] = []
+    rows: list[tuple[float, float, QueryMatch]] = []
     for one, score in nearest.records:
         confidence = number(one, "confidence")
         if one.status != "active" or confidence is None or confidence < given.min_confidence:
@@ -312,7 +312,7 @@ class Ladder(Input):
 
 
 @query("goal_ladder", Ladder, "Goal")
-async def goal_ladder(ground: Ground, given: Ladder) -> Asked:
+async def goal_ladder(ground: Ground, given: Ladder) -> QueryAnswer:
     """Which goals and visions a goal serves, rung by rung: the longest way up, of active ones, at most 5 steps."""
     goal = of_kind(ground.web, given.id, "Goal")
     path = max(
@@ -350,7 +350,9 @@ def check_window(since: datetime, until: datetime) -> None:
         raise InvalidRequest("until", "must be later than 'since'")
 
 
-def _ladders(web: Web, at: Record, seen: tuple[str, ...], left: int) -> Iterator[tuple[Step, ...]]:
+def _ladders(
+    web: Web, at: Record, seen: tuple[str, ...], left: int
+) -> Iterator[tuple[QueryStep, ...]]:
     """Yield every way up from a record, the empty one too."""
     yield ()
     if not left:
@@ -410,7 +412,7 @@ def _measured(
             yield at, value
 
 
-def _course(metric: Record, series: list[tuple[datetime, float]]) -> Found:
+def _course(metric: Record, series: list[tuple[datetime, float]]) -> QueryMatch:
     unit, wanted = text(metric, "unit"), text(metric, "direction")
     if not series:
         return found(

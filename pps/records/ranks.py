@@ -20,7 +20,7 @@ import rustworkx
 from pps.core.errors import InvalidRequest
 from pps.core.kinds import Kinds
 from pps.core.record_values import Record, RecordGraph, Relation
-from pps.records.named_query import LIVE, Step, Web, step, strength
+from pps.records.named_query import LIVE, QueryStep, Web, step, strength
 from pps.records.records import Records
 
 Algorithm: TypeAlias = Literal["pagerank", "communities", "betweenness", "shortest_path"]
@@ -98,7 +98,7 @@ class Ranking:
     communities: tuple[Community, ...] = ()
     modularity: float | None = None
     start: Ranked | None = None
-    path: tuple[Step, ...] = ()
+    path: tuple[QueryStep, ...] = ()
     length: float | None = None
 
 
@@ -255,7 +255,7 @@ def communities(ties: Ties) -> tuple[tuple[Community, ...], float | None]:
     return tuple(sorted(made, key=lambda one: (-one.size, one.members[0].id))), modularity
 
 
-def shortest_path(ties: Ties, start: str, end: str) -> tuple[tuple[Step, ...], float | None]:
+def shortest_path(ties: Ties, start: str, end: str) -> tuple[tuple[QueryStep, ...], float | None]:
     """Return the hops of a shortest path and its length; no hop and None when the two are not joined."""
     best = {ends: max(them, key=strength) for ends, them in ties.undirected().items()}
     graph, ids = _exported(ties, {ends: 1 / strength(one) for ends, one in best.items()})

@@ -22,12 +22,12 @@ from pps.core.text import counted
 from pps.core.values import JSON
 from pps.ingest.given_input import Input
 from pps.records.named_query import (
-    Asked,
     At,
-    Found,
     Ground,
     Limited,
-    Step,
+    QueryAnswer,
+    QueryMatch,
+    QueryStep,
     Web,
     alive,
     answer,
@@ -60,10 +60,10 @@ class Chain:
     """A way up: its hops, and its length, the sum of 1 / weight."""
 
     length: float
-    steps: tuple[Step, ...]
+    steps: tuple[QueryStep, ...]
 
 
-class Around(Input):
+class RecordAroundInput(Input):
     """What is around a record."""
 
     id: At = Field(description="Where to begin: id or title.")
@@ -77,8 +77,8 @@ class Around(Input):
     limit: int = Field(default=50, ge=1, le=500, description="Most answers.")
 
 
-@query("expand", Around)
-async def expand(ground: Ground, given: Around) -> Asked:
+@query("expand", RecordAroundInput)
+async def expand(ground: Ground, given: RecordAroundInput) -> QueryAnswer:
     """What is around a record, each with the way there: over strong relations first, at most so many hops away."""
     web = ground.web
     start = web.find(given.id)
@@ -110,7 +110,7 @@ class Two(Limited):
 
 
 @query("bridge", Two)
-async def bridge(ground: Ground, given: Two) -> Asked:
+async def bridge(ground: Ground, given: Two) -> QueryAnswer:
     """What joins two records: the shortest ways between them, whatever their directions; strong relations are short."""
     web = ground.web
     start, end = web.find(given.id), web.find(given.target, "target")
@@ -137,7 +137,7 @@ class Matters(Limited):
 
 
 @query("why", Matters, *TOPS)
-async def why(ground: Ground, given: Matters) -> Asked:
+async def why(ground: Ground, given: Matters) -> QueryAnswer:
     """Why a record matters: the strongest chain from it up to each value and vision, with relations and weights."""
     web = ground.web
     start = web.find(given.id)
@@ -162,7 +162,7 @@ async def why(ground: Ground, given: Matters) -> Asked:
 
 
 @query("counterfactual", Matters, *TOPS)
-async def counterfactual(ground: Ground, given: Matters) -> Asked:
+async def counterfactual(ground: Ground, given: Matters) -> QueryAnswer:
     """What would lose its support if a record went: what then leads to no value and vision, what rests on it alone."""
     return await asyncio.to_thread(_without, ground.web, given)
 
@@ -181,7 +181,7 @@ class Alike(Limited):
 
 
 @query("analogy", Alike)
-async def analogy(ground: Ground, given: Alike) -> Asked:
+async def analogy(ground: Ground, given: Alike) -> QueryAnswer:
     """Which records have surroundings of the same shape: relations and kinds, two hops around, whatever the words."""
     return await asyncio.to_thread(_analogy, ground.web, given)
 
@@ -217,7 +217,7 @@ def _strongest(
     A record is met again when fewer hops lead to it than before, since from there more can be reached.
     """
     order = itertools.count()
-    heap: list[tuple[float, int, str, tuple[Step, ...]]] = [(0.0, next(order), start, ())]
+    heap: list[tuple[float, int, str, tuple[QueryStep, ...]]] = [(0.0, next(order), start, ())]
     best: dict[str, Chain] = {}
     fewest: dict[str, int] = {}
     while heap:
@@ -278,17 +278,17 @@ def _mid(chain: Chain) -> list[JSON]:
     return [one.title for one in chain.steps[:-1]]
 
 
-def _product(steps: tuple[Step, ...]) -> float:
+def _product(steps: tuple[QueryStep, ...]) -> float:
     product = 1.0
     for one in steps:
         product *= 1.0 if one.weight is None else one.weight
     return product
 
 
-def _without(web: Web, given: Matters) -> Asked:
+def _without(web: Web, given: Matters) -> QueryAnswer:
     gone = web.find(given.id)
     before, after = _led(web, ""), _led(web, gone.id)
-    rows: list[Found] = []
+    rows: list[QueryMatch] = []
     for lost in sorted(before - after - {gone.id}):
         one = web.records[lost]
         chain = _reasons(web, lost).get(gone.id)
@@ -337,10 +337,10 @@ def _below(web: Web, record: str) -> list[Record]:
     return list(below.values())
 
 
-def _analogy(web: Web, given: Alike) -> Asked:
+def _analogy(web: Web, given: Alike) -> QueryAnswer:
     start = web.find(given.id)
     mine = shape(web, start.id)
-    rows: list[Found] = []
+    rows: list[QueryMatch] = []
     for one in web.of_kinds(*(given.kinds or (start.kind,)), live=False):
         if one.id == start.id or (given.succeeded and outcome(one) != "good"):
             continue

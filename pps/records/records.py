@@ -29,7 +29,7 @@ from pps.ingest.duplicates import Merging
 from pps.ingest.forget import Forgetter
 from pps.ingest.revising import RecordParts, Wait
 from pps.journal.graph_queries import ambiguous
-from pps.journal.kept_records import Kept
+from pps.journal.kept_records import ExportedRecord
 from pps.journal.pool_rows import PoolRows
 from pps.journal.record_rows import RecordRows
 from pps.journal.versions import Version
@@ -101,7 +101,7 @@ class _Undone(Exception):
         self.saved, self.error = saved, error
 
 
-class Records(recorder.Records):
+class Records(recorder.RecordWriter):
     """The records of one entity. No method takes a group or a name of an entity.
 
     ``save``, ``move``, ``join``, ``part`` and ``delete`` go by the packs; what is none of a pack's kinds is kept by
@@ -189,7 +189,7 @@ class Records(recorder.Records):
             return undone.saved, undone.error
         raise AssertionError("a trial was not undone")
 
-    async def restoring(self, given: Sequence[Kept]) -> Restoring:
+    async def restoring(self, given: Sequence[ExportedRecord]) -> Restoring:
         """Return the records of an export as ``restore`` puts them here, tried in one transaction that is undone.
 
         Raises:

@@ -14,7 +14,7 @@ from pps.ingest.drafts import TYPED_SOURCE
 from pps.ingest.linking import draft_of, record_id, relation_id
 from pps.ingest.redact import KeyedRedactor
 from pps.journal.entries import JobPayload, TurnDraft
-from pps.journal.kept_records import KNOWN, Kept, KeptCite, cited_as, sources, things
+from pps.journal.kept_records import KNOWN, ExportedRecord, KeptCite, cited_as, sources, things
 from pps.journal.record_rows import RecordRows
 from pps.journal.turns import prepare, turn_id
 from pps.records.listing import field_values
@@ -36,7 +36,7 @@ class _Places:
     ids: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def cleaned(one: Kept, redactor: KeyedRedactor) -> Kept:
+def cleaned(one: ExportedRecord, redactor: KeyedRedactor) -> ExportedRecord:
     """Return a record without secrets in anything that it was."""
     record = one.record
     return replace(
@@ -74,7 +74,7 @@ class Restoring:
     ``saved`` and ``mistakes``, each with the record's number, say what came of the trial.
     """
 
-    def __init__(self, by: Writing, given: Sequence[Kept]) -> None:
+    def __init__(self, by: Writing, given: Sequence[ExportedRecord]) -> None:
         self._by = by
         self._given = given
         self._places = _Places()
@@ -111,7 +111,7 @@ class Restoring:
             self.mistakes += found
         return bool(found)
 
-    def _wrong(self, one: Kept) -> Iterator[InvalidRequest]:
+    def _wrong(self, one: ExportedRecord) -> Iterator[InvalidRequest]:
         """Yield what is wrong with a record by itself. What an earlier pack allowed stays."""
         record, kinds = one.record, self._by.kinds
         if record.kind not in kinds:
@@ -131,7 +131,7 @@ class Restoring:
         if any(at.tzinfo is None for at in (*times, *(each.created_at for each in one.relations))):
             yield InvalidRequest("created_at", "times must say their offset from UTC")
 
-    def _placed(self, rows: RecordRows, given: Sequence[Kept]) -> _Places:
+    def _placed(self, rows: RecordRows, given: Sequence[ExportedRecord]) -> _Places:
         group = self._by.group
         turns = {one.record.id: self._turn(one.record.id) for one in given}
         known = rows.find([*turns, *turns.values()])
@@ -170,7 +170,7 @@ class Restoring:
         ]
         return found[0] if len(found) == 1 else None
 
-    def _one(self, rows: RecordRows, number: int, one: Kept) -> Saved:
+    def _one(self, rows: RecordRows, number: int, one: ExportedRecord) -> Saved:
         there = one.record
         if there.id in self._places.here:
             return Saved(self._places.here[there.id], "unchanged")
@@ -196,7 +196,7 @@ class Restoring:
         self._cited(rows, number, one, record.id)
         return saved
 
-    def _put(self, rows: RecordRows, record: Record, one: Kept) -> int:
+    def _put(self, rows: RecordRows, record: Record, one: ExportedRecord) -> int:
         content = content_of(record.summary, record.fields)
         ref = f"{KNOWN}{one.record.id}"
         draft = TurnDraft(
@@ -226,7 +226,7 @@ class Restoring:
             return {name: self._here(item) for name, item in value.items()}
         return [self._here(item) for item in value] if isinstance(value, Sequence) else value
 
-    def _related(self, rows: RecordRows, number: int, one: Kept) -> None:
+    def _related(self, rows: RecordRows, number: int, one: ExportedRecord) -> None:
         kinds = {each.record.id: each.record.kind for each in self._given}
         ids = self._places.ids
         for at, each in enumerate(one.relations):
@@ -250,7 +250,7 @@ class Restoring:
             except InvalidRequest as error:
                 self._noted(number, [error])
 
-    def _cited(self, rows: RecordRows, number: int, one: Kept, record: str) -> None:
+    def _cited(self, rows: RecordRows, number: int, one: ExportedRecord, record: str) -> None:
         found: list[Cite] = []
         for at, each in enumerate(one.cites):
             id_ = self._cite(rows, each)

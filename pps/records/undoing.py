@@ -20,7 +20,7 @@ from pps.core.values import JSON
 from pps.ingest.anchors import Anchors
 from pps.ingest.correcting import CORRECTION
 from pps.ingest.forget import Forgetting
-from pps.ingest.revising import Changes
+from pps.ingest.revising import TextChanges
 from pps.journal.journal import Journal
 from pps.journal.versions import Version
 from pps.records.records import Records
@@ -258,9 +258,9 @@ class Undoing:
         return Undone(id, "anchor", info.title, f"{slug}@{number + 1}", slug)
 
 
-def _changes_back(undone: Version, before: Version, actor: str) -> Changes:
+def _changes_back(undone: Version, before: Version, actor: str) -> TextChanges:
     """Return the changes that make a text what it was in the version before."""
-    changes: Changes = {"content": before.content, "tags": before.tags, "actor": actor}
+    changes: TextChanges = {"content": before.content, "tags": before.tags, "actor": actor}
     if undone.title != before.title:
         changes["title"] = before.title
     if undone.kind != before.kind:

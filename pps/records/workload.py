@@ -98,7 +98,7 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
+class _TimeStretch:
     start: datetime
     end: datetime
     all_day: bool = False
@@ -147,7 +147,7 @@ class _Tasks:
             if one.kind in tasks and one.status == "active" and one.state in OPEN
         }
         self.hours: dict[str, float] = {}
-        self.blocks: list[_Stretch] = []
+        self.blocks: list[_TimeStretch] = []
         holders: dict[str, list[str]] = defaultdict(list)
         for relation in graph.relations:
             if relation.type == _SCHEDULED:
@@ -162,9 +162,9 @@ class _Tasks:
                 for task in of:
                     self.hours[task] = self.hours.get(task, 0.0) + _hours(stretch) / len(of)
 
-    def _stretch(self, record: Record) -> _Stretch | None:
+    def _stretch(self, record: Record) -> _TimeStretch | None:
         ends = [self._moment(record.fields.get(name)) for name in ("start", "end")]
-        return _Stretch(ends[0], ends[1]) if ends[0] and ends[1] and ends[0] < ends[1] else None
+        return _TimeStretch(ends[0], ends[1]) if ends[0] and ends[1] and ends[0] < ends[1] else None
 
     def _moment(self, value: object) -> datetime | None:
         """Return a field's instant; of a day, month or year its first, on the person's clock."""
@@ -208,7 +208,9 @@ def _assessed(
         if day is not None and days[0] <= day <= days[-1]:
             by_day[day] += left or 0.0
             loads.append(TaskLoad(task.id, task.title, task.state, left, due, is_overdue))
-    stretches = [_Stretch(one.start, one.end, one.all_day) for one in agenda.events] + tasks.blocks
+    stretches = [
+        _TimeStretch(one.start, one.end, one.all_day) for one in agenda.events
+    ] + tasks.blocks
     loads.sort(key=lambda one: (one.due or today, one.title, one.id))
     booked = _booked(stretches, edges, [tasks.calendars.hours_of(day) for day in days])
     found = tuple(
@@ -265,7 +267,7 @@ def _percent(scheduled: float, available: float) -> float:
 
 
 def _booked(
-    stretches: Iterable[_Stretch], edges: Sequence[datetime], available: Sequence[float]
+    stretches: Iterable[_TimeStretch], edges: Sequence[datetime], available: Sequence[float]
 ) -> list[float]:
     """Return the hours of each day that are taken, each hour once; a day that is taken whole has the hours it had."""
     ordered = sorted(stretches, key=lambda one: one.start)
@@ -279,12 +281,12 @@ def _booked(
                 is_whole = is_whole or one.all_day or (one.start <= start and one.end >= end)
                 first, last = max(one.start, until), min(one.end, end)
                 if last > first and not one.all_day:
-                    taken, until = taken + _hours(_Stretch(first, last)), last
+                    taken, until = taken + _hours(_TimeStretch(first, last)), last
         found.append(max(hours, 0.0) if is_whole else taken)
     return found
 
 
-def _hours(stretch: _Stretch) -> float:
+def _hours(stretch: _TimeStretch) -> float:
     return (stretch.end.timestamp() - stretch.start.timestamp()) / 3600
 
 

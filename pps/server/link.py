@@ -19,12 +19,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import quote
 
-from pps import __version__
 from pps.core import errors
 from pps.core.errors import ConfigError, StoreConflict, StoreError, StoreUnavailable
 from pps.core.file_lock import FileLock, holder, is_held
-from pps.server import owner_socket, runfile
-from pps.server.runfile import RunFile
+from pps.core.version import __version__
+from pps.server.owner_socket import HOME_HEADER, home_header
+from pps.server.owner_socket import connect as connect_socket
+from pps.server.runfile import RunFile, is_whole, lock_file
+from pps.server.runfile import check as check_proof
+from pps.server.runfile import question as proof_request
+from pps.server.runfile import read as read_run_file
 
 if TYPE_CHECKING:
     from pps.core.values import JSON
@@ -60,28 +64,27 @@ class OwnerConnection(http.client.HTTPConnection):
     def owner_headers(self) -> dict[str, str]:
         """Return the headers by which a request on this connection is the owner's."""
         if self._run.socket:
-            return {owner_socket.HOME_HEADER: owner_socket.home_header(self._run.home)}
+            return {HOME_HEADER: home_header(self._run.home)}
         return {"Authorization": f"Bearer {self._run.secret}"}
 
     def connect(self) -> None:
         """Connect; raises an OSError when who listens is not the server that wrote the run file."""
         if self._run.socket:
-            self.sock = owner_socket.connect(self._run.socket, self._timeout_s)
+            self.sock = connect_socket(self._run.socket, self._timeout_s)
             return
         super().connect()
-        nonce, asked = runfile.question(self._run)
-        self.sock.sendall(asked)
-        reply, until = (
-            b"",
-            time.monotonic() + self._timeout_s,
-        )  # all in all: a stranger may send a byte now and then
-        while not runfile.is_whole(reply):
+        nonce, request = proof_request(self._run)
+        self.sock.sendall(request)
+        reply = b""
+        # One deadline for the whole reply: a stranger may send a byte now and then.
+        until = time.monotonic() + self._timeout_s
+        while not is_whole(reply):
             self.sock.settimeout(max(0.001, until - time.monotonic()))
             if not (piece := self.sock.recv(4_096)):
                 break
             reply += piece
         self.sock.settimeout(self._timeout_s)
-        runfile.check(self._run, nonce, reply)
+        check_proof(self._run, nonce, reply)
 
 
 class Link:
@@ -316,8 +319,8 @@ def stop(home: Path) -> RunFile | None:
 
 def _running(home: Path) -> RunFile | None:
     """Return the run file of a server that is alive: one that was killed leaves its own, and its port to strangers."""
-    run = runfile.read(home)
-    return run if run is not None and is_held(runfile.lock_file(home)) else None
+    run = read_run_file(home)
+    return run if run is not None and is_held(lock_file(home)) else None
 
 
 def _start(home: Path) -> Link:
@@ -336,7 +339,7 @@ def _start(home: Path) -> Link:
 
 
 def _wait_until_free(home: Path) -> None:
-    path = runfile.lock_file(home)
+    path = lock_file(home)
     deadline = time.monotonic() + _DRAIN_S
     while is_held(path):
         if time.monotonic() > deadline:

@@ -17,8 +17,8 @@ from pps.core.values import JSON, Episode, Fact, GraphCounts, Node, Vector
 from pps.graph.graph_store import (
     GraphChange,
     GraphStore,
+    GraphTimelineOptions,
     Rows,
-    TimelineOptions,
     as_of_bounds,
 )
 from pps.graph.mapping import foreign_attributes, in_order, mention_id, parse_cursor
@@ -173,7 +173,7 @@ class SqlGraphStore(GraphStore):
         )
         return [fact for fact in facts if (fact.subject, fact.object) in wanted]
 
-    async def timeline(self, **options: Unpack[TimelineOptions]) -> list[Fact]:
+    async def timeline(self, **options: Unpack[GraphTimelineOptions]) -> list[Fact]:
         """Return facts by (``valid_at``, uuid): the dated ones by their index, then those without a time."""
         most = _checked(options.get("limit", 100), _MOST_IN_A_TIMELINE)
         conditions, values = _timeline_conditions(options)
@@ -523,7 +523,7 @@ def _graphiti_attributes(
     return {uuid: foreign_attributes(graphiti) for uuid, graphiti in rows}
 
 
-def _timeline_conditions(options: TimelineOptions) -> tuple[list[str], dict[str, Value]]:
+def _timeline_conditions(options: GraphTimelineOptions) -> tuple[list[str], dict[str, Value]]:
     conditions = ["f.grp = :grp"]
     values = dict[str, Value]()
     if (node := options.get("node")) is not None:

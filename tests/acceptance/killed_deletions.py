@@ -10,8 +10,8 @@ from pps import app as application
 from pps.app import App
 from pps.config import Settings
 from pps.core.values import FactDraft, NodeDraft
-from pps.entities import Registry
 from pps.entities.deletions import Deletions
+from pps.entities.registry import Registry
 from pps.entities.small_file import SmallFile
 from pps.graph.store_neo4j import Neo4jStore
 from pps.server import spool

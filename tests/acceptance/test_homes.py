@@ -19,7 +19,7 @@ from pps.app import App
 from pps.config import Settings, load
 from pps.core import time
 from pps.entities.tokens import Bounds
-from pps.interfaces.hooks.desk import Desk
+from pps.interfaces.hooks.hook_desk import HookEventDesk
 from pps.operations.calls import Caller, Calls
 from pps.server import spool
 from pps.server.spool import SpoolDrain
@@ -166,7 +166,7 @@ async def test_a_merge_can_still_be_undone(old_settings: Settings) -> None:
 async def test_events_in_the_spool_are_taken_in(old_settings: Settings, home: Path) -> None:
     assert len(spool.waiting(home)) == 2
     async with App.open(old_settings) as app:
-        desk = Desk(app)
+        desk = HookEventDesk(app)
         assert await SpoolDrain(home, desk.handle).once() == 2
         await desk.settled()
         async with app.memory("ana") as memory:

@@ -18,7 +18,7 @@ import pytest
 from pps.app import App
 from pps.config import Settings
 from pps.core.values import JSON
-from pps.entities import Router
+from pps.entities.routing import Router
 from pps.ingest.recorder import EventOptions
 from pps.operations.calls import Caller, Calls
 from tests.integration.interfaces.every_tool import done

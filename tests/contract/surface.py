@@ -33,13 +33,13 @@ import pps
 from pps.app import App
 from pps.config import EmbedderSettings, Settings, shipped
 from pps.config.pack_shapes import (
-    Authority,
+    AuthorityPart,
     FieldTable,
     Head,
     Kind,
     Layer,
-    Lifecycle,
-    Relation,
+    LifecyclePart,
+    RelationPart,
     Tool,
 )
 from pps.config.relation_files import _Entry as RelationEntry
@@ -54,13 +54,13 @@ from pps.features.topics.portfolio import Topics
 from pps.ingest.importing.formats import FORMATS, TurnLine
 from pps.interfaces.cli import output
 from pps.interfaces.cli.main import build
-from pps.interfaces.hooks.desk import Desk
+from pps.interfaces.hooks.hook_desk import HookEventDesk
 from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.auth import ACTOR_HEADER, ENTITY_HEADER, Trust
-from pps.interfaces.http.health import Condition
+from pps.interfaces.http.health import HealthProbe
 from pps.interfaces.http.page.browsers import Browsers
 from pps.interfaces.http.problems import problem
-from pps.interfaces.http.routes import Parts, Routes
+from pps.interfaces.http.routes import HttpRoutes, ServerParts
 from pps.interfaces.http.trusted_hosts import Names
 from pps.interfaces.http.v1 import TIME_ZONE
 from pps.interfaces.mcp.bridge_desk import BridgeDesk
@@ -72,7 +72,7 @@ from pps.journal.kept_records import KEPT
 from pps.memory import Memory
 from pps.models.command import Preset
 from pps.operations import openapi
-from pps.operations.calls import Calls, Report
+from pps.operations.calls import Calls, ProgressReport
 from pps.operations.catalog import OPERATIONS, operations_for
 from pps.operations.table import Audience
 from pps.recall.perspectives import PERSPECTIVES
@@ -244,10 +244,10 @@ def files() -> Tree:
         "layers.*": Layer,
         "kinds.*": Kind,
         "kinds.*.fields.*": FieldTable,
-        "relations.*": Relation,
+        "relations.*": RelationPart,
         "relations.*.fields.*": FieldTable,
-        "lifecycles.*": Lifecycle,
-        "authority.*": Authority,
+        "lifecycles.*": LifecyclePart,
+        "authority.*": AuthorityPart,
         "tools.*": Tool,
     }
     pack: dict[str, str] = {}
@@ -460,19 +460,19 @@ async def _of_a_server(app: App) -> Tree:
     calls = Calls(app)
     activity = Activity()
     trust = Trust(app.registry, secret)
-    parts = Parts(
+    parts = ServerParts(
         app,
         calls,
         trust,
         Browsers(app.registry),
         names,
         activity,
-        Condition(app, calls, activity),
+        HealthProbe(app, calls, activity),
         Endpoint(calls, trust.caller, hosts=names.hosts, origins=names.origins),
-        Desk(app),
+        HookEventDesk(app),
         BridgeDesk(calls),
     )
-    server = Routes(parts).starlette()
+    server = HttpRoutes(parts).starlette()
     client = httpx.AsyncClient(
         transport=httpx.ASGITransport(server),
         base_url="http://127.0.0.1:8377",
@@ -492,7 +492,7 @@ async def _of_a_server(app: App) -> Tree:
         "health": sorted(health),
         "owner_status": sorted(status),
         "metrics": sorted(set(re.findall(r"(?m)^# TYPE (\w+ \w+)", metrics))),
-        "progress_line": sorted(field.name for field in dataclasses.fields(Report)),
+        "progress_line": sorted(field.name for field in dataclasses.fields(ProgressReport)),
         "last_line": sorted(json.loads(lines.text.splitlines()[-1])),
         "problem": {
             "fields": sorted(refused.json()),

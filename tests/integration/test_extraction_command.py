@@ -20,7 +20,7 @@ from pps.config import EmbedderSettings, ExtractorSettings, JobsSettings, Settin
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.values import FactDraft
 from pps.ingest.hook_events import SessionEvent
-from pps.journal import Journal
+from pps.journal.journal import Journal
 from pps.memory import Memory
 from pps.operations import words
 from tests import stand_in

@@ -62,7 +62,7 @@ async def _served(
         ],
         middleware=[Middleware(ActivityMeter, activity=activity)],
     )
-    plan = life.Plan(home, runfile.new_secret(), auto, idle_stop_s, busy)
+    plan = life.ServerPlan(home, runfile.new_secret(), auto, idle_stop_s, busy)
     task = asyncio.create_task(life.run(app, life.bind("127.0.0.1", 0), activity, plan))
     while (run := runfile.read(home)) is None:
         assert not task.done()
@@ -156,7 +156,7 @@ def test_a_taken_port_gives_way_to_a_free_one_only_where_nobody_chose_it() -> No
 
 
 async def test_a_server_that_cannot_be_found_ends_and_says_why(tmp_path: Path) -> None:
-    plan = life.Plan(
+    plan = life.ServerPlan(
         tmp_path / "full", runfile.new_secret(), False, 60, _quiet
     )  # no file can be made there
     with (

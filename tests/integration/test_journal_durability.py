@@ -27,7 +27,7 @@ from pathlib import Path
 import pytest
 
 from pps.core.ids import new_group
-from pps.journal import Journal
+from pps.journal.journal import Journal
 from tests.sampling import sized
 
 GROUP = new_group()
@@ -37,7 +37,8 @@ PRELUDE = """
 import asyncio, ctypes, json, os, sys
 from pathlib import Path
 from pps.core.errors import PPSError
-from pps.journal import JobPayload, Journal, TurnDraft
+from pps.journal import JobPayload, TurnDraft
+from pps.journal.journal import Journal
 
 path, group = Path(sys.argv[1]), sys.argv[2]
 """

@@ -17,7 +17,9 @@ import pytest
 from pps.core.errors import IsolationError, StoreConflict, StoreError, StoreUnavailable
 from pps.core.ids import new_group
 from pps.core.values import Node
-from pps.journal import ItemFilter, JobPayload, Journal, TurnDraft, db, writer
+from pps.journal import JobPayload, TurnDraft, db, writer
+from pps.journal.filters import ItemFilter
+from pps.journal.journal import Journal
 from tests.graph_file import save_nodes
 from tests.waiting import settle_until
 

@@ -15,10 +15,11 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import new_group
 from pps.core.time import now
 from pps.core.values import JSON, FactDraft, NodeDraft, Skipped
-from pps.journal import Change, JobPayload, JobResult, Journal, TurnDraft, usage
+from pps.journal import Change, JobPayload, JobResult, TurnDraft, usage
 from pps.journal.bin_rows import drop_given
 from pps.journal.entries import Charge, Stage
 from pps.journal.job_queue import end
+from pps.journal.journal import Journal
 
 MOMENT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 GROUP = new_group()

@@ -14,7 +14,9 @@ import pytest
 from pps.core.ids import new_group, stable_id
 from pps.core.time import coarse, precision_of
 from pps.core.values import Fact, Node, Turn
-from pps.journal import ItemFilter, JobPayload, Journal, TurnDraft
+from pps.journal import JobPayload, TurnDraft
+from pps.journal.filters import ItemFilter
+from pps.journal.journal import Journal
 from tests.graph_file import delete_items, save_facts, save_nodes
 
 MOMENT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)

@@ -12,7 +12,8 @@ import pytest
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import new_group
 from pps.core.values import FactDraft, Node, NodeDraft
-from pps.journal import Appended, Change, JobPayload, Journal, TurnDraft
+from pps.journal import Appended, Change, JobPayload, TurnDraft
+from pps.journal.journal import Journal
 from tests.graph_file import delete_items, save_nodes
 
 MOMENT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)

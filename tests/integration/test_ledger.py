@@ -12,7 +12,7 @@ from pps.app import App
 from pps.config import EmbedderSettings, JobsSettings, Settings
 from pps.core.values import FactDraft
 from pps.interfaces.http.activity import Activity
-from pps.interfaces.http.health import Condition
+from pps.interfaces.http.health import HealthProbe
 from pps.memory import Memory
 from pps.operations.calls import Calls
 
@@ -81,7 +81,7 @@ async def test_a_turn_that_the_graph_lost_is_named_and_taken_in_again(app: App) 
 
 
 async def test_a_closed_entity_whose_jobs_wait_is_a_problem_until_they_are_done(app: App) -> None:
-    condition = Condition(app, Calls(app), Activity())
+    condition = HealthProbe(app, Calls(app), Activity())
     await app.close_all()
     assert await condition.problems() == []
     app.registry.set_pending(app.registry.get("ana").entity, True)

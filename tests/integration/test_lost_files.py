@@ -14,9 +14,9 @@ from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest, StoreError, StoreUnavailable
 from pps.core.values import FactDraft, NodeDraft
-from pps.entities import Registry
+from pps.entities.registry import Registry
 from pps.interfaces.http.activity import Activity
-from pps.interfaces.http.health import Condition
+from pps.interfaces.http.health import HealthProbe
 from pps.memory import Memory
 from pps.operations.calls import Calls
 from tests.erasing import deleted, lose_graph
@@ -62,7 +62,7 @@ async def test_a_journal_that_is_taken_away_while_it_is_open_is_told_and_nothing
             assert list(await app.unopenable()) == ["ana"]
             assert [
                 (one.entity, one.outage)
-                for one in await Condition(app, Calls(app), Activity()).problems()
+                for one in await HealthProbe(app, Calls(app), Activity()).problems()
             ] == [("ana", True)]
         for _ in range(2):
             with pytest.raises(StoreError, match="is gone or empty"):
@@ -78,7 +78,7 @@ async def test_an_entity_that_cannot_be_opened_stays_told_and_the_server_is_unwe
         folder = (await app.create("ana")).folder
         await app.close_all()
         (folder / "data" / "memory.db").unlink()
-        condition = Condition(app, Calls(app), Activity())
+        condition = HealthProbe(app, Calls(app), Activity())
         for _ in range(2):  # the first attempt notes that its jobs are to be resumed
             condition.resuming.in_the_way = await app.resume_pending()
             assert [(one.entity, one.outage) for one in await condition.problems()] == [

@@ -20,7 +20,7 @@ from pps.core.errors import ConfigError, IsolationError, NotFound, PPSError, Sto
 from pps.core.time import now
 from pps.entities.routing import owner as owner_router
 from pps.interfaces.http.activity import Activity
-from pps.interfaces.http.health import Condition
+from pps.interfaces.http.health import HealthProbe
 from pps.operations.calls import Calls, owner
 from tests.waiting import settle_until
 
@@ -200,7 +200,7 @@ async def test_health_tells_of_an_entity_that_cannot_be_opened_before_anybody_tr
     for file in (home / "entities" / "ana").glob(pattern):
         file.write_bytes(garbage)
     async with App.open(Settings(home=home, embedder=EmbedderSettings(name="hash"))) as app:
-        condition = Condition(app, Calls(app), Activity())
+        condition = HealthProbe(app, Calls(app), Activity())
         [problem] = await condition.problems()
         assert problem.outage  # it is the only entity
         assert problem.entity == "ana"
@@ -212,7 +212,7 @@ async def test_health_tells_of_a_text_index_that_is_damaged_while_it_is_open(
     home = tmp_path / "home"
     shutil.copytree(kept, home)
     async with App.open(Settings(home=home, embedder=EmbedderSettings(name="hash"))) as app:
-        condition = Condition(app, Calls(app), Activity())
+        condition = HealthProbe(app, Calls(app), Activity())
         async with app.memory("ana") as memory:
             await memory.recall("bees")
             assert await condition.problems() == []

@@ -26,7 +26,7 @@ from pps.core.ids import EntityId, new_group
 from pps.core.values import Episode
 from pps.index.indexes import EntityIndexes, IndexDoc
 from pps.isolation.binding import Models
-from pps.isolation.client import Changes, EntityDriver, IsolatedGraphitiClient
+from pps.isolation.client import EntityDriver, GraphitiChanges, IsolatedGraphitiClient
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import ExtractorModel, Provider
 from tests.graph_file import open_graph_file
@@ -58,7 +58,7 @@ class Brain:
     indexes: EntityIndexes
     embedder: HashEmbedder
 
-    async def read(self, text: str, when: datetime = _WHEN) -> Changes:
+    async def read(self, text: str, when: datetime = _WHEN) -> GraphitiChanges:
         episode = Episode(str(uuid4()), "turn", text, when, when)
         await self.client.save_episodes([episode])
         changes = await self.client.extract_episode(episode.uuid)

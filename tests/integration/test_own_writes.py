@@ -14,7 +14,7 @@ from pps.app import App
 from pps.core.recalled import Recall
 from pps.core.values import FactDraft
 from pps.entities.routing import owner as owner_router
-from pps.isolation.client import Changes
+from pps.isolation.client import GraphitiChanges
 from pps.memory import Memory
 from pps.operations.calls import Calls
 from pps.operations.calls import owner as owner_of
@@ -94,10 +94,10 @@ class Reading:
     def __init__(self) -> None:
         self.begun, self.done = asyncio.Event(), asyncio.Event()
 
-    async def read(self, turn: str) -> Changes:
+    async def read(self, turn: str) -> GraphitiChanges:
         self.begun.set()
         await self.done.wait()
-        return Changes()
+        return GraphitiChanges()
 
 
 async def test_a_recall_does_not_wait_for_a_model_that_reads_what_can_be_found_already(

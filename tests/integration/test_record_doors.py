@@ -18,9 +18,9 @@ from pps.core.record_values import Condition, Record, RecordQuery
 from pps.core.values import JSON, Node, NodeDraft
 from pps.entities.routing import owner as router
 from pps.ingest.importing.run import Wanted
-from pps.isolation.client import Changes
+from pps.isolation.client import GraphitiChanges
 from pps.journal import record_queries
-from pps.journal.record_queries import Found, read_record, select_page
+from pps.journal.record_queries import RecordRowPage, read_record, select_page
 from pps.journal.record_rows import RecordRows
 from pps.memory import Memory
 from pps.operations.calls import Caller, Calls, owner
@@ -59,9 +59,9 @@ async def _read_by_a_model(memory: Memory, node: Node) -> Node:
     """Remember a text in which a model finds a node; return what is kept of that."""
     parts = memory.parts
 
-    async def found(turn: str) -> Changes:
+    async def found(turn: str) -> GraphitiChanges:
         await parts.client.save_nodes([node], {})
-        return Changes((node.uuid,), (), (turn,))
+        return GraphitiChanges((node.uuid,), (), (turn,))
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(parts.client, "extract_episode", found)
@@ -223,7 +223,7 @@ async def test_a_page_of_5000_records_reads_its_own_records_alone(
         seen, cursor, pages = list[str](), "", 0
         while pages == 0 or cursor:
 
-            def asked(db: sqlite3.Connection, after: str = cursor) -> Found:
+            def asked(db: sqlite3.Connection, after: str = cursor) -> RecordRowPage:
                 db.set_trace_callback(statements.append)
                 try:
                     return select_page(db, wanted, 100, after)

@@ -12,7 +12,7 @@ import pytest
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import ModelUnavailable
-from pps.core.kinds import Kinds, KindSpec, Pack
+from pps.core.kinds import KindPack, Kinds, KindSpec
 from pps.core.time import now
 from pps.ingest import record_vectors
 from pps.ingest.record_vectors import MAX_TEXT, embedding_text
@@ -20,7 +20,7 @@ from pps.memory import Memory
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import Matrix
 
-PACK = Pack(
+PACK = KindPack(
     "small",
     1,
     kinds={

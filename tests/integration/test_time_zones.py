@@ -15,10 +15,10 @@ from pps.config import Settings
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.time import CoarseTime, coarse, coarse_text, plain, precision_of
 from pps.core.values import JSON, FactDraft, Turn
-from pps.entities import Router
 from pps.entities.own import own_settings
+from pps.entities.routing import Router
 from pps.ingest.importing.run import Wanted
-from pps.journal import ItemFilter
+from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from pps.operations.calls import Caller, Calls
 

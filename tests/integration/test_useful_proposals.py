@@ -11,9 +11,9 @@ import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
-from pps.features.topics.portfolio import Portfolio
 from pps.features.topics.proposals import Dream, DreamRequest, Pair, Proposals, consolidation, dream
 from pps.features.topics.topic_tools import dream_words, proposals_words
+from pps.features.topics.topic_values import Portfolio
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.importing.formats import read_lines
 

@@ -42,7 +42,7 @@ from graphiti_core.utils.maintenance import (
 
 from pps.core.ids import new_group, stable_id
 from pps.isolation.graphiti_models import GraphitiEmbedder, GraphitiReranker
-from pps.isolation.guarded_values import Refused, names_of
+from pps.isolation.guarded_values import RefusedValue, names_of
 from pps.models.hash import HashEmbedder
 
 WHEN = datetime(2026, 4, 1, tzinfo=UTC)
@@ -84,7 +84,7 @@ class Recording(GraphDriver):
         try:
             named = names_of(self.group, parameters)
             kind = "group" if named.bound else "id" if named.ids else "neither"
-        except Refused as refused:
+        except RefusedValue as refused:
             kind = f"refused ({refused.kind})"
         self.entries.add((_site(), way, kind, tuple(sorted(_names(parameters)))))
         return kind in ("group", "id")

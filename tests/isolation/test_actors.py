@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from pps.core.errors import InvalidRequest
-from pps.entities import Registry
+from pps.entities.registry import Registry
 from pps.operations.catalog import operations_for
 from pps.server.runfile import new_secret
 from tests.integration.interfaces.serving import ERAS, Served, serving

@@ -18,7 +18,7 @@ from pps.core.errors import (
 )
 from pps.core.ids import EntityId
 from pps.core.values import FactDraft
-from pps.entities import Registry
+from pps.entities.registry import Registry
 from pps.operations.calls import Caller, Calls
 from pps.proof.watch import Watch
 from tests.erasing import deleted, lose_graph

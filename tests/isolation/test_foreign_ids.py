@@ -10,13 +10,13 @@ from pps.core.errors import InvalidRequest, IsolationError, PPSError
 from pps.core.ids import EntityId
 from pps.isolation.recipes import RECIPES
 from pps.proof.arena import Arena, Being, dice
-from pps.proof.by_id import READS, SEARCHES, WRITES, Attack, Ids, malformed, queries
+from pps.proof.by_id import READS, SEARCHES, WRITES, IdAttack, Ids, malformed, queries
 from pps.proof.honest import Honest
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(300)]
 
 
-async def outcome(attack: Attack, being: Being, ids: Ids) -> object:
+async def outcome(attack: IdAttack, being: Being, ids: Ids) -> object:
     """Return what a caller can tell of a call."""
     try:
         return repr(await attack.call(being, ids))
@@ -31,7 +31,7 @@ async def everyone_is_whole(arena: Arena) -> None:
 
 @pytest.mark.parametrize("table", [READS, SEARCHES, WRITES], ids=["reads", "searches", "writes"])
 async def test_a_foreign_id_is_nobodys_id_for_every_verb(
-    arena: Arena, table: Sequence[Attack]
+    arena: Arena, table: Sequence[IdAttack]
 ) -> None:
     chance = dice(1)
     for attack in table:

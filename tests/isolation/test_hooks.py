@@ -14,7 +14,7 @@ import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
-from pps.interfaces.hooks.desk import Desk
+from pps.interfaces.hooks.hook_desk import HookEventDesk
 from pps.server import spool
 from pps.server.spool import SpoolDrain
 from tests.integration.hooks.acting import DEADLINE_S, Session
@@ -232,7 +232,7 @@ async def test_what_hooks_left_for_a_deleted_entity_is_erased_and_never_of_the_n
     """``inner`` lies in ``outer``'s folder: what was told there is not the outer one's once the inner one is gone."""
     home = tmp_path / "home"
     async with App.open(Settings(home=home, embedder=EmbedderSettings(name="hash"))) as app:
-        drain = SpoolDrain(home, Desk(app).handle)
+        drain = SpoolDrain(home, HookEventDesk(app).handle)
 
         async def made() -> None:
             await app.create("inner")

@@ -21,7 +21,7 @@ from pps.entities.routing import Routes as ProjectRoutes
 from pps.entities.tasks import Tasks
 from pps.ingest.documents import Documents
 from pps.interfaces.cli.main import build
-from pps.interfaces.http.routes import Routes
+from pps.interfaces.http.routes import HttpRoutes
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.memory import Memory
 from pps.recall.explore import Walks
@@ -43,7 +43,7 @@ def routes() -> set[str]:
         ),
     )
     parts.mcp = lambda *_: None
-    return {str(getattr(route, "path", route)) for route in Routes(parts).starlette().routes}
+    return {str(getattr(route, "path", route)) for route in HttpRoutes(parts).starlette().routes}
 
 
 def commands(app: Any) -> set[str]:

@@ -10,7 +10,7 @@ import pytest_asyncio
 
 from pps.config import Settings
 from pps.core.errors import NotFound
-from pps.isolation.client import Changes
+from pps.isolation.client import GraphitiChanges
 from pps.models.protocols import ExtractorModel
 from pps.proof.arena import Arena, Being, dice
 from pps.proof.by_id import Ids
@@ -60,7 +60,7 @@ def prompts(server: ModelServer) -> str:
     return json.dumps([asked.body for asked in server.asked], ensure_ascii=False)
 
 
-async def read(arena: Arena, being: Being, text: str) -> Changes:
+async def read(arena: Arena, being: Being, text: str) -> GraphitiChanges:
     """Save a text as ingest does and let Graphiti read it."""
     episode = arena.episode(being, text)
     await being.client.save_episodes([episode])

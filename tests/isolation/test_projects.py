@@ -17,7 +17,7 @@ from filelock import FileLock
 from mcp.shared.exceptions import MCPError
 
 from pps.core.errors import InvalidRequest, IsolationError, NotFound
-from pps.entities import Registry
+from pps.entities.registry import Registry
 from pps.entities.tasks import TaskDraft, Tasks
 from pps.journal.db import Tally, prepare_file, tally
 from pps.operations.catalog import operations_for

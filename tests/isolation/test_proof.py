@@ -8,7 +8,7 @@ from pps.config import Settings
 from pps.graph.neo4j import open_neo4j
 from pps.proof import verify as proving
 from pps.proof.arena import Arena, Being, ExposedClient
-from pps.proof.by_id import Attack, Ids
+from pps.proof.by_id import IdAttack, Ids
 from pps.proof.by_statement import GuardAttack, Strike
 from pps.proof.verify import KINDS, Report, attack, throw_away, verify
 from tests.isolation.unlocked import FirstLockGone, without_guard
@@ -136,7 +136,7 @@ async def test_what_is_made_under_an_id_is_a_leak_unless_its_owner_let_it_go_mea
                     del owner.facts[fact]
             await being.client.save_nodes([node], {})
 
-        monkeypatch.setattr(proving, "CREATES", [Attack("late", late, alike=False)])
+        monkeypatch.setattr(proving, "CREATES", [IdAttack("late", late, alike=False)])
         report = await attack(arena, operations=1, seed=7, kinds=("create",))
     assert report.ok is deleted
     assert ("create: late" in {finding.operation for finding in report.leaks}) is not deleted

@@ -18,7 +18,7 @@ from mcp.shared.exceptions import MCPError
 from starlette.routing import Route
 
 from pps.interfaces.cli.main import build
-from pps.interfaces.http.routes import Parts, Routes
+from pps.interfaces.http.routes import HttpRoutes, ServerParts
 from pps.operations.catalog import operations_for
 from pps.server.runfile import new_secret
 from tests.integration.interfaces.every_tool import done
@@ -436,7 +436,7 @@ def test_every_tool_route_and_command_has_its_attack() -> None:
     assert set(TOOL_ATTACKS) == set(operations_for("entity"))
     assert set(COMMAND_ATTACKS) == set(_commands(build()))
     nothing = cast("Any", None)
-    routes = Routes(Parts(*[nothing] * 10)).starlette().routes
+    routes = HttpRoutes(ServerParts(*[nothing] * 10)).starlette().routes
     assert set(ROUTE_ATTACKS) == {route.path for route in routes if isinstance(route, Route)}
 
 

@@ -11,8 +11,8 @@ from pps.core.time import now
 from pps.core.values import NodeDraft
 from pps.features.topics import calibration
 from pps.features.topics.divergence import divergence
-from pps.features.topics.portfolio import Portfolio
 from pps.features.topics.proposals import DreamRequest, consolidation, dream
+from pps.features.topics.topic_values import Portfolio
 from pps.ingest.drafts import RememberOptions
 from pps.journal.topic_rows import Place
 from tests.integration.test_topics import BOATS, BREAD, spaces_by_words, tell

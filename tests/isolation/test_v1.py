@@ -12,7 +12,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from pps.core.errors import PPSError
-from pps.entities import Registry
+from pps.entities.registry import Registry
 from pps.operations.catalog import OPERATIONS, operations_for
 from pps.server.runfile import new_secret
 from tests.integration.interfaces.serving import ERAS, serving, without_socket

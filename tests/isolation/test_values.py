@@ -11,7 +11,7 @@ import pytest
 from pps.core.errors import IsolationError
 from pps.core.ids import EntityId, new_group
 from pps.isolation.counters import IsolationCounters, NoBreach
-from pps.isolation.guarded_values import Refused, check_rows, ids_of_unbound_rows, names_of
+from pps.isolation.guarded_values import RefusedValue, check_rows, ids_of_unbound_rows, names_of
 
 GROUP, OTHER = new_group(), new_group()
 UUID = "6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11"
@@ -44,7 +44,7 @@ UUID = "6f2a4f0e-6d0f-5c57-9a4e-0a5b1d6f3c11"
 def test_a_parameter_that_names_another_group_or_no_id_is_refused(
     parameters: dict[str, Any],
 ) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedValue):
         names_of(GROUP, parameters)
 
 
@@ -57,7 +57,7 @@ def test_a_group_that_lies_about_being_equal_is_refused() -> None:
 
         __hash__ = str.__hash__
 
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedValue):
         names_of(GROUP, {"group_id": Liar(OTHER)})
 
 
@@ -65,7 +65,7 @@ def test_a_parameter_nested_without_end_is_refused() -> None:
     deep: list[Any] = []
     for _ in range(60):
         deep = [deep]
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedValue):
         names_of(GROUP, {"group_id": GROUP, "deep": deep})
 
 
@@ -120,7 +120,7 @@ def test_ids_are_found_by_value_at_any_depth_and_content_is_left_alone(
     ],
 )
 def test_a_row_of_another_group_is_refused(row: dict[str, Any]) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedValue):
         check_rows(GROUP, [{"uuid": UUID, "group_id": GROUP}, row])
 
 
@@ -181,5 +181,5 @@ def test_of_ppss_own_statements_only_the_groups_are_looked_at() -> None:
         GROUP, {"group_id": GROUP, "uuids": [UUID, "x"], "rows": [{"vector": [0.1] * 8}]}, own=True
     )
     assert (named.bound, named.ids) == (True, set())
-    with pytest.raises(Refused):
+    with pytest.raises(RefusedValue):
         names_of(GROUP, {"group_id": GROUP, "rows": [{"group_id": OTHER}]}, own=True)

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from pps.core.errors import InvalidRequest, NotFound, PPSError
 from pps.ingest.given_input import Input
-from pps.interfaces.cli import commands, described, output, wording
+from pps.interfaces.cli import command_table, output, wording
 from pps.interfaces.cli.main import build
 from pps.memory import Memory
 from pps.operations import words as render
@@ -87,14 +87,16 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Asked:
 
 
 def ran(*arguments: str, given: str = "") -> Result:
-    return CliRunner().invoke(build(described.described((*OPERATIONS, brew))), arguments, given)
+    return CliRunner().invoke(
+        build(command_table.describe_operations((*OPERATIONS, brew))), arguments, given
+    )
 
 
 def test_the_kept_table_is_what_the_operations_say() -> None:
-    assert described.FILE.read_text(encoding="utf-8") == described.written(
-        described.described(OPERATIONS)
+    assert command_table.FILE.read_text(encoding="utf-8") == command_table.render_table(
+        command_table.describe_operations(OPERATIONS)
     ), "run scripts/docs"
-    assert commands.known() == described.described(OPERATIONS)
+    assert command_table.load_table() == command_table.describe_operations(OPERATIONS)
 
 
 def test_a_new_operation_is_a_command_with_help_examples_and_json(server: Asked) -> None:
@@ -162,7 +164,7 @@ def test_an_error_names_what_was_typed_and_what_to_do(server: Asked) -> None:
 
 
 def test_what_erases_for_good_asks_first_and_what_shows_first_does_not(server: Asked) -> None:
-    asks = [one.path for one in commands.known() if one.confirms]
+    asks = [one.path for one in command_table.load_table() if one.confirms]
     assert sorted(asks) == ["entity delete", "jobs drop", "rebuild", "squad delete"]
     for path in asks:
         command = build()

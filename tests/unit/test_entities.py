@@ -13,7 +13,7 @@ import pytest
 
 from pps.core.errors import InvalidRequest, IsolationError, StoreError, UnknownEntity
 from pps.core.ids import EntityId
-from pps.entities import Registry
+from pps.entities.registry import Registry
 from pps.entities.tokens import Bounds, mint, parse
 from tests.erasing import deleted
 

@@ -12,7 +12,8 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from pps.entities import Registry, Router
+from pps.entities.registry import Registry
+from pps.entities.routing import Router
 from pps.interfaces.http.auth import Trust, bearer
 from pps.interfaces.http.problems import Refused
 from pps.interfaces.http.trusted_hosts import HostGuard, Names

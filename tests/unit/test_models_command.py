@@ -7,11 +7,11 @@ import sys
 import pytest
 
 from pps.core.errors import ModelOutputInvalid
-from pps.models.command import Command, Preset
+from pps.models.command import ModelCommand, Preset
 
 
 @pytest.mark.parametrize("program", ["print('no JSON')", "print('[' * 200_000)", "print('\\xff')"])
 async def test_what_is_no_json_or_nested_too_deep_is_invalid_output(program: str) -> None:
     words = (sys.executable, "-S", "-c", program)
     with pytest.raises(ModelOutputInvalid, match="something else than its documented output"):
-        await Command("deep", words, Preset(words, answer="result"), timeout_s=30).ask("")
+        await ModelCommand("deep", words, Preset(words, answer="result"), timeout_s=30).ask("")

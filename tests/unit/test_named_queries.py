@@ -12,7 +12,7 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.kinds import NO_KINDS
 from pps.core.values import Fact
 from pps.records.asks import QUERIES
-from pps.records.named_query import Asked, Found
+from pps.records.named_query import QueryAnswer, QueryMatch
 from tests.year import WHEN, Shelf, changed, graph, ground, record, relation, year
 
 BY_NAME = {one.name: one for one in QUERIES}
@@ -20,15 +20,15 @@ BY_NAME = {one.name: one for one in QUERIES}
 
 async def ask(
     name: str, shelf: Shelf | None = None, near: dict[str, float] | None = None, **given: object
-) -> Asked:
+) -> QueryAnswer:
     return await BY_NAME[name].ask(ground(shelf or Shelf(year()), near=near), given)  # type: ignore[arg-type]
 
 
-def ids(asked: Asked) -> list[str]:
+def ids(asked: QueryAnswer) -> list[str]:
     return [one.id for one in asked.found]
 
 
-def told(asked: Asked, id_: str) -> Found:
+def told(asked: QueryAnswer, id_: str) -> QueryMatch:
     return next(one for one in asked.found if one.id == id_)
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.ids import check_name
-from pps.entities import Registry
 from pps.entities.paths import ancestors, is_inside, name_of, numbered, real_path
+from pps.entities.registry import Registry
 from tests.erasing import deleted
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pps.core.ids import stable_id
-from pps.core.relation_table import Relation
+from pps.core.relation_table import RelationRule
 from pps.core.values import Fact
 from pps.ingest.supersession import (
     Order,
@@ -26,7 +26,7 @@ from pps.ingest.supersession import (
 )
 from pps.journal.closing_rows import Ending
 
-LIVES_IN = Relation("LIVES_IN", "Person", "Place", single=True)
+LIVES_IN = RelationRule("LIVES_IN", "Person", "Place", single=True)
 START = datetime(2026, 3, 1, 9, tzinfo=UTC)
 NOW = START + timedelta(days=400)
 DAY = timedelta(days=1)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pps.features.topics.grouping import churn, entropy, groups, kept_ids, shared_clusters
-from pps.features.topics.importance import importance
+from pps.features.topics.topic_values import importance
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 

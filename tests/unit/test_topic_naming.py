@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pps.features.topics.topic_names import Place, Told, TopicName, name_topics, surface, title
+from pps.features.topics.topic_names import Place, TopicName, TopicTurn, name_topics, surface, title
 
 TESTS = Path(__file__).parents[1]
 SAMPLE = TESTS.parent / "config" / "sample"
@@ -158,33 +158,33 @@ NOTHING = {
 }
 
 
-def told(life: str) -> dict[str, list[Told]]:
+def told(life: str) -> dict[str, list[TopicTurn]]:
     return {
-        topic: [Told(f"{topic} {number}", text) for number, text in enumerate(texts)]
+        topic: [TopicTurn(f"{topic} {number}", text) for number, text in enumerate(texts)]
         for topic, texts in INVENTED[life].items()
     }
 
 
-def sample(name: str) -> tuple[dict[str, list[Told]], dict[str, str]]:
+def sample(name: str) -> tuple[dict[str, list[TopicTurn]], dict[str, str]]:
     """Return the turns of a shipped life by session, and its nodes' names with their kinds."""
-    topics: dict[str, list[Told]] = {}
+    topics: dict[str, list[TopicTurn]] = {}
     nodes: dict[str, str] = {}
     lines = (SAMPLE / name / "turns.jsonl").read_text("utf-8").splitlines()
     for number, line in enumerate(lines):
         turn = json.loads(line)
-        topics.setdefault(turn["session"], []).append(Told(str(number), turn["content"]))
+        topics.setdefault(turn["session"], []).append(TopicTurn(str(number), turn["content"]))
         for node in turn.get("nodes", []):
             names = [node["name"], *node.get("aliases", [])]
             nodes.update(dict.fromkeys(names, node.get("kind", "Thing")))
     return {id_: turns for id_, turns in topics.items() if len(turns) > 2}, nodes
 
 
-def phrases(places: tuple[Place, ...], turns: list[Told]) -> list[str]:
+def phrases(places: tuple[Place, ...], turns: list[TopicTurn]) -> list[str]:
     texts = {one.turn: one.text for one in turns}
     return [surface(place, texts[place.turn]) for place in places]
 
 
-def names_of(topics: dict[str, list[Told]], found: dict[str, TopicName]) -> dict[str, str]:
+def names_of(topics: dict[str, list[TopicTurn]], found: dict[str, TopicName]) -> dict[str, str]:
     return {id_: title(phrases(found[id_].name, turns)) for id_, turns in topics.items()}
 
 
@@ -236,7 +236,7 @@ def test_a_name_stays_while_the_topic_barely_changes_and_goes_when_it_is_another
         "flour": "The mill in Antequera sent the wrong sacks, white flour and not rye flour.",
     }
     more = {
-        id_: [*turns, Told(f"{id_} later", later[id_])] if id_ in later else turns
+        id_: [*turns, TopicTurn(f"{id_} later", later[id_])] if id_ in later else turns
         for id_, turns in topics.items()
     }
     assert names_of(more, name_topics(more, {}, kept)) == before
@@ -248,9 +248,9 @@ def test_a_name_stays_while_the_topic_barely_changes_and_goes_when_it_is_another
 
 def test_nodes_name_topics_but_dates_amounts_and_where_something_is_do_not() -> None:
     turns = [
-        Told("1", "The offsite is in Granada on 12 May, we pay 900 euros each."),
-        Told("2", "Who books the bus to Granada? The offsite has 31 people."),
-        Told("3", "12 May it is, the key is in the blue pot."),
+        TopicTurn("1", "The offsite is in Granada on 12 May, we pay 900 euros each."),
+        TopicTurn("2", "Who books the bus to Granada? The offsite has 31 people."),
+        TopicTurn("3", "12 May it is, the key is in the blue pot."),
     ]
     nodes = {
         "12 May": "Date",
@@ -271,10 +271,14 @@ def test_a_title_begins_with_a_capital_unless_its_first_word_is_spelt_in_a_way_o
 
 
 def test_a_topic_that_names_nothing_is_called_by_its_central_turns_first_words() -> None:
-    turns = [Told("1", "Yes."), Told("2", "???", 0.2), Told("3", "  We did it, and how!", 1.5)]
+    turns = [
+        TopicTurn("1", "Yes."),
+        TopicTurn("2", "???", 0.2),
+        TopicTurn("3", "  We did it, and how!", 1.5),
+    ]
     found = name_topics({"t": turns}, {})["t"]
     assert phrases(found.name, turns) == ["We did it, and how!"]
-    assert name_topics({"t": [Told("1", "?"), Told("2", "")]}, {})["t"].name == ()
+    assert name_topics({"t": [TopicTurn("1", "?"), TopicTurn("2", "")]}, {})["t"].name == ()
 
 
 @pytest.mark.timeout(20)
@@ -288,7 +292,7 @@ def test_hostile_texts_are_read_in_linear_time() -> None:
         "\u200b" * 9_999,
     ]
     topics = {
-        str(at): [Told(f"{at} {number}", text) for number in range(3)]
+        str(at): [TopicTurn(f"{at} {number}", text) for number in range(3)]
         for at, text in enumerate(texts)
     }
     assert set(name_topics(topics, {"a " * 12: "Thing"})) == set(topics)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pps.core.errors import InvalidRequest
-from pps.ingest.transcripts import Cursor, Reading, load, mark, read_new, with_ahead
+from pps.ingest.transcripts import Cursor, TranscriptReading, load, mark, read_new, with_ahead
 
 AT = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
@@ -31,8 +31,8 @@ def line(number: int, text: str, **fields: Any) -> bytes:
     return json.dumps({**entry, **fields}).encode() + b"\n"
 
 
-def reading(path: Path, **options: Any) -> Reading:
-    return Reading(str(path), "s", AT, **options)
+def reading(path: Path, **options: Any) -> TranscriptReading:
+    return TranscriptReading(str(path), "s", AT, **options)
 
 
 @settings(max_examples=30, deadline=None)
@@ -139,7 +139,7 @@ def test_only_this_session_in_its_own_folders_is_taken_and_no_further_than_asked
 )
 def test_what_cannot_be_a_transcript_is_refused(path: str) -> None:
     with pytest.raises(InvalidRequest):
-        read_new(Reading(path, "s", AT), None)
+        read_new(TranscriptReading(path, "s", AT), None)
 
 
 def test_a_pipe_or_a_folder_of_that_name_is_empty(tmp_path: Path) -> None:

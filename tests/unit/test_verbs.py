@@ -30,8 +30,8 @@ from pps.core.reports import (
 from pps.core.values import AnchorPassage, Episode, EventReceipt, Fact, Node, Receipt, Skipped, Turn
 from pps.features.topics.calibration import PerspectiveState, PerspectiveStates
 from pps.features.topics.divergence import Alert, Divergence
-from pps.features.topics.portfolio import Portfolio, Stability, Topic
 from pps.features.topics.proposals import Dream, Pair, Proposals
+from pps.features.topics.topic_values import Portfolio, Stability, Topic
 from pps.operations import outputs
 from pps.operations import words as render
 from pps.operations.catalog import operations_for

@@ -10,9 +10,8 @@ from datetime import datetime
 from pydantic import Field
 
 from pps.app import App
-from pps.entities import RouterEntry
 from pps.entities.paths import MAX_PATH
-from pps.entities.routing import MAX_LABEL
+from pps.entities.routing import MAX_LABEL, RouterEntry
 from pps.operations.administration import address
 from pps.operations.command_line import argument, option
 from pps.operations.exchange import FolderView, folder_view
@@ -67,7 +66,7 @@ class Holder:
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemovedFolder:
     """A folder that is mapped no longer."""
 
     path: str
@@ -152,10 +151,10 @@ async def route_list(app: App, _: Nothing) -> tuple[FolderView, ...]:
     command="route remove",
     examples=("pps route remove ~/work/shop",),
 )
-async def route_remove(app: App, given: FolderInput) -> Removed:
+async def route_remove(app: App, given: FolderInput) -> RemovedFolder:
     """Takes a folder's mapping away; the entity keeps what it knows."""
     await asyncio.to_thread(app.registry.routes.remove, given.path)
-    return Removed(given.path)
+    return RemovedFolder(given.path)
 
 
 @OWNERS_REGISTRY.operation(

@@ -119,7 +119,7 @@ class NodeFilter(Input):
         )
 
 
-class Weights(Input):
+class SignalWeights(Input):
     """How much each signal counts; only their relation matters, and 0 leaves one out."""
 
     vector: float | None = Field(
@@ -157,7 +157,7 @@ class SearchNodesInput(ProjectInput):
     query: Question = Field(description="A question or key words, in any language.")
     limit: int = Field(default=10, ge=1, le=100, description="Most nodes.")
     filters: NodeFilter = NodeFilter()
-    weights: Weights = Weights()
+    weights: SignalWeights = SignalWeights()
     anchor_node_id: Name | None = Field(
         default=None, description="Id or title of a node: what is near it ranks higher."
     )

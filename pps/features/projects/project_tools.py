@@ -250,7 +250,7 @@ def _left_out(node: shapes.GraphNode, receipt: EventReceipt) -> Sequence[Skipped
     return receipt.skipped if receipt.state == "done" else ()
 
 
-def _weights(weights: shapes.Weights) -> dict[str, float]:
+def _weights(weights: shapes.SignalWeights) -> dict[str, float]:
     return {name: value for name, value in weights.model_dump().items() if value is not None}
 
 

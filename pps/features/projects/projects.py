@@ -15,8 +15,8 @@ from pps.app import App
 from pps.app.opening import self_node_id
 from pps.core.errors import InvalidRequest, NotFound, PPSError, UnknownEntity
 from pps.core.ids import EntityId
-from pps.entities import MappedFolder, Router
 from pps.entities.paths import is_inside, name_of, plain_path, real_path
+from pps.entities.routing import MappedFolder, Router
 from pps.entities.tasks import AgentTask, Tasks
 from pps.ingest.redact import Redactor
 from pps.journal.db import tally

@@ -34,7 +34,7 @@ class AgentMemory:
         found = await knowing.beliefs(self.desk, domain, min_confidence)
         return found[0] + (found[1] if include_shared else [])
 
-    async def store(self, given: knowing.Knowledge) -> knowing.Kept:
+    async def store(self, given: knowing.Knowledge) -> knowing.StoredKnowledge:
         """Keep something as ``memory_store`` does: sure enough and not private, it is shared at once."""
         return await knowing.store(self.desk, given)
 

@@ -15,7 +15,7 @@ Asking: TypeAlias = Callable[[str, str, Mapping[str, Any]], Awaitable[Mapping[st
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class FlowStep:
     """What a member does: see ``config/sample/squad/flows.toml``."""
 
     who: str
@@ -31,21 +31,23 @@ class Step:
 class Played:
     """A step as it went; ``missing`` has what it should have seen and did not, or the state that it should be in."""
 
-    step: Step
+    step: FlowStep
     answer: Mapping[str, Any]
     missing: tuple[str, ...]
 
 
-def flow(name: str) -> list[Step]:
+def flow(name: str) -> list[FlowStep]:
     """Return the steps of a shipped flow, ``first`` or ``second``."""
     text = shipped("config/sample/squad/flows.toml").read_text("utf-8")
     renamed = {"with": "given", "as": "name"}
     rows = cast("Sequence[Mapping[str, Any]]", tomllib.loads(text)[name])
-    return [Step(**{renamed.get(key, key): value for key, value in one.items()}) for one in rows]
+    return [
+        FlowStep(**{renamed.get(key, key): value for key, value in one.items()}) for one in rows
+    ]
 
 
 async def play(
-    steps: Sequence[Step], ask: Asking, known: dict[str, Mapping[str, Any]]
+    steps: Sequence[FlowStep], ask: Asking, known: dict[str, Mapping[str, Any]]
 ) -> AsyncIterator[Played]:
     """Play steps one after another; an inbox is acknowledged. ``known`` gets the answers that have a name."""
     for step in steps:

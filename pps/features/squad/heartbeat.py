@@ -29,7 +29,7 @@ _PRIORITIES = {"critical": 1.0, "high": 0.8, "normal": 0.6, "low": 0.4}
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class HeartbeatItem:
     """Something to look at: why, in words, which record, and how much it matters, 0 to 1."""
 
     what: str
@@ -38,7 +38,7 @@ class Item:
     priority: float
 
 
-async def heartbeat(desk: Desk) -> tuple[list[Item], list[Stage]]:
+async def heartbeat(desk: Desk) -> tuple[list[HeartbeatItem], list[Stage]]:
     """Return what a member should look at now, what matters most first, and how the squad's tasks go.
 
     It is noted that the member is there.
@@ -47,7 +47,7 @@ async def heartbeat(desk: Desk) -> tuple[list[Item], list[Stage]]:
     await withdraw_orphans(
         desk
     )  # what a program forgot that was killed before it closed the memory
-    items: list[Item] = []
+    items: list[HeartbeatItem] = []
     if desk.is_reviewer:
         late = [
             one
@@ -55,7 +55,9 @@ async def heartbeat(desk: Desk) -> tuple[list[Item], list[Stage]]:
             if now - one.since > _LATE and one.proposer != desk.me.id
         ]
         items += [
-            Item("late approval", f"Pending approval: {one.record.title}", one.record.id, 1.0)
+            HeartbeatItem(
+                "late approval", f"Pending approval: {one.record.title}", one.record.id, 1.0
+            )
             for one in late
         ]
     async with desk.pool() as pool:
@@ -73,26 +75,26 @@ async def heartbeat(desk: Desk) -> tuple[list[Item], list[Stage]]:
             busy=any(one.state == "in_progress" and not lapsed(one, now) for one in mine),
         )
     if due:
-        items.append(Item("inbox", f"{len(due)} deliveries wait: squad_inbox", "", 0.7))
+        items.append(HeartbeatItem("inbox", f"{len(due)} deliveries wait: squad_inbox", "", 0.7))
     items += _tasks(graph, desk.me.id, now)
-    items += [Item("unseen", one.said, one.id, 0.5) for one in unseen.found]
-    items += [Item("synthesis", one.said, one.id, 0.6) for one in syntheses.found]
+    items += [HeartbeatItem("unseen", one.said, one.id, 0.5) for one in unseen.found]
+    items += [HeartbeatItem("synthesis", one.said, one.id, 0.6) for one in syntheses.found]
     items += await _beliefs(desk, now)
     items += await _checks(desk)
     return sorted(items, key=lambda found: -found.priority), stages(health)
 
 
-def _tasks(graph: RecordGraph, member: str, now: datetime) -> Iterator[Item]:
+def _tasks(graph: RecordGraph, member: str, now: datetime) -> Iterator[HeartbeatItem]:
     for one in graph.records.values():
         if one.kind == "Task" and one.fields.get("assigned_to") == member:
             weight = _PRIORITIES[str(one.fields.get("priority") or "normal")]
             if one.state == "pending":
-                yield Item("task", f"Waits for you: {one.title}", one.id, weight)
+                yield HeartbeatItem("task", f"Waits for you: {one.title}", one.id, weight)
             elif one.state == "in_progress" and lapsed(one, now):
-                yield Item("task", f"Its lease has run out: {one.title}", one.id, weight)
+                yield HeartbeatItem("task", f"Its lease has run out: {one.title}", one.id, weight)
 
 
-async def _beliefs(desk: Desk, now: datetime) -> list[Item]:
+async def _beliefs(desk: Desk, now: datetime) -> list[HeartbeatItem]:
     """Return own open beliefs that rest on what was withdrawn, or that are unsure and were not looked at for long."""
     records = desk.memory.records
     gone = {
@@ -106,20 +108,21 @@ async def _beliefs(desk: Desk, now: datetime) -> list[Item]:
         if one.kind == "Belief" and one.state == "active"
     ]
     found = [
-        Item("withdrawn", f"Rests on what was withdrawn: {one.title}", one.id, 0.9)
+        HeartbeatItem("withdrawn", f"Rests on what was withdrawn: {one.title}", one.id, 0.9)
         for one in beliefs
         if one.id in gone
     ]
     stale = [one for one in beliefs if now - one.updated_at > _STALE and confidence_of(one) < SURE]
     return found + [
-        Item("stale belief", f"Unsure for two days: {one.title}", one.id, 0.3) for one in stale
+        HeartbeatItem("stale belief", f"Unsure for two days: {one.title}", one.id, 0.3)
+        for one in stale
     ]
 
 
-async def _checks(desk: Desk) -> list[Item]:
+async def _checks(desk: Desk) -> list[HeartbeatItem]:
     """Return the checks of the member's own HEARTBEAT.md that are not ticked."""
     wanted = RecordQuery(
         kinds=("Documentation",), tags=(CHECKLIST,), statuses=("active",), limit=100
     )
     page = await desk.memory.records.list(wanted)
-    return [Item("checklist", record.title, record.id, 0.4) for record in page.records]
+    return [HeartbeatItem("checklist", record.title, record.id, 0.4) for record in page.records]

@@ -26,7 +26,7 @@ from pps.features.squad.roots import PRIVATE, confidence_of, rests_on_private
 from pps.features.squad.sharing import PROPOSAL, SharedCopy, share
 from pps.ingest.linking import relation_id
 from pps.ingest.support import content_words
-from pps.journal.pool_rows import PoolCite, Shared, Stance, Uses, count_roots, put_cites
+from pps.journal.pool_rows import PoolCite, PoolRecord, Stance, Uses, count_roots, put_cites
 from pps.journal.record_rows import RecordRows
 from pps.memory import Memory
 from pps.recall.floor import least_similarity
@@ -89,7 +89,7 @@ class Knowledge:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredKnowledge:
     """A stored record, its copy when it was shared, and the member's beliefs that say nearly the same.
 
     Attributes:
@@ -115,7 +115,7 @@ class Opposition:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class KnowledgeLine:
     """A record that answers a query: the member's own, or the pool's with its provenance.
 
     Attributes:
@@ -127,7 +127,7 @@ class Line:
     record: Record
     confidence: float
     score: float
-    shared: Shared | None = None
+    shared: PoolRecord | None = None
     roots: int = 0
     uses: Uses | None = None
     withdrawn: tuple[str, ...] = ()
@@ -136,20 +136,20 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnowledgeAnswer:
     """Answers to a query: the member's own, the pool's, and how many each author had left out.
 
     Attributes:
         held_back: Author → lines that were left out so that no author fills more than a third.
     """
 
-    own: list[Line]
-    pool: list[Line]
+    own: list[KnowledgeLine]
+    pool: list[KnowledgeLine]
     held_back: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class ReadableRelation:
     """A relation between two records that a member may read."""
 
     source: str
@@ -161,9 +161,9 @@ class Joined:
 class Whole:
     """A record, what it rests on and what it is joined to; of both what a member may read alone."""
 
-    line: Line
+    line: KnowledgeLine
     cites: tuple[str, ...]
-    joined: tuple[Joined, ...]
+    joined: tuple[ReadableRelation, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,13 +174,13 @@ class Worksheet:
     related: tuple[Record, ...]
     reflections: tuple[Record, ...]
     beliefs: tuple[Record, ...]
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[StoredKnowledge, ...] = ()
 
     def parts(self) -> tuple[tuple[Record, ...], ...]:
         return self.experiences, self.related, self.reflections, self.beliefs
 
 
-async def store(desk: Desk, knowledge: Knowledge) -> Kept:
+async def store(desk: Desk, knowledge: Knowledge) -> StoredKnowledge:
     """Store a new record in a member's own memory; sure enough and not private, it is shared at once.
 
     It never changes a record: the same title makes a second one, and an exact repeat (all
@@ -218,7 +218,7 @@ async def store(desk: Desk, knowledge: Knowledge) -> Kept:
     if copy and of_pool:
         async with desk.pool() as pool:
             await saw(desk, pool, [cite.id for cite in of_pool], applied=True)
-    return Kept(
+    return StoredKnowledge(
         record,
         copy,
         near=tuple(id_ for id_ in near if id_ != record.id),
@@ -372,7 +372,7 @@ async def query(
     include_shared: bool,
     kinds: Sequence[str],
     limit: int,
-) -> Known:
+) -> KnowledgeAnswer:
     """Return what a member knows of a topic and what the pool does, each best first.
 
     Near-copies in the pool fold into one line. Where records of several authors fit, no author
@@ -383,7 +383,7 @@ async def query(
     pooled = await desk.memory.records.pool.cites([line.record.id for line in own])
     own = [_with_withdrawn(line, pooled.get(line.record.id, ())) for line in own]
     if not include_shared:
-        return Known(own, [])
+        return KnowledgeAnswer(own, [])
     listed = {line.record.id for line in own}
     async with desk.pool() as pool:
         candidates = await _provenance(pool, await _search(pool, topic, kinds))
@@ -398,23 +398,23 @@ async def query(
         ]
         lines, held_back = balanced(fold_copies(readable), limit, own_lines=len(own))
         await saw(desk, pool, [line.record.id for line in lines])
-    return Known(own, lines, held_back)
+    return KnowledgeAnswer(own, lines, held_back)
 
 
-def fold_copies(lines: Sequence[Line]) -> list[Line]:
+def fold_copies(lines: Sequence[KnowledgeLine]) -> list[KnowledgeLine]:
     """Fold near-copies into one line each, that of the greatest confidence, in the place of the best.
 
     Two records are near-copies when one has nearly all words of the other in their order, and they have the
     same numbers and negations: "it is safe" folds neither with "it is not safe" nor with "it is unsafe".
     """
-    groups: list[list[Line]] = []
+    groups: list[list[KnowledgeLine]] = []
     for line in lines:
         group = next((group for group in groups if _near_copies(group[0], line)), None)
         if group is None:
             groups.append([line])
         else:
             group.append(line)
-    folded: list[Line] = []
+    folded: list[KnowledgeLine] = []
     for group in groups:
         shown_line = max(group, key=lambda line: line.confidence)
         others = tuple(
@@ -426,7 +426,7 @@ def fold_copies(lines: Sequence[Line]) -> list[Line]:
     return folded
 
 
-def _near_copies(first: Line, second: Line) -> bool:
+def _near_copies(first: KnowledgeLine, second: KnowledgeLine) -> bool:
     if first.record.kind != second.record.kind or first.opposed or second.opposed:
         return False
     one, other = sorted((_words(first.record), _words(second.record)), key=len)
@@ -451,8 +451,8 @@ def _telling(words: set[str]) -> set[str]:
 
 
 def balanced(
-    lines: Sequence[Line], limit: int, *, own_lines: int = 0
-) -> tuple[list[Line], dict[str, int]]:
+    lines: Sequence[KnowledgeLine], limit: int, *, own_lines: int = 0
+) -> tuple[list[KnowledgeLine], dict[str, int]]:
     """Return at most ``limit`` lines, best first, of which no author fills more than a third.
 
     An author gets at most half as many lines as all others together (``own_lines``, the asker's
@@ -466,7 +466,7 @@ def balanced(
     }
     used: Counter[str] = Counter()
     held_back: Counter[str] = Counter()
-    kept: list[Line] = []
+    kept: list[KnowledgeLine] = []
     for line in lines:
         author = line.shared.member if line.shared else ""
         if used[author] >= caps[author]:
@@ -505,7 +505,7 @@ async def shared_lines(
     return [(line.record.id, _pack_line(line)) for line in lines]
 
 
-def _pack_line(line: Line) -> PackLine:
+def _pack_line(line: KnowledgeLine) -> PackLine:
     record = line.record
     member = line.shared.member if line.shared else ""
     opposed = (
@@ -524,7 +524,7 @@ async def whole(desk: Desk, ids: Sequence[str]) -> list[Whole]:
     own = {one.id: one for one in (await records.find(ids)).values()}
     async with desk.pool() as pool:
         there = {one.id: one for one in (await pool.records.find(ids)).values()}
-        found = [Line(one, confidence_of(one), 1.0) for one in there.values()]
+        found = [KnowledgeLine(one, confidence_of(one), 1.0) for one in there.values()]
         lines = [
             one
             for one in await _provenance(pool, found)
@@ -557,26 +557,28 @@ async def whole(desk: Desk, ids: Sequence[str]) -> list[Whole]:
     )
     for id_, one in own.items():
         rests = [*cites.get(id_, ()), *of_pool.get(id_, ())]
-        line = _with_withdrawn(Line(one, confidence_of(one), 1.0), of_pool.get(id_, ()))
+        line = _with_withdrawn(KnowledgeLine(one, confidence_of(one), 1.0), of_pool.get(id_, ()))
         answers.insert(0, _whole(line, [cite.id for cite in rests if not cite.gone], joined))
     return answers
 
 
-def _whole(line: Line, cites: Sequence[str], joined: Sequence[Relation]) -> Whole:
+def _whole(line: KnowledgeLine, cites: Sequence[str], joined: Sequence[Relation]) -> Whole:
     ends = [one for one in joined if line.record.id in (one.source, one.target)]
     return Whole(
-        line, tuple(cites), tuple(Joined(one.source, one.type, one.target) for one in ends)
+        line,
+        tuple(cites),
+        tuple(ReadableRelation(one.source, one.type, one.target) for one in ends),
     )
 
 
-async def _provenance(pool: Memory, lines: Sequence[Line]) -> list[Line]:
+async def _provenance(pool: Memory, lines: Sequence[KnowledgeLine]) -> list[KnowledgeLine]:
     """Return lines of the pool with whose they are, how sure, what they rest on and who opposes them."""
     rows, ids = pool.records.pool, [line.record.id for line in lines]
     shared, roots, uses = await rows.shared(ids), await rows.roots(ids), await rows.uses(ids)
     stances, cites = await rows.stances(ids), await pool.records.cites(ids)
     against = [stance for found in stances.values() for stance in found if stance.opposes]
     opponents = await rows.shared([stance.record for stance in against])
-    complete: list[Line] = []
+    complete: list[KnowledgeLine] = []
     for line in lines:
         id_ = line.record.id
         own_row = shared.get(id_)
@@ -594,7 +596,9 @@ async def _provenance(pool: Memory, lines: Sequence[Line]) -> list[Line]:
     return complete
 
 
-def _opposition(stances: Sequence[Stance], shared: Mapping[str, Shared]) -> tuple[Opposition, ...]:
+def _opposition(
+    stances: Sequence[Stance], shared: Mapping[str, PoolRecord]
+) -> tuple[Opposition, ...]:
     return tuple(
         Opposition(
             stance.record,
@@ -607,7 +611,7 @@ def _opposition(stances: Sequence[Stance], shared: Mapping[str, Shared]) -> tupl
     )
 
 
-def _is_open(line: Line) -> bool:
+def _is_open(line: KnowledgeLine) -> bool:
     """Tell whether all members may read a record of the pool."""
     return line.shared is not None and line.shared.state == "shared"
 
@@ -691,7 +695,7 @@ async def _latest(memory: Memory, kind: str, limit: int) -> list[Record]:
     return list(page.records)
 
 
-async def _search(memory: Memory, topic: str, kinds: Sequence[str]) -> list[Line]:
+async def _search(memory: Memory, topic: str, kinds: Sequence[str]) -> list[KnowledgeLine]:
     """Return the records that have to do with a topic, best first; superseded ones are left out.
 
     A record has to do with it when it is as near as the embedder's threshold for records, or has
@@ -704,14 +708,14 @@ async def _search(memory: Memory, topic: str, kinds: Sequence[str]) -> list[Line
     records = await memory.records.find(results)
     threshold = least_similarity(memory.finding.model) or SEMANTIC_LEAST
     wanted = content_words(topic)
-    lines: list[Line] = []
+    lines: list[KnowledgeLine] = []
     for id_, result in results.items():
         record = records.get(id_)
         if record is None or record.state == "superseded":
             continue
         shared_words = wanted & content_words(_text_of(record))
         if result.semantic >= threshold or (wanted and 2 * len(shared_words) >= len(wanted)):
-            lines.append(Line(record, confidence_of(record), result.score))
+            lines.append(KnowledgeLine(record, confidence_of(record), result.score))
     return lines
 
 
@@ -730,5 +734,5 @@ async def _near(memory: Memory, given: Knowledge) -> tuple[str, ...]:
     return tuple(one.node.uuid for one in found.results if one.node.uuid != given.supersedes)
 
 
-def _with_withdrawn(line: Line, cites: Sequence[PoolCite]) -> Line:
+def _with_withdrawn(line: KnowledgeLine, cites: Sequence[PoolCite]) -> KnowledgeLine:
     return replace(line, withdrawn=tuple(cite.id for cite in cites if cite.gone))

@@ -38,7 +38,7 @@ _TIME = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class OpenClawNote:
     """A bullet, paragraph, table row or code block of a Markdown file.
 
     Attributes:
@@ -159,7 +159,7 @@ def _records(place: Path, kind: str, text: str) -> Iterator[RecordGiven]:
         )
 
 
-def _fields(kind: str, project: str, note: Note) -> dict[str, JSON]:
+def _fields(kind: str, project: str, note: OpenClawNote) -> dict[str, JSON]:
     fields: dict[str, JSON] = {}
     if kind == "Belief":
         fields = {"confidence": 0.6, "source_type": "user"}
@@ -177,7 +177,7 @@ def _fields(kind: str, project: str, note: Note) -> dict[str, JSON]:
     return fields
 
 
-def notes(text: str) -> list[Note]:
+def notes(text: str) -> list[OpenClawNote]:
     """Return the notes of a Markdown text in their order.
 
     A bullet, a paragraph and each row of a table is a note of its own; code blocks belong to the
@@ -197,9 +197,9 @@ class _Notes:
         self._open: list[str] = []
         self._open_is_done = False
         self._columns: list[str] | None = None
-        self._notes: list[Note] = []
+        self._notes: list[OpenClawNote] = []
 
-    def read(self) -> list[Note]:
+    def read(self) -> list[OpenClawNote]:
         at = 0
         while at < len(self._lines):
             line = self._lines[at]
@@ -276,7 +276,7 @@ class _Notes:
     def _add(self, text: str, *, is_done: bool) -> None:
         own_time, _ = _time_in(text)
         headings = tuple(title for _, title in self._headings)
-        self._notes.append(Note(headings, text, own_time or self._heading_time, is_done))
+        self._notes.append(OpenClawNote(headings, text, own_time or self._heading_time, is_done))
 
 
 def _time_in(text: str) -> tuple[time_of_day | None, str]:

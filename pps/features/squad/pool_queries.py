@@ -19,11 +19,11 @@ from pps.features.squad.roots import confidence_of
 from pps.ingest.given_input import Moment, described_time
 from pps.memory import Memory
 from pps.records.named_query import (
-    Asked,
     At,
-    Found,
     Ground,
     Limited,
+    QueryAnswer,
+    QueryMatch,
     answer,
     found,
     number,
@@ -55,12 +55,12 @@ class Unseen(Limited):
 
 
 @query(UNSEEN, Unseen, "Agent")
-async def unseen(ground: Ground, given: Unseen) -> Asked:
+async def unseen(ground: Ground, given: Unseen) -> QueryAnswer:
     """What others created and a member has not seen, the latest first."""
     web, me = ground.web, ground.web.find(given.agent, "agent")
     seen = {one.target for one in web.out(me.id, "ACCESSED")}
     heard = {one.target for one in web.out(me.id, "SUBSCRIBES_TO")}
-    rows: list[tuple[Record, Found]] = []
+    rows: list[tuple[Record, QueryMatch]] = []
     for other in web.of_kinds("Agent"):
         for edge in web.out(other.id, "CREATED") if other.id != me.id else ():
             one, sure = web.records[edge.target], confidence_of(web.records[edge.target])
@@ -86,9 +86,9 @@ async def unseen(ground: Ground, given: Unseen) -> Asked:
 
 
 @query(SYNTHESES, Limited, "Concept")
-async def syntheses(ground: Ground, given: Limited) -> Asked:
+async def syntheses(ground: Ground, given: Limited) -> QueryAnswer:
     """Which concepts research discovered and an application challenged, with no synthesis since."""
-    web, rows = ground.web, list[Found]()
+    web, rows = ground.web, list[QueryMatch]()
     for concept in web.of_kinds("Concept"):
         research = [web.records[one.source] for one in web.into(concept.id, "DISCOVERED")]
         updates = [web.records[one.source] for one in web.into(concept.id, "UPDATED")]
@@ -121,14 +121,14 @@ class Days(Limited):
 
 
 @query(HEALTH, Days, "Task")
-async def health(ground: Ground, given: Days) -> Asked:
+async def health(ground: Ground, given: Days) -> QueryAnswer:
     """How the tasks of each type go: how many, how many of those that ended succeeded, how good the results are."""
     by_type: defaultdict[str, list[Record]] = defaultdict(list)
     until = given.until or time.now()
     for one in ground.web.of_kinds("Task"):
         if until - timedelta(days=given.days) < one.created_at <= until:
             by_type[text(one, "type")].append(one)
-    rows: list[Found] = []
+    rows: list[QueryMatch] = []
     for name, tasks in sorted(by_type.items()):
         ended = [text(one, "outcome") for one in tasks if text(one, "outcome")]
         scores = [score for one in tasks if (score := number(one, "quality_score")) is not None]
@@ -138,7 +138,7 @@ async def health(ground: Ground, given: Days) -> Asked:
             f"{rate:.0%} of {len(ended)} that ended succeeded" if rate is not None else "none ended"
         )
         rows.append(
-            Found(
+            QueryMatch(
                 "",
                 "Task",
                 name,
@@ -153,7 +153,7 @@ async def health(ground: Ground, given: Days) -> Asked:
 POOL_QUERIES = (unseen, syntheses, health)
 
 
-def stages(asked: Asked) -> list[Stage]:
+def stages(asked: QueryAnswer) -> list[Stage]:
     """Return the answer of ``health`` as figures."""
     return [Stage(**one.details) for one in asked.found]  # pyright: ignore[reportArgumentType] - as asdict made it
 
@@ -181,7 +181,9 @@ def with_confidence(record: Record, confidence: float) -> Record:
     return replace(record, fields={**record.fields, "confidence": confidence})
 
 
-async def ask_pool(desk: Desk, pool: Memory, name: str, parameters: Mapping[str, JSON]) -> Asked:
+async def ask_pool(
+    desk: Desk, pool: Memory, name: str, parameters: Mapping[str, JSON]
+) -> QueryAnswer:
     """Answer a named query over what the pool shows; InvalidRequest as ``Asks.ask``."""
     own: dict[str, dict[str, JSON]] = {
         UNSEEN: {"agent": agent_id(desk.squad, desk.me.id)},

@@ -12,7 +12,7 @@ from pps.core.errors import ModelOutputInvalid
 from pps.core.record_values import Record
 from pps.core.values import JSON
 from pps.features.squad.desk import Desk
-from pps.features.squad.knowing import Kept, Knowledge, Worksheet, store, worksheet
+from pps.features.squad.knowing import Knowledge, StoredKnowledge, Worksheet, store, worksheet
 from pps.features.squad.roots import PRIVATE, confidence_of
 
 _TASK = (
@@ -58,7 +58,7 @@ async def reflect(desk: Desk) -> Worksheet:
     text = json.dumps([_told(at, one) for at, one in enumerate(shown, 1)], ensure_ascii=False)
     drawn = (await costs.ask(_TASK, text, Beliefs)).beliefs
     _check(drawn, shown, {one.id for one in sheet.beliefs})
-    kept: list[Kept] = []
+    kept: list[StoredKnowledge] = []
     for one in drawn:
         cited = [shown[at - 1] for at in dict.fromkeys(one.cites)]
         given = Knowledge(

@@ -25,8 +25,8 @@ from pps.journal.pool_rows import (
     OPPOSING,
     SUPPORTING,
     Delivery,
+    PoolRecord,
     Root,
-    Shared,
     SharedState,
     Stance,
     count_roots,
@@ -52,7 +52,7 @@ class SharedCopy:
     """A copy in the pool, and who hears of it."""
 
     record: Record
-    shared: Shared
+    shared: PoolRecord
     roots: int
     told: tuple[str, ...]
 
@@ -131,7 +131,7 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
             state: SharedState = wanted
             if before is not None and before != "needs_revision" and change == "unchanged":
                 state = before
-            shared = Shared(
+            shared = PoolRecord(
                 current.id,
                 desk.me.id,
                 record.id,
@@ -343,7 +343,7 @@ async def take_out(
 
 
 def _withdrawn_record(
-    id_: str, records: Mapping[str, Record], shared: Mapping[str, Shared]
+    id_: str, records: Mapping[str, Record], shared: Mapping[str, PoolRecord]
 ) -> WithdrawnRecord:
     record, owner = records.get(id_), shared.get(id_)
     return WithdrawnRecord(

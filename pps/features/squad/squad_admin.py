@@ -93,7 +93,7 @@ class SquadImportInput(MemberInput):
 
 
 @dataclass(frozen=True, slots=True)
-class Removed:
+class RemovedMember:
     """A former member, and what was withdrawn from the pool with it.
 
     Attributes:
@@ -146,7 +146,7 @@ def _shown(one: SquadView) -> str:
     return "\n".join(lines)
 
 
-def _left(removed: Removed) -> str:
+def _left(removed: RemovedMember) -> str:
     would = "would leave" if removed.dry_run else "has left"
     verb = "go" if removed.dry_run else "are gone"
     lines = [
@@ -256,7 +256,7 @@ async def squad_add(app: App, given: SquadAddInput) -> SquadView:
     command="squad remove",
     examples=("pps squad remove team kublai", "pps squad remove team kublai --yes --keep"),
 )
-async def squad_remove(app: App, given: SquadRemoveInput) -> Removed:
+async def squad_remove(app: App, given: SquadRemoveInput) -> RemovedMember:
     """Takes a member out of its squad, and what it shared out of the pool unless that is kept; its own memory stays.
 
     What other members made stays; where it cites what goes, that is marked. By default a dry run: it lists the
@@ -264,7 +264,7 @@ async def squad_remove(app: App, given: SquadRemoveInput) -> Removed:
     """
     async with _desk(app, given) as desk:
         found = await sharing.leave(desk, keep=given.keep, dry_run=given.dry_run)
-    return Removed(
+    return RemovedMember(
         desk.squad.name,
         desk.me.id,
         found.gone,

@@ -16,10 +16,10 @@ from pps.core.values import JSON
 from pps.features.squad import knowing
 from pps.features.squad.agents import agent_id, saw
 from pps.features.squad.desk import Desk
-from pps.features.squad.knowing import Joined
+from pps.features.squad.knowing import ReadableRelation
 from pps.features.squad.naming import identify
 from pps.features.squad.pool_queries import shown
-from pps.features.squad.squad_tools import Known, line_view, of_pool, said
+from pps.features.squad.squad_tools import KnownRecordView, line_view, of_pool, said
 from pps.operations.inputs import Input, Labels, Names
 from pps.operations.table import READS, SETS, SQUAD
 from pps.operations.words import worded
@@ -31,7 +31,7 @@ class InboxInput(Input):
     limit: int = Field(default=50, ge=1, le=200, description="Most deliveries.")
 
 
-class GetInput(Input):
+class InboxRecordsInput(Input):
     """Which records."""
 
     ids: Names = Field(description="Ids or titles of your own records or of the pool's.")
@@ -56,7 +56,7 @@ class PoolInput(Input):
 
 
 @dataclass(frozen=True, slots=True)
-class MemberView:
+class MemberStatusView:
     """A member; ``activity`` and ``last_active`` are as its last heartbeat said."""
 
     id: str
@@ -73,8 +73,8 @@ class PoolView:
 
     squad: str
     me: str
-    members: tuple[MemberView, ...]
-    shared: tuple[Known, ...]
+    members: tuple[MemberStatusView, ...]
+    shared: tuple[KnownRecordView, ...]
     total: int
     by_type: Mapping[str, int]
 
@@ -86,7 +86,7 @@ class DeliveryView:
     seq: int
     why: str
     due_at: datetime
-    record: Known
+    record: KnownRecordView
     notes: str = ""
 
 
@@ -111,10 +111,10 @@ def _inbox(deliveries: Sequence[DeliveryView]) -> str:
 class WholeRecord:
     """A record with the fields of its type, what it rests on, and what it is joined to that you may read."""
 
-    record: Known
+    record: KnownRecordView
     fields: Mapping[str, JSON]
     cites: tuple[str, ...]
-    relations: tuple[Joined, ...]
+    relations: tuple[ReadableRelation, ...]
 
 
 def _whole(records: Sequence[WholeRecord]) -> str:
@@ -132,7 +132,7 @@ def _whole(records: Sequence[WholeRecord]) -> str:
 
 
 @SQUAD.operation("Read records whole", _whole, SETS, items="records")
-async def squad_get(desk: Desk, given: GetInput) -> tuple[WholeRecord, ...]:
+async def squad_get(desk: Desk, given: InboxRecordsInput) -> tuple[WholeRecord, ...]:
     """Use it to read what memory_query, squad_inbox or heartbeat named: your own records, or the pool's.
 
     Returns each with the fields of its type (findings, steps, lessons, …), what it rests on and what it is joined to.
@@ -207,7 +207,7 @@ async def squad_pool(desk: Desk, given: PoolInput) -> PoolView:
     wanted.sort(key=lambda one: (shared[one.id].at, one.id), reverse=True)
     page = tuple(of_pool(one, shared) for one in wanted[given.offset : given.offset + given.limit])
     reviewers = {desk.rules.aliases[name] for name in desk.rules.pool.reviewers}
-    members: list[MemberView] = []
+    members: list[MemberStatusView] = []
     for id_, rules in desk.rules.members.items():
         agent = graph.records.get(agent_id(desk.squad, id_))
         beat = (
@@ -216,6 +216,8 @@ async def squad_pool(desk: Desk, given: PoolInput) -> PoolView:
             else []
         )
         if id_ in desk.squad.members:
-            members.append(MemberView(id_, rules.title or id_, rules.role, id_ in reviewers, *beat))
+            members.append(
+                MemberStatusView(id_, rules.title or id_, rules.role, id_ in reviewers, *beat)
+            )
     counts = dict(Counter(one.kind for one in found))
     return PoolView(desk.squad.name, desk.me.id, tuple(members), page, len(wanted), counts)

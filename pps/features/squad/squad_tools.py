@@ -18,7 +18,7 @@ from pps.features.squad.reflecting import reflect
 from pps.features.squad.roots import confidence_of
 from pps.features.squad.sharing import WithdrawnRecord
 from pps.ingest.given_input import Name, Tag
-from pps.journal.pool_rows import Shared
+from pps.journal.pool_rows import PoolRecord
 from pps.operations.command_line import also
 from pps.operations.inputs import Input, Label, Labels, Names, Nothing, options
 from pps.operations.table import ADDS, ERASES, SETS, SQUAD
@@ -125,7 +125,7 @@ class OpposedBy:
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownRecordView:
     """A record; one of the pool says whose it is, what it rests on, who saw it and who opposes it.
 
     Attributes:
@@ -194,8 +194,8 @@ class KnowledgeView:
         held_back: Author → lines left out of the pool's so that no author fills more than a third.
     """
 
-    own: tuple[Known, ...]
-    pool: tuple[Known, ...]
+    own: tuple[KnownRecordView, ...]
+    pool: tuple[KnownRecordView, ...]
     held_back: Mapping[str, int] = field(default_factory=dict[str, int])
 
 
@@ -219,20 +219,20 @@ class WithdrawnView:
 class WorksheetView:
     """What there is to reflect on, and what to do with it; ``kept`` has the beliefs that a language model wrote."""
 
-    experiences: tuple[Known, ...]
-    related: tuple[Known, ...]
-    reflections: tuple[Known, ...]
-    beliefs: tuple[Known, ...]
+    experiences: tuple[KnownRecordView, ...]
+    related: tuple[KnownRecordView, ...]
+    reflections: tuple[KnownRecordView, ...]
+    beliefs: tuple[KnownRecordView, ...]
     task: str
     kept: tuple[KeptView, ...] = ()
 
 
-def known(record: Record, confidence: float | None = None) -> Known:
+def known(record: Record, confidence: float | None = None) -> KnownRecordView:
     """Return a record as a member is shown it."""
     sure = confidence if confidence is not None else confidence_of(record)
     domain = record.fields.get("domain")
     told = domain if isinstance(domain, str) else ""
-    return Known(
+    return KnownRecordView(
         record.id,
         record.kind,
         record.title,
@@ -244,7 +244,7 @@ def known(record: Record, confidence: float | None = None) -> Known:
     )
 
 
-def line_view(line: knowing.Line) -> Known:
+def line_view(line: knowing.KnowledgeLine) -> KnownRecordView:
     base = replace(known(line.record, line.confidence), withdrawn=line.withdrawn)
     if line.shared is None:
         return base
@@ -263,7 +263,7 @@ def line_view(line: knowing.Line) -> Known:
     )
 
 
-def of_pool(record: Record, shared: Mapping[str, Shared]) -> Known:
+def of_pool(record: Record, shared: Mapping[str, PoolRecord]) -> KnownRecordView:
     whose = shared.get(record.id)
     base = known(record, whose.confidence if whose else None)
     return (
@@ -280,7 +280,7 @@ def _copy(one: sharing.SharedCopy) -> CopyView:
     )
 
 
-def said(line: Known) -> str:
+def said(line: KnownRecordView) -> str:
     """Return a record as one line of text, with its provenance and what stands against it."""
     whose = f"{line.shared_by} {line.shared_at:%Y-%m-%d}, " if line.shared_by else ""
     roots = f", {counted(line.roots, 'root')}" if line.roots is not None else ""
@@ -377,7 +377,7 @@ async def memory_store(desk: Desk, given: StoreInput) -> KeptView:
     return _kept_view(await knowing.store(desk, knowledge))
 
 
-def _kept_view(kept: knowing.Kept) -> KeptView:
+def _kept_view(kept: knowing.StoredKnowledge) -> KeptView:
     one = kept.record
     return KeptView(
         one.id,

@@ -13,11 +13,11 @@ from pps.core.record_values import Record
 from pps.core.values import JSON
 from pps.features.squad import knowing, working
 from pps.features.squad.desk import Desk
-from pps.features.squad.heartbeat import Item
+from pps.features.squad.heartbeat import HeartbeatItem
 from pps.features.squad.heartbeat import heartbeat as look
 from pps.features.squad.naming import identify, identify_task
 from pps.features.squad.pool_queries import POOL_QUERIES, Stage, ask_pool
-from pps.features.squad.squad_tools import Known, Share, known
+from pps.features.squad.squad_tools import KnownRecordView, Share, known
 from pps.ingest.given_input import Name
 from pps.operations.inputs import Input, Label, Labels, Nothing
 from pps.operations.record_asks import (
@@ -114,7 +114,7 @@ class ReviewInput(Input):
 
 
 @dataclass(frozen=True, slots=True)
-class TaskView:
+class SquadTaskView:
     """A task of the squad."""
 
     id: str
@@ -142,10 +142,10 @@ class ProposalView:
 class PendingView:
     """What waits for a reviewer, since when, what it rests on; ``stands`` is what ``proposed`` would replace."""
 
-    record: Known
+    record: KnownRecordView
     proposer: str
     since: datetime
-    backing: tuple[Known, ...]
+    backing: tuple[KnownRecordView, ...]
     proposed: str = ""
     stands: str = ""
     fields: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
@@ -155,18 +155,18 @@ class PendingView:
 class HeartbeatView:
     """What to look at now, what matters most first; how the squad's tasks of the last week went."""
 
-    items: tuple[Item, ...]
+    items: tuple[HeartbeatItem, ...]
     health: tuple[Stage, ...]
     minimum: str = ""
 
 
-def _task(one: Record) -> TaskView:
+def _task(one: Record) -> SquadTaskView:
     names = ("assigned_to", "requested_by", "outcome", "lease_until")
     said = [str(one.fields.get(name) or "") for name in names]
-    return TaskView(one.id, one.title, one.summary, str(one.fields["type"]), one.state, *said)
+    return SquadTaskView(one.id, one.title, one.summary, str(one.fields["type"]), one.state, *said)
 
 
-def _told(one: TaskView) -> str:
+def _told(one: SquadTaskView) -> str:
     ended = f", {one.outcome}" if one.outcome else ""
     return f"{one.id} {one.type} task of {one.assigned_to} ({one.state}{ended}): {one.title}"
 
@@ -208,7 +208,7 @@ def _beat(value: HeartbeatView) -> str:
 
 
 @SQUAD.operation("Give a task", _told, ADDS)
-async def squad_task_give(desk: Desk, given: TaskInput) -> TaskView:
+async def squad_task_give(desk: Desk, given: TaskInput) -> SquadTaskView:
     """Use it to give a member of your squad something to do; it finds it in its inbox at once."""
     fields = {"type": given.type, "priority": given.priority}
     return _task(
@@ -219,13 +219,13 @@ async def squad_task_give(desk: Desk, given: TaskInput) -> TaskView:
 
 
 @SQUAD.operation("Take a task", _told, SETS)
-async def squad_task_take(desk: Desk, given: TaskIdInput) -> TaskView:
+async def squad_task_take(desk: Desk, given: TaskIdInput) -> SquadTaskView:
     """Use it when you begin a task that was given to you: you hold it for an hour; after that it may be taken again."""
     return _task(await working.take(desk, await identify_task(desk, given.id)))
 
 
 @SQUAD.operation("End a task", _told, SETS)
-async def squad_task_done(desk: Desk, given: TaskDoneInput) -> TaskView:
+async def squad_task_done(desk: Desk, given: TaskDoneInput) -> SquadTaskView:
     """Use it when a task that you hold is done: how it ended, and how good the result is. Who asked for it is told.
 
     With outcome 'blocked' it is not ended: it waits until you take it again, or who gave it cancels it.
@@ -237,7 +237,7 @@ async def squad_task_done(desk: Desk, given: TaskDoneInput) -> TaskView:
 
 
 @SQUAD.operation("Cancel a task", _told, SETS)
-async def squad_task_cancel(desk: Desk, given: TaskCancelInput) -> TaskView:
+async def squad_task_cancel(desk: Desk, given: TaskCancelInput) -> SquadTaskView:
     """Use it to cancel a task that you gave and that has not ended; who has it is told. Returns the task."""
     return _task(await working.cancel(desk, await identify_task(desk, given.id), given.notes))
 

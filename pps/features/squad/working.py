@@ -17,7 +17,7 @@ from pps.features.squad.desk import Desk
 from pps.features.squad.gate import advance
 from pps.features.squad.roots import word_of
 from pps.features.squad.sharing import PROPOSAL, share
-from pps.journal.pool_rows import Delivery, Root, Shared, put_due, put_shared
+from pps.journal.pool_rows import Delivery, PoolRecord, Root, put_due, put_shared
 from pps.journal.record_rows import RecordRows
 from pps.memory import Memory
 from pps.records.records import Also
@@ -29,7 +29,7 @@ Step: TypeAlias = Literal["pending_approval", "implementing", "measuring", "comp
 
 
 @dataclass(frozen=True, slots=True)
-class Pending:
+class PendingReview:
     """What waits for a reviewer, the analyses that it rests on, and the words that stood before it."""
 
     record: Record
@@ -51,7 +51,7 @@ def _telling(
         due += deliveries(desk.rules, one, desk.me.id, 1.0, at) if all_ else ()
         if anew:
             created(desk, rows, one.id)
-        shared = Shared(one.id, desk.me.id, "", at, 1.0, "agent", own_confidence=1.0)
+        shared = PoolRecord(one.id, desk.me.id, "", at, 1.0, "agent", own_confidence=1.0)
         root = Root("", word_of(desk.squad.key, desk.me.id))
         rows.beside(lambda db: put_shared(db, shared, [root], due) if anew else put_due(db, due))
 
@@ -231,12 +231,12 @@ def _check_step(desk: Desk, record: Record, to: Step) -> None:
         )
 
 
-async def pending(desk: Desk) -> list[Pending]:
+async def pending(desk: Desk) -> list[PendingReview]:
     """Return what waits for a reviewer, the oldest first; who is none sees what it proposed itself."""
     async with desk.pool() as pool:
         graph, shared = await pool.records.graph(), await pool.records.pool.shared()
         cites = await pool.records.cites([*shared])
-        waiting: list[Pending] = []
+        waiting: list[PendingReview] = []
         for id_, one in shared.items():
             record = graph.records.get(id_)
             if record is None or not (desk.is_reviewer or one.member == desk.me.id):
@@ -256,7 +256,7 @@ async def pending(desk: Desk) -> list[Pending]:
                 )
                 at = time.parse(str(since)) if since else one.at
                 waiting.append(
-                    Pending(record, one.member, at, backing, await _stands(pool, record))
+                    PendingReview(record, one.member, at, backing, await _stands(pool, record))
                 )
     return sorted(waiting, key=lambda found: found.since)
 
@@ -301,7 +301,7 @@ async def _reviewed(
     desk: Desk,
     pool: Memory,
     record: Record,
-    whose: Shared,
+    whose: PoolRecord,
     decision: Decision,
     notes: str,
     conditions: Sequence[str],
@@ -327,7 +327,7 @@ async def _reviewed(
     return (await pool.records.get([record.id]))[0]
 
 
-def _decided(desk: Desk, shared: Shared, decision: Decision, notes: str) -> Also:
+def _decided(desk: Desk, shared: PoolRecord, decision: Decision, notes: str) -> Also:
     """Take a copy through the gate and tell of it, in the decision's own transaction.
 
     Of many decisions at once one is written; the others raise StoreConflict.

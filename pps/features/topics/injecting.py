@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from pps.context.lines import Line, bullet, trusted, turn_line
 from pps.core.recalled import Hit, Recall
@@ -15,11 +14,9 @@ from pps.core.time import now, shown
 from pps.core.trust import trust_of
 from pps.core.values import AnchorPassage, Episode, Fact, Turn
 from pps.features.topics.divergence import divergence
-from pps.features.topics.importance import importance
+from pps.features.topics.topic_values import Portfolio, Topic, importance
+from pps.recall.search import Sources
 from pps.recall.thresholds import limits_of, recency_factor, relevance
-
-if TYPE_CHECKING:
-    from pps.features.topics.portfolio import Topic, Topics
 
 _TOLD, _LOOKBACK_H, _SESSION = 5, 2, 200
 _EXPLORED = 3
@@ -28,9 +25,9 @@ _EXPLORED = 3
 class Injecting:
     """Makes the sections of a pack that topics are needed for; ``chance`` draws what is explored."""
 
-    def __init__(self, topics: Topics) -> None:
-        self._topics = topics
-        self._sources = topics.sources
+    def __init__(self, sources: Sources, portfolio: Callable[[], Awaitable[Portfolio]]) -> None:
+        self._sources = sources
+        self._portfolio = portfolio
         self.chance = random.Random()  # noqa: S311 - it chooses among a memory's own topics
 
     async def about(
@@ -48,9 +45,7 @@ class Injecting:
         }
         found = replace(found, channels=channels)
         hits = {hit.id: worth(hit) for one in channels.values() for hit in one.hits}
-        topics = (
-            (await self._topics.portfolio()).topics if {"topics", "explored"} & {*wanted} else ()
-        )
+        topics = (await self._portfolio()).topics if {"topics", "explored"} & {*wanted} else ()
         lines: dict[str, Sequence[tuple[str, Line]]] = {}
         if "alerts" in wanted and session:
             lines["alerts"] = await self._alerts(session)

@@ -8,9 +8,8 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +30,17 @@ from pps.features.topics.grouping import (
     kept_ids,
     shared_clusters,
 )
-from pps.features.topics.importance import importance
 from pps.features.topics.injecting import Injecting
-from pps.features.topics.topic_names import Told, TopicName, name_topics, surface, title
+from pps.features.topics.topic_names import TopicName, TopicTurn, name_topics, surface, title
+from pps.features.topics.topic_values import (
+    Phase,
+    Portfolio,
+    Stability,
+    Topic,
+    importance,
+)
 from pps.ingest.indexer import Progress
-from pps.journal.topic_rows import Member, PhraseRole, Place, Use
+from pps.journal.topic_rows import PhraseRole, Place, TopicMember, Use
 from pps.recall.perspectives import PERSPECTIVES, Alike
 from pps.recall.search import Sources
 from pps.recall.thresholds import model_of, thresholds
@@ -52,62 +57,7 @@ _CONSOLIDATE_ENTROPY, _CONSOLIDATE_CHURN = 0.7, 0.5
 
 _log = logging.getLogger(__name__)
 
-Phase: TypeAlias = Literal["emerging", "stable", "declining", "merging"]
 Members: TypeAlias = Mapping[str, AbstractSet[str]]
-
-
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """What several memories are about.
-
-    Attributes:
-        id: The same for as long as most of its members are.
-        confidence: Mean agreement of its members by that of all spaces, 0 to 1.
-        churn: Share of members that came or went since an hour ago, 0 to 1; None without an earlier snapshot.
-    """
-
-    id: str
-    name: str
-    terms: tuple[str, ...]
-    named: tuple[str, ...]
-    size: int
-    confidence: float
-    phase: Phase
-    age_h: float
-    members: tuple[str, ...]
-    churn: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Portfolio:
-    """All topics of a memory, the largest first.
-
-    Attributes:
-        at: When they were looked for; None if never.
-        churn: Share of all memberships that changed since an hour ago; None without an earlier snapshot.
-        entropy: How evenly sizes are spread, 0 to 1; None for fewer than two topics.
-        consolidate: So many topics change so much that merging what says the same is worth a look.
-    """
-
-    topics: tuple[Topic, ...]
-    at: datetime | None = None
-    churn: float | None = None
-    entropy: float | None = None
-    consolidate: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Stability:
-    """How topics held over a while; ``churn`` is against its first snapshot, None where there is but one."""
-
-    hours: int
-    snapshots: int
-    topics: int
-    phases: Mapping[str, int]
-    consolidate: bool
-    at: datetime | None = None
-    churn: float | None = None
-    entropy: float | None = None
 
 
 class Topics:
@@ -116,7 +66,7 @@ class Topics:
     def __init__(self, sources: Sources, group: str, in_hooks: tuple[str, ...] = ()) -> None:
         self.sources = sources
         self.in_hooks = in_hooks
-        self.injecting = Injecting(self)
+        self.injecting = Injecting(sources, self.portfolio)
         self._rows = sources.journal.topics
         self._group = group
         self._task: asyncio.Task[None] | None = None
@@ -271,20 +221,22 @@ class Topics:
     def _members(
         self,
         found: Sequence[tuple[list[str], list[float]]],
-        before: Sequence[Member],
+        before: Sequence[TopicMember],
         moment: datetime,
-    ) -> list[Member]:
+    ) -> list[TopicMember]:
         sets = [frozenset(turns) for turns, _ in found]
         kept = kept_ids(sets, _by_topic(before))
         since = {one.topic: one.since for one in before}
-        members: list[Member] = []
+        members: list[TopicMember] = []
         for at, (turns, agreements) in enumerate(found):
             own = str(
                 uuid.uuid5(uuid.NAMESPACE_URL, f"{self._group} {moment.isoformat()} {min(turns)}")
             )
             id_ = kept.get(at, own)
             pairs = zip(turns, agreements, strict=True)
-            members += [Member(id_, turn, agreed, since.get(id_, moment)) for turn, agreed in pairs]
+            members += [
+                TopicMember(id_, turn, agreed, since.get(id_, moment)) for turn, agreed in pairs
+            ]
         return members
 
     async def _before(self, at: datetime) -> datetime | None:
@@ -326,13 +278,13 @@ class Topics:
         every = sorted({turn for own in topics.values() for turn in own})
         texts = {one.uuid: one.content for one in await journal.turns(every)}
         vectors = await self.sources.indexes.vectors("episodes", every)
-        told: dict[str, list[Told]] = {}
+        told: dict[str, list[TopicTurn]] = {}
         nodes: dict[str, str] = {}
         for id_, own in topics.items():
             turns = sorted(turn for turn in own if turn in texts)
             near = _nearness([vectors.get(turn) for turn in turns])
             told[id_] = [
-                Told(turn, texts[turn], nearness)
+                TopicTurn(turn, texts[turn], nearness)
                 for turn, nearness in zip(turns, near, strict=True)
             ]
             uuids = await journal.named_in(" ".join(texts[turn] for turn in turns)[:_TEXT], _NODES)
@@ -390,7 +342,7 @@ def _places(turns: Sequence[Turn], ids: Sequence[str]) -> list[tuple[str, int]]:
     return [places.get(one, (one, 0)) for one in ids]
 
 
-def _by_topic(members: Sequence[Member]) -> dict[str, frozenset[str]]:
+def _by_topic(members: Sequence[TopicMember]) -> dict[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for one in members:
         found.setdefault(one.topic, set()).add(one.turn)

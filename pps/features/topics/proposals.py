@@ -21,9 +21,9 @@ from pps.config.spaces import spaces
 from pps.core.text import fold, is_question
 from pps.core.time import now
 from pps.core.values import Turn, Vector
-from pps.features.topics.importance import importance
-from pps.features.topics.portfolio import Portfolio, comparing
+from pps.features.topics.portfolio import comparing
 from pps.features.topics.topic_names import figures, telling_words
+from pps.features.topics.topic_values import Portfolio, importance
 from pps.ingest.indexer import Progress
 from pps.recall.amending import Rules, rules_for
 from pps.recall.perspectives import PERSPECTIVES

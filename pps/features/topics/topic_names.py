@@ -70,7 +70,7 @@ Role: TypeAlias = Literal["content", "vague", "calendar", "other"]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class TopicTurn:
     """A turn of a topic; ``nearness`` to the topic's middle is above 0, at most 1."""
 
     turn: str
@@ -214,7 +214,7 @@ def passed(kind: str) -> bool:
 
 
 def name_topics(
-    topics: Mapping[str, Sequence[Told]],
+    topics: Mapping[str, Sequence[TopicTurn]],
     nodes: Mapping[str, str],
     kept: Mapping[str, Sequence[Place]] | None = None,
 ) -> dict[str, TopicName]:
@@ -295,7 +295,7 @@ class _Namer:
 
     def __init__(
         self,
-        turns: Sequence[Told],
+        turns: Sequence[TopicTurn],
         found: Sequence[Sequence[_Found]],
         usage: _Usage,
         nodes: Mapping[Key, str],
@@ -495,7 +495,7 @@ def _key(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def _read(told: Told, nodes: Mapping[Key, str]) -> list[_Found]:
+def _read(told: TopicTurn, nodes: Mapping[Key, str]) -> list[_Found]:
     """Return the phrases of a turn."""
     text = _CODE.sub(lambda match: "\n" * len(match.group()), told.text[:_READ])
     language = _language_of(text)

@@ -17,8 +17,8 @@ from pps.ingest.drafts import RememberOptions
 from pps.ingest.hook_events import tool_line
 from pps.ingest.importing.items import Passed, Read, Unreadable, joined, pieces, short, tags
 from pps.ingest.importing.source_files import Source
-from pps.ingest.importing.streams import Found, objects
-from pps.ingest.lenient_json import Entry, moment, string
+from pps.ingest.importing.streams import StreamObject, objects
+from pps.ingest.lenient_json import JSONEntry, moment, string
 from pps.ingest.redact import whole
 
 _LEFT_BRANCH = "messages of branches that were left"
@@ -51,7 +51,7 @@ def _content_text(content: JSON) -> str:
     parts: Sequence[JSON] = content if isinstance(content, list) else [content]
     texts: list[str] = []
     for part in parts:
-        entry = Entry.of(part)
+        entry = JSONEntry.of(part)
         kind = entry.text("type")
         if isinstance(part, str):
             texts.append(string(part))
@@ -63,7 +63,7 @@ def _content_text(content: JSON) -> str:
 # Open WebUI
 
 
-def is_open_webui(entry: Entry) -> bool:
+def is_open_webui(entry: JSONEntry) -> bool:
     chat = entry.entry("chat")
     return isinstance(chat.entry("history").get("messages"), dict) or (
         isinstance(chat.get("messages"), list) and chat.has("models")
@@ -81,7 +81,7 @@ def read_open_webui(source: Source) -> Iterator[Read]:
             yield from _open_webui_chat(found.entry, found.where)
 
 
-def _open_webui_chat(entry: Entry, where: str) -> Iterator[Read]:
+def _open_webui_chat(entry: JSONEntry, where: str) -> Iterator[Read]:
     chat = entry.entry("chat")
     common = RememberOptions(
         source="open-webui",
@@ -90,7 +90,9 @@ def _open_webui_chat(entry: Entry, where: str) -> Iterator[Read]:
     )
     yield from _with_title(common, entry.text("title") or chat.text("title"), where)
     history = chat.entry("history")
-    messages = {name: Entry.of(value) for name, value in history.entry("messages").fields.items()}
+    messages = {
+        name: JSONEntry.of(value) for name, value in history.entry("messages").fields.items()
+    }
     if messages:
         path = _path_to(messages, history.text("currentId"), "parentId", "timestamp")
         for _ in range(len(messages) - len(path)):
@@ -107,7 +109,7 @@ def _open_webui_chat(entry: Entry, where: str) -> Iterator[Read]:
         yield from _open_webui_message(message, options, f"{where} {name}")
 
 
-def _open_webui_message(message: Entry, options: RememberOptions, where: str) -> Iterator[Read]:
+def _open_webui_message(message: JSONEntry, options: RememberOptions, where: str) -> Iterator[Read]:
     role = _ROLES.get(message.text("role"))
     if role is None:
         yield Passed(_SYSTEM)
@@ -121,7 +123,7 @@ def _open_webui_message(message: Entry, options: RememberOptions, where: str) ->
     yield from pieces(text, {**options, "role": role}, where)
     for number, output in enumerate(message.entries("output")):
         if output.get("type") == "function_call":
-            arguments = Entry.loaded(output.text("arguments")).texts()
+            arguments = JSONEntry.loaded(output.text("arguments")).texts()
             line = tool_line(output.text("name") or "tool", arguments)
             reference = f"{options.get('source_ref', '')}:{number}"
             yield from pieces(line, {**options, "role": "tool", "source_ref": reference}, where)
@@ -135,7 +137,7 @@ def _epoch(value: JSON) -> datetime | None:
 
 
 def _path_to(
-    messages: Mapping[str, Entry], current: str, parent_field: str, time_field: str
+    messages: Mapping[str, JSONEntry], current: str, parent_field: str, time_field: str
 ) -> list[str]:
     """Return the names of the messages from the root to the current one; without one, to the latest."""
     if current not in messages:
@@ -155,7 +157,7 @@ def _path_to(
 # LibreChat
 
 
-def is_librechat(entry: Entry) -> bool:
+def is_librechat(entry: JSONEntry) -> bool:
     return entry.has("conversationId") and any(
         isinstance(entry.get(name), list) for name in ("messages", "messagesTree")
     )
@@ -172,7 +174,7 @@ def read_librechat(source: Source) -> Iterator[Read]:
             yield from _librechat_conversation(found.entry, found.where)
 
 
-def _librechat_conversation(entry: Entry, where: str) -> Iterator[Read]:
+def _librechat_conversation(entry: JSONEntry, where: str) -> Iterator[Read]:
     messages = _flattened(entry.entries("messagesTree", "messages"))
     first = next((at for message in messages.values() if (at := message.moment("createdAt"))), None)
     common = RememberOptions(
@@ -202,7 +204,7 @@ def _librechat_conversation(entry: Entry, where: str) -> Iterator[Read]:
         for number, part in enumerate(message.entries("content")):
             if part.get("type") == "tool_call":
                 call = part.entry("tool_call")
-                arguments = Entry.loaded(call.text("args")).texts()
+                arguments = JSONEntry.loaded(call.text("args")).texts()
                 line = tool_line(call.text("name") or "tool", arguments)
                 reference = f"{short(name, 180)}:{number}"
                 tool = options | RememberOptions(role="tool", source_ref=reference)
@@ -211,17 +213,17 @@ def _librechat_conversation(entry: Entry, where: str) -> Iterator[Read]:
                 yield Passed(_THOUGHTS)
 
 
-def _flattened(listed: Sequence[Entry]) -> dict[str, Entry]:
+def _flattened(listed: Sequence[JSONEntry]) -> dict[str, JSONEntry]:
     """Return id → message of a list, or of a tree by ``children``, parents first."""
-    messages: dict[str, Entry] = {}
-    waiting: list[tuple[Entry, str]] = [(message, "") for message in reversed(listed)]
+    messages: dict[str, JSONEntry] = {}
+    waiting: list[tuple[JSONEntry, str]] = [(message, "") for message in reversed(listed)]
     while waiting:
         message, parent = waiting.pop()
         name = message.text("messageId") or f"message {len(messages)}"
         if name in messages:
             continue
         if parent:
-            message = Entry({**message.fields, "parentMessageId": parent})
+            message = JSONEntry({**message.fields, "parentMessageId": parent})
         messages[name] = message
         children = message.entries("children")
         waiting.extend((child, name) for child in reversed(children))
@@ -239,7 +241,7 @@ _CODEX_CONTEXT = re.compile(
 """What Codex puts before a prompt in the person's name: instructions, surroundings, skills."""
 
 
-def is_codex(entry: Entry) -> bool:
+def is_codex(entry: JSONEntry) -> bool:
     return (entry.text("type") in _CODEX_LINES and isinstance(entry.get("payload"), dict)) or (
         entry.has("id", "timestamp", "instructions")
     )
@@ -263,7 +265,7 @@ class _CodexSession:
         self._latest: datetime | None = None
         self._prompts: set[str] = set()
 
-    def line(self, line: Entry, where: str) -> Iterator[Read]:
+    def line(self, line: JSONEntry, where: str) -> Iterator[Read]:
         self._latest = line.moment("timestamp") or self._latest
         kind = line.text("type")
         payload = line.entry("payload")
@@ -280,14 +282,14 @@ class _CodexSession:
         else:
             yield from self._item(line, where)  # older rollouts have the items themselves
 
-    def _begin(self, meta: Entry) -> None:
+    def _begin(self, meta: JSONEntry) -> None:
         if named := meta.text("id", "session_id"):
             self._common["session"] = short(named)
         folders = tags([PurePath(meta.text("cwd")).name])
         marks = [f"project-{folder}" for folder in folders]
         self._common["tags"] = [mark[: whole(mark, 64)] for mark in marks]
 
-    def _item(self, item: Entry, where: str) -> Iterator[Read]:
+    def _item(self, item: JSONEntry, where: str) -> Iterator[Read]:
         kind, role = item.text("type"), item.text("role")
         if kind == "message" and role == "user":
             for part in item.values("content"):
@@ -307,7 +309,7 @@ class _CodexSession:
         else:
             yield Passed(f"Codex's own lines ({kind or 'without a type'})")
 
-    def _prompt(self, text: str, item: Entry, where: str) -> Iterator[Read]:
+    def _prompt(self, text: str, item: JSONEntry, where: str) -> Iterator[Read]:
         text = text.strip()
         if not text or _CODEX_CONTEXT.match(text):
             yield Passed("what Codex puts before a prompt")
@@ -319,7 +321,7 @@ class _CodexSession:
         self._prompts.add(key)
         yield from pieces(text, self._options("user", text, item), where)
 
-    def _options(self, role: str, text: str, item: Entry) -> RememberOptions:
+    def _options(self, role: str, text: str, item: JSONEntry) -> RememberOptions:
         moment_text = self._latest.isoformat() if self._latest else ""
         named = "" if role == "user" else item.text("id", "call_id")
         reference = named or f"{role}:{moment_text}:{content_hash(text)[:16]}"
@@ -329,9 +331,9 @@ class _CodexSession:
         return options
 
 
-def _codex_tool(item: Entry) -> str:
+def _codex_tool(item: JSONEntry) -> str:
     name = item.text("name") or "shell"
-    arguments = Entry.loaded(item.text("arguments")) or item.entry("action")
+    arguments = JSONEntry.loaded(item.text("arguments")) or item.entry("action")
     command = arguments.get("command") or arguments.get("cmd")
     if isinstance(command, list):
         words = [string(word) for word in command]
@@ -343,7 +345,7 @@ def _codex_tool(item: Entry) -> str:
 # Gemini CLI
 
 
-def is_gemini(entry: Entry) -> bool:
+def is_gemini(entry: JSONEntry) -> bool:
     if entry.has("sessionId", "projectHash"):
         return True
     return entry.has("sessionId", "messageId", "message") and entry.get("type") == "user"
@@ -351,19 +353,19 @@ def is_gemini(entry: Entry) -> bool:
 
 def read_gemini(source: Source) -> Iterator[Read]:
     """Yield a session of Gemini CLI: one JSON object, JSON lines with changes, or its log of prompts."""
-    session = Entry({})
-    messages: dict[str, tuple[Entry, str]] = {}
+    session = JSONEntry({})
+    messages: dict[str, tuple[JSONEntry, str]] = {}
     for number, line in enumerate(objects(source)):
         if isinstance(line, Unreadable):
             yield line
             continue
         entry = line.entry
         if entry.has("sessionId", "projectHash"):
-            session = Entry({**session.fields, **entry.fields})
+            session = JSONEntry({**session.fields, **entry.fields})
             for at, message in enumerate(entry.entries("messages")):
                 messages[message.text("id") or str(at)] = (message, f"{line.where} message {at}")
         elif entry.has("$set"):
-            session = Entry({**session.fields, **entry.entry("$set").fields})
+            session = JSONEntry({**session.fields, **entry.entry("$set").fields})
         elif entry.has("$rewindTo"):
             yield from _rewound(messages, entry.text("$rewindTo"))
         elif entry.has("sessionId", "messageId", "message"):
@@ -391,7 +393,7 @@ def read_gemini(source: Source) -> Iterator[Read]:
         yield from pieces(summary, options, source.name)
 
 
-def _rewound(messages: dict[str, tuple[Entry, str]], to: str) -> Iterator[Read]:
+def _rewound(messages: dict[str, tuple[JSONEntry, str]], to: str) -> Iterator[Read]:
     """Take away the message that a session was rewound to, and what followed it."""
     if to not in messages:
         return
@@ -401,7 +403,7 @@ def _rewound(messages: dict[str, tuple[Entry, str]], to: str) -> Iterator[Read]:
         yield Passed(_LEFT_BRANCH)
 
 
-def _gemini_message(message: Entry, options: RememberOptions, where: str) -> Iterator[Read]:
+def _gemini_message(message: JSONEntry, options: RememberOptions, where: str) -> Iterator[Read]:
     role = _ROLES.get(message.text("type"))
     if role is None:
         yield Passed("Gemini CLI's own messages")
@@ -418,7 +420,7 @@ def _gemini_message(message: Entry, options: RememberOptions, where: str) -> Ite
         yield from pieces(line, tool, where)
 
 
-def _gemini_log(entry: Entry, where: str) -> Iterator[Read]:
+def _gemini_log(entry: JSONEntry, where: str) -> Iterator[Read]:
     options = RememberOptions(
         source="gemini-cli",
         session=short(entry.text("sessionId")),
@@ -432,13 +434,13 @@ def _gemini_log(entry: Entry, where: str) -> Iterator[Read]:
 # Lists of role and content
 
 
-def is_message(entry: Entry) -> bool:
+def is_message(entry: JSONEntry) -> bool:
     return entry.text("role").lower() in (*_ROLES, "system", "tool", "developer") and (
         isinstance(entry.get("content"), (str, list)) or isinstance(entry.get("parts"), list)
     )
 
 
-def is_message_list(entry: Entry) -> bool:
+def is_message_list(entry: JSONEntry) -> bool:
     """Tell whether an object has a list of messages, as requests to chat models have it."""
     listed = entry.entries("messages", "contents")
     return bool(listed) and is_message(listed[0])
@@ -447,7 +449,7 @@ def is_message_list(entry: Entry) -> bool:
 def read_messages(source: Source) -> Iterator[Read]:
     """Yield the messages of a list of role and content, or of each object that has such a list."""
     name = PurePath(source.name).stem
-    own: list[Found] = []
+    own: list[StreamObject] = []
     for number, found in enumerate(objects(source)):
         if isinstance(found, Unreadable):
             yield found
@@ -455,7 +457,8 @@ def read_messages(source: Source) -> Iterator[Read]:
             session = found.entry.text("id", "conversation_id", "session_id", "thread_id")
             listed = found.entry.entries("messages", "contents")
             placed = [
-                Found(message, f"{found.where} message {at}") for at, message in enumerate(listed)
+                StreamObject(message, f"{found.where} message {at}")
+                for at, message in enumerate(listed)
             ]
             yield from _conversation(placed, session or f"{name}:{number}", source)
         elif is_message(found.entry):
@@ -465,7 +468,7 @@ def read_messages(source: Source) -> Iterator[Read]:
     yield from _conversation(own, name, source)
 
 
-def _conversation(messages: Sequence[Found], session: str, source: Source) -> Iterator[Read]:
+def _conversation(messages: Sequence[StreamObject], session: str, source: Source) -> Iterator[Read]:
     at: datetime | None = None
     for number, found in enumerate(messages):
         message = found.entry
@@ -491,7 +494,7 @@ def _conversation(messages: Sequence[Found], session: str, source: Source) -> It
         yield from pieces(text, options, found.where)
         for call_number, call in enumerate(message.entries("tool_calls")):
             function = call.entry("function")
-            arguments = Entry.loaded(function.text("arguments")).texts()
+            arguments = JSONEntry.loaded(function.text("arguments")).texts()
             line = tool_line(function.text("name") or "tool", arguments)
             call_reference = f"{reference}:{call_number}"
             tool = options | RememberOptions(role="tool", source_ref=call_reference, actor="")

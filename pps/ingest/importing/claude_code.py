@@ -24,7 +24,7 @@ from pps.ingest.hook_events import (
 from pps.ingest.importing.items import Passed, Read, Unreadable, joined, label, pieces, short, tags
 from pps.ingest.importing.source_files import Source
 from pps.ingest.importing.streams import objects
-from pps.ingest.lenient_json import Entry, string
+from pps.ingest.lenient_json import JSONEntry, string
 from pps.ingest.redact import whole
 
 _OWN = frozenset({"file-history-snapshot", "queue-operation", "attachment"})
@@ -33,7 +33,7 @@ _SPOKEN = ("user", "assistant")
 _INTERRUPTED = "[Request interrupted by user"
 
 
-def is_entry(entry: Entry) -> bool:
+def is_entry(entry: JSONEntry) -> bool:
     kind = entry.text("type")
     if kind == "summary":
         return entry.has("leafUuid")
@@ -51,7 +51,7 @@ def read(source: Source) -> Iterator[Read]:
 
 
 @dataclass(slots=True)
-class _Answer:
+class _SplitAnswer:
     """An answer whose parts may lie on several lines, with the tools that were used in it."""
 
     message: str
@@ -75,11 +75,11 @@ class Session:
     def __init__(self, name: str) -> None:
         self._name = name
         self._latest: datetime | None = None
-        self._answer: _Answer | None = None
+        self._answer: _SplitAnswer | None = None
         self._prompted = ""
-        self._summaries: list[tuple[Entry, str]] = []
+        self._summaries: list[tuple[JSONEntry, str]] = []
 
-    def entry(self, entry: Entry, where: str) -> Iterator[Read]:
+    def entry(self, entry: JSONEntry, where: str) -> Iterator[Read]:
         self._latest = entry.moment("timestamp") or self._latest
         kind = entry.text("type")
         message = entry.entry("message")
@@ -91,8 +91,8 @@ class Session:
             )  # they stand at the head, before any time is known
         elif _is_typed(queued):  # while the model was at work: no other line has it
             # The hooks know it by the prompt that was being answered; its own line does not say which.
-            asked = Entry({"promptId": self._prompted, **entry.fields})
-            yield from self._prompt(asked, Entry({"content": queued.get("prompt")}), where)
+            asked = JSONEntry({"promptId": self._prompted, **entry.fields})
+            yield from self._prompt(asked, JSONEntry({"content": queued.get("prompt")}), where)
         elif kind not in _SPOKEN:
             yield Passed(f"Claude Code's own lines ({label(kind, 'without a type')})")
         elif (
@@ -119,7 +119,7 @@ class Session:
             ref = f"summary:{leaf}:{digest(string(entry.get('summary')))[:16]}"
             yield from pieces(entry.text("summary"), {**summary, "source_ref": short(ref)}, where)
 
-    def _prompt(self, entry: Entry, message: Entry, where: str) -> Iterator[Read]:
+    def _prompt(self, entry: JSONEntry, message: JSONEntry, where: str) -> Iterator[Read]:
         blocks = message.entries("content")
         texts = [
             message.text("content"),
@@ -139,16 +139,16 @@ class Session:
         ref = f"prompt:{prompt}:{digest(said)}" if prompt else _uuid(entry)
         yield from pieces(said, self._given(entry, "user", ref or f"prompt:{digest(said)}"), where)
 
-    def _answered(self, entry: Entry, message: Entry, where: str) -> Iterator[Read]:
+    def _answered(self, entry: JSONEntry, message: JSONEntry, where: str) -> Iterator[Read]:
         content = message.get("content")
         blocks = message.entries("content") or [
-            Entry({"type": "text", "text": message.text("content")})
+            JSONEntry({"type": "text", "text": message.text("content")})
         ]
         named = message.text("id")
         ref = _uuid(entry) or f"answer:{digest(str(content))}"
         if self._answer is None or not named or self._answer.message != named:
             yield from self._flushed()
-            self._answer = _Answer(named, self._given(entry, "assistant", ref), where)
+            self._answer = _SplitAnswer(named, self._given(entry, "assistant", ref), where)
         for block in blocks:
             kind = block.get("type")
             if kind == "text" and block.text("text").strip():
@@ -164,7 +164,7 @@ class Session:
             elif kind in ("thinking", "redacted_thinking"):
                 yield Passed("thoughts of the model")
 
-    def _tool(self, entry: Entry, block: Entry, where: str) -> Iterator[Read]:
+    def _tool(self, entry: JSONEntry, block: JSONEntry, where: str) -> Iterator[Read]:
         name, used = block.text("name") or "tool", block.text("id")
         line = tool_line(name, block.entry("input").texts())
         options = self._given(
@@ -173,7 +173,7 @@ class Session:
         # The hooks know a subagent's tools by the session that started it.
         yield from pieces(line, {**options, "session": _id(entry, self._name)}, where)
 
-    def _given(self, entry: Entry, role: str, ref: str) -> RememberOptions:
+    def _given(self, entry: JSONEntry, role: str, ref: str) -> RememberOptions:
         options = _options(entry, self._name, self._latest)
         return {**options, "role": role, "source_ref": short(ref)}
 
@@ -183,7 +183,7 @@ class Session:
             yield from answer.read()
 
 
-def _options(entry: Entry, name: str, latest: datetime | None) -> RememberOptions:
+def _options(entry: JSONEntry, name: str, latest: datetime | None) -> RememberOptions:
     """Return what all turns of an entry share; a subagent's words are a conversation of their own."""
     session = _id(entry, name)
     folders = tags([PurePath(entry.text("cwd")).name])
@@ -198,20 +198,20 @@ def _options(entry: Entry, name: str, latest: datetime | None) -> RememberOption
     return found
 
 
-def _id(entry: Entry, name: str) -> str:
+def _id(entry: JSONEntry, name: str) -> str:
     """Return the session that an entry is of; one that was copied into a fork is of the session it was said in."""
     forked = entry.entry("forkedFrom").text("sessionId")
     return short(forked or entry.text("sessionId") or name)
 
 
-def _is_typed(queued: Entry) -> bool:
+def _is_typed(queued: JSONEntry) -> bool:
     """Tell whether an attachment is a prompt of the person, and not the notice of a task or another session's word."""
     origin = queued.entry("origin").text("kind") or "human"
     mode = queued.text("commandMode") or "prompt"
     return (queued.get("type"), mode, origin) == ("queued_command", "prompt", "human")
 
 
-def _uuid(entry: Entry) -> str:
+def _uuid(entry: JSONEntry) -> str:
     return entry.entry("forkedFrom").text("messageUuid") or entry.text("uuid")
 
 

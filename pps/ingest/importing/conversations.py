@@ -11,7 +11,7 @@ from pps.ingest.hook_events import tool_line
 from pps.ingest.importing.items import Passed, Read, Unreadable, joined, pieces, short
 from pps.ingest.importing.source_files import Source
 from pps.ingest.importing.streams import objects
-from pps.ingest.lenient_json import Entry, string
+from pps.ingest.lenient_json import JSONEntry, string
 from pps.ingest.redact import clipped
 
 _LINE = 300
@@ -21,7 +21,7 @@ _CITED = re.compile(r"\ue200(?:file)?cite\ue202[^\ue200\ue201]*\ue201|【[\d:]{1
 """Where an answer pointed at a page that it had found: a mark without words."""
 
 
-def is_of_chatgpt(entry: Entry) -> bool:
+def is_of_chatgpt(entry: JSONEntry) -> bool:
     return isinstance(entry.get("mapping"), dict)
 
 
@@ -43,10 +43,10 @@ def read_chatgpt(source: Source) -> Iterator[Read]:
             yield from _tree(one.entry, one.where)
 
 
-def _instructions_of(found: Entry, known: set[str], where: str) -> Iterator[Read]:
+def _instructions_of(found: JSONEntry, known: set[str], where: str) -> Iterator[Read]:
     """Yield the custom instructions of a conversation that are not known yet, and add them to the known ones."""
     for node in found.entry("mapping").fields.values():
-        message = Entry.of(node).entry("message")
+        message = JSONEntry.of(node).entry("message")
         text = _custom_instructions(message)
         if text and text not in known:
             known.add(text)
@@ -60,8 +60,8 @@ def _instructions_of(found: Entry, known: set[str], where: str) -> Iterator[Read
             yield from pieces(text, options, where)
 
 
-def _tree(found: Entry, where: str) -> Iterator[Read]:
-    nodes = {name: Entry.of(node) for name, node in found.entry("mapping").fields.items()}
+def _tree(found: JSONEntry, where: str) -> Iterator[Read]:
+    nodes = {name: JSONEntry.of(node) for name, node in found.entry("mapping").fields.items()}
     at = found.moment("create_time")
     common: RememberOptions = {
         "source": "chatgpt",
@@ -90,7 +90,7 @@ def _tree(found: Entry, where: str) -> Iterator[Read]:
             )
 
 
-def _path(nodes: Mapping[str, Entry], current: str) -> list[str]:
+def _path(nodes: Mapping[str, JSONEntry], current: str) -> list[str]:
     """Return the names of the nodes from the root to the current one; without one, to the end behind the latest."""
     if current not in nodes:
         current = _end(nodes)
@@ -101,7 +101,7 @@ def _path(nodes: Mapping[str, Entry], current: str) -> list[str]:
     return list(path)[::-1]
 
 
-def _end(nodes: Mapping[str, Entry]) -> str:
+def _end(nodes: Mapping[str, JSONEntry]) -> str:
     """Return the last node that follows the latest message; of messages without times the last listed is the latest."""
 
     def time(name: str) -> float:
@@ -119,7 +119,7 @@ def _end(nodes: Mapping[str, Entry]) -> str:
     return current
 
 
-def _said(common: RememberOptions, message: Entry, where: str) -> Iterator[Read]:
+def _said(common: RememberOptions, message: JSONEntry, where: str) -> Iterator[Read]:
     role = message.entry("author").text("role")
     content, metadata = message.entry("content"), message.entry("metadata")
     recipient = message.text("recipient") or "all"
@@ -146,7 +146,7 @@ def _said(common: RememberOptions, message: Entry, where: str) -> Iterator[Read]
         yield from pieces(said, {**common, "role": role}, where)
 
 
-def _custom_instructions(message: Entry) -> str:
+def _custom_instructions(message: JSONEntry) -> str:
     """Return what a person told ChatGPT about themselves and how to answer, for all conversations."""
     content = message.entry("content")
     told = message.entry("metadata").entry("user_context_message_data")
@@ -159,17 +159,17 @@ def _custom_instructions(message: Entry) -> str:
     )
 
 
-def _canvas(content: Entry) -> str:
+def _canvas(content: JSONEntry) -> str:
     """Return title and text of a document that was written on the canvas; nothing when it cannot be read."""
-    found = Entry.loaded(_words(content))
+    found = JSONEntry.loaded(_words(content))
     return _titled(found.text("name") or "canvas", found.text("content"))
 
 
-def _words(content: Entry) -> str:
+def _words(content: JSONEntry) -> str:
     """Return the words of a message; what is no text is named where it stands."""
     parts: list[str] = []
     for part in content.values("parts"):
-        found = Entry.of(part)
+        found = JSONEntry.of(part)
         if text := string(part) or found.text("text"):
             parts.append(text)
         elif kind := found.text("content_type"):
@@ -177,7 +177,7 @@ def _words(content: Entry) -> str:
     return joined(parts or [content.text("text", "result")])
 
 
-def is_of_claude(entry: Entry) -> bool:
+def is_of_claude(entry: JSONEntry) -> bool:
     return (
         isinstance(entry.get("chat_messages"), list)
         or (
@@ -204,7 +204,7 @@ def read_claude(source: Source) -> Iterator[Read]:
             yield from _memories(one.entry, one.where)
 
 
-def _project(found: Entry, where: str) -> Iterator[Read]:
+def _project(found: JSONEntry, where: str) -> Iterator[Read]:
     at, session = found.moment("created_at"), short(found.text("uuid") or where)
     common = RememberOptions(
         source="claude", session=session, role="system", kind="note", occurred_at=at
@@ -220,7 +220,7 @@ def _project(found: Entry, where: str) -> Iterator[Read]:
         yield from pieces(text, given, f"{where} document {number}")
 
 
-def _memories(found: Entry, where: str) -> Iterator[Read]:
+def _memories(found: JSONEntry, where: str) -> Iterator[Read]:
     projects = found.entry("project_memories").fields
     for session, value in (("memories", found.get("conversations_memory")), *projects.items()):
         text = string(value)
@@ -231,7 +231,7 @@ def _memories(found: Entry, where: str) -> Iterator[Read]:
         yield from pieces(text, options, where)
 
 
-def _conversation(found: Entry, where: str) -> Iterator[Read]:
+def _conversation(found: JSONEntry, where: str) -> Iterator[Read]:
     at = found.moment("created_at")
     common: RememberOptions = {
         "source": "claude",
@@ -261,7 +261,7 @@ def _conversation(found: Entry, where: str) -> Iterator[Read]:
         )
 
 
-def _branch(messages: Sequence[Entry], leaf: str) -> set[int]:
+def _branch(messages: Sequence[JSONEntry], leaf: str) -> set[int]:
     """Return the places of the messages from the root to the leaf; without one, to the last that is listed.
 
     Exports without parents have no branches. A message whose parent is not in the export begins the branch.
@@ -278,7 +278,7 @@ def _branch(messages: Sequence[Entry], leaf: str) -> set[int]:
     return taken
 
 
-def _message(entry: Entry, options: RememberOptions, where: str) -> Iterator[Read]:
+def _message(entry: JSONEntry, options: RememberOptions, where: str) -> Iterator[Read]:
     blocks = entry.entries("content")
     texts = [one.text("text") for one in blocks if one.get("type") == "text"]
     if not any(text.strip() for text in texts):

@@ -29,10 +29,10 @@ from pps.ingest.importing import (
     memory_programs,
     whatsapp,
 )
-from pps.ingest.importing.items import Item, Passed, Read, Reader, Unreadable
+from pps.ingest.importing.items import Item, Passed, Read, Unreadable
 from pps.ingest.importing.source_files import Source
-from pps.ingest.importing.streams import LINES, Found, first_sign, objects, raw_lines
-from pps.ingest.lenient_json import Entry
+from pps.ingest.importing.streams import LINES, StreamObject, first_sign, objects, raw_lines
+from pps.ingest.lenient_json import JSONEntry
 
 _LOOK_LINES = 50
 
@@ -117,7 +117,7 @@ class Format:
 
     name: str
     title: str
-    read: Reader
+    read: Callable[[Source], Iterator[Read]]
     suffixes: tuple[str, ...]
 
 
@@ -162,14 +162,14 @@ FORMATS: Mapping[str, Format] = {
 """Every format by its name."""
 
 
-def _is_turn_line(entry: Entry) -> bool:
+def _is_turn_line(entry: JSONEntry) -> bool:
     return (
         isinstance(entry.get("content"), str)
         and entry.fields.keys() <= TurnLine.model_fields.keys()
     )
 
 
-_Tests = tuple[tuple[Callable[[Entry], bool], str], ...]
+_Tests = tuple[tuple[Callable[[JSONEntry], bool], str], ...]
 _OF_LINE: _Tests = (
     (chat_programs.is_codex, "codex"),
     (chat_programs.is_gemini, "gemini-cli"),
@@ -211,7 +211,7 @@ def format_of(source: Source) -> Format | None:
         return FORMATS["basic-memory" if is_one else "markdown"]
     if source.suffix in LINES:
         looked = itertools.islice(objects(source), _LOOK_LINES)
-        found = (_named(one.entry, _OF_LINE) for one in looked if isinstance(one, Found))
+        found = (_named(one.entry, _OF_LINE) for one in looked if isinstance(one, StreamObject))
         return next(filter(None, found), None)
     if source.suffix in whatsapp.SUFFIXES:
         return FORMATS["whatsapp"] if whatsapp.is_whatsapp(source) else None
@@ -223,10 +223,10 @@ def format_of(source: Source) -> Format | None:
         raise StoreError(f"{source.name}: {first.why}")
     return (
         _named(first.entry, _OF_OBJECT if head == "[" else _OF_DOCUMENT)
-        if isinstance(first, Found)
+        if isinstance(first, StreamObject)
         else None
     )
 
 
-def _named(entry: Entry, tests: _Tests) -> Format | None:
+def _named(entry: JSONEntry, tests: _Tests) -> Format | None:
     return next((FORMATS[name] for is_one, name in tests if is_one(entry)), None)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from pps.core.values import RESERVED_KINDS
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.redact import cut, whole
-
-if TYPE_CHECKING:
-    from pps.ingest.importing.source_files import Source
 
 LONGEST = 60_000
 """Characters of one turn that an import writes; a longer message becomes several turns, in order."""
@@ -51,7 +48,6 @@ class Passed:
 
 
 Read: TypeAlias = Item | Unreadable | Passed
-Reader: TypeAlias = "Callable[[Source], Iterator[Read]]"
 
 
 def joined(texts: Iterable[str]) -> str:

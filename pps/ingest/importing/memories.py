@@ -26,7 +26,7 @@ from pps.ingest.importing.items import (
 )
 from pps.ingest.importing.source_files import Source
 from pps.ingest.importing.streams import objects
-from pps.ingest.lenient_json import Entry, moment, string
+from pps.ingest.lenient_json import JSONEntry, moment, string
 from pps.ingest.redact import whole
 
 _TEXTS = ("memory", "content", "data", "text")
@@ -36,7 +36,7 @@ _EPISODES = ("episodes", "episodic_nodes", "episode_nodes")
 _RESERVED = ("name_embedding", "uuid", "group_id", "labels", "pps")
 
 
-def is_memory(entry: Entry) -> bool:
+def is_memory(entry: JSONEntry) -> bool:
     if entry.has("memory", "id"):
         return isinstance(entry.get("memory"), str)
     return entry.has("id", "content", "created_at") and any(
@@ -44,7 +44,7 @@ def is_memory(entry: Entry) -> bool:
     )
 
 
-def is_mem0(entry: Entry) -> bool:
+def is_mem0(entry: JSONEntry) -> bool:
     """Tell whether a JSON object holds memories of mem0: what ``get_all`` returns, its export, OpenMemory's backup."""
     return any(map(is_memory, entry.entries("results", "memories")[:1])) or (
         entry.has("relations") and (entry.has("results") or entry.has("memories"))
@@ -66,7 +66,7 @@ def read_mem0(source: Source) -> Iterator[Read]:
             yield from _memory(one.entry, one.where, {})
 
 
-def _memory(found: Entry, where: str, categories: Mapping[str, JSON]) -> Iterator[Read]:
+def _memory(found: JSONEntry, where: str, categories: Mapping[str, JSON]) -> Iterator[Read]:
     if found.text("state") == "deleted" or found.get("deleted_at"):
         yield Passed("memories that were deleted in mem0")
         return
@@ -92,7 +92,7 @@ def _memory(found: Entry, where: str, categories: Mapping[str, JSON]) -> Iterato
     yield from pieces(text, {**common, "tags": marks, "occurred_at": at}, where)
 
 
-def _relation(found: Entry, where: str) -> Iterator[Read]:
+def _relation(found: JSONEntry, where: str) -> Iterator[Read]:
     subject, target = found.text("source"), found.text("target", "destination")
     relation = found.text("relationship", "relation")
     if not (subject.strip() and relation.strip() and target.strip()):
@@ -107,7 +107,7 @@ def _relation(found: Entry, where: str) -> Iterator[Read]:
     yield Item(text, {**common, "source_ref": f"relation:{content_hash(text)[:32]}"}, where)
 
 
-def is_graphiti(entry: Entry) -> bool:
+def is_graphiti(entry: JSONEntry) -> bool:
     return (
         any(one.has("source_node_uuid") for one in entry.entries(*_EDGES)[:1])
         or any(one.has("uuid", "name") for one in entry.entries(*_NODES)[:1])
@@ -150,7 +150,7 @@ class _Graph:
     waiting: dict[str, _Edge] = field(default_factory=dict[str, _Edge])
     alone: dict[str, None] = field(default_factory=dict[str, None])
 
-    def nodes_of(self, listed: list[Entry]) -> Iterator[Read]:
+    def nodes_of(self, listed: list[JSONEntry]) -> Iterator[Read]:
         names: set[str] = set()
         for number, found in enumerate(listed):
             uuid, name = found.text("uuid"), found.text("name").strip()
@@ -164,7 +164,7 @@ class _Graph:
             self.made[uuid] = found.get("created_at")
             self.alone[uuid] = None
 
-    def edges_of(self, listed: list[Entry]) -> Iterator[Read]:
+    def edges_of(self, listed: list[JSONEntry]) -> Iterator[Read]:
         for number, found in enumerate(listed):
             ends = (found.text("source_node_uuid"), found.text("target_node_uuid"))
             if not all(end in self.nodes for end in ends):
@@ -183,7 +183,7 @@ class _Graph:
             for episode in found.values("episodes"):
                 self.by_episode[string(episode)].append(edge)
 
-    def turns_of(self, listed: list[Entry]) -> Iterator[Read]:
+    def turns_of(self, listed: list[JSONEntry]) -> Iterator[Read]:
         for number, found in enumerate(listed):
             uuid, content = found.text("uuid"), found.text("content")
             where = f"{self.file} episode {number}"
@@ -228,7 +228,7 @@ class _Graph:
         )
 
 
-def _node(found: Entry, name: str) -> NodeDraft:
+def _node(found: JSONEntry, name: str) -> NodeDraft:
     kinds = [string(one) for one in found.values("labels") if one not in RESERVED_KINDS]
     given = found.entry("attributes").fields
     attributes = {
@@ -253,7 +253,7 @@ def _date_or_instant(moment: datetime | None) -> datetime | None:
     return None if moment is None else with_precision(moment)
 
 
-def _fact(found: Entry, subject: str, target: str) -> FactDraft:
+def _fact(found: JSONEntry, subject: str, target: str) -> FactDraft:
     # Graphiti's own pipeline writes a date that it read as midnight in UTC.
     since = _date_or_instant(found.moment("valid_at"))
     until = _date_or_instant(found.moment("invalid_at", "expired_at"))

@@ -24,18 +24,18 @@ from pps.ingest.importing.items import (
 )
 from pps.ingest.importing.source_files import Source
 from pps.ingest.importing.streams import objects
-from pps.ingest.lenient_json import Entry, moment, string
+from pps.ingest.lenient_json import JSONEntry, moment, string
 
 # MCP's memory server
 
 
-def is_mcp_memory_line(entry: Entry) -> bool:
+def is_mcp_memory_line(entry: JSONEntry) -> bool:
     return (entry.get("type") == "entity" and entry.has("name", "observations")) or (
         entry.get("type") == "relation" and entry.has("from", "to", "relationType")
     )
 
 
-def is_mcp_memory(entry: Entry) -> bool:
+def is_mcp_memory(entry: JSONEntry) -> bool:
     """Tell whether an object is a graph as the memory server's ``read_graph`` returns it, or a line of its file."""
     if is_mcp_memory_line(entry):
         return True
@@ -66,7 +66,7 @@ def read_mcp_memory(source: Source) -> Iterator[Read]:
             yield Unreadable(found.where, "is no entity and no relation of MCP's memory server")
 
 
-def _mcp_entity(entity: Entry, at: datetime, where: str) -> Iterator[Read]:
+def _mcp_entity(entity: JSONEntry, at: datetime, where: str) -> Iterator[Read]:
     name = entity.text("name").strip()
     if not name:
         yield Unreadable(where, "has no name")
@@ -94,10 +94,10 @@ def _mcp_entity(entity: Entry, at: datetime, where: str) -> Iterator[Read]:
 
 def _observation(value: JSON) -> str:
     """Return the words of an observation; forks of the server keep objects with their times."""
-    return (string(value) or Entry.of(value).text("content", "text", "observation")).strip()
+    return (string(value) or JSONEntry.of(value).text("content", "text", "observation")).strip()
 
 
-def _mcp_relation(relation: Entry, at: datetime, where: str) -> Iterator[Read]:
+def _mcp_relation(relation: JSONEntry, at: datetime, where: str) -> Iterator[Read]:
     subject, target = relation.text("from").strip(), relation.text("to").strip()
     written = relation.text("relationType").strip()
     if not (subject and target and written):
@@ -125,7 +125,7 @@ def _mcp_relation(relation: Entry, at: datetime, where: str) -> Iterator[Read]:
 # claude-mem
 
 
-def is_claude_mem(entry: Entry) -> bool:
+def is_claude_mem(entry: JSONEntry) -> bool:
     return isinstance(entry.get("observations"), list) and (
         entry.has("exportedAt") or entry.has("exported_at") or entry.has("totalObservations")
     )
@@ -150,7 +150,7 @@ def read_claude_mem(source: Source) -> Iterator[Read]:
                 yield Passed("claude-mem's own lines about sessions")
 
 
-def _common_of_claude_mem(entry: Entry) -> RememberOptions:
+def _common_of_claude_mem(entry: JSONEntry) -> RememberOptions:
     session = entry.text("content_session_id", "memory_session_id", "sdk_session_id")
     project = tags([entry.text("project")])
     options = RememberOptions(
@@ -164,7 +164,7 @@ def _common_of_claude_mem(entry: Entry) -> RememberOptions:
     return options
 
 
-def _observed_by_claude_mem(entry: Entry, where: str) -> Iterator[Read]:
+def _observed_by_claude_mem(entry: JSONEntry, where: str) -> Iterator[Read]:
     facts = [f"- {fact}" for fact in _listed(entry, "facts")]
     text = joined(
         [
@@ -186,7 +186,7 @@ def _observed_by_claude_mem(entry: Entry, where: str) -> Iterator[Read]:
     yield from pieces(text, options, f"{where} observation {entry.get('id')}")
 
 
-def _summary_of_claude_mem(entry: Entry, where: str) -> Iterator[Read]:
+def _summary_of_claude_mem(entry: JSONEntry, where: str) -> Iterator[Read]:
     names = ("request", "investigated", "learned", "completed", "next_steps", "key_decisions")
     parts = [
         f"{name.replace('_', ' ').capitalize()}: {entry.text(name)}"
@@ -201,18 +201,18 @@ def _summary_of_claude_mem(entry: Entry, where: str) -> Iterator[Read]:
     yield from pieces(text, options, f"{where} summary {entry.get('id')}")
 
 
-def _prompt_of_claude_mem(entry: Entry, where: str) -> Iterator[Read]:
+def _prompt_of_claude_mem(entry: JSONEntry, where: str) -> Iterator[Read]:
     text = entry.text("prompt_text", "prompt", "text")
     reference = f"prompt:{entry.get('id') or ''}:{content_hash(text)[:16]}"
     options = _common_of_claude_mem(entry) | RememberOptions(source_ref=short(reference))
     yield from pieces(text, options, f"{where} prompt {entry.get('id')}")
 
 
-def _listed(entry: Entry, name: str) -> list[str]:
+def _listed(entry: JSONEntry, name: str) -> list[str]:
     """Return the texts of a list, which claude-mem's tables keep as JSON text."""
     values = entry.values(name)
     if written := entry.text(name):
-        values = Entry.loaded(f'{{"list": {written}}}').values("list") or [written]
+        values = JSONEntry.loaded(f'{{"list": {written}}}').values("list") or [written]
     return [text for value in values if (text := string(value).strip())]
 
 
@@ -225,7 +225,7 @@ def _milliseconds(value: JSON) -> datetime | None:
 # mcp-memory-service
 
 
-def is_memory_service(entry: Entry) -> bool:
+def is_memory_service(entry: JSONEntry) -> bool:
     """Tell whether an object is a backup or an export of mcp-memory-service, or one memory of it."""
     first = next(iter(entry.entries("memories")), entry)
     return first.has("content", "content_hash") or (
@@ -245,7 +245,7 @@ def read_memory_service(source: Source) -> Iterator[Read]:
             yield from _service_memory(entry, where)
 
 
-def _service_memory(entry: Entry, where: str) -> Iterator[Read]:
+def _service_memory(entry: JSONEntry, where: str) -> Iterator[Read]:
     text, metadata = entry.text("content", "document"), entry.entry("metadata")
     if not text.strip():
         yield Unreadable(where, "has no content")
@@ -275,7 +275,7 @@ def _sequence(value: JSON) -> Sequence[JSON]:
 # Letta
 
 
-def is_letta(entry: Entry) -> bool:
+def is_letta(entry: JSONEntry) -> bool:
     agents = entry.entries("agents")
     return any(agent.has("messages") for agent in agents[:1]) or (
         entry.has("core_memory", "messages") and entry.has("agent_type")
@@ -299,7 +299,7 @@ def read_letta(source: Source) -> Iterator[Read]:
             yield from _letta_agent(agent, f"{found.where} agent {number}")
 
 
-def _letta_block(block: Entry, where: str) -> Iterator[Read]:
+def _letta_block(block: JSONEntry, where: str) -> Iterator[Read]:
     text = block.text("value")
     name = block.text("label") or "memory"
     content = f"[{name}]\n{text}" if text.strip() else ""
@@ -313,7 +313,7 @@ def _letta_block(block: Entry, where: str) -> Iterator[Read]:
     yield from pieces(content, options, f"{where} block {name}")
 
 
-def _letta_agent(agent: Entry, where: str) -> Iterator[Read]:
+def _letta_agent(agent: JSONEntry, where: str) -> Iterator[Read]:
     session = short(agent.text("id", "name") or "letta")
     for number, message in enumerate(agent.entries("messages")):
         reference = short(message.text("id") or str(number), 180)
@@ -323,12 +323,12 @@ def _letta_agent(agent: Entry, where: str) -> Iterator[Read]:
         yield from _letta_message(message, common, f"{where} message {number}")
 
 
-def _letta_message(message: Entry, common: RememberOptions, where: str) -> Iterator[Read]:
+def _letta_message(message: JSONEntry, common: RememberOptions, where: str) -> Iterator[Read]:
     role = message.text("role")
     parts = message.entries("content")
     text = joined(part.text("text") for part in parts) or message.text("content", "text")
     if role == "user":
-        event = Entry.loaded(text)
+        event = JSONEntry.loaded(text)
         if event.get("type") in ("heartbeat", "login", "system_alert"):
             yield Passed("Letta's own messages")
             return
@@ -342,7 +342,9 @@ def _letta_message(message: Entry, common: RememberOptions, where: str) -> Itera
         yield Passed("messages of the system")
 
 
-def _letta_answer(message: Entry, text: str, common: RememberOptions, where: str) -> Iterator[Read]:
+def _letta_answer(
+    message: JSONEntry, text: str, common: RememberOptions, where: str
+) -> Iterator[Read]:
     """Yield what an agent said: by the tool ``send_message``, beside which its own words are thoughts."""
     calls = message.entries("tool_calls")
     if not calls:
@@ -351,7 +353,7 @@ def _letta_answer(message: Entry, text: str, common: RememberOptions, where: str
         yield Passed("thoughts of the model")
     for number, call in enumerate(calls):
         function = call.entry("function")
-        arguments = Entry.loaded(function.text("arguments"))
+        arguments = JSONEntry.loaded(function.text("arguments"))
         name = function.text("name") or "tool"
         reference = f"{common.get('source_ref', '')}:{number}"
         if name == "send_message":

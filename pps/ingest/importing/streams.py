@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pps.ingest.importing.items import Unreadable
 from pps.ingest.importing.source_files import Bytes, Source
-from pps.ingest.lenient_json import Entry
+from pps.ingest.lenient_json import JSONEntry
 
 MAX_LINE = 64 * 1024**2
 """Most bytes of one line, and most characters of one element of a list."""
@@ -25,14 +25,14 @@ _DEEP = "is not JSON: nested too deeply, or a number that is too long"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class StreamObject:
     """A JSON object and where it stands."""
 
-    entry: Entry
+    entry: JSONEntry
     where: str
 
 
-def objects(source: Source) -> Iterator[Found | Unreadable]:
+def objects(source: Source) -> Iterator[StreamObject | Unreadable]:
     """Yield the objects of a file: one a line, those of its one list, or the one that it is; what is none is said."""
     if source.suffix in LINES or _has_lines(source):
         for line in raw_lines(source):
@@ -72,10 +72,10 @@ def _has_lines(source: Source) -> bool:
             second = file.readline(_CHUNK)
     if not (first.lstrip(b"\xef\xbb\xbf \t").startswith(b"{") and second.lstrip().startswith(b"{")):
         return False
-    return bool(Entry.loaded(first.removeprefix(b"\xef\xbb\xbf")))
+    return bool(JSONEntry.loaded(first.removeprefix(b"\xef\xbb\xbf")))
 
 
-def _elements(source: Source) -> Iterator[Found | Unreadable]:
+def _elements(source: Source) -> Iterator[StreamObject | Unreadable]:
     """Yield the elements of a file that is one JSON list; after a broken one nothing can be read of it."""
     with source.opened() as file:
         found = _Elements(file)
@@ -91,7 +91,7 @@ def _elements(source: Source) -> Iterator[Found | Unreadable]:
             )
 
 
-def _document(source: Source) -> Found | Unreadable:
+def _document(source: Source) -> StreamObject | Unreadable:
     with source.opened() as file:
         raw = b"" if source.size > MAX_DOCUMENT else file.read(MAX_DOCUMENT + 1)
     if max(source.size, len(raw)) > MAX_DOCUMENT:
@@ -102,7 +102,7 @@ def _document(source: Source) -> Found | Unreadable:
     return _loaded(raw, source.name)
 
 
-def _loaded(raw: bytes, where: str) -> Found | Unreadable:
+def _loaded(raw: bytes, where: str) -> StreamObject | Unreadable:
     try:
         return _object(json.loads(raw.decode("utf-8-sig")), where)
     except UnicodeDecodeError:
@@ -113,9 +113,13 @@ def _loaded(raw: bytes, where: str) -> Found | Unreadable:
         return Unreadable(where, _DEEP)
 
 
-def _object(value: object, where: str) -> Found | Unreadable:
-    entry = Entry.of(value)
-    return Found(entry, where) if entry or value == {} else Unreadable(where, "is no JSON object")
+def _object(value: object, where: str) -> StreamObject | Unreadable:
+    entry = JSONEntry.of(value)
+    return (
+        StreamObject(entry, where)
+        if entry or value == {}
+        else Unreadable(where, "is no JSON object")
+    )
 
 
 class _BrokenError(Exception):

@@ -24,7 +24,7 @@ from pps.interfaces.cli import output, wording
 
 if TYPE_CHECKING:
     from pps.core.values import JSON
-    from pps.interfaces.cli.commands import Command
+    from pps.interfaces.cli.command_table import Command
 
 Arguments: TypeAlias = "dict[str, JSON]"
 Data: TypeAlias = dict[str, Any]
@@ -87,8 +87,8 @@ def _state_without_server() -> Data:
     """Return what the operation ``status`` answers, for a data folder that no server has open."""
     from pps.config import load  # not at the top: help imports nothing heavy
     from pps.config.zones import zone_of
-    from pps.entities import Registry
     from pps.entities.own import unusable
+    from pps.entities.registry import Registry
     from pps.operations.installation import InstallationState, state_answer, state_of
 
     home = home_folder()

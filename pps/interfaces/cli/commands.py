@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 import click
 from click.shell_completion import CompletionItem
@@ -19,6 +16,7 @@ from pps.core.errors import InvalidRequest, PPSError, UnknownEntity
 from pps.core.time import read_moment
 from pps.core.values import JSON
 from pps.interfaces.cli import output, wording
+from pps.interfaces.cli.command_table import Command, CommandParameter
 from pps.interfaces.cli.suggestions import entity_names, name_first, unknown_command, unknown_entity
 
 AS_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print JSON, for programs.")
@@ -37,92 +35,6 @@ _GROUPS = {
     "pack": "List, show, check and enable packs of kinds.",
     "merges": "Find nodes that are one thing, merge them, undo a merge.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Parameter:
-    """What a command takes for a field of an operation's input.
-
-    Attributes:
-        label: What people call it: ``TEXT``, ``--at``.
-        by_commas, words: Several values in one, and texts that stand for themselves instead of a list.
-        path, stdin, time: It is sent absolute; ``-`` reads it from stdin; a time without a zone is local.
-        rest: All the words that follow are one text; an option of this kind may be given so in its place.
-        inverts, sets: A switch that sends false; a switch that sends this text.
-        default, shown: What is sent when it is left out; what the help shows as the usual value.
-    """
-
-    field: str
-    kind: str
-    label: str
-    flag: str = ""
-    type: str = "text"
-    help: str = ""
-    required: bool = False
-    many: bool = False
-    by_commas: bool = False
-    words: tuple[str, ...] = ()
-    choices: tuple[str, ...] = ()
-    least: int | None = None
-    most: int | None = None
-    path: bool = False
-    stdin: bool = False
-    rest: bool = False
-    time: bool = False
-    inverts: bool = False
-    sets: str | None = None
-    default: JSON = None
-    shown: int | str | None = None
-
-    @property
-    def typed_as(self) -> str:
-        """The name of what was typed: fields that one file holds share it."""
-        return self.flag.strip("-").replace("-", "_") if self.kind == "file" else self.field
-
-    @property
-    def spoken_as(self) -> str:
-        """The name of the words that may be given in place of an option."""
-        return f"{self.field}_words"
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """One command; ``path`` may end in the switches that choose it among others of its name.
-
-    Attributes:
-        aliases: Other names of the same command.
-        takes_away: Something may be erased, replaced or refused from now on: no wrong spelling is answered with it.
-        reads: Nothing changes.
-    """
-
-    operation: str
-    path: str
-    title: str
-    help: str = ""
-    examples: tuple[str, ...] = ()
-    parameters: tuple[Parameter, ...] = ()
-    sends: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
-    of_entity: bool = False
-    is_long: bool = False
-    confirms: bool = False
-    aliases: tuple[str, ...] = ()
-    takes_away: bool = False
-    reads: bool = False
-
-    @property
-    def text(self) -> Parameter | None:
-        """The text that is its only argument beside the entity's name and need not be quoted."""
-        arguments = [one for one in self.parameters if one.kind == "argument"]
-        is_text = self.of_entity and len(arguments) == 1 and arguments[0].rest
-        return arguments[0] if is_text else None
-
-    @property
-    def words(self) -> tuple[str, ...]:
-        return tuple(word for word in self.path.split() if not word.startswith("--"))
-
-    @property
-    def switches(self) -> frozenset[str]:
-        return frozenset(word for word in self.path.split() if word.startswith("--"))
 
 
 class Ordered(click.Group):
@@ -218,26 +130,6 @@ Do: TypeAlias = "Callable[[Command, dict[str, JSON], Mapping[str, Any]], None]"
 """Carries a command out: with the arguments to send, and with what was typed (``whose`` and ``as_json`` among it)."""
 
 
-def known() -> tuple[Command, ...]:
-    """Return the commands of the table that is kept as a file."""
-    rows = cast(
-        "list[dict[str, Any]]",
-        json.loads(Path(__file__).with_name("commands.json").read_text("utf-8")),
-    )
-    found: list[Command] = []
-    for row in rows:
-        row["parameters"] = tuple(Parameter(**_frozen(one)) for one in row.get("parameters", ()))
-        found.append(Command(**_frozen(row)))
-    return tuple(found)
-
-
-def _frozen(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: tuple(cast("list[Any]", one)) if isinstance(one, list) else one
-        for name, one in row.items()
-    }
-
-
 def add(root: Ordered, commands: Iterable[Command], do: Do) -> None:
     """Add commands to a command line; those that differ by switches alone are one there."""
     variants: defaultdict[tuple[str, ...], list[Command]] = defaultdict(list)
@@ -322,7 +214,7 @@ def _check(chosen: Command, variants: list[Command], typed: Mapping[str, Any]) -
             raise InvalidRequest(one.label, f"give it{''.join(others)}")
 
 
-def _parameter(one: Parameter, *, required: bool) -> click.Parameter:
+def _parameter(one: CommandParameter, *, required: bool) -> click.Parameter:
     about = f"{one.help} '-' reads it from stdin." if one.stdin else one.help
     if one.kind == "argument":
         metavar = f"{one.label}…" if one.many else one.label
@@ -344,14 +236,14 @@ def _parameter(one: Parameter, *, required: bool) -> click.Parameter:
     )
 
 
-def _spoken(one: Parameter) -> click.Parameter:
+def _spoken(one: CommandParameter) -> click.Parameter:
     """Return the argument whose words may be given in place of an option."""
     return click.Argument(
         [one.spoken_as], help=one.help, nargs=-1, metavar=f"[{one.field.upper()}]"
     )
 
 
-def _type(one: Parameter) -> click.ParamType[Any] | None:
+def _type(one: CommandParameter) -> click.ParamType[Any] | None:
     if one.choices:
         return click.Choice(one.choices, case_sensitive=False)
     if one.label == "NAME":
@@ -389,7 +281,7 @@ def _unknown_entity(command: Command, typed: Mapping[str, Any]) -> str:
     return unknown_entity(typed["whose"], path, words, reads=command.reads)
 
 
-def _sent(one: Parameter, typed: Mapping[str, Any]) -> Iterator[tuple[str, JSON]]:
+def _sent(one: CommandParameter, typed: Mapping[str, Any]) -> Iterator[tuple[str, JSON]]:
     """Yield what is sent for a parameter: nothing for what is left out and has no default of its own here."""
     value = typed.get(one.typed_as)
     if one.rest:
@@ -421,7 +313,7 @@ def _sent(one: Parameter, typed: Mapping[str, Any]) -> Iterator[tuple[str, JSON]
         yield one.field, _text(one, value)
 
 
-def _joined(one: Parameter, value: Any, words: tuple[str, ...]) -> Any:
+def _joined(one: CommandParameter, value: Any, words: tuple[str, ...]) -> Any:
     """Return the text of an argument or option that may be given as words without quotes."""
     if one.kind == "argument":
         return " ".join(value) if value else None
@@ -430,7 +322,7 @@ def _joined(one: Parameter, value: Any, words: tuple[str, ...]) -> Any:
     return " ".join(words) if words else value
 
 
-def _text(one: Parameter, value: Any) -> Any:
+def _text(one: CommandParameter, value: Any) -> Any:
     if one.path:
         return output.absolute(value)
     if one.stdin and value == "-":

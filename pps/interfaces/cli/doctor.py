@@ -38,7 +38,7 @@ class Fix:
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class DoctorFinding:
     """One look: ``detail`` says what was seen or what to do. A finding that is not ok is a problem.
 
     One that asks for attention is something to do when there is time. ``fix`` is what ``--fix`` does about it.
@@ -61,12 +61,12 @@ class Finding:
         }
 
 
-def findings(home: Path, only: str, *, offline: bool) -> Iterator[Finding]:
+def findings(home: Path, only: str, *, offline: bool) -> Iterator[DoctorFinding]:
     """Look at settings, folder, server and every entity (or ``only`` one); ``offline`` opens the files itself."""
     from pps.config import load
 
     version = ".".join(str(part) for part in sys.version_info[:3])
-    yield Finding(
+    yield DoctorFinding(
         "python",
         (3, 11) <= sys.version_info[:2] <= (3, 14),
         f"{version} ({sys.executable})",
@@ -74,9 +74,11 @@ def findings(home: Path, only: str, *, offline: bool) -> Iterator[Finding]:
     try:
         settings = load()
     except PPSError as error:
-        yield Finding("settings", False, error.message)
+        yield DoctorFinding("settings", False, error.message)
         return
-    yield Finding("settings", True, f"store {settings.store}, embedder {settings.embedder.name}")
+    yield DoctorFinding(
+        "settings", True, f"store {settings.store}, embedder {settings.embedder.name}"
+    )
     folder = _folder(home)
     yield folder
     if not folder.ok:
@@ -91,11 +93,11 @@ def findings(home: Path, only: str, *, offline: bool) -> Iterator[Finding]:
     yield from _offline(settings, only) if offline else _online(home, only)
 
 
-def _folder(home: Path) -> Finding:
+def _folder(home: Path) -> DoctorFinding:
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        return Finding(
+        return DoctorFinding(
             "data folder",
             False,
             f"{home} cannot be made ({error.strerror}); set PPS_HOME to another",
@@ -103,7 +105,7 @@ def _folder(home: Path) -> Finding:
     private = home.stat().st_mode & 0o077 == 0
     if home.stat().st_mode & 0o002:
         detail = f"everybody can write {home}: run `chmod 700 {home}`"
-        return Finding("data folder", False, detail, fix=_make_private(home, 0o700))
+        return DoctorFinding("data folder", False, detail, fix=_make_private(home, 0o700))
     writable = os.access(home, os.W_OK | os.X_OK)
     detail = (
         str(home)
@@ -111,8 +113,8 @@ def _folder(home: Path) -> Finding:
         else f"{home} cannot be written; make it yours to write, or set PPS_HOME to another"
     )
     if private or not writable:
-        return Finding("data folder", writable, detail)
-    return Finding(
+        return DoctorFinding("data folder", writable, detail)
+    return DoctorFinding(
         "data folder",
         True,
         f"{detail} (others may read it: chmod 700)",
@@ -124,47 +126,49 @@ def _make_private(path: Path, mode: int) -> Fix:
     return Fix(f"chmod {mode:o} {path}: nobody else can read or write it", lambda: path.chmod(mode))
 
 
-def _settings_file(home: Path) -> Iterator[Finding]:
+def _settings_file(home: Path) -> Iterator[DoctorFinding]:
     """Ask for attention to a pps.toml that others can read or write: it may hold keys."""
     file = home / "pps.toml"
     if file.is_file() and file.stat().st_mode & 0o077:
         detail = f"others may read or write {file}, which may hold keys: chmod 600"
-        yield Finding("settings file", True, detail, attention=True, fix=_make_private(file, 0o600))
+        yield DoctorFinding(
+            "settings file", True, detail, attention=True, fix=_make_private(file, 0o600)
+        )
 
 
-def _relations(home: Path) -> Finding | None:
+def _relations(home: Path) -> DoctorFinding | None:
     """Return what is wrong in the installation's own table of relations: no memory opens until it is put right."""
     from pps.config.relation_files import load_relations
 
     try:
         load_relations(home)
     except PPSError as error:
-        return Finding("relations", False, error.message)
+        return DoctorFinding("relations", False, error.message)
     return None
 
 
-def _registry(home: Path) -> Finding:
-    from pps.entities import Registry
+def _registry(home: Path) -> DoctorFinding:
+    from pps.entities.registry import Registry
 
     try:
         wrong = Registry(home).damage()
     except PPSError as error:
         wrong = [error.message]
-    return Finding("registry", not wrong, "; ".join(wrong) or "whole")
+    return DoctorFinding("registry", not wrong, "; ".join(wrong) or "whole")
 
 
-def _profiles(settings: Settings) -> Finding:
+def _profiles(settings: Settings) -> DoctorFinding:
     from pps.recall.profiles import Profiles
 
     try:
         found = Profiles.load(settings)
     except PPSError as error:
-        return Finding("profiles", False, error.message)
+        return DoctorFinding("profiles", False, error.message)
     refused = "; ".join(found.refused.values())
-    return Finding("profiles", not refused, refused or f"{len(found.all())} ways to rank")
+    return DoctorFinding("profiles", not refused, refused or f"{len(found.all())} ways to rank")
 
 
-def _hooks_spool(home: Path) -> Finding:
+def _hooks_spool(home: Path) -> DoctorFinding:
     state, folder = spool.look(home), spool.spool_folder(home)
     said = [f"{state.waiting} events wait for the server" if state.waiting else "empty"]
     if state.dropped:
@@ -180,7 +184,7 @@ def _hooks_spool(home: Path) -> Finding:
         f"remove {folder / 'dropped'}: it only counts the events that found no room",
         lambda: (folder / "dropped").unlink(missing_ok=True),
     )
-    return Finding(
+    return DoctorFinding(
         "hooks' spool",
         not (state.dropped or state.bad),
         "; ".join(said),
@@ -188,10 +192,10 @@ def _hooks_spool(home: Path) -> Finding:
     )
 
 
-def _online(home: Path, only: str) -> Iterator[Finding]:
+def _online(home: Path, only: str) -> Iterator[DoctorFinding]:
     try:
         link = connect(home)
-        yield Finding(
+        yield DoctorFinding(
             "server", True, f"{link.run.url}, version {link.run.version}, process {link.run.pid}"
         )
         names = (
@@ -200,13 +204,13 @@ def _online(home: Path, only: str) -> Iterator[Finding]:
             else [one["name"] for one in link.call("entity_list", "", {})["data"]["entities"]]
         )
     except PPSError as error:
-        yield Finding("server", False, error.message)
+        yield DoctorFinding("server", False, error.message)
         return
     for name in names:
         try:
             found = finished(link.follow("doctor", "", {"entity": name}), quiet=True)["data"]
         except PPSError as error:
-            yield Finding(f"entity {name}", False, error.message)
+            yield DoctorFinding(f"entity {name}", False, error.message)
             continue
         yield from _examined(name, found, Fix(_reindexing(name), _Reindexing(link, name)))
 
@@ -226,26 +230,26 @@ def _reindexing(name: str) -> str:
     return f"pps reindex {name}: builds its text and vector index anew from what is true"
 
 
-def _offline(settings: Settings, only: str) -> Iterator[Finding]:
+def _offline(settings: Settings, only: str) -> Iterator[DoctorFinding]:
     try:
         with FileLock(runfile.lock_file(settings.home), what="pps doctor --offline"):
             yield from asyncio.run(_opened(settings, only))
     except PPSError as error:
-        yield Finding("files", False, f"{error.message}; `pps serve --stop` ends the server")
+        yield DoctorFinding("files", False, f"{error.message}; `pps serve --stop` ends the server")
 
 
-async def _opened(settings: Settings, only: str) -> list[Finding]:
+async def _opened(settings: Settings, only: str) -> list[DoctorFinding]:
     """Let the same operation look that the server does, in this process."""
     from pps.app import App
     from pps.operations.maintenance import doctor
 
-    found: list[Finding] = []
+    found: list[DoctorFinding] = []
     async with App.open(settings) as app:
         for name in [only] if only else [entry.entity.name for entry in app.registry.list()]:
             try:
                 answer = await doctor.answer(app, doctor.parse({"entity": name}))
             except PPSError as error:
-                found.append(Finding(f"entity {name}", False, error.message))
+                found.append(DoctorFinding(f"entity {name}", False, error.message))
                 continue
             reindexing = Fix(_reindexing(name), _ReindexingHere(settings, name))
             found += _examined(name, answer.data, reindexing)
@@ -270,7 +274,7 @@ class _ReindexingHere:
             await app.reindex(self.name)
 
 
-def apply(finding: Finding) -> str:
+def apply(finding: DoctorFinding) -> str:
     """Do what mends a finding; return why it could not be done, or an empty text."""
     try:
         if finding.fix:
@@ -282,7 +286,7 @@ def apply(finding: Finding) -> str:
     return ""
 
 
-def _examined(name: str, found: Mapping[str, Any], reindexing: Fix) -> Iterator[Finding]:
+def _examined(name: str, found: Mapping[str, Any], reindexing: Fix) -> Iterator[DoctorFinding]:
     """Say whether a memory is well, and whether its stores hold the same ids.
 
     Indexes are built anew only where the graph has all turns: else they would be made to agree with what is lost.
@@ -293,14 +297,16 @@ def _examined(name: str, found: Mapping[str, Any], reindexing: Fix) -> Iterator[
     is_derived = differing and not any(what.startswith(_TURNS) for what in differing)
     unfit = [one for one in found["notes"] if _UNFIT in one]
     lines = [*found["problems"], *(one for one in found["notes"] if one not in unfit)]
-    yield Finding(
+    yield DoctorFinding(
         f"entity {name}",
         found["ok"],
         "; ".join(lines) or "well",
         fix=reindexing if is_derived else None,
     )
-    yield from (Finding(f"entity {name}, records", True, one, attention=True) for one in unfit)
+    yield from (
+        DoctorFinding(f"entity {name}, records", True, one, attention=True) for one in unfit
+    )
     for one in found["ledger"]["agreements"]:
         same = not (one["missing"] or one["extra"])
         detail = f"{one['expected']:,} and {one['found']:,}, {'' if same else 'NOT '}the same ids"
-        yield Finding(f"entity {name}, {one['what']}", same, detail)
+        yield DoctorFinding(f"entity {name}, {one['what']}", same, detail)

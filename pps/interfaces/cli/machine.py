@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from pps.config import Settings
     from pps.core.values import JSON
-    from pps.interfaces.cli.doctor import Finding
+    from pps.interfaces.cli.doctor import DoctorFinding
 
 _SETTING = re.compile(r"^(?=[a-z_]+ = )", re.MULTILINE)
 
@@ -51,7 +51,7 @@ def init(*, as_json: bool) -> None:
     """
     from pps.config import load, shipped
     from pps.config.zones import machine_zone
-    from pps.entities import Registry
+    from pps.entities.registry import Registry
 
     home = home_folder()
     Registry(home)
@@ -306,9 +306,9 @@ def doctor(name: str, *, offline: bool, fix: bool, dry_run: bool, as_json: bool)
         raise click.exceptions.Exit(1)
 
 
-def _looked(findings: Iterable[Finding], *, quiet: bool) -> list[Finding]:
+def _looked(findings: Iterable[DoctorFinding], *, quiet: bool) -> list[DoctorFinding]:
     """Return the findings; each is shown as soon as it is there, unless ``quiet``."""
-    found: list[Finding] = []
+    found: list[DoctorFinding] = []
     for finding in findings:
         found.append(finding)
         if not quiet:
@@ -465,7 +465,7 @@ def with_registry(rebuild: click.Command) -> None:
 
 def _registered(*, as_json: bool) -> None:
     from pps.core.file_lock import FileLock
-    from pps.entities import Registry
+    from pps.entities.registry import Registry
     from pps.server import runfile
 
     home = home_folder()

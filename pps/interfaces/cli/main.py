@@ -9,9 +9,10 @@ from functools import partial
 
 import click
 
-from pps import __version__
 from pps.core.errors import PPSError
+from pps.core.version import __version__
 from pps.interfaces.cli import asking, commands, hooks, machine
+from pps.interfaces.cli.command_table import Command, load_table
 from pps.interfaces.cli.output import EXIT_INTERRUPTED, acting, misused, told, unforeseen
 
 _HELP = """A private, lasting memory for AI agents.
@@ -31,7 +32,7 @@ Then:
 Exit codes: 0 done, 1 failed, 2 asked wrongly, 3 not there, 4 try again later."""
 
 
-def build(table: Iterable[commands.Command] | None = None) -> commands.Ordered:
+def build(table: Iterable[Command] | None = None) -> commands.Ordered:
     """Return the command line; nothing of a memory is imported for it.
 
     Args:
@@ -50,7 +51,7 @@ def build(table: Iterable[commands.Command] | None = None) -> commands.Ordered:
     )
     for one in machine.BY_HAND[:1]:
         root.add_command(one)
-    commands.add(root, commands.known() if table is None else table, asking.do)
+    commands.add(root, load_table() if table is None else table, asking.do)
     for one in machine.BY_HAND[1:]:
         root.add_command(one)
     for one in hooks.COMMANDS:
@@ -68,12 +69,12 @@ def _add_features_of_others(root: commands.Ordered) -> None:
     if not (points := other_feature_points()):
         return
     from pps.app.features import load_feature
-    from pps.interfaces.cli.described import described
+    from pps.interfaces.cli.command_table import describe_operations
 
     for point in points:
         try:
             feature = load_feature(point)
-            own = described(feature.operations())
+            own = describe_operations(feature.operations())
         except Exception as error:  # noqa: BLE001 - the code of others
             unusable = f"the feature {point.name} cannot be used ({type(error).__name__})"
             click.echo(f"pps: {unusable}; `pps feature list` says why", err=True)

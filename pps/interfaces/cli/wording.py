@@ -12,7 +12,7 @@ from pps.core.errors import NotFound, PPSError
 
 if TYPE_CHECKING:
     from pps.core.values import JSON
-    from pps.interfaces.cli.commands import Parameter
+    from pps.interfaces.cli.command_table import CommandParameter
 
 _QUOTED = 80
 _HEADING = re.compile(r"^(?:nodes|facts|episodes|anchors|turns)(?: \([^)\n]*\))?:$", re.MULTILINE)
@@ -31,7 +31,9 @@ _REMEDIES = {
 }
 
 
-def of_error(error: PPSError, parameters: Iterable[Parameter], given: Mapping[str, JSON]) -> str:
+def of_error(
+    error: PPSError, parameters: Iterable[CommandParameter], given: Mapping[str, JSON]
+) -> str:
     """Return an error's text with what was typed in place of fields: ``--at 'soon'`` for ``occurred_at``."""
     known = {one.field: one for one in parameters}
     if isinstance(error, NotFound):
@@ -53,7 +55,7 @@ def of_error(error: PPSError, parameters: Iterable[Parameter], given: Mapping[st
 
 
 def _missed(
-    what: str, rest: str, known: Mapping[str, Parameter], given: Mapping[str, JSON]
+    what: str, rest: str, known: Mapping[str, CommandParameter], given: Mapping[str, JSON]
 ) -> list[str]:
     """Return what was typed that is not there: by its field, by a name within JSON, or by the values that are told."""
     if what in known and given.get(what):

@@ -14,7 +14,7 @@ from starlette.requests import HTTPConnection
 
 from pps.core.errors import InvalidRequest, NotFound, UnknownEntity
 from pps.core.ids import EntityId, check_actor, check_name
-from pps.entities import Registry
+from pps.entities.registry import Registry
 from pps.entities.routing import owner as owner_router
 from pps.interfaces.http.problems import Forbidden, Outdated, Refused
 from pps.operations.calls import OPERATOR, Caller, owner

@@ -7,11 +7,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pps import __version__
 from pps.app import App
 from pps.core.errors import PPSError
 from pps.core.time import now
 from pps.core.values import JSON
+from pps.core.version import __version__
 from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.probes import Probes
 from pps.operations.calls import Calls
@@ -25,7 +25,7 @@ class Resuming:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class HealthProblem:
     """One thing that is wrong, with what to do next.
 
     Attributes:
@@ -40,7 +40,7 @@ class Problem:
     outage: bool = False
 
 
-class Condition:
+class HealthProbe:
     """Asks every open memory how it is."""
 
     def __init__(self, app: App, calls: Calls, activity: Activity) -> None:
@@ -50,10 +50,10 @@ class Condition:
         self._probes = Probes(app)
         self.resuming = Resuming()
 
-    async def problems(self) -> list[Problem]:
+    async def problems(self) -> list[HealthProblem]:
         """Return what is wrong now; an entity that cannot take in what it is told is a problem."""
         shared = await self._probes.failing()
-        problems = [Problem("", reason, outage=True) for reason in shared.values()]
+        problems = [HealthProblem("", reason, outage=True) for reason in shared.values()]
         if "registry" in shared:
             return problems
         return [*problems, *await self._of_entities()]
@@ -72,27 +72,27 @@ class Condition:
                 failing["outage"] = "; ".join(dict.fromkeys(outages))
         return failing
 
-    async def _of_entities(self) -> list[Problem]:
+    async def _of_entities(self) -> list[HealthProblem]:
         lost = await self._app.unopenable()
         all_lost = bool(lost) and len(lost) == len(await asyncio.to_thread(self._app.registry.list))
         waiting = {
             name: text for name, text in self.resuming.in_the_way.items() if name not in lost
         }
-        found = [Problem(name, text, not name) for name, text in waiting.items()]
+        found = [HealthProblem(name, text, not name) for name, text in waiting.items()]
         found += await self._stalled()
-        found += [Problem(name, text, all_lost) for name, text in lost.items()]
+        found += [HealthProblem(name, text, all_lost) for name, text in lost.items()]
         for name in self._app.open_names():
             if name in lost:
                 continue
             try:
                 async with self._app.memory(name, pool=True) as memory:
                     health = await memory.health()
-                found.extend(Problem(name, text, health.outage) for text in health.problems)
+                found.extend(HealthProblem(name, text, health.outage) for text in health.problems)
             except PPSError as error:
-                found.append(Problem(name, error.message))
+                found.append(HealthProblem(name, error.message))
         return found
 
-    async def _stalled(self) -> list[Problem]:
+    async def _stalled(self) -> list[HealthProblem]:
         """Return the closed entities whose jobs wait too long, counted from the start of the server at the earliest."""
         limit_s = self._app.settings.jobs.red_after_s
         waits = {
@@ -100,7 +100,7 @@ class Condition:
             for name, since in (await self._app.closed_pending()).items()
         }
         return [
-            Problem(
+            HealthProblem(
                 name,
                 f"its unfinished jobs wait for {wait_s:,.0f} s while it is closed; `pps jobs list {name}`",
             )

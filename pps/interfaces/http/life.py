@@ -16,8 +16,8 @@ from pathlib import Path
 import uvicorn
 from starlette.types import ASGIApp
 
-from pps import __version__
 from pps.core.errors import ConfigError
+from pps.core.version import __version__
 from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.auth import is_loopback
 from pps.interfaces.http.head import BoundedHead
@@ -36,7 +36,7 @@ def _nothing() -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ServerPlan:
     """How a server is to live.
 
     Attributes:
@@ -89,7 +89,7 @@ def bind(host: str, port: int, *, or_free: bool = False) -> socket.socket:
     raise AssertionError("unreachable")
 
 
-async def run(app: ASGIApp, listener: socket.socket, activity: Activity, plan: Plan) -> None:
+async def run(app: ASGIApp, listener: socket.socket, activity: Activity, plan: ServerPlan) -> None:
     """Serve until a signal, the owner or idleness ends it. Requests in hand get ten seconds to end.
 
     Raises StoreError when the run file cannot be written: a server that nobody finds must not hold the memories.
@@ -143,7 +143,9 @@ class _Server(uvicorn.Server):
         self.should_exit = True
 
 
-async def _watch(server: uvicorn.Server, said: RunFile, activity: Activity, plan: Plan) -> None:
+async def _watch(
+    server: uvicorn.Server, said: RunFile, activity: Activity, plan: ServerPlan
+) -> None:
     while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
         await asyncio.sleep(_PAUSE_S)
     runfile.write(plan.home, said)

@@ -14,11 +14,11 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Literal
 
-from pps import __version__
 from pps.app import App
 from pps.core.errors import PPSError
+from pps.core.version import __version__
 from pps.interfaces.http.activity import Activity
-from pps.interfaces.http.health import Condition
+from pps.interfaces.http.health import HealthProbe
 from pps.interfaces.http.requests import BUCKETS_S, RequestTallies
 from pps.operations.calls import Calls
 
@@ -65,7 +65,7 @@ class Metrics:
         app: App,
         calls: Calls,
         activity: Activity,
-        condition: Condition,
+        condition: HealthProbe,
         requests: RequestTallies,
     ) -> None:
         self._app = app

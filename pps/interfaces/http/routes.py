@@ -23,7 +23,7 @@ from pps.core.errors import PPSError
 from pps.core.values import JSON
 from pps.interfaces.http.activity import Activity, ActivityMeter
 from pps.interfaces.http.auth import Trust
-from pps.interfaces.http.health import Condition
+from pps.interfaces.http.health import HealthProbe
 from pps.interfaces.http.metrics import MEDIA_TYPE, Metrics
 from pps.interfaces.http.page.browsers import Browsers
 from pps.interfaces.http.page.site import Site
@@ -66,7 +66,7 @@ class HookDesk(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class ServerParts:
     """What the routes stand on."""
 
     app: App
@@ -75,17 +75,17 @@ class Parts:
     browsers: Browsers
     names: Names
     activity: Activity
-    condition: Condition
+    condition: HealthProbe
     mcp: McpEndpoint
     hooks: HookDesk
     bridge: ToolBridge
     home: OwnHome | None = None
 
 
-class Routes:
+class HttpRoutes:
     """The handlers, each checked for who asks."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
         self._tallies = RequestTallies(())
 

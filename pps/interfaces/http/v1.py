@@ -22,7 +22,7 @@ from pps.operations.table import Answer, AnyOperation
 LINES = "application/x-ndjson"
 
 
-class Door(Protocol):
+class Authenticator(Protocol):
     """Says who asks: by a token, or by the session of a page."""
 
     async def caller_of(self, connection: Request) -> Caller:
@@ -42,7 +42,7 @@ class V1:
     ``time_zone``, or ``problem``. When the reader goes away a long operation is given up.
     """
 
-    def __init__(self, calls: Calls, door: Door) -> None:
+    def __init__(self, calls: Calls, door: Authenticator) -> None:
         self._calls = calls
         self._door = door
 

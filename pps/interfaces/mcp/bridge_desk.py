@@ -17,7 +17,7 @@ from pps.core.values import JSON
 from pps.interfaces.mcp.messages import INTERNAL_ERROR, INVALID_PARAMS
 from pps.interfaces.mcp.results import failed_result
 from pps.interfaces.mcp.tool_desk import NoTool, ToolDesk
-from pps.operations.calls import Caller, Calls, Report
+from pps.operations.calls import Caller, Calls, ProgressReport
 
 _BEAT_S = 15.0
 """How often a bridge is told that a call still goes on."""
@@ -100,7 +100,9 @@ async def _call(
         async with contextlib.aclosing(steps):
             async for step in steps:
                 tell(
-                    {"progress": _progress(step)} if isinstance(step, Report) else {"result": step}
+                    {"progress": _progress(step)}
+                    if isinstance(step, ProgressReport)
+                    else {"result": step}
                 )
     except NoTool as error:
         tell(_error(INVALID_PARAMS, error.message))
@@ -108,7 +110,7 @@ async def _call(
         tell({"result": failed_result(error, name)})
 
 
-def _progress(report: Report) -> dict[str, JSON]:
+def _progress(report: ProgressReport) -> dict[str, JSON]:
     total = {"total": report.total} if report.total else {}
     return {"progress": report.done, **total, "message": escape(report.what)}
 

@@ -30,7 +30,7 @@ from pps.interfaces.mcp.offer import INSTRUCTIONS, PROJECT_INSTRUCTIONS
 from pps.interfaces.mcp.protocol import Context, make_server
 from pps.interfaces.mcp.sessions import BoundedSessions
 from pps.interfaces.mcp.tool_desk import NoTool, ToolDesk
-from pps.operations.calls import Caller, Calls, Report
+from pps.operations.calls import Caller, Calls, ProgressReport
 from pps.operations.table import Audience
 
 _SCOPE = "memory"
@@ -124,7 +124,7 @@ class _Desk:
             with serving(_request_id(context.request)):
                 async with contextlib.aclosing(steps):
                     async for step in steps:
-                        if not isinstance(step, Report):
+                        if not isinstance(step, ProgressReport):
                             return types.CallToolResult.model_validate(step)
                         await context.session.report_progress(
                             step.done, step.total or None, escape(step.what)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pps import __version__
+from pps.core.version import __version__
 from pps.interfaces.mcp.skills import EXTENSION
 
 INSTRUCTIONS = (

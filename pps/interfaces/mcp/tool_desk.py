@@ -18,7 +18,7 @@ from pps.core.values import JSON
 from pps.interfaces.mcp.offer import DEFAULT
 from pps.interfaces.mcp.results import ToolResult, tool_arguments, tool_result
 from pps.interfaces.mcp.tools import tool
-from pps.operations.calls import Caller, Calls, Report
+from pps.operations.calls import Caller, Calls, ProgressReport
 from pps.operations.table import Answer, Audience
 
 
@@ -54,7 +54,7 @@ class ToolDesk:
         arguments: Mapping[str, JSON],
         *,
         wants_progress: bool,
-    ) -> AsyncGenerator[Report | ToolResult]:
+    ) -> AsyncGenerator[ProgressReport | ToolResult]:
         """Yield how far a long call is, where progress is wanted, and its result last.
 
         Raises:

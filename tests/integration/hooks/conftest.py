@@ -129,7 +129,7 @@ def tell_until_spooled(
 
 def registered(home: Path, project: Path) -> None:
     """Make a registry with one entity, and a project of it, without a server."""
-    from pps.entities import Registry
+    from pps.entities.registry import Registry
 
     registry = Registry(home)
     registry.create("shop")

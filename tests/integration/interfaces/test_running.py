@@ -17,7 +17,7 @@ from starlette.types import Message
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.interfaces.http.activity import Activity
-from pps.interfaces.http.health import Condition
+from pps.interfaces.http.health import HealthProbe
 from pps.interfaces.http.probes import Probes
 from pps.interfaces.http.requests import REQUEST_ID, RequestLog, RequestTallies
 from pps.operations.calls import Calls
@@ -172,7 +172,7 @@ async def test_a_server_that_ends_is_not_ready_but_healthy(tmp_path: Path) -> No
     settings = Settings(home=tmp_path, embedder=EmbedderSettings(name="hash"))
     async with App.open(settings) as app:
         activity = Activity()
-        condition = Condition(app, Calls(app), activity)
+        condition = HealthProbe(app, Calls(app), activity)
         assert await condition.unready() == {}
         activity.stopping.set()
         assert list(await condition.unready()) == ["stopping"]

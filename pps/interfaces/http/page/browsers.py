@@ -15,8 +15,8 @@ from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
 from pps.core.ids import EntityId
-from pps.entities import Registry
 from pps.entities.page_sessions import SESSION_S
+from pps.entities.registry import Registry
 from pps.interfaces.http.problems import Forbidden, Refused
 from pps.operations.calls import Caller
 

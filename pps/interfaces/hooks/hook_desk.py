@@ -23,7 +23,7 @@ _MOST_WAIT_S = 10.0
 _MOST_SESSIONS = 1_000
 
 
-class Projects:
+class SessionFolders:
     """The folder of each session: what the client says, else where its first event came from."""
 
     def __init__(self) -> None:
@@ -72,13 +72,13 @@ class LastPacks:
         return last.text
 
 
-class Desk:
+class HookEventDesk:
     """Takes what hooks tell. Every event is one entity's, or nobody's: then nothing is kept and nothing said."""
 
     def __init__(self, app: App) -> None:
         self._app = app
         self._last = LastPacks()
-        self._projects = Projects()
+        self._projects = SessionFolders()
         self._making: set[asyncio.Task[str]] = set()
 
     async def handle(self, message: Mapping[str, JSON], *, late: bool = False) -> dict[str, JSON]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from pps.interfaces.cli.commands import Command, Parameter
+from pps.core.values import JSON
 
 if TYPE_CHECKING:
     from pps.operations.table import AnyOperation
@@ -34,17 +34,122 @@ _UTC, _LOCAL = (
 )
 
 
-def described(operations: Iterable[AnyOperation]) -> tuple[Command, ...]:
+@dataclass(frozen=True, slots=True)
+class CommandParameter:
+    """What a command takes for a field of an operation's input.
+
+    Attributes:
+        label: What people call it: ``TEXT``, ``--at``.
+        by_commas, words: Several values in one, and texts that stand for themselves instead of a list.
+        path, stdin, time: It is sent absolute; ``-`` reads it from stdin; a time without a zone is local.
+        rest: All the words that follow are one text; an option of this kind may be given so in its place.
+        inverts, sets: A switch that sends false; a switch that sends this text.
+        default, shown: What is sent when it is left out; what the help shows as the usual value.
+    """
+
+    field: str
+    kind: str
+    label: str
+    flag: str = ""
+    type: str = "text"
+    help: str = ""
+    required: bool = False
+    many: bool = False
+    by_commas: bool = False
+    words: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+    most: int | None = None
+    path: bool = False
+    stdin: bool = False
+    rest: bool = False
+    time: bool = False
+    inverts: bool = False
+    sets: str | None = None
+    default: JSON = None
+    shown: int | str | None = None
+
+    @property
+    def typed_as(self) -> str:
+        """The name of what was typed: fields that one file holds share it."""
+        return self.flag.strip("-").replace("-", "_") if self.kind == "file" else self.field
+
+    @property
+    def spoken_as(self) -> str:
+        """The name of the words that may be given in place of an option."""
+        return f"{self.field}_words"
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command; ``path`` may end in the switches that choose it among others of its name.
+
+    Attributes:
+        aliases: Other names of the same command.
+        takes_away: Something may be erased, replaced or refused from now on: no wrong spelling is answered with it.
+        reads: Nothing changes.
+    """
+
+    operation: str
+    path: str
+    title: str
+    help: str = ""
+    examples: tuple[str, ...] = ()
+    parameters: tuple[CommandParameter, ...] = ()
+    sends: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
+    of_entity: bool = False
+    is_long: bool = False
+    confirms: bool = False
+    aliases: tuple[str, ...] = ()
+    takes_away: bool = False
+    reads: bool = False
+
+    @property
+    def text(self) -> CommandParameter | None:
+        """The text that is its only argument beside the entity's name and need not be quoted."""
+        arguments = [one for one in self.parameters if one.kind == "argument"]
+        is_text = self.of_entity and len(arguments) == 1 and arguments[0].rest
+        return arguments[0] if is_text else None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(word for word in self.path.split() if not word.startswith("--"))
+
+    @property
+    def switches(self) -> frozenset[str]:
+        return frozenset(word for word in self.path.split() if word.startswith("--"))
+
+
+def describe_operations(operations: Iterable[AnyOperation]) -> tuple[Command, ...]:
     """Return the commands of those operations that have one."""
     commands = [one for one in operations if one.command]
     paths = {one.name: f"`pps {one.command}`" for one in commands if "_" in one.name}
     return tuple(_in_commands(_command(one), paths) for one in commands)
 
 
-def written(commands: Iterable[Command]) -> str:
+def render_table(commands: Iterable[Command]) -> str:
     """Return the file's text: a line a command, without what is as usual."""
     lines = (json.dumps(_bare(one), ensure_ascii=False) for one in commands)
     return "[\n" + ",\n".join(lines) + "\n]\n"
+
+
+def load_table() -> tuple[Command, ...]:
+    """Return the commands of the shipped table, without importing an operation."""
+    rows = cast("list[dict[str, Any]]", json.loads(FILE.read_text("utf-8")))
+    commands: list[Command] = []
+    for row in rows:
+        row["parameters"] = tuple(
+            CommandParameter(**_with_tuples(parameter)) for parameter in row.get("parameters", ())
+        )
+        commands.append(Command(**_with_tuples(row)))
+    return tuple(commands)
+
+
+def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        name: tuple(cast("list[Any]", value)) if isinstance(value, list) else value
+        for name, value in row.items()
+    }
 
 
 def _in_commands(command: Command, paths: Mapping[str, str]) -> Command:
@@ -91,13 +196,13 @@ def _command(one: AnyOperation) -> Command:
 
 def _parameter(
     name: str, about: Mapping[str, Any], mark: Mapping[str, Any], required: bool
-) -> Parameter:
+) -> CommandParameter:
     variants = [one for one in about.get("anyOf", (about,)) if one.get("type") != "null"]
     many = next((one for one in variants if one.get("type") == "array"), None)
     value = many["items"] if many else variants[0]
     kind, flag = mark.get("kind", "option"), mark.get("flag", "--" + name.replace("_", "-"))
     description = about.get("description") or variants[0].get("description", "")
-    return Parameter(
+    return CommandParameter(
         name,
         kind,
         _LABELS.get(name, name.upper()) if kind == "argument" else flag.partition("/")[0],
@@ -137,7 +242,7 @@ def _help(description: str, mark: Mapping[str, Any]) -> str:
     return description.replace(_UTC, _LOCAL)
 
 
-def _spoken(text: str, parameters: Iterable[Parameter]) -> str:
+def _spoken(text: str, parameters: Iterable[CommandParameter]) -> str:
     """Return a description in a command line's words: it names fields as a calling model knows them."""
     for one in parameters:
         if one.inverts:
@@ -148,7 +253,7 @@ def _spoken(text: str, parameters: Iterable[Parameter]) -> str:
     return text
 
 
-def _bare(value: Command | Parameter) -> dict[str, Any]:
+def _bare(value: Command | CommandParameter) -> dict[str, Any]:
     """Return a value's fields that are not as usual."""
     kept: dict[str, Any] = {}
     for one in fields(value):

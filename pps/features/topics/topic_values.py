@@ -1,0 +1,87 @@
+"""What topics are made of: a topic, all of them, how they hold over time, and how important a memory is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, TypeAlias
+
+PRIOR = 0.5
+"""The importance of what says none itself, so that a new memory is not worth nothing."""
+_K1 = 1.2
+_HALF_LIFE_D = 45.0
+_DAY_S = 86_400.0
+
+Phase: TypeAlias = Literal["emerging", "stable", "declining", "merging"]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What several memories are about.
+
+    Attributes:
+        id: The same for as long as most of its members are.
+        confidence: Mean agreement of its members by that of all spaces, 0 to 1.
+        churn: Share of members that came or went since an hour ago, 0 to 1; None without an earlier snapshot.
+    """
+
+    id: str
+    name: str
+    terms: tuple[str, ...]
+    named: tuple[str, ...]
+    size: int
+    confidence: float
+    phase: Phase
+    age_h: float
+    members: tuple[str, ...]
+    churn: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Portfolio:
+    """All topics of a memory, the largest first.
+
+    Attributes:
+        at: When they were looked for; None if never.
+        churn: Share of all memberships that changed since an hour ago; None without an earlier snapshot.
+        entropy: How evenly sizes are spread, 0 to 1; None for fewer than two topics.
+        consolidate: So many topics change so much that merging what says the same is worth a look.
+    """
+
+    topics: tuple[Topic, ...]
+    at: datetime | None = None
+    churn: float | None = None
+    entropy: float | None = None
+    consolidate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Stability:
+    """How topics held over a while; ``churn`` is against its first snapshot, None where there is but one."""
+
+    hours: int
+    snapshots: int
+    topics: int
+    phases: Mapping[str, int]
+    consolidate: bool
+    at: datetime | None = None
+    churn: float | None = None
+    entropy: float | None = None
+
+
+def importance(shown: int, at: datetime, moment: datetime, stored: float = PRIOR) -> float:
+    """Return ``stored * (1 + log-saturated showings) * 2 ** (-age / 45 d)``: above 0, at most ``stored * 3.2``.
+
+    Args:
+        shown: How often sessions were really shown it; 0 takes nothing away.
+        at: When it was said.
+        moment: The moment of the question; one before ``at`` counts as the same.
+        stored: 0 to 1.
+
+    Source: the saturation of BM25's term frequency, Robertson et al. 1994.
+    """
+    times = math.log1p(shown)
+    age_d = max(0.0, (moment - at).total_seconds() / _DAY_S)
+    return stored * (1 + times * (_K1 + 1) / (times + _K1)) * 2 ** (-age_d / _HALF_LIFE_D)
