@@ -51,7 +51,7 @@ _LOOK_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class TranscriptCursor:
     """How far a transcript has been taken in.
 
     Attributes:
@@ -85,10 +85,10 @@ class TranscriptReading:
     is_ours: Callable[[str], bool] = field(default=lambda _: True)
 
 
-def load(text: str | None) -> Cursor | None:
+def load(text: str | None) -> TranscriptCursor | None:
     try:
         offset, tail, since, ahead = json.loads(text or "")
-        return Cursor(offset, tail, from_micros(since), tuple(ahead))
+        return TranscriptCursor(offset, tail, from_micros(since), tuple(ahead))
     except (ValueError, TypeError):
         return None
 
@@ -98,16 +98,16 @@ def is_transcript(path: str) -> bool:
     return path.startswith(("/", "~/")) and path.endswith(".jsonl") and path.isprintable()
 
 
-def mark(reading: TranscriptReading) -> Cursor:
+def mark(reading: TranscriptReading) -> TranscriptCursor:
     """Return a cursor at the end of what the file holds now: only what is said from now on is taken. Blocks."""
     with _opened(reading.path) as (descriptor, size):
         end = min(size, reading.upto if reading.upto is not None else size)
-        return Cursor(end, _tail(descriptor, end), reading.at)
+        return TranscriptCursor(end, _tail(descriptor, end), reading.at)
 
 
 def read_new(
-    reading: TranscriptReading, cursor: Cursor | None
-) -> tuple[list[AssistantAnswer], Cursor]:
+    reading: TranscriptReading, cursor: TranscriptCursor | None
+) -> tuple[list[AssistantAnswer], TranscriptCursor]:
     """Return the answers behind a cursor, and the cursor behind them. Blocks.
 
     Without a cursor the answers to the last prompt are taken. A line without its end is left for the next time. A
@@ -117,7 +117,7 @@ def read_new(
         end = min(size, reading.upto if reading.upto is not None else size)
         is_first = cursor is None
         if cursor is None:
-            cursor = Cursor(_last_prompt(descriptor, end), "", from_micros(0))
+            cursor = TranscriptCursor(_last_prompt(descriptor, end), "", from_micros(0))
         elif cursor.offset > size or _tail(descriptor, cursor.offset) != cursor.tail:
             cursor = replace(cursor, offset=0)
         lines, offset = _lines(descriptor, cursor.offset, end)
@@ -139,7 +139,7 @@ def is_among(text: str, answers: list[AssistantAnswer]) -> bool:
     return bool(read) and (said.endswith(read) or read.endswith(said))
 
 
-def with_ahead(cursor: Cursor, text: str) -> Cursor:
+def with_ahead(cursor: TranscriptCursor, text: str) -> TranscriptCursor:
     return replace(cursor, ahead=(*cursor.ahead, digest(text))[-_AHEAD:])
 
 
@@ -286,7 +286,7 @@ class Capture:
             await self._move(reading, moved)
 
     async def _last(
-        self, reading: TranscriptReading, cursor: Cursor, event: SessionEvent
+        self, reading: TranscriptReading, cursor: TranscriptCursor, event: SessionEvent
     ) -> AssistantAnswer:
         """Return the answer that an event carries, as its line tells it where that has come since the event."""
         since, _ = await asyncio.to_thread(read_new, replace(reading, upto=None), cursor)
@@ -309,10 +309,10 @@ class Capture:
         if items:
             await keep_each(self._keep, items, lambda _, why: _log.info("not kept: %s", why))
 
-    async def _cursor(self, reading: TranscriptReading) -> Cursor | None:
+    async def _cursor(self, reading: TranscriptReading) -> TranscriptCursor | None:
         return load(await self._journal.get_meta(self._key(reading)))
 
-    async def _move(self, reading: TranscriptReading, cursor: Cursor) -> None:
+    async def _move(self, reading: TranscriptReading, cursor: TranscriptCursor) -> None:
         await self._journal.set_meta(self._key(reading), cursor.dump())
 
     def _key(self, reading: TranscriptReading) -> str:

@@ -32,7 +32,7 @@ from pps.core.errors import (
     NotSet,
     PPSError,
 )
-from pps.isolation.providers import Connection, connect
+from pps.isolation.providers import ProviderConnection, connect
 from pps.models.protocols import Embedder, ExtractorModel, Reranker
 
 Shape = TypeVar("Shape", bound=BaseModel)
@@ -144,7 +144,7 @@ class Extractor(LLMClient):
     worker, whose queue knows about it; Graphiti's own waits of up to minutes are left out.
     """
 
-    def __init__(self, connection: Connection, timeout_s: float) -> None:
+    def __init__(self, connection: ProviderConnection, timeout_s: float) -> None:
         provider = connection.client
         super().__init__(LLMConfig(model=provider.model, small_model=provider.small_model))
         self._provider = provider

@@ -82,7 +82,7 @@ class TokenMeter:
 
 
 @dataclass(frozen=True, slots=True)
-class Connection:
+class ProviderConnection:
     """A client of Graphiti's, how to close the connections that it keeps, and what their answers say they took."""
 
     client: LLMClient
@@ -91,7 +91,7 @@ class Connection:
     meter: TokenMeter = field(default_factory=TokenMeter)
 
 
-def connect(extractor: ExtractorModel) -> Connection:
+def connect(extractor: ExtractorModel) -> ProviderConnection:
     """Return Graphiti's client for an extractor's provider.
 
     Raises:
@@ -134,28 +134,30 @@ def _options(extractor: ExtractorModel) -> dict[str, Any]:
     }
 
 
-def _openai(extractor: ExtractorModel) -> Connection:
+def _openai(extractor: ExtractorModel) -> ProviderConnection:
     sdk = _package("openai", extractor.provider).AsyncOpenAI(**_options(extractor))
     made = _package("graphiti_core.llm_client.openai_client", extractor.provider)
-    return Connection(made.OpenAIClient(_config(extractor), client=sdk), sdk.close, _http(sdk))
+    return ProviderConnection(
+        made.OpenAIClient(_config(extractor), client=sdk), sdk.close, _http(sdk)
+    )
 
 
-def _compatible(extractor: ExtractorModel) -> Connection:
+def _compatible(extractor: ExtractorModel) -> ProviderConnection:
     sdk = _package("openai", extractor.provider).AsyncOpenAI(**_options(extractor))
     made = _package("graphiti_core.llm_client.openai_generic_client", extractor.provider)
-    return Connection(
+    return ProviderConnection(
         made.OpenAIGenericClient(_config(extractor), client=sdk), sdk.close, _http(sdk)
     )
 
 
-def _ollama(extractor: ExtractorModel) -> Connection:
+def _ollama(extractor: ExtractorModel) -> ProviderConnection:
     return _compatible(replace(extractor, base_url=extractor.base_url or OLLAMA_URL))
 
 
-def _anthropic(extractor: ExtractorModel) -> Connection:
+def _anthropic(extractor: ExtractorModel) -> ProviderConnection:
     sdk = _package("anthropic", extractor.provider).AsyncAnthropic(**_options(extractor))
     made = _package("graphiti_core.llm_client.anthropic_client", extractor.provider)
-    return Connection(
+    return ProviderConnection(
         made.AnthropicClient(_config(extractor), client=_Anthropic(sdk)), sdk.close, _http(sdk)
     )
 
@@ -174,7 +176,7 @@ class _Anthropic:
         )
 
 
-def _gemini(extractor: ExtractorModel) -> Connection:
+def _gemini(extractor: ExtractorModel) -> ProviderConnection:
     # The library would take aiohttp or httpx2, whichever is there; its errors are mapped where it takes httpx.
     http = httpx.AsyncClient(timeout=extractor.timeout_s)
     options = _package("google.genai.types", extractor.provider).HttpOptions(
@@ -186,19 +188,19 @@ def _gemini(extractor: ExtractorModel) -> Connection:
         api_key=extractor.api_key or _NO_KEY, http_options=options
     )
     made = _package("graphiti_core.llm_client.gemini_client", extractor.provider)
-    return Connection(made.GeminiClient(_config(extractor), client=sdk), http.aclose, http)
+    return ProviderConnection(made.GeminiClient(_config(extractor), client=sdk), http.aclose, http)
 
 
-def _groq(extractor: ExtractorModel) -> Connection:
+def _groq(extractor: ExtractorModel) -> ProviderConnection:
     sdk = _package("groq", extractor.provider).AsyncGroq(**_options(extractor))
     client = _package("graphiti_core.llm_client.groq_client", extractor.provider).GroqClient(
         _config(extractor)
     )
     client.client = sdk  # Graphiti's client takes none, so ours replaces the one that it made
-    return Connection(client, sdk.close, _http(sdk))
+    return ProviderConnection(client, sdk.close, _http(sdk))
 
 
-_MAKERS: Mapping[Provider, Callable[[ExtractorModel], Connection]] = {
+_MAKERS: Mapping[Provider, Callable[[ExtractorModel], ProviderConnection]] = {
     "openai": _openai,
     "anthropic": _anthropic,
     "gemini": _gemini,

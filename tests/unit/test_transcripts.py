@@ -13,7 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pps.core.errors import InvalidRequest
-from pps.ingest.transcripts import Cursor, TranscriptReading, load, mark, read_new, with_ahead
+from pps.ingest.transcripts import (
+    TranscriptCursor,
+    TranscriptReading,
+    load,
+    mark,
+    read_new,
+    with_ahead,
+)
 
 AT = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 
@@ -45,7 +52,7 @@ def test_however_a_file_grows_each_answer_comes_once(
 ) -> None:
     path = tmp_path_factory.mktemp("grows") / "s.jsonl"
     whole = b"".join(line(number, text) for number, text in enumerate(texts))
-    cursor = Cursor(0, "", AT)
+    cursor = TranscriptCursor(0, "", AT)
     found: list[str] = []
     for end in [*sorted(round(cut * len(whole)) for cut in cuts), len(whole)]:
         path.write_bytes(whole[:end])
@@ -64,7 +71,7 @@ def test_any_bytes_are_read_without_an_error(
 ) -> None:
     path = tmp_path_factory.mktemp("any") / "s.jsonl"
     path.write_bytes(raw)
-    assert read_new(reading(path), Cursor(0, "", AT))[0] == []
+    assert read_new(reading(path), TranscriptCursor(0, "", AT))[0] == []
 
 
 def test_lines_of_one_message_are_one_answer(tmp_path: Path) -> None:
@@ -72,7 +79,7 @@ def test_lines_of_one_message_are_one_answer(tmp_path: Path) -> None:
     one = line(1, "First half.")
     two = line(1, "Second half.", uuid="u1b")
     path.write_bytes(one + two + line(2, "Another."))
-    new, _ = read_new(reading(path), Cursor(0, "", AT))
+    new, _ = read_new(reading(path), TranscriptCursor(0, "", AT))
     assert [(one.ref, one.text) for one in new] == [
         ("u1", "First half.\n\nSecond half."),
         ("u2", "Another."),
@@ -128,7 +135,7 @@ def test_only_this_session_in_its_own_folders_is_taken_and_no_further_than_asked
     )
     upto = len(mine + other) + 10
     new, cursor = read_new(
-        reading(path, upto=upto, is_ours=lambda cwd: cwd == "/mine"), Cursor(0, "", AT)
+        reading(path, upto=upto, is_ours=lambda cwd: cwd == "/mine"), TranscriptCursor(0, "", AT)
     )
     assert [one.text for one in new] == ["Mine."]
     assert cursor.offset == len(mine + other)
