@@ -19,6 +19,21 @@ Week: TypeAlias = Annotated[
 """Hours a day, Monday first."""
 TimeZone: TypeAlias = Annotated[str, AfterValidator(checked_zone)]
 
+MAX_PERSON_CHARS = 100
+
+
+def checked_person(name: str) -> str:
+    """Return a person's name without the space around it, empty for none; ValueError names the rule it breaks."""
+    name = name.strip()
+    if len(name) > MAX_PERSON_CHARS:
+        raise ValueError(f"must have at most {MAX_PERSON_CHARS} characters, has {len(name)}")
+    if not name.isprintable():
+        raise ValueError("must be one line of characters that are seen")
+    return name
+
+
+PersonName: TypeAlias = Annotated[str, AfterValidator(checked_person)]
+
 
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -276,6 +291,7 @@ class Settings(_Section):
         store: ``embedded`` (tables in the entity's ``memory.db``) or ``neo4j``; new entities are made there.
         redaction: Whether secrets are taken out of what comes in before any of it is kept.
         time_zone: Of new entities, and of those whose ``entity.toml`` names none; `pps init` sets the machine's.
+        person: The name of the person whose installation it is; new entities are told it. Empty: none.
     """
 
     home: Path
@@ -283,6 +299,7 @@ class Settings(_Section):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     redaction: Literal["on", "off"] = "on"
     time_zone: TimeZone = "UTC"
+    person: PersonName = ""
     neo4j: Neo4jSettings = Neo4jSettings()
     embedder: EmbedderSettings = EmbedderSettings()
     reranker: RerankerSettings = RerankerSettings()

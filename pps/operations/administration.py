@@ -12,8 +12,10 @@ from pydantic import Field, StringConstraints
 
 from pps.app import App
 from pps.core.errors import InvalidRequest
+from pps.core.values import FactDraft, NodeDraft
 from pps.entities.folder import Entry
 from pps.entities.page_sessions import LINK_S
+from pps.ingest.rules import USER
 from pps.operations.command_line import argument, option, unoffered
 from pps.operations.inputs import Input, Label, Labels, Nothing
 from pps.operations.installation import InstallationState, state_of, state_words
@@ -211,13 +213,29 @@ async def entity_create(app: App, given: CreateInput) -> EntityView:
     """Makes an entity: its folder, memory, own node and token, which is shown this once.
 
     Asked again after a failure it completes what is missing and shows the token then. Done before, it changes nothing
-    and shows none.
+    and shows none. It is told the person's name, where the setting `person` has one.
     """
     made = await app.create(
         given.name, store=given.store or None, packs=given.packs, time_zone=given.time_zone
     )
+    if made.is_new and app.settings.person:
+        await _tell_name(app, made.entity.name, app.settings.person)
     entry = await asyncio.to_thread(app.registry.get, made.entity.name)
     return _entity(entry, url=address(app), token=made.token, is_new=made.is_new)
+
+
+async def _tell_name(app: App, entity: str, person: str) -> None:
+    """Tell a new entity the person's name as they would say it; their node has the name in any language."""
+    names = tuple(dict.fromkeys((person, person.split()[0])))
+    text = f"My name is {person}."
+    async with app.memory(entity) as memory:
+        await memory.remember(
+            text,
+            source="pps init",
+            source_ref="person",
+            nodes=[NodeDraft(USER, "Person", aliases=names)],
+            facts=[FactDraft(USER, "NAMED", person, text=text)],
+        )
 
 
 @REGISTRY.operation(

@@ -14,6 +14,7 @@ from pps.ingest.given_input import Moment, Name, described_time
 from pps.memory import Memory
 from pps.operations import words
 from pps.operations.command_line import argument, option
+from pps.operations.empty_answers import EMPTY
 from pps.operations.inputs import Input, Label
 from pps.operations.model_views import FactLine, fact_line_view, fact_text
 from pps.operations.outputs import FactView, NodeView, fact_view, node_view
@@ -408,7 +409,8 @@ async def changes(memory: Memory, given: ChangesInput) -> ChangesView:
 
 def histogram_words(value: Histogram) -> str:
     if value.since is None or value.until is None:
-        return f"No fact has a time; {counted(value.undated, 'fact')} without one."
+        undated = counted(value.undated, "fact")
+        return f"No fact has a time; {undated} without one. {EMPTY['fact_histogram']}"
     most = max(bin_.began + bin_.ended for bin_ in value.bins) or 1
     lines = [
         f"{bin_.since:%Y-%m-%d} {'█' * -(-40 * (bin_.began + bin_.ended) // most)} "

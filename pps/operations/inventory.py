@@ -9,6 +9,7 @@ from pps.core.kinds import ANY_KIND, FieldSpec, KindPack, KindSpec
 from pps.core.record_values import RecordQuery
 from pps.core.text import counted
 from pps.memory import Memory
+from pps.operations.empty_answers import EMPTY
 from pps.operations.inputs import Nothing
 from pps.operations.table import READS, RECORDS
 
@@ -121,7 +122,7 @@ def schema_words(value: Schema) -> str:
     for actor, may in value.authority.items():
         denied = f", but no {', '.join(value.denied[actor])}" if value.denied.get(actor) else ""
         lines.append(f"{actor} may write: {', '.join(may) or 'nothing'}{denied}")
-    return "\n".join(lines) or "No kinds of its own: `pps pack enable` gives a memory a pack."
+    return "\n".join(lines) or EMPTY["schema_inventory"]
 
 
 def _field_line(one: FieldView) -> str:

@@ -18,6 +18,7 @@ from pps.journal.turns import SessionTurns
 from pps.memory import Memory
 from pps.operations import inputs
 from pps.operations.command_line import argument
+from pps.operations.empty_answers import EMPTY
 from pps.operations.model_views import Later, later, model_time
 from pps.operations.outputs import FactView, TurnView, fact_view, turn_view
 from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
@@ -136,7 +137,7 @@ def turns_words(value: Turns, *, facts: int = 0) -> str:
     ]
     return "\n".join(
         [
-            *(lines or ["Nothing was said."]),
+            *(lines or [EMPTY["turns_list"]]),
             *([f"More: cursor={value.next_cursor}"] if value.next_cursor else []),
         ]
     )
@@ -238,7 +239,7 @@ def jobs_words(value: JobPage) -> str:
         for one in value.jobs
     ]
     return "\n".join(
-        [*(lines or ["No such jobs."]), *([f"More: --after {value.next}"] if value.next else [])]
+        [*(lines or [EMPTY["jobs_list"]]), *([f"More: --after {value.next}"] if value.next else [])]
     )
 
 

@@ -17,6 +17,7 @@ from pps.core.time import iso
 from pps.core.values import JSON
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.operations.command_line import argument, json_file, json_text, option, unoffered
+from pps.operations.empty_answers import EMPTY
 from pps.operations.inputs import ForgetInput, Ids, Names, Title, fields_of
 from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
 from pps.operations.table import ModelView
@@ -464,6 +465,8 @@ def _joins(relations: Sequence[Relation], titles: Mapping[str, str]) -> list[str
 
 
 def listed(view: RecordList) -> str:
+    if not view.stats.total_nodes:
+        return EMPTY["record_list"]
     titles = {one.id: one.title for one in view.items}
     lines = [line for one in view.items for line in (_line(one), *_below(one))] + _joins(
         view.relationships, titles

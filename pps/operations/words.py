@@ -32,6 +32,7 @@ from pps.core.time import iso, shown, shown_day
 from pps.core.values import EventReceipt, Receipt, Skipped
 from pps.ingest.anchors import Anchor, AnchorInfo, AnchorVersion, ResyncReport
 from pps.ingest.correcting import FactCorrection
+from pps.operations.empty_answers import EMPTY
 from pps.operations.outputs import (
     AnchorDeleted,
     ChannelView,
@@ -109,7 +110,7 @@ def recall(view: RecallView, *, explain: bool = False, with_source: bool = False
     rest = [f"note: {note}" for note in view.notes if note != NOTHING_NEAR]
     if not lines:
         nothing = f"Nothing found in {', '.join(empty)}." if empty else "Nothing found."
-        return "\n".join([nothing, *rest])
+        return "\n".join([f"{nothing} {EMPTY['recall']}", *rest])
     if empty:
         lines.append(f"nothing in {', '.join(empty)}")
     first = [f"note: {NOTHING_NEAR}"] if NOTHING_NEAR in view.notes else []
@@ -119,7 +120,7 @@ def recall(view: RecallView, *, explain: bool = False, with_source: bool = False
 def anchor_hits(hits: Sequence[HitView]) -> str:
     return (
         "\n".join(f"{number}. {_hit(hit)}" for number, hit in enumerate(hits, 1))
-        or "No anchor found."
+        or EMPTY["anchor_search"]
     )
 
 
@@ -151,7 +152,7 @@ def corrected(value: FactCorrection) -> str:
 
 
 def timeline(view: Timeline) -> str:
-    lines = [fact_line(fact) for fact in view.facts] or ["No facts."]
+    lines = [fact_line(fact) for fact in view.facts] or [EMPTY["timeline"]]
     if view.next_cursor:
         lines.append(f"More: cursor={view.next_cursor}")
     return "\n".join(lines)
@@ -222,7 +223,7 @@ def restorables(forgotten: Sequence[Restorable]) -> str:
         )
         if entry.mentions is not None:
             lines += _mentions(entry.mentions) if entry.mentions.total else ["Nothing mentions it."]
-    return "\n".join(lines) or "Nothing that could be restored."
+    return "\n".join(lines) or EMPTY["forgotten"]
 
 
 def restored(value: Restored) -> str:
@@ -261,7 +262,7 @@ def edits(value: Edits) -> str:
         how = f"cannot be undone: {edit.why_not}" if edit.why_not else f"undo: {edit.id}"
         lines.append(f"{moment_text(edit.at)} {edit.kind}{by}: {edit.text} [{how}]")
     more = [f"More: cursor={value.next_cursor}"] if value.next_cursor else []
-    return "\n".join([*(lines or ["Nothing was changed by hand."]), *more])
+    return "\n".join([*(lines or [EMPTY["edits"]]), *more])
 
 
 def undone(value: Undone) -> str:
@@ -272,7 +273,7 @@ def undone(value: Undone) -> str:
 def anchors(them: Sequence[AnchorInfo]) -> str:
     return (
         "\n".join(f"{one.slug}: {_line(one.title)} ({_day(one.modified_at)})" for one in them)
-        or "No anchors."
+        or EMPTY["anchor_list"]
     )
 
 
@@ -362,7 +363,7 @@ def duplicates(view: Duplicates) -> str:
         for one in view.duplicates
     ]
     return "\n".join(
-        [*(lines or ["No duplicates found."]), *(f"merge: {merge(one)}" for one in view.merges)]
+        [*(lines or [EMPTY["find_duplicates"]]), *(f"merge: {merge(one)}" for one in view.merges)]
     )
 
 
@@ -386,9 +387,9 @@ def costs(value: CostReport) -> str:
     pause = (
         f"; reading pauses until {moment_text(value.paused_until)}" if value.paused_until else ""
     )
-    return "\n".join(
-        [f"today {value.tokens_today:,}{bound} tokens{pause}", *map(_cost_day, value.days)]
-    )
+    none = [] if value.days else [EMPTY["costs"]]
+    today = f"today {value.tokens_today:,}{bound} tokens{pause}"
+    return "\n".join([today, *map(_cost_day, value.days), *none])
 
 
 def _cost_day(one: CostDay) -> str:
@@ -418,7 +419,8 @@ def injected(value: Injected) -> str:
     for pack in value.packs:
         lines.append(f"{pack.at:%Y-%m-%d %H:%M:%S} {pack.occasion}: {pack.tokens:,} tokens")
         lines += [f"  {line.kind} {line.text} [{line.id}]" for line in pack.lines]
-    return "\n".join([head, *lines])
+    none = [] if lines else [EMPTY["injected"]]
+    return "\n".join([head, *lines, *none])
 
 
 def proved(value: LastProof) -> str:

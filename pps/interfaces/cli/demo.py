@@ -1,4 +1,4 @@
-"""``pps demo``: the main job on the shipped sample; two entities, one question, no leak."""
+"""``pps demo``: the shipped sample as a story in five steps, the one that the README shows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from importlib.resources import as_file
 from pathlib import Path
@@ -17,17 +17,16 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
 
 from pps.app import App
 from pps.config import Settings, shipped
-from pps.core.recalled import Channel, Recall
+from pps.core.recalled import Recall
 from pps.core.reports import Stats
 from pps.core.time import parse
 from pps.core.values import AnchorPassage
 from pps.ingest.importing.formats import read_lines
 from pps.operations.record_asks import record_ask
-from pps.operations.session_start import context_words, workload_words
+from pps.operations.session_start import workload_words
 from pps.records.saving import RecordGiven, RelationGiven
 
 ENTITIES = ("mira", "theo")
@@ -36,61 +35,97 @@ YEAR, PACK = "iris", "constitution"
 WEEK = date(2026, 3, 16)
 TASK = "Resew the herbal of 1790"
 QUESTION = "kitchen morning Saturday Haven"
+CHANGED, THEN = "What does Jonas make coffee with?", date(2026, 2, 1)
+PROMPTS = ("thanks!", "I bake a cake for Wren. Carrot and walnut?")
 _SHOWN = 3
 _BATCH = 64
-
+_LINE = 100
+"""Most characters of a memory's text in a line."""
 
 _NEXT = """
 Ask more of it:
   {pps} recall mira "What is Wren allergic to?"
-  {pps} recall mira "What did Jonas make coffee with?" --as-of 2026-02-01
   {pps} ambient theo "running in the morning"
   {pps} records list iris --kind Goal
 Begin your own:
   {own} init && {own} entity create ana"""
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """An entity that was told its part of the sample.
+
+    Attributes:
+        stats: What it holds.
+        took_s: Seconds from the first turn to the last index.
+    """
+
+    stats: Stats
+    took_s: float
+
+
 async def demonstrate(settings: Settings, console: Console) -> None:
-    """Make two entities of the sample, ask both the same question, and print what went in and what came back."""
-    table = Table("entity", title="What was remembered", title_justify="left")
-    for column in ("turns", "nodes", "facts", "anchors", "seconds"):
-        table.add_column(column, justify="right")
-    asked: list[tuple[str, Recall]] = []
+    """Make the entities of the sample, ask them, and print the story a step at a time."""
+
+    def say(line: str, style: str = "") -> None:
+        console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+
     async with App.open(settings) as app:
+        say("1. Two agents live through the same spring, each with a memory of its own.", "bold")
         for name in ENTITIES:
-            stats, took_s = await _ingested(app, name, console)
-            numbers = (stats.turns, stats.nodes, stats.facts, stats.anchors)
-            table.add_row(stats.entity, *(str(number) for number in numbers), f"{took_s:.1f}")
-        for name in ENTITIES:
-            async with app.memory(name) as memory:
-                asked.append((name, await memory.recall(QUESTION, limit=_SHOWN)))
-        year = await _year(app)
-    console.print(table)
-    for name, recalled in asked:
-        console.print(
-            f"\n[bold]{name}[/bold] is asked: “{recalled.query}”  ({recalled.took_ms['total']:.0f} ms)"
-        )
-        for channel in recalled.channels.values():
-            _show_channel(console, channel)
-    console.print(f"\n{_apart(asked)}", style="bold")
-    for line in year:
-        console.print(line, markup=False, highlight=False, soft_wrap=True)
-    console.print(_next(), markup=False, highlight=False, soft_wrap=True)
+            say(_remembered(name, await _ingested(app, name, console)))
+        for step in (_true_now, _apart, _given_unasked, _year):
+            title, lines = await step(app)
+            say(f"\n{title}", "bold")
+            for line in lines:
+                say(f"   {line}")
+    say(_next())
 
 
-def _next() -> str:
-    """Return what to type next, in the data folder that this process was given."""
-    beside = Path(sys.executable).with_name("pps")
-    own = (
-        "pps"
-        if shutil.which("pps")
-        else os.path.relpath(beside if beside.exists() else sys.argv[0])
+def _remembered(name: str, told: _Told) -> str:
+    stats = told.stats
+    return (
+        f"   {name}  {stats.turns} turns, {stats.facts} facts, {stats.nodes} people, places and things, "
+        f"{stats.anchors} notes  ({told.took_s:.1f} s)"
     )
-    home = os.environ.get("PPS_HOME")
-    return _NEXT.format(pps=f"PPS_HOME={shlex.quote(home)} {own}" if home else own, own=own)
 
 
-def _apart(asked: list[tuple[str, Recall]]) -> str:
+def _short(text: str) -> str:
+    """Return a text as one line of at most ``_LINE`` characters."""
+    line = " ".join(text.split())
+    return line if len(line) <= _LINE else f"{line[: _LINE - 1]}…"
+
+
+def _first_fact(recalled: Recall) -> str:
+    return _short(recalled.channels["facts"].hits[0].text)
+
+
+async def _true_now(app: App) -> tuple[str, list[str]]:
+    """Ask one thing as of now and as of a day before it changed."""
+    then = parse(THEN.isoformat())
+    async with app.memory("mira") as memory:
+        now = await memory.recall(CHANGED, limit=_SHOWN)
+        past = await memory.recall(CHANGED, limit=_SHOWN, as_of=then)
+    title = f"2. What is true now, and what was true then. mira is asked: “{CHANGED}”"
+    lines = [f"now         {_first_fact(now)}", f"{THEN}  {_first_fact(past)}"]
+    return title, lines
+
+
+async def _apart(app: App) -> tuple[str, list[str]]:
+    """Ask both entities the same and compare what came back."""
+    asked: list[tuple[str, Recall]] = []
+    for name in ENTITIES:
+        async with app.memory(name) as memory:
+            asked.append((name, await memory.recall(QUESTION, limit=_SHOWN)))
+    lines = [
+        f"{name}  {_first_fact(recalled)}  ({recalled.took_ms['total']:.0f} ms)"
+        for name, recalled in asked
+    ]
+    title = f"3. The same words, asked of both: “{QUESTION}”"
+    return title, [*lines, _overlap(asked)]
+
+
+def _overlap(asked: list[tuple[str, Recall]]) -> str:
     """Say how many results came back to each, and whether one of them is the other's."""
     (first, one), (second, other) = asked
     mine, theirs = _ids(one), _ids(other)
@@ -108,17 +143,22 @@ def _ids(recalled: Recall) -> set[str]:
     return {hit.text if isinstance(hit.item, AnchorPassage) else hit.id for hit in hits}
 
 
-def _show_channel(console: Console, channel: Channel) -> None:
-    if channel.error:
-        console.print(f"  {channel.name}: failed: {channel.error}", markup=False)
-    for number, hit in enumerate(channel.hits[:_SHOWN]):
-        label = channel.name if number == 0 else ""
-        text = " ".join((hit.passage or hit.text).split())
-        console.print(f"  {label:<12}{text}", markup=False, overflow="ellipsis", no_wrap=True)
+async def _given_unasked(app: App) -> tuple[str, list[str]]:
+    """Show what hooks put before an agent with each of two prompts."""
+    lines: list[str] = []
+    async with app.memory("mira") as memory:
+        for prompt in PROMPTS:
+            pack = await memory.ambient_recall(prompt, mode="preview", limit_per_layer=_SHOWN)
+            bullets = [line for line in pack.text.splitlines() if line.startswith("- ")]
+            head = (
+                f"“{prompt}” gets {pack.tokens} tokens:" if bullets else f"“{prompt}” gets nothing."
+            )
+            lines += [head, *(f"  {_short(line)}" for line in bullets[:_SHOWN])]
+    return "4. Unasked, with each prompt, mira's agent is given what bears on it.", lines
 
 
-async def _ingested(app: App, name: str, console: Console) -> tuple[Stats, float]:
-    """Tell an entity its part of the sample; return what it holds, and the seconds from first turn to last index."""
+async def _ingested(app: App, name: str, console: Console) -> _Told:
+    """Tell an entity its part of the sample."""
     await app.create(name)
     started = time.perf_counter()
     async with app.memory(name) as memory:
@@ -131,12 +171,13 @@ async def _ingested(app: App, name: str, console: Console) -> tuple[Stats, float
                 MofNCompleteColumn(),
                 TimeElapsedColumn(),
             )
-            with Progress(*columns, console=console, transient=not console.is_terminal) as bar:
+            hidden = not console.is_terminal
+            with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
                 for batch in bar.track(batches, description=f"remembering {name}"):
                     await memory.remember_many(batch)
                     await memory.settled()
             await memory.anchor_import(sample / name / "anchors")
-        return await memory.stats(), time.perf_counter() - started
+        return _Told(await memory.stats(), time.perf_counter() - started)
 
 
 async def keep_year(app: App) -> None:
@@ -168,7 +209,7 @@ def _own_calendar(folder: Path, text: str) -> None:
         )
 
 
-async def _year(app: App) -> list[str]:
+async def _year(app: App) -> tuple[str, list[str]]:
     """Return what a session of the third entity begins with, how full a week is, and why one task matters."""
     await keep_year(app)
     async with app.memory(YEAR) as memory:
@@ -177,13 +218,22 @@ async def _year(app: App) -> list[str]:
         why = await record_ask.answer(
             memory, record_ask.parse({"query": "why", "parameters": {"id": TASK}})
         )
-    shown = context_words(context).splitlines()
-    return [
-        f"\n{YEAR} begins a session with {context.nodes} records, {context.total_tokens:,} of at most "
-        f"{context.budget_tokens:,} tokens ({context.took_ms['total']:.0f} ms):",
-        *[f"  {line[:110]}" for line in shown if line.startswith(("## ", "- "))][:12],
-        f"\nThe week of {WEEK}:",
-        *(f"  {line}" for line in workload_words(replace(week, tasks=(), events=())).splitlines()),
-        f"\nWhy does “{TASK}” matter?",
-        *[f"  {line}" for line in why.text.splitlines()][:8],
+    full, *_ = workload_words(replace(week, tasks=(), events=())).splitlines()
+    title = "5. iris keeps goals, tasks and measurements as records, with her calendar beside them."
+    return title, [
+        f"A session begins with {context.nodes} records, {context.total_tokens:,} tokens.",
+        f"The week {full}",
+        *[_short(line) for line in why.text.splitlines()][:2],
     ]
+
+
+def _next() -> str:
+    """Return what to type next, in the data folder that this process was given."""
+    beside = Path(sys.executable).with_name("pps")
+    own = (
+        "pps"
+        if shutil.which("pps")
+        else os.path.relpath(beside if beside.exists() else sys.argv[0])
+    )
+    home = os.environ.get("PPS_HOME")
+    return _NEXT.format(pps=f"PPS_HOME={shlex.quote(home)} {own}" if home else own, own=own)

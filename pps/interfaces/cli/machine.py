@@ -1,9 +1,8 @@
-"""The commands that need this machine: set-up, server, bridge, doctor, demonstration, attacks, profiles, registry."""
+"""The commands that need this machine: server, bridge, doctor, demonstration, attacks, profiles, registry."""
 
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pps.config.home import INSIDE, home_folder
 from pps.core.errors import InvalidRequest, StoreConflict
 from pps.core.ids import check_actor
 from pps.interfaces.cli.commands import AS_JSON, EntityName, Ordered, Taught
+from pps.interfaces.cli.first_setup import init
 from pps.interfaces.cli.output import absolute, finished, say, server, show_json
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pps.config import Settings
     from pps.core.values import JSON
     from pps.interfaces.cli.doctor import DoctorFinding
-
-_SETTING = re.compile(r"^(?=[a-z_]+ = )", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,39 +38,6 @@ class Runners:
     serve: Callable[[Settings, bool], None]
     bridge: Callable[[Path, str, str, str], None]
     projects: Callable[[Path, list[str]], None]
-
-
-@click.command(params=[AS_JSON], cls=Taught, examples=("pps init",))
-def init(*, as_json: bool) -> None:
-    """Make the data folder with a pps.toml in which every setting but the time zone is commented out.
-
-    The time zone is this machine's, for new entities. What is there stays.
-    The folder is $PPS_HOME, else this platform's usual one.
-    """
-    from pps.config import load, shipped
-    from pps.config.zones import machine_zone
-    from pps.entities.registry import Registry
-
-    home = home_folder()
-    Registry(home)
-    file = home / "pps.toml"
-    is_new = not file.exists()
-    here = machine_zone()
-    if is_new:
-        file.touch(mode=0o600)
-        text = _SETTING.sub("# ", shipped("config/pps.toml").read_text(encoding="utf-8"))
-        text = text.replace('# time_zone = "UTC"', f'time_zone = "{here}"', 1)
-        file.write_text(text, encoding="utf-8")
-    settings = load()
-    if as_json:
-        zone = {"time_zone": settings.time_zone}
-        show_json({"home": str(home), "settings": str(file), "is_new": is_new, **zone})
-        return
-    click.echo(f"{home} is {'made' if is_new else 'there already'}; settings: {file}")
-    click.echo(f"Time zone of new entities: {settings.time_zone}")
-    if "time_zone" not in settings.model_fields_set and here != settings.time_zone:
-        click.echo(f'None is set; this machine\'s is set by the line: time_zone = "{here}"')
-    click.echo("Next: pps entity create NAME")
 
 
 @click.command(cls=Taught, examples=("pps serve", "pps serve --port 9000", "pps serve --stop"))

@@ -60,10 +60,7 @@ def test_an_entity_is_made_with_packs(served: Served) -> None:
     assert served.pps("entity", "create", "cai", "--pack", "constitution").returncode == 0
     assert "Goal" in served.pps("schema", "cai").stdout
     assert served.pps("entity", "create", "dan").returncode == 0
-    assert (
-        served.pps("schema", "dan").stdout
-        == "No kinds of its own: `pps pack enable` gives a memory a pack.\n"
-    )
+    assert served.pps("schema", "dan").stdout.startswith("No kinds of its own: `pps pack enable ")
 
 
 def test_records_are_saved_from_a_file_and_from_stdin_and_found_by_a_condition(
