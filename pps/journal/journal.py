@@ -80,6 +80,7 @@ class Journal(Store):
     facts_supported_by = looks_up(graph_queries.facts_supported_by)
     facts_turning = reads(graph_queries.facts_turning)
     fact_times = reads(graph_queries.fact_times)
+    latest_stated = reads(graph_queries.latest_stated)
     mentioning = reads(graph_queries.mentioning)
     named_in = reads(graph_queries.named_in)
     with_facts = reads(graph_queries.with_facts)
