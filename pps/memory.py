@@ -19,7 +19,7 @@ from pps.context.overview import (
     MAX_LINE,
     MAX_LINES_GIVEN,
     MAX_WAITING,
-    Condition,
+    HealthLine,
     Holdings,
     Overview,
     Waiting,
@@ -513,7 +513,7 @@ class Memory:
                 len(proposed),
                 tuple(proposed[:MAX_WAITING]),
             ),
-            health=Condition(
+            health=HealthLine(
                 health.ok,
                 len(health.problems),
                 one_line(next(iter(health.problems), ""), MAX_LINE),

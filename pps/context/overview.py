@@ -141,7 +141,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class HealthLine:
     """The health of the memory: ``problem`` is the first of ``problems``, empty when all is well."""
 
     ok: bool
@@ -182,11 +182,11 @@ class Overview:
     records: tuple[CurrentRecord, ...]
     given: GivenToday
     waiting: Waiting
-    health: Condition
+    health: HealthLine
 
 
 @dataclass(frozen=True, slots=True)
-class Latest:
+class LatestStatements:
     """What was stated lately: see ``Overview``."""
 
     identity: str
@@ -208,7 +208,7 @@ def current_record(record: Record) -> CurrentRecord:
 
 async def read_latest(
     journal: Journal, client: IsolatedGraphitiClient, own_node: str, name: str
-) -> Latest:
+) -> LatestStatements:
     """Return the identity, and what the latest 600 stated facts say.
 
     Raises:
@@ -222,7 +222,7 @@ async def read_latest(
     conversations = await journal.sessions(MAX_CONVERSATIONS)
     folder = journal.path.parents[1]
     identity = await asyncio.to_thread(identity_of, folder, name)
-    return Latest(
+    return LatestStatements(
         identity if len(identity) <= MAX_IDENTITY else f"{identity[: MAX_IDENTITY - 1]}…",
         await _current_nodes(journal, client, stated, facts, own_node),
         await _changes(journal, client, stated, facts, closings),
