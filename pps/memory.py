@@ -568,7 +568,7 @@ class Memory:
 
     async def pending(self) -> bool:
         """Tell whether acknowledged turns or index entries are not done yet."""
-        return bool(await self.parts.journal.unfinished() or await self.parts.journal.dirty_count())
+        return bool(await self.parts.journal.unfinished() or await self.parts.indexer.lag())
 
     async def close(self) -> None:
         """Give back files and threads; jobs in hand go on at the next start."""
