@@ -14,8 +14,9 @@ from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import StoreUnavailable
 from pps.core.values import FactDraft
-from pps.index.indexes import IndexDoc
+from pps.index.indexes import EntityIndexes, IndexDoc
 from pps.ingest import indexer
+from pps.ingest.drafts import RememberOptions
 from pps.memory import Memory
 
 
@@ -25,7 +26,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 async def tell(memory: Memory, first: int, count: int) -> None:
-    turns = [
+    turns: list[tuple[str, RememberOptions]] = [
         (
             f"Turn {number}.",
             {"source_ref": str(number), "facts": [FactDraft("Ana", "WENT_TO", f"Place{number}")]},
@@ -143,6 +144,10 @@ async def test_indexes_that_are_ahead_of_a_restored_journal_are_made_anew(
             )
 
 
+async def on_a_full_disk(_: EntityIndexes) -> int:
+    raise StoreUnavailable("the disk is full")
+
+
 async def test_positions_that_no_disk_took_are_applied_again(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,7 +158,7 @@ async def test_positions_that_no_disk_took_are_applied_again(
             monkeypatch.setattr(
                 type(memory.parts.indexes),
                 "save_positions",
-                lambda _: (_ for _ in ()).throw(StoreUnavailable("the disk is full")),
+                on_a_full_disk,
             )
         await app.close_all()
         monkeypatch.undo()
