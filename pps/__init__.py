@@ -169,11 +169,11 @@ async def open_member(
     if home is not None:
         settings = settings.model_copy(update={"home": home})
     async with App.open(settings) as app:
-        found = app.registry.squads.get(squad)
-        id_ = rules_of(found).member(member)
-        if id_ not in found.members:
+        squad_row = app.registry.squads.get(squad)
+        id_ = rules_of(squad_row).member(member)
+        if id_ not in squad_row.members:
             raise NotFound("member")
-        async with desk_of(app, found.members[id_].entity) as desk:
+        async with desk_of(app, squad_row.members[id_].entity) as desk:
             yield AgentMemory(desk)
 
 

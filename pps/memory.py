@@ -323,7 +323,8 @@ class Memory:
         took_ms = (clock.perf_counter() - started) * 1000
         pairs = zip(appended, drafts, strict=True)
         return [
-            replace(accepted(one, redacted), duration_ms=took_ms) for one, (_, _, redacted) in pairs
+            replace(accepted(receipt, redacted), duration_ms=took_ms)
+            for receipt, (_, _, redacted) in pairs
         ]
 
     async def settled(self, timeout_s: float = 3600.0) -> bool:
@@ -396,10 +397,10 @@ class Memory:
         wanted = await self.parts.journal.whole(ids)
         client, journal = self.parts.client, self.parts.journal
         reads = (client.episodes, journal.turns, client.facts, client.nodes)
-        found: dict[str, Item] = {item.uuid: item for read in reads for item in await read(wanted)}
-        if len(found) != len(set(wanted)):
+        items: dict[str, Item] = {item.uuid: item for read in reads for item in await read(wanted)}
+        if len(items) != len(set(wanted)):
             raise NotFound()
-        return [found[one] for one in wanted]
+        return [items[id_] for id_ in wanted]
 
     async def forget(
         self, ids: Sequence[str], *, dry_run: bool = True, **how: Unpack[Manner]

@@ -38,21 +38,21 @@ class Erasing:
             await asyncio.to_thread(self._deletions.sweep)
         except StoreError as error:
             in_the_way[".trash"] = error.message
-        for one in await asyncio.to_thread(self._deletions.pending):
+        for deletion in await asyncio.to_thread(self._deletions.pending):
             try:
-                async with self._gate(one.entity.name):
-                    await self.finished(one.entity.name)
+                async with self._gate(deletion.entity.name):
+                    await self.finished(deletion.entity.name)
             except PPSError as error:
-                in_the_way[one.entity.name] = error.message
+                in_the_way[deletion.entity.name] = error.message
         return in_the_way
 
     async def finished(self, name: str) -> Deletion | None:
         """Carry through the deletion of an entity of this name and return it; None when none is begun."""
         pending = await asyncio.to_thread(self._deletions.pending)
-        found = next((one for one in pending if one.entity.name == name), None)
-        if found:
-            await self.carry_out(found)
-        return found
+        deletion = next((candidate for candidate in pending if candidate.entity.name == name), None)
+        if deletion:
+            await self.carry_out(deletion)
+        return deletion
 
     async def carry_out(self, deletion: Deletion) -> None:
         """Remove files and graph; StoreError or StoreUnavailable say what is left, and the next start tries again."""

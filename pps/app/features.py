@@ -76,7 +76,7 @@ class Features:
 
     def __init__(self, switches: FeatureSwitches, installed: Iterable[InstalledFeature]) -> None:
         self._switches = switches
-        self._installed = {one.name: one for one in installed}
+        self._installed = {feature.name: feature for feature in installed}
         self._off = switches.off()
         self.changes = 0
 
@@ -84,19 +84,19 @@ class Features:
     def load(cls, switches: FeatureSwitches) -> Features:
         """Import what the entry points lead to. Blocks; one that cannot be imported keeps no other waiting."""
         shipped = [_loaded(point) for point in shipped_feature_points()]
-        known = {one.name: one for one in shipped}
+        known = {feature.name: feature for feature in shipped}
         others: dict[str, InstalledFeature] = {}
         for point in other_feature_points():
-            one = _loaded(point)
-            taken = known.get(one.name) or others.get(one.name)
+            loaded_feature = _loaded(point)
+            taken = known.get(loaded_feature.name) or others.get(loaded_feature.name)
             if taken is None:
                 offered = [feature for other in others.values() if (feature := other.feature)]
-                others[one.name] = _checked(one, offered)
+                others[loaded_feature.name] = _checked(loaded_feature, offered)
             else:
                 _log.warning(
                     "the feature %s of %s is left out: %s has one of that name",
-                    one.name,
-                    one.package,
+                    loaded_feature.name,
+                    loaded_feature.package,
                     taken.package,
                 )
         return cls(switches, [*shipped, *others.values()])
@@ -112,9 +112,9 @@ class Features:
     def enabled(self) -> tuple[LoadedFeature, ...]:
         """Return the features that are on and can be used."""
         return tuple(
-            one.feature
-            for one in self._installed.values()
-            if one.feature is not None and one.name not in self._off
+            feature.feature
+            for feature in self._installed.values()
+            if feature.feature is not None and feature.name not in self._off
         )
 
     def provided(self, point: str, *, is_off_too: bool = False) -> Any:
@@ -124,10 +124,10 @@ class Features:
             point: Its name.
             is_off_too: Features that are off count too: what erases is never switched off.
         """
-        for one in self._installed.values():
-            if one.feature is None or (one.name in self._off and not is_off_too):
+        for feature in self._installed.values():
+            if feature.feature is None or (feature.name in self._off and not is_off_too):
                 continue
-            if target := one.feature.provides.get(point):
+            if target := feature.feature.provides.get(point):
                 return _imported(target)
         return None
 
@@ -142,11 +142,11 @@ class Features:
 
     async def switch(self, name: str, *, on: bool) -> InstalledFeature:
         """Switch a feature on or off for this installation; NotFound when none of that name is installed."""
-        found = self.find(name)
+        feature = self.find(name)
         await asyncio.to_thread(self._switches.switch, name, on=on)
         self._off = await asyncio.to_thread(self._switches.off)
         self.changes += 1
-        return found
+        return feature
 
 
 def load_feature(point: FeaturePoint) -> LoadedFeature:
@@ -181,17 +181,28 @@ def _loaded(point: FeaturePoint) -> InstalledFeature:
     return InstalledFeature(point.name, point.package, point.is_shipped, feature, problem)
 
 
-def _checked(one: InstalledFeature, offered: Sequence[LoadedFeature]) -> InstalledFeature:
+def _checked(
+    installed_feature: InstalledFeature, offered: Sequence[LoadedFeature]
+) -> InstalledFeature:
     """Return a feature of another distribution without what cannot be used beside those that are offered already."""
-    if one.feature is None:
-        return one
+    if installed_feature.feature is None:
+        return installed_feature
     try:
         others = [operation for feature in offered for operation in feature.operations()]
-        problem = one.feature.problem(others)
+        problem = installed_feature.feature.problem(others)
     except Exception as error:  # noqa: BLE001 - the code of others: it is named, and the rest goes on
-        unforeseen(_log, f"the operations of the feature {one.name} cannot be imported", error)
+        unforeseen(
+            _log,
+            f"the operations of the feature {installed_feature.name} cannot be imported",
+            error,
+        )
         problem = f"its operations cannot be imported ({type(error).__name__}: {error})"
     if not problem:
-        return one
-    _log.warning("the feature %s of %s is left out: %s", one.name, one.package, problem)
-    return replace(one, feature=None, problem=problem)
+        return installed_feature
+    _log.warning(
+        "the feature %s of %s is left out: %s",
+        installed_feature.name,
+        installed_feature.package,
+        problem,
+    )
+    return replace(installed_feature, feature=None, problem=problem)

@@ -178,14 +178,14 @@ class App:
                 )
         try:
             async with self.memory(name, pool=True) as memory:
-                shown = (
+                token_text = (
                     await asyncio.to_thread(self.registry.first_token, memory.entity)
                     if token
                     else None
                 )
         except UnknownEntity:
             raise StoreConflict(f"{name} was deleted while it was made; run this again") from None
-        return Created(memory.entity, entry.folder, shown, shown is not None)
+        return Created(memory.entity, entry.folder, token_text, token_text is not None)
 
     def _new_zone(self, wanted: str) -> str:
         """Return the time zone that a new entity's file names: that wanted, else that set; empty when none is set."""
@@ -223,8 +223,8 @@ class App:
                 await (await self._shared.server()).check()
             await self._unused(name)
             await self._close(name)
-            there = (entry.folder / "data").is_dir()
-            async with folder.held(entry) if there else contextlib.nullcontext():
+            exists = (entry.folder / "data").is_dir()
+            async with folder.held(entry) if exists else contextlib.nullcontext():
                 is_theirs = partial(self.registry.is_told, entry.entity)
                 await asyncio.to_thread(
                     spool.erase, self.settings.home, is_theirs
@@ -277,12 +277,12 @@ class App:
 
     async def switch_feature(self, name: str, *, on: bool) -> InstalledFeature:
         """Switch a feature on or off for every entity, those that are open too; NotFound when none is called so."""
-        found = await self.features.switch(name, on=on)
+        feature = await self.features.switch(name, on=on)
         for entity in self.open_names():
             with contextlib.suppress(UnknownEntity):  # closed and deleted meanwhile
                 async with self.memory(entity, pool=True) as memory:
                     await memory.parts.features.refresh()
-        return found
+        return feature
 
     async def kinds_of(self, owner: str | EntityId) -> Kinds:
         """Return what an entity's packs say, without opening it; raises as ``load_packs`` and ``Registry.mount``."""
@@ -409,13 +409,13 @@ class App:
     async def unopenable(self) -> dict[str, str]:
         """Return the entities that cannot be opened, or not again, as far as it is known, and why."""
         entries = await asyncio.to_thread(self.registry.list)
-        found = {
-            one.entity.name: await asyncio.to_thread(unusable, one)
-            or self._failed.get(one.entity.name, "")
-            or await self._text_damage(one)
-            for one in entries
+        problems = {
+            entry.entity.name: await asyncio.to_thread(unusable, entry)
+            or self._failed.get(entry.entity.name, "")
+            or await self._text_damage(entry)
+            for entry in entries
         }
-        return {name: why for name, why in found.items() if why}
+        return {name: why for name, why in problems.items() if why}
 
     async def _text_damage(self, entry: Entry) -> str:
         name = entry.entity.name

@@ -110,9 +110,9 @@ class Shared:
             if self._server is None:
                 from pps.graph.neo4j import open_neo4j
 
-                found = self.settings.neo4j
-                password = found.password.get_secret_value()
-                self._server = await open_neo4j(found.uri, found.user, password, found.database)
+                server = self.settings.neo4j
+                password = server.password.get_secret_value()
+                self._server = await open_neo4j(server.uri, server.user, password, server.database)
             return self._server
 
     async def embedder_of(self, pinned: str) -> Embedder | None:
@@ -123,10 +123,10 @@ class Shared:
         """
         async with self._lock:
             if pinned not in self._others:
-                found = await asyncio.to_thread(embedder_of, json.loads(pinned)["model"])
-                if found is None or fingerprint_text(found.fingerprint) != pinned:
+                embedder = await asyncio.to_thread(embedder_of, json.loads(pinned)["model"])
+                if embedder is None or fingerprint_text(embedder.fingerprint) != pinned:
                     return None
-                self._others[pinned] = found
+                self._others[pinned] = embedder
             return self._others[pinned]
 
     async def close(self) -> None:

@@ -34,14 +34,14 @@ def problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
 
     At most the first ``MAX_PROBLEMS``: nobody reads more, and a hostile file has thousands.
     """
-    found: list[Problem] = []
+    problems: list[Problem] = []
     errors = error.errors(include_url=False, include_input=False, include_context=False)
     for item in errors[:MAX_PROBLEMS]:
         path = [_shown(str(part)) for part in item["loc"] if not _BRANCH.match(str(part))]
         unknown = item["type"] == "extra_forbidden"
         near = _near(path, model) if unknown else ""
-        found.append(Problem(".".join(path), _plain(item["msg"]), unknown, near))
-    return [one for one in dict.fromkeys(found) if not _follows(one, found)]
+        problems.append(Problem(".".join(path), _plain(item["msg"]), unknown, near))
+    return [fromkey for fromkey in dict.fromkeys(problems) if not _follows(fromkey, problems)]
 
 
 def _shown(part: str) -> str:
@@ -56,11 +56,11 @@ def _plain(message: str) -> str:
     return text[:1].lower() + text[1:]
 
 
-def _follows(problem: Problem, found: list[Problem]) -> bool:
+def _follows(problem: Problem, problems: list[Problem]) -> bool:
     """Tell whether a list is called too short only because of items in it that are told too."""
     within = f"{problem.path}."
     return _WHOLE.match(problem.text) is not None and any(
-        one.path.startswith(within) for one in found
+        problem.path.startswith(within) for problem in problems
     )
 
 

@@ -43,8 +43,8 @@ def shipped_feature_points() -> tuple[FeaturePoint, ...]:
             return tuple(FeaturePoint(name, target, "pps") for name, target in declared.items())
     from importlib.metadata import distribution  # 0.1 s to import, and a checkout needs none of it
 
-    found = distribution("pps").entry_points.select(group=FEATURES_GROUP)
-    return tuple(FeaturePoint(point.name, point.value, "pps") for point in found)
+    points = distribution("pps").entry_points.select(group=FEATURES_GROUP)
+    return tuple(FeaturePoint(point.name, point.value, "pps") for point in points)
 
 
 def other_feature_points() -> tuple[FeaturePoint, ...]:
@@ -53,13 +53,13 @@ def other_feature_points() -> tuple[FeaturePoint, ...]:
         return ()
     from importlib.metadata import distributions
 
-    found = {
+    points = {
         (point.name, point.value): FeaturePoint(point.name, point.value, name)
         for distribution in distributions()
         if (name := distribution.metadata["Name"]) != "pps"
         for point in distribution.entry_points.select(group=FEATURES_GROUP)
     }
-    return tuple(sorted(found.values(), key=lambda point: (point.name, point.package)))
+    return tuple(sorted(points.values(), key=lambda point: (point.name, point.package)))
 
 
 def _any_declared() -> bool:

@@ -137,24 +137,24 @@ def _ecosystem(env: Mapping[str, str], known: _Tree) -> dict[str, _Tree]:
     if neo4j:
         sections["neo4j"] = neo4j
     embedder, extractor = _section(known, "embedder"), _section(known, "extractor")
-    if embedder.get("name") == "openai" and (found := _provider(env, "openai", embedder)):
-        sections["embedder"] = found
-    if found := _provider(env, str(extractor.get("provider", "openai")), extractor):
-        sections["extractor"] = found
+    if embedder.get("name") == "openai" and (tree := _provider(env, "openai", embedder)):
+        sections["embedder"] = tree
+    if tree := _provider(env, str(extractor.get("provider", "openai")), extractor):
+        sections["extractor"] = tree
     return sections
 
 
 def _provider(env: Mapping[str, str], provider: str, section: _Tree) -> _Tree:
-    found: _Tree = {}
+    tree: _Tree = {}
     base_url = env.get("OPENAI_BASE_URL", "") if provider == "openai" else ""
     if base_url:
-        found["base_url"] = base_url
+        tree["base_url"] = base_url
     # A provider's key is not handed to some other server that only the settings name.
     if base_url or not section.get("base_url"):
         key = next((env[name] for name in _PROVIDER_KEYS.get(provider, ()) if env.get(name)), "")
         if key:
-            found["api_key"] = key
-    return found
+            tree["api_key"] = key
+    return tree
 
 
 def _section(tree: _Tree, name: str) -> _Tree:
@@ -174,10 +174,11 @@ def _merged(under: _Tree, over: _Tree) -> _Tree:
 
 
 def _one_line(error: ValidationError) -> str:
-    said = [
-        f"unknown setting '{one.path}'" + (f", did you mean '{one.near}'?" if one.near else "")
-        if one.unknown
-        else f"setting '{one.path}': {one.text}"
-        for one in problems(error, Settings)
+    lines = [
+        f"unknown setting '{problem.path}'"
+        + (f", did you mean '{problem.near}'?" if problem.near else "")
+        if problem.unknown
+        else f"setting '{problem.path}': {problem.text}"
+        for problem in problems(error, Settings)
     ]
-    return "; ".join(said) + " (pps.toml or a PPS_* variable; config/pps.toml lists every setting)"
+    return "; ".join(lines) + " (pps.toml or a PPS_* variable; config/pps.toml lists every setting)"

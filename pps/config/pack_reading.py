@@ -84,7 +84,7 @@ def read_pack(
         return None, (Mistake(line, "", f"not valid TOML: {str(error).partition(' (at ')[0]}"),)
     reading = _PackFile(tree, TomlLines(text), operations)
     pack = reading.pack(name)
-    mistakes = tuple(sorted(dict.fromkeys(reading.mistakes), key=lambda one: one.line))
+    mistakes = tuple(sorted(dict.fromkeys(reading.mistakes), key=lambda fromkey: fromkey.line))
     if reading.count > MAX_MISTAKES:
         more = f"and {reading.count - MAX_MISTAKES:,} more mistakes: mend these first"
         mistakes = (*mistakes, Mistake(len(text.splitlines()) or 1, "", more))
@@ -105,29 +105,31 @@ class _PackFile:
 
     def pack(self, name: str) -> KindPack | None:
         head = self._model(shapes.Head, self._tree, ())
-        said = str(self._tree.get("name", ""))
-        if "name" in self._tree and not _NAME.fullmatch(said):
+        text = str(self._tree.get("name", ""))
+        if "name" in self._tree and not _NAME.fullmatch(text):
             self._say(
                 ("name",), "must be a small letter, then up to 63 small letters, digits, '_' or '-'"
             )
-        elif name and "name" in self._tree and said != name:
+        elif name and "name" in self._tree and text != name:
             self._say(("name",), f"must be {name!r}, as the file is called")
         if not self._known["kinds"]:
             self._say(("kinds",), "a pack has one kind at least")
-        lifecycles = {one: self._lifecycle(one, tree) for one, tree in self._tables("lifecycles")}
-        layers = tuple(self._layer(one, tree) for one, tree in self._tables("layers"))
+        lifecycles = {
+            name: self._lifecycle(name, tree) for name, tree in self._tables("lifecycles")
+        }
+        layers = tuple(self._layer(name, tree) for name, tree in self._tables("layers"))
         version = head.version if head else 0
         kinds = {
-            one: self._kind(KindSpec(one, said, version), tree, lifecycles)
-            for one, tree in self._tables("kinds")
+            name: self._kind(KindSpec(name, text, version), tree, lifecycles)
+            for name, tree in self._tables("kinds")
         }
         relations = self._relations()
-        authority = tuple(self._authority(one, tree) for one, tree in self._tables("authority"))
+        authority = tuple(self._authority(name, tree) for name, tree in self._tables("authority"))
         tools = self._tools()
         if head is None:
             return None
         return KindPack(
-            said,
+            text,
             version,
             head.open,
             head.about,
@@ -170,28 +172,28 @@ class _PackFile:
         try:
             return model.model_validate(value)
         except ValidationError as error:
-            for one in problems(error, model):
-                near = f", did you mean {one.near!r}?" if one.near else ""
-                inner = tuple(one.path.split(".")) if one.path else ()
+            for problem in problems(error, model):
+                near = f", did you mean {problem.near!r}?" if problem.near else ""
+                inner = tuple(problem.path.split(".")) if problem.path else ()
                 self._say(
                     (*path, *inner),
-                    f"unknown key{near}" if one.unknown else one.text,
+                    f"unknown key{near}" if problem.unknown else problem.text,
                     inner[-1] if inner else "",
                 )
             return None
 
-    def _known_as(self, what: str, name: str, path: _Path) -> None:
+    def _known_as(self, noun: str, name: str, path: _Path) -> None:
         """Say that a layer, kind or life cycle is none of this pack's."""
-        known = self._known[what]
-        if name in known or (what == "kinds" and name == PLAIN_KIND):
+        known = self._known[noun]
+        if name in known or (noun == "kinds" and name == PLAIN_KIND):
             return
-        self._say(path, f"{name!r} is none of this pack's {what}{self._meant(name, known)}", name)
+        self._say(path, f"{name!r} is none of this pack's {noun}{self._meant(name, known)}", name)
 
     def _layer(self, name: str, tree: object) -> LayerSpec:
         path = ("layers", name)
         self._shape(_SNAKE, name, path)
-        found = self._model(shapes.Layer, tree, path)
-        return LayerSpec(name, found.load, found.budget_tokens) if found else LayerSpec(name)
+        model = self._model(shapes.Layer, tree, path)
+        return LayerSpec(name, model.load, model.budget_tokens) if model else LayerSpec(name)
 
     def _shape(self, pattern: re.Pattern[str], name: str, path: _Path) -> None:
         if not pattern.fullmatch(name):
@@ -206,8 +208,8 @@ class _PackFile:
         self._shape(_LABEL if self._open else _KIND, kind.name, path)
         if kind.name in RESERVED_KINDS or kind.name == PLAIN_KIND:
             self._say(path, "the name is reserved, choose another")
-        found = self._model(shapes.Kind, tree, path)
-        lifecycle = lifecycles.get(found.lifecycle) if found else None
+        model = self._model(shapes.Kind, tree, path)
+        lifecycle = lifecycles.get(model.lifecycle) if model else None
         fields = self._fields(
             _table(_table(tree).get("fields")),
             path,
@@ -216,26 +218,28 @@ class _PackFile:
         )
         if self._open and fields:
             self._say((*path, "fields"), "the kinds of an open pack take any fields, and name none")
-        if found is None:
+        if model is None:
             return kind
-        if found.layer:
-            self._known_as("layers", found.layer, (*path, "layer"))
-        if found.lifecycle:
-            self._known_as("lifecycles", found.lifecycle, (*path, "lifecycle"))
-        for one in found.embed:
-            if one not in ("title", "summary", "description", *fields):
+        if model.layer:
+            self._known_as("layers", model.layer, (*path, "layer"))
+        if model.lifecycle:
+            self._known_as("lifecycles", model.lifecycle, (*path, "lifecycle"))
+        for field in model.embed:
+            if field not in ("title", "summary", "description", *fields):
                 self._say(
-                    (*path, "embed"), f"{one!r} is no field of it{self._meant(one, fields)}", one
+                    (*path, "embed"),
+                    f"{field!r} is no field of it{self._meant(field, fields)}",
+                    field,
                 )
         return KindSpec(
             kind.name,
             kind.pack,
             kind.version,
-            found.layer,
-            found.about,
-            tuple(found.embed),
-            found.priority,
-            found.describe,
+            model.layer,
+            model.about,
+            tuple(model.embed),
+            model.priority,
+            model.describe,
             lifecycle,
             fields,
         )
@@ -243,81 +247,92 @@ class _PackFile:
     def _fields(
         self, tree: _Tree, path: _Path, taken: Sequence[str], state: str = ""
     ) -> dict[str, FieldSpec]:
-        found: dict[str, FieldSpec] = {}
-        for name, one in tree.items():
+        specs: dict[str, FieldSpec] = {}
+        for name, table in tree.items():
             where = (*path, "fields", name)
             self._shape(_SNAKE, name, where)
             if name in taken:
                 self._say(where, "every record has it already, choose another name")
             if name == state:
                 self._say(where, "is where its life cycle keeps the state, choose another name")
-            if (given := self._model(shapes.FieldTable, one, where)) is not None:
-                found[name] = self._field(name, given, where)
-        return found
+            if (model := self._model(shapes.FieldTable, table, where)) is not None:
+                specs[name] = self._field(name, model, where)
+        return specs
 
     def _field(
-        self, name: str, given: shapes.FieldTable, path: _Path, within: str = ""
+        self, name: str, field_table: shapes.FieldTable, path: _Path, within: str = ""
     ) -> FieldSpec:
-        kind: FieldType = given.type or ("enum" if "enum" in given.model_fields_set else "text")
-        said = {
-            "enum": given.enum and kind not in ("enum", "json"),
-            "kind": given.kind and kind != "ref",
-            "of": given.of and kind not in ("list", "json"),
-            "min": given.min is not None and kind not in ("text", "number", "integer", "list"),
-            "max": given.max is not None and kind not in ("text", "number", "integer", "list"),
-            "index": given.index and (kind == "json" or within),
-            "required": given.required and within,
+        kind: FieldType = field_table.type or (
+            "enum" if "enum" in field_table.model_fields_set else "text"
+        )
+        mistakes = {
+            "enum": field_table.enum and kind not in ("enum", "json"),
+            "kind": field_table.kind and kind != "ref",
+            "of": field_table.of and kind not in ("list", "json"),
+            "min": field_table.min is not None
+            and kind not in ("text", "number", "integer", "list"),
+            "max": field_table.max is not None
+            and kind not in ("text", "number", "integer", "list"),
+            "index": field_table.index and (kind == "json" or within),
+            "required": field_table.required and within,
             "type": kind in ("list", "json") and within,
         }
-        for key, is_wrong in said.items():
+        for key, is_wrong in mistakes.items():
             if is_wrong:
                 self._say(
                     (*path, key),
                     f"does not go with the type {kind}{' of ' + within if within else ''}",
                     key,
                 )
-        if kind == "enum" and (not given.enum or len(set(given.enum)) < len(given.enum)):
+        if kind == "enum" and (
+            not field_table.enum or len(set(field_table.enum)) < len(field_table.enum)
+        ):
             self._say((*path, "enum"), "must have values, each once", "enum")
-        if given.min is not None and given.max is not None and given.min > given.max:
+        if (
+            field_table.min is not None
+            and field_table.max is not None
+            and field_table.min > field_table.max
+        ):
             self._say((*path, "min"), "must not be greater than max", "min")
         if kind in ("text", "list") and any(
-            one is not None and (one < 0 or one % 1) for one in (given.min, given.max)
+            bound is not None and (bound < 0 or bound % 1)
+            for bound in (field_table.min, field_table.max)
         ):
             self._say((*path, "max"), "bounds of a text or a list are whole numbers, 0 or more")
-        if given.kind:
-            self._known_as("kinds", given.kind, (*path, "kind"))
-        of = self._field(name, given.of, (*path, "of"), kind) if given.of else None
+        if field_table.kind:
+            self._known_as("kinds", field_table.kind, (*path, "kind"))
+        of = self._field(name, field_table.of, (*path, "of"), kind) if field_table.of else None
         return FieldSpec(
             name,
             kind,
             of,
-            tuple(given.enum),
-            given.kind,
-            required=given.required,
-            min=given.min,
-            max=given.max,
-            index=given.index,
-            about=given.about,
-            embed=given.embed,
+            tuple(field_table.enum),
+            field_table.kind,
+            required=field_table.required,
+            min=field_table.min,
+            max=field_table.max,
+            index=field_table.index,
+            about=field_table.about,
+            embed=field_table.embed,
         )
 
     def _lifecycle(self, name: str, tree: object) -> Lifecycle | None:
         path = ("lifecycles", name)
         self._shape(_SNAKE, name, path)
-        found = self._model(shapes.LifecyclePart, tree, path)
-        if found is None:
+        model = self._model(shapes.LifecyclePart, tree, path)
+        if model is None:
             return None
-        moves = {one: tuple(to) for one, to in found.moves.items()}
-        others = frozenset((a, b) for a, b in found.others)
-        self._shape(_SNAKE, found.field, (*path, "field"))
-        if found.field in COMMON_FIELDS:
+        moves = {state: tuple(to) for state, to in model.moves.items()}
+        others = frozenset((a, b) for a, b in model.others)
+        self._shape(_SNAKE, model.field, (*path, "field"))
+        if model.field in COMMON_FIELDS:
             self._say((*path, "field"), "every record has it already, choose another name")
-        lifecycle = Lifecycle(name, found.field, found.start, moves, others)
-        if found.start not in moves:
-            self._say((*path, "start"), f"{found.start!r} has no moves")
-        reached, todo = {found.start}, [found.start]
+        lifecycle = Lifecycle(name, model.field, model.start, moves, others)
+        if model.start not in moves:
+            self._say((*path, "start"), f"{model.start!r} has no moves")
+        reached, todo = {model.start}, [model.start]
         while todo:
-            todo = [to for one in todo for to in moves.get(one, ()) if to not in reached]
+            todo = [to for state in todo for to in moves.get(state, ()) if to not in reached]
             reached.update(todo)
         for state in lifecycle.states:
             self._shape(_SNAKE, state, (*path, "moves"))
@@ -329,7 +344,7 @@ class _PackFile:
         return lifecycle
 
     def _relations(self) -> tuple[RelationSpec, ...]:
-        found: dict[tuple[str, str, str], RelationSpec] = {}
+        specs: dict[tuple[str, str, str], RelationSpec] = {}
         for name, tables in self._tables("relations"):
             self._shape(_LABEL, name, ("relations", name))
             if not isinstance(tables, list):
@@ -340,61 +355,61 @@ class _PackFile:
                 fields = self._fields(_table(_table(tree).get("fields")), path, _OF_EDGES)
                 relation = self._model(shapes.RelationPart, tree, path)
                 for source, target in self._pairs(relation.pairs if relation else [], path):
-                    if (name, source, target) in found:
+                    if (name, source, target) in specs:
                         self._say((*path, "pairs"), f"{source} → {target} is there twice", source)
-                    found[name, source, target] = RelationSpec(name, source, target, fields)
-        return tuple(found.values())
+                    specs[name, source, target] = RelationSpec(name, source, target, fields)
+        return tuple(specs.values())
 
     def _pairs(self, pairs: list[list[str]], path: _Path) -> list[tuple[str, str]]:
         """Return the pairs of kinds; ``A|B`` stands for either, ``*`` for any of the pack."""
-        for one in {one for pair in pairs for ends in pair for one in ends.split("|")}:
-            if one != ANY_KIND:
-                self._known_as("kinds", one, (*path, "pairs"))
+        for kind in {end for pair in pairs for ends in pair for end in ends.split("|")}:
+            if kind != ANY_KIND:
+                self._known_as("kinds", kind, (*path, "pairs"))
         return [
             (a, b) for first, second in pairs for a in first.split("|") for b in second.split("|")
         ]
 
     def _authority(self, actor: str, tree: object) -> Authority:
         path = ("authority", actor)
-        found = self._model(shapes.AuthorityPart, tree, path)
-        if found is None:
+        model = self._model(shapes.AuthorityPart, tree, path)
+        if model is None:
             return Authority(actor, ())
-        for one in found.write:
-            self._known_as("layers", one, (*path, "write"))
-        for one in found.deny:
-            self._known_as("kinds", one, (*path, "deny"))
-        return Authority(actor, tuple(found.write), tuple(found.deny))
+        for name in model.write:
+            self._known_as("layers", name, (*path, "write"))
+        for name in model.deny:
+            self._known_as("kinds", name, (*path, "deny"))
+        return Authority(actor, tuple(model.write), tuple(model.deny))
 
     def _tools(self) -> tuple[ToolSpec, ...]:
-        found: dict[str, ToolSpec] = {}
+        specs: dict[str, ToolSpec] = {}
         for name, tree in self._tables("tools"):
             path = ("tools", name)
             if not _TOOL.fullmatch(name):
                 self._say(
                     path, "the name must be a letter, then up to 63 letters, digits, '_' or '.'"
                 )
-            if name.replace(".", "_") in found:
+            if name.replace(".", "_") in specs:
                 self._say(path, "another tool has the same name with '_' for '.'")
             if name.replace(".", "_") in self._operations:
                 self._say(path, "an operation has this name, choose another")
             if (tool := self._model(shapes.Tool, tree, path)) is not None:
                 if self._operations:
                     self._call(tool, path)
-                found[name.replace(".", "_")] = ToolSpec(
+                specs[name.replace(".", "_")] = ToolSpec(
                     name, **dict[str, Any](tool, without=tuple(tool.without))
                 )
-        return tuple(found.values())
+        return tuple(specs.values())
 
     def _call(self, tool: shapes.Tool, path: _Path) -> None:
         """Say what is wrong in the operation that a tool calls, or in the arguments that it gives it."""
-        said = [(("operation",), tool.operation, self._operations, "is no operation")]
+        checks = [(("operation",), tool.operation, self._operations, "is no operation")]
         if (known := self._operations.get(tool.operation)) is not None:
-            said = [
-                ((key, one), one, known, "is no argument of it")
+            checks = [
+                ((key, name), name, known, "is no argument of it")
                 for key in ("fixed", "defaults", "without")
-                for one in getattr(tool, key)
+                for name in getattr(tool, key)
             ]
-        for where, name, names, problem in said:
+        for where, name, names, problem in checks:
             if name not in names:
                 self._say((*path, *where), f"{name!r} {problem}{self._meant(name, names)}", name)
 

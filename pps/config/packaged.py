@@ -24,14 +24,14 @@ def shipped(path: str) -> Traversable:
     parts = path.split("/")
     if path.startswith("/") or ".." in parts or parts[0] not in ("config", "entities"):
         raise ConfigError(f"shipped file {path!r} must lie under config/ or entities/")
-    found = files("pps").joinpath("_shipped", *parts)
-    if not _exists(found):
-        found = Path(__file__).parents[2].joinpath(*parts)
-    if not _exists(found):
+    place = files("pps").joinpath("_shipped", *parts)
+    if not _exists(place):
+        place = Path(__file__).parents[2].joinpath(*parts)
+    if not _exists(place):
         raise ConfigError(
             f"shipped file {path!r} is missing: this installation is incomplete, reinstall pps"
         )
-    return found
+    return place
 
 
 def _exists(place: Traversable) -> bool:

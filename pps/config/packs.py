@@ -31,9 +31,9 @@ class PackFile:
         """Return the pack; ConfigError names its first mistakes."""
         pack, mistakes = read_pack(self.text, self.name)
         if pack is None:
-            said = "; ".join(map(str, mistakes[:3]))
+            text = "; ".join(map(str, mistakes[:3]))
             raise ConfigError(
-                f"the pack {self.name}: {said} (`pps pack check {self.place}` lists every mistake)"
+                f"the pack {self.name}: {text} (`pps pack check {self.place}` lists every mistake)"
             )
         return pack
 
@@ -44,10 +44,11 @@ def pack_files(home: Path) -> dict[str, PackFile]:
     A person's own cannot take a shipped one's name: it is left out, and ``find_pack`` says so.
     """
     places = [
-        (one, False) for one in sorted(shipped("config/packs").iterdir(), key=lambda one: one.name)
+        (place, False)
+        for place in sorted(shipped("config/packs").iterdir(), key=lambda place: place.name)
     ]
-    places += [(one, True) for one in sorted((home / "packs").glob("*.toml"))]
-    found: dict[str, PackFile] = {}
+    places += [(place, True) for place in sorted((home / "packs").glob("*.toml"))]
+    files: dict[str, PackFile] = {}
     for place, own in places:
         name = place.name.removesuffix(".toml")
         try:
@@ -56,8 +57,8 @@ def pack_files(home: Path) -> dict[str, PackFile]:
             raise ConfigError(f"{place}: cannot be read ({error.strerror})") from None
         except UnicodeDecodeError:
             raise ConfigError(f"{place}: cannot be read as UTF-8 text") from None
-        found.setdefault(name, PackFile(name, text, own, str(place)))
-    return found
+        files.setdefault(name, PackFile(name, text, own, str(place)))
+    return files
 
 
 def find_pack(home: Path, name: str) -> PackFile:
@@ -82,8 +83,10 @@ def load_packs(home: Path, names: Iterable[str]) -> tuple[KindPack, ...]:
         raise ConfigError(
             f"{error.message}; take it out of the entity's `packs` in entity.toml, or bring it back"
         ) from None
-    if found := clash(packs):
-        raise ConfigError(f"{found}; take one of them out of the entity's `packs` in entity.toml")
+    if clashing := clash(packs):
+        raise ConfigError(
+            f"{clashing}; take one of them out of the entity's `packs` in entity.toml"
+        )
     return packs
 
 
@@ -94,9 +97,9 @@ def packs_together(home: Path, names: Iterable[str]) -> tuple[str, ...]:
         ConfigError: A pack's file has mistakes.
         InvalidRequest: There is no such pack, or two have a kind, a layer or a tool of one name.
     """
-    wanted = tuple(one for one in dict.fromkeys(names) if one != ALWAYS)
-    if found := clash([_loaded(find_pack(home, one)) for one in (*wanted, ALWAYS)]):
-        raise InvalidRequest("pack", f"{found}; nothing was changed")
+    wanted = tuple(fromkey for fromkey in dict.fromkeys(names) if fromkey != ALWAYS)
+    if clashing := clash([_loaded(find_pack(home, name)) for name in (*wanted, ALWAYS)]):
+        raise InvalidRequest("pack", f"{clashing}; nothing was changed")
     return wanted
 
 
@@ -115,23 +118,25 @@ def clash(packs: Sequence[KindPack]) -> str:
     """Return which kind, layer or tool two packs both have, in words; an empty text when none."""
     owners: dict[tuple[str, str], str] = {}
     for pack in packs:
-        names = [("kind", one) for one in pack.kinds]
-        names += [("layer", one.name) for one in pack.layers]
-        names += [("tool", one) for one in _tools(pack)]
-        for what, name in names:
-            other = owners.setdefault((what, name), pack.name)
+        names = [("kind", kind) for kind in pack.kinds]
+        names += [("layer", layer.name) for layer in pack.layers]
+        names += [("tool", tool) for tool in _tools(pack)]
+        for noun, name in names:
+            other = owners.setdefault((noun, name), pack.name)
             if other != pack.name:
-                return f"the packs {other} and {pack.name} both have the {what} {name}"
+                return f"the packs {other} and {pack.name} both have the {noun} {name}"
     return ""
 
 
 def _tools(pack: KindPack) -> list[str]:
     """Return the names of a pack's tools, with those that are made of its kinds."""
-    rows = [one.name.replace(".", "_") for one in pack.tools]
+    rows = [tool.name.replace(".", "_") for tool in pack.tools]
     made = [
         f"{snake(kind)}{{}}_{verb}_v1"
         for kind in pack.kinds
         for verb in ("create", "update")
         if not pack.open
     ]
-    return rows + [one.format("_record" if one.format("") in rows else "") for one in made]
+    return rows + [
+        pattern.format("_record" if pattern.format("") in rows else "") for pattern in made
+    ]

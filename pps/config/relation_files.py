@@ -125,11 +125,13 @@ def _merged(
     }
 
     def left(relation: str, names: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(one for one in names if claimed.get(relation_key(one), relation) == relation)
+        return tuple(
+            name for name in names if claimed.get(relation_key(name), relation) == relation
+        )
 
     merged = {
-        name: replace(one, also=left(name, one.also), also_if=left(name, one.also_if))
-        for name, one in known.items()
+        name: replace(rule, also=left(name, rule.also), also_if=left(name, rule.also_if))
+        for name, rule in known.items()
     }
     for name, entry in entries.items():
         before = merged.get(name) or RelationRule(name)

@@ -341,16 +341,16 @@ class Settings(_Section):
         }
 
     def _flat(self) -> dict[str, tuple[str, bool]]:
-        found: dict[str, tuple[str, bool]] = {}
+        settings: dict[str, tuple[str, bool]] = {}
         for name in type(self).model_fields:
             value = getattr(self, name)
             if isinstance(value, BaseModel):
                 for key, field in type(value).model_fields.items():
                     text = as_text(getattr(value, key))
-                    found[f"PPS_{name}__{key}".upper()] = text, is_secret_field(field)
+                    settings[f"PPS_{name}__{key}".upper()] = text, is_secret_field(field)
             elif name != "home":
-                found[f"PPS_{name}".upper()] = as_text(value), False
-        return found
+                settings[f"PPS_{name}".upper()] = as_text(value), False
+        return settings
 
 
 def salted_digest(text: str, salt: str = "") -> str:

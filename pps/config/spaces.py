@@ -84,7 +84,7 @@ _AGREEMENT = "agreement"
 def spaces() -> Mapping[str, Space]:
     """Return the thirteen by their ids, E1 to E13, in order."""
     return _SPACES.validate_python(
-        {name: one for name, one in _tables().items() if name != _AGREEMENT}
+        {name: table for name, table in _tables().items() if name != _AGREEMENT}
     )
 
 

@@ -130,7 +130,9 @@ class SquadRules:
     @cached_property
     def aliases(self) -> Mapping[str, str]:
         """Every name of a member → its id."""
-        return {name: id_ for id_, one in self.members.items() for name in (id_, *one.aliases)}
+        return {
+            name: id_ for id_, member in self.members.items() for name in (id_, *member.aliases)
+        }
 
     def member(self, name: str, field_name: str = "member") -> str:
         """Return a member's id for its id or alias; InvalidRequest names the members that there are."""
@@ -148,29 +150,30 @@ def read_squad(text: str) -> tuple[SquadRules | None, tuple[Mistake, ...]]:
     try:
         tree = parse_toml(text)
     except tomllib.TOMLDecodeError as error:
-        said, _, at = str(error).partition(" (at line ")
+        message, _, at = str(error).partition(" (at line ")
         return None, (
             Mistake(
                 int(at.partition(",")[0] or len(text.splitlines()) or 1),
                 "",
-                f"not valid TOML: {said}",
+                f"not valid TOML: {message}",
             ),
         )
     lines = TomlLines(text)
-    file, found = None, list[tuple[str, str]]()
+    file, wrong = None, list[tuple[str, str]]()
     try:
         file = _File.model_validate(tree)
-        found = [*_wrong(file)]
+        wrong = [*_wrong(file)]
     except ValidationError as error:
-        found = [
-            (one.path, "unknown key" if one.unknown else one.text) for one in problems(error, _File)
+        wrong = [
+            (problem.path, "unknown key" if problem.unknown else problem.text)
+            for problem in problems(error, _File)
         ]
-    if file is None or found:
-        told = [
+    if file is None or wrong:
+        mistakes = [
             Mistake(lines.line(path.split("."), path.rpartition(".")[2]), path, problem)
-            for path, problem in found
+            for path, problem in wrong
         ]
-        return None, tuple(sorted(told, key=lambda one: one.line))
+        return None, tuple(sorted(mistakes, key=lambda mistake: mistake.line))
     rest = (
         file.name,
         file.about,
@@ -184,7 +187,7 @@ def read_squad(text: str) -> tuple[SquadRules | None, tuple[Mistake, ...]]:
 
 def _wrong(file: _File) -> Iterator[tuple[str, str]]:
     """Yield what names nothing: members, kinds and states that there are not."""
-    names = [name for id_, one in file.members.items() for name in (id_, *one.aliases)]
+    names = [name for id_, member in file.members.items() for name in (id_, *member.aliases)]
     if twice := {name for name in names if names.count(name) > 1}:
         yield "members", f"the name {min(twice)!r} is of two members"
     pack = shipped_pack(PACK)
@@ -193,13 +196,13 @@ def _wrong(file: _File) -> Iterator[tuple[str, str]]:
     }
     uses = [("pool.reviewers", name, file.members) for name in file.pool.reviewers]
     uses += [("pool.risky", kind, pack.kinds) for kind in file.pool.risky]
-    for number, one in enumerate(file.subscriptions):
+    for number, subscription in enumerate(file.subscriptions):
         at = f"subscriptions.{number}"
         uses += [
-            (f"{at}.to", one.to, file.members),
-            *((f"{at}.kinds", kind, pack.kinds) for kind in one.kinds),
+            (f"{at}.to", subscription.to, file.members),
+            *((f"{at}.kinds", kind, pack.kinds) for kind in subscription.kinds),
         ]
-        uses += [(f"{at}.from", one.source, file.members)] if one.source else []
+        uses += [(f"{at}.from", subscription.source, file.members)] if subscription.source else []
     uses += [
         (f"ties.{at}", who, file.members)
         for at, tie in enumerate(file.ties)
@@ -210,7 +213,7 @@ def _wrong(file: _File) -> Iterator[tuple[str, str]]:
         uses += [*((f"{at}.kinds", kind, pack.kinds) for kind in rule.kinds)]
         uses += [(f"{at}.states", state, dict.fromkeys(states)) for state in rule.states]
         uses += [(f"{at}.from", rule.source, file.members)] if rule.source else []
-    yield from ((path, f"there is no {name!r}") for path, name, there in uses if name not in there)
+    yield from ((path, f"there is no {name!r}") for path, name, known in uses if name not in known)
     if file.pool.gate != "confidence" and not file.pool.reviewers:
         yield "pool.gate", "needs reviewers: name a member in pool.reviewers"
 
@@ -235,12 +238,15 @@ def load_squad(home: Path, name: str) -> SquadRules:
     try:
         text = read_text(own)
     except FileNotFoundError:
-        there = {one.name.removesuffix(".toml"): one for one in shipped("config/squads").iterdir()}
-        if name not in there:
+        shipped_files = {
+            file.name.removesuffix(".toml"): file for file in shipped("config/squads").iterdir()
+        }
+        if name not in shipped_files:
             raise InvalidRequest(
-                "from", f"there is no {own} and no squad {name!r}; there are {', '.join(there)}"
+                "from",
+                f"there is no {own} and no squad {name!r}; there are {', '.join(shipped_files)}",
             ) from None
-        return squad_rules(there[name].read_text(encoding="utf-8"))
+        return squad_rules(shipped_files[name].read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{own}: cannot be read ({error.strerror})") from None
     except UnicodeDecodeError:

@@ -53,23 +53,23 @@ class TomlLines:
         first = self._lines[known]
         if hint:
             end = min(
-                (one for one in self._lines.values() if one > first), default=len(self._text) + 1
+                (line for line in self._lines.values() if line > first), default=len(self._text) + 1
             )
             return next((n for n in range(first, end) if hint in self._text[n - 1]), first)
         return first
 
     def _table(self, path: tuple[str, ...], is_item: bool) -> tuple[str, ...]:
         """Return a table's path with the number of each list's item that it lies in."""
-        found: tuple[str, ...] = ()
+        table: tuple[str, ...] = ()
         for part in path[:-1] if is_item else path:
-            found = (*found, part)
-            if found in self._count:
-                found = (*found, str(self._count[found] - 1))
+            table = (*table, part)
+            if table in self._count:
+                table = (*table, str(self._count[table] - 1))
         if not is_item:
-            return found
-        found = (*found, path[-1])
-        self._count[found] = self._count.get(found, 0) + 1
-        return (*found, str(self._count[found] - 1))
+            return table
+        table = (*table, path[-1])
+        self._count[table] = self._count.get(table, 0) + 1
+        return (*table, str(self._count[table] - 1))
 
 
 def _path(key: str) -> tuple[str, ...]:

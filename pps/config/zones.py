@@ -37,16 +37,20 @@ def checked_zone(name: str) -> str:
 def nearest_zone(name: str) -> str:
     """Return the zone that a wrong name most likely meant (``berlin``, ``Europe/Berlyn``); empty when none is near."""
     wanted = name.strip().replace(" ", "_").casefold()
-    names = {one.casefold(): one for one in known_zones() if not one.startswith(_FOLDERS)}
+    names = {
+        known_zone.casefold(): known_zone
+        for known_zone in known_zones()
+        if not known_zone.startswith(_FOLDERS)
+    }
     if wanted in names:
         return names[wanted]
-    places = {one.rpartition("/")[2]: one for one in sorted(names, reverse=True)}
+    places = {name.rpartition("/")[2]: name for name in sorted(names, reverse=True)}
     place = wanted.rpartition("/")[2]
     for choices in (names, places):
-        if found := difflib.get_close_matches(wanted, list(choices), 1, cutoff=0.75):
-            return names[places.get(found[0], found[0])]
-    if found := difflib.get_close_matches(place, list(places), 1, cutoff=0.75):
-        return names[places[found[0]]]
+        if matches := difflib.get_close_matches(wanted, list(choices), 1, cutoff=0.75):
+            return names[places.get(matches[0], matches[0])]
+    if matches := difflib.get_close_matches(place, list(places), 1, cutoff=0.75):
+        return names[places[matches[0]]]
     return ""
 
 
@@ -63,8 +67,8 @@ def zone_name(zone: tzinfo) -> str:
 def machine_zone(env: Mapping[str, str] | None = None) -> str:
     """Return the IANA name of the zone that this machine is in: of ``$TZ``, else of its files; UTC when none tells."""
     env = os.environ if env is None else env
-    told = (env.get("TZ", "").removeprefix(":"), _linked(), _written())
-    return next((name for name in map(_zone_name, told) if name), "UTC")
+    candidates = (env.get("TZ", "").removeprefix(":"), _linked(), _written())
+    return next((name for name in map(_zone_name, candidates) if name), "UTC")
 
 
 def _zone_name(text: str) -> str:

@@ -70,16 +70,16 @@ class _Reading:
         return self._in_list(value, shape, path)
 
     def read_object(self, value: Mapping[str, JSON], shape: Shape, path: str) -> dict[str, JSON]:
-        found: dict[str, JSON] = {}
+        members: dict[str, JSON] = {}
         for written, inner in value.items():
             name = shape.property_name(written)
             own = shape.any_name if name is None else shape.properties[name]
             name = written if name is None else name
             place = _joined(path, name)
-            if name in found:
+            if name in members:
                 raise InvalidRequest(place, "is given twice")
-            found[name] = self.read(inner, own, place)
-        return found
+            members[name] = self.read(inner, own, place)
+        return members
 
     def _read_mapping(self, value: Mapping[str, JSON], shape: Shape, path: str) -> JSON:
         if "object" in shape.types:

@@ -156,7 +156,7 @@ def _is_deeper(value: JSON, levels: int) -> bool:
         else None
     )
     return within is not None and (
-        levels == 0 or any(_is_deeper(one, levels - 1) for one in within)
+        levels == 0 or any(_is_deeper(item, levels - 1) for item in within)
     )
 
 

@@ -126,9 +126,9 @@ def is_held(path: Path) -> bool:
 def holder(path: Path) -> str:
     """Return who wrote the lock last, such as ``pps serve (process 123)``."""
     try:
-        said = json.loads(path.read_text(encoding="utf-8"))
-        process = f"process {said['pid']}"
-        return f"{said['what']} ({process})" if said["what"] else process
+        content = json.loads(path.read_text(encoding="utf-8"))
+        process = f"process {content['pid']}"
+        return f"{content['what']} ({process})" if content["what"] else process
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"
 

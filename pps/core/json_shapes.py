@@ -190,19 +190,19 @@ def known_name(name: str, known: Iterable[str]) -> str:
     return (
         name
         if name in names
-        else _unambiguous((one, one) for one in names).get(plain_name(name), name)
+        else _unambiguous((name, name) for name in names).get(plain_name(name), name)
     )
 
 
 def _unambiguous(names: Iterable[tuple[str, str]]) -> Mapping[str, str]:
     """Return plain name → name, without plain names that stand for several names, or for none."""
-    found: dict[str, str] = {}
+    unambiguous: dict[str, str] = {}
     doubtful = {""}
     for written, name in names:
         key = plain_name(written)
-        if found.setdefault(key, name) != name:
+        if unambiguous.setdefault(key, name) != name:
             doubtful.add(key)
-    return {key: name for key, name in found.items() if key not in doubtful}
+    return {key: name for key, name in unambiguous.items() if key not in doubtful}
 
 
 def _types_of(schema: Mapping[str, Any]) -> tuple[str, ...]:

@@ -223,10 +223,12 @@ class Kinds:
             name: kind for pack in self.packs if not pack.open for name, kind in pack.kinds.items()
         }
         self.layers: Mapping[str, LayerSpec] = {
-            one.name: one for pack in self.packs for one in pack.layers
+            layer.name: layer for pack in self.packs for layer in pack.layers
         }
         self._relations = {
-            (one.name, one.source, one.target): one for pack in self.packs for one in pack.relations
+            (relation.name, relation.source, relation.target): relation
+            for pack in self.packs
+            for relation in pack.relations
         }
 
     def __contains__(self, kind: str) -> bool:
@@ -253,12 +255,12 @@ class Kinds:
 
     def of_layers(self, layers: Iterable[str], field: str = "layers") -> tuple[str, ...]:
         """Return the kinds of some layers, in the packs' order; InvalidRequest for a name that is none."""
-        wanted = tuple(known_name(one, self.layers) for one in layers)
-        for one in wanted:
-            if one not in self.layers:
+        wanted = tuple(known_name(layer, self.layers) for layer in layers)
+        for name in wanted:
+            if name not in self.layers:
                 known = ", ".join(self.layers) or "none"
                 raise InvalidRequest(
-                    field, f"{one!r} is no layer of this memory's packs; there are {known}"
+                    field, f"{name!r} is no layer of this memory's packs; there are {known}"
                 )
         return tuple(kind.name for kind in self if kind.layer in wanted)
 
@@ -273,12 +275,20 @@ class Kinds:
 
     def relation(self, name: str, source: str, target: str) -> RelationSpec:
         """Return a relation between two kinds; InvalidRequest names the pairs that it may join."""
-        found = self._relations.get((name, source, target)) or self._between_any(
+        relation = self._relations.get((name, source, target)) or self._between_any(
             name, source, target
         )
-        if found is None:
-            pairs = [f"{a} → {b}" for (one, a, b) in self._relations if one == name]
-            names = sorted({one for one, a, b in self._relations if (a, b) == (source, target)})
+        if relation is None:
+            pairs = [
+                f"{a} → {b}" for (relation_name, a, b) in self._relations if relation_name == name
+            ]
+            names = sorted(
+                {
+                    relation_name
+                    for relation_name, a, b in self._relations
+                    if (a, b) == (source, target)
+                }
+            )
             hint = f"it joins {', '.join(pairs)}" if pairs else "no pack has it"
             if (name, target, source) in self._relations:
                 hint = f"it leads the other way, {target} → {source}; {hint}"
@@ -286,7 +296,7 @@ class Kinds:
             raise InvalidRequest(
                 "type", f"{name!r} does not join {source} → {target}: {hint}{also}"
             )
-        return found
+        return relation
 
     def is_turned(self, name: str, source: str, target: str) -> bool:
         """Tell whether a relation joins two kinds the other way alone, from ``target`` to ``source``."""
@@ -323,10 +333,10 @@ class Kinds:
 
         The person (no actor) may write all; where a pack has authorities, actors without one only read.
         """
-        pack = next((one for one in self.packs if kind in one.kinds), None)
+        pack = next((pack for pack in self.packs if kind in pack.kinds), None)
         if not actor or pack is None or not pack.authority:
             return
-        own = next((one for one in pack.authority if one.actor == actor), None)
+        own = next((rule for rule in pack.authority if rule.actor == actor), None)
         if own is None or pack.kinds[kind].layer not in own.write or kind in own.deny:
             may = ", ".join(own.write) if own else "nothing"
             raise InvalidRequest("kind", f"{actor!r} may not write {kind}; it may write {may}")

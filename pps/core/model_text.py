@@ -124,8 +124,8 @@ def unescape(text: str) -> str:
 
 def shown_error(text: str) -> str:
     """Return the text of an error for a model: one that quotes what could act says that it is data."""
-    shown = escape(text)
-    return shown if shown == text else f"{shown} {_QUOTED}"
+    escaped = escape(text)
+    return escaped if escaped == text else f"{escaped} {_QUOTED}"
 
 
 def escape_all(value: JSON) -> JSON:

@@ -75,7 +75,9 @@ class Relations:
 
     def __init__(self, relations: Iterable[RelationRule]) -> None:
         """Take relations whose names are all different."""
-        self.by_name: Mapping[str, RelationRule] = {one.name: one for one in relations}
+        self.by_name: Mapping[str, RelationRule] = {
+            relation.name: relation for relation in relations
+        }
         self._by_key: dict[str, RelationRule] = {}
         self._by_key_if_kinds: dict[str, RelationRule] = {}
         self._keys: dict[str, tuple[str, ...]] = {}

@@ -268,8 +268,8 @@ def _dated(phrase: Phrase, reference: datetime) -> Span | None:
 
 
 def _year(phrase: Phrase, reference: datetime) -> Span | None:
-    found = _YEAR_SAID.search(phrase.text)
-    year = int(found.group()) if found else reference.year
+    match = _YEAR_SAID.search(phrase.text)
+    year = int(match.group()) if match else reference.year
     span = unit(datetime(year, 1, 1, tzinfo=UTC), "year", phrase.text)
     return _cut(span, phrase.text)
 
@@ -289,12 +289,12 @@ def _season(phrase: Phrase, reference: datetime) -> Span | None:
         return season(name, int(year.group()), phrase.text)
     near = [season(name, reference.year + step, phrase.text) for step in (-2, -1, 0, 1)]
     if "next" in phrase.text:
-        return next(one for one in near if one.start and one.start > reference)
+        return next(period for period in near if period.start and period.start > reference)
     ended = re.match(r"last|past|previous", phrase.text)
     return [
-        one
-        for one in near
-        if one.start and one.end and (one.end if ended else one.start) <= reference
+        period
+        for period in near
+        if period.start and period.end and (period.end if ended else period.start) <= reference
     ][-1]
 
 
@@ -362,8 +362,8 @@ def _as(phrase: Phrase, words: str) -> Phrase:
 
 def _opened(span: Span, phrase: Phrase, lowered: str, reference: datetime) -> Span:
     """Return "since X" as from X to now, and "before X" as all that lies before it."""
-    said = _OPENING.match(phrase.text) or _OPEN.search(lowered[: phrase.start])
-    word = said.group(1) if said else ""
+    opening = _OPENING.match(phrase.text) or _OPEN.search(lowered[: phrase.start])
+    word = opening.group(1) if opening else ""
     if word in _SINCE and span.start is not None and span.end is not None:
         start = span.start if word == "since" else span.end
         return (
@@ -405,13 +405,13 @@ def phrases(text: str) -> list[Phrase]:
     lowered = text[:LONGEST].lower()
     if not _has_cue(lowered):
         return []
-    kept: list[Phrase] = []
-    for one in sorted(
+    phrases: list[Phrase] = []
+    for match in sorted(
         _matches(lowered), key=lambda phrase: (phrase.start - phrase.end, phrase.start)
     ):
-        if all(one.end <= other.start or one.start >= other.end for other in kept):
-            kept.append(one)
-    return sorted(kept, key=lambda phrase: phrase.start)
+        if all(match.end <= other.start or match.start >= other.end for other in phrases):
+            phrases.append(match)
+    return sorted(phrases, key=lambda phrase: phrase.start)
 
 
 def _has_cue(lowered: str) -> bool:

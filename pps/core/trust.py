@@ -35,5 +35,11 @@ def trust_of(turn: Turn) -> Trust:
 
 def lowest(levels: Iterable[Trust]) -> Trust:
     """Return the least trust of some; an agent's word when there is none."""
-    found = {*levels}
-    return "outside" if "outside" in found else "person" if found == {"person"} else "agent"
+    levels_found = {*levels}
+    return (
+        "outside"
+        if "outside" in levels_found
+        else "person"
+        if levels_found == {"person"}
+        else "agent"
+    )

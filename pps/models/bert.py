@@ -99,15 +99,17 @@ class BertEmbedder(WindowedEmbedder):
         """Return the unit vectors of each text's first 128 tokens, without the model's special ones."""
         tokenizer = wordpiece()
         ids = [tokenizer.encode(readable(text)).ids[:_TOKENS_APART] for text in texts]
-        found: list[Matrix] = [np.zeros((0, self.fingerprint.dimension), dtype=np.float32)] * len(
-            ids
-        )
+        matrixes: list[Matrix] = [
+            np.zeros((0, self.fingerprint.dimension), dtype=np.float32)
+        ] * len(ids)
         for batch in _batches([len(each) for each in ids], self._bert.batch_tokens):
             hidden, _ = self._hidden([ids[at] for at in batch])
             for at, rows in zip(batch, hidden, strict=True):
-                said = rows[1 : len(ids[at]) - 1]
-                found[at] = said / np.maximum(np.linalg.norm(said, axis=1, keepdims=True), 1e-12)
-        return found
+                states = rows[1 : len(ids[at]) - 1]
+                matrixes[at] = states / np.maximum(
+                    np.linalg.norm(states, axis=1, keepdims=True), 1e-12
+                )
+        return matrixes
 
     def like_words(self, words: Sequence[str]) -> list[str]:
         """Return the words nearest to some in the model's own table of words, each word's nearest first."""

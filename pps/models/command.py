@@ -80,7 +80,9 @@ class ModelCommand:
         if self.preset.failed and any(_at(data, self.preset.failed)):
             raise self._away("could not ask its model")
         if self.preset.answer:
-            text = next((one for one in _at(data, self.preset.answer) if isinstance(one, str)), "")
+            text = next(
+                (part for part in _at(data, self.preset.answer) if isinstance(part, str)), ""
+            )
         tokens_in, tokens_out = (
             _sum(data, self.preset.tokens_in),
             _sum(data, self.preset.tokens_out),
@@ -122,36 +124,36 @@ class ModelCommand:
         return output
 
     async def _output(self, process: Process) -> bytes:
-        found = bytearray()
+        output = bytearray()
         while process.stdout and (piece := await process.stdout.read(65_536)):
-            found += piece
-            if len(found) > _MOST_OUT:
+            output += piece
+            if len(output) > _MOST_OUT:
                 raise self._invalid(f"wrote more than {_MOST_OUT:,} bytes")
-        return bytes(found)
+        return bytes(output)
 
     def _environment(self, folder: Path) -> dict[str, str]:
-        kept = {
+        environment = {
             k: v
             for k, v in os.environ.items()
             if not k.startswith(_OURS) and k not in self.preset.unset
         }
         home = {self.preset.own_home: str(folder)} if self.preset.own_home else {}
-        return {**kept, **home, INSIDE: "1"}
+        return {**environment, **home, INSIDE: "1"}
 
-    def _away(self, what: str) -> ModelUnavailable:
+    def _away(self, problem: str) -> ModelUnavailable:
         return ModelUnavailable(
-            f"extractor.command: {self.name} {what}; run {self.words[0]!r} by hand to see why (logged in? quota?)",
+            f"extractor.command: {self.name} {problem}; run {self.words[0]!r} by hand to see why (logged in? quota?)",
             provider="extractor",
         )
 
-    def _invalid(self, what: str) -> ModelOutputInvalid:
-        return ModelOutputInvalid(f"extractor.command: {self.name} {what}", provider="extractor")
+    def _invalid(self, problem: str) -> ModelOutputInvalid:
+        return ModelOutputInvalid(f"extractor.command: {self.name} {problem}", provider="extractor")
 
 
 def make_command(settings: ExtractorSettings) -> ModelCommand:
     """Return the command that the settings name; ConfigError when none is named, or it needs a model's name."""
-    given = settings.command
-    words = tuple(shlex.split(given)) if isinstance(given, str) else given
+    command = settings.command
+    words = tuple(shlex.split(command)) if isinstance(command, str) else command
     if not words:
         raise ConfigError(
             f"extractor.command: mode 'command' needs one: {', '.join(presets())}, or the words of any other"
@@ -168,8 +170,8 @@ def make_command(settings: ExtractorSettings) -> ModelCommand:
 
 @cache
 def presets() -> Mapping[str, Preset]:
-    found = tomllib.loads(shipped("config/extractors.toml").read_text(encoding="utf-8"))
-    return TypeAdapter(dict[str, Preset]).validate_python(found)
+    tables = tomllib.loads(shipped("config/extractors.toml").read_text(encoding="utf-8"))
+    return TypeAdapter(dict[str, Preset]).validate_python(tables)
 
 
 async def _feed(process: Process, data: bytes) -> None:
@@ -192,8 +194,8 @@ def _at(data: object, path: str) -> Iterator[object]:
     name, _, rest = path.partition(".")
     if not isinstance(data, dict):
         return
-    found = cast("dict[str, object]", data)
-    for value in found.values() if name == "*" else [found[name]] if name in found else []:
+    values = cast("dict[str, object]", data)
+    for value in values.values() if name == "*" else [values[name]] if name in values else []:
         if rest:
             yield from _at(value, rest)
         else:
@@ -201,4 +203,6 @@ def _at(data: object, path: str) -> Iterator[object]:
 
 
 def _sum(data: object, paths: tuple[str, ...]) -> int:
-    return sum(one for path in paths for one in _at(data, path) if isinstance(one, int) and one > 0)
+    return sum(
+        count for path in paths for count in _at(data, path) if isinstance(count, int) and count > 0
+    )

@@ -185,13 +185,13 @@ def _packed(pieces: Sequence[tuple[_Span, int]], limit: int, overlap: int) -> It
 
 
 def _tail(held: Sequence[tuple[_Span, int]], overlap: int) -> list[tuple[_Span, int]]:
-    kept: list[tuple[_Span, int]] = []
+    spans: list[tuple[_Span, int]] = []
     for piece in reversed(held[1:]):
         overlap -= piece[1]
         if overlap < 0:
             break
-        kept.insert(0, piece)
-    return kept
+        spans.insert(0, piece)
+    return spans
 
 
 def unit(rows: Matrix) -> Matrix:

@@ -115,8 +115,8 @@ def locate(weights: Weights, setting: Path | None = None) -> Path:
     places = [
         Path(folder) / weights.member for folder in (spec and spec.submodule_search_locations) or ()
     ]
-    if found := next((file for file in places if file.is_file()), None):
-        return found
+    if existing := next((file for file in places if file.is_file()), None):
+        return existing
     raise ConfigError(
         f"{weights.user}: its model is not on this machine; run `{weights.install}`, or set {weights.section}.path to "
         f"a model.onnx of {weights.model}, or set {weights.section}.name to 'none'"

@@ -133,10 +133,10 @@ class OpenAICompatibleEmbedder(WindowedEmbedder):
 def _asked_wait_s(response: httpx.Response) -> float | None:
     """Return what ``Retry-After`` asks for in seconds, 0 or more; None without it. A date there is not read."""
     try:
-        asked = float(response.headers.get("retry-after", ""))
+        wait_s = float(response.headers.get("retry-after", ""))
     except ValueError:
         return None
-    return max(asked, 0.0) if math.isfinite(asked) else None
+    return max(wait_s, 0.0) if math.isfinite(wait_s) else None
 
 
 def _accepted(response: httpx.Response) -> httpx.Response:

@@ -75,10 +75,10 @@ class TimedReranker(ABC):
         job = _Job(pairs, self._batch, self._clock() + deadline_s)
         work = self._submitted(job)
         done, late = wait(work, timeout=max(deadline_s, 0.0))
-        for one in late:
-            one.cancel()
-        for one in done:
-            one.result()
+        for late_job in late:
+            late_job.cancel()
+        for late_job in done:
+            late_job.result()
         scores = job.taken()
         return Reranked(scores=scores, complete=len(scores) == len(passages))
 
@@ -171,20 +171,20 @@ class _Job:
 
     def taken(self) -> tuple[float, ...]:
         """Return the scores of the first pairs, as far as there is no gap."""
-        found: list[float] = []
-        while scores := self.scores.get(len(found)):
-            found += scores
-        return tuple(found)
+        taken: list[float] = []
+        while scores := self.scores.get(len(taken)):
+            taken += scores
+        return tuple(taken)
 
 
 def _logit(network: Network, query: str, passage: str) -> float:
     tokenizer = wordpiece()
-    asked = tokenizer.encode(query[:_MOST_CHARS], add_special_tokens=False).ids[:_QUERY_TOKENS]
-    room = _PAIR_TOKENS - _SPECIAL_TOKENS - len(asked)
-    said = tokenizer.encode(passage[:_MOST_CHARS], add_special_tokens=False).ids[:room]
-    tokens = np.asarray([[CLS, *asked, SEP, *said, SEP]], dtype=np.int64)
+    query_ids = tokenizer.encode(query[:_MOST_CHARS], add_special_tokens=False).ids[:_QUERY_TOKENS]
+    room = _PAIR_TOKENS - _SPECIAL_TOKENS - len(query_ids)
+    passage_ids = tokenizer.encode(passage[:_MOST_CHARS], add_special_tokens=False).ids[:room]
+    tokens = np.asarray([[CLS, *query_ids, SEP, *passage_ids, SEP]], dtype=np.int64)
     kinds = np.zeros_like(tokens)
-    kinds[:, len(asked) + 2 :] = 1
+    kinds[:, len(query_ids) + 2 :] = 1
     return float(network.run(tokens, np.ones_like(tokens), kinds)[0, 0])
 
 

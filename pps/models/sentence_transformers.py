@@ -147,12 +147,12 @@ def _fingerprint(model: str, dimension: int | None) -> Fingerprint:
     known_dimension, pooling = (
         _described(folder) if folder.is_dir() else _KNOWN.get(name, (None, "model"))
     )
-    found = dimension or known_dimension
-    if found is None:
+    dimensions = dimension or known_dimension
+    if dimensions is None:
         raise ConfigError(
             f"embedder.dimension: say how long the vectors of {model} are, for example 768 (its card says it)"
         )
-    return Fingerprint(model=name, dimension=found, pooling=pooling)
+    return Fingerprint(model=name, dimension=dimensions, pooling=pooling)
 
 
 def _described(folder: Path) -> tuple[int | None, str]:
@@ -185,7 +185,7 @@ def _described(folder: Path) -> tuple[int | None, str]:
 
 def _json(file: Path) -> Mapping[str, object]:
     try:
-        found: object = json.loads(file.read_text(encoding="utf-8"))
+        content: object = json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}  # the folder does not say; the caller asks for the setting
-    return cast("Mapping[str, object]", found) if isinstance(found, dict) else {}
+    return cast("Mapping[str, object]", content) if isinstance(content, dict) else {}

@@ -43,25 +43,25 @@ class WordTable:
         places = {self._places[word]: word for word in words if word in self._places}
         if not places:
             return []
-        found: dict[str, float] = {}
+        alike: dict[str, float] = {}
         for word, cosines in zip(places.values(), self._cosines(list(places)).T, strict=True):
             near = np.flatnonzero(cosines >= _LEAST)
             other = [row for row in near if not self._words[row].startswith(word[:_STEM])]
             best = sorted(other, key=lambda row, cosines=cosines: -cosines[row])[:_EACH]
-            found.update(
-                (self._words[row], max(float(cosines[row]), found.get(self._words[row], 0.0)))
+            alike.update(
+                (self._words[row], max(float(cosines[row]), alike.get(self._words[row], 0.0)))
                 for row in best
             )
-        return sorted(found, key=lambda one: (-found[one], one))
+        return sorted(alike, key=lambda word: (-alike[word], word))
 
     def _cosines(self, places: Sequence[int]) -> NDArray[np.float32]:
         """Return the cosines of all words with some, shape (words, places), a part at a time: the table stays small."""
-        asked = self._rows[places].astype(np.float32).T / self._lengths[places]
+        queries = self._rows[places].astype(np.float32).T / self._lengths[places]
         parts = range(0, len(self._words), _AT_ONCE)
-        found = np.concatenate(
-            [self._rows[at : at + _AT_ONCE].astype(np.float32) @ asked for at in parts]
+        products = np.concatenate(
+            [self._rows[at : at + _AT_ONCE].astype(np.float32) @ queries for at in parts]
         )
-        return found / self._lengths[:, np.newaxis]
+        return products / self._lengths[:, np.newaxis]
 
 
 def _table(model: bytes, shape: tuple[int, int]) -> NDArray[np.float32]:

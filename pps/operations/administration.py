@@ -154,26 +154,26 @@ class Revoked:
     name: str | None = None
 
 
-def _made(one: EntityView) -> str:
-    token = f"\nIts token, shown this once: {one.token}" if one.token else ""
-    return f"{one.name} {'is made' if one.is_new else 'is there already'}: {one.folder} ({one.store}){token}"
+def _made(entity: EntityView) -> str:
+    token = f"\nIts token, shown this once: {entity.token}" if entity.token else ""
+    return f"{entity.name} {'is made' if entity.is_new else 'is there already'}: {entity.folder} ({entity.store}){token}"
 
 
 def _listed(entities: Sequence[EntityView]) -> str:
     lines = [
-        f"{one.name}  {one.store}  since {one.created_at:%Y-%m-%d}{'  archived' if one.archived else ''}"
-        for one in entities
+        f"{entity.name}  {entity.store}  since {entity.created_at:%Y-%m-%d}{'  archived' if entity.archived else ''}"
+        for entity in entities
     ]
     return "\n".join(lines) or "None yet: `pps entity create NAME` makes one."
 
 
-def _shown(one: EntityView) -> str:
+def _shown(entity: EntityView) -> str:
     rest = (
-        f" is archived; `pps entity archive {one.name} --undo` brings it back"
-        if one.archived
-        else f" ({one.store})"
+        f" is archived; `pps entity archive {entity.name} --undo` brings it back"
+        if entity.archived
+        else f" ({entity.store})"
     )
-    return f"{one.name}{rest}\nfolder {one.folder}"
+    return f"{entity.name}{rest}\nfolder {entity.folder}"
 
 
 @OWNERS_REGISTRY.operation(
@@ -190,7 +190,7 @@ async def status(app: App, _: Nothing) -> InstallationState:
     """
     home, registry = app.settings.home, app.registry
     entries = await asyncio.to_thread(registry.list, include_archived=True)
-    stale = {one.entity.name for one in entries if app.waits_for_its_card(one)}
+    stale = {entry.entity.name for entry in entries if app.waits_for_its_card(entry)}
     return await asyncio.to_thread(
         state_of,
         home,
@@ -209,14 +209,14 @@ async def status(app: App, _: Nothing) -> InstallationState:
     command="entity create",
     examples=("pps entity create ana", "pps entity create ana --pack constitution"),
 )
-async def entity_create(app: App, given: CreateInput) -> EntityView:
+async def entity_create(app: App, request: CreateInput) -> EntityView:
     """Makes an entity: its folder, memory, own node and token, which is shown this once.
 
     Asked again after a failure it completes what is missing and shows the token then. Done before, it changes nothing
     and shows none. It is told the person's name, where the setting `person` has one.
     """
     made = await app.create(
-        given.name, store=given.store or None, packs=given.packs, time_zone=given.time_zone
+        request.name, store=request.store or None, packs=request.packs, time_zone=request.time_zone
     )
     if made.is_new and app.settings.person:
         await _tell_name(app, made.entity.name, app.settings.person)
@@ -246,98 +246,100 @@ async def _tell_name(app: App, entity: str, person: str) -> None:
     command="entity list",
     examples=("pps entity list --archived",),
 )
-async def entity_list(app: App, given: ListInput) -> tuple[EntityView, ...]:
+async def entity_list(app: App, request: ListInput) -> tuple[EntityView, ...]:
     """Returns the entities by name, with store, folder and age."""
-    found = await asyncio.to_thread(app.registry.list, include_archived=given.archived)
-    return tuple(map(_entity, found))
+    entries = await asyncio.to_thread(app.registry.list, include_archived=request.archived)
+    return tuple(map(_entity, entries))
 
 
 @REGISTRY.operation(
     "Show an entity", _shown, READS, command="entity show", examples=("pps entity show ana",)
 )
-async def entity_show(app: App, given: EntityInput) -> EntityView:
+async def entity_show(app: App, request: EntityInput) -> EntityView:
     """Returns where an entity's memory is kept, and where clients find it."""
-    return _entity(await asyncio.to_thread(app.registry.get, given.name), url=address(app))
+    return _entity(await asyncio.to_thread(app.registry.get, request.name), url=address(app))
 
 
 @REGISTRY.operation(
     "Put an entity to rest",
-    lambda one: f"{one.name} is {'archived' if one.archived else 'back'}.",
+    lambda entity: f"{entity.name} is {'archived' if entity.archived else 'back'}.",
     WITHDRAWS,
     command="entity archive",
     examples=("pps entity archive ana", "pps entity archive ana --undo"),
 )
-async def entity_archive(app: App, given: ArchiveInput) -> EntityView:
+async def entity_archive(app: App, request: ArchiveInput) -> EntityView:
     """Puts an entity to rest: nothing is lost, its tokens are refused; 'undo' brings it back."""
-    await _no_pool(app, given.name)
-    await app.archive(given.name, undo=given.undo)
-    return _entity(await asyncio.to_thread(app.registry.get, given.name))
+    await _no_pool(app, request.name)
+    await app.archive(request.name, undo=request.undo)
+    return _entity(await asyncio.to_thread(app.registry.get, request.name))
 
 
 @REGISTRY.operation(
     "Erase an entity",
-    lambda one: " ".join(filter(None, (f"{one.name} is gone.", one.left))),
+    lambda deleted: " ".join(filter(None, (f"{deleted.name} is gone.", deleted.left))),
     ERASES,
     command="entity delete",
     examples=("pps entity delete ana --yes",),
 )
-async def entity_delete(app: App, given: EntityInput) -> Deleted:
+async def entity_delete(app: App, request: EntityInput) -> Deleted:
     """Erases an entity with all that it remembers. It cannot be undone.
 
     Begun once, it is finished: by the next start of the server when a kill or an absent Neo4j cut it short.
     """
-    await _no_pool(app, given.name)
-    await _no_member(app, given.name)
-    gone = await app.delete(given.name)
-    return Deleted(given.name, left=_LEFT_ON_NEO4J if gone.store == "neo4j" else "")
+    await _no_pool(app, request.name)
+    await _no_member(app, request.name)
+    gone = await app.delete(request.name)
+    return Deleted(request.name, left=_LEFT_ON_NEO4J if gone.store == "neo4j" else "")
 
 
 @OWNERS_REGISTRY.operation(
-    "Let a command read", lambda one: f"{one.name} is read by {one.command or 'no command'}.", SETS
+    "Let a command read",
+    lambda reader: f"{reader.name} is read by {reader.command or 'no command'}.",
+    SETS,
 )
-async def entity_extract(app: App, given: CommandInput) -> ReaderView:
+async def entity_extract(app: App, request: CommandInput) -> ReaderView:
     """Lets a command of this machine read an entity's turns for facts from now on; an empty one takes that back."""
-    await app.extract_by(given.name, given.command)
-    return ReaderView(given.name, given.command)
+    await app.extract_by(request.name, request.command)
+    return ReaderView(request.name, request.command)
 
 
 @REGISTRY.operation(
     "Give out a token",
-    lambda one: one.token,
+    lambda issued: issued.token,
     ADDS,
     command="entity token",
     examples=("pps entity token ana", "pps entity token ana --actor plan --toolset core,records"),
 )
-async def token_issue(app: App, given: IssueInput) -> Issued:
+async def token_issue(app: App, request: IssueInput) -> Issued:
     """Gives out a token of an entity, shown this once; for some toolsets alone, where they are named.
 
     Who writes with it goes by the token: a pack of kinds says what an actor may write.
     """
-    named = [one.strip() for some in given.toolsets for one in some.split(",")]
+    named = [toolset.strip() for some in request.toolsets for toolset in some.split(",")]
     from pps.operations.pack_tools import toolsets  # not at the top: it imports records
 
-    known = (*TOOLSETS, *toolsets((await app.kinds_of(given.name)).packs))
+    known = (*TOOLSETS, *toolsets((await app.kinds_of(request.name)).packs))
     if strange := [name for name in named if name not in known]:
         raise InvalidRequest("toolsets", f"{strange[0]!r} is none of {', '.join(known)}")
-    token = await asyncio.to_thread(app.registry.issue_token, given.name, named, given.actor)
-    return Issued(token, given.name, given.actor, tuple(named))
+    token = await asyncio.to_thread(app.registry.issue_token, request.name, named, request.actor)
+    return Issued(token, request.name, request.actor, tuple(named))
 
 
 @REGISTRY.operation(
     "Refuse an entity's tokens",
-    lambda one: f"{one.revoked} revoked.",
+    lambda revoked: f"{revoked.revoked} revoked.",
     WITHDRAWS,
     command="entity token --revoke",
     examples=("pps entity token ana --revoke",),
 )
-async def token_revoke(app: App, given: EntityInput) -> Revoked:
+async def token_revoke(app: App, request: EntityInput) -> Revoked:
     """Refuses every token of an entity from now on. Returns how many there were."""
-    return Revoked(await asyncio.to_thread(app.registry.revoke_tokens, given.name), given.name)
+    return Revoked(await asyncio.to_thread(app.registry.revoke_tokens, request.name), request.name)
 
 
 @OWNERS_REGISTRY.operation(
     "Give out an operator's token",
-    lambda one: one.token,
+    lambda issued: issued.token,
     ADDS,
     command="entity token --operator",
     examples=("pps entity token --operator",),
@@ -349,7 +351,7 @@ async def operator_issue(app: App, _: Nothing) -> Issued:
 
 @OWNERS_REGISTRY.operation(
     "Refuse operators' tokens",
-    lambda one: f"{one.revoked} revoked.",
+    lambda revoked: f"{revoked.revoked} revoked.",
     WITHDRAWS,
     command="entity token --operator --revoke",
     examples=("pps entity token --operator --revoke",),
@@ -359,32 +361,35 @@ async def operator_revoke(app: App, _: Nothing) -> Revoked:
     return Revoked(await asyncio.to_thread(app.registry.revoke_operator_tokens))
 
 
-@OWNERS_REGISTRY.operation("Open an entity's page", lambda one: one.url, ADDS)
-async def page_open(app: App, given: EntityInput) -> PageLink:
+@OWNERS_REGISTRY.operation("Open an entity's page", lambda page_link: page_link.url, ADDS)
+async def page_open(app: App, request: EntityInput) -> PageLink:
     """Returns a link that opens an entity's page in a browser, once and soon.
 
     The browser then has a session of a week, for that entity alone; page_close ends it.
     """
-    entry = await asyncio.to_thread(app.registry.get, given.name)
+    entry = await asyncio.to_thread(app.registry.get, request.name)
     if entry.archived:
         raise InvalidRequest(
-            "name", f"{given.name!r} is archived; `pps entity archive {given.name} --undo` first"
+            "name",
+            f"{request.name!r} is archived; `pps entity archive {request.name} --undo` first",
         )
-    await _no_pool(app, given.name)
+    await _no_pool(app, request.name)
     run = await asyncio.to_thread(runfile.read, app.settings.home)
     secret = await asyncio.to_thread(app.registry.pages.link, entry.entity)
     return PageLink(
-        given.name, f"{run.url if run else address(app)}/page/{given.name}/#open={secret}", LINK_S
+        request.name,
+        f"{run.url if run else address(app)}/page/{request.name}/#open={secret}",
+        LINK_S,
     )
 
 
 @OWNERS_REGISTRY.operation(
-    "End the sessions of an entity's page", lambda one: f"{one.revoked} ended.", SETS
+    "End the sessions of an entity's page", lambda revoked: f"{revoked.revoked} ended.", SETS
 )
-async def page_close(app: App, given: EntityInput) -> Revoked:
+async def page_close(app: App, request: EntityInput) -> Revoked:
     """Ends every session of an entity's page, and its links. Returns how many sessions there were."""
-    entry = await asyncio.to_thread(app.registry.get, given.name)
-    return Revoked(await asyncio.to_thread(app.registry.pages.revoke, entry.entity), given.name)
+    entry = await asyncio.to_thread(app.registry.get, request.name)
+    return Revoked(await asyncio.to_thread(app.registry.pages.revoke, entry.entity), request.name)
 
 
 def address(app: App) -> str:
@@ -402,9 +407,9 @@ async def _no_pool(app: App, name: str) -> None:
 
 async def _no_member(app: App, name: str) -> None:
     """Refuse to erase a member: what it shared is shown, and withdrawn or kept, when it leaves its squad."""
-    if found := await asyncio.to_thread(app.registry.squads.of_member, name):
-        remove = f"`pps squad remove {found[0].name} {found[1].id}` shows what it shared; remove it first"
-        raise InvalidRequest("name", f"is a member of the squad {found[0].name!r}; {remove}")
+    if membership := await asyncio.to_thread(app.registry.squads.of_member, name):
+        remove = f"`pps squad remove {membership[0].name} {membership[1].id}` shows what it shared; remove it first"
+        raise InvalidRequest("name", f"is a member of the squad {membership[0].name!r}; {remove}")
 
 
 def _entity(

@@ -87,8 +87,8 @@ class _Reports:
         self.last = ProgressReport("starting", 0, 0)
         self._told_at = 0.0
 
-    def told(self, what: str, done: int, total: int) -> None:
-        self.last = ProgressReport(what, done, total)
+    def told(self, stage: str, done: int, total: int) -> None:
+        self.last = ProgressReport(stage, done, total)
         if done >= total or clock.monotonic() - self._told_at > _LEAST_PAUSE_S:
             self._told_at = clock.monotonic()
             self.wake.set()
@@ -193,17 +193,21 @@ class Calls:
         features = self._app.features
         if self._made_at == features.changes:
             return
-        usable = [(one, one.feature) for one in features.installed() if one.feature is not None]
+        usable = [
+            (feature, feature.feature)
+            for feature in features.installed()
+            if feature.feature is not None
+        ]
         self._of_off = {
-            operation: one.name
-            for one, feature in usable
-            if not features.is_on(one.name)
+            operation: name.name
+            for name, feature in usable
+            if not features.is_on(name.name)
             for operation in feature.operations()
         }
         self._added = tuple(
             operation
-            for one, feature in usable
-            if not one.is_shipped
+            for name, feature in usable
+            if not name.is_shipped
             for operation in feature.operations()
         )
         base = located().values() if self._other_table is None else self._other_table
@@ -221,9 +225,9 @@ class Calls:
         named = caller.toolsets or ()
         tools = await self._of_packs(caller)
         return self._of_table(caller) | {
-            name: one
-            for name, one in tools.items()
-            if not one.toolset.endswith(TYPED) or one.toolset in named
+            name: tool
+            for name, tool in tools.items()
+            if not tool.toolset.endswith(TYPED) or tool.toolset in named
         }
 
     async def find(self, caller: Caller, name: str) -> AnyOperation:
@@ -258,7 +262,7 @@ class Calls:
         audiences = self._audiences(caller)
         of_table = {place.toolset for place in self._places() if place.audience in audiences}
         return frozenset(of_table) | {
-            one.toolset for one in (await self._of_packs(caller)).values()
+            kind_pack.toolset for kind_pack in (await self._of_packs(caller)).values()
         }
 
     def _of_table(self, caller: Caller) -> dict[str, AnyOperation]:
@@ -314,7 +318,7 @@ class Calls:
         return (
             tools
             if allowed is None
-            else {name: one for name, one in tools.items() if one.toolset in allowed}
+            else {name: tool for name, tool in tools.items() if tool.toolset in allowed}
         )
 
     async def answer(
@@ -339,15 +343,15 @@ class Calls:
             InvalidRequest: No such operation for this caller, or an argument breaks a bound.
             PPSError: Whatever the memory raises.
         """
-        found = await self.find(caller, name)
+        operation = await self.find(caller, name)
         request = request_id()
         with serving(new_request_id() if request == NO_REQUEST else request):
-            if found.hints.read_only or (progress and not found.carried_through):
+            if operation.hints.read_only or (progress and not operation.carried_through):
                 return await self._carried_out(
-                    caller, found, arguments, progress, for_model=for_model
+                    caller, operation, arguments, progress, for_model=for_model
                 )
             write = asyncio.create_task(
-                self._carried_out(caller, found, arguments, progress, for_model=for_model)
+                self._carried_out(caller, operation, arguments, progress, for_model=for_model)
             )
             self._writes.add(write)
             write.add_done_callback(self._writes.discard)
@@ -390,7 +394,7 @@ class Calls:
     async def _carried_out(
         self,
         caller: Caller,
-        found: AnyOperation,
+        operation: AnyOperation,
         arguments: Mapping[str, JSON],
         progress: Progress | None,
         *,
@@ -399,29 +403,31 @@ class Calls:
         started = clock.perf_counter()
         outcome = "internal"
         try:
-            zone = await self._zone(caller, found.audience)
+            zone = await self._zone(caller, operation.audience)
             # Which entity a project's memory is, only its operation finds out.
-            times = None if found.audience in ("router", "runner") else zone
+            times = None if operation.audience in ("router", "runner") else zone
             if is_large(arguments):
-                given = await asyncio.to_thread(found.parse, arguments, times)
+                request = await asyncio.to_thread(operation.parse, arguments, times)
             else:
-                given = found.parse(arguments, times)
-            self._check_captures(caller, given)
-            async with self._subject(caller, found.audience) as subject:
+                request = operation.parse(arguments, times)
+            self._check_captures(caller, request)
+            async with self._subject(caller, operation.audience) as subject:
                 if (
-                    found.hints.destructive
-                    and found.audience == "entity"
+                    operation.hints.destructive
+                    and operation.audience == "entity"
                     and "member" in self._audiences(caller)
                 ):
                     answer = await self._forgotten(
-                        caller, found, given, subject, zone, for_model=for_model
+                        caller, operation, request, subject, zone, for_model=for_model
                     )
                 else:
-                    answer = await found.answer(subject, given, progress, zone, for_model=for_model)
+                    answer = await operation.answer(
+                        subject, request, progress, zone, for_model=for_model
+                    )
                 answer = replace(
                     answer,
-                    entity=_entity_of(caller, given, subject),
-                    as_of=_as_of(given),
+                    entity=_entity_of(caller, request, subject),
+                    as_of=_as_of(request),
                 )
             outcome = "ok"
         except PPSError as error:
@@ -435,7 +441,7 @@ class Calls:
             outcome = "cancelled"
             raise
         finally:
-            self._note(caller, found.name, outcome, clock.perf_counter() - started)
+            self._note(caller, operation.name, outcome, clock.perf_counter() - started)
         return answer
 
     @asynccontextmanager
@@ -467,22 +473,22 @@ class Calls:
                 return await self._app.zone_of(caller.entity)
         return await self._app.zone_of(None)
 
-    def _check_captures(self, caller: Caller, given: Input) -> None:
+    def _check_captures(self, caller: Caller, request: Input) -> None:
         """Raise InvalidRequest where a member calls a text of its own by a source that hooks and imports have."""
         from pps.operations.inputs import AddEventInput, RememberInput
 
-        if not isinstance(given, RememberInput | AddEventInput) or given.source not in CAPTURED:
+        if not isinstance(request, RememberInput | AddEventInput) or request.source not in CAPTURED:
             return
         if "owner" not in caller.audiences and "member" in self._audiences(caller):
             raise InvalidRequest(
-                "source", f"{given.source!r} is that of hooks and imports: give another one"
+                "source", f"{request.source!r} is that of hooks and imports: give another one"
             )
 
     async def _forgotten(
         self,
         caller: Caller,
-        found: AnyOperation,
-        given: Input,
+        operation: AnyOperation,
+        request: Input,
         subject: object,
         zone: tzinfo,
         *,
@@ -490,11 +496,11 @@ class Calls:
     ) -> Answer:
         """Let a member erase, with its copies in the pool; also while squads are off, as text must not stay there."""
 
-        async def act(asked: Input) -> Answer:
-            return await found.answer(subject, asked, None, zone, for_model=for_model)
+        async def act(changed: Input) -> Answer:
+            return await operation.answer(subject, changed, None, zone, for_model=for_model)
 
         forget = self._app.features.provided("member_forgetting", is_off_too=True)
-        return await forget(self._app, caller.entity or "", found, given, act)
+        return await forget(self._app, caller.entity or "", operation, request, act)
 
     def _note(self, caller: Caller, name: str, outcome: str, seconds: float) -> None:
         tally = self.tallies[self._tallied(name), outcome]
@@ -517,8 +523,8 @@ class Calls:
         return name if name in self._names else PACK_TOOL
 
 
-def _as_of(given: Input) -> str:
-    moment = getattr(given, "as_of", None)
+def _as_of(request: Input) -> str:
+    moment = getattr(request, "as_of", None)
     if moment is None:
         return ""
     from pps.operations.model_views import model_time
@@ -526,41 +532,41 @@ def _as_of(given: Input) -> str:
     return model_time(moment) or ""
 
 
-def _entity_of(caller: Caller, given: Input, subject: object) -> str:
+def _entity_of(caller: Caller, request: Input, subject: object) -> str:
     """Return the name of the entity that an operation acted on; empty for none or several."""
     if isinstance(subject, RoutedSubject):
         return subject.named
     if isinstance(subject, App):
-        named: object = getattr(given, "entity", None)
+        named: object = getattr(request, "entity", None)
         return named if isinstance(named, str) else ""
     return caller.entity_name
 
 
 def _with_ids(message: str, arguments: Mapping[str, JSON]) -> str:
     """Return what was not found with what was asked for, so that another's id reads as one that is nobody's."""
-    what = message.removesuffix(" not found")
-    if what == "project":
+    text = message.removesuffix(" not found")
+    if text == "project":
         return (
             message  # one outside the roots and one that is not there are told alike, to the letter
         )
-    nested = [one for one in arguments.values() if isinstance(one, Mapping)]
-    for place in nested if what == "id" else (arguments, *nested):
-        value = place.get(what)
+    nested = [argument for argument in arguments.values() if isinstance(argument, Mapping)]
+    for place in nested if text == "id" else (arguments, *nested):
+        value = place.get(text)
         if isinstance(value, str) and 0 < len(value) <= _MOST_VALUE:
             return f"{message}: {value!r}"
-    if what != "id":
+    if text != "id":
         return message
-    asked = [
-        (name, one)
+    references = [
+        (name, reference)
         for name, value in arguments.items()
-        for one in (value if isinstance(value, list) else [value])
-        if isinstance(one, str)
+        for reference in (value if isinstance(value, list) else [value])
+        if isinstance(reference, str)
     ]
-    ids = [one for _, one in asked if _ID.fullmatch(one)]
+    ids = [reference for _, reference in references if _ID.fullmatch(reference)]
     titles = [
-        one
-        for name, one in asked
-        if plain_name(name) in _TAKE_TITLES and 0 < len(one) <= _MOST_VALUE
+        reference
+        for name, reference in references
+        if plain_name(name) in _TAKE_TITLES and 0 < len(reference) <= _MOST_VALUE
     ]
     named = " or ".join(map(repr, (ids or titles)[:_MOST_NAMED]))
     if not named:

@@ -70,12 +70,14 @@ def operations_for(
     Of a name that two audiences share, it is the first one's. To anybody else they do not exist.
     """
     table = all_operations() if table is None else tuple(table)
-    found: dict[str, AnyOperation] = {}
+    operations: dict[str, AnyOperation] = {}
     for audience in audiences:
-        for one in table:
-            if one.audience == audience and (toolsets is None or one.toolset in toolsets):
-                found.setdefault(one.name, one)
-    return found
+        for operation in table:
+            if operation.audience == audience and (
+                toolsets is None or operation.toolset in toolsets
+            ):
+                operations.setdefault(operation.name, operation)
+    return operations
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,10 +57,10 @@ def also(*names: str) -> dict[str, Any]:
     return {ALSO: list(names)}
 
 
-def _mark(kind: str, **said: Any) -> dict[str, Any]:
-    told = {
+def _mark(kind: str, **setting: Any) -> dict[str, Any]:
+    mark = {
         name: value
-        for name, value in said.items()
+        for name, value in setting.items()
         if value or (name == "default" and value is not None)
     }
-    return {"cli": {"kind": kind, **told}}
+    return {"cli": {"kind": kind, **mark}}

@@ -171,7 +171,7 @@ def estimated(value: CostEstimate) -> str:
 def _imported(value: ImportView) -> str:
     if value.records is not None:
         return recorded(value.records, value.unreadable_count)
-    formats = ", ".join(f"{count} × {one}" for one, count in value.files.items())
+    formats = ", ".join(f"{count} × {format_name}" for format_name, count in value.files.items())
     span = (
         f", {value.first_at:%Y-%m-%d} to {value.last_at:%Y-%m-%d}"
         if value.first_at and value.last_at
@@ -192,7 +192,10 @@ def _imported(value: ImportView) -> str:
         waits = "" if value.settled else _WAITS
         lines.append(f"{value.stored} stored, {value.duplicates} known already{redacted}{waits}")
     lines += [f"passed over: {count} {why}" for why, count in value.passed.items()]
-    lines += [f"could not be read: {one.what}: {one.why}" for one in value.unreadable[:SHOWN]]
+    lines += [
+        f"could not be read: {unreadable.what}: {unreadable.why}"
+        for unreadable in value.unreadable[:SHOWN]
+    ]
     if value.unreadable_count:
         rest = (
             f", the first {SHOWN} are above; --json lists them"
@@ -209,7 +212,15 @@ def _followed(value: Followed) -> str:
     )
     waits = "" if value.settled else _WAITS
     head = f"{value.entity} follows {value.path}: {files}; {counted(value.stored, 'passage')} stored{waits}"
-    return "\n".join([head, *(f"left out: {one.what}: {one.why}" for one in value.skipped)])
+    return "\n".join(
+        [
+            head,
+            *(
+                f"left out: {skipped_item.what}: {skipped_item.why}"
+                for skipped_item in value.skipped
+            ),
+        ]
+    )
 
 
 def _unfollowed(value: Unfollowed) -> str:
@@ -218,19 +229,19 @@ def _unfollowed(value: Unfollowed) -> str:
 
 def _folders(folders: Sequence[FolderView]) -> str:
     return (
-        "\n".join(f"{one.entity}  {one.path}" for one in folders)
+        "\n".join(f"{folder.entity}  {folder.path}" for folder in folders)
         or "None: `pps watch add NAME FOLDER` adds one."
     )
 
 
 def _anchors(value: AnchorsImported) -> str:
-    lines = [f"left out: {one.what}: {one.why}" for one in value.skipped]
+    lines = [f"left out: {skipped_item.what}: {skipped_item.why}" for skipped_item in value.skipped]
     return "\n".join([f"{len(value.saved)} saved, {value.unchanged} unchanged", *lines])
 
 
-def told(progress: Progress | None, what: str) -> None:
+def told(progress: Progress | None, stage: str) -> None:
     if progress:
-        progress(what, 0, 0)
+        progress(stage, 0, 0)
 
 
 @MAINTENANCE.operation(
@@ -245,17 +256,17 @@ def told(progress: Progress | None, what: str) -> None:
         "pps import ana goals.csv --format records --kind Goal --dry-run",
     ),
 )
-async def import_(app: App, given: ImportInput, progress: Progress | None) -> ImportView:
+async def import_(app: App, request: ImportInput, progress: Progress | None) -> ImportView:
     """Remembers what other programs kept: conversations, notes, memories, graphs; a second time adds nothing.
 
     It may be cut short and asked again: it goes on from there. What could not be read is said, and the rest is stored;
     of records nothing is, unless 'skip' is true.
     """
-    paths = [_existing(app, one, "paths", around=True) for one in given.paths]
-    if given.format == "records":
-        return await _records(app, given, paths, progress)
-    wanted = Wanted(paths, format=given.format, dry_run=given.dry_run, avoid=app.settings.home)
-    async with app.memory(given.entity) as memory:
+    paths = [_existing(app, path, "paths", around=True) for path in request.paths]
+    if request.format == "records":
+        return await _records(app, request, paths, progress)
+    wanted = Wanted(paths, format=request.format, dry_run=request.dry_run, avoid=app.settings.home)
+    async with app.memory(request.entity) as memory:
         done = await memory.documents.import_files(wanted, progress)
         reads = wanted.dry_run and app.settings.extractor.mode == "model"
         new = done.characters * done.stored // max(1, done.turns)
@@ -264,15 +275,15 @@ async def import_(app: App, given: ImportInput, progress: Progress | None) -> Im
 
 
 async def _records(
-    app: App, given: ImportInput, paths: list[Path], progress: Progress | None
+    app: App, request: ImportInput, paths: list[Path], progress: Progress | None
 ) -> ImportView:
-    async with app.memory(given.entity) as memory:
+    async with app.memory(request.entity) as memory:
         done = await import_records(
-            memory, WantedRecords(paths, given.kind, given.skip, given.dry_run), progress
+            memory, WantedRecords(paths, request.kind, request.skip, request.dry_run), progress
         )
         settled = await memory.documents.settled(progress) if done.kept else True
     return ImportView(
-        given.dry_run,
+        request.dry_run,
         {"records": len(paths)},
         stored=(done.created + done.changed) * done.kept,
         duplicates=done.unchanged * done.kept,
@@ -290,15 +301,15 @@ async def _records(
     command="export",
     examples=("pps export ana ana.jsonl",),
 )
-async def export(app: App, given: FileInput, progress: Progress | None) -> Exported:
+async def export(app: App, request: FileInput, progress: Progress | None) -> Exported:
     """Writes an entity's turns, nodes, facts and records as JSON lines to a new file, which 'import' reads again.
 
     The file holds everything in plain text and may be read by you alone. Anchors are files already.
     """
-    path = Path(given.path)
+    path = Path(request.path)
     outside(app.settings.home, str(path))
     told(progress, "writing")
-    async with app.memory(given.entity, pool=True) as memory:
+    async with app.memory(request.entity, pool=True) as memory:
         return Exported(str(path), await memory.documents.export(path))
 
 
@@ -313,14 +324,14 @@ async def export(app: App, given: FileInput, progress: Progress | None) -> Expor
         "pps watch add shop ~/.claude/projects/-home-ana-work-shop/memory",
     ),
 )
-async def watch_add(app: App, given: WatchInput, progress: Progress | None) -> Followed:
+async def watch_add(app: App, request: WatchInput, progress: Progress | None) -> Followed:
     """Takes in a folder's Markdown files, or one file, and follows what changes in it while the server runs.
 
     A file that changes is read again, one that is deleted is forgotten; what changed while no server ran is seen at its
     next start. A folder feeds one entity.
     """
-    folder = await asyncio.to_thread(app.registry.watched.add, given.path, given.entity)
-    async with app.memory(given.entity) as memory:
+    folder = await asyncio.to_thread(app.registry.watched.add, request.path, request.entity)
+    async with app.memory(request.entity) as memory:
         done = await memory.documents.follow(Path(folder.path), progress)
         settled = await memory.documents.settled(progress)
     return Followed(**fields_of(folder_view(folder)), **fields_of(done), settled=settled)
@@ -334,24 +345,25 @@ async def watch_add(app: App, given: WatchInput, progress: Progress | None) -> F
     carried_through=True,
     examples=("pps watch remove ana ~/notes --forget",),
 )
-async def watch_remove(app: App, given: UnwatchInput, progress: Progress | None) -> Unfollowed:
+async def watch_remove(app: App, request: UnwatchInput, progress: Progress | None) -> Unfollowed:
     """Follows a folder no longer; what it brought stays, unless 'forget' is true."""
     watched, forgotten = app.registry.watched, 0
-    if given.forget:
-        path = Path(real_path(given.path, "path"))
+    if request.forget:
+        path = Path(real_path(request.path, "path"))
         if all(
-            one.path != str(path) for one in await asyncio.to_thread(watched.list, given.entity)
+            folder.path != str(path)
+            for folder in await asyncio.to_thread(watched.list, request.entity)
         ):
             raise NotFound("watched folder")
         told(progress, "forgetting")
-        async with app.memory(given.entity) as memory:
+        async with app.memory(request.entity) as memory:
             forgotten = await memory.documents.drop(
                 path
             )  # first: what fails here can be asked for again
-            folder = await asyncio.to_thread(watched.remove, given.path, given.entity)
+            folder = await asyncio.to_thread(watched.remove, request.path, request.entity)
             forgotten += await memory.documents.drop(path)  # what was read of it between
     else:
-        folder = await asyncio.to_thread(watched.remove, given.path, given.entity)
+        folder = await asyncio.to_thread(watched.remove, request.path, request.entity)
     return Unfollowed(**fields_of(folder_view(folder)), forgotten=forgotten)
 
 
@@ -363,12 +375,12 @@ async def watch_remove(app: App, given: UnwatchInput, progress: Progress | None)
     command="watch list",
     examples=("pps watch list",),
 )
-async def watch_list(app: App, given: WatchedInput) -> tuple[FolderView, ...]:
+async def watch_list(app: App, request: WatchedInput) -> tuple[FolderView, ...]:
     """Returns the folders that entities follow, all of them or one entity's."""
-    if given.name:
-        await asyncio.to_thread(app.registry.get, given.name)
-    found = await asyncio.to_thread(app.registry.watched.list, given.name or None)
-    return tuple(map(folder_view, found))
+    if request.name:
+        await asyncio.to_thread(app.registry.get, request.name)
+    folders = await asyncio.to_thread(app.registry.watched.list, request.name or None)
+    return tuple(map(folder_view, folders))
 
 
 @MAINTENANCE.operation(
@@ -378,14 +390,16 @@ async def watch_list(app: App, given: WatchedInput) -> tuple[FolderView, ...]:
     command="anchors import",
     examples=("pps anchors import ana ~/notes",),
 )
-async def anchors_import(app: App, given: WatchInput, progress: Progress | None) -> AnchorsImported:
+async def anchors_import(
+    app: App, request: WatchInput, progress: Progress | None
+) -> AnchorsImported:
     """Copies a folder of Markdown files into the anchors; a second time updates them."""
-    path = _existing(app, given.path, "path")
+    path = _existing(app, request.path, "path")
     told(progress, "anchors")
-    async with app.memory(given.entity) as memory:
+    async with app.memory(request.entity) as memory:
         report = await memory.anchor_import(path)
     return AnchorsImported(
-        tuple(one.slug for one in report.saved), report.unchanged, report.skipped
+        tuple(anchor.slug for anchor in report.saved), report.unchanged, report.skipped
     )
 
 

@@ -121,13 +121,13 @@ class Feature:
 
     def __post_init__(self) -> None:
         check_feature_name(self.name)
-        for what, names in (
+        for noun, names in (
             ("table", [table.name for table in self.tables]),
             ("listener", [listener.name for listener in self.listeners]),
             ("view", [view.id for view in self.views]),
         ):
             if len(set(names)) < len(names):
-                raise InvalidRequest(what, f"a name occurs twice in the feature {self.name}")
+                raise InvalidRequest(noun, f"a name occurs twice in the feature {self.name}")
 
     def operations(self) -> tuple[AnyOperation, ...]:
         """Return the operations, in the order in which the modules define them."""
@@ -146,8 +146,8 @@ class Feature:
         from pps.operations.catalog import OPERATIONS  # it has the operations of features
 
         known = (*OPERATIONS, *others)
-        names = {one.name for one in known}
-        commands = {one.command.split()[0] for one in known if one.command}
+        names = {operation.name for operation in known}
+        commands = {operation.command.split()[0] for operation in known if operation.command}
         attacked = {attack.operation for attack in (*self.plants, *self.attacks)}
         if self.provides:
             return "it fills extension points of the core, which only features of PPS itself may"
@@ -175,7 +175,9 @@ class Feature:
 
 def shown_view(feature: str, view: View, table: Sequence[AnyOperation]) -> dict[str, JSON]:
     """Return a view as the page takes it: each action with the fields of its operation's input."""
-    operations = {one.name: one for one in table if one.audience == "entity"}
+    operations = {
+        operation.name: operation for operation in table if operation.audience == "entity"
+    }
     actions: list[JSON] = [
         {
             "operation": action.operation,

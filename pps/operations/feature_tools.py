@@ -43,12 +43,14 @@ class FeatureLine:
     problem: str = ""
 
 
-def _line(found: InstalledFeature, *, on: bool) -> FeatureLine:
-    if found.feature is None:
-        return FeatureLine(found.name, "", found.package, on=False, problem=found.problem)
-    own = found.feature.operations()
-    commands = tuple(f"pps {one.command}" for one in own if one.command)
-    return FeatureLine(found.name, found.feature.summary, found.package, on, len(own), commands)
+def _line(feature: InstalledFeature, *, on: bool) -> FeatureLine:
+    if feature.feature is None:
+        return FeatureLine(feature.name, "", feature.package, on=False, problem=feature.problem)
+    own = feature.feature.operations()
+    commands = tuple(f"pps {operation.command}" for operation in own if operation.command)
+    return FeatureLine(
+        feature.name, feature.feature.summary, feature.package, on, len(own), commands
+    )
 
 
 def _listed(lines: tuple[FeatureLine, ...]) -> str:
@@ -85,7 +87,7 @@ def _switched(line: FeatureLine) -> str:
 async def feature_list(app: App, _: Nothing) -> tuple[FeatureLine, ...]:
     """Returns what is built on the core: each feature with its commands, where it comes from, and whether it is on."""
     features = app.features
-    lines = [_line(found, on=features.is_on(found.name)) for found in features.installed()]
+    lines = [_line(feature, on=features.is_on(feature.name)) for feature in features.installed()]
     gone = [FeatureLine(name, "", "", on=False) for name in features.absent()]
     return (*lines, *gone)
 
@@ -97,9 +99,9 @@ async def feature_list(app: App, _: Nothing) -> tuple[FeatureLine, ...]:
     command="feature enable",
     examples=("pps feature enable squad",),
 )
-async def feature_enable(app: App, given: FeatureInput) -> FeatureLine:
+async def feature_enable(app: App, request: FeatureInput) -> FeatureLine:
     """Offers a feature's operations and views again; its listeners go on where they stood."""
-    return _line(await app.switch_feature(given.name, on=True), on=True)
+    return _line(await app.switch_feature(request.name, on=True), on=True)
 
 
 @MAINTENANCE.operation(
@@ -109,6 +111,6 @@ async def feature_enable(app: App, given: FeatureInput) -> FeatureLine:
     command="feature disable",
     examples=("pps feature disable squad",),
 )
-async def feature_disable(app: App, given: FeatureInput) -> FeatureLine:
+async def feature_disable(app: App, request: FeatureInput) -> FeatureLine:
     """Hides a feature's operations and views. Its data are kept, and are still forgotten, erased and exported."""
-    return _line(await app.switch_feature(given.name, on=False), on=False)
+    return _line(await app.switch_feature(request.name, on=False), on=False)

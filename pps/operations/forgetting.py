@@ -107,24 +107,24 @@ class UndoInput(Input):
     ),
     for_model=forgotten_for_model,
 )
-async def forget(memory: Memory, given: ForgetSoftlyInput) -> Forgotten:
+async def forget(memory: Memory, request: ForgetSoftlyInput) -> Forgotten:
     """Use it to erase turns, facts, nodes or anchors for good, or with soft=true so that they can be restored.
 
     By default a dry run that returns what would go, and as 'mentions' what still says its name and stays: show that, and
     only then call again with dry_run=false and the ids in 'asked'. 'along' takes mentions along. A fact that merely
     changed is not forgotten but replaced, by remember with 'invalidates'.
     """
-    if given.soft and given.keep:
+    if request.soft and request.keep:
         raise InvalidRequest(
             "keep",
             "is for what goes for good: what can be restored is shown nowhere, pools included",
         )
     return await memory.forget(
-        given.ids,
-        dry_run=given.dry_run,
-        soft=given.soft,
-        why=given.reason,
-        along=given.along,
+        request.ids,
+        dry_run=request.dry_run,
+        soft=request.soft,
+        why=request.reason,
+        along=request.along,
     )
 
 
@@ -136,14 +136,14 @@ async def forget(memory: Memory, given: ForgetSoftlyInput) -> Forgotten:
     command="forgotten",
     examples=("pps forgotten ana", "pps forgotten ana 1b4e28ba"),
 )
-async def forgotten(memory: Memory, given: ForgottenInput) -> tuple[Restorable, ...]:
+async def forgotten(memory: Memory, request: ForgottenInput) -> tuple[Restorable, ...]:
     """Use it to find what was softly forgotten: what, when, by whom, why, and until when it can be restored.
 
     Returns the latest first, each with the id that 'restore_forgotten' takes; with 'id' that entry alone, and what
     still mentions it.
     """
-    if given.id is not None:
-        return (await memory.forgetting.get(given.id),)
+    if request.id is not None:
+        return (await memory.forgetting.get(request.id),)
     return tuple(await memory.forgetting.list())
 
 
@@ -154,20 +154,20 @@ async def forgotten(memory: Memory, given: ForgottenInput) -> tuple[Restorable, 
     command="restore",
     examples=("pps restore ana 1b4e28ba",),
 )
-async def restore_forgotten(memory: Memory, given: RestoreInput) -> Restored:
+async def restore_forgotten(memory: Memory, request: RestoreInput) -> Restored:
     """Use it to have back what was softly forgotten, whole and as it was. Returns the ids of what came back."""
-    return await memory.forgetting.restore(given.id)
+    return await memory.forgetting.restore(request.id)
 
 
 @UPKEEP.operation(
     "What was changed by hand", words.edits, READS, command="edits", examples=("pps edits ana",)
 )
-async def edits(memory: Memory, given: EditsInput) -> Edits:
+async def edits(memory: Memory, request: EditsInput) -> Edits:
     """Use it to see what was corrected, softly forgotten and edited, the latest first, each with the id for 'undo'.
 
     It answers a page at a time: pass 'next_cursor' as 'cursor' for the next.
     """
-    return await memory.undoing.list(limit=given.limit, cursor=given.cursor)
+    return await memory.undoing.list(limit=request.limit, cursor=request.cursor)
 
 
 @UPKEEP.operation(
@@ -177,19 +177,19 @@ async def edits(memory: Memory, given: EditsInput) -> Edits:
     command="undo",
     examples=("pps undo ana 1b4e28ba", "pps undo ana sourdough@3"),
 )
-async def undo(memory: Memory, given: UndoInput) -> Undone:
+async def undo(memory: Memory, request: UndoInput) -> Undone:
     """Use it when a correction, a soft forgetting, or a change of a text or an anchor was a mistake: all is as it was.
 
     Returns what was undone, and in 'redo' the id with which 'undo' does it again, where that can be.
     """
-    return await memory.undoing.undo(given.id)
+    return await memory.undoing.undo(request.id)
 
 
 @PERSPECTIVES.operation("Forget one thing", words.gone, ERASES, for_model=forgotten_for_model)
-async def forget_concept(memory: Memory, given: ForgetConceptInput) -> Forgotten:
+async def forget_concept(memory: Memory, request: ForgetConceptInput) -> Forgotten:
     """Use it to take one thing out of everything that you are shown, with what only it supported.
 
     Within 30 days 'restore_forgotten' brings it back; with soft_delete=false it is erased for good at once.
     """
-    how = Manner(soft=given.soft_delete, why=given.reason, by=given.operator)
-    return await memory.forget(given.ids, dry_run=given.dry_run, **how)
+    how = Manner(soft=request.soft_delete, why=request.reason, by=request.operator)
+    return await memory.forget(request.ids, dry_run=request.dry_run, **how)

@@ -180,7 +180,7 @@ class ChangesLines:
     next_cursor: str | None = None
 
 
-def around_for_model(view: Around, given: AroundInput) -> ModelView:
+def around_for_model(view: Around, request: AroundInput) -> ModelView:
     """Return the nodes and facts as lines, as many as have room; the nearest nodes first."""
     sizes = [
         json_size(as_json(_node_line(node))) + json_size({node.id: view.hops[node.id]})
@@ -189,13 +189,13 @@ def around_for_model(view: Around, given: AroundInput) -> ModelView:
     count = fitting(sizes)
     nodes = view.nodes[:count]
     room = PAGE_CHARACTERS - FOLLOWING - sum(sizes[:count]) - 4 * count
-    kept = {node.id for node in nodes}
-    among = [fact for fact in view.facts if {fact.subject, fact.object} <= kept]
+    ids = {node.id for node in nodes}
+    among = [fact for fact in view.facts if {fact.subject, fact.object} <= ids]
     facts = among[: fitting(_fact_sizes(among), room)] if room > 0 else []
     left_out = len(view.facts) - len(facts)
     more = view.more or count < len(view.nodes)
     # The first page begins with the node itself, which is not counted.
-    passed = int(given.cursor or 0) + count - (0 if given.cursor else 1)
+    passed = int(request.cursor or 0) + count - (0 if request.cursor else 1)
     data = AroundLines(
         tuple(map(_node_line, nodes)),
         tuple(map(fact_line_view, facts)),
@@ -221,7 +221,7 @@ def changes_for_model(view: ChangesView, _: Input) -> ModelView:
     opened = view.opened[: max(0, count - len(pairs))]
     closed = view.closed[: max(0, count - len(pairs) - len(view.opened))]
     is_whole = count >= len(facts)
-    shown = ChangesView(
+    changes = ChangesView(
         opened,
         closed,
         replaced,
@@ -236,10 +236,10 @@ def changes_for_model(view: ChangesView, _: Input) -> ModelView:
             ReplacementLines(fact_line_view(pair.old), fact_line_view(pair.new))
             for pair in replaced
         ),
-        shown.more,
-        shown.next_cursor or None,
+        changes.more,
+        changes.next_cursor or None,
     )
-    return ModelView(data, changes_words(shown, line=fact_text))
+    return ModelView(data, changes_words(changes, line=fact_text))
 
 
 def _fact_sizes(facts: Sequence[FactView]) -> Iterator[int]:
@@ -251,8 +251,8 @@ def _node_line(node: NodeView) -> NodeLine:
 
 
 def around_words(view: Around) -> str:
-    lines = [f"{view.hops[one.id]}: {one.name} ({one.kind}) [{one.id}]" for one in view.nodes]
-    lines += [words.fact_line(one) for one in view.facts]
+    lines = [f"{view.hops[node.id]}: {node.name} ({node.kind}) [{node.id}]" for node in view.nodes]
+    lines += [words.fact_line(fact) for fact in view.facts]
     more = [f"… and more nodes: --cursor {view.next_cursor}"] if view.more else []
     return "\n".join([*lines, *more])
 
@@ -260,10 +260,10 @@ def around_words(view: Around) -> str:
 def changes_words(view: ChangesView, line: Callable[[FactView], str] = words.fact_line) -> str:
     """Return how many facts began, ended and were replaced, then each in a line."""
     counts = ((view.opened, "began"), (view.closed, "ended"), (view.replaced, "replaced"))
-    lines = [", ".join(f"{counted(len(some), 'fact')} {what}" for some, what in counts) + "."]
-    lines += [f"+ {line(one)}" for one in view.opened]
-    lines += [f"- {line(one)}" for one in view.closed]
-    lines += [f"- {line(one.old)}\n  + {line(one.new)}" for one in view.replaced]
+    lines = [", ".join(f"{counted(len(some), 'fact')} {verb}" for some, verb in counts) + "."]
+    lines += [f"+ {line(change)}" for change in view.opened]
+    lines += [f"- {line(change)}" for change in view.closed]
+    lines += [f"- {line(change.old)}\n  + {line(change.new)}" for change in view.replaced]
     return "\n".join(
         [
             *lines,
@@ -286,34 +286,34 @@ def _more_changes(view: ChangesView) -> str:
     examples=("pps around ana", "pps around ana Priya", "pps around ana 1b4e28ba --max-hops 2"),
     for_model=around_for_model,
 )
-async def graph_around(memory: Memory, given: AroundInput) -> Around:
+async def graph_around(memory: Memory, request: AroundInput) -> Around:
     """Use it to see what a node is joined to: people, places and things by facts and relations that hold now.
 
     Begins at your own node if none is named; a name that several nodes have is refused with their ids. Returns the
     nodes, nearest first, with their distance, and the facts among them.
     """
-    node = await memory.graph.find(given.id) if given.id else memory.graph.own
-    passed = int(given.cursor or 0)
-    found = await memory.graph.around(
-        node, max_hops=given.max_hops, limit=given.limit + 1, as_of=given.as_of, offset=passed
+    node = await memory.graph.find(request.id) if request.id else memory.graph.own
+    passed = int(request.cursor or 0)
+    subgraph = await memory.graph.around(
+        node, max_hops=request.max_hops, limit=request.limit + 1, as_of=request.as_of, offset=passed
     )
-    places = {uuid: place for place, uuid in enumerate(found.hops)}
-    nodes = sorted(found.nodes, key=lambda one: places[one.uuid])
-    page = nodes[: given.limit if passed else given.limit + 1]
+    places = {uuid: place for place, uuid in enumerate(subgraph.hops)}
+    nodes = sorted(subgraph.nodes, key=lambda node: places[node.uuid])
+    page = nodes[: request.limit if passed else request.limit + 1]
     more = len(nodes) > len(page)
-    left_out = {one.uuid for one in nodes[len(page) :]}
-    names = {one.uuid: one.name for one in page}
+    left_out = {node.uuid for node in nodes[len(page) :]}
+    names = {node.uuid: node.name for node in page}
     return Around(
         node,
         tuple(map(node_view, page)),
         tuple(
             fact_view(fact, names)
-            for fact in found.facts
+            for fact in subgraph.facts
             if left_out.isdisjoint((fact.subject, fact.object))
         ),
-        {uuid: hop for uuid, hop in found.hops.items() if uuid in names},
+        {uuid: hop for uuid, hop in subgraph.hops.items() if uuid in names},
         more,
-        str(passed + given.limit) if more else None,
+        str(passed + request.limit) if more else None,
     )
 
 
@@ -345,14 +345,14 @@ def nodes_for_model(view: NodesView, _: Input) -> ModelView:
     examples=("pps nodes ana", "pps nodes ana --kind Person", "pps nodes ana harb"),
     for_model=nodes_for_model,
 )
-async def nodes_list(memory: Memory, given: NodesInput) -> NodesView:
+async def nodes_list(memory: Memory, request: NodesInput) -> NodesView:
     """Use it to look through who and what is known, by name: all, those of a kind, or those called like something.
 
     Returns nodes with how many facts join each, how many there are of each kind, and a cursor for the next page. For
     what is known of one use 'timeline' with its id.
     """
     page = await memory.graph.nodes(
-        given.kind or "", query=given.query, cursor=given.cursor, limit=given.limit
+        request.kind or "", query=request.query, cursor=request.cursor, limit=request.limit
     )
     return NodesView(
         tuple(
@@ -381,29 +381,29 @@ async def nodes_list(memory: Memory, given: NodesInput) -> NodesView:
     ),
     for_model=changes_for_model,
 )
-async def changes(memory: Memory, given: ChangesInput) -> ChangesView:
+async def changes(memory: Memory, request: ChangesInput) -> ChangesView:
     """Use it to tell what is different: which facts began, ended, or were replaced between two times.
 
     Returns facts, the newest change first, of one node or of all, a page at a time. For what held at one time use
     'timeline' with 'as_of'.
     """
-    found = await memory.graph.changes(
-        given.since,
-        given.until,
-        id=given.id or "",
-        limit=given.limit,
-        cursor=given.cursor,
+    report = await memory.graph.changes(
+        request.since,
+        request.until,
+        id=request.id or "",
+        limit=request.limit,
+        cursor=request.cursor,
     )
     return ChangesView(
-        tuple(fact_view(one, found.names) for one in found.opened),
-        tuple(fact_view(one, found.names) for one in found.closed),
+        tuple(fact_view(fact, report.names) for fact in report.opened),
+        tuple(fact_view(fact, report.names) for fact in report.closed),
         tuple(
-            Replacement(fact_view(old, found.names), fact_view(new, found.names))
-            for old, new in found.replaced
+            Replacement(fact_view(old, report.names), fact_view(new, report.names))
+            for old, new in report.replaced
         ),
-        found.more,
-        found.next_cursor,
-        found.total,
+        report.more,
+        report.next_cursor,
+        report.total,
     )
 
 
@@ -429,9 +429,9 @@ def histogram_words(value: Histogram) -> str:
     command="histogram",
     examples=("pps histogram ana", "pps histogram ana --bins 12"),
 )
-async def fact_histogram(memory: Memory, given: HistogramInput) -> Histogram:
+async def fact_histogram(memory: Memory, request: HistogramInput) -> Histogram:
     """Use it to see in which times there is something: how many facts began and ended in each of some bins of time.
 
     Then ask 'changes' for a time, or 'timeline' with 'as_of'.
     """
-    return await memory.graph.histogram(given.bins)
+    return await memory.graph.histogram(request.bins)

@@ -42,14 +42,16 @@ _TAG, _AT, _YES = option("--tag"), option("--at"), option("--yes/--dry-run", inv
 _TEXT = argument(stdin=True, rest=True)
 
 
-def options(given: Input, *without: str) -> Any:
+def options(request: Input, *without: str) -> Any:
     """Return an input's fields as the keyword arguments of what carries it out, but for some."""
-    return {name: getattr(given, name) for name in type(given).model_fields if name not in without}
+    return {
+        name: getattr(request, name) for name in type(request).model_fields if name not in without
+    }
 
 
 def fields_of(value: Any) -> dict[str, Any]:
     """Return a dataclass's fields as they are."""
-    return {one.name: getattr(value, one.name) for one in fields(value)}
+    return {field.name: getattr(value, field.name) for field in fields(value)}
 
 
 def _auto_alone(channels: tuple[str, ...]) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ class InstallationState:
     @property
     def ok(self) -> bool:
         """Whether every entity that is not archived can be used."""
-        return not any(one.problem for one in self.entities)
+        return not any(entity.problem for entity in self.entities)
 
 
 def state_of(
@@ -151,10 +151,10 @@ def state_words(state: InstallationState) -> str:
     lines = [_server_line(state.server), f"Data folder: {state.home}"]
     if not state.entities:
         lines.append("No entities yet: `pps entity create NAME` makes one.")
-    width = max((len(one.name) for one in state.entities), default=0)
-    for one in state.entities:
-        lines.append(f"  {one.name:<{width}}  {_entity_line(one)}")
-        lines += [f"  {'':<{width}}  ! {text}" for text in (one.problem, one.note) if text]
+    width = max((len(entity.name) for entity in state.entities), default=0)
+    for entity in state.entities:
+        lines.append(f"  {entity.name:<{width}}  {_entity_line(entity)}")
+        lines += [f"  {'':<{width}}  ! {text}" for text in (entity.problem, entity.note) if text]
     if state.hooks_waiting:
         lines.append(f"Hooks: {counted(state.hooks_waiting, 'event')} wait for the server.")
     if state.hooks_bad:

@@ -95,9 +95,9 @@ def schema_words(value: Schema) -> str:
             layer = kind.layer
             about = next(
                 (
-                    f" ({one.load}, {one.budget_tokens:,} tokens)"
-                    for one in value.layers
-                    if one.name == layer
+                    f" ({kind_layer.load}, {kind_layer.budget_tokens:,} tokens)"
+                    for kind_layer in value.layers
+                    if kind_layer.name == layer
                 ),
                 "",
             )
@@ -105,13 +105,13 @@ def schema_words(value: Schema) -> str:
         count = f", {counted(kind.count, 'record')}" if kind.count else ""
         about = f": {kind.about}" if kind.about else ""
         lines.append(f"  {kind.name}{about} ({kind.priority}{count})")
-        lines += [f"    {_field_line(one)}" for one in kind.fields]
+        lines += [f"    {_field_line(field)}" for field in kind.fields]
     if value.relations:
         lines.append("relations (one given the other way round is kept this way, with a warning)")
-    for one in value.relations:
-        pairs = ", ".join(f"{a} → {b}" for a, b in one.pairs)
-        fields = "".join(f"; {_field_line(field)}" for field in one.fields)
-        lines.append(f"  {one.name}: {pairs}{fields}")
+    for relation in value.relations:
+        pairs = ", ".join(f"{a} → {b}" for a, b in relation.pairs)
+        fields = "".join(f"; {_field_line(field)}" for field in relation.fields)
+        lines.append(f"  {relation.name}: {pairs}{fields}")
     for cycle in value.lifecycles:
         moves = "; ".join(f"{a} → {', '.join(b)}" for a, b in cycle.moves.items())
         lines.append(f"life cycle {cycle.name} ({cycle.field}, from {cycle.start}): {moves}")
@@ -125,8 +125,8 @@ def schema_words(value: Schema) -> str:
     return "\n".join(lines) or EMPTY["schema_inventory"]
 
 
-def _field_line(one: FieldView) -> str:
-    return f"{one.name}{'*' if one.required else ''}: {one.type}{f' ({one.about})' if one.about else ''}"
+def _field_line(field: FieldView) -> str:
+    return f"{field.name}{'*' if field.required else ''}: {field.type}{f' ({field.about})' if field.about else ''}"
 
 
 def schema_of(packs: tuple[KindPack, ...], counts: Mapping[str, int] | None = None) -> Schema:
@@ -142,23 +142,25 @@ def schema_of(packs: tuple[KindPack, ...], counts: Mapping[str, int] | None = No
         {pack.name: pack.version for pack in packs},
         tuple(
             LayerView(
-                one.name,
-                one.load,
-                one.budget_tokens,
-                tuple(k.name for k in pack.kinds.values() if k.layer == one.name),
+                layer.name,
+                layer.load,
+                layer.budget_tokens,
+                tuple(k.name for k in pack.kinds.values() if k.layer == layer.name),
             )
             for pack in packs
-            for one in pack.layers
+            for layer in pack.layers
         ),
         tuple(_kind(kind, None if counts is None else counts.get(kind.name, 0)) for kind in kinds),
         tuple(_relations(packs)),
         tuple(
-            LifecycleView(one.name, one.field, one.start, one.moves, tuple(sorted(one.others)))
-            for one in cycles.values()
+            LifecycleView(
+                cycle.name, cycle.field, cycle.start, cycle.moves, tuple(sorted(cycle.others))
+            )
+            for cycle in cycles.values()
         ),
-        {one.actor: one.write for pack in packs for one in pack.authority},
-        {one.actor: one.deny for pack in packs for one in pack.authority if one.deny},
-        {one.name: one.operation for pack in packs for one in pack.tools},
+        {rule.actor: rule.write for pack in packs for rule in pack.authority},
+        {rule.actor: rule.deny for pack in packs for rule in pack.authority if rule.deny},
+        {tool.name: tool.operation for pack in packs for tool in pack.tools},
     )
 
 
@@ -176,7 +178,9 @@ def _field(spec: FieldSpec) -> FieldView:
 
 def _type(spec: FieldSpec) -> str:
     """Return what a field may hold, such as ``text of at most 2,000 characters``."""
-    bounds = " to ".join("" if one is None else f"{one:,g}" for one in (spec.min, spec.max)).strip()
+    bounds = " to ".join(
+        "" if bound is None else f"{bound:,g}" for bound in (spec.min, spec.max)
+    ).strip()
     match spec.type:
         case "enum":
             return " | ".join(spec.enum)
@@ -196,20 +200,20 @@ def _type(spec: FieldSpec) -> str:
 
 def _relations(packs: tuple[KindPack, ...]) -> Iterator[RelationView]:
     """Group pairs that have the same properties."""
-    found: dict[tuple[str, tuple[FieldView, ...]], list[tuple[str, str]]] = {}
+    ends: dict[tuple[str, tuple[FieldView, ...]], list[tuple[str, str]]] = {}
     for pack in packs:
-        for one in pack.relations:
-            found.setdefault((one.name, tuple(map(_field, one.fields.values()))), []).append(
-                (one.source, one.target)
-            )
-    for (name, fields), pairs in found.items():
+        for relation in pack.relations:
+            ends.setdefault(
+                (relation.name, tuple(map(_field, relation.fields.values()))), []
+            ).append((relation.source, relation.target))
+    for (name, fields), pairs in ends.items():
         yield RelationView(name, tuple(pairs), fields)
 
 
 def diagram(pack: KindPack) -> str:
     """Return the kinds and relations of a pack as a Mermaid class diagram."""
     lines = ["classDiagram"]
-    for layer in (*(one.name for one in pack.layers), ""):
+    for layer in (*(layer.name for layer in pack.layers), ""):
         indent = "    " if layer else "  "
         within = [kind for kind in pack.kinds.values() if kind.layer == layer]
         if layer and within:
@@ -243,5 +247,5 @@ async def schema_inventory(memory: Memory, _: Nothing) -> Schema:
 
     Returns layers, kinds, relations with the pairs that they join, life cycles, and how many records each kind has.
     """
-    found = await memory.records.list(RecordQuery(limit=1))
-    return schema_of(tuple(pack for pack in memory.kinds.packs if not pack.open), found.by_kind)
+    page = await memory.records.list(RecordQuery(limit=1))
+    return schema_of(tuple(pack for pack in memory.kinds.packs if not pack.open), page.by_kind)

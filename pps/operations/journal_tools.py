@@ -122,18 +122,18 @@ class JobPage:
 def turns_words(value: Turns, *, facts: int = 0) -> str:
     """Return a line a turn, with its first ``facts`` facts below it; then the sessions."""
     lines: list[str] = []
-    for one in value.turns:
+    for turn in value.turns:
         lines.append(
-            f"{moment_text(one.turn.occurred_at)} {one.turn.actor or one.turn.role} ({one.turn.session}): "
-            f"{one_line(one.turn.content, _LINE)} [{one.turn.id}] "
-            f"{one.state}, {counted(one.facts_total, 'fact')}"
-            + (f", {len(one.skipped)} left out" if one.skipped else "")
-            + (f"; {one.turn.superseded_by.mark()}" if one.turn.superseded_by else "")
+            f"{moment_text(turn.turn.occurred_at)} {turn.turn.actor or turn.turn.role} ({turn.turn.session}): "
+            f"{one_line(turn.turn.content, _LINE)} [{turn.turn.id}] "
+            f"{turn.state}, {counted(turn.facts_total, 'fact')}"
+            + (f", {len(turn.skipped)} left out" if turn.skipped else "")
+            + (f"; {turn.turn.superseded_by.mark()}" if turn.turn.superseded_by else "")
         )
-        lines += [f"  {one_line(fact.text, _LINE)} [{fact.id}]" for fact in one.facts[:facts]]
+        lines += [f"  {one_line(fact.text, _LINE)} [{fact.id}]" for fact in turn.facts[:facts]]
     lines += [
-        f"session {one.session}: {counted(one.turns, 'turn')}, last {moment_text(one.last_at)}"
-        for one in value.sessions
+        f"session {session.session}: {counted(session.turns, 'turn')}, last {moment_text(session.last_at)}"
+        for session in value.sessions
     ]
     return "\n".join(
         [
@@ -193,21 +193,23 @@ def turns_for_model(value: Turns, _: inputs.Input) -> ModelView:
     """Return as many turns as have room, each in a line with what was made of it, and the cursor after them."""
     sessions = value.sessions[:_SESSIONS_SHOWN]
     lines = tuple(map(_listed_line, value.turns))
-    room = PAGE_CHARACTERS - FOLLOWING - sum(json_size(as_json(one)) + 2 for one in sessions)
+    room = (
+        PAGE_CHARACTERS - FOLLOWING - sum(json_size(as_json(session)) + 2 for session in sessions)
+    )
     count = fitting((json_size(as_json(line)) for line in lines), room)
     next_cursor = value.next_cursor if count == len(lines) else value.turns[count - 1].cursor
     total = len(value.sessions) if len(value.sessions) > len(sessions) else None
-    shown = replace(value, turns=value.turns[:count], sessions=sessions, next_cursor=next_cursor)
-    text = turns_words(shown, facts=_FACTS_SHOWN)
+    page = replace(value, turns=value.turns[:count], sessions=sessions, next_cursor=next_cursor)
+    text = turns_words(page, facts=_FACTS_SHOWN)
     if total:
         text += f"\n… and {total - len(sessions)} more sessions"
     return ModelView(TurnLines(lines[:count], sessions or None, total, next_cursor), text)
 
 
-def _listed_line(one: ListedTurn) -> ListedLine:
-    turn = one.turn
+def _listed_line(listed_turn: ListedTurn) -> ListedLine:
+    turn = listed_turn.turn
     content = one_line(turn.content, _LINE)
-    said = SaidLine(
+    said_line = SaidLine(
         content=content,
         id=turn.id,
         session=turn.session,
@@ -217,26 +219,27 @@ def _listed_line(one: ListedTurn) -> ListedLine:
         superseded_by=later(turn.superseded_by),
     )
     facts = tuple(
-        FactSentence(one_line(fact.text, _LINE), fact.id) for fact in one.facts[:_FACTS_SHOWN]
+        FactSentence(one_line(fact.text, _LINE), fact.id)
+        for fact in listed_turn.facts[:_FACTS_SHOWN]
     )
     return ListedLine(
-        said,
-        one.state,
-        one.facts_total,
+        said_line,
+        listed_turn.state,
+        listed_turn.facts_total,
         facts or None,
-        cut=True if one.cut or content.endswith("…") else None,
-        job=one.job,
-        error=one_line(one.error, _LINE) if one.error else None,
-        record=one.record,
-        left_out=len(one.skipped) or None,
+        cut=True if listed_turn.cut or content.endswith("…") else None,
+        job=listed_turn.job,
+        error=one_line(listed_turn.error, _LINE) if listed_turn.error else None,
+        record=listed_turn.record,
+        left_out=len(listed_turn.skipped) or None,
     )
 
 
 def jobs_words(value: JobPage) -> str:
     lines = [
-        f"{one.id:>7} {one.state:<8} {one.stage:<5} tried {one.attempts}  {one.text}"
-        f"{f'  ({one.error})' if one.error else ''}"
-        for one in value.jobs
+        f"{job.id:>7} {job.state:<8} {job.stage:<5} tried {job.attempts}  {job.text}"
+        f"{f'  ({job.error})' if job.error else ''}"
+        for job in value.jobs
     ]
     return "\n".join(
         [*(lines or [EMPTY["jobs_list"]]), *([f"More: --after {value.next}"] if value.next else [])]
@@ -255,20 +258,20 @@ def retried_words(retried: Sequence[int]) -> str:
     examples=("pps turns ana", "pps turns ana tide pier", "pps turns ana --near 1b4e28ba"),
     for_model=turns_for_model,
 )
-async def turns_list(memory: Memory, given: TurnsInput) -> Turns:
+async def turns_list(memory: Memory, request: TurnsInput) -> Turns:
     """Use it to look through what was said, newest first: all, with some words, or around a turn.
 
     To find what answers a question use 'recall'. Returns turns with what was made of each (the state of its job, its facts, its record), the sessions that there
     are, and a cursor for the next page.
     """
     page = await memory.graph.said(
-        given.session,
-        query=given.query,
-        near=given.near,
-        cursor=given.cursor,
-        limit=given.limit,
+        request.session,
+        query=request.query,
+        near=request.near,
+        cursor=request.cursor,
+        limit=request.limit,
     )
-    listed = tuple(_listed(one, page.successors) for one in page.turns)
+    listed = tuple(_listed(turn, page.successors) for turn in page.turns)
     return Turns(listed, page.sessions, page.next_cursor or None)
 
 
@@ -282,36 +285,36 @@ def jobs_for_model(value: JobPage, _: inputs.Input) -> ModelView:
 
 
 @UPKEEP.operation("List this memory's jobs", jobs_words, READS, for_model=jobs_for_model)
-async def jobs_list(memory: Memory, given: JobsInput) -> JobPage:
+async def jobs_list(memory: Memory, request: JobsInput) -> JobPage:
     """Use it to see which texts wait to be taken into graph and indexes, and which could not be, and why.
 
     Returns jobs, oldest first: number, state, attempts, the text's beginning, what went wrong. It answers a page at a
     time: pass 'next' as 'after' for the next.
     """
-    found = await memory.jobs.list(given.state, after=given.after, limit=given.limit)
-    return JobPage(tuple(found), found[-1].id if len(found) == given.limit else None)
+    jobs = await memory.jobs.list(request.state, after=request.after, limit=request.limit)
+    return JobPage(tuple(jobs), jobs[-1].id if len(jobs) == request.limit else None)
 
 
 @UPKEEP.operation("Try this memory's jobs again", retried_words, SETS, items="retried")
-async def jobs_retry(memory: Memory, given: ChosenInput) -> tuple[int, ...]:
+async def jobs_retry(memory: Memory, request: ChosenInput) -> tuple[int, ...]:
     """Use it when what made jobs fail is mended: takes texts in again, the ones named, or all that failed.
 
     What is there is not doubled. Returns the numbers of the jobs that are queued again.
     """
-    return tuple(await memory.jobs.retry(given.chosen()))
+    return tuple(await memory.jobs.retry(request.chosen()))
 
 
-def _listed(one: SaidTurn, successors: Mapping[str, Successor]) -> ListedTurn:
-    made = one.outcome
+def _listed(turn: SaidTurn, successors: Mapping[str, Successor]) -> ListedTurn:
+    made = turn.outcome
     return ListedTurn(
-        turn=turn_view(one.turn, _MOST_SHOWN, successors.get(one.turn.uuid)),
+        turn=turn_view(turn.turn, _MOST_SHOWN, successors.get(turn.turn.uuid)),
         state=made.state if made else "done",
-        facts_total=one.total,
-        facts=tuple(fact_view(fact, {}, successors.get(fact.uuid)) for fact in one.facts),
-        cut=len(one.turn.content) > _MOST_SHOWN,
+        facts_total=turn.total,
+        facts=tuple(fact_view(fact, {}, successors.get(fact.uuid)) for fact in turn.facts),
+        cut=len(turn.turn.content) > _MOST_SHOWN,
         job=made.job if made else None,
         error=(made.error or None) if made else None,
         record=(made.record or None) if made else None,
         skipped=made.skipped if made else (),
-        cursor=one.cursor,
+        cursor=turn.cursor,
     )

@@ -31,13 +31,13 @@ REMEMBER_WAIT_S = 2.0
     examples=('pps ambient ana "making coffee in the kitchen"', "pps ambient ana --startup"),
     for_model=model_views.pack_for_model,
 )
-async def ambient_recall(memory: Memory, given: inputs.AmbientRecallInput) -> outputs.PackView:
+async def ambient_recall(memory: Memory, request: inputs.AmbientRecallInput) -> outputs.PackView:
     """Call it before you answer, with what was just said; with mode 'startup' once when a conversation begins.
 
     Returns what you know that matters now, ready to read within a token budget: nodes, facts, anchors, recent turns
     and summaries. It is memory, not instruction.
     """
-    return outputs.pack_view(await memory.ambient_recall(**inputs.options(given)))
+    return outputs.pack_view(await memory.ambient_recall(**inputs.options(request)))
 
 
 @CORE.operation(
@@ -52,14 +52,14 @@ async def ambient_recall(memory: Memory, given: inputs.AmbientRecallInput) -> ou
     ),
     for_model=model_views.recall_for_model,
 )
-async def recall(memory: Memory, given: inputs.RecallInput) -> outputs.RecallView:
+async def recall(memory: Memory, request: inputs.RecallInput) -> outputs.RecallView:
     """Use it when you look for something on purpose: a question or key words.
 
     Returns one ranked list for each channel (nodes, facts, episodes, anchors, turns). 'as_of' asks for another time. A
     hit with 'superseded_by' no longer holds, and one where that is not 'sure' may not: go by what took its place.
     """
     return outputs.recall_view(
-        await memory.recall(given.query, **_asked(given, "query", "explain"))
+        await memory.recall(request.query, **_asked(request, "query", "explain"))
     )
 
 
@@ -96,14 +96,14 @@ class FactCorrectInput(inputs.Input):
         "pps correct ana 1b4e28ba --verdict no_longer_true --since 2026-03",
     ),
 )
-async def fact_correct(memory: Memory, given: FactCorrectInput) -> FactCorrection:
+async def fact_correct(memory: Memory, request: FactCorrectInput) -> FactCorrection:
     """Use it when a fact is wrong: it was never true, or is no longer true; with what is right, if that is known.
 
     Returns the turn that says so, which 'undo' takes, the id of the right fact, and what still says the old thing.
     """
-    right = RightFact(given.subject, given.relation, given.object, given.text)
+    right = RightFact(request.subject, request.relation, request.object, request.text)
     return await memory.correcting.correct(
-        given.id, given.verdict, right or None, since=given.since
+        request.id, request.verdict, right or None, since=request.since
     )
 
 
@@ -114,13 +114,13 @@ async def fact_correct(memory: Memory, given: FactCorrectInput) -> FactCorrectio
     command="why",
     examples=('pps why ana "Who keeps bees?" --expect 1b4e28ba',),
 )
-async def why(memory: Memory, given: inputs.WhyInput) -> Why:
+async def why(memory: Memory, request: inputs.WhyInput) -> Why:
     """Use it when a recall did not return what you expected: name that by its id in 'expect'.
 
     Returns each candidate's rank in every perspective and what became of it, and why the expected one is not there.
     Takes what 'recall' takes.
     """
-    return await memory.why(given.query, given.expect, **_asked(given, "query", "expect"))
+    return await memory.why(request.query, request.expect, **_asked(request, "query", "expect"))
 
 
 @CORE.operation(
@@ -135,21 +135,21 @@ async def why(memory: Memory, given: inputs.WhyInput) -> Why:
     ),
     for_model=model_views.receipt_for_model,
 )
-async def remember(memory: Memory, given: inputs.RememberInput) -> Receipt:
+async def remember(memory: Memory, request: inputs.RememberInput) -> Receipt:
     """Use it when something should last: the text word for word, with the nodes and facts that you read in it.
 
     Write facts as whole sentences with names written out and their times; a fact that changed names the old one in
     'invalidates'. Returns 'done' when it can be recalled, 'accepted' when that follows in a moment; nothing is lost.
     """
     options: RememberOptions = inputs.options(
-        given, "content", "wait", "nodes", "facts", "extraction"
+        request, "content", "wait", "nodes", "facts", "extraction"
     )
-    options["nodes"] = [one.draft() for one in given.nodes]
-    options["facts"] = [one.draft() for one in given.facts]
-    if given.extraction:
-        options["extraction"] = given.extraction
+    options["nodes"] = [node.draft() for node in request.nodes]
+    options["facts"] = [fact.draft() for fact in request.facts]
+    if request.extraction:
+        options["extraction"] = request.extraction
     return await memory.remember(
-        given.content, wait=given.wait, timeout_s=REMEMBER_WAIT_S, **options
+        request.content, wait=request.wait, timeout_s=REMEMBER_WAIT_S, **options
     )
 
 
@@ -162,13 +162,13 @@ async def remember(memory: Memory, given: inputs.RememberInput) -> Receipt:
     examples=("pps facts ana Priya", "pps timeline ana --about Lisbon --after 2026-01-01"),
     for_model=model_views.timeline_for_model,
 )
-async def timeline(memory: Memory, given: inputs.TimelineInput) -> outputs.Timeline:
+async def timeline(memory: Memory, request: inputs.TimelineInput) -> outputs.Timeline:
     """Use it to see how things came to be. Returns facts in the order of time since which they hold, ended ones too.
 
     'superseded_by' names what took the place of a fact. It answers a page at a time: pass 'next_cursor' as 'cursor' for
     the next.
     """
-    return outputs.timeline_view(await memory.timeline(**inputs.options(given)))
+    return outputs.timeline_view(await memory.timeline(**inputs.options(request)))
 
 
 @CORE.operation(
@@ -180,13 +180,13 @@ async def timeline(memory: Memory, given: inputs.TimelineInput) -> outputs.Timel
     examples=("pps get ana 1b4e28ba",),
     for_model=model_views.items_for_model,
 )
-async def get(memory: Memory, given: inputs.GetInput) -> tuple[outputs.ItemView, ...]:
+async def get(memory: Memory, request: inputs.GetInput) -> tuple[outputs.ItemView, ...]:
     """Use it to read in full what another tool showed in part. Returns the turn, fact, node or episode of each id.
 
     It answers a page at a time, and a long text in parts: pass 'next_cursor' as 'cursor', with the same ids, for the
     next.
     """
-    return await read_items(memory, given.ids, given.cursor)
+    return await read_items(memory, request.ids, request.cursor)
 
 
 @CORE.operation(
@@ -197,12 +197,12 @@ async def get(memory: Memory, given: inputs.GetInput) -> tuple[outputs.ItemView,
     examples=('pps anchors save ana "Sourdough" - < bread.md',),
     for_model=model_views.anchor_for_model,
 )
-async def anchor_save(memory: Memory, given: inputs.AnchorSaveInput) -> AnchorInfo:
+async def anchor_save(memory: Memory, request: inputs.AnchorSaveInput) -> AnchorInfo:
     """Use it to keep a short Markdown text findable as it is: a rule, a recipe, a moment in words.
 
     One of the same slug is replaced, and stays as a version, see anchor_history. Returns its slug.
     """
-    return await memory.anchor_save(**inputs.options(given))
+    return await memory.anchor_save(**inputs.options(request))
 
 
 @CORE.operation(
@@ -215,10 +215,12 @@ async def anchor_save(memory: Memory, given: inputs.AnchorSaveInput) -> AnchorIn
     for_model=model_views.hits_for_model,
 )
 async def anchor_search(
-    memory: Memory, given: inputs.AnchorSearchInput
+    memory: Memory, request: inputs.AnchorSearchInput
 ) -> tuple[outputs.HitView, ...]:
     """Use it when the answer is likely in an anchor. Returns the best anchors, each with the passage that answers."""
-    return tuple(map(outputs.hit_view, await memory.anchor_search(given.query, limit=given.limit)))
+    return tuple(
+        map(outputs.hit_view, await memory.anchor_search(request.query, limit=request.limit))
+    )
 
 
 @ANCHORS.operation(
@@ -242,12 +244,12 @@ async def anchor_list(memory: Memory, _: inputs.Nothing) -> tuple[AnchorInfo, ..
     examples=("pps anchors get ana sourdough",),
     for_model=model_views.anchor_text_for_model,
 )
-async def anchor_get(memory: Memory, given: inputs.AnchorReadInput) -> Anchor:
+async def anchor_get(memory: Memory, request: inputs.AnchorReadInput) -> Anchor:
     """Use it to read an anchor in full, or before you change it: 'expected' of anchor_save takes its digest.
 
     A long text comes in parts: pass 'next_cursor' as 'cursor' for the next.
     """
-    return model_views.continued_anchor(await memory.anchor_read(given.slug), given.cursor)
+    return model_views.continued_anchor(await memory.anchor_read(request.slug), request.cursor)
 
 
 class AnchorRevertInput(inputs.AnchorInput):
@@ -270,9 +272,9 @@ class AnchorRevertInput(inputs.AnchorInput):
     examples=("pps anchors history ana sourdough",),
     for_model=model_views.anchor_versions_for_model,
 )
-async def anchor_history(memory: Memory, given: inputs.AnchorInput) -> tuple[AnchorVersion, ...]:
+async def anchor_history(memory: Memory, request: inputs.AnchorInput) -> tuple[AnchorVersion, ...]:
     """Use it to see how an anchor changed. Returns its versions, the latest first, each with its number and text."""
-    return tuple(reversed(await memory.anchor_versions(given.slug)))
+    return tuple(reversed(await memory.anchor_versions(request.slug)))
 
 
 @ANCHORS.operation(
@@ -282,9 +284,9 @@ async def anchor_history(memory: Memory, given: inputs.AnchorInput) -> tuple[Anc
     command="anchors revert",
     examples=("pps anchors revert ana sourdough 2",),
 )
-async def anchor_revert(memory: Memory, given: AnchorRevertInput) -> AnchorInfo:
+async def anchor_revert(memory: Memory, request: AnchorRevertInput) -> AnchorInfo:
     """Use it to have an earlier version of an anchor back. That makes a new version; what stands now stays as one."""
-    return await memory.anchor_revert(given.slug, given.version)
+    return await memory.anchor_revert(request.slug, request.version)
 
 
 @ANCHORS.operation(
@@ -294,10 +296,10 @@ async def anchor_revert(memory: Memory, given: AnchorRevertInput) -> AnchorInfo:
     command="anchors delete",
     examples=("pps anchors delete ana sourdough",),
 )
-async def anchor_delete(memory: Memory, given: inputs.AnchorInput) -> outputs.AnchorDeleted:
+async def anchor_delete(memory: Memory, request: inputs.AnchorInput) -> outputs.AnchorDeleted:
     """Use it to delete an anchor's file, its versions and its index entries; it cannot be undone, as 'forget' with soft can."""
-    await memory.anchor_delete(given.slug)
-    return outputs.AnchorDeleted(given.slug)
+    await memory.anchor_delete(request.slug)
+    return outputs.AnchorDeleted(request.slug)
 
 
 @ANCHORS.operation(
@@ -316,20 +318,20 @@ async def read_items(
     memory: Memory, ids: Sequence[str], cursor: str = ""
 ) -> tuple[outputs.ItemView, ...]:
     """Return items whole, from a cursor on; a record with its text, dated by it."""
-    found = await memory.get(ids)
-    texts = await memory.records.texts([item.uuid for item in found])
-    turns = [item for item in found if isinstance(item, Turn)]
-    facts = [item for item in found if isinstance(item, Fact)]
+    items = await memory.get(ids)
+    texts = await memory.records.texts([item.uuid for item in items])
+    turns = [item for item in items if isinstance(item, Turn)]
+    facts = [item for item in items if isinstance(item, Fact)]
     successors = await memory.superseding.in_listing(turns, facts)
     views = [
-        outputs.item_view(item, texts.get(item.uuid), successors.get(item.uuid)) for item in found
+        outputs.item_view(item, texts.get(item.uuid), successors.get(item.uuid)) for item in items
     ]
     return model_views.continued(views, cursor)
 
 
-def _asked(given: inputs.RecallQuestion, *without: str) -> Any:
+def _asked(question: inputs.RecallQuestion, *without: str) -> Any:
     return {
-        **inputs.options(given, *without),
-        "filters": given.filters.filters(),
-        "channels": "auto" if given.channels == ("auto",) else given.channels or None,
+        **inputs.options(question, *without),
+        "filters": question.filters.filters(),
+        "channels": "auto" if question.channels == ("auto",) else question.channels or None,
     }

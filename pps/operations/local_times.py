@@ -38,9 +38,9 @@ def _moved(value: Any, zone: tzinfo) -> Any:
         return {key: _moved(item, zone) for key, item in pairs.items()}
     if is_dataclass(value) and not isinstance(value, type):
         changed = {
-            one.name: moved
-            for one in fields(value)
-            if one.init and (moved := _moved(old := getattr(value, one.name), zone)) is not old
+            field.name: moved
+            for field in fields(value)
+            if field.init and (moved := _moved(old := getattr(value, field.name), zone)) is not old
         }
         return replace(value, **changed) if changed else value
     return value

@@ -130,24 +130,26 @@ def _rebuilt(value: Indexed) -> str:
 def _unfit(misfits: Mapping[str, str]) -> Iterator[str]:
     """Say which records do not fit their packs as they are now, the first 20 of them."""
     if misfits:
-        said = [f"{short_id(id_)} {why}" for id_, why in [*misfits.items()][:20]]
+        lines = [f"{short_id(id_)} {why}" for id_, why in [*misfits.items()][:20]]
         more = f"; and {len(misfits) - 20:,} more" if len(misfits) > 20 else ""
         head = f"{counted(len(misfits), 'record')} no longer fit the packs, can be read and will be checked when saved"
-        yield f"{head}: {'; '.join(said)}{more}"
+        yield f"{head}: {'; '.join(lines)}{more}"
 
 
 def _verified(value: Verified) -> str:
     head = (
         f"{counted(value.total, 'operation')} on {value.store}, {counted(len(value.leaks), 'leak')}"
     )
-    found = [*value.leaks, *value.told_apart, *value.broken]
-    return "\n".join([head, *(f"{one.operation} ({one.entity}): {one.what}" for one in found)])
+    findings = [*value.leaks, *value.told_apart, *value.broken]
+    return "\n".join(
+        [head, *(f"{finding.operation} ({finding.entity}): {finding.what}" for finding in findings)]
+    )
 
 
 def _proof(report: Report) -> Proof:
-    found = (len(report.leaks), len(report.told_apart), len(report.broken))
+    counts = (len(report.leaks), len(report.told_apart), len(report.broken))
     return Proof(
-        now(), __version__, report.store, report.total, *found, round(report.seconds, 2), report.ok
+        now(), __version__, report.store, report.total, *counts, round(report.seconds, 2), report.ok
     )
 
 
@@ -158,9 +160,9 @@ def _proof(report: Report) -> Proof:
     command="reindex",
     examples=("pps reindex ana", "pps reindex ana --index vectors"),
 )
-async def reindex(app: App, given: ReindexInput, progress: Progress | None) -> Indexed:
+async def reindex(app: App, request: ReindexInput, progress: Progress | None) -> Indexed:
     """Rebuilds an entity's text and vector index, or one of them, from journal, graph and anchors."""
-    return Indexed(await app.reindex(given.entity, progress, given.index))
+    return Indexed(await app.reindex(request.entity, progress, request.index))
 
 
 @MAINTENANCE.operation(
@@ -171,9 +173,9 @@ async def reindex(app: App, given: ReindexInput, progress: Progress | None) -> I
     carried_through=True,
     examples=("pps reembed ana",),
 )
-async def reembed(app: App, given: OfEntity, progress: Progress | None) -> Indexed:
+async def reembed(app: App, request: OfEntity, progress: Progress | None) -> Indexed:
     """Makes every vector of an entity anew with the embedder that is set now."""
-    return Indexed(await app.reembed(given.entity, progress))
+    return Indexed(await app.reembed(request.entity, progress))
 
 
 @MAINTENANCE.operation(
@@ -184,14 +186,14 @@ async def reembed(app: App, given: OfEntity, progress: Progress | None) -> Index
     carried_through=True,
     examples=("pps rebuild ana --yes", "pps rebuild --registry"),
 )
-async def rebuild(app: App, given: OfEntity, progress: Progress | None) -> Indexed:
+async def rebuild(app: App, request: OfEntity, progress: Progress | None) -> Indexed:
     """Makes an entity's graph anew from its journal, when it is gone or damaged; what is there of it is removed.
 
     What comes back: turns, records, facts that were given or found by rules, all under the ids they had. What a model
     read only comes back where it can read the texts again. What cannot come back: what texts said before they were
     changed, merges of nodes, relations made by themselves, imported graphs, and when each fact was learned.
     """
-    return Indexed(await app.rebuild(given.entity, progress))
+    return Indexed(await app.rebuild(request.entity, progress))
 
 
 @MAINTENANCE.operation(
@@ -204,7 +206,7 @@ async def rebuild(app: App, given: OfEntity, progress: Progress | None) -> Index
     examples=("pps upgrade --all --dry-run", "pps upgrade ana", "pps upgrade ana --drop-copy"),
 )
 async def upgrade(
-    app: App, given: UpgradeInput, progress: Progress | None
+    app: App, request: UpgradeInput, progress: Progress | None
 ) -> tuple[UpgradeReport, ...]:
     """Moves the graph that an earlier PPS left in a file of its own into memory.db, as opening the memory does.
 
@@ -213,24 +215,24 @@ async def upgrade(
     """
     known = await asyncio.to_thread(app.registry.list, include_archived=True)
     reports: list[UpgradeReport] = []
-    for name in given.names([entry.entity.name for entry in known]):
+    for name in request.names([entry.entity.name for entry in known]):
         told(progress, f"upgrading {name}")
         try:
-            reports.append(await _upgrade_one(app, name, given, progress))
+            reports.append(await _upgrade_one(app, name, request, progress))
         except PPSError as error:
-            if not given.all:
+            if not request.all:
                 raise
             reports.append(UpgradeReport(name, "failed", problem=error.message))
     return tuple(reports)
 
 
 async def _upgrade_one(
-    app: App, name: str, given: UpgradeInput, progress: Progress | None
+    app: App, name: str, request: UpgradeInput, progress: Progress | None
 ) -> UpgradeReport:
-    if given.drop_copy:
+    if request.drop_copy:
         is_erased = await app.erase_upgrade_copy(name)
         return UpgradeReport(name, "copy_erased" if is_erased else "nothing_to_do")
-    return await app.upgrade(name, progress, dry_run=given.dry_run)
+    return await app.upgrade(name, progress, dry_run=request.dry_run)
 
 
 @MAINTENANCE.operation(
@@ -240,10 +242,10 @@ async def _upgrade_one(
     command="jobs list",
     examples=("pps jobs list ana --state failed",),
 )
-async def jobs_list(app: App, given: EntityJobsInput) -> JobPage:
+async def jobs_list(app: App, request: EntityJobsInput) -> JobPage:
     """Returns jobs, oldest first: number, state, attempts, the text's beginning, what went wrong."""
-    async with app.memory(given.entity, pool=True) as memory:
-        return await journal_tools.jobs_list.act(memory, given)
+    async with app.memory(request.entity, pool=True) as memory:
+        return await journal_tools.jobs_list.act(memory, request)
 
 
 @MAINTENANCE.operation(
@@ -254,11 +256,11 @@ async def jobs_list(app: App, given: EntityJobsInput) -> JobPage:
     command="jobs retry",
     examples=("pps jobs retry ana 17 18", "pps jobs retry ana --all"),
 )
-async def jobs_retry(app: App, given: EntityChosenInput) -> tuple[int, ...]:
+async def jobs_retry(app: App, request: EntityChosenInput) -> tuple[int, ...]:
     """Takes turns in again, from the beginning: the ones named, or all that failed. What is there is not doubled."""
-    given.chosen()  # a bound that is broken is told before the memory is opened
-    async with app.memory(given.entity, pool=True) as memory:
-        return await journal_tools.jobs_retry.act(memory, given)
+    request.chosen()  # a bound that is broken is told before the memory is opened
+    async with app.memory(request.entity, pool=True) as memory:
+        return await journal_tools.jobs_retry.act(memory, request)
 
 
 @MAINTENANCE.operation(
@@ -269,22 +271,22 @@ async def jobs_retry(app: App, given: EntityChosenInput) -> tuple[int, ...]:
     command="jobs drop",
     examples=("pps jobs drop ana 17",),
 )
-async def jobs_drop(app: App, given: EntityChosenInput) -> tuple[int, ...]:
+async def jobs_drop(app: App, request: EntityChosenInput) -> tuple[int, ...]:
     """Gives up turns that failed or wait: the ones named, or all that failed. Texts stay; a retry takes them up."""
-    chosen = given.chosen()
-    async with app.memory(given.entity, pool=True) as memory:
+    chosen = request.chosen()
+    async with app.memory(request.entity, pool=True) as memory:
         return tuple(await memory.jobs.drop(chosen))
 
 
 @MAINTENANCE.operation("Examine a memory", words.health, READS)
-async def doctor(app: App, given: OfEntity, progress: Progress | None) -> Examined:
+async def doctor(app: App, request: OfEntity, progress: Progress | None) -> Examined:
     """Returns the health of an entity, and whether its journal, graph and indexes hold the same ids."""
-    async with app.memory(given.entity, pool=True) as memory:
-        told(progress, f"comparing {given.entity}")
+    async with app.memory(request.entity, pool=True) as memory:
+        told(progress, f"comparing {request.entity}")
         health = await memory.health()
         ledger = await memory.ledger()
         misfits = await memory.records.misfits()
-    entry = await asyncio.to_thread(app.registry.get, given.entity)
+    entry = await asyncio.to_thread(app.registry.get, request.entity)
     copies = await asyncio.to_thread(copy_notes, entry)
     problems, notes = (
         (*health.problems, *ledger.problems),
@@ -294,14 +296,14 @@ async def doctor(app: App, given: OfEntity, progress: Progress | None) -> Examin
 
 
 @MAINTENANCE.operation("Attack throw-away entities", _verified, SETS)
-async def verify_isolation(app: App, given: VerifyInput, progress: Progress | None) -> Verified:
+async def verify_isolation(app: App, request: VerifyInput, progress: Progress | None) -> Verified:
     """Attacks throw-away entities on the store that is set. Returns whether anything of one reached another."""
 
     def tell(done: int, total: int) -> None:
         if progress:
             progress("attacks", done, total)
 
-    report = await verify(app.settings, operations=given.operations, progress=tell)
+    report = await verify(app.settings, operations=request.operations, progress=tell)
     report = await with_features(report, app.settings)
     await asyncio.to_thread(last_proof.keep, app.settings.home, _proof(report))
     return Verified(**fields_of(report), ok=report.ok)

@@ -280,12 +280,12 @@ class HistoryLines:
     next_cursor: str | None = None
 
 
-def recall_for_model(view: RecallView, given: Input) -> ModelView:
+def recall_for_model(view: RecallView, request: Input) -> ModelView:
     """Return the hits as lines; all that is known of each with ``explain``, or where the profile adds signals up.
 
     Those profiles (``semantic``, ``hybrid`` and own ones) are asked for their scores.
     """
-    explain: bool | None = getattr(given, "explain", None)
+    explain: bool | None = getattr(request, "explain", None)
     if explain is None:
         has_signals = any(hit.signals for list_ in view.channels.values() for hit in list_.hits)
         explain = has_signals or view.profile in _SCORED_PROFILES
@@ -315,10 +315,10 @@ def _recall_lines(view: RecallView, *, with_ranks: bool) -> ModelView:
 
 
 def _channel_lines(channel: ChannelView, *, nothing_near: bool, with_ranks: bool) -> ChannelLines:
-    shown = channel.hits[:_SHOWN_FAR] if nothing_near else channel.hits
+    hits = channel.hits[:_SHOWN_FAR] if nothing_near else channel.hits
     return ChannelLines(
-        tuple(_hit_line(hit, with_ranks=with_ranks) for hit in shown),
-        len(channel.hits) - len(shown) or None,
+        tuple(_hit_line(hit, with_ranks=with_ranks) for hit in hits),
+        len(channel.hits) - len(hits) or None,
         channel.notes or None,
         channel.error,
     )
@@ -396,9 +396,9 @@ def continued_anchor(anchor: Anchor, cursor: str) -> Anchor:
     return replace(anchor, text=anchor.text[start.begins :])
 
 
-def anchor_text_for_model(anchor: Anchor, given: Input) -> ModelView:
+def anchor_text_for_model(anchor: Anchor, request: Input) -> ModelView:
     """Return as much of an anchor's text as has room, and the cursor that continues after it."""
-    start = item_cursor(getattr(given, "cursor", ""), 1) or ItemCursor()
+    start = item_cursor(getattr(request, "cursor", ""), 1) or ItemCursor()
     whole = AnchorPage(
         anchor.text,
         anchor.title,
@@ -437,12 +437,12 @@ class AnchorVersionPage:
 
 def anchor_versions_for_model(versions: Sequence[AnchorVersion], _: Input) -> ModelView:
     """Return as many versions as have room, each with at most 2,000 characters of its text."""
-    shown = [replace(one, text=one.text[:_MOST_OF_VERSION]) for one in versions]
-    count = max(1, fitting(json_size(as_json(one)) for one in shown))
-    older = len(shown) - count or None
-    text = words.anchor_versions(shown[:count])
+    excerpts = [replace(version, text=version.text[:_MOST_OF_VERSION]) for version in versions]
+    count = max(1, fitting(json_size(as_json(excerpt)) for excerpt in excerpts))
+    older = len(excerpts) - count or None
+    text = words.anchor_versions(excerpts[:count])
     return ModelView(
-        AnchorVersionPage(tuple(shown[:count]), older),
+        AnchorVersionPage(tuple(excerpts[:count]), older),
         f"{text}\n\n{older:,} older versions" if older else text,
     )
 
@@ -474,7 +474,7 @@ def forgotten_for_model(value: Forgotten, _: Input) -> ModelView:
     return ModelView(data, "\n".join([words.gone(value), *lines]))
 
 
-def timeline_for_model(view: Timeline, given: Input) -> ModelView:
+def timeline_for_model(view: Timeline, request: Input) -> ModelView:
     """Return as many of a page's facts as have room, and the cursor that continues after them."""
     lines = tuple(map(fact_line_view, view.facts))
     count = fitting(json_size(as_json(line)) for line in lines)
@@ -482,7 +482,7 @@ def timeline_for_model(view: Timeline, given: Input) -> ModelView:
     if count < len(lines):
         last = view.facts[count - 1]
         cursor = timeline_cursor(last.valid_at, last.id)
-    as_of = model_time(getattr(given, "as_of", None))
+    as_of = model_time(getattr(request, "as_of", None))
     when = f" that held at {as_of}" if as_of else ""
     head = (
         f"{counted(count, 'fact')} in order of time{when}:"
@@ -534,10 +534,10 @@ def continued(items: Sequence[ItemView], cursor: str) -> tuple[ItemView, ...]:
     )
 
 
-def items_for_model(items: Sequence[ItemView], given: Input) -> ModelView:
+def items_for_model(items: Sequence[ItemView], request: Input) -> ModelView:
     """Return as much of the items as has room, and the cursor that continues after it."""
-    ids: Sequence[str] = getattr(given, "ids", ())
-    start = item_cursor(getattr(given, "cursor", ""), len(ids)) or ItemCursor()
+    ids: Sequence[str] = getattr(request, "ids", ())
+    start = item_cursor(getattr(request, "cursor", ""), len(ids)) or ItemCursor()
     bodies = [_body(item) for item in items]
 
     def with_part(index: int, part: TextPart) -> ItemView:
@@ -650,12 +650,12 @@ def _item_text(item: ItemView, part: TextPart | None) -> str:
     piece = f"\n({part.words()})" if part else ""
     if isinstance(item, FactView):
         more = len(item.episodes) - _MOST_EPISODES
-        said = ", ".join(item.episodes[:_MOST_EPISODES])
-        support = f"; said in {said}" + (f" and {more:,} more" if more > 0 else "")
+        text = ", ".join(item.episodes[:_MOST_EPISODES])
+        support = f"; said in {text}" + (f" and {more:,} more" if more > 0 else "")
         ends = f"{item.relation} from {item.subject} to {item.object}"
         held = span(item.valid_at, item.invalid_at)
         head = f"fact {item.text}{held}{words.mark(item.superseded_by)} [{item.id}]"
-        return f"{head}\n{ends}{support if said else ''}"
+        return f"{head}\n{ends}{support if text else ''}"
     if isinstance(item, NodeView):
         names = f" (also {', '.join(item.aliases)})" if item.aliases else ""
         tags = f", tags {', '.join(item.tags)}" if item.tags else ""
@@ -693,9 +693,9 @@ def continued_versions(
     return [replace(first, diff=diff or None, content=content or None), *versions[1:]]
 
 
-def history_for_model(view: HistoryView, given: Input) -> ModelView:
+def history_for_model(view: HistoryView, request: Input) -> ModelView:
     """Return as much of the versions as has room, and the cursor that continues after it."""
-    start = version_cursor(getattr(given, "cursor", ""))
+    start = version_cursor(getattr(request, "cursor", ""))
     bodies = [f"{entry.diff or ''}{entry.content or ''}" for entry in view.versions]
 
     def line(index: int, part: TextPart) -> VersionLines:
@@ -710,7 +710,7 @@ def history_for_model(view: HistoryView, given: Input) -> ModelView:
     if layout.next_index is not None:
         next_cursor = f"{view.versions[layout.next_index].version}.{layout.next_begins}"
     head = f"{counted(len(lines), 'version')} of [{view.id}], newest first:"
-    text = "\n\n".join([head, *("\n".join(_version_text(one)) for one in lines)])
+    text = "\n\n".join([head, *("\n".join(_version_text(line)) for line in lines)])
     if next_cursor:
         text += f"\n\nMore follows: call again with cursor={next_cursor}"
     return ModelView(HistoryLines(tuple(lines), view.id, next_cursor), text)

@@ -54,20 +54,22 @@ def document(operations: Iterable[AnyOperation]) -> dict[str, Any]:
             "may be asked: the document asked for with it lists exactly that.",
         },
         "security": [{"token": []}],
-        "paths": {f"/v1/{one.name}": {"post": _path(one, schemas)} for one in operations},
+        "paths": {
+            f"/v1/{operation.name}": {"post": _path(operation, schemas)} for operation in operations
+        },
         "components": {
             "schemas": schemas,
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
             "responses": {
                 str(status): {
-                    "description": said,
+                    "description": description,
                     "content": {
                         "application/problem+json": {
                             "schema": {"$ref": "#/components/schemas/Problem"}
                         }
                     },
                 }
-                for status, said in PROBLEMS.items()
+                for status, description in PROBLEMS.items()
             },
         },
     }
@@ -76,44 +78,48 @@ def document(operations: Iterable[AnyOperation]) -> dict[str, Any]:
 def _with_nulls(schema: Any) -> Any:
     """Return a schema of arguments that says what ``Operation.parse`` does: a null counts as left out."""
     if isinstance(schema, list):
-        return [_with_nulls(one) for one in cast("list[Any]", schema)]
+        return [_with_nulls(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    found: dict[str, Any] = {}
+    nullable: dict[str, Any] = {}
     for key, value in cast("dict[str, Any]", schema).items():
         if key in ("properties", "$defs"):
-            found[key] = {name: _with_nulls(one) for name, one in value.items()}
+            nullable[key] = {name: _with_nulls(item) for name, item in value.items()}
         else:
-            found[key] = (
+            nullable[key] = (
                 value if key in ("default", "enum", "const", "required") else _with_nulls(value)
             )
-    for name, one in found.get("properties", {}).items():
-        if name not in found.get("required", ()):
-            found["properties"][name] = {"anyOf": [one, _NULL]}
-    if isinstance(more := found.get("additionalProperties"), dict):
-        found["additionalProperties"] = {"anyOf": [more, _NULL]}
-    return found
+    for name, property_schema in nullable.get("properties", {}).items():
+        if name not in nullable.get("required", ()):
+            nullable["properties"][name] = {"anyOf": [property_schema, _NULL]}
+    if isinstance(more := nullable.get("additionalProperties"), dict):
+        nullable["additionalProperties"] = {"anyOf": [more, _NULL]}
+    return nullable
 
 
-def _path(one: AnyOperation, schemas: dict[str, Any]) -> dict[str, Any]:
-    refs = f"#/components/schemas/{one.name}.{{model}}"
-    bodies = {"input": _with_nulls(one.input_schema(refs)), "output": one.output_schema(refs)}
+def _path(operation: AnyOperation, schemas: dict[str, Any]) -> dict[str, Any]:
+    refs = f"#/components/schemas/{operation.name}.{{model}}"
+    bodies = {
+        "input": _with_nulls(operation.input_schema(refs)),
+        "output": operation.output_schema(refs),
+    }
     for name, schema in bodies.items():
         schemas.update(
-            (f"{one.name}.{model}", found) for model, found in schema.pop("$defs", {}).items()
+            (f"{operation.name}.{model}", definition)
+            for model, definition in schema.pop("$defs", {}).items()
         )
-        schemas[f"{one.name}.{name}"] = schema
+        schemas[f"{operation.name}.{name}"] = schema
     answer, taken = (
-        {"schema": {"$ref": f"#/components/schemas/{one.name}.{name}"}}
+        {"schema": {"$ref": f"#/components/schemas/{operation.name}.{name}"}}
         for name in ("output", "input")
     )
     text: dict[str, Any] = {"schema": {"type": "string"}}
     kinds = {"application/json": answer, "text/plain": text, "application/x-ndjson": text}
     return {
-        "operationId": one.name,
-        "summary": one.title,
-        "description": one.description,
-        "tags": [one.toolset],
+        "operationId": operation.name,
+        "summary": operation.title,
+        "description": operation.description,
+        "tags": [operation.toolset],
         "requestBody": {"required": True, "content": {"application/json": taken}},
         "responses": {
             "200": {"description": "What came of it.", "content": kinds},

@@ -332,9 +332,9 @@ def timeline_view(page: TimelinePage) -> Timeline:
 
 
 def version_view(entry: HistoryEntry, *, with_content: bool) -> VersionView:
-    one, content = entry.version, entry.version.content if with_content else None
-    given = (one.title or None, one.actor or None, entry.diff or None, content)
-    return VersionView(one.number, one.change, one.at, one.tags, *given)
+    version, content = entry.version, entry.version.content if with_content else None
+    given = (version.title or None, version.actor or None, entry.diff or None, content)
+    return VersionView(version.number, version.change, version.at, version.tags, *given)
 
 
 def hit_view(hit: Hit) -> HitView:
@@ -364,14 +364,14 @@ def hit_view(hit: Hit) -> HitView:
             invalid_at_precision=coarse_precision(item.invalid_at),
         )
     if isinstance(item, Turn):
-        said = {
+        extra = {
             "role": item.role,
             "actor": item.actor or None,
             "session": item.session,
             "source": item.source,
         }
         precision = coarse_precision(item.occurred_at)
-        return replace(view, occurred_at=item.occurred_at, occurred_at_precision=precision, **said)
+        return replace(view, occurred_at=item.occurred_at, occurred_at_precision=precision, **extra)
     if isinstance(item, Episode):
         return replace(
             view,
@@ -379,15 +379,23 @@ def hit_view(hit: Hit) -> HitView:
             occurred_at_precision=coarse_precision(item.valid_at),
         )
     if isinstance(item, Node):
-        joined = tuple(fact_view(one.fact, _names(one)) for one in hit.relationships) or None
+        joined = (
+            tuple(
+                fact_view(relationship.fact, _names(relationship))
+                for relationship in hit.relationships
+            )
+            or None
+        )
         return replace(view, title=item.name, kind=item.kind, relationships=joined)
     return replace(view, title=item.title)
 
 
-def _names(one: Relationship) -> dict[str, str]:
+def _names(relationship: Relationship) -> dict[str, str]:
     return {
         end: name
-        for end, name in zip((one.fact.subject, one.fact.object), one.names, strict=True)
+        for end, name in zip(
+            (relationship.fact.subject, relationship.fact.object), relationship.names, strict=True
+        )
         if name
     }
 

@@ -97,11 +97,11 @@ class CheckedPack:
 
 
 def _listed(packs: Sequence[PackLine]) -> str:
-    width = max(len(one.name) for one in packs)
+    width = max(len(pack.name) for pack in packs)
     return "\n".join(
-        f"{one.name:<{width}}  version {one.version}, {counted(one.kinds, 'kind')}{', your own' if one.own else ''}"
-        f"{', ' + counted(one.mistakes, 'mistake') if one.mistakes else ''}  {one.about}".rstrip()
-        for one in packs
+        f"{pack.name:<{width}}  version {pack.version}, {counted(pack.kinds, 'kind')}{', your own' if pack.own else ''}"
+        f"{', ' + counted(pack.mistakes, 'mistake') if pack.mistakes else ''}  {pack.about}".rstrip()
+        for pack in packs
     )
 
 
@@ -121,14 +121,14 @@ def _enabled(value: EnabledPacks) -> str:
 def _checked(value: CheckedPack) -> str:
     if not value.ok:
         return "\n".join([*map(str, value.mistakes), counted(len(value.mistakes), "mistake")])
-    found = f"No mistake: {counted(value.kinds, 'kind')}, {counted(value.relations, 'relation')}."
-    return "\n".join(filter(None, (found, value.diagram)))
+    result = f"No mistake: {counted(value.kinds, 'kind')}, {counted(value.relations, 'relation')}."
+    return "\n".join(filter(None, (result, value.diagram)))
 
 
 def known_operations() -> Operations:
     from pps.operations.catalog import OPERATIONS  # it has this module's own
 
-    return {one.name: [*one.input.model_fields] for one in OPERATIONS}
+    return {operation.name: [*operation.input.model_fields] for operation in OPERATIONS}
 
 
 def read_for_entities(
@@ -140,23 +140,26 @@ def read_for_entities(
     pack, mistakes = read_pack(text, name, known_operations())
     if pack is None:
         return pack, mistakes
-    lines, found = TomlLines(text), list[Mistake]()
-    if own and (name.endswith(TYPED) or name in {*TOOLSETS, *(one.toolset for one in OPERATIONS)}):
-        found.append(
+    lines, wrong = TomlLines(text), list[Mistake]()
+    if own and (
+        name.endswith(TYPED)
+        or name in {*TOOLSETS, *(operation.toolset for operation in OPERATIONS)}
+    ):
+        wrong.append(
             Mistake(lines.line(("name",)), "name", "is the name of a toolset, choose another")
         )
     of_entities = operations_for("entity")
     for tool in pack.tools:
         if tool.operation not in of_entities:
             where = ("tools", tool.name, "operation")
-            found.append(
+            wrong.append(
                 Mistake(
                     lines.line(where),
                     ".".join(where),
                     f"{tool.operation!r} is no operation of entities",
                 )
             )
-    return (None if found else pack), tuple(found)
+    return (None if wrong else pack), tuple(wrong)
 
 
 @PACKS.operation(
@@ -171,16 +174,21 @@ async def pack_list(app: App, _: Nothing) -> tuple[PackLine, ...]:
     """Returns the packs of kinds that there are: those that are shipped, and your own in the data folder's packs."""
 
     def look() -> tuple[PackLine, ...]:
-        found: list[PackLine] = []
+        pack_lines: list[PackLine] = []
         for file in pack_files(app.settings.home).values():
             pack, mistakes = read_for_entities(file.text, file.name, own=file.own)
-            shown = pack or KindPack(file.name, 0)
-            found.append(
+            listed = pack or KindPack(file.name, 0)
+            pack_lines.append(
                 PackLine(
-                    file.name, shown.version, file.own, len(shown.kinds), shown.about, len(mistakes)
+                    file.name,
+                    listed.version,
+                    file.own,
+                    len(listed.kinds),
+                    listed.about,
+                    len(mistakes),
                 )
             )
-        return tuple(found)
+        return tuple(pack_lines)
 
     return await asyncio.to_thread(look)
 
@@ -192,11 +200,11 @@ async def pack_list(app: App, _: Nothing) -> tuple[PackLine, ...]:
     command="pack show",
     examples=("pps pack show constitution", "pps pack show constitution --diagram"),
 )
-async def pack_show(app: App, given: PackInput) -> KindPackView:
+async def pack_show(app: App, request: PackInput) -> KindPackView:
     """Returns a pack's layers, kinds with their fields, relations, life cycles and who may write; or its diagram."""
-    file = await asyncio.to_thread(find_pack, app.settings.home, given.pack)
+    file = await asyncio.to_thread(find_pack, app.settings.home, request.pack)
     pack = await asyncio.to_thread(file.pack)
-    drawn = diagram(pack) if given.diagram else None
+    drawn = diagram(pack) if request.diagram else None
     return KindPackView(
         pack.name, pack.version, file.own, pack.about, None if drawn else schema_of((pack,)), drawn
     )
@@ -209,18 +217,18 @@ async def pack_show(app: App, given: PackInput) -> KindPackView:
     command="pack enable",
     examples=("pps pack enable ana constitution",),
 )
-async def pack_enable(app: App, given: EnableInput) -> EnabledPacks:
+async def pack_enable(app: App, request: EnableInput) -> EnabledPacks:
     """Gives an entity the kinds of a pack from now on; its nodes of these kinds stay as they are.
 
     Refused when a pack that it has, or PPS itself, has a kind, a layer or a tool of the same name.
     """
-    file = await asyncio.to_thread(find_pack, app.settings.home, given.pack)
+    file = await asyncio.to_thread(find_pack, app.settings.home, request.pack)
     _, mistakes = await asyncio.to_thread(read_for_entities, file.text, file.name, own=file.own)
     if mistakes:
         raise InvalidRequest(
-            "pack", f"{given.pack} has mistakes: {'; '.join(map(str, mistakes[:3]))}"
+            "pack", f"{request.pack} has mistakes: {'; '.join(map(str, mistakes[:3]))}"
         )
-    return EnabledPacks(given.entity, await app.enable_pack(given.entity, given.pack))
+    return EnabledPacks(request.entity, await app.enable_pack(request.entity, request.pack))
 
 
 @PACKS.operation(
@@ -230,9 +238,9 @@ async def pack_enable(app: App, given: EnableInput) -> EnabledPacks:
     command="pack check",
     examples=("pps pack check garden.toml --diagram",),
 )
-async def pack_check(app: App, given: CheckInput) -> CheckedPack:
+async def pack_check(app: App, request: CheckInput) -> CheckedPack:
     """Returns every mistake in a pack's file with its line; of one without mistakes, its kinds as a Mermaid diagram."""
-    path = Path(given.path)
+    path = Path(request.path)
 
     def read() -> tuple[KindPack | None, tuple[Mistake, ...]]:
         text = _read(path)
@@ -249,8 +257,10 @@ async def pack_check(app: App, given: CheckInput) -> CheckedPack:
     pack, mistakes = await asyncio.to_thread(read)
     if pack is None or mistakes:
         return CheckedPack(False, mistakes)
-    drawn = diagram(pack) if given.diagram else None
-    return CheckedPack(True, (), len(pack.kinds), len({one.name for one in pack.relations}), drawn)
+    drawn = diagram(pack) if request.diagram else None
+    return CheckedPack(
+        True, (), len(pack.kinds), len({relation.name for relation in pack.relations}), drawn
+    )
 
 
 def _read(path: Path) -> str:

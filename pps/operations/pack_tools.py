@@ -64,12 +64,12 @@ class PackTool(Operation[Any, Any, Any]):
     def parse(self, arguments: Mapping[str, JSON], zone: tzinfo | None = UTC) -> Any:
         """Return the generic operation's checked input; raises as ``Operation.parse``."""
         check_values(arguments)
-        given = read_arguments(arguments, shape_of(self.input))
+        read = read_arguments(arguments, shape_of(self.input))
         hidden = self.fixed.keys() | self.without
-        if refused := hidden & given.keys():
+        if refused := hidden & read.keys():
             known = [name for name in self.input.model_fields if name not in hidden]
             raise InvalidRequest(min(refused), unknown_argument(min(refused), known))
-        return Operation[Any, Any, Any].parse(self, {**self.defaults, **given, **self.fixed}, zone)
+        return Operation[Any, Any, Any].parse(self, {**self.defaults, **read, **self.fixed}, zone)
 
     def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         schema = Operation[Any, Any, Any].input_schema(self, refs)
@@ -95,26 +95,26 @@ class QueryTool(PackTool):
         """Return the input of ``record_ask``; raises as ``Operation.parse``. ``parameters`` are taken as one, too."""
         fields = self._fields()
         check_values(arguments)
-        given = _named_as(arguments, [*fields, "parameters"])
-        if strange := given.keys() - {*fields, "parameters"}:
+        named = _named_as(arguments, [*fields, "parameters"])
+        if strange := named.keys() - {*fields, "parameters"}:
             hint = f"; there are {', '.join(fields)}"
             raise InvalidRequest(min(strange)[:100], f"unknown argument{hint}")
-        if whole := given.pop("parameters", None):
+        if whole := named.pop("parameters", None):
             whole = read_arguments({"parameters": whole}, shape_of(self.input))["parameters"]
             if not isinstance(whole, dict):
                 raise InvalidRequest("parameters", "must be an object")
-            if twice := _named_as(whole, fields).keys() & given.keys():
+            if twice := _named_as(whole, fields).keys() & named.keys():
                 raise InvalidRequest(min(twice)[:100], "is given twice")
-            given = {**whole, **given}
-        return Operation[Any, Any, Any].parse(self, {**self.fixed, "parameters": given}, zone)
+            named = {**whole, **named}
+        return Operation[Any, Any, Any].parse(self, {**self.fixed, "parameters": named}, zone)
 
     def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         """Return the schema of the query's parameters."""
         schema = self.query.given.model_json_schema(ref_template=refs) if self.query else {}
-        kept = {
+        members = {
             name: schema[name] for name in ("properties", "required", "$defs") if name in schema
         }
-        return plain({"type": "object", "properties": {}, "required": [], **kept})
+        return plain({"type": "object", "properties": {}, "required": [], **members})
 
     def _fields(self) -> Mapping[str, Any]:
         return self.query.given.model_fields if self.query else {}
@@ -136,18 +136,18 @@ class KindTool(PackTool):
         """Return the input of ``record_save``; raises as ``Operation.parse``."""
         own = self.models.model(self.kind).model_fields.keys() - _OF_RECORD
         known = [*own, *_OF_RECORD, *self.beside]
-        given = _named_as(arguments, known)
-        if strange := given.keys() - known:
+        named = _named_as(arguments, known)
+        if strange := named.keys() - known:
             name = min(strange)[:100]
             raise InvalidRequest(name, unknown_argument(name, known))
         record = {
-            name: value for name, value in given.items() if name not in own and value is not None
+            name: value for name, value in named.items() if name not in own and value is not None
         }
         if self.is_update and "id" not in record:
             raise InvalidRequest("id", "field required")
         new: dict[str, JSON] = {} if self.is_update else {"expected_version": 0}
         fields = {
-            name: value for name, value in given.items() if name in own
+            name: value for name, value in named.items() if name in own
         }  # a null takes one out
         record = {**record, **new, "kind": self.kind, "fields": fields}
         return Operation[Any, Any, Any].parse(self, {"records": [record]}, zone)
@@ -169,17 +169,17 @@ class KindTool(PackTool):
         properties = {**schema["properties"], "provenance": _PROVENANCE, **beside}
         if self.is_update:  # what is left out stays as it is
             properties = {
-                n: {key: it for key, it in one.items() if key != "default"}
-                for n, one in properties.items()
+                n: {key: it for key, it in property_schema.items() if key != "default"}
+                for n, property_schema in properties.items()
             }
         required = ["id"] if self.is_update else schema.get("required", [])
-        found = {
+        found_schema = {
             "type": "object",
             "properties": properties,
             "required": required,
             "$defs": schema.get("$defs", {}),
         }
-        return _with_used_defs(found)
+        return _with_used_defs(found_schema)
 
 
 class PackTools:
@@ -198,11 +198,11 @@ class PackTools:
             if len(self._made) > 64:
                 self._made.clear()
             made: dict[str, AnyOperation] = {}
-            for one in (one for pack in kinds.packs for one in self._tools(pack)):
-                made.setdefault(one.name, one)
+            for made_tool in (tool for pack in kinds.packs for tool in self._tools(pack)):
+                made.setdefault(made_tool.name, made_tool)
             self._made[key] = (
                 kinds.packs,
-                {n: one for n, one in made.items() if n not in self._generic},
+                {n: tool for n, tool in made.items() if n not in self._generic},
             )
         return self._made[key][1]
 
@@ -217,7 +217,10 @@ class PackTools:
 
     def _of_row(self, pack: KindPack, spec: ToolSpec) -> PackTool:
         generic = self._generic[spec.operation]
-        query = next((one for one in QUERIES if one.name == spec.fixed.get("query")), None)
+        query = next(
+            (query_known for query_known in QUERIES if query_known.name == spec.fixed.get("query")),
+            None,
+        )
         if spec.operation != _ASK or spec.defaults or set(spec.fixed) != {"query"}:
             query = None
         about = spec.about or (query.about if query else "")
@@ -237,8 +240,8 @@ class PackTools:
                 dotted.replace(".", "_") in rows
             ):  # such as relationship.create.v1, which joins two records
                 dotted = f"{snake(kind.name)}_record.{verb}.v1"
-            said = f"{title.format(kind=kind.name)}: {kind.about or 'a record'}. Returns its id and version."
-            columns = _columns(generic, dotted, said, pack.name + TYPED)
+            text = f"{title.format(kind=kind.name)}: {kind.about or 'a record'}. Returns its id and version."
+            columns = _columns(generic, dotted, text, pack.name + TYPED)
             columns["title"] = title.format(kind=kind.name)
             yield KindTool(**columns, dotted=dotted, kind=kind.name, models=models)
 
@@ -246,7 +249,7 @@ class PackTools:
 def toolsets(packs: Iterable[KindPack]) -> tuple[str, ...]:
     """Return the toolsets that packs bring: one of a pack's rows, one of the tools made from its kinds."""
     named = [(pack.name, pack.name + TYPED) for pack in packs if not pack.open]
-    return tuple(one for pair in named for one in pair)
+    return tuple(name for pair in named for name in pair)
 
 
 def tool_name(dotted: str) -> str:
@@ -258,8 +261,8 @@ def _said(about: str, generic: str) -> str:
     """Return what a row says of itself, with what the operation says comes back; the operation's words for none."""
     if not about or "Returns " in about:
         return about or generic
-    _, returns, what = generic.partition("Returns ")
-    return f"{about.rstrip('.')}. {returns}{what}".strip()
+    _, returns, returned = generic.partition("Returns ")
+    return f"{about.rstrip('.')}. {returns}{returned}".strip()
 
 
 def _with_used_defs(schema: dict[str, Any]) -> dict[str, Any]:
@@ -267,8 +270,8 @@ def _with_used_defs(schema: dict[str, Any]) -> dict[str, Any]:
     defs: dict[str, Any] = schema.pop("$defs", {})
     referring, used = json.dumps(schema), dict[str, Any]()
     while more := {
-        name: one
-        for name, one in defs.items()
+        name: definition
+        for name, definition in defs.items()
         # A reference ends with the name, behind a slash or, in OpenAPI, behind the operation's name and a dot.
         if name not in used and (f'/{name}"' in referring or f'.{name}"' in referring)
     }:
@@ -278,27 +281,29 @@ def _with_used_defs(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _columns(generic: AnyOperation, dotted: str, description: str, toolset: str) -> dict[str, Any]:
-    as_it_is: dict[str, Any] = {one.name: getattr(generic, one.name) for one in fields(Operation)}
+    as_it_is: dict[str, Any] = {
+        field.name: getattr(generic, field.name) for field in fields(Operation)
+    }
     return {**as_it_is, "name": tool_name(dotted), "description": description, "toolset": toolset}
 
 
 def _named_as(arguments: Mapping[str, JSON], known: Iterable[str]) -> dict[str, JSON]:
     """Return arguments by the known names that they may spell otherwise; raises InvalidRequest for one given twice."""
     names = {plain_name(name): name for name in known}
-    found: dict[str, JSON] = {}
+    renamed: dict[str, JSON] = {}
     for written, value in arguments.items():
         name = names.get(plain_name(written), written)
-        if name in found:
+        if name in renamed:
             raise InvalidRequest(name[:100], "is given twice")
-        found[name] = value
-    return found
+        renamed[name] = value
+    return renamed
 
 
 def _record_properties(operation: AnyOperation) -> dict[str, Any]:
     """Return the schema of one record's arguments of ``record_save``."""
     schema = Operation[Any, Any, Any].input_schema(operation)
     item = schema["properties"]["records"]["items"]
-    found: dict[str, Any] = (
+    properties: dict[str, Any] = (
         schema["$defs"][item["$ref"].rpartition("/")[2]] if "$ref" in item else item
     )
-    return found["properties"]
+    return properties["properties"]

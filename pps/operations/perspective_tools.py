@@ -124,96 +124,100 @@ class StoreMemoryInput(Input):
 @PERSPECTIVES.operation(
     "Search by several perspectives", words.recall, READS, for_model=ranks_for_model
 )
-async def search_graph(memory: Memory, given: SearchGraphInput) -> outputs.RecallView:
+async def search_graph(memory: Memory, request: SearchGraphInput) -> outputs.RecallView:
     """Use it when plain 'recall' misses something that is there: it asks several perspectives and says what each gave.
 
     Returns one ranked list for each channel; 'ranks' of a hit are its places in each perspective.
     """
-    weights = {_named(one, "weights"): weight for one, weight in given.weights.items()}
-    weights |= {_named(one, "exclude"): 0.0 for one in given.exclude}
+    weights = {_named(space, "weights"): weight for space, weight in request.weights.items()}
+    weights |= {_named(space, "exclude"): 0.0 for space in request.exclude}
     options: dict[str, Any] = {
-        "min_similarity": given.min_similarity,
-        "session": given.session,
-        "breakdown": given.breakdown,
+        "min_similarity": request.min_similarity,
+        "session": request.session,
+        "breakdown": request.breakdown,
     }
-    found = await memory.recall(
-        given.query,
-        profile=given.strategy,
-        limit=given.limit,
+    recalled = await memory.recall(
+        request.query,
+        profile=request.strategy,
+        limit=request.limit,
         channels=_TEXTS,
         weights=weights,
         **options,
     )
-    return outputs.recall_view(found)
+    return outputs.recall_view(recalled)
 
 
 @PERSPECTIVES.operation(
     "Search for causes and effects", words.recall, READS, for_model=recall_for_model
 )
-async def search_causes(memory: Memory, given: SearchCausesInput) -> outputs.RecallView:
+async def search_causes(memory: Memory, request: SearchCausesInput) -> outputs.RecallView:
     """Use it to find why something happened, or what it led to, where the memory says so with words like 'because'.
 
     Returns facts and turns, those that tell of the other end first.
     """
-    query = _CAUSAL[given.direction].format(given.query.rstrip(" ?"))
+    query = _CAUSAL[request.direction].format(request.query.rstrip(" ?"))
     weights = {"cause": 4.0, "dense": 0.25, "bm25": 0.25}
-    found = await memory.recall(
-        query, profile="multi_space", limit=given.limit, channels=_TEXTS, weights=weights
+    recalled = await memory.recall(
+        query, profile="multi_space", limit=request.limit, channels=_TEXTS, weights=weights
     )
-    return outputs.recall_view(found)
+    return outputs.recall_view(recalled)
 
 
 @PERSPECTIVES.operation("Search for connections", words.recall, READS, for_model=recall_for_model)
-async def search_connections(memory: Memory, given: SearchConnectionsInput) -> outputs.RecallView:
+async def search_connections(memory: Memory, request: SearchConnectionsInput) -> outputs.RecallView:
     """Use it to find what is tied to a thing that you name, and by which facts; a relation that you name comes first.
 
     Returns the neighbours, the facts that tie them, and the turns that say so.
     """
-    found = await memory.recall(
-        given.query,
+    recalled = await memory.recall(
+        request.query,
         profile="connections",
-        limit=given.limit,
-        connections=given.direction,
+        limit=request.limit,
+        connections=request.direction,
     )
-    return outputs.recall_view(found)
+    return outputs.recall_view(recalled)
 
 
 @PERSPECTIVES.operation("Search by intent", words.recall, READS, for_model=recall_for_model)
-async def search_by_intent(memory: Memory, given: SearchByIntentInput) -> outputs.RecallView:
+async def search_by_intent(memory: Memory, request: SearchByIntentInput) -> outputs.RecallView:
     """Use it to find work with the same purpose in other words: say what is to be reached. Returns ranked turns."""
     weights = {
-        "intent": 2 * (1 - given.blend),
-        "dense_windows": 1 - given.blend,
-        "dense": 2 * given.blend,
+        "intent": 2 * (1 - request.blend),
+        "dense_windows": 1 - request.blend,
+        "dense": 2 * request.blend,
     }
-    found = await memory.recall(
-        given.query, profile="e1_only", limit=given.limit, channels=["episodes"], weights=weights
+    recalled = await memory.recall(
+        request.query,
+        profile="e1_only",
+        limit=request.limit,
+        channels=["episodes"],
+        weights=weights,
     )
-    return outputs.recall_view(found)
+    return outputs.recall_view(recalled)
 
 
 @PERSPECTIVES.operation("Store a memory", words.receipt, ADDS, for_model=receipt_for_model)
-async def store_memory(memory: Memory, given: StoreMemoryInput) -> Receipt:
+async def store_memory(memory: Memory, request: StoreMemoryInput) -> Receipt:
     """Use it as 'remember', for a text with the reason why it should last. Returns its id."""
     content = (
-        f"{given.content}\n\nWhy it matters: {given.rationale}"
-        if given.rationale.strip()
-        else given.content
+        f"{request.content}\n\nWhy it matters: {request.rationale}"
+        if request.rationale.strip()
+        else request.content
     )
-    options: RememberOptions = {"importance": given.importance}
-    if given.session:
-        options["session"] = given.session
+    options: RememberOptions = {"importance": request.importance}
+    if request.session:
+        options["session"] = request.session
     return await memory.remember(content, wait="done", timeout_s=REMEMBER_WAIT_S, **options)
 
 
 _CAUSAL = {"auto": "{}", "cause": "Why {}?", "effect": "What did {} lead to?"}
 
 
-def _named(one: str, field: str) -> str:
+def _named(name: str, field: str) -> str:
     """Return the name of a perspective that is given so or as E1 to E13."""
-    there = spaces()
-    if one in there:
-        return there[one].perspective
-    if one[:1] == "E" and one[1:].isdigit():
-        raise InvalidRequest(field, f"{one!r} is none of {', '.join(there)}")
-    return one
+    known = spaces()
+    if name in known:
+        return known[name].perspective
+    if name[:1] == "E" and name[1:].isdigit():
+        raise InvalidRequest(field, f"{name!r} is none of {', '.join(known)}")
+    return name

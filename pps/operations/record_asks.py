@@ -131,12 +131,12 @@ def ranking_words(view: Ranking) -> str:
     lines = [
         f"{counted(view.records, 'record')}, {counted(view.relations, 'relation')}; {view.formula}."
     ]
-    lines += [f"{at}. {_ranked(one)}" for at, one in enumerate(view.ranked, 1)]
+    lines += [f"{at}. {_ranked(ranked)}" for at, ranked in enumerate(view.ranked, 1)]
     if view.modularity is not None:
         lines.append(f"modularity {view.modularity:.3f}")
     for at, part in enumerate(view.communities, 1):
         lines.append(f"community {at}, {counted(part.size, 'record')}:")
-        lines += [f"  {_ranked(one)}" for one in part.members]
+        lines += [f"  {_ranked(member)}" for member in part.members]
     if view.start is not None:
         joined = "nothing joins them" if view.length is None else f"length {view.length:.3f}"
         lines.append(f"{path_words(view.start.title, view.start.kind, view.path)}: {joined}")
@@ -145,12 +145,15 @@ def ranking_words(view: Ranking) -> str:
 
 def answer_words(view: RecordAnswer) -> str:
     """Return the answer in a sentence, then a line each; of the list of queries a line a query and parameter."""
-    lines = [view.said, *(f"{at}. {one.said}{_id(one.id)}" for at, one in enumerate(view.found, 1))]
-    for one in view.queries or ():
-        lines.append(f"{one.name}: {one.about}")
+    lines = [
+        view.said,
+        *(f"{at}. {match.said}{_id(match.id)}" for at, match in enumerate(view.found, 1)),
+    ]
+    for query in view.queries or ():
+        lines.append(f"{query.name}: {query.about}")
         lines += [
             f"    {it.name}{'' if it.required else ' (may be left out)'}: {it.about}"
-            for it in one.parameters
+            for it in query.parameters
         ]
     if view.found and view.total > len(view.found):
         lines.append(f"{view.total - len(view.found)} more: ask with a higher limit.")
@@ -159,14 +162,16 @@ def answer_words(view: RecordAnswer) -> str:
 
 def everything_words(view: Everything) -> str:
     lines = [
-        f"{one.title} ({one.kind}, {one.status}): {one.summary}{_id(one.id)}"
-        for one in view.records
+        f"{record.title} ({record.kind}, {record.status}): {record.summary}{_id(record.id)}"
+        for record in view.records
     ]
-    lines += [f"{one.name} ({one.kind}){_id(one.id)}" for one in view.nodes]
-    lines += [f"{one.source} —{one.type}→ {one.target}" for one in view.relations]
+    lines += [f"{node.name} ({node.kind}){_id(node.id)}" for node in view.nodes]
     lines += [
-        f"{one.subject} —{one.relation}→ {one.object}: {one.text}{_id(one.id)}"
-        for one in view.facts
+        f"{relation.source} —{relation.type}→ {relation.target}" for relation in view.relations
+    ]
+    lines += [
+        f"{fact.subject} —{fact.relation}→ {fact.object}: {fact.text}{_id(fact.id)}"
+        for fact in view.facts
     ]
     more = [f"More: cursor={view.next_cursor}"] if view.next_cursor else []
     return "\n".join([*(lines or ["Nothing yet."]), *more])
@@ -185,11 +190,11 @@ def everything_for_model(view: Everything, _: inputs.Input) -> ModelView:
     if count < len(items):
         last_part, last = items[count - 1]
         left = count
-        kept: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for part, some in parts.items():
-            kept[part] = tuple(some[:left])
-            left -= len(kept[part])
-        view = Everything(**kept, next_cursor=f"{last_part}:{last.id}")
+            members[part] = tuple(some[:left])
+            left -= len(members[part])
+        view = Everything(**members, next_cursor=f"{last_part}:{last.id}")
     return ModelView(view, everything_words(view))
 
 
@@ -203,13 +208,13 @@ def everything_for_model(view: Everything, _: inputs.Input) -> ModelView:
         'pps rank ana shortest_path --source "Pay the bill" --target Honesty',
     ),
 )
-async def graph_rank(memory: Memory, given: GraphRankInput) -> Ranking:
+async def graph_rank(memory: Memory, request: GraphRankInput) -> Ranking:
     """Use it to see which records matter most, which join the others, which belong together, or how two are joined.
 
     Weights of relations count. Returns scores, communities with their modularity, or the path, and the formula.
     """
     return await memory.asks.rank(
-        RankRequest(**inputs.options(given, "status"), statuses=given.status)
+        RankRequest(**inputs.options(request, "status"), statuses=request.status)
     )
 
 
@@ -220,14 +225,14 @@ async def graph_rank(memory: Memory, given: GraphRankInput) -> Ranking:
     command="ask",
     examples=("pps ask ana", 'pps ask ana why --with \'{"id": "Pay the bill"}\''),
 )
-async def record_ask(memory: Memory, given: RecordAskInput) -> RecordAnswer:
+async def record_ask(memory: Memory, request: RecordAskInput) -> RecordAnswer:
     """Use it for questions along relations: why something matters, what a goal serves, what is due, what contradicts.
 
     Without 'query' it lists the queries and their parameters. Returns records, each with a sentence and the path to it.
     """
-    if given.query:
-        asked = await memory.asks.ask(given.query, given.parameters)
-        return RecordAnswer(asked.query, asked.said, asked.total, asked.found)
+    if request.query:
+        answer = await memory.asks.ask(request.query, request.parameters)
+        return RecordAnswer(answer.query, answer.said, answer.total, answer.found)
     return listed(memory.asks.queries)
 
 
@@ -235,17 +240,19 @@ def listed(queries: Sequence[Query]) -> RecordAnswer:
     """Return which queries there are, with their parameters."""
     lines = tuple(
         QueryLine(
-            one.name,
-            one.about,
-            one.kinds,
+            query.name,
+            query.about,
+            query.kinds,
             tuple(
                 Parameter(
-                    name, str(it.get("description", "")), one.given.model_fields[name].is_required()
+                    name,
+                    str(it.get("description", "")),
+                    query.given.model_fields[name].is_required(),
                 )
-                for name, it in one.given.model_json_schema()["properties"].items()
+                for name, it in query.given.model_json_schema()["properties"].items()
             ),
         )
-        for one in queries
+        for query in queries
     )
     return RecordAnswer("", f"{len(lines)} queries can be asked.", len(lines), queries=lines)
 
@@ -258,23 +265,23 @@ def listed(queries: Sequence[Query]) -> RecordAnswer:
     examples=("pps graph-all ana --json",),
     for_model=everything_for_model,
 )
-async def graph_all(memory: Memory, given: GraphAllInput) -> Everything:
+async def graph_all(memory: Memory, request: GraphAllInput) -> Everything:
     """Use it to export or draw everything; to find something use 'recall' or 'record_ask'.
 
     Returns records, other nodes, relations and facts, a page at a time: pass 'next_cursor' as 'cursor' for the next.
     """
-    page = await memory.asks.page(given.cursor, given.limit)
+    page = await memory.asks.page(request.cursor, request.limit)
     return Everything(
         page.records,
         tuple(map(node_view, page.nodes)),
         page.relations,
-        tuple(fact_view(one, {}) for one in page.facts),
+        tuple(fact_view(fact, {}) for fact in page.facts),
         page.next_cursor or None,
     )
 
 
-def _ranked(one: Ranked) -> str:
-    return f"{one.title} ({one.kind}) {one.score:.4f}{_id(one.id)}"
+def _ranked(ranked: Ranked) -> str:
+    return f"{ranked.title} ({ranked.kind}) {ranked.score:.4f}{_id(ranked.id)}"
 
 
 def _id(id_: str) -> str:

@@ -91,20 +91,20 @@ class _CheckedRecord:
 
 def recorded(value: RecordsImported, unreadable: int) -> str:
     """Return what an import of records did, as text; ``unreadable`` counts all mistakes."""
-    what = f"{value.created} new, {value.changed} changed, {value.unchanged} as they were"
-    kept = "kept" if value.kept else "nothing was kept"
-    head = f"read {counted(value.rows, 'record')}: {what if not unreadable or value.kept else 'not all can be'}; {kept}"
-    lines = [f"{one.what}: {one.why}" for one in value.mistakes[:SHOWN]]
-    lines += [f"{one.what}: {one.why}" for one in value.warnings[:SHOWN]]
+    text = f"{value.created} new, {value.changed} changed, {value.unchanged} as they were"
+    verb = "kept" if value.kept else "nothing was kept"
+    head = f"read {counted(value.rows, 'record')}: {text if not unreadable or value.kept else 'not all can be'}; {verb}"
+    lines = [f"{mistake.what}: {mistake.why}" for mistake in value.mistakes[:SHOWN]]
+    lines += [f"{warning.what}: {warning.why}" for warning in value.warnings[:SHOWN]]
     if unreadable:
-        shown = f", the first {SHOWN} are above" if unreadable > SHOWN else ""
+        listed = f", the first {SHOWN} are above" if unreadable > SHOWN else ""
         right = value.created + value.changed + value.unchanged
         keeps = (
             f"the {counted(right, 'record')} that have none"
             if right > 1
             else "the records that have none"
         )
-        lines.append(f"{counted(unreadable, 'mistake')}{shown}; --skip keeps {keeps}")
+        lines.append(f"{counted(unreadable, 'mistake')}{listed}; --skip keeps {keeps}")
     return "\n".join([head, *lines])
 
 
@@ -133,9 +133,9 @@ async def import_records(
     keeps = not wanted.dry_run and bool(rows) and (wanted.skip or not mistakes)
     if keeps:
         saved = await _saved(memory, rows, progress)
-    changes = [one.change for one in saved[: len(rows)]]
+    changes = [record.change for record in saved[: len(rows)]]
     created, changed, unchanged = (
-        changes.count(one) for one in ("created", "changed", "unchanged")
+        changes.count(change) for change in ("created", "changed", "unchanged")
     )
     return RecordsImported(
         count, created, changed, unchanged, keeps, tuple(mistakes), _warnings(rows, saved)
@@ -147,25 +147,27 @@ def _warnings(rows: Sequence[_Row], saved: Sequence[Saved]) -> tuple[Skipped, ..
     related = [row for row in rows if row.given.relations]
     return tuple(
         Skipped(row.where, warning)
-        for row, one in zip(related, saved[len(rows) :], strict=False)
-        for warning in one.warnings
+        for row, record in zip(related, saved[len(rows) :], strict=False)
+        for warning in record.warnings
     )
 
 
 async def _restored(
     memory: Memory,
     wanted: WantedRecords,
-    given: Sequence[_CheckedRecord],
+    checked_records: Sequence[_CheckedRecord],
     mistakes: list[Skipped],
     progress: Progress | None,
 ) -> RecordsImported:
     """Restore the records of an export, by 200 in a transaction."""
-    restoring = await memory.records.restoring([one.kept for one in given])
+    restoring = await memory.records.restoring(
+        [checked_record.kept for checked_record in checked_records]
+    )
     wrong = [*mistakes]
     for number, error in restoring.mistakes:
         wrong.append(
             Skipped(
-                f"{given[number].where}: {error.field}",
+                f"{checked_records[number].where}: {error.field}",
                 error.message.removeprefix(f"{error.field}: "),
             )
         )
@@ -178,11 +180,11 @@ async def _restored(
             saved += await _patiently(partial(memory.records.restore, restoring, some))
             if progress:
                 progress("records", at + len(some), len(restoring.right))
-    changes = [one.change for one in saved]
-    count = len(given) + len(mistakes)
-    shown = wrong if wanted.skip else wrong[:MAX_MISTAKES]
+    changes = [record.change for record in saved]
+    count = len(checked_records) + len(mistakes)
+    listed = wrong if wanted.skip else wrong[:MAX_MISTAKES]
     return RecordsImported(
-        count, changes.count("created"), 0, changes.count("unchanged"), keeps, tuple(shown)
+        count, changes.count("created"), 0, changes.count("unchanged"), keeps, tuple(listed)
     )
 
 
@@ -219,28 +221,28 @@ async def _tried(
     mistakes: list[Skipped] = []
     while rows:
         calls, bare = _calls(rows), -(-len(rows) // MAX_RECORDS)
-        given = [_given(rows, call, related=number >= bare) for number, call in enumerate(calls)]
-        saved, error = await memory.records.tried(given)
+        drafts = [_given(rows, call, related=number >= bare) for number, call in enumerate(calls)]
+        saved, error = await memory.records.tried(drafts)
         if error is None:
             return saved, mistakes
-        found = _PLACE.match(error.message)
-        if found is None or len(mistakes) >= most:
-            if found is None:
+        match = _PLACE.match(error.message)
+        if match is None or len(mistakes) >= most:
+            if match is None:
                 raise error
             return [], mistakes
-        row = rows.pop(calls[_calls_done(saved, given)][int(found[1])])
+        row = rows.pop(calls[_calls_done(saved, drafts)][int(match[1])])
         mistakes.append(
             Skipped(
-                f"{row.where}{': ' + found[2] if found[2] else ''}", error.message[found.end() :]
+                f"{row.where}{': ' + match[2] if match[2] else ''}", error.message[match.end() :]
             )
         )
     return [], mistakes
 
 
-def _calls_done(saved: Sequence[Saved], given: Sequence[Sequence[RecordGiven]]) -> int:
+def _calls_done(saved: Sequence[Saved], drafts: Sequence[Sequence[RecordGiven]]) -> int:
     done, left = 0, len(saved)
-    while done < len(given) and left >= len(given[done]) > 0:
-        left -= len(given[done])
+    while done < len(drafts) and left >= len(drafts[done]) > 0:
+        left -= len(drafts[done])
         done += 1
     return done
 
@@ -249,8 +251,8 @@ async def _saved(memory: Memory, rows: Sequence[_Row], progress: Progress | None
     calls, bare = _calls(rows), -(-len(rows) // MAX_RECORDS)
     saved: list[Saved] = []
     for number, call in enumerate(calls):
-        given = _given(rows, call, related=number >= bare)
-        saved += (await _patiently(partial(memory.records.save, given, wait="journal"))).records
+        drafts = _given(rows, call, related=number >= bare)
+        saved += (await _patiently(partial(memory.records.save, drafts, wait="journal"))).records
         if progress:
             progress(
                 "records" if number < bare else "relations",
@@ -277,8 +279,8 @@ def _read(
                 rows.append(_Row(where, _as_given(where, {"kind": wanted.kind, **row}, kinds)))
             except ValidationError as error:
                 mistakes += [
-                    Skipped(": ".join(filter(None, (where, one.path))), one.text)
-                    for one in problems(error, RecordInput)
+                    Skipped(": ".join(filter(None, (where, problem.path))), problem.text)
+                    for problem in problems(error, RecordInput)
                 ]
             except InvalidRequest as error:
                 mistakes.append(
@@ -315,38 +317,38 @@ def _rows_of(path: Path) -> Iterator[tuple[str, Mapping[str, JSON]]]:
         return
     try:
         lines = path.suffix.lower() in (".jsonl", ".ndjson")
-        found: JSON = (
-            [json.loads(one) for one in text.splitlines() if one.strip()]
+        rows: JSON = (
+            [json.loads(row) for row in text.splitlines() if row.strip()]
             if lines
             else json.loads(text)
         )
     except (ValueError, RecursionError) as error:
         raise InvalidRequest("paths", f"{name} is neither CSV nor JSON ({error})") from None
-    items = found.get("records") if isinstance(found, dict) else found
+    items = rows.get("records") if isinstance(rows, dict) else rows
     if isinstance(items, list) and (exported := _exported(cast("list[JSON]", items))):
         items = exported
     if not isinstance(items, list):
         raise InvalidRequest("paths", f'{name} must hold a list of records, or {{"records": […]}}')
-    for number, one in enumerate(items, 1):
+    for number, item in enumerate(items, 1):
         yield (
             f"{name} record {number}",
-            cast("Mapping[str, JSON]", one) if isinstance(one, dict) else {"": one},
+            cast("Mapping[str, JSON]", item) if isinstance(item, dict) else {"": item},
         )
 
 
 def _exported(items: list[JSON]) -> list[JSON]:
     """Return the records among the lines of an export; the others are texts."""
-    return [one for one in items if isinstance(one, dict) and "record" in one]
+    return [item for item in items if isinstance(item, dict) and "record" in item]
 
 
 def _in_order(mistake: Skipped) -> list[str | int]:
     """Return what sorts mistakes by file and row: numbers as numbers."""
-    return [int(one) if one.isdecimal() else one for one in re.split(r"(\d+)", mistake.what)]
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", mistake.what)]
 
 
 def _as_given(where: str, row: Mapping[str, JSON], kinds: Kinds) -> RecordGiven:
     """Return a row as a save takes it: what is none of a record's own names is a relation or a field of its kind."""
-    relations = {one.name for one in kinds.relations()}
+    relations = {relation.name for relation in kinds.relations()}
     kind = str(row.get("kind", ""))
     if not kind and not row.get("id"):
         raise InvalidRequest("kind", "is missing: give --kind, or a column 'kind'")
@@ -356,7 +358,7 @@ def _as_given(where: str, row: Mapping[str, JSON], kinds: Kinds) -> RecordGiven:
     joins: list[JSON] = []
     for name, value in row.items():
         if name in relations and isinstance(value, str):
-            joins += [{"type": name, "target": one} for one in _items(value)]
+            joins += [{"type": name, "target": item} for item in _items(value)]
         elif (own := snake(name)) in of_kind or own not in RecordInput.model_fields:
             fields[own] = _cell(of_kind.get(own), value) if isinstance(value, str) else value
         elif own == "fields" and isinstance(value, dict):
@@ -370,18 +372,18 @@ def _as_given(where: str, row: Mapping[str, JSON], kinds: Kinds) -> RecordGiven:
                 else _whole(own, value)
             )
     record["fields"], record["relations"] = fields, joins
-    given = RecordInput.model_validate_json(json.dumps(record)).given()
-    if given.another and not given.ref:  # found again when the file is imported again
-        given = replace(
-            given,
+    draft = RecordInput.model_validate_json(json.dumps(record)).given()
+    if draft.another and not draft.ref:  # found again when the file is imported again
+        draft = replace(
+            draft,
             another=False,
             ref=hashlib.sha256(f"{where}{json.dumps(record)}".encode()).hexdigest(),
         )
-    return given
+    return draft
 
 
 def _items(text: str) -> list[JSON]:
-    return [one.strip() for one in text.split(_ITEMS) if one.strip()]
+    return [item.strip() for item in text.split(_ITEMS) if item.strip()]
 
 
 def _whole(name: str, value: JSON) -> JSON:
@@ -403,7 +405,7 @@ def _cell(spec: FieldSpec | None, text: str) -> JSON:
             case "json":
                 return cast("JSON", json.loads(text))
             case "list":
-                return [_cell(spec.of if spec else None, str(one)) for one in _items(text)]
+                return [_cell(spec.of if spec else None, str(item)) for item in _items(text)]
             case "bool" if text.lower() in (*_YES, *_NO):
                 return text.lower() in _YES
             case _:

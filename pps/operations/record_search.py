@@ -130,47 +130,49 @@ class RecordHits:
     notes: tuple[str, ...] = ()
 
 
-def _hit(one: FoundRecord, wanted: RecordSearchInput) -> RecordHit:
-    node, anchored = one.node, wanted.anchor_node_id is not None
+def _hit(found_record: FoundRecord, wanted: RecordSearchInput) -> RecordHit:
+    node, anchored = found_record.node, wanted.anchor_node_id is not None
     joined = tuple(
         ResultRelation(
             rel.fact.uuid, rel.fact.relation, rel.fact.subject, rel.fact.object, rel.names
         )
-        for rel in one.relationships
+        for rel in found_record.relationships
     )
     return RecordHit(
         node.uuid,
         node.kind,
         node.name,
-        one.summary,
-        one.layer,
+        found_record.summary,
+        found_record.layer,
         str(node.attributes.get("status") or "active"),
-        round(one.score, 4),
-        round(one.semantic, 4),
-        round(one.structural, 4) if anchored else None,
-        tuple(WayStep(step.relation, step.node, step.name) for step in one.path)
+        round(found_record.score, 4),
+        round(found_record.semantic, 4),
+        round(found_record.structural, 4) if anchored else None,
+        tuple(WayStep(step.relation, step.node, step.name) for step in found_record.path)
         if anchored
         else None,
         joined if wanted.include_relationships else None,
-        one.is_weak,
+        found_record.is_weak,
     )
 
 
 def _hits(value: RecordHits) -> str:
     lines: list[str] = []
-    for one in value.results:
-        weak = "  (weak)" if one.weak else ""
-        lines.append(f"{one.score:.2f}  {one.id[:8]}  {one.type:<12} {one.title}{weak}{_way(one)}")
+    for result in value.results:
+        weak = "  (weak)" if result.weak else ""
+        lines.append(
+            f"{result.score:.2f}  {result.id[:8]}  {result.type:<12} {result.title}{weak}{_way(result)}"
+        )
         lines += [
-            f"      {it.names[0]} -{it.type}-> {it.names[1]}" for it in one.relationships or ()
+            f"      {it.names[0]} -{it.type}-> {it.names[1]}" for it in result.relationships or ()
         ]
     return "\n".join(
         [*(lines or [f"Nothing reaches a cosine of {value.min_similarity:.2f}."]), *value.notes]
     )
 
 
-def _way(one: RecordHit) -> str:
-    ways = [f"{step.relation} “{step.name}”" for step in one.path or ()]
+def _way(record_hit: RecordHit) -> str:
+    ways = [f"{step.relation} “{step.name}”" for step in record_hit.path or ()]
     return f"  (from the anchor: {', then '.join(ways)})" if ways else ""
 
 
@@ -205,7 +207,10 @@ def _drift(value: DriftReport) -> str:
     return "\n".join(
         [
             head,
-            *(f"{one.change:.2f}  {one.id[:8]}  {one.kind} {one.title}" for one in value.drifted),
+            *(
+                f"{drifted.change:.2f}  {drifted.id[:8]}  {drifted.kind} {drifted.title}"
+                for drifted in value.drifted
+            ),
         ]
     )
 
@@ -217,21 +222,23 @@ def _drift(value: DriftReport) -> str:
     command="records search",
     examples=('pps records search ana "what keeps me awake" --layer mind --limit 5',),
 )
-async def record_search(memory: Memory, given: RecordSearchInput) -> RecordHits:
+async def record_search(memory: Memory, request: RecordSearchInput) -> RecordHits:
     """Use it to find records by what they mean, or with an anchor by meaning and by nearness to a node of the graph.
 
     Returns the best five or fewer, each with its scores, whether it is weak and, from an anchor, the way to it; and how
     many there are, their average score and their tokens. For exact conditions use 'record_list'.
     """
-    wanted = RecordSearch(**options(given))
+    wanted = RecordSearch(**options(request))
     if not wanted.status:
         wanted = replace(wanted, status=("active", "draft"))
     if wanted.anchor_node_id:
         anchor = await memory.records.node_of(wanted.anchor_node_id, "anchor_node_id")
         wanted = replace(wanted, anchor_node_id=anchor)
-    found = await memory.finding.search(wanted)
-    hits = tuple(_hit(one, given) for one in found.results)
-    return RecordHits(hits, stats_view(found.stats), found.min_similarity, found.notes)
+    search_result = await memory.finding.search(wanted)
+    hits = tuple(_hit(result, request) for result in search_result.results)
+    return RecordHits(
+        hits, stats_view(search_result.stats), search_result.min_similarity, search_result.notes
+    )
 
 
 @UPKEEP.operation(
@@ -248,9 +255,9 @@ async def index_status(memory: Memory, _: Nothing) -> IndexStatus:
 @UPKEEP.operation(
     "Look for drift", _drift, READS, command="drift", examples=("pps drift ana --priority P0",)
 )
-async def drift(memory: Memory, given: DriftInput) -> DriftReport:
+async def drift(memory: Memory, request: DriftInput) -> DriftReport:
     """Embeds records anew and returns those whose vectors changed by more than 0.1 (1 - cosine); changes nothing.
 
     Use it after a model was replaced or its server changed.
     """
-    return await memory.finding.drift(given.priorities)
+    return await memory.finding.drift(request.priorities)

@@ -98,7 +98,7 @@ class RecordInput(Input):
     def given(self) -> RecordGiven:
         """Return the value that a save takes."""
         named: dict[str, Any] = {**dict(self), "id": self.id or ""}
-        named["relations"] = tuple(RelationGiven(**dict(one)) for one in self.relations)
+        named["relations"] = tuple(RelationGiven(**dict(relation)) for relation in self.relations)
         return RecordGiven(**named)
 
 
@@ -343,7 +343,7 @@ class Joined:
 
 def joined(view: Joined) -> str:
     """Return the relations of a call as text, a line each, then its warnings."""
-    lines = [f"[{one}]{'' if view.created else ' held already'}" for one in view.ids]
+    lines = [f"[{id_}]{'' if view.created else ' held already'}" for id_ in view.ids]
     return "\n".join([*lines, *view.warnings])
 
 
@@ -359,24 +359,28 @@ class RecordsPage:
     next_cursor: str | None = None
 
 
-def records_for_model(view: RecordsWhole, given: GetRecordsInput) -> ModelView:
+def records_for_model(view: RecordsWhole, request: GetRecordsInput) -> ModelView:
     """Return as many records as have room, each whole, and the cursor that continues after them."""
     sizes = [json_size(as_json(record)) for record in view.records]
     count = fitting(sizes, _ROOM_FOR_RECORDS)
     records = view.records[:count]
     ids = {record.id for record in records}
-    joins = [one for one in view.relationships if one.source in ids or one.target in ids]
+    joins = [
+        relationship
+        for relationship in view.relationships
+        if relationship.source in ids or relationship.target in ids
+    ]
     moves = [move for move in view.transitions if move.record in ids]
     room = PAGE_CHARACTERS - FOLLOWING - sum(sizes[:count]) - 2 * count
     beside = [json_size(as_json(item)) for item in (*joins, *moves)]
-    shown = fitting(beside, room) if beside and room > beside[0] else 0
+    fitting_count = fitting(beside, room) if beside and room > beside[0] else 0
     page = RecordsPage(
         records,
-        tuple(joins[:shown]),
-        tuple(moves[: max(0, shown - len(joins))]),
-        max(0, len(joins) - shown) or None,
-        min(len(moves), len(joins) + len(moves) - shown) or None,
-        str(given.start + count) if count < len(view.records) else None,
+        tuple(joins[:fitting_count]),
+        tuple(moves[: max(0, fitting_count - len(joins))]),
+        max(0, len(joins) - fitting_count) or None,
+        min(len(moves), len(joins) + len(moves) - fitting_count) or None,
+        str(request.start + count) if count < len(view.records) else None,
     )
     text = [whole(RecordsWhole(page.records, page.relationships, page.transitions))]
     if page.relationships_left_out:
@@ -405,70 +409,77 @@ def chosen(view: RecordView, only: Collection[str], without: Collection[str]) ->
             if name not in without and (not only or name in only)
         }
     gone: dict[str, Any] = {
-        one.name: None
-        for one in fields(RecordView)
-        if one.name not in _ALWAYS and (one.name in without or (only and one.name not in only))
+        field.name: None
+        for field in fields(RecordView)
+        if field.name not in _ALWAYS
+        and (field.name in without or (only and field.name not in only))
     }
     return replace(view, **{**gone, "fields": None if "fields" in without else own or None})
 
 
-def saved_views(found: SavedRecords) -> SavedViews:
+def saved_views(saved_records: SavedRecords) -> SavedViews:
     """Return what a save did, as it is shown."""
     views = tuple(
         SavedView(
-            one.record.id,
-            one.record.kind,
-            one.record.title,
-            one.change,
-            one.record.version,
-            one.record.status,
-            one.record.state,
-            one.record.turn,
-            one.relations,
-            one.warnings,
+            record.record.id,
+            record.record.kind,
+            record.record.title,
+            record.change,
+            record.record.version,
+            record.record.status,
+            record.record.state,
+            record.record.turn,
+            record.relations,
+            record.warnings,
         )
-        for one in found.records
+        for record in saved_records.records
     )
-    return SavedViews(views, "done" if found.done else "accepted", found.redacted)
+    return SavedViews(views, "done" if saved_records.done else "accepted", saved_records.redacted)
 
 
 def saved(view: SavedViews) -> str:
     lines: list[str] = []
-    for one in view.records:
-        lines.append(f"{one.kind} {one.title} [{one.id}]: {one.change}, version {one.version}")
-        lines += [f"  {warning}" for warning in one.warnings]
+    for record in view.records:
+        lines.append(
+            f"{record.kind} {record.title} [{record.id}]: {record.change}, version {record.version}"
+        )
+        lines += [f"  {warning}" for warning in record.warnings]
     return "\n".join(
         [*lines, *(["Safe on disk; graph and indexes follow."] if view.state == "accepted" else [])]
     )
 
 
-def _line(one: RecordView) -> str:
-    state = "".join(f" ({word})" for word in (one.state, one.status) if word and word != "active")
-    return f"{one.kind} {one.title} [{one.id}]{state}" + (
-        f": {first_line(one.summary, 200)}" if one.summary else ""
+def _line(record: RecordView) -> str:
+    state = "".join(
+        f" ({word})" for word in (record.state, record.status) if word and word != "active"
+    )
+    return f"{record.kind} {record.title} [{record.id}]{state}" + (
+        f": {first_line(record.summary, 200)}" if record.summary else ""
     )
 
 
-def _below(one: RecordView) -> list[str]:
+def _below(record: RecordView) -> list[str]:
     """Return the lines below a record of a list: the fields of a list of some fields, and what is above it."""
-    asked = (one.fields or {}) if one.version is None else {}
-    own = [f"{name}: {worded(value)}" for name, value in asked.items()]
-    above = [f"{parent.relation} “{parent.title}” ({parent.kind})" for parent in one.parents or ()]
+    fields = (record.fields or {}) if record.version is None else {}
+    own = [f"{name}: {worded(value)}" for name, value in fields.items()]
+    above = [
+        f"{parent.relation} “{parent.title}” ({parent.kind})" for parent in record.parents or ()
+    ]
     return [f"  {line}" for line in (*own, *above)]
 
 
 def _joins(relations: Sequence[Relation], titles: Mapping[str, str]) -> list[str]:
     return [
-        f"{titles.get(one.source, one.source)} -{one.type}-> {titles.get(one.target, one.target)} [{one.id}]"
-        for one in relations
+        f"{titles.get(relation.source, relation.source)} -{relation.type}-> {titles.get(relation.target, relation.target)} [{relation.id}]"
+        for relation in relations
     ]
 
 
 def listed(view: RecordList) -> str:
     if not view.stats.total_nodes:
         return EMPTY["record_list"]
-    titles = {one.id: one.title for one in view.items}
-    lines = [line for one in view.items for line in (_line(one), *_below(one))] + _joins(
+    titles = {item.id: item.title for item in view.items}
+    lines = [line for item in view.items for line in (_line(item), *_below(item))] + _joins(
         view.relationships, titles
     )
     more = [f"More: cursor={view.next_cursor}"] if view.next_cursor else []
@@ -478,19 +489,19 @@ def listed(view: RecordList) -> str:
 def whole(view: RecordsWhole) -> str:
     """Return records with their fields, cites, relations and moves, one line each."""
     lines: list[str] = []
-    for one in view.records:
-        told: dict[str, object] = {
-            "status": one.status,
-            "version": one.version,
-            **(one.fields or {}),
+    for record in view.records:
+        entry: dict[str, object] = {
+            "status": record.status,
+            "version": record.version,
+            **(record.fields or {}),
         }
-        told |= {"tags": ", ".join(one.tags)} if one.tags else {}
-        lines += [_line(one), *(f"  {name}: {worded(value)}" for name, value in told.items())]
+        entry |= {"tags": ", ".join(record.tags)} if record.tags else {}
+        lines += [_line(record), *(f"  {name}: {worded(value)}" for name, value in entry.items())]
         lines += [
             f"  cites {cite.kind} [{cite.id}]{' (forgotten)' if cite.gone else ''}"
-            for cite in one.cites or ()
+            for cite in record.cites or ()
         ]
-    lines += _joins(view.relationships, {one.id: one.title for one in view.records})
+    lines += _joins(view.relationships, {record.id: record.title for record in view.records})
     return "\n".join(
         [
             *lines,

@@ -64,8 +64,8 @@ def _check_names(path: str, value: Mapping[str, Any], shape: Shape) -> None:
         return
     unknown = [name for name in value if name not in shape.properties]
     if len(unknown) > _MAX_UNKNOWN:
-        shown = ", ".join(repr(_shown(name)) for name in unknown[:_NAMED])
-        raise InvalidRequest(place, f"{len(unknown):,} unknown arguments: {shown}, …")
+        names_text = ", ".join(repr(_shown(name)) for name in unknown[:_NAMED])
+        raise InvalidRequest(place, f"{len(unknown):,} unknown arguments: {names_text}, …")
 
 
 def _is_container(value: object) -> bool:

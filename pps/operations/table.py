@@ -189,7 +189,7 @@ class Operation(Generic[Subject, In, Out]):
     async def answer(
         self,
         subject: Subject,
-        given: In,
+        request: In,
         progress: Progress | None = None,
         zone: tzinfo = UTC,
         *,
@@ -200,11 +200,11 @@ class Operation(Generic[Subject, In, Out]):
         With ``for_model`` the answer is what a calling model reads.
         """
         if self.long:
-            value = await self.act(subject, given, progress or _unheard)
+            value = await self.act(subject, request, progress or _unheard)
         else:
-            value = await self.act(subject, given)
+            value = await self.act(subject, request)
         if for_model and self.for_model is not None:
-            view = self.for_model(on_clock(value, zone), given)
+            view = self.for_model(on_clock(value, zone), request)
             return Answer(as_json(view.data), view.text, zone_name(zone), view.details)
         return self.shown(value, zone)
 
@@ -312,7 +312,7 @@ UPKEEP, PERSPECTIVES, SQUAD = (
     Toolset("entity", "perspectives"),
     Toolset("member", "squad"),
 )
-TOOLSETS = tuple(one.name for one in (CORE, ANCHORS, RECORDS, UPKEEP, PERSPECTIVES, SQUAD))
+TOOLSETS = tuple(toolset.name for toolset in (CORE, ANCHORS, RECORDS, UPKEEP, PERSPECTIVES, SQUAD))
 """Those of an entity; a client gets ``core`` unless it asks for others."""
 PROJECTS, TASKS = Toolset("router", "projects"), Toolset("runner", "tasks")
 REGISTRY, OWNERS_REGISTRY = Toolset("operator", "registry"), Toolset("owner", "registry")
@@ -322,10 +322,10 @@ MAINTENANCE, PACKS = Toolset("owner", "maintenance"), Toolset("owner", "packs")
 def defined_in(*modules: ModuleType) -> tuple[AnyOperation, ...]:
     """Return the operations that modules define, in the order in which they stand there."""
     return tuple(
-        cast("AnyOperation", one)
+        cast("AnyOperation", operation)
         for module in modules
-        for one in vars(module).values()
-        if isinstance(one, Operation)
+        for operation in vars(module).values()
+        if isinstance(operation, Operation)
     )
 
 
@@ -336,27 +336,27 @@ def plain(schema: Any, *, nulls: bool = False) -> Any:
     """
     inner = partial(plain, nulls=nulls)
     if isinstance(schema, list):
-        return [inner(one) for one in cast("list[Any]", schema)]
+        return [inner(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    found: dict[str, Any] = {}
+    plain_schema: dict[str, Any] = {}
     for key, value in cast("dict[str, Any]", schema).items():
         if key in ("properties", "$defs"):
-            found[key] = {name: inner(one) for name, one in value.items()}
+            plain_schema[key] = {name: inner(item) for name, item in value.items()}
         elif (
             key == "anyOf"
             and not nulls
-            and len(kept := [one for one in value if one != {"type": "null"}]) == 1
+            and len(variants := [item for item in value if item != {"type": "null"}]) == 1
         ):
-            found = {**inner(kept[0]), **found}
+            plain_schema = {**inner(variants[0]), **plain_schema}
         elif (
             key != "cli"
             and key not in MARKS
             and not (key == "title" and isinstance(value, str))
             and (key, value) != ("default", None)
         ):
-            found[key] = value if key in ("default", "enum", "const") else inner(value)
-    return found
+            plain_schema[key] = value if key in ("default", "enum", "const") else inner(value)
+    return plain_schema
 
 
 @lru_cache
@@ -364,8 +364,8 @@ def _adapter(output: type[Out]) -> TypeAdapter[Out]:
     return TypeAdapter(output)
 
 
-def _unheard(what: str, done: int, total: int) -> None:
-    del what, done, total
+def _unheard(stage: str, done: int, total: int) -> None:
+    del stage, done, total
 
 
 _NAMED: Mapping[str, Any] = {
@@ -380,11 +380,13 @@ _USERS = ("attributes", "fields")
 def _without_nulls(value: JSON) -> JSON:
     """Return nested arguments without the names that are null; a user's own attributes stay as they are."""
     if isinstance(value, list):
-        return [_without_nulls(one) for one in value]
+        return [_without_nulls(item) for item in value]
     if not isinstance(value, dict):
         return value
-    kept = {name: one for name, one in value.items() if one is not None}
-    return {name: one if name in _USERS else _without_nulls(one) for name, one in kept.items()}
+    members = {name: item for name, item in value.items() if item is not None}
+    return {
+        name: item if name in _USERS else _without_nulls(item) for name, item in members.items()
+    }
 
 
 def unknown_argument(name: str, known: Iterable[str], above: Sequence[str] = ()) -> str:
@@ -400,13 +402,13 @@ def unknown_argument(name: str, known: Iterable[str], above: Sequence[str] = ())
 
 
 def _refusal(error: ValidationError, model: type[Input]) -> InvalidRequest:
-    found = problems(error, model)
+    mistakes = problems(error, model)
     texts = [
         _unknown_at(problem.path, shape_of(model)) if problem.unknown else problem.text
-        for problem in found
+        for problem in mistakes
     ]
-    more = [f"{problem.path}: {text}" for problem, text in zip(found, texts, strict=True)][1:4]
-    return InvalidRequest(found[0].path or "arguments", "; ".join([texts[0], *more]))
+    more = [f"{problem.path}: {text}" for problem, text in zip(mistakes, texts, strict=True)][1:4]
+    return InvalidRequest(mistakes[0].path or "arguments", "; ".join([texts[0], *more]))
 
 
 def _unknown_at(path: str, shape: Shape) -> str:

@@ -18,24 +18,26 @@ WAIT_S = 2.0
 """How long a record is waited for before the answer is ``accepted``."""
 
 
-async def keep_event(memory: Memory, given: inputs.AddEventInput, **more: Any) -> EventReceipt:
+async def keep_event(memory: Memory, request: inputs.AddEventInput, **more: Any) -> EventReceipt:
     """Keep a record; its receipt within ``WAIT_S``."""
-    if not given.content.strip():
+    if not request.content.strip():
         raise InvalidRequest("content", "must hold more than white space")
-    options: Mapping[str, Any] = inputs.options(given, "content", "project")
-    return await memory.records.add_event(given.content, timeout_s=WAIT_S, **options, **more)
+    options: Mapping[str, Any] = inputs.options(request, "content", "project")
+    return await memory.records.add_event(request.content, timeout_s=WAIT_S, **options, **more)
 
 
-async def change(memory: Memory, given: inputs.UpdateInput) -> EventReceipt:
+async def change(memory: Memory, request: inputs.UpdateInput) -> EventReceipt:
     """Change a record or a turn; its receipt within ``WAIT_S``."""
-    named = inputs.options(given, "id", "project")
+    named = inputs.options(request, "id", "project")
     changes: Mapping[str, Any] = {name: value for name, value in named.items() if value is not None}
-    return await memory.records.update(given.id, timeout_s=WAIT_S, **changes)
+    return await memory.records.update(request.id, timeout_s=WAIT_S, **changes)
 
 
-async def add(memory: Memory, given: inputs.AppendInput) -> EventReceipt:
+async def add(memory: Memory, request: inputs.AppendInput) -> EventReceipt:
     """Add to a record or a turn; its receipt within ``WAIT_S``."""
-    return await memory.records.append(given.id, given.content, actor=given.actor, timeout_s=WAIT_S)
+    return await memory.records.append(
+        request.id, request.content, actor=request.actor, timeout_s=WAIT_S
+    )
 
 
 @RECORDS.operation(
@@ -45,13 +47,13 @@ async def add(memory: Memory, given: inputs.AppendInput) -> EventReceipt:
     command="event",
     examples=('pps event ana "The light is out, see [[Harbour]]. #maintenance" --source whisper',),
 )
-async def add_event(memory: Memory, given: inputs.AddEventInput) -> EventReceipt:
+async def add_event(memory: Memory, request: inputs.AddEventInput) -> EventReceipt:
     """Use it to keep what happened or was noted as a record; for what is said in conversation use 'remember'.
 
     A record has a title, a kind, tags, a parent and [[links]] to other records; a link to a title that does not exist
     yet is made when it appears. Returns the record's id.
     """
-    return await keep_event(memory, given)
+    return await keep_event(memory, request)
 
 
 @RECORDS.operation(
@@ -61,12 +63,12 @@ async def add_event(memory: Memory, given: inputs.AddEventInput) -> EventReceipt
     command="update",
     examples=('pps update ana 1b4e28ba --text "The light is on again."',),
 )
-async def update(memory: Memory, given: inputs.UpdateInput) -> EventReceipt:
+async def update(memory: Memory, request: inputs.UpdateInput) -> EventReceipt:
     """Use it to give a record or a turn another text, title, kind, tags or fields.
 
     What it was stays as a version, which 'history' shows. Returns the number of the new version.
     """
-    return await change(memory, given)
+    return await change(memory, request)
 
 
 @RECORDS.operation(
@@ -76,9 +78,9 @@ async def update(memory: Memory, given: inputs.UpdateInput) -> EventReceipt:
     command="append",
     examples=('pps append ana 1b4e28ba "It was repaired at noon."',),
 )
-async def append(memory: Memory, given: inputs.AppendInput) -> EventReceipt:
+async def append(memory: Memory, request: inputs.AppendInput) -> EventReceipt:
     """Use it to add a paragraph to the text of a record or a turn. What it was stays as a version."""
-    return await add(memory, given)
+    return await add(memory, request)
 
 
 @RECORDS.operation(
@@ -89,21 +91,21 @@ async def append(memory: Memory, given: inputs.AppendInput) -> EventReceipt:
     examples=("pps history ana 1b4e28ba --whole",),
     for_model=history_for_model,
 )
-async def history(memory: Memory, given: inputs.HistoryInput) -> outputs.HistoryView:
+async def history(memory: Memory, request: inputs.HistoryInput) -> outputs.HistoryView:
     """Use it to see how a record or a turn changed. Returns its versions, newest first: when, by whom, and a diff.
 
     It answers a page at a time, and a long text in parts: pass 'next_cursor' as 'cursor' for the next.
     """
-    start = version_cursor(given.cursor)
+    start = version_cursor(request.cursor)
     entries = await memory.records.history(
-        given.id, limit=given.limit, newest=start[0] if start else None
+        request.id, limit=request.limit, newest=start[0] if start else None
     )
-    versions = [outputs.version_view(one, with_content=given.with_content) for one in entries]
+    versions = [outputs.version_view(entry, with_content=request.with_content) for entry in entries]
     if start:
         versions = continued_versions(versions, *start)
     has_older = bool(entries) and entries[-1].version.number > 1
     next_cursor = f"{entries[-1].version.number - 1}.0" if has_older else None
-    return outputs.HistoryView(given.id, tuple(versions), next_cursor)
+    return outputs.HistoryView(request.id, tuple(versions), next_cursor)
 
 
 @RECORDS.operation(
@@ -113,12 +115,14 @@ async def history(memory: Memory, given: inputs.HistoryInput) -> outputs.History
     command="merges list",
     examples=("pps merges list ana",),
 )
-async def find_duplicates(memory: Memory, given: inputs.FindDuplicatesInput) -> outputs.Duplicates:
+async def find_duplicates(
+    memory: Memory, request: inputs.FindDuplicatesInput
+) -> outputs.Duplicates:
     """Use it to find nodes that may be one thing.
 
     Returns pairs with the same name, or with a name that is an alias of the other, and the merges done so far.
     """
-    merging, limit = memory.records.merging, given.limit
+    merging, limit = memory.records.merging, request.limit
     return outputs.Duplicates(
         tuple(await merging.duplicates(limit=limit)), tuple(await merging.merges(limit=limit))
     )
@@ -131,13 +135,13 @@ async def find_duplicates(memory: Memory, given: inputs.FindDuplicatesInput) -> 
     command="merges apply",
     examples=("pps merges apply ana 1b4e28ba 6fa459ea --yes",),
 )
-async def merge_nodes(memory: Memory, given: inputs.MergeNodesInput) -> MergePlan:
+async def merge_nodes(memory: Memory, request: inputs.MergeNodesInput) -> MergePlan:
     """Use it when two nodes are one thing: names, facts and mentions of 'drop' go over to 'keep'.
 
     By default a dry run: show what it returns, and only then call again with dry_run=false. 'undo_merge' makes them
     two again.
     """
-    return await memory.records.merging.merge(given.keep, given.drop, dry_run=given.dry_run)
+    return await memory.records.merging.merge(request.keep, request.drop, dry_run=request.dry_run)
 
 
 @RECORDS.operation(
@@ -147,6 +151,6 @@ async def merge_nodes(memory: Memory, given: inputs.MergeNodesInput) -> MergePla
     command="merges undo",
     examples=("pps merges undo ana 1b4e28ba-2fa1-5d2b-883f-0016d3cca427",),
 )
-async def undo_merge(memory: Memory, given: inputs.UndoMergeInput) -> Merge:
+async def undo_merge(memory: Memory, request: inputs.UndoMergeInput) -> Merge:
     """Use it to make two nodes of one again, exactly as they were; what the node got since the merge stays with it."""
-    return await memory.records.merging.undo(given.id)
+    return await memory.records.merging.undo(request.id)

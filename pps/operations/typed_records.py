@@ -30,14 +30,14 @@ from pps.records.session import QUERY_TOKENS, Parent, parents_of
     command="records save",
     examples=("pps records save ana --file goals.json",),
 )
-async def record_save(memory: Memory, given: shapes.SaveRecordsInput) -> shapes.SavedViews:
+async def record_save(memory: Memory, request: shapes.SaveRecordsInput) -> shapes.SavedViews:
     """Use it to keep goals, tasks, decisions and whatever else has a kind in this memory's packs, or to change them.
 
     A record is found by its id, or by kind and title, and made when there is none. One call is one transaction: when
     one record is wrong nothing is kept. Returns ids and versions, and a warning for each relation that leads the other way
     between such kinds: it is kept that way. The state of a life cycle is changed by record_move.
     """
-    records = [one.given() for one in given.records]
+    records = [record.given() for record in request.records]
     return shapes.saved_views(await memory.records.save(records, timeout_s=WAIT_S))
 
 
@@ -49,17 +49,17 @@ async def record_save(memory: Memory, given: shapes.SaveRecordsInput) -> shapes.
     examples=("pps records get ana 1b4e28ba",),
     for_model=shapes.records_for_model,
 )
-async def record_get(memory: Memory, given: shapes.GetRecordsInput) -> shapes.RecordsWhole:
+async def record_get(memory: Memory, request: shapes.GetRecordsInput) -> shapes.RecordsWhole:
     """Use it to read records in full: fields, what they cite, their relations, and the moves of their life cycles.
 
     It answers a page at a time: pass 'next_cursor' as 'cursor', with the same ids, for the next.
     """
-    start = given.start
-    found = (await memory.records.get(given.ids))[start:]
-    ids = [one.id for one in found]
+    start = request.start
+    records = (await memory.records.get(request.ids))[start:]
+    ids = [record.id for record in records]
     cites, relations = await memory.records.cites(ids), await memory.records.relations(ids)
     moves = [move for id_ in dict.fromkeys(ids) for move in await memory.records.transitions(id_)]
-    views = tuple(shapes.record_view(one, cites.get(one.id, ())) for one in found)
+    views = tuple(shapes.record_view(record, cites.get(record.id, ())) for record in records)
     return shapes.RecordsWhole(views, tuple(relations), tuple(moves))
 
 
@@ -73,54 +73,59 @@ async def record_get(memory: Memory, given: shapes.GetRecordsInput) -> shapes.Re
         """pps records list ana --where '[{"field": "deadline", "op": "<", "value": "2027-01-01"}]'""",
     ),
 )
-async def record_list(memory: Memory, given: shapes.ListRecordsInput) -> shapes.RecordList:
+async def record_list(memory: Memory, request: shapes.ListRecordsInput) -> shapes.RecordList:
     """Use it to see which records there are: by kind, layer, status, state, tag, time and fields, in an order.
 
     Returns a page of them, shorter than 'limit' where that is more than 15,000 tokens, how many match by kind, and the
     tokens that the page takes.
     """
-    kinds = tuple(memory.kinds.kind(name).name for name in given.kinds)
-    if given.layers:
-        of_layers = memory.kinds.of_layers(given.layers)
-        kinds = tuple(one for one in of_layers if not kinds or one in kinds)
+    kinds = tuple(memory.kinds.kind(name).name for name in request.kinds)
+    if request.layers:
+        of_layers = memory.kinds.of_layers(request.layers)
+        kinds = tuple(kind for kind in of_layers if not kinds or kind in kinds)
         if not kinds:
-            which = "none of these kinds lies" if given.kinds else "no kind lies"
-            raise InvalidRequest("layers", f"{which} in {', '.join(given.layers)}")
+            which = "none of these kinds lies" if request.kinds else "no kind lies"
+            raise InvalidRequest("layers", f"{which} in {', '.join(request.layers)}")
     query = RecordQuery(
         kinds=kinds,
-        statuses=given.status,
-        states=tuple(map(memory.kinds.state_name, given.states)),
-        tags=given.tags,
-        where=tuple(Condition(snake(one.field), one.op, one.value) for one in given.where),
-        since=given.since,
-        until=given.until,
-        order=tuple(map(snake, given.order)),
-        limit=given.limit,
-        cursor=given.cursor,
+        statuses=request.status,
+        states=tuple(map(memory.kinds.state_name, request.states)),
+        tags=request.tags,
+        where=tuple(
+            Condition(snake(condition.field), condition.op, condition.value)
+            for condition in request.where
+        ),
+        since=request.since,
+        until=request.until,
+        order=tuple(map(snake, request.order)),
+        limit=request.limit,
+        cursor=request.cursor,
     )
-    found = await _page(memory, given, query)
-    while found.stats.token_estimate > QUERY_TOKENS and len(found.items) > 1:
-        share = 0.95 * QUERY_TOKENS / found.stats.token_estimate
-        query = replace(query, limit=max(1, int(len(found.items) * share)))
-        found = await _page(memory, given, query)
-    return found
+    page = await _page(memory, request, query)
+    while page.stats.token_estimate > QUERY_TOKENS and len(page.items) > 1:
+        share = 0.95 * QUERY_TOKENS / page.stats.token_estimate
+        query = replace(query, limit=max(1, int(len(page.items) * share)))
+        page = await _page(memory, request, query)
+    return page
 
 
 async def _page(
-    memory: Memory, given: shapes.ListRecordsInput, query: RecordQuery
+    memory: Memory, request: shapes.ListRecordsInput, query: RecordQuery
 ) -> shapes.RecordList:
     page = await memory.records.list(query)
-    only, without = set(map(snake, given.fields)), set(map(snake, given.exclude_fields))
-    views = [shapes.record_view(one) for one in page.records]
-    if given.include_hierarchy:
+    only, without = set(map(snake, request.fields)), set(map(snake, request.exclude_fields))
+    views = [shapes.record_view(record) for record in page.records]
+    if request.include_hierarchy:
         views = _by_horizon(
-            memory.kinds, views, parents_of(await memory.records.graph(), [one.id for one in views])
+            memory.kinds,
+            views,
+            parents_of(await memory.records.graph(), [view.id for view in views]),
         )
-    items = tuple(shapes.chosen(one, only, _hidden(memory.kinds, one, without)) for one in views)
+    items = tuple(shapes.chosen(view, only, _hidden(memory.kinds, view, without)) for view in views)
     joins: tuple[Relation, ...] = ()
-    if given.include_relationships:
+    if request.include_relationships:
         joins = tuple(await memory.records.relations([item.id for item in items]))
-    if joins and given.layers:  # a list of layers says nothing of what lies in others
+    if joins and request.layers:  # a list of layers says nothing of what lies in others
         listed = set(query.kinds)
         records = (await memory.records.graph()).records
         joins = tuple(
@@ -131,8 +136,8 @@ async def _page(
                 for end in (relation.source, relation.target)
             )
         )
-    shown = escape_all([asdict(one) for one in (*items, *joins)])
-    tokens = count_tokens(json.dumps(shown, ensure_ascii=False, default=str))
+    dumped = escape_all([asdict(item) for item in (*items, *joins)])
+    tokens = count_tokens(json.dumps(dumped, ensure_ascii=False, default=str))
     stats = shapes.ListStats(page.total, page.by_kind, tokens, counter_name())
     return shapes.RecordList(items, joins, stats, page.next_cursor)
 
@@ -143,16 +148,16 @@ def _by_horizon(
     """Return records with what is above each, in the packs' order of kinds, then by horizon, nearest first."""
     places = {kind.name: number for number, kind in enumerate(kinds)}
 
-    def place(one: shapes.RecordView) -> tuple[int, int]:
-        spec = kinds.by_name[one.kind].fields.get("horizon") if one.kind in kinds else None
-        horizon = (one.fields or {}).get("horizon")
-        return places.get(one.kind, len(places)), spec.enum.index(
+    def place(record: shapes.RecordView) -> tuple[int, int]:
+        spec = kinds.by_name[record.kind].fields.get("horizon") if record.kind in kinds else None
+        horizon = (record.fields or {}).get("horizon")
+        return places.get(record.kind, len(places)), spec.enum.index(
             horizon
         ) if spec and horizon in spec.enum else 99
 
     return [
-        replace(one, parents=tuple(parents.get(one.id, ())) or None)
-        for one in sorted(views, key=place)
+        replace(view, parents=tuple(parents.get(view.id, ())) or None)
+        for view in sorted(views, key=place)
     ]
 
 
@@ -160,7 +165,7 @@ _PROVENANCE = ("actor", "author", "pack", "pack_version", "turn", "version")
 """Where a record comes from: left out with ``provenance``."""
 
 
-def _hidden(kinds: Kinds, one: shapes.RecordView, without: Collection[str]) -> set[str]:
+def _hidden(kinds: Kinds, record: shapes.RecordView, without: Collection[str]) -> set[str]:
     """Return which fields of a record are left out: ``properties`` are its kind's own.
 
     Its description then goes too, unless the pack wants it in lists.
@@ -168,8 +173,8 @@ def _hidden(kinds: Kinds, one: shapes.RecordView, without: Collection[str]) -> s
     without = {*without, *(_PROVENANCE if "provenance" in without else ())}
     if "properties" not in without:
         return without
-    spec = kinds.by_name.get(one.kind)
-    own = set(one.fields or ()) - {"description", "metadata", "provenance"}
+    spec = kinds.by_name.get(record.kind)
+    own = set(record.fields or ()) - {"description", "metadata", "provenance"}
     return {*without, *own, *(() if spec and spec.describe else ("description",))}
 
 
@@ -180,13 +185,13 @@ def _hidden(kinds: Kinds, one: shapes.RecordView, without: Collection[str]) -> s
     command="records move",
     examples=('pps records move ana 1b4e28ba done --why "The shoes fit."',),
 )
-async def record_move(memory: Memory, given: shapes.MoveRecordInput) -> shapes.SavedViews:
+async def record_move(memory: Memory, request: shapes.MoveRecordInput) -> shapes.SavedViews:
     """Use it to let a record go on to another state of its kind's life cycle, such as todo to in_progress.
 
     Who moved it, when and why is kept. Some moves only another than the record's author may do.
     """
     moved = await memory.records.move(
-        given.id, given.to, expected=given.expected, why=given.why, timeout_s=WAIT_S
+        request.id, request.to, expected=request.expected, why=request.why, timeout_s=WAIT_S
     )
     return shapes.saved_views(moved)
 
@@ -198,13 +203,13 @@ async def record_move(memory: Memory, given: shapes.MoveRecordInput) -> shapes.S
     command="records delete",
     examples=("pps records delete ana 1b4e28ba --yes",),
 )
-async def record_delete(memory: Memory, given: shapes.DeleteRecordsInput) -> Forgotten:
+async def record_delete(memory: Memory, request: shapes.DeleteRecordsInput) -> Forgotten:
     """Use it only to erase records that must not be kept, with their versions and relations; it cannot be undone.
 
     By default a dry run that returns what would go: show that, and only then call again with dry_run=false. What is
     merely over is archived: record_save with status 'archived'.
     """
-    return await memory.records.delete(given.ids, dry_run=given.dry_run)
+    return await memory.records.delete(request.ids, dry_run=request.dry_run)
 
 
 @RECORDS.operation(
@@ -214,19 +219,19 @@ async def record_delete(memory: Memory, given: shapes.DeleteRecordsInput) -> For
     command="records relate",
     examples=('pps records relate ana "Buy shoes" SERVES "Run a marathon"',),
 )
-async def record_relate(memory: Memory, given: shapes.RelateRecordsInput) -> shapes.Joined:
+async def record_relate(memory: Memory, request: shapes.RelateRecordsInput) -> shapes.Joined:
     """Use it to join two records by a relation of the packs; made again, only its properties change.
 
     Returns the relation's id, and a warning where the packs have it the other way alone: it is then kept that way. schema_inventory says which kinds a relation joins, and what its properties are.
     """
-    relation = RelationGiven(given.type, given.target, given.properties)
+    relation = RelationGiven(request.type, request.target, request.properties)
     try:
-        made = await memory.records.join_with_warnings([Join(given.source, relation)])
+        made = await memory.records.join_with_warnings([Join(request.source, relation)])
     except InvalidRequest as error:  # of many it says which; here there is one
         raise InvalidRequest(
             error.field.removeprefix("relations[0]."), error.message.partition(": ")[2]
         ) from None
-    warnings = tuple(one.removeprefix("relations[0]: ") for one in made.warnings)
+    warnings = tuple(warning.removeprefix("relations[0]: ") for warning in made.warnings)
     return shapes.Joined(made.ids, made.created, warnings)
 
 
@@ -237,6 +242,6 @@ async def record_relate(memory: Memory, given: shapes.RelateRecordsInput) -> sha
     command="records unrelate",
     examples=("pps records unrelate ana 1b4e28ba",),
 )
-async def record_unrelate(memory: Memory, given: shapes.UnrelateRecordsInput) -> shapes.Joined:
+async def record_unrelate(memory: Memory, request: shapes.UnrelateRecordsInput) -> shapes.Joined:
     """Use it when relations no longer hold. What was is still shown by a question with as_of."""
-    return shapes.Joined(tuple(await memory.records.part(given.ids)))
+    return shapes.Joined(tuple(await memory.records.part(request.ids)))

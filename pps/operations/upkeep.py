@@ -113,13 +113,13 @@ async def health(memory: Memory, _: inputs.Nothing) -> Health:
     examples=("pps extract ana --dry-run", "pps extract ana --since 2026-11-01"),
 )
 async def extract(
-    memory: Memory, given: inputs.ExtractInput, progress: Progress | None
+    memory: Memory, request: inputs.ExtractInput, progress: Progress | None
 ) -> Extracted:
     """Use it to have the owner's own command read the turns that nothing has read for facts.
 
     It spends the owner's tokens: ask first. By default it only returns how many turns there are and what they take.
     """
-    return await memory.jobs.extract(given.since, dry_run=given.dry_run, progress=progress)
+    return await memory.jobs.extract(request.since, dry_run=request.dry_run, progress=progress)
 
 
 @UPKEEP.operation(
@@ -129,12 +129,12 @@ async def extract(
     command="jobs show",
     examples=("pps jobs show ana 17",),
 )
-async def job_status(memory: Memory, given: inputs.JobStatusInput) -> JobReport:
+async def job_status(memory: Memory, request: inputs.JobStatusInput) -> JobReport:
     """Use it to ask whether a text that 'remember' accepted is in graph and indexes by now.
 
     Returns every attempt at it, and why it failed if it did.
     """
-    return await memory.jobs.status(given.id)
+    return await memory.jobs.status(request.id)
 
 
 @UPKEEP.operation("How taking in goes", words.ingestion, READS)
@@ -150,12 +150,12 @@ async def ingestion_stats(memory: Memory, _: inputs.Nothing) -> IngestionStats:
     command="costs",
     examples=("pps costs ana --days 7",),
 )
-async def costs(memory: Memory, given: inputs.CostsInput) -> CostReport:
+async def costs(memory: Memory, request: inputs.CostsInput) -> CostReport:
     """Returns tokens, requests and dollars that reading by a language model took, by day and model.
 
     Dollars where the price is known; and how today's budget stands.
     """
-    return await memory.costs.report(given.days)
+    return await memory.costs.report(request.days)
 
 
 @UPKEEP.operation(
@@ -165,12 +165,12 @@ async def costs(memory: Memory, given: inputs.CostsInput) -> CostReport:
     command="injected",
     examples=("pps injected ana --days 30", "pps injected ana --session 2f6c1c1e"),
 )
-async def injected(memory: Memory, given: inputs.InjectedInput) -> Injected:
+async def injected(memory: Memory, request: inputs.InjectedInput) -> Injected:
     """Returns how many tokens of this memory hooks and ambient_recall put before agents, by session.
 
     Also how many prompts were answered with nothing; with 'session' what each pack of that conversation held.
     """
-    return await memory.sessions.injected(given.days, given.session)
+    return await memory.sessions.injected(request.days, request.session)
 
 
 @UPKEEP.operation("When isolation was last proved", words.proved, READS)

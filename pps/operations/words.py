@@ -74,11 +74,11 @@ def pack(view: PackView) -> str:
 
 def recall_once(view: RecallView) -> str:
     """Return the lists as a person reads them: with sources, and a text that several channels found stands once."""
-    told: set[str] = set()
+    ids: set[str] = set()
     channels: dict[str, ChannelView] = {}
     for name, channel in view.channels.items():
-        hits = [hit for hit in channel.hits if fold(hit.text) not in told]
-        told.update(fold(hit.text) for hit in channel.hits)
+        hits = [hit for hit in channel.hits if fold(hit.text) not in ids]
+        ids.update(fold(hit.text) for hit in channel.hits)
         if hits or not channel.hits:
             channels[name] = replace(channel, hits=tuple(hits))
     return recall(replace(view, channels=channels), with_source=True)
@@ -96,14 +96,14 @@ def recall(view: RecallView, *, explain: bool = False, with_source: bool = False
         if channel.error:
             lines.append(f"{name}: could not be searched ({channel.error})")
         elif channel.hits:
-            shown = channel.hits[:_SHOWN_FAR] if nothing_near else channel.hits
+            hits = channel.hits[:_SHOWN_FAR] if nothing_near else channel.hits
             lines.append(_heading(name, channel))
-            for number, hit in enumerate(shown, 1):
+            for number, hit in enumerate(hits, 1):
                 lines.append(f"  {number}. {_hit(hit, with_source=with_source)}")
                 lines.extend(_why_here(hit) if explain else ())
                 lines.extend(f"     {fact_line(fact)}" for fact in hit.relationships or ())
-            if len(shown) < len(channel.hits):
-                lines.append(f"  … and {len(channel.hits) - len(shown)} more, farther away")
+            if len(hits) < len(channel.hits):
+                lines.append(f"  … and {len(channel.hits) - len(hits)} more, farther away")
         else:
             empty.append(name)
         lines.extend(f"  note: {note}" for note in channel.notes)
@@ -125,7 +125,7 @@ def anchor_hits(hits: Sequence[HitView]) -> str:
 
 
 def receipt(value: Receipt) -> str:
-    said = {
+    state_text = {
         "done": "Remembered.",
         "accepted": "Safe on disk; graph and indexes follow in a moment.",
         "duplicate": "Known already; nothing was stored twice.",
@@ -133,21 +133,25 @@ def receipt(value: Receipt) -> str:
     }[value.state]
     counts = f"{counted(value.nodes, 'node')}, {counted(value.facts, 'fact')}, {counted(value.edges, 'link')}"
     tail = f" {counts} touched." if value.state == "done" else ""
-    skipped = "".join(f"\nLeft out: {one.what}: {one.why}" for one in value.skipped)
-    return f"{said}{tail} [{value.turn_id}]{redacted(value.redacted)}{skipped}"
+    skipped = "".join(
+        f"\nLeft out: {skipped_item.what}: {skipped_item.why}" for skipped_item in value.skipped
+    )
+    return f"{state_text}{tail} [{value.turn_id}]{redacted(value.redacted)}{skipped}"
 
 
 def corrected(value: FactCorrection) -> str:
-    said = {
+    state_text = {
         "done": "Corrected.",
         "accepted": "Safe on disk; the fact is corrected in a moment.",
         "duplicate": "Corrected already.",
         "failed": "Kept in the journal, but the fact could not be corrected; `health` says why.",
     }[value.state]
     right = f" What is right: [{value.right}]." if value.right else ""
-    skipped = [f"Left out: {one.what}: {one.why}" for one in value.skipped]
+    skipped = [
+        f"Left out: {skipped_item.what}: {skipped_item.why}" for skipped_item in value.skipped
+    ]
     still = _mentions(value.mentions) if value.mentions.total else []
-    first = f"{said}{right} Undo it with the id {value.turn_id}."
+    first = f"{state_text}{right} Undo it with the id {value.turn_id}."
     return "\n".join([first, *skipped, *still])
 
 
@@ -158,23 +162,23 @@ def timeline(view: Timeline) -> str:
     return "\n".join(lines)
 
 
-def items(found: Sequence[ItemView]) -> str:
-    return "\n\n".join(map(_item, found))
+def items(items: Sequence[ItemView]) -> str:
+    return "\n\n".join(map(_item, items))
 
 
 def gone(value: Forgotten) -> str:
-    what = _counts(value.turns, value.facts, value.nodes, value.anchors)
-    kept = (
+    counts = _counts(value.turns, value.facts, value.nodes, value.anchors)
+    facts_text = (
         f" {counted(len(value.facts_kept), 'fact')} kept: others support them."
         if value.facts_kept
         else ""
     )
     if value.no_longer_restorable:
-        kept += f" What could be restored of it cannot be any more ({', '.join(value.no_longer_restorable)})."
+        facts_text += f" What could be restored of it cannot be any more ({', '.join(value.no_longer_restorable)})."
     if value.upgrade_copy:
-        kept += " The copy of this memory from before its upgrade goes with it, whole."
+        facts_text += " The copy of this memory from before its upgrade goes with it, whole."
     if value.dry_run:
-        lines = [f"Would erase {what}.{kept}", *(f"  {line}" for line in value.shown)]
+        lines = [f"Would erase {counts}.{facts_text}", *(f"  {line}" for line in value.shown)]
         if value.mentions and value.mentions.total:
             lines += [*_mentions(value.mentions), f"Take a kind along with along=KIND: {_KINDS}."]
         again = f"and ids {', '.join(value.asked)} " if value.by_name else ""
@@ -183,9 +187,9 @@ def gone(value: Forgotten) -> str:
     left = _mentions(value.mentions) if value.mentions and value.mentions.total else []
     if value.restorable_until:
         until = moment_text(value.restorable_until)
-        done = f"Forgot {what}.{kept} Until {until} it can be restored as {value.restorable_as}."
+        done = f"Forgot {counts}.{facts_text} Until {until} it can be restored as {value.restorable_as}."
     else:
-        done = f"Erased {what} for good.{kept}"
+        done = f"Erased {counts} for good.{facts_text}"
     return "\n".join([done, *left])
 
 
@@ -201,13 +205,13 @@ def _mentions(value: Mentions) -> list[str]:
     total = ", ".join(counted(number, word) for number, word in counts if number)
     called = f" {', '.join(value.names)}" if value.names else " it"
     verb = "mentions" if value.total == 1 else "mention"
-    shown: list[str] = []
+    lines: list[str] = []
     for kind in ("turn", "fact", "node", "anchor", "copy"):
         items = [item for item in value.items if item.kind == kind][:_MOST_MENTIONS]
-        shown += [f"  {kind} {_line(item.text)} [{item.id}]" for item in items]
-    more = value.total - len(shown)
+        lines += [f"  {kind} {_line(item.text)} [{item.id}]" for item in items]
+    more = value.total - len(lines)
     rest = [f"  … and {more:,} more"] if more else []
-    return [f"{total} still {verb}{called}; recall finds what stays:", *shown, *rest]
+    return [f"{total} still {verb}{called}; recall finds what stays:", *lines, *rest]
 
 
 def restorables(forgotten: Sequence[Restorable]) -> str:
@@ -232,7 +236,7 @@ def restored(value: Restored) -> str:
 
 def _counts(turns: Sized, facts: Sized, nodes: Sized, anchors: Sized) -> str:
     named = (turns, "turn"), (facts, "fact"), (nodes, "node"), (anchors, "anchor")
-    return ", ".join(counted(len(found), word) for found, word in named if found) or "nothing"
+    return ", ".join(counted(len(items), word) for items, word in named if items) or "nothing"
 
 
 def anchor(value: AnchorInfo) -> str:
@@ -248,9 +252,9 @@ def anchor_whole(value: Anchor) -> str:
 
 def anchor_versions(versions: Sequence[AnchorVersion]) -> str:
     return "\n\n".join(
-        f"version {one.number}, {moment_text(one.at)}{f', by {one.actor}' if one.actor else ''}: "
-        f"{one.title}\n{one.text}"
-        for one in versions
+        f"version {version.number}, {moment_text(version.at)}{f', by {version.actor}' if version.actor else ''}: "
+        f"{version.title}\n{version.text}"
+        for version in versions
     )
 
 
@@ -272,7 +276,10 @@ def undone(value: Undone) -> str:
 
 def anchors(them: Sequence[AnchorInfo]) -> str:
     return (
-        "\n".join(f"{one.slug}: {_line(one.title)} ({_day(one.modified_at)})" for one in them)
+        "\n".join(
+            f"{anchor_info.slug}: {_line(anchor_info.title)} ({_day(anchor_info.modified_at)})"
+            for anchor_info in them
+        )
         or EMPTY["anchor_list"]
     )
 
@@ -305,22 +312,29 @@ def stats(value: Stats) -> str:
 
 def why(value: Why) -> str:
     """Return what became of the expected one, then of each candidate, channel by channel, and what the words mean."""
-    lines = [f"Profile {value.profile}." + "".join(f" Only {one}." for one in value.filters)]
+    lines = [
+        f"Profile {value.profile}."
+        + "".join(f" Only {perspective}." for perspective in value.filters)
+    ]
     if value.expected:
         lines.append(f"The expected one: {value.expected}.")
     for name, channel in value.channels.items():
         weighed = ", ".join(
-            f"{one} {weight:g}" for one, weight in channel.weights.items() if weight
+            f"{perspective} {weight:g}" for perspective, weight in channel.weights.items() if weight
         )
         how = "signals are added up" if channel.fusion == "sum" else "ranks are joined, 1 is best"
         lines.append(
             f"\n{name}: {counted(channel.found, 'candidate')}, at most {channel.limit} shown; {how} ({weighed})"
         )
-        for one in channel.candidates:
-            ranks = ", ".join(f"{perspective} #{rank}" for perspective, rank in one.ranks.items())
-            factor = "" if one.factor == 1 else f" x {one.factor:g} (fresh, new, telling)"
+        for candidate in channel.candidates:
+            ranks = ", ".join(
+                f"{perspective} #{rank}" for perspective, rank in candidate.ranks.items()
+            )
+            factor = (
+                "" if candidate.factor == 1 else f" x {candidate.factor:g} (fresh, new, telling)"
+            )
             lines.append(
-                f"- {_line(one.text)} [{one.id}]\n  {one.verdict}; {ranks or 'no rank'}; {one.joined:.4f}{factor}"
+                f"- {_line(candidate.text)} [{candidate.id}]\n  {candidate.verdict}; {ranks or 'no rank'}; {candidate.joined:.4f}{factor}"
             )
     return "\n".join(lines)
 
@@ -328,12 +342,16 @@ def why(value: Why) -> str:
 def health(value: Health | Examined) -> str:
     lines = ["All is well." if value.ok else "Not well:"]
     return "\n".join(
-        [*lines, *(f"- {one}" for one in value.problems), *(f"note: {one}" for one in value.notes)]
+        [
+            *lines,
+            *(f"- {problem}" for problem in value.problems),
+            *(f"note: {note}" for note in value.notes),
+        ]
     )
 
 
 def event(value: EventReceipt) -> str:
-    said = {
+    state_text = {
         "done": f"Kept as version {value.version}.",
         "accepted": "Safe on disk; graph and indexes follow in a moment.",
         "duplicate": "Known already; nothing was stored twice.",
@@ -342,28 +360,37 @@ def event(value: EventReceipt) -> str:
     title = f" “{value.title}”" if value.title else ""
     tags = f" Tags: {', '.join(value.tags_applied)}." if value.tags_applied else ""
     links = f" {counted(value.edges_created, 'relation')} made." if value.edges_created else ""
-    skipped = "".join(f"\nLeft out: {one.what}: {one.why}" for one in value.skipped)
-    return f"{said}{title}{tags}{links} [{value.node_id or value.turn_id}]{redacted(value.redacted)}{skipped}"
+    skipped = "".join(
+        f"\nLeft out: {skipped_item.what}: {skipped_item.why}" for skipped_item in value.skipped
+    )
+    return f"{state_text}{title}{tags}{links} [{value.node_id or value.turn_id}]{redacted(value.redacted)}{skipped}"
 
 
 def history(view: HistoryView) -> str:
     more = [f"More: cursor={view.next_cursor}"] if view.next_cursor else []
-    return "\n\n".join([*("\n".join(_version(one)) for one in view.versions), *more])
+    return "\n\n".join([*("\n".join(_version(version)) for version in view.versions), *more])
 
 
-def _version(one: VersionView) -> Sequence[str]:
-    by = f" by {one.actor}" if one.actor else ""
-    head = f"version {one.version}: {one.change}{by}{at(one.at)}"
-    return [head, *([one.diff] if one.diff else []), *([one.content] if one.content else [])]
+def _version(version: VersionView) -> Sequence[str]:
+    by = f" by {version.actor}" if version.actor else ""
+    head = f"version {version.version}: {version.change}{by}{at(version.at)}"
+    return [
+        head,
+        *([version.diff] if version.diff else []),
+        *([version.content] if version.content else []),
+    ]
 
 
 def duplicates(view: Duplicates) -> str:
     lines = [
-        f"{one.keep_name} ({one.keep_kind}) [{one.keep}] · {one.drop_name} ({one.drop_kind}) [{one.drop}]: {one.why}"
-        for one in view.duplicates
+        f"{duplicate.keep_name} ({duplicate.keep_kind}) [{duplicate.keep}] · {duplicate.drop_name} ({duplicate.drop_kind}) [{duplicate.drop}]: {duplicate.why}"
+        for duplicate in view.duplicates
     ]
     return "\n".join(
-        [*(lines or [EMPTY["find_duplicates"]]), *(f"merge: {merge(one)}" for one in view.merges)]
+        [
+            *(lines or [EMPTY["find_duplicates"]]),
+            *(f"merge: {merge(merge_view)}" for merge_view in view.merges),
+        ]
     )
 
 
@@ -392,13 +419,13 @@ def costs(value: CostReport) -> str:
     return "\n".join([today, *map(_cost_day, value.days), *none])
 
 
-def _cost_day(one: CostDay) -> str:
-    cost = f", ${one.cost_usd:.4f}" if one.cost_usd is not None else ""
-    silent = f", {one.unmetered:,} answers did not say" if one.unmetered else ""
-    name = one.model or "a model without a name"
+def _cost_day(cost_day: CostDay) -> str:
+    cost = f", ${cost_day.cost_usd:.4f}" if cost_day.cost_usd is not None else ""
+    silent = f", {cost_day.unmetered:,} answers did not say" if cost_day.unmetered else ""
+    name = cost_day.model or "a model without a name"
     return (
-        f"{one.day} {name}: {one.texts:,} texts, {one.requests:,} requests, {one.tokens_in:,} tokens in, "
-        f"{one.tokens_out:,} out{cost}{silent}"
+        f"{cost_day.day} {name}: {cost_day.texts:,} texts, {cost_day.requests:,} requests, {cost_day.tokens_in:,} tokens in, "
+        f"{cost_day.tokens_out:,} out{cost}{silent}"
     )
 
 
@@ -412,9 +439,9 @@ def injected(value: Injected) -> str:
         f"{value.tokens:,} tokens{mean}"
     )
     lines = [
-        f"{one.last_at:%Y-%m-%d %H:%M} {one.session or '(no session)'}: {one.prompts:,} prompts, {one.empty:,} with "
-        f"nothing, {one.tokens:,} tokens"
-        for one in value.latest
+        f"{pack.last_at:%Y-%m-%d %H:%M} {pack.session or '(no session)'}: {pack.prompts:,} prompts, {pack.empty:,} with "
+        f"nothing, {pack.tokens:,} tokens"
+        for pack in value.latest
     ]
     for pack in value.packs:
         lines.append(f"{pack.at:%Y-%m-%d %H:%M:%S} {pack.occasion}: {pack.tokens:,} tokens")
@@ -424,14 +451,14 @@ def injected(value: Injected) -> str:
 
 
 def proved(value: LastProof) -> str:
-    if (one := value.proof) is None:
+    if (proof := value.proof) is None:
         return "No proof was run here; the owner runs one with `pps verify-isolation`."
-    said = (
+    text = (
         "nothing went wrong"
-        if one.ok
-        else f"{one.leaks} leaks, {one.told_apart} told apart, {one.broken} broken"
+        if proof.ok
+        else f"{proof.leaks} leaks, {proof.told_apart} told apart, {proof.broken} broken"
     )
-    return f"{moment_text(one.at)}: {one.operations:,} attacks on {one.store} in {one.seconds:g} s, {said} (PPS {one.version})."
+    return f"{moment_text(proof.at)}: {proof.operations:,} attacks on {proof.store} in {proof.seconds:g} s, {text} (PPS {proof.version})."
 
 
 def job(value: JobReport) -> str:
@@ -445,12 +472,14 @@ def job(value: JobReport) -> str:
         f"Job {value.id} {_ENDS[value.state]}{why}.{again} [{value.turn_id}]",
         f"  “{value.text}”",
     ]
-    lines += [f"  {_attempt(one)}" for one in value.tried]
-    return "\n".join([*lines, *(f"  {_left_out(one)}" for one in value.skipped)])
+    lines += [f"  {_attempt(skipped_item)}" for skipped_item in value.tried]
+    return "\n".join([*lines, *(f"  {_left_out(skipped_item)}" for skipped_item in value.skipped)])
 
 
-def _left_out(one: Skipped) -> str:
-    return f"left out: {one.what}: {one.why}" if one.what else f"left out: {one.why}"
+def _left_out(skipped: Skipped) -> str:
+    return (
+        f"left out: {skipped.what}: {skipped.why}" if skipped.what else f"left out: {skipped.why}"
+    )
 
 
 def ingestion(value: IngestionStats) -> str:
@@ -464,18 +493,18 @@ def ingestion(value: IngestionStats) -> str:
         lines.append(
             f"oldest waits {value.oldest_s:,.0f} s; nothing ended for {value.stalled_s:,.0f} s"
         )
-    return "\n".join([*lines, *(f"waits: {one}" for one in value.waits_for)])
+    return "\n".join([*lines, *(f"waits: {reason}" for reason in value.waits_for)])
 
 
-def _attempt(one: AttemptReport) -> str:
-    took_s = (one.ended_at - one.began_at).total_seconds()
-    why = f": {one.error}" if one.error else ""
+def _attempt(attempt_report: AttemptReport) -> str:
+    took_s = (attempt_report.ended_at - attempt_report.began_at).total_seconds()
+    why = f": {attempt_report.error}" if attempt_report.error else ""
     cost = (
-        f", {one.tokens_in:,} + {one.tokens_out:,} tokens, ${one.cost_usd:.4f}"
-        if one.tokens_in
+        f", {attempt_report.tokens_in:,} + {attempt_report.tokens_out:,} tokens, ${attempt_report.cost_usd:.4f}"
+        if attempt_report.tokens_in
         else ""
     )
-    return f"{iso(one.began_at)} {one.stage} {one.outcome} ({took_s:.2f} s{cost}){why}"
+    return f"{iso(attempt_report.began_at)} {attempt_report.stage} {attempt_report.outcome} ({took_s:.2f} s{cost}){why}"
 
 
 def extracted(value: Extracted) -> str:
@@ -496,8 +525,8 @@ def _heading(name: str, channel: ChannelView) -> str:
     stats = channel.stats
     if stats is None or stats.avg_score is None or not any(hit.signals for hit in channel.hits):
         return f"{name}:"
-    found = counted(stats.total_results, "result")
-    return f"{name} ({found}, average score {stats.avg_score:.3f}, about {counted(stats.token_estimate, 'token')}):"
+    results = counted(stats.total_results, "result")
+    return f"{name} ({results}, average score {stats.avg_score:.3f}, about {counted(stats.token_estimate, 'token')}):"
 
 
 def _hit(hit: HitView, *, with_source: bool = False) -> str:

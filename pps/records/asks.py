@@ -77,9 +77,9 @@ class Asks:
             InvalidRequest: There is none of that name, a parameter is wrong, or the entity lacks the kinds.
             NotFound: A record that is named is not this entity's.
         """
-        chosen = next((one for one in self.queries if one.name == name), None)
+        chosen = next((query for query in self.queries if query.name == name), None)
         if chosen is None:
-            known = ", ".join(one.name for one in self.queries)
+            known = ", ".join(query.name for query in self.queries)
             raise InvalidRequest("query", f"{name!r} is no query; there are {known}")
         return await chosen.ask(await self._ground(within), parameters)
 
@@ -96,7 +96,9 @@ class Asks:
         page = GraphPage()
         while at < len(_PARTS) and left:
             scanned = await self._scan(_PARTS[at], graph, after, left)
-            page = replace(page, **{_PARTS[at]: tuple(one for one in scanned if _new(one, graph))})
+            page = replace(
+                page, **{_PARTS[at]: tuple(item for item in scanned if _new(item, graph))}
+            )
             at, after = (at, _id(scanned[-1])) if len(scanned) == left else (at + 1, "")
             left -= len(scanned)
         return replace(page, next_cursor=f"{_PARTS[at]}:{after}" if at < len(_PARTS) else "")
@@ -110,7 +112,7 @@ class Asks:
         them: Iterable[Record | Relation] = (
             graph.records.values() if part == "records" else graph.relations
         )
-        return sorted((one for one in them if one.id > after), key=_id)[:limit]
+        return sorted((item for item in them if item.id > after), key=_id)[:limit]
 
     async def _ground(self, within: RecordGraph | None) -> Ground:
         graph = within or await self.reads.graph()
@@ -152,23 +154,23 @@ class Asks:
 
     async def _facts(self) -> Sequence[Fact]:
         """Return facts that hold now, at most ``_FACTS``, those of relations between records left out."""
-        found: list[Fact] = []
+        facts: list[Fact] = []
         moment, after = time.now(), ""
-        while len(found) < _FACTS:
+        while len(facts) < _FACTS:
             page = await self.client.scan_facts(after, _PAGE)
-            found += [one for one in page if one.kind == "fact" and holds(one, moment)]
+            facts += [link for link in page if link.kind == "fact" and holds(link, moment)]
             if len(page) < _PAGE:
                 break
             after = page[-1].uuid
-        return found[:_FACTS]
+        return facts[:_FACTS]
 
 
-def _id(one: _Item) -> str:
-    return one.uuid if isinstance(one, Node | Fact) else one.id
+def _id(item: _Item) -> str:
+    return item.uuid if isinstance(item, Node | Fact) else item.id
 
 
-def _new(one: _Item, graph: RecordGraph) -> bool:
+def _new(item: _Item, graph: RecordGraph) -> bool:
     """Tell whether it is not shown as a record or a relation already."""
-    if isinstance(one, Node):
-        return one.uuid not in graph.records
-    return not isinstance(one, Fact) or one.kind == "fact"
+    if isinstance(item, Node):
+        return item.uuid not in graph.records
+    return not isinstance(item, Fact) or item.kind == "fact"

@@ -166,14 +166,18 @@ class RecordFinder:
         ]
         turns = await self._journal.records.texts([node.uuid for _, node in nodes])
         sure = least + WEAK_BAND
-        found = tuple(
+        records = tuple(
             _found(hit, node, turns.get(node.uuid), self._kinds, sure) for hit, node in nodes
         )[: wanted.limit]
         if wanted.min_similarity is None and not wanted.anchor_node_id:
-            found = found[: cut_at_gap([one.score for one in found])]
-        tokens = estimate_tokens("".join(f"{one.node.name}{one.summary}" for one in found))
-        average = sum(one.score for one in found) / len(found) if found else None
-        return FoundRecords(found, SearchStats(len(found), average, tokens), least, channel.notes)
+            records = records[: cut_at_gap([record.score for record in records])]
+        tokens = estimate_tokens(
+            "".join(f"{record.node.name}{record.summary}" for record in records)
+        )
+        average = sum(record.score for record in records) / len(records) if records else None
+        return FoundRecords(
+            records, SearchStats(len(records), average, tokens), least, channel.notes
+        )
 
     async def drift(self, priorities: Collection[Priority] = ()) -> DriftReport:
         """Embed the records of some priorities, or all, anew; return those whose vectors changed by more than 0.1.
@@ -205,16 +209,16 @@ def _kinds(wanted: RecordSearch, kinds: Kinds) -> tuple[str, ...]:
     """Return the kinds to look among: those named, of the layers named; of all, where none is."""
     named = {kinds.kind(name).name for name in wanted.kinds}
     of_layers = (
-        kinds.of_layers(wanted.layers) if wanted.layers else tuple(one.name for one in kinds)
+        kinds.of_layers(wanted.layers) if wanted.layers else tuple(kind.name for kind in kinds)
     )
-    found = tuple(name for name in of_layers if not named or name in named)
-    if not found:
+    chosen = tuple(name for name in of_layers if not named or name in named)
+    if not chosen:
         if wanted.layers and not named:
             raise InvalidRequest("layers", f"no kind lies in {', '.join(wanted.layers)}")
         if not named:
             raise InvalidRequest("packs", "this memory has none: `pps pack enable` gives it one")
         raise InvalidRequest("kinds", "none of them lies in these layers")
-    return found
+    return chosen
 
 
 def cut_at_gap(scores: Sequence[float]) -> int:

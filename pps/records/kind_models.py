@@ -113,7 +113,7 @@ class KindModels:
         """Return a kind's model; InvalidRequest names the kinds that there are."""
         if kind not in self._models:
             spec = self._kinds.kind(kind)
-            fields = {name: _typed(one) for name, one in spec.fields.items()}
+            fields = {name: _typed(field) for name, field in spec.fields.items()}
             made = create_model(
                 kind, __base__=Common, __doc__=spec.about or None, **cast("dict[str, Any]", fields)
             )
@@ -125,13 +125,13 @@ class KindModels:
         return self.model(kind).model_json_schema()
 
     def read_names(
-        self, kind: str, given: Mapping[str, JSON]
+        self, kind: str, fields: Mapping[str, JSON]
     ) -> tuple[dict[str, JSON], dict[str, str]]:
         """Return fields by their names in the pack, camelCase understood, and the mistakes: path → what is wrong."""
-        return _read_names(kind, given, [*self.model(kind).model_fields])
+        return _read_names(kind, fields, [*self.model(kind).model_fields])
 
     def check(
-        self, kind: str, given: Mapping[str, JSON], mistakes: Mapping[str, str] | None = None
+        self, kind: str, values: Mapping[str, JSON], mistakes: Mapping[str, str] | None = None
     ) -> dict[str, JSON]:
         """Return a whole record's fields as they are kept: title, summary, status, tags and the kind's own.
 
@@ -139,13 +139,13 @@ class KindModels:
 
         Args:
             kind: The record's.
-            given: Its fields.
+            values: Its fields.
             mistakes: Those that were found before (path → what is wrong), to be told with the others.
 
         Raises:
             InvalidRequest: Names the kind, the field and the bound of each mistake.
         """
-        fields, wrong = self.read_names(kind, given)
+        fields, wrong = self.read_names(kind, values)
         return _checked(kind, self.model(kind), fields, self._zone, {**(mistakes or {}), **wrong})
 
     def check_relation(
@@ -159,7 +159,7 @@ class KindModels:
         fields = self._kinds.relation(name, source, target).fields
         key = f"{source} {name} {target}"
         if key not in self._models:
-            typed = cast("dict[str, Any]", {one: _typed(spec) for one, spec in fields.items()})
+            typed = cast("dict[str, Any]", {name: _typed(spec) for name, spec in fields.items()})
             self._models[key] = create_model(name, __base__=_Strict, **typed)
         named, wrong = _read_names(name, properties, [*fields])
         return _checked(name, self._models[key], named, self._zone, wrong)
@@ -268,55 +268,55 @@ def _map(spec: FieldSpec, of: Any) -> Any:
 
 
 def _read_names(
-    what: str, given: Mapping[str, JSON], known: list[str]
+    kind_text: str, fields: Mapping[str, JSON], known: list[str]
 ) -> tuple[dict[str, JSON], dict[str, str]]:
-    found: dict[str, JSON] = {}
+    read: dict[str, JSON] = {}
     mistakes: dict[str, str] = {}
     by_plain_name = {plain_name(name): name for name in known}
-    for name, value in given.items():
+    for name, value in fields.items():
         own = name if name in known else by_plain_name.get(plain_name(name), snake(name))
         if own not in known and value is None:
             own = name  # what an older version of the pack had can be taken out
         elif own not in known:
             near = nearest_name(own, known) if len(mistakes) < _MAX_TOLD else ""
             hint = f"did you mean {near!r}?" if near else f"there are {', '.join(known) or 'none'}"
-            mistakes[f"{what}.{name[:100]}"] = f"no such field; {hint}"
+            mistakes[f"{kind_text}.{name[:100]}"] = f"no such field; {hint}"
             continue
-        if own in found:
-            mistakes[f"{what}.{own}"] = "is given twice"
-        found[own] = value
-    return found, mistakes
+        if own in read:
+            mistakes[f"{kind_text}.{own}"] = "is given twice"
+        read[own] = value
+    return read, mistakes
 
 
 def _checked(
-    what: str,
+    kind_text: str,
     model: type[BaseModel],
-    given: Mapping[str, JSON],
+    fields: Mapping[str, JSON],
     zone: tzinfo,
     mistakes: Mapping[str, str],
 ) -> dict[str, JSON]:
     """Return the fields as they are kept; InvalidRequest tells the mistakes that were found before, and its own."""
-    present = {name: value for name, value in given.items() if value is not None}
-    present = read_arguments(present, shape_of(model), what)
-    told = dict(mistakes)
+    present = {name: value for name, value in fields.items() if value is not None}
+    present = read_arguments(present, shape_of(model), kind_text)
+    texts = dict(mistakes)
     made: BaseModel | None = None
     try:
         made = model.model_validate_json(json.dumps(present), context={ZONE: zone})
     except (RecursionError, TypeError):
-        raise InvalidRequest(what, "must be plain JSON, at most 64 levels deep") from None
+        raise InvalidRequest(kind_text, "must be plain JSON, at most 64 levels deep") from None
     except ValidationError as error:
-        for one in error.errors(include_url=False, include_input=False):
-            told.setdefault(_path(what, one), _said(one))
-    if told or made is None:
-        first, *rest = told.items()
+        for detail in error.errors(include_url=False, include_input=False):
+            texts.setdefault(_path(kind_text, detail), _said(detail))
+    if texts or made is None:
+        first, *rest = texts.items()
         more = "".join(f"; {path}: {text}" for path, text in rest[: _MAX_TOLD - 1])
         raise InvalidRequest(first[0], first[1] + more)
     return cast("dict[str, JSON]", made.model_dump(mode="json", exclude_none=True))
 
 
-def _path(what: str, error: ErrorDetails) -> str:
-    inner = [str(one) for one in error["loc"] if str(one) not in ("int", "float", "str", "bool")]
-    return ".".join((what, *inner))
+def _path(kind_text: str, error: ErrorDetails) -> str:
+    inner = [str(part) for part in error["loc"] if str(part) not in ("int", "float", "str", "bool")]
+    return ".".join((kind_text, *inner))
 
 
 _SAID = {

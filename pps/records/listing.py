@@ -27,7 +27,7 @@ _DURATION = TypeAdapter(timedelta)
 def wanted_of(kinds: Kinds, query: RecordQuery, zone: tzinfo = UTC) -> RecordSelection:
     """Return a query as the journal takes it; InvalidRequest for what is no kind, field, status, state or operator."""
     check_range("limit", query.limit, 1, MAX_LIST)
-    chosen = [kinds.kind(one) for one in query.kinds] or [*kinds]
+    chosen = [kinds.kind(kind) for kind in query.kinds] or [*kinds]
     for status in query.statuses:
         if status not in STATUSES:
             raise InvalidRequest("statuses", f"must be of {', '.join(STATUSES)}")
@@ -41,28 +41,31 @@ def wanted_of(kinds: Kinds, query: RecordQuery, zone: tzinfo = UTC) -> RecordSel
         check_tags(query.tags),
         query.since and in_zone(query.since, zone, "since"),
         query.until and in_zone(query.until, zone, "until"),
-        tuple(_term(f"where[{at}]", chosen, one, zone) for at, one in enumerate(query.where)),
         tuple(
-            (_where(f"order[{at}]", chosen, one.removeprefix("-"))[0], one.startswith("-"))
-            for at, one in enumerate(query.order)
+            _term(f"where[{at}]", chosen, condition, zone)
+            for at, condition in enumerate(query.where)
+        ),
+        tuple(
+            (_where(f"order[{at}]", chosen, term.removeprefix("-"))[0], term.startswith("-"))
+            for at, term in enumerate(query.order)
         ),
     )
 
 
 def field_values(kind: KindSpec, fields: Mapping[str, JSON]) -> dict[str, FieldValue]:
     """Return what a record is found by: its kind's indexed fields, each as number, text or time."""
-    found: dict[str, FieldValue] = {}
+    values: dict[str, FieldValue] = {}
     for name, spec in kind.fields.items():
         slot, value = slot_of(spec), fields.get(name)
         if not spec.index or slot is None or value is None:
             continue
         stored = _stored(name, spec, value)
-        found[name] = (
+        values[name] = (
             float(stored) if slot == "number" and isinstance(stored, int | float) else None,
             str(stored) if slot == "text" else None,
             int(stored) if slot == "at" and isinstance(stored, int) else None,
         )
-    return found
+    return values
 
 
 def slot_of(spec: FieldSpec) -> Slot | None:
@@ -87,7 +90,7 @@ def _where(path: str, kinds: Sequence[KindSpec], name: str) -> tuple[Where, Fiel
         return Where("state"), None
     spec = next((kind.fields[name] for kind in kinds if name in kind.fields), _COMMON.get(name))
     if spec is None:
-        known = dict.fromkeys((*COLUMNS, *(one for kind in kinds for one in kind.fields)))
+        known = dict.fromkeys((*COLUMNS, *(field for kind in kinds for field in kind.fields)))
         raise InvalidRequest(
             f"{path}.field", f"no such field; there are {', '.join([*known][:60])}"
         )
@@ -108,7 +111,7 @@ def _term(path: str, kinds: Sequence[KindSpec], condition: Condition, zone: tzin
             or not 1 <= len(value) <= MAX_LIST
         ):
             raise InvalidRequest(f"{path}.value", f"with in, a list of 1 to {MAX_LIST:,}")
-        return Term(where, op, tuple(_compared(path, where, spec, one, zone) for one in value))
+        return Term(where, op, tuple(_compared(path, where, spec, item, zone) for item in value))
     if op == "contains":
         if not isinstance(value, str | int | float):
             raise InvalidRequest(f"{path}.value", "with contains, a text, or an item of a list")

@@ -19,9 +19,9 @@ def moved(
 ) -> Saved:
     """Let a record go on to another state; raises as ``Records.move``."""
     [whole] = rows.whole([id_], "id")
-    if not (found := rows.find([whole])):
+    if not (records := rows.find([whole])):
         raise NotFound()
-    before = found[whole]
+    before = records[whole]
     kind = by.kinds.kind(before.kind)
     by.kinds.check_write(by.actor, kind.name)
     to = by.kinds.state_name(to)

@@ -87,36 +87,46 @@ class Web:
         self.records: Mapping[str, Record] = graph.records
         self._out: dict[str, list[Relation]] = defaultdict(list)
         self._into: dict[str, list[Relation]] = defaultdict(list)
-        for one in graph.relations:
-            if one.source in graph.records and one.target in graph.records:
-                self._out[one.source].append(one)
-                self._into[one.target].append(one)
+        for relation in graph.relations:
+            if relation.source in graph.records and relation.target in graph.records:
+                self._out[relation.source].append(relation)
+                self._into[relation.target].append(relation)
         self._titles: dict[str, list[str]] = defaultdict(list)
         for record in graph.records.values():
             self._titles[fold(record.title)].append(record.id)
 
     def out(self, record: str, *names: str) -> list[Relation]:
         """Return the relations that begin at a record, of some names or of any."""
-        return [one for one in self._out.get(record, ()) if not names or one.type in names]
+        return [
+            relation
+            for relation in self._out.get(record, ())
+            if not names or relation.type in names
+        ]
 
     def into(self, record: str, *names: str) -> list[Relation]:
         """Return the relations that end at a record, of some names or of any."""
-        return [one for one in self._into.get(record, ()) if not names or one.type in names]
+        return [
+            relation
+            for relation in self._into.get(record, ())
+            if not names or relation.type in names
+        ]
 
     def steps(self, record: str) -> list[tuple[Relation, Record, bool]]:
         """Return each relation of a record with the other end, and whether it points there."""
-        ahead = [(one, self.records[one.target], True) for one in self.out(record)]
-        return ahead + [(one, self.records[one.source], False) for one in self.into(record)]
+        ahead = [(relation, self.records[relation.target], True) for relation in self.out(record)]
+        return ahead + [
+            (relation, self.records[relation.source], False) for relation in self.into(record)
+        ]
 
     def of_kinds(self, *kinds: str, live: bool = True) -> list[Record]:
         """Return the records of some kinds (of none given: all), by id."""
         return sorted(
             (
-                one
-                for one in self.records.values()
-                if (not kinds or one.kind in kinds) and (not live or alive(one))
+                record
+                for record in self.records.values()
+                if (not kinds or record.kind in kinds) and (not live or alive(record))
             ),
-            key=lambda one: one.id,
+            key=lambda record: record.id,
         )
 
     def find(self, named: str, argument: str = "id") -> Record:
@@ -130,7 +140,7 @@ class Web:
             return self.records[named]
         ids = [] if is_uuid(named) else self._titles.get(fold(named), [])
         if not ids and len(named) >= _SHORT_ID and not is_uuid(named):
-            ids = [one for one in self.records if one.startswith(named)]
+            ids = [record for record in self.records if record.startswith(named)]
         if len(ids) > 1:
             raise InvalidRequest(argument, f"{len(ids)} records are called so; give the id of one")
         if not ids:
@@ -194,13 +204,13 @@ class Query:
                 "query",
                 f"{self.name!r} is about {named}; no pack of this memory has them: `pps pack enable` adds one",
             )
-        given = self.read(parameters, ground.zone)
+        request = self.read(parameters, ground.zone)
         times = {
             name: time.in_zone(value, ground.zone, name)
-            for name, value in given
+            for name, value in request
             if isinstance(value, datetime)
         }
-        return await self.act(ground, given.model_copy(update=times))
+        return await self.act(ground, request.model_copy(update=times))
 
     def read(self, parameters: Mapping[str, JSON], zone: tzinfo) -> Input:
         """Return the checked parameters, times without a zone of ``zone``; InvalidRequest names what is wrong."""
@@ -208,10 +218,10 @@ class Query:
             arguments = read_arguments(parameters, shape_of(self.given))
             return self.given.model_validate_json(json.dumps(arguments), context={ZONE: zone})
         except ValidationError as error:
-            found = problems(error, self.given)
-            said = "; ".join(f"{one.path}: {one.text}" for one in found)
+            mistakes = problems(error, self.given)
+            sentence = "; ".join(f"{mistake.path}: {mistake.text}" for mistake in mistakes)
             known = ", ".join(self.given.model_fields)
-            raise InvalidRequest("parameters", f"{said}; {self.name!r} takes {known}") from None
+            raise InvalidRequest("parameters", f"{sentence}; {self.name!r} takes {known}") from None
 
 
 def query(
@@ -227,15 +237,15 @@ def query(
 
 def strength(relation: Relation) -> float:
     """Return how strong a relation is, 0 to 1: its ``weight``, else its ``strength``, else 1."""
-    given = weight_of(relation)
-    return 1.0 if given is None else given
+    weight = weight_of(relation)
+    return 1.0 if weight is None else weight
 
 
 def weight_of(relation: Relation) -> float | None:
     for name in ("weight", "strength"):
-        given = relation.properties.get(name)
-        if isinstance(given, int | float):
-            return min(max(float(given), 0.0), 1.0)
+        value = relation.properties.get(name)
+        if isinstance(value, int | float):
+            return min(max(float(value), 0.0), 1.0)
     return None
 
 
@@ -251,7 +261,7 @@ def step(relation: Relation, reached: Record, *, forward: bool) -> QueryStep:
 
 def found(
     record: Record,
-    said: str,
+    sentence: str,
     path: Iterable[QueryStep] = (),
     score: float | None = None,
     details: Mapping[str, JSON] | None = None,
@@ -259,12 +269,12 @@ def found(
     """Return a record as an answer; a score is rounded to what a reader can use."""
     rounded = None if score is None else round(score, 4)
     return QueryMatch(
-        record.id, record.kind, record.title, said, tuple(path), rounded, details or {}
+        record.id, record.kind, record.title, sentence, tuple(path), rounded, details or {}
     )
 
 
-def answer(name: str, said: str, ranked: Sequence[QueryMatch], limit: int) -> QueryAnswer:
-    return QueryAnswer(name, said, tuple(ranked[:limit]), len(ranked))
+def answer(name: str, sentence: str, ranked: Sequence[QueryMatch], limit: int) -> QueryAnswer:
+    return QueryAnswer(name, sentence, tuple(ranked[:limit]), len(ranked))
 
 
 def way(start: Record, path: Sequence[QueryStep]) -> str:
@@ -275,10 +285,10 @@ def way(start: Record, path: Sequence[QueryStep]) -> str:
 def path_words(title: str, kind: str, path: Sequence[QueryStep]) -> str:
     """Return a path from a record of a title and kind as text; as ``way``."""
     parts = [f"“{title}” ({kind})"]
-    for one in path:
-        weight = "" if one.weight is None else f" {one.weight:g}"
-        arrow = f"—{one.relation}{weight}→" if one.forward else f"←{one.relation}{weight}—"
-        parts.append(f"{arrow} “{one.title}” ({one.kind})")
+    for step in path:
+        weight = "" if step.weight is None else f" {step.weight:g}"
+        arrow = f"—{step.relation}{weight}→" if step.forward else f"←{step.relation}{weight}—"
+        parts.append(f"{arrow} “{step.title}” ({step.kind})")
     return " ".join(parts)
 
 

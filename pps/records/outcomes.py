@@ -61,18 +61,20 @@ class VersionsInput(Input):
 
 
 @query("evolution", VersionsInput)
-async def evolution(ground: Ground, given: VersionsInput) -> QueryAnswer:
+async def evolution(ground: Ground, request: VersionsInput) -> QueryAnswer:
     """How a record changed over its versions: when, by whom, which fields from what to what, oldest first."""
-    record = ground.web.find(given.id)
+    record = ground.web.find(request.id)
     versions = await ground.reads.versions(record.id)
     rows: list[QueryMatch] = []
-    for before, one in zip([None, *versions], versions, strict=False):
-        changed = changes(before, one) if before else []
-        what = "; ".join(changed) if before else f"it was made: “{one.title}”"
-        said = f"version {one.version}, {one.updated_at.date()}, by {one.actor or 'the person'}: {what or 'as it was'}."
-        rows.append(found(one, said, details={"version": one.version, "changed": [*changed]}))
-    said = f"“{record.title}” has {len(versions)} versions since {versions[0].updated_at.date()}."
-    return QueryAnswer("evolution", said, tuple(rows[-given.limit :]), len(rows))
+    for before, version in zip([None, *versions], versions, strict=False):
+        changed = changes(before, version) if before else []
+        sentence = "; ".join(changed) if before else f"it was made: “{version.title}”"
+        line = f"version {version.version}, {version.updated_at.date()}, by {version.actor or 'the person'}: {sentence or 'as it was'}."
+        rows.append(
+            found(version, line, details={"version": version.version, "changed": [*changed]})
+        )
+    line = f"“{record.title}” has {len(versions)} versions since {versions[0].updated_at.date()}."
+    return QueryAnswer("evolution", line, tuple(rows[-request.limit :]), len(rows))
 
 
 class Drifts(Limited):
@@ -94,34 +96,34 @@ class Drifts(Limited):
 
 
 @query("drift_alerts", Drifts)
-async def drift_alerts(ground: Ground, given: Drifts) -> QueryAnswer:
+async def drift_alerts(ground: Ground, request: Drifts) -> QueryAnswer:
     """Which records mean something else than they did, or have another status or state; the most changed first."""
-    since = given.since or time.now() - _LATELY
-    kinds = {*given.kinds, *ground.kinds.of_layers(given.layers)}
-    if given.layers and not kinds:
-        raise InvalidRequest("layers", f"no kind lies in {', '.join(given.layers)}")
+    since = request.since or time.now() - _LATELY
+    kinds = {*request.kinds, *ground.kinds.of_layers(request.layers)}
+    if request.layers and not kinds:
+        raise InvalidRequest("layers", f"no kind lies in {', '.join(request.layers)}")
     pairs: list[tuple[Record, Record]] = []
-    for one in ground.web.of_kinds(*kinds, live=False):
-        if one.version > 1 and one.updated_at >= since:
-            versions = await ground.reads.versions(one.id)
+    for record in ground.web.of_kinds(*kinds, live=False):
+        if record.version > 1 and record.updated_at >= since:
+            versions = await ground.reads.versions(record.id)
             earlier = [it for it in versions if it.updated_at <= since]
-            pairs.append((earlier[-1] if earlier else versions[0], one))
+            pairs.append((earlier[-1] if earlier else versions[0], record))
     rows: list[QueryMatch] = []
-    for (before, one), change in zip(pairs, await _changed(ground, pairs), strict=True):
-        moved = (before.status, before.state) != (one.status, one.state)
-        if change > given.min_change or moved:
+    for (before, record), change in zip(pairs, await _changed(ground, pairs), strict=True):
+        moved = (before.status, before.state) != (record.status, record.state)
+        if change > request.min_change or moved:
             much = f"changed by {change:.2f}" if change >= 0.005 else "means the same but changed"
-            said = f"“{one.title}” {much} since {before.updated_at.date()}: "
+            sentence = f"“{record.title}” {much} since {before.updated_at.date()}: "
             rows.append(
                 found(
-                    one,
-                    f"{said}{'; '.join(changes(before, one)) or 'back to what it was'}.",
+                    record,
+                    f"{sentence}{'; '.join(changes(before, record)) or 'back to what it was'}.",
                     score=change,
                 )
             )
-    rows.sort(key=lambda one: (-(one.score or 0), one.id))
-    said = f"{len(rows)} of {len(pairs)} changed records mean something else, or stand otherwise, than on {since.date()}."
-    return answer("drift_alerts", said, rows, given.limit)
+    rows.sort(key=lambda row: (-(row.score or 0), row.id))
+    sentence = f"{len(rows)} of {len(pairs)} changed records mean something else, or stand otherwise, than on {since.date()}."
+    return answer("drift_alerts", sentence, rows, request.limit)
 
 
 class Recurring(Limited):
@@ -137,9 +139,9 @@ class Recurring(Limited):
 
 
 @query("recurring", Recurring, "Goal", "Decision", "Strategy")
-async def recurring(ground: Ground, given: Recurring) -> QueryAnswer:
+async def recurring(ground: Ground, request: Recurring) -> QueryAnswer:
     """What goals that failed, or decisions and strategies that paid, have in common more than the others do."""
-    return await asyncio.to_thread(_recurring, ground.web, ground.kinds, given)
+    return await asyncio.to_thread(_recurring, ground.web, ground.kinds, request)
 
 
 class Unfitting(Limited):
@@ -149,34 +151,38 @@ class Unfitting(Limited):
 
 
 @query("contradictions", Unfitting)
-async def contradictions(ground: Ground, given: Unfitting) -> QueryAnswer:
+async def contradictions(ground: Ground, request: Unfitting) -> QueryAnswer:
     """What does not fit together among open facts and live records: opposite sentences, two values, dates, circles."""
     facts = await ground.facts()
-    return await asyncio.to_thread(_contradictions, ground.web, facts, given.limit)
+    return await asyncio.to_thread(_contradictions, ground.web, facts, request.limit)
 
 
 def changes(before: Record, after: Record) -> list[str]:
     """Return what is another in a record than before, a phrase each."""
-    said: list[str] = []
+    lines: list[str] = []
     for name in ("kind", "title", "status", "state"):
         was, now = getattr(before, name), getattr(after, name)
         if was != now:
-            said.append(f"{name} {was or 'none'} → {now or 'none'}")
+            lines.append(f"{name} {was or 'none'} → {now or 'none'}")
     if share := _reworded(before.summary, after.summary):
-        said.append(f"summary changed by {share:.0%} of its words")
+        lines.append(f"summary changed by {share:.0%} of its words")
     for name in sorted({*before.fields, *after.fields}):
         was, now = before.fields.get(name), after.fields.get(name)
         if was != now:
-            said.append(f"{name} {_short(was)} → {_short(now)}")
+            lines.append(f"{name} {_short(was)} → {_short(now)}")
     if before.tags != after.tags:
-        said.append(f"tags {', '.join(before.tags) or 'none'} → {', '.join(after.tags) or 'none'}")
-    return said
+        lines.append(f"tags {', '.join(before.tags) or 'none'} → {', '.join(after.tags) or 'none'}")
+    return lines
 
 
 async def _changed(ground: Ground, pairs: Sequence[tuple[Record, Record]]) -> list[float]:
     """Return how much the meaning of each pair changed: 1 - cosine; without a model by words."""
-    texts = [[_meaning(ground.kinds, one) for one in pair] for pair in pairs]
-    vectors = await ground.embed([one for pair in texts for one in pair]) if pairs else None
+    texts = [[_meaning(ground.kinds, version) for version in pair] for pair in pairs]
+    vectors = (
+        await ground.embed([text_of_version for pair in texts for text_of_version in pair])
+        if pairs
+        else None
+    )
     if vectors is None:
         return [_reworded(before, after) for before, after in texts]
     return [
@@ -197,8 +203,8 @@ def _reworded(before: str, after: str) -> float:
 
 
 def _short(value: JSON) -> str:
-    said = "none" if value is None else str(value)
-    return said if len(said) <= 80 else f"{said[:79]}…"
+    sentence = "none" if value is None else str(value)
+    return sentence if len(sentence) <= 80 else f"{sentence[:79]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,52 +216,52 @@ class _Judged:
     all: tuple[Record, ...]
 
 
-def _recurring(web: Web, kinds: Kinds, given: Recurring) -> QueryAnswer:
-    judged = _judged(web, given)
+def _recurring(web: Web, kinds: Kinds, recurring: Recurring) -> QueryAnswer:
+    judged = _judged(web, recurring)
     having: dict[str, set[str]] = defaultdict(set)
-    for one in judged.all:
-        for feature in _features(web, kinds, one):
-            having[feature].add(one.id)
+    for record in judged.all:
+        for feature in _features(web, kinds, record):
+            having[feature].add(record.id)
     for feature, them in list(having.items()):
         if 2 * len(them) >= len(judged.all) and feature.startswith(("—", "←")):
-            having[f"nothing by {feature}"] = {one.id for one in judged.all} - them
-    alike: dict[frozenset[str], list[str]] = defaultdict(list)
+            having[f"nothing by {feature}"] = {record.id for record in judged.all} - them
+    request: dict[frozenset[str], list[str]] = defaultdict(list)
     for feature, them in having.items():
-        alike[frozenset(them)].append(feature)
+        request[frozenset(them)].append(feature)
     rows = [
-        one
-        for them, features in alike.items()
-        if (one := _pattern(judged, them, sorted(features), given))
+        record
+        for them, features in request.items()
+        if (record := _pattern(judged, them, sorted(features), recurring))
     ]
-    rows.sort(key=lambda one: (-(one.score or 0), one.title))
+    rows.sort(key=lambda row: (-(row.score or 0), row.title))
     patterns = counted(len(rows), "pattern")
-    said = f"{len(judged.hits)} of {len(judged.all)} are {given.what.replace('_', ' that ')}: {patterns}."
-    return answer("recurring", said, rows, given.limit)
+    sentence = f"{len(judged.hits)} of {len(judged.all)} are {recurring.what.replace('_', ' that ')}: {patterns}."
+    return answer("recurring", sentence, rows, recurring.limit)
 
 
-def _judged(web: Web, given: Recurring) -> _Judged:
+def _judged(web: Web, request: Recurring) -> _Judged:
     now = time.now()
     known: dict[str, bool] = {}
-    if given.what == "decisions_paid":
-        for one in web.of_kinds("Decision", live=False):
-            if (paid := number(one, "roi", "total")) is not None:
-                known[one.id] = paid > given.min_roi
-    elif given.what == "goals_failed":
-        for one in web.of_kinds("Goal", live=False):
-            if text(one, "completion_status") or outcome(one, now):
-                known[one.id] = outcome(one, now) == "bad"
+    if request.what == "decisions_paid":
+        for record in web.of_kinds("Decision", live=False):
+            if (paid := number(record, "roi", "total")) is not None:
+                known[record.id] = paid > request.min_roi
+    elif request.what == "goals_failed":
+        for record in web.of_kinds("Goal", live=False):
+            if text(record, "completion_status") or outcome(record, now):
+                known[record.id] = outcome(record, now) == "bad"
     else:
-        for one in web.of_kinds("Strategy", live=False):
+        for record in web.of_kinds("Strategy", live=False):
             ends = [
                 outcome(web.records[it.target], now)
-                for it in web.out(one.id, "SERVES", "ALIGNS_WITH")
+                for it in web.out(record.id, "SERVES", "ALIGNS_WITH")
             ]
             if judged := [end for end in ends if end]:
-                known[one.id] = 2 * judged.count("good") >= len(judged)
+                known[record.id] = 2 * judged.count("good") >= len(judged)
     return _Judged(
         web,
-        frozenset(one for one, hit in known.items() if hit),
-        tuple(web.records[one] for one in known),
+        frozenset(id_ for id_, hit in known.items() if hit),
+        tuple(web.records[id_] for id_ in known),
     )
 
 
@@ -273,7 +279,7 @@ def _features(web: Web, kinds: Kinds, record: Record) -> Iterator[str]:
 
 
 def _pattern(
-    judged: _Judged, them: frozenset[str], features: list[str], given: Recurring
+    judged: _Judged, them: frozenset[str], features: list[str], request: Recurring
 ) -> QueryMatch | None:
     """Return what some have in common when more of them than of all are hits.
 
@@ -281,12 +287,12 @@ def _pattern(
     what their numbers alone let one expect.
     """
     hits, base = them & judged.hits, len(judged.hits) / max(1, len(judged.all))
-    if len(hits) < given.least or len(hits) / len(them) <= base:
+    if len(hits) < request.least or len(hits) / len(them) <= base:
         return None
     rate, title = len(hits) / len(them), " and ".join(features[:_FEATURES])
-    named = ", ".join(f"“{judged.web.records[one].title}”" for one in sorted(hits)[:5])
-    verb = "failed" if given.what == "goals_failed" else "paid"
-    said = (
+    named = ", ".join(f"“{judged.web.records[hit].title}”" for hit in sorted(hits)[:5])
+    verb = "failed" if request.what == "goals_failed" else "paid"
+    sentence = (
         f"Of {len(them)} with {title}, {len(hits)} {verb} ({rate:.0%}; of all {base:.0%}): {named}."
     )
     details: dict[str, JSON] = {
@@ -299,7 +305,7 @@ def _pattern(
         "",
         "pattern",
         title,
-        said,
+        sentence,
         (),
         round((rate - base) * len(them) / len(judged.all), 4),
         details,
@@ -315,8 +321,8 @@ def _contradictions(web: Web, facts: Sequence[Fact], limit: int) -> QueryAnswer:
         *_circles(web),
     ]
     among = f"{counted(len(facts), 'open fact')} and {counted(len(web.records), 'record')}"
-    said = f"{counted(len(rows), 'contradiction')} among {among}."
-    return answer("contradictions", said, rows, limit)
+    sentence = f"{counted(len(rows), 'contradiction')} among {among}."
+    return answer("contradictions", sentence, rows, limit)
 
 
 def _two_values(facts: Sequence[Fact]) -> Iterator[QueryMatch]:
@@ -328,18 +334,21 @@ def _two_values(facts: Sequence[Fact]) -> Iterator[QueryMatch]:
     for (_, relation), them in held.items():
         for a, b in itertools.pairwise(them):
             if a.object != b.object:
-                said = f"Both hold, though {relation} has one at a time: “{a.text}” and “{b.text}”"
-                yield _pair("two values", a.uuid, "fact", a.text, b.uuid, said)
+                sentence = (
+                    f"Both hold, though {relation} has one at a time: “{a.text}” and “{b.text}”"
+                )
+                yield _pair("two values", a.uuid, "fact", a.text, b.uuid, sentence)
 
 
 def _opposites(web: Web, facts: Sequence[Fact]) -> Iterator[QueryMatch]:
     """Yield sentences of which one denies what the other says: the same words but for a negation."""
-    sentences = [(one.uuid, "fact", one.text, one.text) for one in facts]
-    for one in web.of_kinds():
-        said = dict.fromkeys((one.title, one.summary, text(one, "statement")))
-        sentences += [(one.id, one.kind, one.title, it) for it in said if it]
+    sentences = [(fact.uuid, "fact", fact.text, fact.text) for fact in facts]
+    for record in web.of_kinds():
+        texts = dict.fromkeys((record.title, record.summary, text(record, "statement")))
+        sentences += [(record.id, record.kind, record.title, it) for it in texts if it]
     words = [
-        frozenset(re.findall(r"[\w']+", fold(one[3]).replace("n't", " not"))) for one in sentences
+        frozenset(re.findall(r"[\w']+", fold(sentence[3]).replace("n't", " not")))
+        for sentence in sentences
     ]
     having: dict[str, list[int]] = defaultdict(list)
     for at, of in enumerate(words):
@@ -351,11 +360,11 @@ def _opposites(web: Web, facts: Sequence[Fact]) -> Iterator[QueryMatch]:
         if plain == of or len(plain) < 2:
             continue
         for other in sorted({it for word in plain for it in having[word]}):
-            alike = len(plain & words[other]) / len(plain | words[other])
+            request = len(plain & words[other]) / len(plain | words[other])
             a, b = sentences[at], sentences[other]
             if (
                 not words[other] & _NOT
-                and alike >= _OPPOSITE
+                and request >= _OPPOSITE
                 and frozenset((a[0], b[0])) not in met
             ):
                 met.add(frozenset((a[0], b[0])))
@@ -372,14 +381,19 @@ def _opposites(web: Web, facts: Sequence[Fact]) -> Iterator[QueryMatch]:
 def _same_name(web: Web) -> Iterator[QueryMatch]:
     """Yield live records of one kind and title that do not agree in a field."""
     named: dict[tuple[str, str], list[Record]] = defaultdict(list)
-    for one in web.of_kinds():
-        named[one.kind, fold(one.title)].append(one)
+    for record in web.of_kinds():
+        named[record.kind, fold(record.title)].append(record)
     for them in named.values():
         for a, b in itertools.pairwise(them):
-            differ = [one for one in a.fields if one in b.fields and a.fields[one] != b.fields[one]]
+            differ = [
+                field
+                for field in a.fields
+                if field in b.fields and a.fields[field] != b.fields[field]
+            ]
             if differ:
                 values = ", ".join(
-                    f"{one} {_short(a.fields[one])} and {_short(b.fields[one])}" for one in differ
+                    f"{name} {_short(a.fields[name])} and {_short(b.fields[name])}"
+                    for name in differ
                 )
                 yield _pair(
                     "same name",
@@ -393,22 +407,22 @@ def _same_name(web: Web) -> Iterator[QueryMatch]:
 
 def _along(web: Web) -> Iterator[QueryMatch]:
     """Yield what does not fit to what it is for: due later, for the sake of what is over."""
-    for one in web.of_kinds():
-        for relation, other, forward in web.steps(one.id):
-            if not leads_up(relation, one, other, forward):
+    for record in web.of_kinds():
+        for relation, other, forward in web.steps(record.id):
+            if not leads_up(relation, record, other, forward):
                 continue
             path, own, whole = (
                 (step(relation, other, forward=forward),),
-                _deadline(one),
+                _deadline(record),
                 _deadline(other),
             )
             if own and whole and own > whole and alive(other):
-                said = f"“{one.title}” is due {own[:10]}, after “{other.title}” that it is for ({whole[:10]})."
-                yield _pair("dates", one.id, one.kind, one.title, other.id, said, path)
+                sentence = f"“{record.title}” is due {own[:10]}, after “{other.title}” that it is for ({whole[:10]})."
+                yield _pair("dates", record.id, record.kind, record.title, other.id, sentence, path)
             over = other.status if not alive(other) else text(other, "completion_status")
-            if over and one.state in ("", "todo", "in_progress") and outcome(one) is None:
-                said = f"“{one.title}” is open, but what it is for, “{other.title}”, is {over.replace('_', ' ')}."
-                yield _pair("over", one.id, one.kind, one.title, other.id, said, path)
+            if over and record.state in ("", "todo", "in_progress") and outcome(record) is None:
+                sentence = f"“{record.title}” is open, but what it is for, “{other.title}”, is {over.replace('_', ' ')}."
+                yield _pair("over", record.id, record.kind, record.title, other.id, sentence, path)
 
 
 def _circles(web: Web) -> Iterator[QueryMatch]:
@@ -418,13 +432,15 @@ def _circles(web: Web) -> Iterator[QueryMatch]:
     )  # three hundred modules, which no start of a server needs
     graph = networkx.DiGraph()
     graph.add_edges_from(
-        (one.source, one.target) for one in web.graph.relations if one.type == "DEPENDS_ON"
+        (relation.source, relation.target)
+        for relation in web.graph.relations
+        if relation.type == "DEPENDS_ON"
     )
     for part in cast("Iterable[set[str]]", networkx.strongly_connected_components(graph)):
-        them = [web.records[one] for one in sorted(part) if one in web.records]
+        them = [web.records[id_] for id_ in sorted(part) if id_ in web.records]
         if len(them) > 1:
-            said = f"They depend on each other in a circle: {', '.join(f'“{one.title}”' for one in them)}."
-            yield _pair("circle", them[0].id, them[0].kind, them[0].title, them[1].id, said)
+            sentence = f"They depend on each other in a circle: {', '.join(f'“{record.title}”' for record in them)}."
+            yield _pair("circle", them[0].id, them[0].kind, them[0].title, them[1].id, sentence)
 
 
 def _deadline(record: Record) -> str:
@@ -433,14 +449,14 @@ def _deadline(record: Record) -> str:
 
 def _pair(
     how: str,
-    one: str,
+    first: str,
     kind: str,
     title: str,
     other: str,
-    said: str,
+    sentence: str,
     path: tuple[QueryStep, ...] = (),
 ) -> QueryMatch:
-    return QueryMatch(one, kind, title, said, path, None, {"how": how, "other": other})
+    return QueryMatch(first, kind, title, sentence, path, None, {"how": how, "other": other})
 
 
 OUTCOMES = (evolution, drift_alerts, recurring, contradictions)

@@ -50,29 +50,31 @@ class OfGoal(Limited):
 
 
 @query("strategies", OfGoal, "Strategy")
-async def strategies(ground: Ground, given: OfGoal) -> QueryAnswer:
+async def strategies(ground: Ground, request: OfGoal) -> QueryAnswer:
     """Which active strategies a goal has, those for what it rests on too, each with its initiatives.
 
     Template of S0: ``(strategy)-[:ALIGNS_WITH|SERVES*1..2]->(goal)``, the latest changed first.
     """
-    web, goal = ground.web, of_kind(ground.web, given.id, "Goal")
+    web, goal = ground.web, of_kind(ground.web, request.id, "Goal")
     ways: dict[str, list[QueryStep]] = {}
     ends = [(goal, list[QueryStep]())]
     for _ in range(2):
         ends = [
-            (one, [step(relation, end, forward=True), *path])
+            (goal, [step(relation, end, forward=True), *path])
             for end, path in ends
-            for relation, one in _before(web, end, "ALIGNS_WITH", "SERVES")
-            if alive(one)
+            for relation, goal in _before(web, end, "ALIGNS_WITH", "SERVES")
+            if alive(goal)
         ]
-        for one, path in ends:
-            if one.kind == "Strategy":
-                ways.setdefault(one.id, path)
+        for strategy, path in ends:
+            if strategy.kind == "Strategy":
+                ways.setdefault(strategy.id, path)
     rows: list[QueryMatch] = []
-    for one in sorted(
-        (web.records[one] for one in ways), key=lambda one: (one.updated_at, one.id), reverse=True
+    for strategy in sorted(
+        (web.records[record] for record in ways),
+        key=lambda way: (way.updated_at, way.id),
+        reverse=True,
     ):
-        held = [web.records[it.target] for it in web.out(one.id, "SUPPORTED_BY")]
+        held = [web.records[it.target] for it in web.out(strategy.id, "SUPPORTED_BY")]
         initiatives = [it for it in held if it.kind == "Initiative" and it.status == "active"]
         rest = (
             f"; it is carried by {_listed(initiatives)}"
@@ -81,14 +83,14 @@ async def strategies(ground: Ground, given: OfGoal) -> QueryAnswer:
         )
         rows.append(
             found(
-                one,
-                way(one, ways[one.id]) + rest,
-                ways[one.id],
+                strategy,
+                way(strategy, ways[strategy.id]) + rest,
+                ways[strategy.id],
                 details={"initiatives": _brief(initiatives)},
             )
         )
     return answer(
-        "strategies", f"{len(rows)} active strategies for “{goal.title}”.", rows, given.limit
+        "strategies", f"{len(rows)} active strategies for “{goal.title}”.", rows, request.limit
     )
 
 
@@ -106,36 +108,34 @@ class TimeWindow(Limited):
 
 
 @query("tasks", TimeWindow, "Task")
-async def tasks(ground: Ground, given: TimeWindow) -> QueryAnswer:
+async def tasks(ground: Ground, request: TimeWindow) -> QueryAnswer:
     """Which tasks fall due in a window of time, the earliest first, of one day the most urgent (p0) first."""
     today = datetime.now(ground.zone).replace(hour=0, minute=0, second=0, microsecond=0)
-    since = given.since or today
-    until = given.until or time.later(since, _WINDOW)
+    since = request.since or today
+    until = request.until or time.later(since, _WINDOW)
     check_window(since, until)
     rows: list[tuple[datetime, str, QueryMatch]] = []
-    for one in ground.web.of_kinds("Task"):
-        due = moment(one, "due_date")
+    for record in ground.web.of_kinds("Task"):
+        due = moment(record, "due_date")
         if (
             due
             and time.begins_within(due, since, until)
-            and (not given.states or one.state in given.states)
+            and (not request.states or record.state in request.states)
         ):
-            urgency, hours = text(one, "priority") or "p9", number(one, "effort_hours")
+            urgency, hours = text(record, "priority") or "p9", number(record, "effort_hours")
             effort = "" if hours is None else f", {hours:g} h"
             rank = f" ({urgency})" if urgency != "p9" else ""
-            said = (
-                f"“{one.title}”{rank} is due {due.date()}, {one.state.replace('_', ' ')}{effort}."
-            )
+            sentence = f"“{record.title}”{rank} is due {due.date()}, {record.state.replace('_', ' ')}{effort}."
             details: dict[str, JSON] = {
                 "due_date": str(due.date()),
-                "state": one.state,
+                "state": record.state,
                 "effort_hours": hours,
             }
-            rows.append((due, urgency, found(one, said, details=details)))
+            rows.append((due, urgency, found(record, sentence, details=details)))
     rows.sort(key=lambda row: (row[0], row[1], row[2].id))
     hours = sum(float(str(row[2].details["effort_hours"] or 0)) for row in rows)
-    said = f"{counted(len(rows), 'task')} from {since.date()} up to {until.date()}, {hours:g} h in all."
-    return answer("tasks", said, [row[2] for row in rows], given.limit)
+    sentence = f"{counted(len(rows), 'task')} from {since.date()} up to {until.date()}, {hours:g} h in all."
+    return answer("tasks", sentence, [row[2] for row in rows], request.limit)
 
 
 class About(Limited):
@@ -146,19 +146,23 @@ class About(Limited):
 
 
 @query("related_decisions", About, "Decision")
-async def related_decisions(ground: Ground, given: About) -> QueryAnswer:
+async def related_decisions(ground: Ground, request: About) -> QueryAnswer:
     """Which active decisions, tasks and actions are about what is talked about, the nearest first."""
-    near = await ground.similar(given.about, ("Decision", "Task", "Action"), 50)
-    nearest = _nearest(ground, near, given.min_similarity)
+    near = await ground.similar(request.about, ("Decision", "Task", "Action"), 50)
+    nearest = _nearest(ground, near, request.min_similarity)
     rows = [
-        found(one, f"{nearest.mark}{one.kind} “{one.title}”: {one.summary}", score=score)
-        for one, score in nearest.records
+        found(
+            decision,
+            f"{nearest.mark}{decision.kind} “{decision.title}”: {decision.summary}",
+            score=score,
+        )
+        for decision, score in nearest.records
     ]
     return answer(
         "related_decisions",
         f"{len(rows)} decisions, tasks and actions are near.{nearest.note}",
         rows,
-        given.limit,
+        request.limit,
     )
 
 
@@ -176,20 +180,23 @@ class Precedent(Limited):
 
 
 @query("precedent", Precedent, "Decision")
-async def precedent(ground: Ground, given: Precedent) -> QueryAnswer:
+async def precedent(ground: Ground, request: Precedent) -> QueryAnswer:
     """Which earlier decisions are like one that is to be made, with what they paid (roi) and led to; the best first."""
     web = ground.web
     nearest = _Nearest([(record, 0.0) for record in web.of_kinds("Decision")])
-    if given.about:
-        near = await ground.similar(given.about, ("Decision",), 50)
-        nearest = _nearest(ground, near, given.min_similarity)
+    if request.about:
+        near = await ground.similar(request.about, ("Decision",), 50)
+        nearest = _nearest(ground, near, request.min_similarity)
     rows: list[tuple[float, float, QueryMatch]] = []
-    for one, score in nearest.records:
-        roi, decided = number(one, "roi", "total"), moment(one, "decided_at") or one.created_at
-        paid = given.min_roi is None or (roi is not None and roi >= given.min_roi)
-        if one.status != "active" or not paid or (given.since and decided < given.since):
+    for decision, score in nearest.records:
+        roi, decided = (
+            number(decision, "roi", "total"),
+            moment(decision, "decided_at") or decision.created_at,
+        )
+        paid = request.min_roi is None or (roi is not None and roi >= request.min_roi)
+        if decision.status != "active" or not paid or (request.since and decided < request.since):
             continue
-        led = [web.records[it.target] for it in web.out(one.id, "LEADS_TO")]
+        led = [web.records[it.target] for it in web.out(decision.id, "LEADS_TO")]
         outcomes = [
             it
             for it in led
@@ -200,9 +207,11 @@ async def precedent(ground: Ground, given: Precedent) -> QueryAnswer:
             if outcomes
             else "; nothing is known to have come of it"
         )
-        said = f"{nearest.mark}“{one.title}”, decided {decided.date()}, {_paid(roi)}{came}."
+        sentence = (
+            f"{nearest.mark}“{decision.title}”, decided {decided.date()}, {_paid(roi)}{came}."
+        )
         details: dict[str, JSON] = {
-            "roi": one.fields.get("roi"),
+            "roi": decision.fields.get("roi"),
             "decided_at": time.iso(decided),
             "outcomes": _brief(outcomes),
         }
@@ -210,16 +219,16 @@ async def precedent(ground: Ground, given: Precedent) -> QueryAnswer:
             (
                 float("-inf") if roi is None else roi,
                 score,
-                found(one, said, score=score or None, details=details),
+                found(decision, sentence, score=score or None, details=details),
             )
         )
     rows.sort(key=lambda row: (-row[0], -row[1], row[2].id))
-    said = (
+    sentence = (
         counted(len(rows), "decision")
-        + (f" of roi {given.min_roi:g} or more" if given.min_roi is not None else "")
+        + (f" of roi {request.min_roi:g} or more" if request.min_roi is not None else "")
         + "."
     )
-    return answer("precedent", said + nearest.note, [row[2] for row in rows], given.limit)
+    return answer("precedent", sentence + nearest.note, [row[2] for row in rows], request.limit)
 
 
 class Measured(Limited):
@@ -236,23 +245,25 @@ class Measured(Limited):
 
 
 @query("metrics", Measured, "Metric")
-async def metrics(ground: Ground, given: Measured) -> QueryAnswer:
+async def metrics(ground: Ground, request: Measured) -> QueryAnswer:
     """How metrics went in a window of time: count, mean, least, most and course of what was observed."""
-    web, until = ground.web, given.until or time.now()
-    since = given.since or time.later(until, -_MEASURED)
+    web, until = ground.web, request.until or time.now()
+    since = request.since or time.later(until, -_MEASURED)
     check_window(since, until)
-    named = [of_kind(web, one, "Metric", "ids") for one in given.ids]
+    named = [of_kind(web, id_, "Metric", "ids") for id_ in request.ids]
     rows: list[QueryMatch] = []
-    for one in named or sorted(web.of_kinds("Metric"), key=lambda one: (one.title, one.id)):
-        series = sorted(_measured(web, one, since, until))
+    for metric in named or sorted(
+        web.of_kinds("Metric"), key=lambda of_kind: (of_kind.title, of_kind.id)
+    ):
+        series = sorted(_measured(web, metric, since, until))
         if not series and not named:
             continue
-        rows.append(_course(one, series))
+        rows.append(_course(metric, series))
     return answer(
         "metrics",
         f"{counted(len(rows), 'metric')} from {since.date()} up to {until.date()}.",
         rows,
-        given.limit,
+        request.limit,
     )
 
 
@@ -269,30 +280,32 @@ class Insights(Limited):
 
 
 @query("insights", Insights, "Insight", "Pattern")
-async def insights(ground: Ground, given: Insights) -> QueryAnswer:
+async def insights(ground: Ground, request: Insights) -> QueryAnswer:
     """Which insights and patterns there are, with the evidence for each; the most certain first."""
     web, kinds = ground.web, ("Insight", "Pattern")
     nearest = _Nearest([(record, 0.0) for record in web.of_kinds(*kinds)])
-    if given.about:
-        near = await ground.similar(given.about, kinds, 50)
-        nearest = _nearest(ground, near, given.min_similarity)
+    if request.about:
+        near = await ground.similar(request.about, kinds, 50)
+        nearest = _nearest(ground, near, request.min_similarity)
     rows: list[tuple[float, float, QueryMatch]] = []
-    for one, score in nearest.records:
-        confidence = number(one, "confidence")
-        if one.status != "active" or confidence is None or confidence < given.min_confidence:
+    for insight, score in nearest.records:
+        confidence = number(insight, "confidence")
+        if insight.status != "active" or confidence is None or confidence < request.min_confidence:
             continue
-        proofs = {it.target: strength(it) for it in web.out(one.id, "SUPPORTED_BY")}
-        proofs |= {it.source: strength(it) for it in web.into(one.id, "VALIDATES")}
+        proofs = {it.target: strength(it) for it in web.out(insight.id, "SUPPORTED_BY")}
+        proofs |= {it.source: strength(it) for it in web.into(insight.id, "VALIDATES")}
         evidence = [web.records[it] for it in sorted(proofs, key=lambda it: (-proofs[it], it))]
         ground_for = (
             f"rests on {_listed(evidence)}" if evidence else "rests on no evidence that is kept"
         )
-        said = f"{nearest.mark}“{one.title}” ({confidence:g} sure) {ground_for}."
+        sentence = f"{nearest.mark}“{insight.title}” ({confidence:g} sure) {ground_for}."
         rows.append(
             (
                 confidence,
                 score,
-                found(one, said, score=score or None, details={"evidence": _brief(evidence)}),
+                found(
+                    insight, sentence, score=score or None, details={"evidence": _brief(evidence)}
+                ),
             )
         )
     rows.sort(key=lambda row: (-row[0], -row[1], row[2].id))
@@ -300,7 +313,7 @@ async def insights(ground: Ground, given: Insights) -> QueryAnswer:
         "insights",
         f"{len(rows)} insights and patterns.{nearest.note}",
         [row[2] for row in rows],
-        given.limit,
+        request.limit,
     )
 
 
@@ -312,37 +325,37 @@ class Ladder(Input):
 
 
 @query("goal_ladder", Ladder, "Goal")
-async def goal_ladder(ground: Ground, given: Ladder) -> QueryAnswer:
+async def goal_ladder(ground: Ground, request: Ladder) -> QueryAnswer:
     """Which goals and visions a goal serves, rung by rung: the longest way up, of active ones, at most 5 steps."""
-    goal = of_kind(ground.web, given.id, "Goal")
+    goal = of_kind(ground.web, request.id, "Goal")
     path = max(
-        _ladders(ground.web, goal, (goal.id,), given.max_hops),
+        _ladders(ground.web, goal, (goal.id,), request.max_hops),
         key=lambda steps: (
             len(steps),
-            sum(1.0 if one.weight is None else one.weight for one in steps),
+            sum(1.0 if step.weight is None else step.weight for step in steps),
         ),
     )
     rungs = [found(goal, f"“{goal.title}” is where it begins.")]
-    for at, one in enumerate(path, 1):
-        weight = "" if one.weight is None else f" (weight {one.weight:g})"
-        said = f"step {at}: over {one.relation}{weight} to “{one.title}” ({one.kind})."
-        rungs.append(found(ground.web.records[one.id], said, path[:at]))
-    said = way(goal, path) if path else f"“{goal.title}” serves nothing further up."
-    return answer("goal_ladder", said, rungs, len(rungs))
+    for at, rung in enumerate(path, 1):
+        weight = "" if rung.weight is None else f" (weight {rung.weight:g})"
+        sentence = f"step {at}: over {rung.relation}{weight} to “{rung.title}” ({rung.kind})."
+        rungs.append(found(ground.web.records[rung.id], sentence, path[:at]))
+    sentence = way(goal, path) if path else f"“{goal.title}” serves nothing further up."
+    return answer("goal_ladder", sentence, rungs, len(rungs))
 
 
 def of_kind(web: Web, named: str, kind: str, argument: str = "id") -> Record:
     """Return the record that is named; InvalidRequest when it is of another kind."""
-    one = web.find(named, argument)
-    if one.kind != kind:
-        raise InvalidRequest(argument, f"“{one.title}” is of kind {one.kind}; give a {kind}")
-    return one
+    record = web.find(named, argument)
+    if record.kind != kind:
+        raise InvalidRequest(argument, f"“{record.title}” is of kind {record.kind}; give a {kind}")
+    return record
 
 
 def moment(record: Record, name: str) -> datetime | None:
     """Return a field that is a date or a time; None where it has none."""
-    given = text(record, name)
-    return time.parse(given, name) if given else None
+    value = text(record, name)
+    return time.parse(value, name) if value else None
 
 
 def check_window(since: datetime, until: datetime) -> None:
@@ -358,7 +371,7 @@ def _ladders(
     if not left:
         return
     for relation in sorted(
-        web.out(at.id, "SUPPORTED_BY", "SERVES", "ALIGNS_WITH"), key=lambda one: one.id
+        web.out(at.id, "SUPPORTED_BY", "SERVES", "ALIGNS_WITH"), key=lambda relation: relation.id
     ):
         up = web.records[relation.target]
         if up.kind in ("Goal", "Vision") and up.status == "active" and up.id not in seen:
@@ -406,8 +419,8 @@ def _measured(
     web: Web, metric: Record, since: datetime, until: datetime
 ) -> Iterator[tuple[datetime, float]]:
     for relation in web.into(metric.id, "TRACKS"):
-        one = web.records[relation.source]
-        at, value = moment(one, "observed_at") or one.created_at, number(one, "value")
+        record = web.records[relation.source]
+        at, value = moment(record, "observed_at") or record.created_at, number(record, "value")
         if value is not None and since <= at < until:
             yield at, value
 
@@ -424,11 +437,11 @@ def _course(metric: Record, series: list[tuple[datetime, float]]) -> QueryMatch:
     change, mean = values[-1] - values[0], sum(values) / len(values)
     went = "up" if change > 0 else "down" if change < 0 else "stable"
     as_wanted = "" if not wanted else ", as wanted" if went == wanted else f", wanted {wanted}"
-    said = (
+    sentence = (
         f"“{metric.title}”: {len(values)} observations, mean {mean:g} {unit}, {min(values):g} to {max(values):g}; "
         f"{values[0]:g} → {values[-1]:g}, {went}{as_wanted}."
     )
-    shown: list[JSON] = [[time.iso(at), value] for at, value in series[-_SERIES:]]
+    recent: list[JSON] = [[time.iso(at), value] for at, value in series[-_SERIES:]]
     details: dict[str, JSON] = {
         "count": len(values),
         "mean": mean,
@@ -440,9 +453,9 @@ def _course(metric: Record, series: list[tuple[datetime, float]]) -> QueryMatch:
         "last": values[-1],
         "unit": unit,
         "direction": went,
-        "series": shown,
+        "series": recent,
     }
-    return found(metric, said, details=details)
+    return found(metric, sentence, details=details)
 
 
 def _paid(roi: float | None) -> str:
@@ -450,19 +463,19 @@ def _paid(roi: float | None) -> str:
 
 
 def _listed(records: list[Record]) -> str:
-    return ", ".join(f"“{one.title}”" for one in records)
+    return ", ".join(f"“{record.title}”" for record in records)
 
 
 def _brief(records: list[Record]) -> list[JSON]:
     return [
         {
-            "id": one.id,
-            "kind": one.kind,
-            "title": one.title,
-            "status": one.status,
-            "state": one.state,
+            "id": record.id,
+            "kind": record.kind,
+            "title": record.title,
+            "status": record.status,
+            "state": record.state,
         }
-        for one in records
+        for record in records
     ]
 
 

@@ -115,11 +115,11 @@ class Ties:
 
     def undirected(self) -> dict[tuple[str, str], tuple[Relation, ...]]:
         """Return the pairs in one order of their ends."""
-        found: dict[tuple[str, str], tuple[Relation, ...]] = {}
+        pairs: dict[tuple[str, str], tuple[Relation, ...]] = {}
         for (a, b), relations in self.joined.items():
             key = (min(a, b), max(a, b))
-            found[key] = (*found.get(key, ()), *relations)
-        return found
+            pairs[key] = (*pairs.get(key, ()), *relations)
+        return pairs
 
 
 @dataclass(slots=True)
@@ -133,65 +133,65 @@ class Ranks:
         default_factory=OrderedDict[RankRequest, tuple[int, float, Ranking]]
     )
 
-    async def rank(self, asked: RankRequest) -> Ranking:
+    async def rank(self, request: RankRequest) -> Ranking:
         """Return a ranking, best first.
 
         Raises:
             InvalidRequest: An unknown layer or kind; ends given to what takes none, or missing for a path.
             NotFound: An end is no record of this entity that the filters let through.
         """
-        ends = asked.source and asked.target
-        if (asked.algorithm == "shortest_path") != bool(ends) or (
-            not ends and (asked.source or asked.target)
+        ends = request.source and request.target
+        if (request.algorithm == "shortest_path") != bool(ends) or (
+            not ends and (request.source or request.target)
         ):
             raise InvalidRequest(
                 "source", "a shortest path takes 'source' and 'target', the others neither"
             )
-        kinds = self._kinds(asked)
+        kinds = self._kinds(request)
         graph = await self.reads.graph()
-        whole = replace(asked, limit=0)
-        kept = self._kept.get(whole)
-        if kept is None or kept[0] != graph.stamp or self.seconds() - kept[1] > KEPT_S:
-            made = await asyncio.to_thread(ranking, graph, asked, kinds)
-            kept = self._kept[whole] = (graph.stamp, self.seconds(), made)
+        whole = replace(request, limit=0)
+        cached = self._kept.get(whole)
+        if cached is None or cached[0] != graph.stamp or self.seconds() - cached[1] > KEPT_S:
+            made = await asyncio.to_thread(ranking, graph, request, kinds)
+            cached = self._kept[whole] = (graph.stamp, self.seconds(), made)
         self._kept.move_to_end(whole)
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
-        return cut(kept[2], asked.limit)
+        return cut(cached[2], request.limit)
 
-    def _kinds(self, asked: RankRequest) -> frozenset[str] | None:
+    def _kinds(self, request: RankRequest) -> frozenset[str] | None:
         """Return the kinds that are wanted; None for all."""
-        named = frozenset(self.kinds.kind(name).name for name in asked.kinds)
+        named = frozenset(self.kinds.kind(name).name for name in request.kinds)
         chosen = [named] if named else []
-        if asked.layers:
-            chosen.append(frozenset(self.kinds.of_layers(asked.layers)))
+        if request.layers:
+            chosen.append(frozenset(self.kinds.of_layers(request.layers)))
         return frozenset[str].intersection(*chosen) if chosen else None
 
 
-def ranking(graph: RecordGraph, asked: RankRequest, kinds: frozenset[str] | None) -> Ranking:
+def ranking(graph: RecordGraph, request: RankRequest, kinds: frozenset[str] | None) -> Ranking:
     """Return a whole ranking of a graph.
 
     Args:
         graph: All records and relations.
-        asked: What to rank by.
+        request: What to rank by.
         kinds: The only kinds that are returned; None for all. Scores are those among all records.
     """
-    ties = chosen(graph, asked)
-    empty = Ranking(asked.algorithm, FORMULAS[asked.algorithm], len(ties.records), ties.count)
-    if asked.algorithm == "pagerank":
+    ties = chosen(graph, request)
+    empty = Ranking(request.algorithm, FORMULAS[request.algorithm], len(ties.records), ties.count)
+    if request.algorithm == "pagerank":
         return replace(empty, ranked=_of_kinds(_ranked(ties, pagerank(ties)), kinds))
-    if asked.algorithm == "betweenness":
+    if request.algorithm == "betweenness":
         return replace(empty, ranked=_of_kinds(_ranked(ties, betweenness(ties)), kinds))
-    if asked.algorithm == "communities":
+    if request.algorithm == "communities":
         groups, modularity = communities(ties)
-        shown = (replace(group, members=_of_kinds(group.members, kinds)) for group in groups)
+        listed = (replace(group, members=_of_kinds(group.members, kinds)) for group in groups)
         return replace(
             empty,
-            communities=tuple(group for group in shown if group.members),
+            communities=tuple(group for group in listed if group.members),
             modularity=modularity,
         )
     among = Web(replace(graph, records=ties.records, relations=()))
-    start, end = among.find(asked.source, "source"), among.find(asked.target, "target")
+    start, end = among.find(request.source, "source"), among.find(request.target, "target")
     path, length = shortest_path(ties, start.id, end.id)
     return replace(
         empty, start=Ranked(start.id, start.kind, start.title, 0.0), path=path, length=length
@@ -202,24 +202,27 @@ def _of_kinds(ranked: Sequence[Ranked], kinds: frozenset[str] | None) -> tuple[R
     return tuple(record for record in ranked if kinds is None or record.kind in kinds)
 
 
-def chosen(graph: RecordGraph, asked: RankRequest) -> Ties:
+def chosen(graph: RecordGraph, request: RankRequest) -> Ties:
     """Return the records and relations that a request ranks, by id."""
     records = {
-        one.id: one
-        for one in sorted(graph.records.values(), key=lambda one: one.id)
-        if not asked.statuses or one.status in asked.statuses
+        record.id: record
+        for record in sorted(graph.records.values(), key=lambda record: record.id)
+        if not request.statuses or record.status in request.statuses
     }
     joined: dict[tuple[str, str], tuple[Relation, ...]] = {}
-    for one in sorted(graph.relations, key=lambda one: one.id):
-        wanted = not asked.relations or one.type in asked.relations
+    for relation in sorted(graph.relations, key=lambda relation: relation.id):
+        wanted = not request.relations or relation.type in request.relations
         if (
             wanted
-            and one.source in records
-            and one.target in records
-            and one.source != one.target
-            and strength(one)
+            and relation.source in records
+            and relation.target in records
+            and relation.source != relation.target
+            and strength(relation)
         ):
-            joined[one.source, one.target] = (*joined.get((one.source, one.target), ()), one)
+            joined[relation.source, relation.target] = (
+                *joined.get((relation.source, relation.target), ()),
+                relation,
+            )
     return Ties(records, joined)
 
 
@@ -252,14 +255,16 @@ def communities(ties: Ties) -> tuple[tuple[Community, ...], float | None]:
     parts = cast("list[set[str]]", networkx.community.louvain_communities(graph, seed=_SEED))
     modularity = float(networkx.community.modularity(graph, parts))
     made = [_community(ties, graph, part) for part in parts]
-    return tuple(sorted(made, key=lambda one: (-one.size, one.members[0].id))), modularity
+    return tuple(
+        sorted(made, key=lambda community: (-community.size, community.members[0].id))
+    ), modularity
 
 
 def shortest_path(ties: Ties, start: str, end: str) -> tuple[tuple[QueryStep, ...], float | None]:
     """Return the hops of a shortest path and its length; no hop and None when the two are not joined."""
     best = {ends: max(them, key=strength) for ends, them in ties.undirected().items()}
-    graph, ids = _exported(ties, {ends: 1 / strength(one) for ends, one in best.items()})
-    at = {one: index for index, one in enumerate(ids)}
+    graph, ids = _exported(ties, {ends: 1 / strength(relation) for ends, relation in best.items()})
+    at = {id_: index for index, id_ in enumerate(ids)}
     if start == end:
         return (), 0.0
     ways = rustworkx.dijkstra_shortest_paths(
@@ -267,18 +272,20 @@ def shortest_path(ties: Ties, start: str, end: str) -> tuple[tuple[QueryStep, ..
     )
     if at[end] not in ways:
         return (), None
-    passed = [ids[one] for one in ways[at[end]]]
+    passed = [ids[record] for record in ways[at[end]]]
     hops: list[tuple[Relation, str]] = [
         (best[min(a, b), max(a, b)], b) for a, b in itertools.pairwise(passed)
     ]
-    steps = tuple(step(one, ties.records[to], forward=one.target == to) for one, to in hops)
-    return steps, sum(1 / strength(one) for one, _ in hops)
+    steps = tuple(
+        step(relation, ties.records[to], forward=relation.target == to) for relation, to in hops
+    )
+    return steps, sum(1 / strength(relation) for relation, _ in hops)
 
 
 def _exported(ties: Ties, edges: Mapping[tuple[str, str], float]) -> tuple[Any, Sequence[str]]:
     """Return a graph of rustworkx, and the record of each of its indices."""
     ids = tuple(ties.records)
-    at = {one: index for index, one in enumerate(ids)}
+    at = {id_: index for index, id_ in enumerate(ids)}
     graph: Any = rustworkx.PyDiGraph()
     graph.add_nodes_from(ids)
     graph.add_edges_from([(at[a], at[b], weight) for (a, b), weight in edges.items()])
@@ -291,21 +298,24 @@ def _sum(relations: Sequence[Relation]) -> float:
 
 def _ranked(ties: Ties, scores: Mapping[str, float]) -> tuple[Ranked, ...]:
     """Return the records by score, those of the same by id."""
-    order = sorted(scores, key=lambda one: (-scores[one], one))
+    order = sorted(scores, key=lambda score: (-scores[score], score))
     return tuple(
-        Ranked(one, ties.records[one].kind, ties.records[one].title, round(scores[one], 9))
-        for one in order
+        Ranked(id_, ties.records[id_].kind, ties.records[id_].title, round(scores[id_], 9))
+        for id_ in order
     )
 
 
 def _community(ties: Ties, graph: Any, part: set[str]) -> Community:
     within = {
-        one: sum(edge["weight"] for to, edge in graph[one].items() if to in part) for one in part
+        id_: sum(edge["weight"] for to, edge in graph[id_].items() if to in part) for id_ in part
     }
     return Community(len(part), _ranked(ties, within))
 
 
 def cut(whole: Ranking, limit: int) -> Ranking:
     """Return as many of a ranking as are wanted."""
-    groups = tuple(replace(one, members=one.members[:limit]) for one in whole.communities[:limit])
+    groups = tuple(
+        replace(community, members=community.members[:limit])
+        for community in whole.communities[:limit]
+    )
     return replace(whole, ranked=whole.ranked[:limit], communities=groups)

@@ -78,26 +78,26 @@ class RecordAroundInput(Input):
 
 
 @query("expand", RecordAroundInput)
-async def expand(ground: Ground, given: RecordAroundInput) -> QueryAnswer:
+async def expand(ground: Ground, request: RecordAroundInput) -> QueryAnswer:
     """What is around a record, each with the way there: over strong relations first, at most so many hops away."""
     web = ground.web
-    start = web.find(given.id)
+    start = web.find(request.id)
 
     def nexts(record: str) -> Iterator[Hop]:
         return (
-            one
-            for one in web.steps(record)
-            if not given.relations or one[0].type in given.relations
+            step
+            for step in web.steps(record)
+            if not request.relations or step[0].type in request.relations
         )
 
-    reached = _strongest(web, start.id, nexts, given.max_hops)
+    reached = _strongest(web, start.id, nexts, request.max_hops)
     rows = [
-        found(web.records[one], way(start, chain.steps), chain.steps, 1 / chain.length)
-        for one, chain in reached.items()
-        if one != start.id and (not given.kinds or web.records[one].kind in given.kinds)
+        found(web.records[id_], way(start, chain.steps), chain.steps, 1 / chain.length)
+        for id_, chain in reached.items()
+        if id_ != start.id and (not request.kinds or web.records[id_].kind in request.kinds)
     ]
-    said = f"{counted(len(rows), 'record')} within {given.max_hops} hops of “{start.title}”."
-    return answer("expand", said, rows, given.limit)
+    text = f"{counted(len(rows), 'record')} within {request.max_hops} hops of “{start.title}”."
+    return answer("expand", text, rows, request.limit)
 
 
 class Two(Limited):
@@ -110,24 +110,24 @@ class Two(Limited):
 
 
 @query("bridge", Two)
-async def bridge(ground: Ground, given: Two) -> QueryAnswer:
+async def bridge(ground: Ground, request: Two) -> QueryAnswer:
     """What joins two records: the shortest ways between them, whatever their directions; strong relations are short."""
     web = ground.web
-    start, end = web.find(given.id), web.find(given.target, "target")
+    start, end = web.find(request.id), web.find(request.target, "target")
     ways = (
-        await asyncio.to_thread(_ways, web, start.id, end.id, given) if start.id != end.id else []
+        await asyncio.to_thread(_ways, web, start.id, end.id, request) if start.id != end.id else []
     )
-    between = Counter(one.id for chain in ways for one in chain.steps[:-1])
+    between = Counter(step.id for chain in ways for step in chain.steps[:-1])
     rows = [
         found(
             end, way(start, chain.steps), chain.steps, 1 / chain.length, {"between": [*_mid(chain)]}
         )
         for chain in ways
     ]
-    over = ", ".join(f"“{web.records[one].title}”" for one, _ in between.most_common(3))
+    over = ", ".join(f"“{web.records[id_].title}”" for id_, _ in between.most_common(3))
     joined = f"{counted(len(rows), 'way')} between them" + (f", most over {over}" if over else "")
-    none = f"nothing joins “{start.title}” and “{end.title}” within {given.max_hops} hops"
-    return answer("bridge", (joined if rows else none) + ".", rows, given.limit)
+    none = f"nothing joins “{start.title}” and “{end.title}” within {request.max_hops} hops"
+    return answer("bridge", (joined if rows else none) + ".", rows, request.limit)
 
 
 class Matters(Limited):
@@ -137,10 +137,10 @@ class Matters(Limited):
 
 
 @query("why", Matters, *TOPS)
-async def why(ground: Ground, given: Matters) -> QueryAnswer:
+async def why(ground: Ground, request: Matters) -> QueryAnswer:
     """Why a record matters: the strongest chain from it up to each value and vision, with relations and weights."""
     web = ground.web
-    start = web.find(given.id)
+    start = web.find(request.id)
     rows = [
         found(
             web.records[top],
@@ -151,20 +151,20 @@ async def why(ground: Ground, given: Matters) -> QueryAnswer:
         for top, chain in _reasons(web, start.id).items()
         if web.records[top].kind in TOPS and top != start.id
     ]
-    rows.sort(key=lambda one: (-(one.score or 0), len(one.path), one.id))
-    tops = ", ".join(f"“{one.title}” ({one.kind})" for one in rows[:3])
-    said = (
+    rows.sort(key=lambda row: (-(row.score or 0), len(row.path), row.id))
+    tops = ", ".join(f"“{row.title}” ({row.kind})" for row in rows[:3])
+    text = (
         f"“{start.title}” matters for {tops}."
         if rows
         else f"“{start.title}” leads up to no value and no vision."
     )
-    return answer("why", said, rows, given.limit)
+    return answer("why", text, rows, request.limit)
 
 
 @query("counterfactual", Matters, *TOPS)
-async def counterfactual(ground: Ground, given: Matters) -> QueryAnswer:
+async def counterfactual(ground: Ground, request: Matters) -> QueryAnswer:
     """What would lose its support if a record went: what then leads to no value and vision, what rests on it alone."""
-    return await asyncio.to_thread(_without, ground.web, given)
+    return await asyncio.to_thread(_without, ground.web, request)
 
 
 class Alike(Limited):
@@ -181,9 +181,9 @@ class Alike(Limited):
 
 
 @query("analogy", Alike)
-async def analogy(ground: Ground, given: Alike) -> QueryAnswer:
+async def analogy(ground: Ground, request: Alike) -> QueryAnswer:
     """Which records have surroundings of the same shape: relations and kinds, two hops around, whatever the words."""
-    return await asyncio.to_thread(_analogy, ground.web, given)
+    return await asyncio.to_thread(_analogy, ground.web, request)
 
 
 def up(web: Web, record: str) -> Iterator[Hop]:
@@ -231,7 +231,7 @@ def _strongest(
         for relation, other, forward in nexts(at):
             if (
                 strength(relation)
-                and all(other.id != one.id for one in steps)
+                and all(other.id != step.id for step in steps)
                 and other.id != start
             ):
                 hop = step(relation, other, forward=forward)
@@ -241,86 +241,93 @@ def _strongest(
     return best
 
 
-def _ways(web: Web, start: str, end: str, given: Two) -> list[Chain]:
+def _ways(web: Web, start: str, end: str, request: Two) -> list[Chain]:
     """Return the shortest ways without a circle (Yen 1971), by length."""
     best: dict[tuple[str, str], Relation] = {}
-    for one in web.graph.relations:
-        ends = (min(one.source, one.target), max(one.source, one.target))
+    for relation in web.graph.relations:
+        ends = (min(relation.source, relation.target), max(relation.source, relation.target))
         if (
-            strength(one)
-            and one.source in web.records
-            and one.target in web.records
-            and one.source != one.target
+            strength(relation)
+            and relation.source in web.records
+            and relation.target in web.records
+            and relation.source != relation.target
         ):
-            best[ends] = max(one, best.get(ends, one), key=strength)
+            best[ends] = max(relation, best.get(ends, relation), key=strength)
     # Imported late: it takes as long as 40 modules of PPS. Its stubs are unknown types to a strict checker.
     networkx: Any = import_module("networkx")
     graph = networkx.Graph()
     graph.add_nodes_from((start, end))
-    graph.add_weighted_edges_from((a, b, 1 / strength(one)) for (a, b), one in best.items())
+    graph.add_weighted_edges_from(
+        (a, b, 1 / strength(relation)) for (a, b), relation in best.items()
+    )
     ways: list[Chain] = []
     if not networkx.has_path(graph, start, end):
         return ways
     paths = networkx.shortest_simple_paths(graph, start, end, weight="weight")
     for path in itertools.islice(cast("Iterator[list[str]]", paths), _TRIED):
-        if len(path) - 1 <= given.max_hops:
+        if len(path) - 1 <= request.max_hops:
             hops = [
                 (best[min(a, b), max(a, b)], web.records[b]) for a, b in itertools.pairwise(path)
             ]
-            steps = tuple(step(one, to, forward=one.target == to.id) for one, to in hops)
-            ways.append(Chain(sum(1 / strength(one) for one, _ in hops), steps))
-        if len(ways) == given.limit:
+            steps = tuple(
+                step(relation, to, forward=relation.target == to.id) for relation, to in hops
+            )
+            ways.append(Chain(sum(1 / strength(relation) for relation, _ in hops), steps))
+        if len(ways) == request.limit:
             break
     return ways
 
 
 def _mid(chain: Chain) -> list[JSON]:
-    return [one.title for one in chain.steps[:-1]]
+    return [step.title for step in chain.steps[:-1]]
 
 
 def _product(steps: tuple[QueryStep, ...]) -> float:
     product = 1.0
-    for one in steps:
-        product *= 1.0 if one.weight is None else one.weight
+    for relation in steps:
+        product *= 1.0 if relation.weight is None else relation.weight
     return product
 
 
-def _without(web: Web, given: Matters) -> QueryAnswer:
-    gone = web.find(given.id)
+def _without(web: Web, request: Matters) -> QueryAnswer:
+    gone = web.find(request.id)
     before, after = _led(web, ""), _led(web, gone.id)
     rows: list[QueryMatch] = []
     for lost in sorted(before - after - {gone.id}):
-        one = web.records[lost]
+        record = web.records[lost]
         chain = _reasons(web, lost).get(gone.id)
         steps = chain.steps if chain else ()
-        said = f"“{one.title}” ({one.kind}) leads to a value or vision only over “{gone.title}”: {way(one, steps)}"
-        rows.append(found(one, said, steps, 1.0, {"loses": "its reason"}))
-    named = {one.id for one in rows}
-    for _, one, _ in up(web, gone.id):
-        below = [other for other in _below(web, one.id) if other.id != gone.id]
-        if one.id in named:
+        text = f"“{record.title}” ({record.kind}) leads to a value or vision only over “{gone.title}”: {way(record, steps)}"
+        rows.append(found(record, text, steps, 1.0, {"loses": "its reason"}))
+    named = {row.id for row in rows}
+    for _, record, _ in up(web, gone.id):
+        below = [other for other in _below(web, record.id) if other.id != gone.id]
+        if record.id in named:
             continue
-        named.add(one.id)
+        named.add(record.id)
         rest = f"{len(below)} others still support it" if below else "nothing else supports it"
-        said = f"“{one.title}” ({one.kind}) is supported by “{gone.title}”; {rest}."
+        text = f"“{record.title}” ({record.kind}) is supported by “{gone.title}”; {rest}."
         loses = "all support" if not below else "some support"
         rows.append(
             found(
-                one, said, score=1 / (1 + len(below)), details={"loses": loses, "left": len(below)}
+                record,
+                text,
+                score=1 / (1 + len(below)),
+                details={"loses": loses, "left": len(below)},
             )
         )
-    rows.sort(key=lambda one: (-(one.score or 0), one.id))
-    wholly = sum(one.score == 1 for one in rows)
-    said = f"Without “{gone.title}” {wholly} records would lose their reason or all support, {len(rows) - wholly} some."
-    return answer("counterfactual", said, rows, given.limit)
+    rows.sort(key=lambda row: (-(row.score or 0), row.id))
+    wholly = sum(row.score == 1 for row in rows)
+    text = f"Without “{gone.title}” {wholly} records would lose their reason or all support, {len(rows) - wholly} some."
+    return answer("counterfactual", text, rows, request.limit)
 
 
 def _led(web: Web, without: str) -> set[str]:
     """Return the live records that lead up to a value or a vision, of which one is left out; the tops among them."""
-    reached = {one.id for one in web.of_kinds(*TOPS) if one.id != without}
+    reached = {record.id for record in web.of_kinds(*TOPS) if record.id != without}
     front = list(reached)
     while front:
-        below = {one.id for at in front for one in _below(web, at)} - reached - {without}
+        below = {step.id for at in front for step in _below(web, at)} - reached - {without}
         reached |= below
         front = list(below)
     return reached
@@ -337,34 +344,36 @@ def _below(web: Web, record: str) -> list[Record]:
     return list(below.values())
 
 
-def _analogy(web: Web, given: Alike) -> QueryAnswer:
-    start = web.find(given.id)
+def _analogy(web: Web, alike: Alike) -> QueryAnswer:
+    start = web.find(alike.id)
     mine = shape(web, start.id)
     rows: list[QueryMatch] = []
-    for one in web.of_kinds(*(given.kinds or (start.kind,)), live=False):
-        if one.id == start.id or (given.succeeded and outcome(one) != "good"):
+    for record in web.of_kinds(*(alike.kinds or (start.kind,)), live=False):
+        if record.id == start.id or (alike.succeeded and outcome(record) != "good"):
             continue
-        other = shape(web, one.id)
-        alike = _alike(mine, other)
-        if alike:
+        other = shape(web, record.id)
+        likeness = _alike(mine, other)
+        if likeness:
             shared = [
                 _shaped(part)
                 for part, _ in sorted((mine & other).items(), key=lambda row: (-row[1], row[0]))
             ]
-            ended = outcome(one)
+            ended = outcome(record)
             end = (
                 "" if ended is None else f"; it turned out {'well' if ended == 'good' else 'badly'}"
             )
-            said = f"“{one.title}” has {alike:.0%} of the shape: {', '.join(shared[:4])}{end}."
-            rows.append(
-                found(one, said, score=alike, details={"shared": [*shared], "outcome": ended})
+            text = (
+                f"“{record.title}” has {likeness:.0%} of the shape: {', '.join(shared[:4])}{end}."
             )
-    rows.sort(key=lambda one: (-(one.score or 0), one.id))
+            rows.append(
+                found(record, text, score=likeness, details={"shared": [*shared], "outcome": ended})
+            )
+    rows.sort(key=lambda row: (-(row.score or 0), row.id))
     return answer(
         "analogy",
         f"{len(rows)} records have a shape like that of “{start.title}”.",
         rows,
-        given.limit,
+        alike.limit,
     )
 
 

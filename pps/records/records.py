@@ -146,7 +146,9 @@ class Records(recorder.RecordWriter):
         check_range("records", len(records), 1, MAX_RECORDS)
         redactor = self._parts.redactor()
         work = _with(Saving(self._writing(), all_redacted(records, redactor)), self._also)
-        saved = await self._written(len(records), work, lambda done: [one.job for one in done])
+        saved = await self._written(
+            len(records), work, lambda done: [saved_record.job for saved_record in done]
+        )
         done = await self._taken_in(saved, wait, timeout_s)
         return SavedRecords(tuple(saved), done, redactor.count)
 
@@ -203,16 +205,17 @@ class Records(recorder.RecordWriter):
             60.0
         )  # what texts of the same file have brought is known by then
         redactor = self._parts.redactor()
-        found = Restoring(
-            replace(self._writing(), is_system=True), [cleaned(one, redactor) for one in given]
+        restoring = Restoring(
+            replace(self._writing(), is_system=True),
+            [cleaned(exported_record, redactor) for exported_record in given],
         )
 
         def trial(rows: RecordRows) -> None:
-            raise _Undone(found.tried(rows), None)
+            raise _Undone(restoring.tried(rows), None)
 
         with contextlib.suppress(_Undone):
             await self._parts.journal.typed.write(trial)
-        return found
+        return restoring
 
     async def restore(self, restoring: Restoring, numbers: Sequence[int]) -> list[Saved]:
         """Keep 1 to 200 records of an export in one transaction, as they were there; what is here already stays.
@@ -221,7 +224,9 @@ class Records(recorder.RecordWriter):
             Overloaded: Too much waits to be taken in.
         """
         work = partial(restoring.kept, numbers=numbers)
-        saved = await self._written(len(numbers), work, lambda done: [one.job for one in done])
+        saved = await self._written(
+            len(numbers), work, lambda done: [restored.job for restored in done]
+        )
         async with self._parts.worker.held():  # relations to what was taken in before
             await self._parts.pipeline.project_relations()
         return saved
@@ -256,7 +261,7 @@ class Records(recorder.RecordWriter):
             moved, by=self._writing(), id_=id, to=to, expected=expected, why=redactor.text(why)
         )
         work = _with(lambda rows: [moving(rows)], self._also)
-        saved = await self._written(1, work, lambda done: [one.job for one in done])
+        saved = await self._written(1, work, lambda done: [moved.job for moved in done])
         done = await self._taken_in(saved, wait, timeout_s)
         return SavedRecords(tuple(saved), done, redactor.count)
 
@@ -277,10 +282,12 @@ class Records(recorder.RecordWriter):
         redactor = self._parts.redactor()
         clean = [
             (
-                one.source,
-                replace(one.relation, properties=redactor.attributes(one.relation.properties)),
+                relation.source,
+                replace(
+                    relation.relation, properties=redactor.attributes(relation.relation.properties)
+                ),
             )
-            for one in relations
+            for relation in relations
         ]
         by = self._writing()
 
@@ -288,12 +295,12 @@ class Records(recorder.RecordWriter):
             made: list[str] = []
             warnings: list[str] = []
             new = 0
-            for number, (source, given) in enumerate(clean):
+            for number, (source, draft) in enumerate(clean):
                 with told(f"relations[{number}]"):
                     start = end_of(rows, source, "source")
                     by.kinds.check_write(by.actor, start[1])
                     relation, turned = relation_of(
-                        by, start, given, end_of(rows, given.target, "target"), now()
+                        by, start, draft, end_of(rows, draft.target, "target"), now()
                     )
                 new += rows.relate(relation)
                 made.append(relation.id)
@@ -302,9 +309,9 @@ class Records(recorder.RecordWriter):
             return JoinedRecords(tuple(made), new, tuple(warnings))
 
         async with self._parts.worker.held():  # an end may be forgotten or merged away until then
-            found = await self._parts.journal.typed.write(work)
+            joined = await self._parts.journal.typed.write(work)
             await self._parts.pipeline.project_relations()
-        return found
+        return joined
 
     async def part(self, ids: Sequence[str]) -> list[str]:
         """End 1 to 500 relations by their ids; what they were stays in the graph's past. Return their ids.
@@ -317,10 +324,10 @@ class Records(recorder.RecordWriter):
 
         def work(rows: RecordRows) -> list[str]:
             wanted = rows.whole(ids, "ids")
-            found = rows.relations_of(wanted)
-            if {one.id for one in found} != set(wanted):
+            relations = rows.relations_of(wanted)
+            if {relation.id for relation in relations} != set(wanted):
                 raise NotFound("relation")
-            for kind in rows.kinds_of([one.source for one in found]).values():
+            for kind in rows.kinds_of([relation.source for relation in relations]).values():
                 by.kinds.check_write(by.actor, kind)
             rows.end(wanted, now())
             return wanted
@@ -332,7 +339,7 @@ class Records(recorder.RecordWriter):
 
     async def delete(self, ids: Sequence[str], *, dry_run: bool = True) -> Forgotten:
         """Forget records with their versions, relations and moves, and what only they support; as ``Memory.forget``."""
-        turns = await self._forgetter.whole([one.turn for one in await self.get(ids)])
+        turns = await self._forgetter.whole([record.turn for record in await self.get(ids)])
         return await self._forgetter.forget(turns, dry_run=dry_run, check=self.check_write)
 
     async def check_write(self, ids: Sequence[str], kinds: Sequence[str] = ()) -> None:
@@ -347,10 +354,12 @@ class Records(recorder.RecordWriter):
         """Make anew what records are found by: the indexed fields of their kinds, as the packs are now."""
 
         def work(rows: RecordRows, kinds: Kinds = self._parts.kinds) -> None:
-            for one in rows.every():
+            for record in rows.every():
                 rows.put_fields(
-                    one.id,
-                    field_values(kinds.kind(one.kind), one.fields) if one.kind in kinds else {},
+                    record.id,
+                    field_values(kinds.kind(record.kind), record.fields)
+                    if record.kind in kinds
+                    else {},
                 )
 
         await self._parts.journal.typed.write(work)
@@ -370,10 +379,10 @@ class Records(recorder.RecordWriter):
 
         def work(rows: RecordRows) -> list[Record]:
             wanted = rows.whole(ids, "ids")
-            found = rows.find(wanted)
-            if not found.keys() >= set(wanted):
+            records = rows.find(wanted)
+            if not records.keys() >= set(wanted):
                 raise NotFound()
-            return [found[one] for one in wanted]
+            return [records[id_] for id_ in wanted]
 
         return await self._parts.journal.typed.read(work)
 
@@ -411,10 +420,10 @@ class Records(recorder.RecordWriter):
 
     async def list(self, query: RecordQuery) -> RecordPage:
         """Return a page of records; see RecordQuery. InvalidRequest for an unknown kind, field or operator."""
-        found = await self._parts.journal.typed.page(
+        page = await self._parts.journal.typed.page(
             wanted_of(self._parts.kinds, query, self._parts.journal.zone), query.limit, query.cursor
         )
-        return RecordPage(found.records, sum(found.by_kind.values()), found.cursor, found.by_kind)
+        return RecordPage(page.records, sum(page.by_kind.values()), page.cursor, page.by_kind)
 
     async def graph(self) -> RecordGraph:
         """Return every record and the relations among them; the same object until something is written."""
@@ -426,7 +435,9 @@ class Records(recorder.RecordWriter):
 
         def look() -> dict[str, str]:
             return {
-                one.id: why for one in graph.records.values() if (why := self._models.misfit(one))
+                record.id: why
+                for record in graph.records.values()
+                if (why := self._models.misfit(record))
             }
 
         return await asyncio.to_thread(look)
@@ -445,9 +456,9 @@ class Records(recorder.RecordWriter):
 
     async def moves(self, records: Iterable[str]) -> dict[str, list[Transition]]:
         """Return record → its moves, oldest first; those that never moved are left out."""
-        found = await self._parts.journal.typed.read(lambda rows: rows.moves(records))
+        by_record = await self._parts.journal.typed.read(lambda rows: rows.moves(records))
         moves: dict[str, list[Transition]] = {}
-        for move in found:
+        for move in by_record:
             moves.setdefault(move.record, []).append(move)
         return moves
 
@@ -455,7 +466,8 @@ class Records(recorder.RecordWriter):
         """Return what a record was at each of its versions, oldest first; the last is what it is now."""
         [latest] = await self.get([record])
         return [
-            _as_it_was(latest, one) for one in await self._parts.journal.versions.of(latest.turn)
+            _as_it_was(latest, version)
+            for version in await self._parts.journal.versions.of(latest.turn)
         ]
 
     def _writing(self) -> Writing:
@@ -484,9 +496,9 @@ class Records(recorder.RecordWriter):
 
     async def _taken_in(self, saved: Sequence[Saved], wait: Wait, timeout_s: float | None) -> bool:
         """Wait until graph and indexes have what was saved; tell whether they do."""
-        jobs = [one.job for one in saved]
+        jobs = [saved.job for saved in saved]
         if any(
-            one.relations and not one.job for one in saved
+            saved.relations and not saved.job for saved in saved
         ):  # no job takes these relations along
             async with self._parts.worker.held():
                 await self._parts.pipeline.project_relations()

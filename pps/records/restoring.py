@@ -36,11 +36,11 @@ class _Places:
     ids: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def cleaned(one: ExportedRecord, redactor: KeyedRedactor) -> ExportedRecord:
+def cleaned(exported_record: ExportedRecord, redactor: KeyedRedactor) -> ExportedRecord:
     """Return a record without secrets in anything that it was."""
-    record = one.record
+    record = exported_record.record
     return replace(
-        one,
+        exported_record,
         record=replace(
             record,
             title=redactor.text(record.title),
@@ -49,9 +49,10 @@ def cleaned(one: ExportedRecord, redactor: KeyedRedactor) -> ExportedRecord:
             tags=redactor.tags(record.tags),
         ),
         relations=tuple(
-            replace(each, properties=redactor.attributes(each.properties)) for each in one.relations
+            replace(each, properties=redactor.attributes(each.properties))
+            for each in exported_record.relations
         ),
-        moves=tuple(replace(each, why=redactor.text(each.why)) for each in one.moves),
+        moves=tuple(replace(each, why=redactor.text(each.why)) for each in exported_record.moves),
         versions=tuple(
             replace(
                 each,
@@ -60,7 +61,7 @@ def cleaned(one: ExportedRecord, redactor: KeyedRedactor) -> ExportedRecord:
                 tags=redactor.tags(each.tags),
                 fields=redactor.attributes(each.fields),
             )
-            for each in one.versions
+            for each in exported_record.versions
         ),
     )
 
@@ -74,9 +75,9 @@ class Restoring:
     ``saved`` and ``mistakes``, each with the record's number, say what came of the trial.
     """
 
-    def __init__(self, by: Writing, given: Sequence[ExportedRecord]) -> None:
+    def __init__(self, by: Writing, exported: Sequence[ExportedRecord]) -> None:
         self._by = by
-        self._given = given
+        self._given = exported
         self._places = _Places()
         self._noting = True
         self.saved: list[Saved] = []
@@ -86,8 +87,8 @@ class Restoring:
         """Check all and put it where it goes; the mistakes are noted, and the transaction is to be undone."""
         right = [
             number
-            for number, one in enumerate(self._given)
-            if not self._noted(number, self._wrong(one))
+            for number, exported in enumerate(self._given)
+            if not self._noted(number, self._wrong(exported))
         ]
         self._places = self._placed(rows, [self._given[number] for number in right])
         self.saved = self.kept(rows, right)
@@ -98,7 +99,9 @@ class Restoring:
     def right(self) -> list[int]:
         """The numbers of the records that are no mistake by themselves."""
         return [
-            number for number, one in enumerate(self._given) if one.record.id in self._places.ids
+            number
+            for number, exported in enumerate(self._given)
+            if exported.record.id in self._places.ids
         ]
 
     def kept(self, rows: RecordRows, numbers: Iterable[int]) -> list[Saved]:
@@ -106,99 +109,118 @@ class Restoring:
         return [self._one(rows, number, self._given[number]) for number in numbers]
 
     def _noted(self, number: int, wrong: Iterable[InvalidRequest]) -> bool:
-        found = [(number, one) for one in wrong]
+        noted = [(number, error) for error in wrong]
         if self._noting:
-            self.mistakes += found
-        return bool(found)
+            self.mistakes += noted
+        return bool(noted)
 
-    def _wrong(self, one: ExportedRecord) -> Iterator[InvalidRequest]:
+    def _wrong(self, exported_record: ExportedRecord) -> Iterator[InvalidRequest]:
         """Yield what is wrong with a record by itself. What an earlier pack allowed stays."""
-        record, kinds = one.record, self._by.kinds
+        record, kinds = exported_record.record, self._by.kinds
         if record.kind not in kinds:
             yield InvalidRequest("kind", f"{record.kind!r} is no kind of this memory's packs")
         elif record.pack_version >= kinds.kind(record.kind).version and (
             why := self._by.models.misfit(record)
         ):
             yield InvalidRequest("record", why)
-        numbers = [version.number for version in one.versions]
+        numbers = [version.number for version in exported_record.versions]
         if not numbers or numbers != [*range(1, record.version + 1)]:
             yield InvalidRequest("versions", f"must be 1 to {record.version}, all of them")
         times = (
             record.created_at,
             record.updated_at,
-            *(each.at for each in (*one.versions, *one.moves)),
+            *(each.at for each in (*exported_record.versions, *exported_record.moves)),
         )
-        if any(at.tzinfo is None for at in (*times, *(each.created_at for each in one.relations))):
+        if any(
+            at.tzinfo is None
+            for at in (*times, *(each.created_at for each in exported_record.relations))
+        ):
             yield InvalidRequest("created_at", "times must say their offset from UTC")
 
-    def _placed(self, rows: RecordRows, given: Sequence[ExportedRecord]) -> _Places:
+    def _placed(self, rows: RecordRows, exported: Sequence[ExportedRecord]) -> _Places:
         group = self._by.group
-        turns = {one.record.id: self._turn(one.record.id) for one in given}
+        turns = {
+            exported_record.record.id: self._turn(exported_record.record.id)
+            for exported_record in exported
+        }
         known = rows.find([*turns, *turns.values()])
         names = things(
             rows,
-            {one.record.title for one in given}
-            | {name for one in given for name in one.nodes.values()},
+            {exported_record.record.title for exported_record in exported}
+            | {name for exported_record in exported for name in exported_record.nodes.values()},
         )
         plain = {node for node, kind in rows.kinds_of(names.values()).items() if kind == PLAIN_KIND}
         plain -= sources(rows, plain)
         places = _Places()
-        for one in given:
-            there, node = one.record.id, names.get(fold(one.record.title), "")
-            here = known.get(there) or known.get(turns[there]) or self._same(rows, one.record)
+        for exported_record in exported:
+            existing, node = (
+                exported_record.record.id,
+                names.get(fold(exported_record.record.title), ""),
+            )
+            here = (
+                known.get(existing)
+                or known.get(turns[existing])
+                or self._same(rows, exported_record.record)
+            )
             if here:
-                places.here[there] = here
-            taken = node if node in plain else record_id(group, turns[there])
+                places.here[existing] = here
+            taken = node if node in plain else record_id(group, turns[existing])
             plain.discard(node)
-            places.ids[there] = here.id if here else taken
-        for one in given:
-            for there, name in one.nodes.items():
+            places.ids[existing] = here.id if here else taken
+        for exported_record in exported:
+            for existing, name in exported_record.nodes.items():
                 if fold(name) in names:
-                    places.ids.setdefault(there, names[fold(name)])
+                    places.ids.setdefault(existing, names[fold(name)])
         return places
 
-    def _turn(self, there: str) -> str:
-        ref = f"{KNOWN}{there}"
+    def _turn(self, turn: str) -> str:
+        ref = f"{KNOWN}{turn}"
         return turn_id(self._by.group, TYPED_SOURCE, ref, ref)
 
     @staticmethod
     def _same(rows: RecordRows, record: Record) -> Record | None:
-        found = [
-            one
-            for one in rows.titled(record.title, record.kind)
-            if one.created_at == record.created_at
+        same = [
+            titled
+            for titled in rows.titled(record.title, record.kind)
+            if titled.created_at == record.created_at
         ]
-        return found[0] if len(found) == 1 else None
+        return same[0] if len(same) == 1 else None
 
-    def _one(self, rows: RecordRows, number: int, one: ExportedRecord) -> Saved:
-        there = one.record
-        if there.id in self._places.here:
-            return Saved(self._places.here[there.id], "unchanged")
-        missing = sorted({one.nodes[end] for end in one.nodes if end not in self._places.ids})
+    def _one(self, rows: RecordRows, number: int, exported_record: ExportedRecord) -> Saved:
+        restored = exported_record.record
+        if restored.id in self._places.here:
+            return Saved(self._places.here[restored.id], "unchanged")
+        missing = sorted(
+            {
+                exported_record.nodes[end]
+                for end in exported_record.nodes
+                if end not in self._places.ids
+            }
+        )
         self._noted(
             number,
             (InvalidRequest("nodes", f"there is no {name!r} here: {_TEXTS}") for name in missing),
         )
-        spec = self._by.kinds.kind(there.kind)
-        fields = {name: self._here(value) for name, value in there.fields.items()}
+        spec = self._by.kinds.kind(restored.kind)
+        fields = {name: self._here(value) for name, value in restored.fields.items()}
         record = replace(
-            there,
-            id=self._places.ids[there.id],
-            turn=self._turn(there.id),
+            restored,
+            id=self._places.ids[restored.id],
+            turn=self._turn(restored.id),
             fields=fields,
             pack=spec.pack,
         )
-        saved = Saved(record, "created", job=self._put(rows, record, one))
+        saved = Saved(record, "created", job=self._put(rows, record, exported_record))
         rows.put_fields(record.id, field_values(spec, fields))
-        for move in one.moves:
+        for move in exported_record.moves:
             rows.note_move(replace(move, record=record.id))
-        self._related(rows, number, one)
-        self._cited(rows, number, one, record.id)
+        self._related(rows, number, exported_record)
+        self._cited(rows, number, exported_record, record.id)
         return saved
 
-    def _put(self, rows: RecordRows, record: Record, one: ExportedRecord) -> int:
+    def _put(self, rows: RecordRows, record: Record, exported_record: ExportedRecord) -> int:
         content = content_of(record.summary, record.fields)
-        ref = f"{KNOWN}{one.record.id}"
+        ref = f"{KNOWN}{exported_record.record.id}"
         draft = TurnDraft(
             content,
             actor=record.author,
@@ -214,7 +236,7 @@ class Restoring:
         payload = JobPayload(extraction="none", record=draft_of(record), links=links)
         was = [
             replace(v, fields={name: self._here(value) for name, value in v.fields.items()})
-            for v in one.versions
+            for v in exported_record.versions
         ]
         return rows.add(prepare(self._by.group, draft), payload, record, was)
 
@@ -226,12 +248,12 @@ class Restoring:
             return {name: self._here(item) for name, item in value.items()}
         return [self._here(item) for item in value] if isinstance(value, Sequence) else value
 
-    def _related(self, rows: RecordRows, number: int, one: ExportedRecord) -> None:
+    def _related(self, rows: RecordRows, number: int, exported_record: ExportedRecord) -> None:
         kinds = {each.record.id: each.record.kind for each in self._given}
         ids = self._places.ids
-        for at, each in enumerate(one.relations):
+        for at, each in enumerate(exported_record.relations):
             if lost := {each.source, each.target} - ids.keys():
-                if not lost <= one.nodes.keys():  # which are said already
+                if not lost <= exported_record.nodes.keys():  # which are said already
                     self._noted(
                         number,
                         [InvalidRequest(f"relations[{at}]", "an end is none of these records")],
@@ -242,20 +264,22 @@ class Restoring:
                     source, target = (
                         (ids[end], kinds.get(end, PLAIN_KIND)) for end in (each.source, each.target)
                     )
-                    given = RelationGiven(each.type, target[0], each.properties)
-                    relation, turned = relation_of(self._by, source, given, target, each.created_at)
+                    draft = RelationGiven(each.type, target[0], each.properties)
+                    relation, turned = relation_of(self._by, source, draft, target, each.created_at)
                 if turned:  # what is restored stays as it was, or is not restored
                     self._by.kinds.relation(each.type, source[1], target[1])
                 rows.relate(replace(relation, actor=each.actor))
             except InvalidRequest as error:
                 self._noted(number, [error])
 
-    def _cited(self, rows: RecordRows, number: int, one: ExportedRecord, record: str) -> None:
-        found: list[Cite] = []
-        for at, each in enumerate(one.cites):
+    def _cited(
+        self, rows: RecordRows, number: int, exported_record: ExportedRecord, record: str
+    ) -> None:
+        cites: list[Cite] = []
+        for at, each in enumerate(exported_record.cites):
             id_ = self._cite(rows, each)
             if id_:
-                found.append(Cite(each.kind, id_))
+                cites.append(Cite(each.kind, id_))
             else:
                 self._noted(
                     number,
@@ -265,8 +289,8 @@ class Restoring:
                         )
                     ],
                 )
-        if found:
-            rows.put_cites(record, found)
+        if cites:
+            rows.put_cites(record, cites)
 
     def _cite(self, rows: RecordRows, cite: KeptCite) -> str:
         """Return the id here of what a record cites there, empty for none; records may come after it."""

@@ -119,23 +119,24 @@ class _Place:
     ref: str = ""
 
 
-def redacted(given: RecordGiven, redactor: KeyedRedactor) -> RecordGiven:
+def redacted(draft: RecordGiven, redactor: KeyedRedactor) -> RecordGiven:
     """Return a record without secrets; InvalidRequest when its title holds one: two such would seem to be one."""
-    redactor.label("title", normalise(given.title or ""))
+    redactor.label("title", normalise(draft.title or ""))
 
     def clean(text: str | None) -> str | None:
         return None if text is None else redactor.text(normalise(text))
 
     return replace(
-        given,
-        title=None if given.title is None else " ".join((clean(given.title) or "").split()),
-        summary=clean(given.summary),
-        fields=redactor.attributes(given.fields),
-        tags=None if given.tags is None else redactor.tags(given.tags),
+        draft,
+        title=None if draft.title is None else " ".join((clean(draft.title) or "").split()),
+        summary=clean(draft.summary),
+        fields=redactor.attributes(draft.fields),
+        tags=None if draft.tags is None else redactor.tags(draft.tags),
         relations=tuple(
-            replace(one, properties=redactor.attributes(one.properties)) for one in given.relations
+            replace(relation, properties=redactor.attributes(relation.properties))
+            for relation in draft.relations
         ),
-        ref=redactor.identifier(given.ref),
+        ref=redactor.identifier(draft.ref),
     )
 
 
@@ -152,11 +153,11 @@ def told(place: str) -> Generator[None]:
 
 def all_redacted(records: Sequence[RecordGiven], redactor: KeyedRedactor) -> list[RecordGiven]:
     """Return records without secrets; what is wrong says which of them it is about."""
-    found: list[RecordGiven] = []
-    for number, one in enumerate(records):
+    record_givens: list[RecordGiven] = []
+    for number, record in enumerate(records):
         with told(f"records[{number}]"):
-            found.append(redacted(one, redactor))
-    return found
+            record_givens.append(redacted(record, redactor))
+    return record_givens
 
 
 def content_of(summary: str, fields: Mapping[str, JSON]) -> str:
@@ -168,27 +169,27 @@ def content_of(summary: str, fields: Mapping[str, JSON]) -> str:
 class Saving:
     """One call: what it raises says which record it is about, and undoes all of them."""
 
-    def __init__(self, by: Writing, given: Sequence[RecordGiven]) -> None:
+    def __init__(self, by: Writing, drafts: Sequence[RecordGiven]) -> None:
         self._by = by
-        self._given = given
+        self._given = drafts
         self._at = now()
-        self._minted = [one.ref or secrets.token_hex(16) for one in given]
+        self._minted = [draft.ref or secrets.token_hex(16) for draft in drafts]
 
     def __call__(self, rows: RecordRows) -> list[Saved]:
         """Write all of it: records first, for their relations may lead to each other."""
         places: list[_Place] = []
-        for number, one in enumerate(self._given):
+        for number, draft in enumerate(self._given):
             with told(f"records[{number}]"):
-                places.append(self._placed(rows, number, one, places))
+                places.append(self._placed(rows, number, draft, places))
         names = self._names(places)
         saved: list[Saved] = []
-        for number, (one, place) in enumerate(zip(self._given, places, strict=True)):
+        for number, (draft, place) in enumerate(zip(self._given, places, strict=True)):
             with told(f"records[{number}]"):
-                saved.append(self._kept(rows, one, place, names))
-        for number, one in enumerate(self._given):
+                saved.append(self._kept(rows, draft, place, names))
+        for number, draft in enumerate(self._given):
             with told(f"records[{number}]"):
-                relations, warnings = self._related(rows, one, saved[number].record, names)
-                cited = self._cited(rows, one, saved[number].record)
+                relations, warnings = self._related(rows, draft, saved[number].record, names)
+                cited = self._cited(rows, draft, saved[number].record)
             if cited and saved[number].change == "unchanged":
                 saved[number] = replace(
                     saved[number], record=rows.bump(saved[number].record), change="changed"
@@ -197,20 +198,20 @@ class Saving:
         return saved
 
     def _placed(
-        self, rows: RecordRows, number: int, one: RecordGiven, others: Sequence[_Place]
+        self, rows: RecordRows, number: int, draft: RecordGiven, others: Sequence[_Place]
     ) -> _Place:
-        before = self._before(rows, number, one)
-        kind = self._by.kinds.kind(before.kind if before else one.kind)
-        if before and one.kind not in ("", before.kind):
+        before = self._before(rows, number, draft)
+        kind = self._by.kinds.kind(before.kind if before else draft.kind)
+        if before and draft.kind not in ("", before.kind):
             raise InvalidRequest("kind", f"is a {before.kind} and stays one")
         self._by.kinds.check_write(self._by.actor, kind.name)
         if not self._by.is_system:
             self._by.kinds.check_by_hand("kind", kind.name)
         version = before.version if before else 0
-        if one.expected_version not in (None, version):
+        if draft.expected_version not in (None, version):
             is_at = f"is at version {version}" if before else "is not there"
             raise Changed(
-                f"records[{number}].expected_version: the record {is_at}, not {one.expected_version}: read it again"
+                f"records[{number}].expected_version: the record {is_at}, not {draft.expected_version}: read it again"
             )
         if before:
             place = _Place(before, before.id, before.turn, kind)
@@ -219,33 +220,35 @@ class Saving:
             turn = turn_id(self._by.group, TYPED_SOURCE, ref, ref)
             place = _Place(None, record_id(self._by.group, turn), turn, kind, ref)
         if place.id in {other.id for other in others} or (
-            not before and self._repeats(one, number)
+            not before and self._repeats(draft, number)
         ):
             raise InvalidRequest(
-                "id" if one.id else "title", "the same record is given twice in one call"
+                "id" if draft.id else "title", "the same record is given twice in one call"
             )
         return place
 
-    def _before(self, rows: RecordRows, number: int, one: RecordGiven) -> Record | None:
+    def _before(self, rows: RecordRows, number: int, draft: RecordGiven) -> Record | None:
         """Return the record that a given one is already."""
-        if one.id:
-            return self._named(rows, one.id, one.kind, f"records[{number}].id")
-        if one.ref:
-            turn = turn_id(self._by.group, TYPED_SOURCE, one.ref, one.ref)
+        if draft.id:
+            return self._named(rows, draft.id, draft.kind, f"records[{number}].id")
+        if draft.ref:
+            turn = turn_id(self._by.group, TYPED_SOURCE, draft.ref, draft.ref)
             return rows.find([turn]).get(turn)
-        if one.another or not one.title:
+        if draft.another or not draft.title:
             return None
-        found = rows.titled(one.title, self._by.kinds.kind(one.kind).name)
-        if len(found) > 1:
-            alike = [Titled(record.id, record.kind, is_record=True) for record in found]
-            raise ambiguous("id", alike)
-        return found[0] if found else None
+        titled = rows.titled(draft.title, self._by.kinds.kind(draft.kind).name)
+        if len(titled) > 1:
+            request = [Titled(record.id, record.kind, is_record=True) for record in titled]
+            raise ambiguous("id", request)
+        return titled[0] if titled else None
 
     def _named(self, rows: RecordRows, name: str, kind: str, path: str) -> Record:
         """Return the record of an id or title; of a title that several have, the one of the kind that is given."""
         candidates = rows.candidates(name)
         if kind and len(candidates) > 1:
-            candidates = [one for one in candidates if one.kind == kind] or candidates
+            candidates = [
+                candidate for candidate in candidates if candidate.kind == kind
+            ] or candidates
         if len(candidates) > 1:
             raise ambiguous("id", candidates)
         record = rows.find([candidates[0].id]).get(candidates[0].id) if candidates else None
@@ -253,10 +256,10 @@ class Saving:
             raise NotFound(path)
         return record
 
-    def _repeats(self, one: RecordGiven, number: int) -> bool:
-        if one.another or one.ref:
+    def _repeats(self, draft: RecordGiven, number: int) -> bool:
+        if draft.another or draft.ref:
             return False
-        key = one.kind, fold(one.title or "")
+        key = draft.kind, fold(draft.title or "")
         return key in {
             (other.kind, fold(other.title or ""))
             for other in self._given[:number]
@@ -265,16 +268,16 @@ class Saving:
 
     def _names(self, places: Sequence[_Place]) -> dict[str, list[tuple[str, str]]]:
         """Return folded title → (id, kind) of the records of this call."""
-        found: dict[str, list[tuple[str, str]]] = {}
-        for one, place in zip(self._given, places, strict=True):
-            if title := one.title or (place.before.title if place.before else ""):
-                found.setdefault(fold(title), []).append((place.id, place.kind.name))
-        return found
+        names: dict[str, list[tuple[str, str]]] = {}
+        for draft, place in zip(self._given, places, strict=True):
+            if title := draft.title or (place.before.title if place.before else ""):
+                names.setdefault(fold(title), []).append((place.id, place.kind.name))
+        return names
 
-    def _kept(self, rows: RecordRows, one: RecordGiven, place: _Place, names: _Names) -> Saved:
+    def _kept(self, rows: RecordRows, draft: RecordGiven, place: _Place, names: _Names) -> Saved:
         """Write a record, new or changed."""
         spec, before = place.kind, place.before
-        whole = self._whole(rows, one, place, names)
+        whole = self._whole(rows, draft, place, names)
         own: dict[str, JSON] = {name: value for name, value in whole.items() if name not in _OWN}
         title, summary, status = (str(whole[name]) for name in _OWN[:3])
         content = content_of(summary, own)
@@ -286,7 +289,7 @@ class Saving:
             kind=spec.name,
             title=title,
             summary=summary,
-            created_at=before.created_at if before else one.created_at or self._at,
+            created_at=before.created_at if before else draft.created_at or self._at,
             updated_at=self._at,
             fields=own,
             status=status,
@@ -335,14 +338,14 @@ class Saving:
         return Saved(after, "changed" if job else "unchanged", job=job)
 
     def _whole(
-        self, rows: RecordRows, one: RecordGiven, place: _Place, names: _Names
+        self, rows: RecordRows, draft: RecordGiven, place: _Place, names: _Names
     ) -> dict[str, JSON]:
         """Return all of a record's fields, what was there joined with what is given, checked by its kind."""
         spec, before = place.kind, place.before
-        given = dict(one.fields)
+        fields = dict(draft.fields)
         if spec.lifecycle:
-            self._check_state(spec, given, before)
-        own, mistakes = self._by.models.read_names(spec.name, given)
+            self._check_state(spec, fields, before)
+        own, mistakes = self._by.models.read_names(spec.name, fields)
         for name, value in list(own.items()):
             if (ref := spec.fields.get(name)) and value is not None:
                 try:
@@ -363,20 +366,20 @@ class Saving:
             }
             whole["tags"] = [tag for tag in before.tags if tag not in tags]
         # A title by which a record was found is no new one.
-        title = one.title if one.id or one.ref or not before else None
-        named = {"title": title, "summary": one.summary, "status": one.status}
+        title = draft.title if draft.id or draft.ref or not before else None
+        named = {"title": title, "summary": draft.summary, "status": draft.status}
         whole |= own | {name: value for name, value in named.items() if value is not None}
-        if one.tags is not None:
-            whole["tags"] = list(one.tags)
+        if draft.tags is not None:
+            whole["tags"] = list(draft.tags)
         return self._by.models.check(spec.name, whole, mistakes)
 
-    def _check_state(self, spec: KindSpec, given: dict[str, JSON], before: Record | None) -> None:
+    def _check_state(self, spec: KindSpec, fields: dict[str, JSON], before: Record | None) -> None:
         """Take the state out of the fields; it may be given as it is, and is changed by record_move alone."""
         assert spec.lifecycle  # noqa: S101 - for the type checker: only such kinds are asked about
         name = spec.lifecycle.field
-        for key in [key for key in given if snake(key) == name]:
+        for key in [key for key in fields if snake(key) == name]:
             is_now = before.state if before else spec.lifecycle.start
-            if given.pop(key) not in (None, is_now):
+            if fields.pop(key) not in (None, is_now):
                 begins = "is" if before else "begins as"
                 raise InvalidRequest(
                     f"{spec.name}.{name}", f"{begins} {is_now}; record_move alone changes it"
@@ -396,18 +399,18 @@ class Saving:
         return end_of(rows, value, spec.name or "ref", names, spec.kind)[0]
 
     def _related(
-        self, rows: RecordRows, one: RecordGiven, record: Record, names: _Names
+        self, rows: RecordRows, draft: RecordGiven, record: Record, names: _Names
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Keep the relations given with a record; return their ids, and which were kept the other way round."""
-        if len(one.relations) > MAX_RELATIONS:
+        if len(draft.relations) > MAX_RELATIONS:
             raise InvalidRequest("relations", f"at most {MAX_RELATIONS}")
         made: list[str] = []
         warnings: list[str] = []
-        for number, given in enumerate(one.relations):
+        for number, related in enumerate(draft.relations):
             with told(f"relations[{number}]"):
-                target = end_of(rows, given.target, "target", names)
+                target = end_of(rows, related.target, "target", names)
                 relation, turned = relation_of(
-                    self._by, (record.id, record.kind), given, target, self._at
+                    self._by, (record.id, record.kind), related, target, self._at
                 )
             rows.relate(relation)
             made.append(relation.id)
@@ -415,22 +418,22 @@ class Saving:
                 warnings.append(f"relations[{number}]: {turned}, from the target to this record")
         return tuple(made), tuple(warnings)
 
-    def _cited(self, rows: RecordRows, one: RecordGiven, record: Record) -> bool:
+    def _cited(self, rows: RecordRows, draft: RecordGiven, record: Record) -> bool:
         """Let a record rest on what is given, if anything is; what it cites already stays, though it be forgotten."""
-        if one.cites is None:
+        if draft.cites is None:
             return False
-        if len(one.cites) > MAX_CITES:
+        if len(draft.cites) > MAX_CITES:
             raise InvalidRequest("cites", f"at most {MAX_CITES}")
-        wanted = rows.whole(one.cites, "cites")
-        found = rows.cited(wanted)
+        wanted = rows.whole(draft.cites, "cites")
+        cited = rows.cited(wanted)
         before = {cite.id: cite for cite in rows.cites([record.id]).get(record.id, ())}
         for number, id_ in enumerate(wanted):
-            if (id_ not in found and id_ not in before) or id_ == record.id:
+            if (id_ not in cited and id_ not in before) or id_ == record.id:
                 raise InvalidRequest(
                     f"cites[{number}]", "is no other fact, turn or record of this memory"
                 )
         return rows.put_cites(
-            record.id, [before.get(id_) or Cite(found[id_], id_) for id_ in dict.fromkeys(wanted)]
+            record.id, [before.get(id_) or Cite(cited[id_], id_) for id_ in dict.fromkeys(wanted)]
         )
 
 
@@ -448,21 +451,23 @@ def end_of(
     candidates = [Titled(id_, own, is_record=True) for id_, own in dict(of_call).items()]
     candidates = candidates or rows.candidates(end, path)
     candidates = [
-        one for one in candidates if kind in ("", one.kind) or (kind == PLAIN_KIND and one.kind)
+        candidate
+        for candidate in candidates
+        if kind in ("", candidate.kind) or (kind == PLAIN_KIND and candidate.kind)
     ]
     if len(candidates) > 1:
         raise ambiguous(path, candidates)
     if not candidates:
-        what = kind or "record or node"
+        description = kind or "record or node"
         by = "id" if is_uuid(end) or is_beginning(end) else "id or title"
-        raise InvalidRequest(path, f"no {what} of this memory has that {by}")
+        raise InvalidRequest(path, f"no {description} of this memory has that {by}")
     return candidates[0].id, candidates[0].kind
 
 
 def relation_of(
     by: Writing,
     source: tuple[str, str],
-    given: RelationGiven,
+    draft: RelationGiven,
     target: tuple[str, str],
     at: datetime,
 ) -> tuple[Relation, str]:
@@ -475,22 +480,22 @@ def relation_of(
     """
     if source[0] == target[0]:
         raise InvalidRequest("target", "joins a record to itself")
-    given = replace(given, type=by.kinds.relation_name(given.type))
+    draft = replace(draft, type=by.kinds.relation_name(draft.type))
     if not by.is_system:
-        by.kinds.check_by_hand("type", given.type)
-    kinds = [one if one in by.kinds else PLAIN_KIND for one in (source[1], target[1])]
+        by.kinds.check_by_hand("type", draft.type)
+    kinds = [kind if kind in by.kinds else PLAIN_KIND for kind in (source[1], target[1])]
     warning = ""
-    if by.kinds.is_turned(given.type, kinds[0], kinds[1]):
+    if by.kinds.is_turned(draft.type, kinds[0], kinds[1]):
         source, target = target, source
         kinds.reverse()
         by.kinds.check_write(by.actor, source[1])
         if not by.is_system:
             by.kinds.check_by_hand("target", source[1])
-        warning = f"{given.type} leads {kinds[0]} → {kinds[1]}: it was kept that way round"
-    properties = by.models.check_relation(given.type, kinds[0], kinds[1], given.properties)
+        warning = f"{draft.type} leads {kinds[0]} → {kinds[1]}: it was kept that way round"
+    properties = by.models.check_relation(draft.type, kinds[0], kinds[1], draft.properties)
     weight = properties.get("weight", 1)
     if not isinstance(weight, int | float) or not 0 <= weight <= 1:
         raise InvalidRequest("properties.weight", "must be 0 to 1")
-    id_ = relation_id(by.group, source[0], given.type, target[0])
-    relation = Relation(id_, source[0], given.type, target[0], at, properties, by.actor)
+    id_ = relation_id(by.group, source[0], draft.type, target[0])
+    relation = Relation(id_, source[0], draft.type, target[0], at, properties, by.actor)
     return relation, warning

@@ -174,7 +174,7 @@ class Layers:
         ``session`` is noted as having been given it: what it was shown ``ambient_recall`` does not show again.
         """
         started = clock.perf_counter()
-        always = [one for one in self._kinds.layers.values() if one.load == "always"]
+        always = [layer for layer in self._kinds.layers.values() if layer.load == "always"]
         layers, (load, load_tokens, load_ms) = await asyncio.gather(
             asyncio.gather(*map(self._layer, always)), self._load()
         )
@@ -188,11 +188,11 @@ class Layers:
                 )
             loaded.append(layer)
             room -= layer.tokens
-        found = SessionContext(
+        context = SessionContext(
             layers=tuple(loaded),
             workload=load,
-            nodes=sum(len(one.items) for one in loaded),
-            tokens={one.layer: one.tokens for one in loaded} | {"workload": load_tokens},
+            nodes=sum(len(layer.items) for layer in loaded),
+            tokens={layer.layer: layer.tokens for layer in loaded} | {"workload": load_tokens},
             total_tokens=SESSION_TOKENS - room,
             budget_tokens=SESSION_TOKENS,
             counter=counter_name(),
@@ -200,11 +200,11 @@ class Layers:
             mark=(await marks_of(self._journal)).new(),
         )
         if session:
-            shown = [record.id for one in loaded for record in one.items]
+            ids = [record.id for layer in loaded for record in layer.items]
             await self._journal.given.record_parts_if_room(
-                session, {**found.tokens, "frame": _FRAME}, shown
+                session, {**context.tokens, "frame": _FRAME}, ids
             )
-        return found
+        return context
 
     async def lines(self, limit: int) -> list[tuple[str, Line]]:
         """Return ids and lines of what always holds: static anchors, then records, of each layer as many.
@@ -212,29 +212,41 @@ class Layers:
         Args:
             limit: Most records.
         """
-        always = [one for one in self._kinds.layers.values() if one.load == "always"]
+        always = [layer for layer in self._kinds.layers.values() if layer.load == "always"]
         layers = [layer for layer, _ in await asyncio.gather(*map(self._layer, always))]
         each = -(-limit // max(1, len(layers)))
-        items = [one for layer in layers for one in layer.items[:each]]
+        items = [item for layer in layers for item in layer.items[:each]]
         static = [
             (
-                one.slug,
-                Line(bullet(f"{one.title}: {one.text}", one.slug, LONGEST_PASSAGE), fold(one.text)),
+                anchor_passage.slug,
+                Line(
+                    bullet(
+                        f"{anchor_passage.title}: {anchor_passage.text}",
+                        anchor_passage.slug,
+                        LONGEST_PASSAGE,
+                    ),
+                    fold(anchor_passage.text),
+                ),
             )
-            for one in await self._anchors.static()
+            for anchor_passage in await self._anchors.static()
         ]
         return static + [
             (
-                one.id,
-                Line(bullet(f"{one.title} ({one.kind}): {one.summary}", one.id), fold(one.summary)),
+                item.id,
+                Line(
+                    bullet(f"{item.title} ({item.kind}): {item.summary}", item.id),
+                    fold(item.summary),
+                ),
             )
-            for one in items[:limit]
+            for item in items[:limit]
         ]
 
     async def usage(self, session: str) -> ContextUsage:
         """Return what a session was given, by part, in the last 30 days and since it was compacted."""
         parts = await self._journal.given.parts(session, now() - timedelta(days=KEPT_D))
-        return ContextUsage(session, sum(one.tokens for one in parts), counter_name(), tuple(parts))
+        return ContextUsage(
+            session, sum(part.tokens for part in parts), counter_name(), tuple(parts)
+        )
 
     async def workload(
         self, start: date | None = None, end: date | None = None, *, with_calendar: bool = True
@@ -261,8 +273,8 @@ class Layers:
 
     async def _load(self) -> tuple[Workload, int, float]:
         started = clock.perf_counter()
-        found = await workload(self._reads, self._kinds, self.calendars)
-        load, tokens = _fitting(found)
+        assessed = await workload(self._reads, self._kinds, self.calendars)
+        load, tokens = _fitting(assessed)
         return load, tokens, _ms(started)
 
 
@@ -273,9 +285,13 @@ def load_layer(spec: LayerSpec, graph: RecordGraph, kinds: Kinds) -> LoadedLayer
     the rest, the latest first. What is shown stands in the pack's order of kinds, then by horizon, then by creation.
     """
     own = {kind.name: kind for kind in kinds if kind.layer == spec.name}
-    records = [one for one in graph.records.values() if one.kind in own and one.status in _STATUSES]
-    records.sort(key=lambda one: _need(one, own[one.kind]))
-    ups = parents_of(graph, {one.id for one in records})
+    records = [
+        record
+        for record in graph.records.values()
+        if record.kind in own and record.status in _STATUSES
+    ]
+    records.sort(key=lambda record: _need(record, own[record.kind]))
+    ups = parents_of(graph, {record.id for record in records})
     order = {name: rank for rank, name in enumerate(own)}
 
     @cache
@@ -329,11 +345,11 @@ def trimmed_by(tokens: Sequence[int], budget_tokens: int) -> int:
     return len(tokens)
 
 
-def _fitting(found: Workload) -> tuple[Workload, int]:
+def _fitting(workload: Workload) -> tuple[Workload, int]:
     """Return a workload within its budget: without details, then with its first days and what it recommends only."""
-    load = replace(found, tasks=(), events=())
+    load = replace(workload, tasks=(), events=())
     for tasks in (20, 10, 5, 0):
-        load = replace(load, tasks=found.tasks[:tasks])
+        load = replace(load, tasks=workload.tasks[:tasks])
         if (tokens := _tokens(load)) <= WORKLOAD_TOKENS:
             return load, tokens
     load = replace(load, problems=load.problems[:3])
@@ -353,9 +369,9 @@ def _need(record: Record, kind: KindSpec) -> tuple[int, int, float, float]:
 
 def _importance(record: Record, kind: KindSpec) -> float:
     """Return how important a record says it is, 0 to 1: an ``importance``, or the place of its ``priority``."""
-    said = record.fields.get("importance")
-    if isinstance(said, int | float):
-        return float(said)
+    stored = record.fields.get("importance")
+    if isinstance(stored, int | float):
+        return float(stored)
     spec, value = kind.fields.get("priority"), record.fields.get("priority")
     if spec is None or value not in spec.enum:
         return 0.0
@@ -371,23 +387,23 @@ def _loaded(
     record: Record, kind: KindSpec, parents: Sequence[Parent], *, is_whole: bool
 ) -> LoadedRecord:
     """Return a record as it is loaded; ``is_whole``: with its texts too."""
-    shown: dict[str, JSON] = {}
+    fields: dict[str, JSON] = {}
     for name, spec in kind.fields.items():
         value = record.fields.get(name)
         if (spec.type in _SHORT and isinstance(value, str | float | int)) or (
             is_whole and spec.is_text and value
         ):
-            shown[name] = value
-    said = record.fields.get("description") if kind.describe else None
+            fields[name] = value
+    description = record.fields.get("description") if kind.describe else None
     return LoadedRecord(
         id=record.id,
         kind=record.kind,
         title=record.title,
         summary=record.summary,
         status=record.status,
-        fields=shown,
+        fields=fields,
         state=record.state or None,
-        description=said if isinstance(said, str) else None,
+        description=description if isinstance(description, str) else None,
         parents=tuple(parents) or None,
     )
 
@@ -395,21 +411,27 @@ def _loaded(
 def parents_of(graph: RecordGraph, ids: Iterable[str]) -> dict[str, list[Parent]]:
     """Return record → what it is for, over the relations that say so, by relation and title."""
     wanted = set(ids)
-    found: dict[str, list[Parent]] = defaultdict(list)
-    for one in graph.relations:
-        if one.type in UPWARD and one.source in wanted and one.target in graph.records:
-            above = graph.records[one.target]
-            found[one.source].append(Parent(one.type, above.id, above.kind, above.title))
-    for some in found.values():
-        some.sort(key=lambda one: (UPWARD.index(one.relation), one.title, one.id))
-    return found
+    parents: dict[str, list[Parent]] = defaultdict(list)
+    for relation in graph.relations:
+        if (
+            relation.type in UPWARD
+            and relation.source in wanted
+            and relation.target in graph.records
+        ):
+            above = graph.records[relation.target]
+            parents[relation.source].append(
+                Parent(relation.type, above.id, above.kind, above.title)
+            )
+    for some in parents.values():
+        some.sort(key=lambda parent: (UPWARD.index(parent.relation), parent.title, parent.id))
+    return parents
 
 
 def _json(value: Any) -> str:
     """Return a dataclass as a model is sent it: escaped, without what does not apply."""
     adapter = _adapter(cast("type[Any]", type(value)))
-    shown = escape_all(adapter.dump_python(value, mode="json", exclude_none=True))
-    return json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
+    dumped = escape_all(adapter.dump_python(value, mode="json", exclude_none=True))
+    return json.dumps(dumped, ensure_ascii=False, separators=(",", ":"))
 
 
 @cache

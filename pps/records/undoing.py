@@ -106,15 +106,15 @@ class Undoing:
         """
         check_range("limit", limit, 1, MOST)
         before = _read_cursor(cursor)
-        found = [
+        edits = [
             *await self._corrections(before),
             *await self._forgettings(before),
             *await self._text_changes(before, limit + 1),
             *await self._anchor_edits(before, limit + 1),
         ]
-        found.sort(key=lambda edit: edit.at, reverse=True)
-        page = found[:limit]
-        more = len(found) > limit
+        edits.sort(key=lambda edit: edit.at, reverse=True)
+        page = edits[:limit]
+        more = len(edits) > limit
         return Edits(tuple(page), str(micros(page[-1].at)) if more else None)
 
     async def undo(self, id: str) -> Undone:
@@ -216,8 +216,8 @@ class Undoing:
         return Undone(entry.id, "forgetting", "; ".join(entry.what), redo, back[0] if back else "")
 
     async def _is_correction(self, turns: tuple[str, ...]) -> bool:
-        found = await self._journal.turns(list(turns))
-        return len(found) == 1 and found[0].kind == CORRECTION
+        turns_of_fact = await self._journal.turns(list(turns))
+        return len(turns_of_fact) == 1 and turns_of_fact[0].kind == CORRECTION
 
     async def _undo_correction(self, id: str) -> Undone:
         [whole] = await self._journal.begun([id])

@@ -128,10 +128,12 @@ async def workload(
         raise InvalidRequest("end_date", "must be after start_date; it is the day after the last")
     if (end - start).days > MOST_DAYS:
         raise InvalidRequest("end_date", f"must be at most {MOST_DAYS} days after start_date")
-    days = [start + timedelta(days=at) for at in range((end - start).days)]
-    edges = [datetime(day.year, day.month, day.day, tzinfo=calendars.zone) for day in (*days, end)]
+    request = [start + timedelta(days=at) for at in range((end - start).days)]
+    edges = [
+        datetime(day.year, day.month, day.day, tzinfo=calendars.zone) for day in (*request, end)
+    ]
     agenda = await calendars.agenda(edges[0], edges[-1]) if with_calendar else Agenda()
-    return _assessed(_Tasks(await reads.graph(), kinds, calendars), days, edges, today, agenda)
+    return _assessed(_Tasks(await reads.graph(), kinds, calendars), request, edges, today, agenda)
 
 
 class _Tasks:
@@ -139,12 +141,12 @@ class _Tasks:
 
     def __init__(self, graph: RecordGraph, kinds: Kinds, calendars: WorkHours) -> None:
         tasks = {kind.name for kind in kinds if _EFFORT in kind.fields and kind.lifecycle}
-        blocks = {one.target for one in kinds.relations() if one.name == _SCHEDULED}
+        blocks = {relation.target for relation in kinds.relations() if relation.name == _SCHEDULED}
         self.calendars = calendars
         self.open = {
-            one.id: one
-            for one in graph.records.values()
-            if one.kind in tasks and one.status == "active" and one.state in OPEN
+            record.id: record
+            for record in graph.records.values()
+            if record.kind in tasks and record.status == "active" and record.state in OPEN
         }
         self.hours: dict[str, float] = {}
         self.blocks: list[_TimeStretch] = []
@@ -194,41 +196,41 @@ class _Tasks:
 
 
 def _assessed(
-    tasks: _Tasks, days: Sequence[date], edges: Sequence[datetime], today: date, agenda: Agenda
+    tasks: _Tasks, request: Sequence[date], edges: Sequence[datetime], today: date, agenda: Agenda
 ) -> Workload:
     by_day: dict[date, float] = defaultdict(float)
     loads: list[TaskLoad] = []
     undated: list[str] = []
     for task in tasks.open.values():
         due, left = tasks.due(task), tasks.left(task)
-        is_overdue = due is not None and due < today and days[0] <= today <= days[-1]
+        is_overdue = due is not None and due < today and request[0] <= today <= request[-1]
         day = today if is_overdue else due
         if due is None and task.id not in tasks.hours:
             undated.append(f"“{first_line(task.title)}”")
-        if day is not None and days[0] <= day <= days[-1]:
+        if day is not None and request[0] <= day <= request[-1]:
             by_day[day] += left or 0.0
             loads.append(TaskLoad(task.id, task.title, task.state, left, due, is_overdue))
     stretches = [
-        _TimeStretch(one.start, one.end, one.all_day) for one in agenda.events
+        _TimeStretch(event.start, event.end, event.all_day) for event in agenda.events
     ] + tasks.blocks
-    loads.sort(key=lambda one: (one.due or today, one.title, one.id))
-    booked = _booked(stretches, edges, [tasks.calendars.hours_of(day) for day in days])
-    found = tuple(
+    loads.sort(key=lambda load: (load.due or today, load.title, load.id))
+    booked = _booked(stretches, edges, [tasks.calendars.hours_of(day) for day in request])
+    days = tuple(
         _day(day, tasks.calendars.hours_of(day), by_day[day], hours)
-        for day, hours in zip(days, booked, strict=True)
+        for day, hours in zip(request, booked, strict=True)
     )
     available, effort, calendar = (
-        round(sum(getattr(one, name) for one in found), 2)
+        round(sum(getattr(day, name) for day in days), 2)
         for name in ("hours_available", "task_hours", "calendar_hours")
     )
     percent = _percent(effort + calendar, available)
     skipped = {
         "without_date": len(undated),
-        "without_effort": sum(one.hours is None for one in loads),
+        "without_effort": sum(load.hours is None for load in loads),
     }
     return Workload(
-        start_date=days[0],
-        end_date=days[-1] + timedelta(days=1),
+        start_date=request[0],
+        end_date=request[-1] + timedelta(days=1),
         time_zone=tasks.calendars.zone.key,
         hours_available=available,
         hours_scheduled=round(effort + calendar, 2),
@@ -236,16 +238,16 @@ def _assessed(
         calendar_hours=calendar,
         utilisation=percent,
         zone=zone_of(percent),
-        days=found,
+        days=days,
         recommendations=recommended(
-            found, loads, skipped, agenda.problems, percent, sorted(undated)
+            days, loads, skipped, agenda.problems, percent, sorted(undated)
         ),
         not_counted={name: count for name, count in skipped.items() if count},
         problems=agenda.problems,
         tasks=tuple(loads[:_DETAILS]),
         events=tuple(
-            EventLoad(one.title, one.start, one.end, one.all_day)
-            for one in agenda.events[:_DETAILS]
+            EventLoad(event.title, event.start, event.end, event.all_day)
+            for event in agenda.events[:_DETAILS]
         ),
     )
 
@@ -270,20 +272,20 @@ def _booked(
     stretches: Iterable[_TimeStretch], edges: Sequence[datetime], available: Sequence[float]
 ) -> list[float]:
     """Return the hours of each day that are taken, each hour once; a day that is taken whole has the hours it had."""
-    ordered = sorted(stretches, key=lambda one: one.start)
-    found: list[float] = []
+    ordered = sorted(stretches, key=lambda stretch: stretch.start)
+    booked: list[float] = []
     for start, end, hours in zip(edges[:-1], edges[1:], available, strict=True):
         taken, until, is_whole = 0.0, start, False
-        for one in ordered:
-            if one.start >= end:
+        for event in ordered:
+            if event.start >= end:
                 break
-            if one.end > start:
-                is_whole = is_whole or one.all_day or (one.start <= start and one.end >= end)
-                first, last = max(one.start, until), min(one.end, end)
-                if last > first and not one.all_day:
+            if event.end > start:
+                is_whole = is_whole or event.all_day or (event.start <= start and event.end >= end)
+                first, last = max(event.start, until), min(event.end, end)
+                if last > first and not event.all_day:
                     taken, until = taken + _hours(_TimeStretch(first, last)), last
-        found.append(max(hours, 0.0) if is_whole else taken)
-    return found
+        booked.append(max(hours, 0.0) if is_whole else taken)
+    return booked
 
 
 def _hours(stretch: _TimeStretch) -> float:
@@ -291,7 +293,7 @@ def _hours(stretch: _TimeStretch) -> float:
 
 
 def recommended(
-    days: Sequence[DayLoad],
+    request: Sequence[DayLoad],
     tasks: Sequence[TaskLoad],
     skipped: Mapping[str, int],
     problems: Sequence[str],
@@ -299,47 +301,49 @@ def recommended(
     undated: Sequence[str],
 ) -> tuple[str, ...]:
     """Return what to do about it, the most pressing first."""
-    said: list[str] = []
-    late = [one for one in tasks if one.overdue]
+    sentences: list[str] = []
+    late = [task for task in tasks if task.overdue]
     if late:
-        hours = sum(one.hours or 0 for one in late)
-        said.append(
+        hours = sum(task.hours or 0 for task in late)
+        sentences.append(
             f"{len(late)} overdue with {hours:g} h are counted today: do, move or drop them"
         )
-    room = min(days, key=_over)
-    for one in sorted((day for day in days if day.zone == "red"), key=_over, reverse=True)[:3]:
+    room = min(request, key=_over)
+    for red_day in sorted((day for day in request if day.zone == "red"), key=_over, reverse=True)[
+        :3
+    ]:
         to = f", such as to {room.day} ({room.utilisation:g} %)" if room.zone == "green" else ""
-        movable, what = min(_over(one), one.task_hours), _movable(one, tasks)
+        movable, task_text = min(_over(red_day), red_day.task_hours), _movable(red_day, tasks)
         if movable:
-            said.append(
-                f"{one.day} is at {one.utilisation:g} %: move {movable:.1f} h away{to}{what}"
+            sentences.append(
+                f"{red_day.day} is at {red_day.utilisation:g} %: move {movable:.1f} h away{to}{task_text}"
             )
         else:
-            said.append(
-                f"{one.day} is at {one.utilisation:g} % by its calendar alone: plan no task there"
+            sentences.append(
+                f"{red_day.day} is at {red_day.utilisation:g} % by its calendar alone: plan no task there"
             )
     if whole > 100:
-        said.append(
+        sentences.append(
             "The whole time is overbooked: put off or drop what serves no goal, before anything new is taken on"
         )
     elif whole > RED:
-        said.append(
+        sentences.append(
             "The whole time is nearly full: put off or drop what serves no goal, before anything new is taken on"
         )
     elif whole >= YELLOW:
-        said.append("Little room is left: take on nothing new without moving something")
+        sentences.append("Little room is left: take on nothing new without moving something")
     if skipped.get("without_effort"):
         have = "task has" if skipped["without_effort"] == 1 else "tasks have"
-        said.append(
+        sentences.append(
             f"{skipped['without_effort']} {have} no effort_hours, counted as 0: estimate the effort"
         )
     if skipped.get("without_date"):
         more = f" and {len(undated) - _NAMED} more" if len(undated) > _NAMED else ""
         head = "1 open task has" if len(undated) == 1 else f"{len(undated)} open tasks have"
-        said.append(f"{head} no due_date, not counted: {', '.join(undated[:_NAMED])}{more}")
+        sentences.append(f"{head} no due_date, not counted: {', '.join(undated[:_NAMED])}{more}")
     if problems:
-        said.append("Not every calendar could be read: events may be missing")
-    return tuple(said)
+        sentences.append("Not every calendar could be read: events may be missing")
+    return tuple(sentences)
 
 
 def _over(day: DayLoad) -> float:
@@ -347,8 +351,8 @@ def _over(day: DayLoad) -> float:
 
 
 def _movable(day: DayLoad, tasks: Sequence[TaskLoad]) -> str:
-    own = [one for one in tasks if one.due == day.day and one.hours]
+    own = [task for task in tasks if task.due == day.day and task.hours]
     if not own:
         return ""
-    largest = max(own, key=lambda one: one.hours or 0)
+    largest = max(own, key=lambda task: task.hours or 0)
     return f"; its largest task is “{first_line(largest.title)}” ({largest.hours:g} h)"

@@ -76,11 +76,14 @@ class Calendars(WorkHours):
             self._of_url(number, secret.get_secret_value(), start, end)
             for number, secret in enumerate(self._settings.urls)
         ]
-        found = await asyncio.gather(*files, *urls)
+        agendas = await asyncio.gather(*files, *urls)
         events = sorted(
-            (event for one in found for event in one.events), key=lambda one: (one.start, one.end)
+            (event for agenda in agendas for event in agenda.events),
+            key=lambda event: (event.start, event.end),
         )
-        return Agenda(tuple(events), tuple(problem for one in found for problem in one.problems))
+        return Agenda(
+            tuple(events), tuple(problem for agenda in agendas for problem in agenda.problems)
+        )
 
     async def _of_file(self, path: Path, start: datetime, end: datetime) -> Agenda:
         def load() -> tuple[tuple[object, ...], bytes]:
@@ -141,8 +144,8 @@ class Calendars(WorkHours):
     ) -> Agenda:
         """Read a calendar, or return what was read of the same state and time before."""
         key = (*state, start, end)
-        found = self._readings.pop(key, None)
-        if found is None:
+        reading = self._readings.pop(key, None)
+        if reading is None:
             slow = self._slow.get(name)
             too_long = Agenda(
                 problems=(
@@ -162,11 +165,11 @@ class Calendars(WorkHours):
             except TimeoutError:
                 self._slow[name] = (state, time.monotonic())
                 return too_long
-            found = Agenda(read.events, (*broken, *read.problems))
-        self._readings[key] = found
+            reading = Agenda(read.events, (*broken, *read.problems))
+        self._readings[key] = reading
         while len(self._readings) > _KEPT_READINGS:
             self._readings.popitem(last=False)
-        return found
+        return reading
 
 
 def is_public(address: Address) -> bool:
@@ -205,11 +208,11 @@ async def fetch(url: str, reachable: Reachable) -> bytes:
             "Accept-Encoding": "identity",
         }
         # The address is asked itself, so that a name cannot answer otherwise at the second look.
-        asked = target.copy_with(host=str(address))
+        address_url = target.copy_with(host=str(address))
         options = {"sni_hostname": target.host}
         async with (
             httpx.AsyncClient(timeout=FETCH_S, trust_env=False, follow_redirects=False) as client,
-            client.stream("GET", asked, headers=headers, extensions=options) as answer,
+            client.stream("GET", address_url, headers=headers, extensions=options) as answer,
         ):
             if answer.is_redirect:
                 target = target.join(answer.headers["location"])
@@ -227,8 +230,10 @@ async def fetch(url: str, reachable: Reachable) -> bytes:
 
 async def _resolved(target: httpx.URL, reachable: Reachable) -> Address:
     port = target.port or (443 if target.scheme == "https" else 80)
-    found = await asyncio.get_running_loop().getaddrinfo(target.host, port, type=socket.SOCK_STREAM)
-    addresses = [ip_address(str(one[4][0]).partition("%")[0]) for one in found]
+    answers = await asyncio.get_running_loop().getaddrinfo(
+        target.host, port, type=socket.SOCK_STREAM
+    )
+    addresses = [ip_address(str(answer[4][0]).partition("%")[0]) for answer in answers]
     if not addresses or not all(map(reachable, addresses)):
         raise ValueError("lies on this machine or its net")
     return addresses[0]

@@ -83,8 +83,8 @@ def read_ics(text: str, source: str, start: datetime, end: datetime, zone: tzinf
     owner = named[1] if named else ""
     blocks = [_readable(block, source, own_zones, owner, zone, problems) for block in blocks]
     window = tuple(
-        one.astimezone(zone).strftime("%Y%m%d")
-        for one in (start - timedelta(days=2), end + timedelta(1))
+        moment.astimezone(zone).strftime("%Y%m%d")
+        for moment in (start - timedelta(days=2), end + timedelta(1))
     )
     near = [block for block in blocks if _may_fall(block.text, *window)]
     events = [
@@ -98,7 +98,7 @@ def read_ics(text: str, source: str, start: datetime, end: datetime, zone: tzinf
     }
     futures = _futures([event for line, event in events if line in ranged], zone)
     declined = {block.line for block in blocks if block.is_declined}
-    found: list[Busy] = []
+    busies: list[Busy] = []
     for line, event in events:
         if line in declined or line in ranged or not _is_busy(event):
             continue
@@ -106,13 +106,13 @@ def read_ics(text: str, source: str, start: datetime, end: datetime, zone: tzinf
             for begin, stop, title in _times(event, end, zone, moved, futures.get(event.uid, [])):
                 if stop > start and begin < end and stop > begin:
                     all_day = not isinstance(event.dtstart, datetime)
-                    found.append(Busy(begin, stop, all_day, first_line(title)[:_LONGEST_TITLE]))
+                    busies.append(Busy(begin, stop, all_day, first_line(title)[:_LONGEST_TITLE]))
         except _MALFORMED as error:
             problems.append(f"{source}:{line}: {_why(error)}")
-    found.sort(key=lambda one: (one.start, one.end, one.title))
+    busies.sort(key=lambda busy: (busy.start, busy.end, busy.title))
     if len(problems) > _PROBLEMS:
         problems[_PROBLEMS:] = [f"{source}: {len(problems) - _PROBLEMS} more like these"]
-    return Agenda(tuple(found), tuple(problems))
+    return Agenda(tuple(busies), tuple(problems))
 
 
 def _is_busy(event: Event) -> bool:
@@ -163,8 +163,8 @@ def _futures(events: Sequence[Event], zone: tzinfo) -> dict[str, list[_Future]]:
 
 def _own_zone(text: str, source: str, problems: list[str]) -> list[str]:
     """Return the line of the calendar's own zone, by its IANA name; a zone that nobody knows is told."""
-    found = _OWN_ZONE.search(text)
-    if found is None or not (name := found[1].strip()):
+    match = _OWN_ZONE.search(text)
+    if match is None or not (name := match[1].strip()):
         return []
     zone = zone_named(name)
     if isinstance(zone, ZoneInfo):
@@ -180,10 +180,10 @@ def _cut(text: str, source: str, problems: list[str]) -> tuple[list[_Block], lis
     name, began, inner, line, at = "", 0, 0, 1, 0
     for edge in _EDGES.finditer(text):
         line, at = line + text.count("\n", at, edge.start()), edge.start()
-        what = edge["what"].upper()
-        if edge["edge"].upper() == "END" and what == name:
+        component = edge["what"].upper()
+        if edge["edge"].upper() == "END" and component == name:
             body = text[inner : edge.start()]
-            if what == "VEVENT":
+            if component == "VEVENT":
                 blocks.append(_Block(began, body))
             else:
                 frame.append(f"BEGIN:VTIMEZONE{_zone(body)}END:VTIMEZONE")
@@ -191,7 +191,7 @@ def _cut(text: str, source: str, problems: list[str]) -> tuple[list[_Block], lis
         elif edge["edge"].upper() == "BEGIN":
             if name:
                 problems.append(f"{source}:{began}: BEGIN:{name} has no end")
-            name, began, inner = what, line, edge.end()
+            name, began, inner = component, line, edge.end()
     if name:
         problems.append(f"{source}:{began}: BEGIN:{name} has no end")
     if "BEGIN:VCALENDAR" not in text.upper():
@@ -202,12 +202,12 @@ def _cut(text: str, source: str, problems: list[str]) -> tuple[list[_Block], lis
 def _zone(body: str) -> str:
     """Return a time zone in which what began once and never recurs says so: the library overlooks it otherwise."""
 
-    def once(found: re.Match[str]) -> str:
-        recurs = re.search(r"^R(RULE|DATE)[;:]", found[2], re.I | re.M)
+    def once(match: re.Match[str]) -> str:
+        recurs = re.search(r"^R(RULE|DATE)[;:]", match[2], re.I | re.M)
         return (
-            found[0]
+            match[0]
             if recurs
-            else f"BEGIN:{found[1]}\nRRULE:FREQ=YEARLY;COUNT=1{found[2]}END:{found[1]}"
+            else f"BEGIN:{match[1]}\nRRULE:FREQ=YEARLY;COUNT=1{match[2]}END:{match[1]}"
         )
 
     return (
@@ -223,15 +223,15 @@ def _unfolded(body: str) -> list[str]:
 
 def _needed(body: str) -> list[str]:
     """Return the lines of an event that say when it is and what it is called, without its alarms."""
-    kept: list[str] = []
+    lines: list[str] = []
     depth = 0
     for line in _unfolded(body):
         start = line[:6].upper()
         depth += start == "BEGIN:"
         if not depth and _NEEDED.match(line):
-            kept.append(line)
+            lines.append(line)
         depth -= start.startswith("END:")
-    return kept
+    return lines
 
 
 def _may_fall(text: str, first: str, last: str) -> bool:
@@ -263,11 +263,11 @@ def _parsed(
         else:
             problems.append(f"{source}:{blocks[0].line}: {_why(error)}")
         return
-    yield from zip((one.line for one in blocks), events, strict=True)
+    yield from zip((block.line for block in blocks), events, strict=True)
 
 
 def _library(blocks: Sequence[_Block], frame: Sequence[str]) -> list[Event]:
-    inner = "\n".join(f"BEGIN:VEVENT\n{one.text}\nEND:VEVENT" for one in blocks)
+    inner = "\n".join(f"BEGIN:VEVENT\n{block.text}\nEND:VEVENT" for block in blocks)
     text = "\n".join(["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-", *frame, inner, "END:VCALENDAR"])
     calendars: list[Calendar] = CalendarStream.from_ics(text).calendars
     return calendars[0].events
@@ -324,8 +324,8 @@ def _times(
 
 def _why(error: Exception) -> str:
     """Return what is wrong in a line, without what the calendar says."""
-    said = str(error).rsplit("component: ", 1)[-1].removeprefix("Value error, ")
+    text = str(error).rsplit("component: ", 1)[-1].removeprefix("Value error, ")
     return (
-        shorten(first_line(re.sub(r"'[^']*'", "'…'", said)), 160, placeholder=" …")
+        shorten(first_line(re.sub(r"'[^']*'", "'…'", text)), 160, placeholder=" …")
         or type(error).__name__
     )

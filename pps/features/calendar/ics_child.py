@@ -25,13 +25,13 @@ async def read_apart(
     Raises:
         TimeoutError: It took longer than ``READ_S``.
     """
-    asked = [text, source, start.isoformat(), end.isoformat(), zone.key, READ_S]
+    arguments = [text, source, start.isoformat(), end.isoformat(), zone.key, READ_S]
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-P", "-m", __spec__.name, stdin=PIPE, stdout=PIPE, stderr=DEVNULL
     )
     try:
         async with asyncio.timeout(READ_S):
-            output, _ = await process.communicate(json.dumps(asked).encode())
+            output, _ = await process.communicate(json.dumps(arguments).encode())
     finally:
         if process.returncode is None:
             process.kill()
@@ -40,8 +40,8 @@ async def read_apart(
         return Agenda(problems=(f"{source}: could not be read, its events are not counted",))
     events, problems = json.loads(output)
     busy = (
-        Busy(datetime.fromisoformat(a), datetime.fromisoformat(b), days, said)
-        for a, b, days, said in events
+        Busy(datetime.fromisoformat(a), datetime.fromisoformat(b), days, title)
+        for a, b, days, title in events
     )
     return Agenda(tuple(busy), tuple(problems))
 
@@ -57,7 +57,7 @@ def main() -> None:
     last.daemon = True
     last.start()
     zone = ZoneInfo(key)
-    found = read_ics(
+    agenda = read_ics(
         text,
         source,
         datetime.fromisoformat(start).astimezone(zone),
@@ -65,9 +65,10 @@ def main() -> None:
         zone,
     )
     events = [
-        (one.start.isoformat(), one.end.isoformat(), one.all_day, one.title) for one in found.events
+        (event.start.isoformat(), event.end.isoformat(), event.all_day, event.title)
+        for event in agenda.events
     ]
-    sys.stdout.write(json.dumps([events, found.problems]))
+    sys.stdout.write(json.dumps([events, agenda.problems]))
 
 
 if __name__ == "__main__":

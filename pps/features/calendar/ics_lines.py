@@ -41,8 +41,8 @@ class Property:
         return next((value for key, value in self.parameters if key.upper() == name), "")
 
     def without(self, *names: str) -> Property:
-        kept = tuple(pair for pair in self.parameters if pair[0].upper() not in names)
-        return replace(self, parameters=kept)
+        parameters = tuple(pair for pair in self.parameters if pair[0].upper() not in names)
+        return replace(self, parameters=parameters)
 
     def text(self) -> str:
         quoted = (
@@ -94,8 +94,8 @@ def zone_named(name: str) -> tzinfo | None:
             return ZoneInfo(_iana_names()[candidate])
     if windows := _WINDOWS.get(plain.casefold()):
         return ZoneInfo(windows)
-    if shown := _SHOWN_ZONE.fullmatch(plain.replace("\\,", ",")):
-        return _zone_of_cities(shown[1] or "+00:00", shown[2].split(","))
+    if match := _SHOWN_ZONE.fullmatch(plain.replace("\\,", ",")):
+        return _zone_of_cities(match[1] or "+00:00", match[2].split(","))
     offset = _OFFSET.fullmatch(plain)
     if offset and int(offset[2]) <= 14:
         away = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
@@ -140,21 +140,21 @@ def normalised(
     stop = next((each for each in zoned if each.name == "DTEND"), None)
     if start and stop and start.parameters == stop.parameters and stop.value < start.value:
         guessed.append("it ends before it begins: it takes no time")
-    kept: list[Property] = []
+    normal: list[Property] = []
     has_rule = False
     for each in zoned:
         if each.name == "RRULE":
             rule = _rule(each.value, start, reader)
             if rule:
                 has_rule = True
-                kept.append(replace(each, value=rule))
+                normal.append(replace(each, value=rule))
             elif each.value:
                 guessed.append("a rule without FREQ is left out")
         else:
-            kept.append(each)
-    if start and not has_rule and any(each.name == "RDATE" for each in kept):
-        kept.append(replace(start, name="RDATE"))  # the first time is one of the times
-    return [each.text() for each in kept], guessed
+            normal.append(each)
+    if start and not has_rule and any(each.name == "RDATE" for each in normal):
+        normal.append(replace(start, name="RDATE"))  # the first time is one of the times
+    return [each.text() for each in normal], guessed
 
 
 def is_declined(lines: Sequence[str], owner: str) -> bool:

@@ -197,7 +197,7 @@ def _view(task: AgentTask) -> TaskView:
 
 
 def _states(view: TaskStates) -> str:
-    lines = [_told(one) for one in view.tasks]
+    lines = [_told(task) for task in view.tasks]
     return "\n".join(
         [*lines, "All ended." if view.all_done else f"Still running: {', '.join(view.running)}"]
     )
@@ -211,56 +211,56 @@ def _claimed(view: MaybeTask) -> str:
     """Return what is to be done, with what the runner needs to report its end."""
     if view.claimed is None:
         return "No task waits."
-    one = view.claimed
-    return f"{one.project}\ntask {one.task.id}\nlease {one.lease}\n\n{one.prompt}"
+    task = view.claimed
+    return f"{task.project}\ntask {task.task.id}\nlease {task.lease}\n\n{task.prompt}"
 
 
 def _told(view: TaskView) -> str:
-    what = view.result or view.error or view.note or view.title or ""
-    return f"{view.state} [{view.id}]{': ' + line(what) if what else ''}"
+    text = view.result or view.error or view.note or view.title or ""
+    return f"{view.state} [{view.id}]{': ' + line(text) if text else ''}"
 
 
 @PROJECTS.operation(
     "Hand a task to an agent", lambda task: f"Queued for a runner. [{task.id}]", ADDS
 )
-async def spawn_agent(projects: Projects, given: SpawnAgentInput) -> TaskView:
+async def spawn_agent(projects: Projects, request: SpawnAgentInput) -> TaskView:
     """Use it to put a task into the project's queue, for an agent that somebody else runs here.
 
     Returns the task's id at once: ask wait_for_agents how it went.
     """
-    check_length("task", given.task, 1, MAX_CONTENT)
+    check_length("task", request.task, 1, MAX_CONTENT)
     node = ""
-    if given.node_id is not None:
-        async with projects.memory(given.project) as memory:
-            [about] = await memory.get([given.node_id])
+    if request.node_id is not None:
+        async with projects.memory(request.project) as memory:
+            [about] = await memory.get([request.node_id])
             node = about.uuid
     redactor = Redactor(on=projects.redacts)
-    redactor.label("agent", given.agent)
-    task, title = redactor.text(given.task), redactor.text(given.title)
-    draft = TaskDraft(task, title, given.agent, node, given.max_attempts)
-    tasks = await projects.tasks(given.project, create=True)
+    redactor.label("agent", request.agent)
+    task, title = redactor.text(request.task), redactor.text(request.title)
+    draft = TaskDraft(task, title, request.agent, node, request.max_attempts)
+    tasks = await projects.tasks(request.project, create=True)
     return _view(await asyncio.to_thread(tasks.add, draft))
 
 
 @PROJECTS.operation("Wait for tasks", _states, READS)
 async def wait_for_agents(
-    projects: Projects, given: WaitForAgentsInput, progress: Progress | None
+    projects: Projects, request: WaitForAgentsInput, progress: Progress | None
 ) -> TaskStates:
     """Use it to wait until tasks have ended, at most a minute; call it again to wait longer.
 
     Returns their results, and says which still run.
     """
-    tasks = await projects.tasks(given.project)
+    tasks = await projects.tasks(request.project)
     loop = asyncio.get_running_loop()
-    until = loop.time() + given.timeout_s
+    until = loop.time() + request.timeout_s
     while True:
-        found = await asyncio.to_thread(tasks.get, given.ids)
+        states = await asyncio.to_thread(tasks.get, request.ids)
         if progress:
-            progress("tasks", sum(one.state in FINISHED for one in found), len(found))
+            progress("tasks", sum(task.state in FINISHED for task in states), len(states))
         left = until - loop.time()
-        if left <= 0 or all(one.state in FINISHED for one in found):
-            running = tuple(one.id for one in found if one.state not in FINISHED)
-            return TaskStates(tuple(map(_view, found)), running, not running)
+        if left <= 0 or all(task.state in FINISHED for task in states):
+            running = tuple(task.id for task in states if task.state not in FINISHED)
+            return TaskStates(tuple(map(_view, states)), running, not running)
         await asyncio.sleep(min(_LOOK_S, left))
 
 
@@ -271,13 +271,13 @@ async def wait_for_agents(
     command="task claim",
     examples=("pps task claim --lease-s 600 --json",),
 )
-async def task_claim(projects: Projects, given: TaskClaimInput) -> MaybeTask:
+async def task_claim(projects: Projects, request: TaskClaimInput) -> MaybeTask:
     """Takes the task that has waited longest, for a runner that carries tasks out: its own until the lease ends.
 
     Returns its project, id, lease and what is to be done.
     """
     claimed = await projects.claim(
-        given.project, projects.redacted(given.runner), given.lease_s, given.agent
+        request.project, projects.redacted(request.runner), request.lease_s, request.agent
     )
     if claimed is None:
         return MaybeTask()
@@ -296,11 +296,13 @@ async def task_claim(projects: Projects, given: TaskClaimInput) -> MaybeTask:
     command="task extend",
     examples=('pps task extend ~/work/shop TASK LEASE --note "tests run"',),
 )
-async def task_extend(projects: Projects, given: TaskExtendInput) -> TaskView:
+async def task_extend(projects: Projects, request: TaskExtendInput) -> TaskView:
     """Holds a claimed task for so many seconds from now, and notes how far it is."""
-    tasks = await projects.tasks(given.project)
-    note = projects.redacted(given.note)
-    return _view(await asyncio.to_thread(tasks.extend, given.id, given.lease, given.lease_s, note))
+    tasks = await projects.tasks(request.project)
+    note = projects.redacted(request.note)
+    return _view(
+        await asyncio.to_thread(tasks.extend, request.id, request.lease, request.lease_s, note)
+    )
 
 
 @TASKS.operation(
@@ -310,11 +312,11 @@ async def task_extend(projects: Projects, given: TaskExtendInput) -> TaskView:
     command="task complete",
     examples=('pps task complete ~/work/shop TASK LEASE "All tests pass."',),
 )
-async def task_complete(projects: Projects, given: TaskCompleteInput) -> TaskView:
+async def task_complete(projects: Projects, request: TaskCompleteInput) -> TaskView:
     """Ends a claimed task with its result, which wait_for_agents then returns."""
-    tasks = await projects.tasks(given.project)
-    result = projects.redacted(given.result)
-    return _view(await asyncio.to_thread(tasks.complete, given.id, given.lease, result))
+    tasks = await projects.tasks(request.project)
+    result = projects.redacted(request.result)
+    return _view(await asyncio.to_thread(tasks.complete, request.id, request.lease, result))
 
 
 @TASKS.operation(
@@ -324,11 +326,13 @@ async def task_complete(projects: Projects, given: TaskCompleteInput) -> TaskVie
     command="task fail",
     examples=('pps task fail ~/work/shop TASK LEASE "no such branch" --no-retry',),
 )
-async def task_fail(projects: Projects, given: TaskFailInput) -> TaskView:
+async def task_fail(projects: Projects, request: TaskFailInput) -> TaskView:
     """Ends a claimed task that did not succeed; it is tried again while attempts are left."""
-    tasks = await projects.tasks(given.project)
-    error = projects.redacted(given.error)
-    failed = await asyncio.to_thread(tasks.fail, given.id, given.lease, error, again=given.retry)
+    tasks = await projects.tasks(request.project)
+    error = projects.redacted(request.error)
+    failed = await asyncio.to_thread(
+        tasks.fail, request.id, request.lease, error, again=request.retry
+    )
     return _view(failed)
 
 
@@ -340,8 +344,8 @@ async def task_fail(projects: Projects, given: TaskFailInput) -> TaskView:
     command="task list",
     examples=("pps task list ~/work/shop",),
 )
-async def task_list(projects: Projects, given: TaskListInput) -> tuple[TaskView, ...]:
+async def task_list(projects: Projects, request: TaskListInput) -> tuple[TaskView, ...]:
     """Returns the tasks of a project and how they stand, newest first."""
-    tasks = await projects.tasks(given.project)
-    found = await asyncio.to_thread(tasks.list, given.limit)
-    return tuple(map(_view, found))
+    tasks = await projects.tasks(request.project)
+    listed = await asyncio.to_thread(tasks.list, request.limit)
+    return tuple(map(_view, listed))

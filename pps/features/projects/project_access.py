@@ -95,7 +95,9 @@ class RouterGone:
 
 
 def _routes(routes: Sequence[FolderView]) -> str:
-    lines = [f"{one.path}  {one.entity}{'  archived' if one.archived else ''}" for one in routes]
+    lines = [
+        f"{route.path}  {route.entity}{'  archived' if route.archived else ''}" for route in routes
+    ]
     return "\n".join(lines) or "None yet: `pps route add PATH ENTITY` maps one."
 
 
@@ -104,31 +106,38 @@ def _routers(routers: Sequence[RouterView]) -> str:
         "  ".join(
             filter(
                 None,
-                (one.id, " ".join(one.roots), "" if one.may_create else "makes none", one.label),
+                (
+                    router.id,
+                    " ".join(router.roots),
+                    "" if router.may_create else "makes none",
+                    router.label,
+                ),
             )
         )
-        for one in routers
+        for router in routers
     ]
     return "\n".join(lines) or "None yet: `pps router create ROOT` makes one."
 
 
 @OWNERS_REGISTRY.operation(
     "Map a folder",
-    lambda one: f"{one.path} belongs to {one.entity}.",
+    lambda folder: f"{folder.path} belongs to {folder.entity}.",
     SETS,
     command="route add",
     examples=("pps route add ~/work/shop shop",),
 )
-async def route_add(app: App, given: RouteInput) -> FolderView:
+async def route_add(app: App, request: RouteInput) -> FolderView:
     """Maps a folder to an entity that there is. Hooks in it, or below it, use that memory."""
-    return folder_view(await asyncio.to_thread(app.registry.routes.add, given.path, given.entity))
+    return folder_view(
+        await asyncio.to_thread(app.registry.routes.add, request.path, request.entity)
+    )
 
 
-@OWNERS_REGISTRY.operation("Whose a folder is", lambda one: one.entity or "nobody's", READS)
-async def route_find(app: App, given: FolderInput) -> Holder:
+@OWNERS_REGISTRY.operation("Whose a folder is", lambda holder: holder.entity or "nobody's", READS)
+async def route_find(app: App, request: FolderInput) -> Holder:
     """Returns the entity of the longest mapped folder that is or holds a path. Nothing is made."""
-    found = await asyncio.to_thread(app.registry.route, given.path)
-    return Holder(found.name if found else None)
+    entity_id = await asyncio.to_thread(app.registry.route, request.path)
+    return Holder(entity_id.name if entity_id else None)
 
 
 @OWNERS_REGISTRY.operation(
@@ -146,31 +155,34 @@ async def route_list(app: App, _: Nothing) -> tuple[FolderView, ...]:
 
 @OWNERS_REGISTRY.operation(
     "Take a folder's mapping away",
-    lambda one: f"{one.path} belongs to nobody now.",
+    lambda folder: f"{folder.path} belongs to nobody now.",
     WITHDRAWS,
     command="route remove",
     examples=("pps route remove ~/work/shop",),
 )
-async def route_remove(app: App, given: FolderInput) -> RemovedFolder:
+async def route_remove(app: App, request: FolderInput) -> RemovedFolder:
     """Takes a folder's mapping away; the entity keeps what it knows."""
-    await asyncio.to_thread(app.registry.routes.remove, given.path)
-    return RemovedFolder(given.path)
+    await asyncio.to_thread(app.registry.routes.remove, request.path)
+    return RemovedFolder(request.path)
 
 
 @OWNERS_REGISTRY.operation(
     "Give out a router's token",
-    lambda one: f"Router {one.id}. Its token, shown this once: {one.token}",
+    lambda router: f"Router {router.id}. Its token, shown this once: {router.token}",
     ADDS,
     command="router create",
     examples=("pps router create ~/work --label laptop",),
 )
-async def router_create(app: App, given: RouterInput) -> RouterView:
+async def router_create(app: App, request: RouterInput) -> RouterView:
     """Gives out a router's token, shown this once.
 
     It reaches every memory that a folder at or below a root is mapped to. Links in the roots are followed now.
     """
     made = await asyncio.to_thread(
-        app.registry.routers.create, given.roots, label=given.label, may_create=given.may_create
+        app.registry.routers.create,
+        request.roots,
+        label=request.label,
+        may_create=request.may_create,
     )
     return _router(made.entry, url=address(app), token=made.token)
 
@@ -190,17 +202,19 @@ async def router_list(app: App, _: Nothing) -> tuple[RouterView, ...]:
 
 @OWNERS_REGISTRY.operation(
     "Refuse a router",
-    lambda one: f"{one.id} is refused from now on.",
+    lambda router: f"{router.id} is refused from now on.",
     WITHDRAWS,
     command="router revoke",
     examples=("pps router revoke 3kq0c5vtw2az",),
 )
-async def router_revoke(app: App, given: RouterIdInput) -> RouterGone:
+async def router_revoke(app: App, request: RouterIdInput) -> RouterGone:
     """Refuses a router's token from now on."""
-    await asyncio.to_thread(app.registry.routers.revoke, given.id)
-    return RouterGone(given.id)
+    await asyncio.to_thread(app.registry.routers.revoke, request.id)
+    return RouterGone(request.id)
 
 
 def _router(entry: RouterEntry, *, url: str | None = None, token: str | None = None) -> RouterView:
-    one = entry.router
-    return RouterView(one.id, entry.label, one.roots, one.may_create, entry.created_at, url, token)
+    router = entry.router
+    return RouterView(
+        router.id, entry.label, router.roots, router.may_create, entry.created_at, url, token
+    )

@@ -312,46 +312,46 @@ def node_hit(hit: Hit, item: Node, text: Turn | None) -> NodeHit:
 
 
 def subgraph_view(
-    operation: Literal["neighbors", "subgraph"], found: Subgraph, texts: Mapping[str, Turn]
+    operation: Literal["neighbors", "subgraph"], subgraph: Subgraph, texts: Mapping[str, Turn]
 ) -> GraphView:
     """Return the view of what lies around a node; it was asked for one node more than is shown."""
-    shown = found.nodes[: MOST_NODES + 1]
-    ids = {one.uuid for one in shown}
-    edges = tuple(_edge(fact) for fact in found.facts if {fact.subject, fact.object} <= ids)
-    nodes = tuple(_node(one, found.hops[one.uuid], texts.get(one.uuid)) for one in shown)
-    return GraphView(operation, nodes, edges, truncated=len(shown) < len(found.nodes))
+    listed = subgraph.nodes[: MOST_NODES + 1]
+    ids = {node.uuid for node in listed}
+    edges = tuple(_edge(fact) for fact in subgraph.facts if {fact.subject, fact.object} <= ids)
+    nodes = tuple(_node(node, subgraph.hops[node.uuid], texts.get(node.uuid)) for node in listed)
+    return GraphView(operation, nodes, edges, truncated=len(listed) < len(subgraph.nodes))
 
 
 def path_view(path: Path | None, texts: Mapping[str, Turn]) -> GraphView:
     if path is None:
         return GraphView("shortest_path", found=False)
-    nodes = tuple(_node(one, place, texts.get(one.uuid)) for place, one in enumerate(path.nodes))
+    nodes = tuple(_node(node, place, texts.get(node.uuid)) for place, node in enumerate(path.nodes))
     return GraphView("shortest_path", nodes, tuple(_edge(fact) for fact in path.facts))
 
 
 def created(view: CreatedGraph) -> str:
     """Return what was made, a line a node, and what was left out."""
     lines = [f"{counted(view.nodes_created, 'node')}, {counted(view.edges_created, 'link')} made."]
-    lines += [f"{line(one.title)} [{one.id}]" for one in view.node_ids]
-    lines += [f"Left out: {one.what}: {one.why}" for one in view.skipped]
+    lines += [f"{line(node.title)} [{node.id}]" for node in view.node_ids]
+    lines += [f"Left out: {skipped.what}: {skipped.why}" for skipped in view.skipped]
     return "\n".join(lines)
 
 
 def hits(view: NodeHits) -> str:
-    found = [f"{number}. {_hit(one)}" for number, one in enumerate(view.results, 1)]
-    return "\n".join([*found, *(f"note: {one}" for one in view.notes)]) or "Nothing found."
+    lines = [f"{number}. {_hit(result)}" for number, result in enumerate(view.results, 1)]
+    return "\n".join([*lines, *(f"note: {note}" for note in view.notes)]) or "Nothing found."
 
 
 def graph(view: GraphView) -> str:
     """Return the nodes, then the edges by the titles of their ends."""
     if not view.found:
         return "No path within max_hops."
-    titles = {one.id: one.title for one in view.nodes}
+    titles = {node.id: node.title for node in view.nodes}
     lines = [
-        f"{one.hops}: {line(one.title)} ({one.kind}) [{one.id}]{_said(one.content)}"
-        for one in view.nodes
+        f"{node.hops}: {line(node.title)} ({node.kind}) [{node.id}]{_said(node.content)}"
+        for node in view.nodes
     ]
-    lines += [_edge_line(one, titles) for one in view.edges]
+    lines += [_edge_line(edge, titles) for edge in view.edges]
     return "\n".join([*lines, *(["… and more nodes"] if view.truncated else [])])
 
 
@@ -364,9 +364,9 @@ def _clipped(text: str) -> str:
 
 
 def _node(node: Node, hops: int, text: Turn | None) -> GraphNodeView:
-    made, said = (text.occurred_at, text.content) if text else (node.created_at, node.summary)
+    made, content = (text.occurred_at, text.content) if text else (node.created_at, node.summary)
     return GraphNodeView(
-        node.uuid, node.name, node.kind, hops, made, node.summary, node.tags, _clipped(said)
+        node.uuid, node.name, node.kind, hops, made, node.summary, node.tags, _clipped(content)
     )
 
 
@@ -385,9 +385,9 @@ def _said(content: str) -> str:
 
 
 def _edge_line(edge: GraphEdgeView, titles: dict[str, str]) -> str:
-    said = f": {line(edge.text)}" if edge.text else ""
+    text = f": {line(edge.text)}" if edge.text else ""
     source, target = titles.get(edge.source, edge.source), titles.get(edge.target, edge.target)
-    return f"{source} -{edge.relation_type}-> {target}{said}"
+    return f"{source} -{edge.relation_type}-> {target}{text}"
 
 
 def _vault(vault: Vault) -> str:

@@ -99,8 +99,8 @@ class Projects:
     def _vaults(self) -> list[Vault]:
         """Count from the files: to open every memory would close those that are in use."""
         routes = self._app.registry.routes.list(self._router.roots)
-        newest = sorted(routes, key=lambda one: one.created_at, reverse=True)
-        return [self._counted(one) for one in newest if not one.archived]
+        newest = sorted(routes, key=lambda route: route.created_at, reverse=True)
+        return [self._counted(route) for route in newest if not route.archived]
 
     async def claim(
         self, project: str | None, runner: str, lease_s: int, agent: str
@@ -123,19 +123,19 @@ class Projects:
     def _waiting(self, entity: EntityId | None, agent: str) -> Sequence[tuple[str, Tasks]]:
         """Return the projects with a task for the agent, the one that waits longest first."""
         routes = self._app.registry.routes.list(self._router.roots)
-        paths = {one.entity: one.path for one in reversed(routes) if not one.archived}
+        paths = {route.entity: route.path for route in reversed(routes) if not route.archived}
         wanted = paths if entity is None else {entity: paths[entity]}
-        all_tasks = [(path, Tasks(self._folder(one))) for one, path in wanted.items()]
+        all_tasks = [(path, Tasks(self._folder(entity))) for entity, path in wanted.items()]
         since = [(tasks.waits_since(agent), path, tasks) for path, tasks in all_tasks]
         waiting = [(moment, path, tasks) for moment, path, tasks in since if moment is not None]
-        return [(path, tasks) for _, path, tasks in sorted(waiting, key=lambda one: one[:2])]
+        return [(path, tasks) for _, path, tasks in sorted(waiting, key=lambda entry: entry[:2])]
 
     def _entity(self, project: str, create: bool) -> EntityId:
         path = self._reached(project, "project")
         registry = self._app.registry
-        found = registry.routes.exactly(path)
-        if found is not None:
-            return found
+        entity_id = registry.routes.exactly(path)
+        if entity_id is not None:
+            return entity_id
         if not (create and self._router.may_create):
             raise NotFound("project")
         try:
@@ -168,7 +168,7 @@ class Projects:
         """Return the longest mapped folder, of those that this router reaches, that is or holds a path."""
         real = self._reached(path, "project_path")
         routes = self._app.registry.routes.list(self._router.roots)
-        folders = [one.path for one in routes if is_inside(real, one.path)]
+        folders = [route.path for route in routes if is_inside(real, route.path)]
         if not folders:
             raise NotFound("project")
         return max(folders, key=len)

@@ -24,15 +24,15 @@ class AgentMemory:
         """Keep what happened: 1 to 2,000 characters, in the member's own memory alone."""
         fields = {name: value for name, value in (("type", type), ("domain", domain)) if value}
         title = " ".join(content.split())[:120]
-        given = RecordGiven("Experience", title, content, fields=fields, another=True)
-        return (await self.desk.memory.records.save([given])).records[0].record
+        draft = RecordGiven("Experience", title, content, fields=fields, another=True)
+        return (await self.desk.memory.records.save([draft])).records[0].record
 
     async def get_beliefs(
         self, domain: str = "", *, min_confidence: float = 0.0, include_shared: bool = True
     ) -> list[Record]:
         """Return the beliefs that are held, the surest first: its own, then those of others in the pool."""
-        found = await knowing.beliefs(self.desk, domain, min_confidence)
-        return found[0] + (found[1] if include_shared else [])
+        lines = await knowing.beliefs(self.desk, domain, min_confidence)
+        return lines[0] + (lines[1] if include_shared else [])
 
     async def store(self, given: knowing.Knowledge) -> knowing.StoredKnowledge:
         """Keep something as ``memory_store`` does: sure enough and not private, it is shared at once."""

@@ -35,7 +35,7 @@ def created(desk: Desk, rows: RecordRows, record: str, contributed: Iterable[str
     """Keep in the transaction of a record of the pool that this member created it, and what contributed to it."""
     joined = [
         (agent_id(desk.squad, desk.me.id), "CREATED"),
-        *((one, "CONTRIBUTED_TO") for one in contributed),
+        *((contribution, "CONTRIBUTED_TO") for contribution in contributed),
     ]
     for source, type_ in joined:
         id_ = relation_id(desk.squad.pool.group, source, type_, record)
@@ -44,19 +44,19 @@ def created(desk: Desk, rows: RecordRows, record: str, contributed: Iterable[str
 
 async def introduce(app: App, squad: Squad) -> None:
     """Bring the Agents of the pool, and what joins them, to what the squad's file says; again, it changes nothing."""
-    rules, there = rules_of(squad), app.registry.squads.get(squad.name).members
-    agents = [RecordGiven("Agent", one.title or id_, one.role, ref=f"agent:{id_}", fields={
-        "role": one.role,
-        "primary_capabilities": one.capabilities,
-        "personality": one.personality,
-        "output_types": one.output_types,
-        "input_types": one.input_types,
-        "heartbeat_minute": one.heartbeat_minute,
-        "minimum": one.minimum,
-    }, status="active" if id_ in there else "archived") for id_, one in rules.members.items()]  # fmt: skip
+    rules, members = rules_of(squad), app.registry.squads.get(squad.name).members
+    agents = [RecordGiven("Agent", member.title or id_, member.role, ref=f"agent:{id_}", fields={
+        "role": member.role,
+        "primary_capabilities": member.capabilities,
+        "personality": member.personality,
+        "output_types": member.output_types,
+        "input_types": member.input_types,
+        "heartbeat_minute": member.heartbeat_minute,
+        "minimum": member.minimum,
+    }, status="active" if id_ in members else "archived") for id_, member in rules.members.items()]  # fmt: skip
     joins = [
-        Join(agent_id(squad, source), RelationGiven(type_, agent_id(squad, to), said))
-        for source, type_, to, said in _ties(rules)
+        Join(agent_id(squad, source), RelationGiven(type_, agent_id(squad, to), text))
+        for source, type_, to, text in _ties(rules)
     ]
     async with app.memory(squad.pool, pool=True) as pool:
         records = pool.records.by("", is_system=True)
@@ -68,34 +68,41 @@ async def introduce(app: App, squad: Squad) -> None:
 def _ties(rules: SquadRules) -> Iterator[tuple[str, str, str, dict[str, JSON]]]:
     """Yield what joins agents; of two subscriptions to one agent the one that names it counts."""
     heard: dict[tuple[str, str], dict[str, JSON]] = {}
-    for one in sorted(rules.subscriptions, key=lambda one: bool(one.source)):
-        for source in [one.source] if one.source else rules.members:
-            heard[one.to, source] = {
-                "knowledge_types": [*one.kinds],
-                "domains": [*one.domains],
-                "min_confidence": one.min_confidence,
-                "notify_immediately": not one.interval,
-                "tier": one.tier,
+    for subscription in sorted(
+        rules.subscriptions, key=lambda subscription: bool(subscription.source)
+    ):
+        for source in [subscription.source] if subscription.source else rules.members:
+            heard[subscription.to, source] = {
+                "knowledge_types": [*subscription.kinds],
+                "domains": [*subscription.domains],
+                "min_confidence": subscription.min_confidence,
+                "notify_immediately": not subscription.interval,
+                "tier": subscription.tier,
             }
     yield from (
-        (to, "SUBSCRIBES_TO", source, said) for (to, source), said in heard.items() if to != source
+        (to, "SUBSCRIBES_TO", source, text) for (to, source), text in heard.items() if to != source
     )
-    for one in rules.ties:
-        yield one.source, one.type, one.to, {"domain": one.domain}
+    for subscription in rules.ties:
+        yield (
+            subscription.source,
+            subscription.type,
+            subscription.to,
+            {"domain": subscription.domain},
+        )
 
 
 async def saw(desk: Desk, pool: Memory, records: Iterable[str], *, applied: bool = False) -> None:
     """Note that a member saw records of others, or built on them; a second time it changes nothing."""
     rows, mine = pool.records.pool, agent_id(desk.squad, desk.me.id)
     shared, uses = await rows.shared([*records]), await rows.uses([*records])
-    found = {
+    usage = {
         id_: (uses[id_].applied if applied else uses[id_].accessed) if id_ in uses else ()
         for id_ in shared
     }
     fresh = [
         id_
-        for id_, one in shared.items()
-        if one.member != desk.me.id and desk.me.id not in found[id_]
+        for id_, copy in shared.items()
+        if copy.member != desk.me.id and desk.me.id not in usage[id_]
     ]
     if not fresh:
         return
@@ -108,9 +115,11 @@ async def saw(desk: Desk, pool: Memory, records: Iterable[str], *, applied: bool
         joins += [
             Join(
                 mine,
-                RelationGiven("LEARNED", agent_id(desk.squad, one), {"knowledge_id": id_, **when}),
+                RelationGiven(
+                    "LEARNED", agent_id(desk.squad, teacher), {"knowledge_id": id_, **when}
+                ),
             )
-            for one, id_ in teachers.items()
+            for teacher, id_ in teachers.items()
         ]
     await pool.records.by(desk.me.id, is_system=True).join(joins)
     await rows.note_use(fresh, desk.me.id, desk.now(), applied=applied)
@@ -120,16 +129,16 @@ async def beat(desk: Desk, pool: Memory, *, busy: bool) -> None:
     """Note in a member's own AgentState and in its Agent that it is there: active while it holds a task, else idle."""
     now, activity = desk.now(), "active" if busy else "idle"
     fields: dict[str, JSON] = {"activity": activity, "last_active": time.iso(now)}
-    there = await _state(desk)
-    last = there and there.fields.get("last_active")
+    before = await _state(desk)
+    last = before and before.fields.get("last_active")
     if (
-        there
+        before
         and last
-        and there.fields["activity"] == activity
+        and before.fields["activity"] == activity
         and now - time.parse(str(last)) < _BEAT
     ):
         return
-    summary = None if there else desk.my_rules.personality or desk.me.role
+    summary = None if before else desk.my_rules.personality or desk.me.role
     state = RecordGiven(
         "AgentState", desk.my_rules.title or desk.me.id, summary, fields=fields, ref=STATE
     )
@@ -138,12 +147,12 @@ async def beat(desk: Desk, pool: Memory, *, busy: bool) -> None:
     await pool.records.by(desk.me.id, is_system=True).save([agent])
 
 
-async def own_state(desk: Desk, said: str) -> RecordGiven:
+async def own_state(desk: Desk, text: str) -> RecordGiven:
     """Return the AgentState of a member's own memory with what it says of itself; whether it is at work stays."""
-    there = await _state(desk)
-    fields = dict(there.fields) if there else {"activity": "idle"}
+    state = await _state(desk)
+    fields = dict(state.fields) if state else {"activity": "idle"}
     return RecordGiven(
-        "AgentState", desk.my_rules.title or desk.me.id, said, fields=fields, ref=STATE
+        "AgentState", desk.my_rules.title or desk.me.id, text, fields=fields, ref=STATE
     )
 
 

@@ -77,13 +77,13 @@ async def settle(desk: Desk, pool: Memory) -> None:
         async with desk.app.memory(member.entity) as memory:
             await memory.records.pool.mark_gone(gone)
     for at in range(0, len(gone), MAX_RECORDS):
-        if there := await pool.records.find(gone[at : at + MAX_RECORDS]):
+        if existing := await pool.records.find(gone[at : at + MAX_RECORDS]):
             with contextlib.suppress(
                 NotFound
             ):  # another call forgot some of them; the rest is for the next
-                await pool.records.by("").delete([*there], dry_run=False)
+                await pool.records.by("").delete([*existing], dry_run=False)
     left = await pool.records.find(gone)
-    await pool.records.pool.write(lambda db: drop(db, [one for one in gone if one not in left]))
+    await pool.records.pool.write(lambda db: drop(db, [copy for copy in gone if copy not in left]))
 
 
 @contextlib.asynccontextmanager
@@ -94,11 +94,11 @@ async def desk_of(app: App, owner: EntityId | str) -> AsyncGenerator[Desk]:
         InvalidRequest: It is no member (any more).
     """
     name = owner if isinstance(owner, str) else owner.name
-    found = await asyncio.to_thread(app.registry.squads.of_member, name)
-    if found is None or found[1].id not in rules_of(found[0]).members:
+    membership = await asyncio.to_thread(app.registry.squads.of_member, name)
+    if membership is None or membership[1].id not in rules_of(membership[0]).members:
         raise InvalidRequest("operation", "is for members of a squad; `pps squad add` makes one")
     async with app.memory(owner) as memory:
-        yield Desk(app, found[0], found[1], memory)
+        yield Desk(app, membership[0], membership[1], memory)
 
 
 def rules_of(squad: Squad) -> SquadRules:

@@ -42,7 +42,7 @@ def flow(name: str) -> list[FlowStep]:
     renamed = {"with": "given", "as": "name"}
     rows = cast("Sequence[Mapping[str, Any]]", tomllib.loads(text)[name])
     return [
-        FlowStep(**{renamed.get(key, key): value for key, value in one.items()}) for one in rows
+        FlowStep(**{renamed.get(key, key): value for key, value in row.items()}) for row in rows
     ]
 
 
@@ -55,22 +55,26 @@ async def play(
         if step.name:
             known[step.name] = answer
         if step.tool == "squad_inbox" and answer["deliveries"]:
-            await ask(step.who, "squad_ack", {"seqs": [one["seq"] for one in answer["deliveries"]]})
+            await ask(
+                step.who,
+                "squad_ack",
+                {"seqs": [delivery["seq"] for delivery in answer["deliveries"]]},
+            )
         ids = _ids(answer)
-        missing = [one for one in step.sees if _filled(one, known) not in ids]
+        missing = [see for see in step.sees if _filled(see, known) not in ids]
         missing += [step.state] if step.state and answer["state"] != step.state else []
         yield Played(step, answer, tuple(missing))
 
 
-def _filled(given: Any, known: Mapping[str, Mapping[str, Any]]) -> Any:
+def _filled(value: Any, known: Mapping[str, Mapping[str, Any]]) -> Any:
     """Return arguments with what ``$name.path`` stands for."""
-    if isinstance(given, Mapping):
-        return {key: _filled(one, known) for key, one in cast("Mapping[str, Any]", given).items()}
-    if isinstance(given, Sequence) and not isinstance(given, str):
-        return [_filled(one, known) for one in cast("Sequence[Any]", given)]
-    if isinstance(given, str) and given.startswith("$"):
-        return reduce(_part, given[1:].split("."), cast("Any", known))
-    return given
+    if isinstance(value, Mapping):
+        return {key: _filled(item, known) for key, item in cast("Mapping[str, Any]", value).items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_filled(item, known) for item in cast("Sequence[Any]", value)]
+    if isinstance(value, str) and value.startswith("$"):
+        return reduce(_part, value[1:].split("."), cast("Any", known))
+    return value
 
 
 def _part(value: Any, key: str) -> Any:
@@ -79,7 +83,7 @@ def _part(value: Any, key: str) -> Any:
 
 def _ids(answer: Any) -> set[str]:
     if isinstance(answer, Mapping):
-        own = {str(one) for key, one in cast("Mapping[str, Any]", answer).items() if key == "id"}
+        own = {str(id_) for key, id_ in cast("Mapping[str, Any]", answer).items() if key == "id"}
         return own.union(*map(_ids, cast("Mapping[str, Any]", answer).values()))
     if isinstance(answer, Sequence) and not isinstance(answer, str):
         return set[str]().union(*map(_ids, cast("Sequence[Any]", answer)))

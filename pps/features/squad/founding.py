@@ -68,8 +68,8 @@ async def join(
     rules = rules_of(squad)
     member = rules.member(name)
     token = None
-    there = squad.members.get(member)
-    if there and entity in ("", there.entity.name):
+    existing = squad.members.get(member)
+    if existing and entity in ("", existing.entity.name):
         return None
     if not entity:
         entity = f"{squad.name}_{member}"
@@ -79,7 +79,7 @@ async def join(
     await asyncio.to_thread(app.registry.squads.add, squad.name, grant)
     try:
         async with app.memory(entity) as memory:
-            missing = PACK not in {one.name for one in memory.kinds.packs}
+            missing = PACK not in {pack.name for pack in memory.kinds.packs}
         if missing:
             await app.enable_pack(entity, PACK)
     except InvalidRequest:

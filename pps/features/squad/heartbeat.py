@@ -50,15 +50,15 @@ async def heartbeat(desk: Desk) -> tuple[list[HeartbeatItem], list[Stage]]:
     items: list[HeartbeatItem] = []
     if desk.is_reviewer:
         late = [
-            one
-            for one in await pending(desk)
-            if now - one.since > _LATE and one.proposer != desk.me.id
+            review
+            for review in await pending(desk)
+            if now - review.since > _LATE and review.proposer != desk.me.id
         ]
         items += [
             HeartbeatItem(
-                "late approval", f"Pending approval: {one.record.title}", one.record.id, 1.0
+                "late approval", f"Pending approval: {task.record.title}", task.record.id, 1.0
             )
-            for one in late
+            for task in late
         ]
     async with desk.pool() as pool:
         graph = await shown(pool)
@@ -67,55 +67,63 @@ async def heartbeat(desk: Desk) -> tuple[list[HeartbeatItem], list[Stage]]:
             await ask_pool(desk, pool, name, {}) for name in (UNSEEN, SYNTHESES, HEALTH)
         ]
         mine = [
-            one for one in graph.records.values() if one.fields.get("assigned_to") == desk.me.id
+            record
+            for record in graph.records.values()
+            if record.fields.get("assigned_to") == desk.me.id
         ]
         await beat(
             desk,
             pool,
-            busy=any(one.state == "in_progress" and not lapsed(one, now) for one in mine),
+            busy=any(task.state == "in_progress" and not lapsed(task, now) for task in mine),
         )
     if due:
         items.append(HeartbeatItem("inbox", f"{len(due)} deliveries wait: squad_inbox", "", 0.7))
     items += _tasks(graph, desk.me.id, now)
-    items += [HeartbeatItem("unseen", one.said, one.id, 0.5) for one in unseen.found]
-    items += [HeartbeatItem("synthesis", one.said, one.id, 0.6) for one in syntheses.found]
+    items += [HeartbeatItem("unseen", match.said, match.id, 0.5) for match in unseen.found]
+    items += [HeartbeatItem("synthesis", match.said, match.id, 0.6) for match in syntheses.found]
     items += await _beliefs(desk, now)
     items += await _checks(desk)
-    return sorted(items, key=lambda found: -found.priority), stages(health)
+    return sorted(items, key=lambda item: -item.priority), stages(health)
 
 
 def _tasks(graph: RecordGraph, member: str, now: datetime) -> Iterator[HeartbeatItem]:
-    for one in graph.records.values():
-        if one.kind == "Task" and one.fields.get("assigned_to") == member:
-            weight = _PRIORITIES[str(one.fields.get("priority") or "normal")]
-            if one.state == "pending":
-                yield HeartbeatItem("task", f"Waits for you: {one.title}", one.id, weight)
-            elif one.state == "in_progress" and lapsed(one, now):
-                yield HeartbeatItem("task", f"Its lease has run out: {one.title}", one.id, weight)
+    for record in graph.records.values():
+        if record.kind == "Task" and record.fields.get("assigned_to") == member:
+            weight = _PRIORITIES[str(record.fields.get("priority") or "normal")]
+            if record.state == "pending":
+                yield HeartbeatItem("task", f"Waits for you: {record.title}", record.id, weight)
+            elif record.state == "in_progress" and lapsed(record, now):
+                yield HeartbeatItem(
+                    "task", f"Its lease has run out: {record.title}", record.id, weight
+                )
 
 
 async def _beliefs(desk: Desk, now: datetime) -> list[HeartbeatItem]:
     """Return own open beliefs that rest on what was withdrawn, or that are unsure and were not looked at for long."""
     records = desk.memory.records
     gone = {
-        one
-        for one, cites in (await records.pool.cites()).items()
+        id_
+        for id_, cites in (await records.pool.cites()).items()
         if any(cite.gone for cite in cites)
     }
     beliefs = [
-        one
-        for one in (await records.graph()).records.values()
-        if one.kind == "Belief" and one.state == "active"
+        record
+        for record in (await records.graph()).records.values()
+        if record.kind == "Belief" and record.state == "active"
     ]
-    found = [
-        HeartbeatItem("withdrawn", f"Rests on what was withdrawn: {one.title}", one.id, 0.9)
-        for one in beliefs
-        if one.id in gone
+    heartbeat_items = [
+        HeartbeatItem("withdrawn", f"Rests on what was withdrawn: {belief.title}", belief.id, 0.9)
+        for belief in beliefs
+        if belief.id in gone
     ]
-    stale = [one for one in beliefs if now - one.updated_at > _STALE and confidence_of(one) < SURE]
-    return found + [
-        HeartbeatItem("stale belief", f"Unsure for two days: {one.title}", one.id, 0.3)
-        for one in stale
+    stale = [
+        belief
+        for belief in beliefs
+        if now - belief.updated_at > _STALE and confidence_of(belief) < SURE
+    ]
+    return heartbeat_items + [
+        HeartbeatItem("stale belief", f"Unsure for two days: {belief.title}", belief.id, 0.3)
+        for belief in stale
     ]
 
 

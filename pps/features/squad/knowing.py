@@ -304,14 +304,16 @@ async def _save_new(
     if spec.name == "Belief":
         fields.setdefault("source_type", "experience")
     pool_ids = {cite.id for cite in of_pool}
-    given = RecordGiven(
+    draft = RecordGiven(
         spec.name,
         knowledge.title or " ".join(knowledge.content.split())[:120],
         knowledge.content,
         fields=fields,
         tags=(*knowledge.tags, PRIVATE) if knowledge.private else knowledge.tags,
         cites=own_cites or None,
-        relations=tuple(one for one in knowledge.relations if one.target not in pool_ids),
+        relations=tuple(
+            relation for relation in knowledge.relations if relation.target not in pool_ids
+        ),
         ref=reference,
     )
     records = desk.memory.records
@@ -330,7 +332,7 @@ async def _save_new(
             )(rows, saved)
             rows.relate(_evolved_into(desk, knowledge.supersedes, new.record.id))
 
-    return (await records.by("", complete).save([given])).records[0]
+    return (await records.by("", complete).save([draft])).records[0]
 
 
 def _evolved_into(desk: Desk, old: str, new: str) -> Relation:
@@ -429,16 +431,16 @@ def fold_copies(lines: Sequence[KnowledgeLine]) -> list[KnowledgeLine]:
 def _near_copies(first: KnowledgeLine, second: KnowledgeLine) -> bool:
     if first.record.kind != second.record.kind or first.opposed or second.opposed:
         return False
-    one, other = sorted((_words(first.record), _words(second.record)), key=len)
-    if min(len(one), len(other)) < _TEXT_ENOUGH and (
+    shorter, longer = sorted((_words(first.record), _words(second.record)), key=len)
+    if min(len(shorter), len(longer)) < _TEXT_ENOUGH and (
         fold(first.record.title) != fold(second.record.title)
     ):
         return False
-    if _telling({*one}) != _telling({*other}):
+    if _telling({*shorter}) != _telling({*longer}):
         return False
-    rest = iter(other)
-    in_order = all(word in rest for word in one)
-    return in_order and len({*one}) >= NEAR_COPY * len({*other})
+    rest = iter(longer)
+    in_order = all(word in rest for word in shorter)
+    return in_order and len({*shorter}) >= NEAR_COPY * len({*longer})
 
 
 def _words(record: Record) -> list[str]:
@@ -466,15 +468,15 @@ def balanced(
     }
     used: Counter[str] = Counter()
     held_back: Counter[str] = Counter()
-    kept: list[KnowledgeLine] = []
+    knowledge_lines: list[KnowledgeLine] = []
     for line in lines:
         author = line.shared.member if line.shared else ""
         if used[author] >= caps[author]:
             held_back[author] += 1
-        elif len(kept) < limit:
+        elif len(knowledge_lines) < limit:
             used[author] += 1
-            kept.append(line)
-    return kept, dict(held_back)
+            knowledge_lines.append(line)
+    return knowledge_lines, dict(held_back)
 
 
 async def shared_lines(
@@ -485,10 +487,10 @@ async def shared_lines(
     Nothing for an entity that is in no squad, or whose squad's file switches it off. A member's own
     records are left out, and so are those below ``share_from``: what others doubt is no advice.
     """
-    found = await asyncio.to_thread(app.registry.squads.of_member, entity.name)
-    if found is None or not rules_of(found[0]).pool.unasked:
+    membership = await asyncio.to_thread(app.registry.squads.of_member, entity.name)
+    if membership is None or not rules_of(membership[0]).pool.unasked:
         return []
-    squad, me = found
+    squad, me = membership
     least = rules_of(squad).pool.share_from
     async with app.memory(squad.pool, pool=True) as pool:
         candidates = await _provenance(pool, await _search(pool, text, ()))
@@ -521,53 +523,57 @@ async def whole(desk: Desk, ids: Sequence[str]) -> list[Whole]:
     What waits in the pool is there for reviewers and its author alone. Raises NotFound when one is not there.
     """
     records = desk.memory.records
-    own = {one.id: one for one in (await records.find(ids)).values()}
+    own = {record.id: record for record in (await records.find(ids)).values()}
     async with desk.pool() as pool:
-        there = {one.id: one for one in (await pool.records.find(ids)).values()}
-        found = [KnowledgeLine(one, confidence_of(one), 1.0) for one in there.values()]
+        shared_records = {record.id: record for record in (await pool.records.find(ids)).values()}
+        knowledge_lines = [
+            KnowledgeLine(record, confidence_of(record), 1.0) for record in shared_records.values()
+        ]
         lines = [
-            one
-            for one in await _provenance(pool, found)
-            if one.record.kind == "Agent"
-            or _is_open(one)
-            or (one.shared and (desk.is_reviewer or one.shared.member == desk.me.id))
+            line
+            for line in await _provenance(pool, knowledge_lines)
+            if line.record.kind == "Agent"
+            or _is_open(line)
+            or (line.shared and (desk.is_reviewer or line.shared.member == desk.me.id))
         ]
         if len(own) + len(lines) < len(set(ids)):
             raise NotFound()
-        pooled = [one.record.id for one in lines]
+        pooled = [line.record.id for line in lines]
         graph, cites = await shown(pool), await pool.records.cites(pooled)
         joined = [
-            one
-            for one in graph.relations
-            if one.source in graph.records and one.target in graph.records
+            relation
+            for relation in graph.relations
+            if relation.source in graph.records and relation.target in graph.records
         ]
         answers = [
             _whole(
-                one,
-                [cite.id for cite in cites.get(one.record.id, ()) if cite.id in graph.records],
+                line,
+                [cite.id for cite in cites.get(line.record.id, ()) if cite.id in graph.records],
                 joined,
             )
-            for one in lines
+            for line in lines
         ]
-        await saw(desk, pool, [one.record.id for one in lines if _is_open(one)])
+        await saw(desk, pool, [line.record.id for line in lines if _is_open(line)])
     cites, of_pool, joined = (
         await records.cites([*own]),
         await records.pool.cites([*own]),
         await records.relations([*own]),
     )
-    for id_, one in own.items():
+    for id_, record in own.items():
         rests = [*cites.get(id_, ()), *of_pool.get(id_, ())]
-        line = _with_withdrawn(KnowledgeLine(one, confidence_of(one), 1.0), of_pool.get(id_, ()))
+        line = _with_withdrawn(
+            KnowledgeLine(record, confidence_of(record), 1.0), of_pool.get(id_, ())
+        )
         answers.insert(0, _whole(line, [cite.id for cite in rests if not cite.gone], joined))
     return answers
 
 
 def _whole(line: KnowledgeLine, cites: Sequence[str], joined: Sequence[Relation]) -> Whole:
-    ends = [one for one in joined if line.record.id in (one.source, one.target)]
+    ends = [relation for relation in joined if line.record.id in (relation.source, relation.target)]
     return Whole(
         line,
         tuple(cites),
-        tuple(ReadableRelation(one.source, one.type, one.target) for one in ends),
+        tuple(ReadableRelation(end.source, end.type, end.target) for end in ends),
     )
 
 
@@ -576,7 +582,7 @@ async def _provenance(pool: Memory, lines: Sequence[KnowledgeLine]) -> list[Know
     rows, ids = pool.records.pool, [line.record.id for line in lines]
     shared, roots, uses = await rows.shared(ids), await rows.roots(ids), await rows.uses(ids)
     stances, cites = await rows.stances(ids), await pool.records.cites(ids)
-    against = [stance for found in stances.values() for stance in found if stance.opposes]
+    against = [stance for some in stances.values() for stance in some if stance.opposes]
     opponents = await rows.shared([stance.record for stance in against])
     complete: list[KnowledgeLine] = []
     for line in lines:
@@ -650,19 +656,19 @@ def _active_beliefs(records: Sequence[Record], domain: str, least: float) -> lis
     return sorted(matching, key=confidence_of, reverse=True)
 
 
-async def ranked(desk: Desk, asked: RankRequest) -> Ranking:
+async def ranked(desk: Desk, request: RankRequest) -> Ranking:
     """Return the records that the squad shares by their relations in the pool; what waits there is not among them."""
     async with desk.pool() as pool:
         graph, shared = await pool.records.graph(), await pool.records.pool.shared()
-        kinds = frozenset(pool.kinds.kind(name).name for name in asked.kinds)
+        kinds = frozenset(pool.kinds.kind(name).name for name in request.kinds)
     held = {
-        id_: one
-        for id_, one in graph.records.items()
+        id_: record
+        for id_, record in graph.records.items()
         if id_ in shared and shared[id_].state == "shared"
     }
     return cut(
-        await asyncio.to_thread(ranking, replace(graph, records=held), asked, kinds or None),
-        asked.limit,
+        await asyncio.to_thread(ranking, replace(graph, records=held), request, kinds or None),
+        request.limit,
     )
 
 
@@ -671,18 +677,20 @@ async def worksheet(desk: Desk) -> Worksheet:
     records = desk.memory.records
     experiences = await _latest(desk.memory, "Experience", _EXPERIENCES)
     graph = await records.graph()
-    near = {one.id for one in experiences}
+    near = {experience.id for experience in experiences}
     for _ in range(2):
         near |= {
             end
-            for one in graph.relations
-            if {one.source, one.target} & near
-            for end in (one.source, one.target)
+            for relation in graph.relations
+            if {relation.source, relation.target} & near
+            for end in (relation.source, relation.target)
         }
-    seen = {one.id for one in experiences}
-    related = [graph.records[one] for one in near - seen if one in graph.records][:_NEIGHBOURS]
+    seen = {experience.id for experience in experiences}
+    related = [graph.records[id_] for id_ in near - seen if id_ in graph.records][:_NEIGHBOURS]
     beliefs = [
-        one for one in await _latest(desk.memory, "Belief", _NEIGHBOURS) if one.state == "active"
+        belief
+        for belief in await _latest(desk.memory, "Belief", _NEIGHBOURS)
+        if belief.state == "active"
     ]
     reflections = await _latest(desk.memory, "Reflection", _REFLECTIONS)
     return Worksheet(tuple(experiences), tuple(related), tuple(reflections), tuple(beliefs))
@@ -728,10 +736,12 @@ def _text_of(record: Record) -> str:
     return " ".join(texts)
 
 
-async def _near(memory: Memory, given: Knowledge) -> tuple[str, ...]:
-    wanted = RecordSearch(given.content, kinds=("Belief",), limit=5, min_similarity=NEAR)
-    found = await memory.finding.search(wanted)
-    return tuple(one.node.uuid for one in found.results if one.node.uuid != given.supersedes)
+async def _near(memory: Memory, knowledge: Knowledge) -> tuple[str, ...]:
+    wanted = RecordSearch(knowledge.content, kinds=("Belief",), limit=5, min_similarity=NEAR)
+    near = await memory.finding.search(wanted)
+    return tuple(
+        result.node.uuid for result in near.results if result.node.uuid != knowledge.supersedes
+    )
 
 
 def _with_withdrawn(line: KnowledgeLine, cites: Sequence[PoolCite]) -> KnowledgeLine:

@@ -22,7 +22,7 @@ async def forget_as_member(
     app: App,
     entity: EntityId | str,
     operation: AnyOperation,
-    given: Input,
+    request: Input,
     act: Callable[[Input], Awaitable[Answer]],
 ) -> Answer:
     """Let a member erase, with its copies in the pool; the answer says what goes, or stays, there.
@@ -31,22 +31,22 @@ async def forget_as_member(
         app: Where the member and the pool are.
         entity: The member.
         operation: What was asked for.
-        given: Its input.
-        act: Carries the operation out on the member's own memory, with an input like the one given.
+        request: Its input.
+        act: Carries the operation out on the member's own memory, with such an input.
     """
-    dry_run, keep = getattr(given, "dry_run", False), getattr(given, "keep", False) is True
+    dry_run, keep = getattr(request, "dry_run", False), getattr(request, "keep", False) is True
 
     async def erase(dry: bool) -> Answer:
-        return await act(given if dry == dry_run else given.model_copy(update={"dry_run": dry}))
+        return await act(request if dry == dry_run else request.model_copy(update={"dry_run": dry}))
 
     async with desk_of(app, entity) as desk:
         done = await sharing.forgetting(
             desk,
-            getattr(given, "ids", ()),
+            getattr(request, "ids", ()),
             erase,
             keep=keep,
             dry_run=dry_run,
-            take_mentions="copies" in getattr(given, "along", ()),
+            take_mentions="copies" in getattr(request, "along", ()),
         )
     data, text = dict(done.answer.data), done.answer.text
     if done.copies:

@@ -104,12 +104,12 @@ async def _readable(desk: Desk, pool: Memory) -> list[Record]:
 def _only(name: str, records: Iterable[Record], path: str) -> str:
     """Return the id of the one record that a name stands for; the name itself where it stands for none."""
     folded = fold(name)
-    found = [
+    matches = [
         record
         for record in records
         if fold(record.title) == folded or (is_beginning(name) and record.id.startswith(name))
     ]
-    if len(found) > 1:
-        alike = [Titled(record.id, record.kind, is_record=True) for record in found]
+    if len(matches) > 1:
+        alike = [Titled(record.id, record.kind, is_record=True) for record in matches]
         raise ambiguous(path, alike)
-    return found[0].id if found else name
+    return matches[0].id if matches else name

@@ -71,22 +71,22 @@ async def take_in(desk: Desk, folder: Path) -> Taken:
     Raises:
         InvalidRequest: It is no folder, or none of the files is in it.
     """
-    given, static, skipped = await asyncio.to_thread(_read, folder)
-    if not given and not static and not skipped:
+    drafts, static, skipped = await asyncio.to_thread(_read, folder)
+    if not drafts and not static and not skipped:
         raise InvalidRequest(
             "path",
             "has no MEMORY.md, memory/*.md, HEARTBEAT.md, IDENTITY.md or static file of OpenClaw's",
         )
     if identity := static.pop(_IDENTITY, "").strip():
-        given.append(await own_state(desk, identity[:2_000]))
+        drafts.append(await own_state(desk, identity[:2_000]))
     new = 0
-    for at in range(0, len(given), MAX_RECORDS):
-        saved = await desk.memory.records.save(given[at : at + MAX_RECORDS])
-        new += sum(one.change == "created" for one in saved.records)
+    for at in range(0, len(drafts), MAX_RECORDS):
+        saved = await desk.memory.records.save(drafts[at : at + MAX_RECORDS])
+        new += sum(record.change == "created" for record in saved.records)
     for name, text in static.items():
         title = name.removesuffix(".md")
         await desk.memory.anchor_save(title, text, slug=title.lower(), tags=(STATIC,))
-    kinds = [one.kind for one in given]
+    kinds = [draft.kind for draft in drafts]
     return Taken(
         {kind: kinds.count(kind) for kind in sorted(set(kinds))}, new, tuple(static), tuple(skipped)
     )
@@ -96,20 +96,20 @@ def _read(folder: Path) -> tuple[list[RecordGiven], dict[str, str], list[str]]:
     """Return the records of a folder's files, its static files, and what could not be read."""
     if not folder.is_dir():
         raise InvalidRequest("path", f"there is no folder {folder}")
-    given, skipped = list[RecordGiven](), list[str]()
+    drafts, skipped = list[RecordGiven](), list[str]()
     for place, kind in _files(folder):
         text = _text(place)
         if text is None:
             skipped.append(place.name)
         else:
-            given += _records(place, kind, text)
+            drafts += _records(place, kind, text)
     static = {
         name: _text(folder / name)
         for name in (_IDENTITY, *_STATIC_FILES)
         if (folder / name).is_file()
     }
     skipped += [name for name, text in static.items() if text is None]
-    return given, {name: text for name, text in static.items() if text}, skipped
+    return drafts, {name: text for name, text in static.items() if text}, skipped
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, str]]:

@@ -55,16 +55,16 @@ class Unseen(Limited):
 
 
 @query(UNSEEN, Unseen, "Agent")
-async def unseen(ground: Ground, given: Unseen) -> QueryAnswer:
+async def unseen(ground: Ground, unseen: Unseen) -> QueryAnswer:
     """What others created and a member has not seen, the latest first."""
-    web, me = ground.web, ground.web.find(given.agent, "agent")
-    seen = {one.target for one in web.out(me.id, "ACCESSED")}
-    heard = {one.target for one in web.out(me.id, "SUBSCRIBES_TO")}
+    web, me = ground.web, ground.web.find(unseen.agent, "agent")
+    seen = {relation.target for relation in web.out(me.id, "ACCESSED")}
+    heard = {relation.target for relation in web.out(me.id, "SUBSCRIBES_TO")}
     rows: list[tuple[Record, QueryMatch]] = []
     for other in web.of_kinds("Agent"):
         for edge in web.out(other.id, "CREATED") if other.id != me.id else ():
-            one, sure = web.records[edge.target], confidence_of(web.records[edge.target])
-            if one.id not in seen and one.kind != "Task" and sure > given.min_confidence:
+            record, sure = web.records[edge.target], confidence_of(web.records[edge.target])
+            if record.id not in seen and record.kind != "Task" and sure > unseen.min_confidence:
                 details: dict[str, JSON] = {
                     "from": other.title,
                     "confidence": sure,
@@ -72,8 +72,13 @@ async def unseen(ground: Ground, given: Unseen) -> QueryAnswer:
                 }
                 rows.append(
                     (
-                        one,
-                        found(one, f"From {other.title}: {one.title}", score=sure, details=details),
+                        record,
+                        found(
+                            record,
+                            f"From {other.title}: {record.title}",
+                            score=sure,
+                            details=details,
+                        ),
                     )
                 )
     rows.sort(key=lambda row: (row[0].created_at, row[0].id), reverse=True)
@@ -81,34 +86,38 @@ async def unseen(ground: Ground, given: Unseen) -> QueryAnswer:
         UNSEEN,
         f"{len(rows)} records that {me.title} has not seen.",
         [row for _, row in rows],
-        given.limit,
+        unseen.limit,
     )
 
 
 @query(SYNTHESES, Limited, "Concept")
-async def syntheses(ground: Ground, given: Limited) -> QueryAnswer:
+async def syntheses(ground: Ground, limited: Limited) -> QueryAnswer:
     """Which concepts research discovered and an application challenged, with no synthesis since."""
     web, rows = ground.web, list[QueryMatch]()
     for concept in web.of_kinds("Concept"):
-        research = [web.records[one.source] for one in web.into(concept.id, "DISCOVERED")]
-        updates = [web.records[one.source] for one in web.into(concept.id, "UPDATED")]
-        for one in (
+        research = [web.records[relation.source] for relation in web.into(concept.id, "DISCOVERED")]
+        updates = [web.records[relation.source] for relation in web.into(concept.id, "UPDATED")]
+        for belief in (
             web.records[edge.source] for edge in web.into(concept.id, "CHALLENGED") if research
         ):
             if all(
-                later.created_at <= one.created_at for later in updates if later.kind == "Synthesis"
+                later.created_at <= belief.created_at
+                for later in updates
+                if later.kind == "Synthesis"
             ):
-                said = f"{concept.title}: {research[0].title}, but {one.title}"
+                sentence = f"{concept.title}: {research[0].title}, but {belief.title}"
                 details: dict[str, JSON] = {
                     "type": "refinement",
-                    "lessons_learned": text(one, "lessons_learned"),
+                    "lessons_learned": text(belief, "lessons_learned"),
                 }
                 rows.append(
                     found(
-                        concept, said, details=details | {"findings": text(research[0], "findings")}
+                        concept,
+                        sentence,
+                        details=details | {"findings": text(research[0], "findings")},
                     )
                 )
-    return answer(SYNTHESES, f"{len(rows)} concepts to synthesise.", rows, given.limit)
+    return answer(SYNTHESES, f"{len(rows)} concepts to synthesise.", rows, limited.limit)
 
 
 class Days(Limited):
@@ -121,17 +130,17 @@ class Days(Limited):
 
 
 @query(HEALTH, Days, "Task")
-async def health(ground: Ground, given: Days) -> QueryAnswer:
+async def health(ground: Ground, days: Days) -> QueryAnswer:
     """How the tasks of each type go: how many, how many of those that ended succeeded, how good the results are."""
     by_type: defaultdict[str, list[Record]] = defaultdict(list)
-    until = given.until or time.now()
-    for one in ground.web.of_kinds("Task"):
-        if until - timedelta(days=given.days) < one.created_at <= until:
-            by_type[text(one, "type")].append(one)
+    until = days.until or time.now()
+    for record in ground.web.of_kinds("Task"):
+        if until - timedelta(days=days.days) < record.created_at <= until:
+            by_type[text(record, "type")].append(record)
     rows: list[QueryMatch] = []
     for name, tasks in sorted(by_type.items()):
-        ended = [text(one, "outcome") for one in tasks if text(one, "outcome")]
-        scores = [score for one in tasks if (score := number(one, "quality_score")) is not None]
+        ended = [text(task, "outcome") for task in tasks if text(task, "outcome")]
+        scores = [score for task in tasks if (score := number(task, "quality_score")) is not None]
         rate = ended.count("success") / len(ended) if ended else None
         stage = Stage(name, len(tasks), rate, sum(scores) / len(scores) if scores else None)
         went = (
@@ -147,15 +156,15 @@ async def health(ground: Ground, given: Days) -> QueryAnswer:
                 details=asdict(stage),
             )
         )
-    return answer(HEALTH, f"{len(rows)} types of tasks in {given.days} days.", rows, given.limit)
+    return answer(HEALTH, f"{len(rows)} types of tasks in {days.days} days.", rows, days.limit)
 
 
 POOL_QUERIES = (unseen, syntheses, health)
 
 
-def stages(asked: QueryAnswer) -> list[Stage]:
+def stages(answer: QueryAnswer) -> list[Stage]:
     """Return the answer of ``health`` as figures."""
-    return [Stage(**one.details) for one in asked.found]  # pyright: ignore[reportArgumentType] - as asdict made it
+    return [Stage(**match.details) for match in answer.found]  # pyright: ignore[reportArgumentType] - as asdict made it
 
 
 async def shown(pool: Memory) -> RecordGraph:

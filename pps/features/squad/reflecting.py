@@ -52,48 +52,52 @@ async def reflect(desk: Desk) -> Worksheet:
         ModelUnavailable, ModelError, BudgetSpent: It could not be asked.
     """
     sheet, costs = await worksheet(desk), desk.memory.costs
-    shown = list({one.id: one for part in sheet.parts() for one in part}.values())
+    listed = list({record.id: record for part in sheet.parts() for record in part}.values())
     if costs.asked is None or not sheet.experiences:
         return sheet
-    text = json.dumps([_told(at, one) for at, one in enumerate(shown, 1)], ensure_ascii=False)
+    text = json.dumps(
+        [_told(at, record) for at, record in enumerate(listed, 1)], ensure_ascii=False
+    )
     drawn = (await costs.ask(_TASK, text, Beliefs)).beliefs
-    _check(drawn, shown, {one.id for one in sheet.beliefs})
-    kept: list[StoredKnowledge] = []
-    for one in drawn:
-        cited = [shown[at - 1] for at in dict.fromkeys(one.cites)]
-        given = Knowledge(
-            one.content,
+    _check(drawn, listed, {belief.id for belief in sheet.beliefs})
+    stored_knowledges: list[StoredKnowledge] = []
+    for draft in drawn:
+        cited = [listed[at - 1] for at in dict.fromkeys(draft.cites)]
+        knowledge = Knowledge(
+            draft.content,
             "Belief",
-            confidence=one.confidence,
-            domain=one.domain,
+            confidence=draft.confidence,
+            domain=draft.domain,
             fields={"source_type": "reflection"},
             cites=tuple(each.id for each in cited),
-            supersedes=shown[one.supersedes - 1].id if one.supersedes else "",
+            supersedes=listed[draft.supersedes - 1].id if draft.supersedes else "",
             private=any(PRIVATE in each.tags for each in cited),
             at_once=False,
         )
-        kept.append(await store(desk, given))
-    return replace(sheet, kept=tuple(kept))
+        stored_knowledges.append(await store(desk, knowledge))
+    return replace(sheet, kept=tuple(stored_knowledges))
 
 
-def _told(at: int, one: Record) -> dict[str, JSON]:
-    said: dict[str, JSON] = {
+def _told(at: int, record: Record) -> dict[str, JSON]:
+    entry: dict[str, JSON] = {
         "number": at,
-        "type": one.kind,
-        "when": f"{one.created_at:%Y-%m-%d}",
-        "content": one.summary or one.title,
+        "type": record.kind,
+        "when": f"{record.created_at:%Y-%m-%d}",
+        "content": record.summary or record.title,
     }
-    return said | ({"confidence": confidence_of(one)} if "confidence" in one.fields else {})
+    return entry | ({"confidence": confidence_of(record)} if "confidence" in record.fields else {})
 
 
-def _check(drawn: list[Drawn], shown: list[Record], beliefs: set[str]) -> None:
+def _check(drawn: list[Drawn], records: list[Record], beliefs: set[str]) -> None:
     """Raise ModelOutputInvalid unless all that is cited was shown, and each belief is superseded once at most."""
-    old = [one.supersedes for one in drawn if one.supersedes is not None]
-    if not all(1 <= at <= len(shown) for at in (*old, *(at for one in drawn for at in one.cites))):
+    old = [drawn.supersedes for drawn in drawn if drawn.supersedes is not None]
+    if not all(
+        1 <= at <= len(records) for at in (*old, *(at for drawn in drawn for at in drawn.cites))
+    ):
         raise ModelOutputInvalid(
             "the language model cited what it was not shown; nothing was kept: reflect again"
         )
-    if len(set(old)) < len(old) or not {shown[at - 1].id for at in old} <= beliefs:
+    if len(set(old)) < len(old) or not {records[at - 1].id for at in old} <= beliefs:
         raise ModelOutputInvalid(
             "the language model superseded what is no open belief; nothing was kept: reflect again"
         )

@@ -49,20 +49,20 @@ async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Gr
     visited: set[str] = set()
     level = [record]
     while level:
-        visited |= {one.id for one in level}
+        visited |= {record.id for record in level}
         if len(visited) > _MAX_RECORDS:
             trusts.append("outside")
             break
-        ids = [one.id for one in level]
+        ids = [record.id for record in level]
         cites = await memory.records.cites(ids)
         pool_cites = {
             id_: [cite for cite in cited if not cite.relation]
             for id_, cited in (await memory.records.pool.cites(ids)).items()
         }
-        for one in level:
-            tagged: Trust = "outside" if WEB in one.tags else "person"
+        for source in level:
+            tagged: Trust = "outside" if WEB in source.tags else "person"
             trusts.append(tagged)
-            if not cites.get(one.id) and not pool_cites.get(one.id):
+            if not cites.get(source.id) and not pool_cites.get(source.id):
                 digests.setdefault(word_of(key, member), lowest([tagged, "agent"]))
         for cite in (cite for cited in pool_cites.values() for cite in cited):
             if cite.gone:
@@ -83,7 +83,7 @@ async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Gr
         records = await memory.records.find(next_ids)
         if any(id_ not in records for id_ in next_ids):
             trusts.append("outside")
-        level = [*{one.id: one for one in records.values()}.values()]
+        level = [*{record.id: record for record in records.values()}.values()]
     return Grounds(digests, tuple(pool), lowest([*trusts, *digests.values()]))
 
 
@@ -148,5 +148,5 @@ def _source(key: bytes, turn: Turn, member: str) -> tuple[str, Trust]:
     return f"{digest}:{word_of(key, member)}", lowest([trust, "agent"])
 
 
-def _digest(key: bytes, what: str) -> str:
-    return hmac.new(key, what.encode(), hashlib.sha256).hexdigest()[:32]
+def _digest(key: bytes, value: str) -> str:
+    return hmac.new(key, value.encode(), hashlib.sha256).hexdigest()[:32]

@@ -109,7 +109,7 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
         based = [RelationGiven("BASED_ON", id_) for id_ in await _cited(pool, copy, "BASED_ON")]
         copy = replace(copy, relations=(*copy.relations, *based))
         targets = await pool.records.pool.shared([relation.target for relation in copy.relations])
-        told: list[Delivery] = []
+        queued: list[Delivery] = []
 
         def also(rows: RecordRows, saved: Sequence[Saved]) -> None:
             current, change = saved[0].record, saved[0].change
@@ -147,13 +147,13 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
                 if relation.type in SUPPORTING | OPPOSING and relation.target in targets
             ]
             if state == "shared" and not (before == "shared" and change == "unchanged"):
-                told.extend(deliveries(desk.rules, current, desk.me.id, own_confidence, now))
-                told.extend(
+                queued.extend(deliveries(desk.rules, current, desk.me.id, own_confidence, now))
+                queued.extend(
                     Delivery(targets[stance.target].member, current.id, "opposes yours", now)
                     for stance in stances
                     if stance.opposes and targets[stance.target].member != desk.me.id
                 )
-            rows.beside(lambda db: put_shared(db, shared, roots, told, stances))
+            rows.beside(lambda db: put_shared(db, shared, roots, queued, stances))
             if before == "needs_revision" and state == "waiting" and current.kind != PROPOSAL:
                 rows.note_move(
                     Transition(current.id, before, "revised", desk.me.id, now, "changed")
@@ -169,16 +169,16 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
         saved,
         shared,
         count_roots(root.digest for root in roots),
-        tuple(dict.fromkeys(delivery.member for delivery in told)),
+        tuple(dict.fromkeys(delivery.member for delivery in queued)),
     )
 
 
 async def _grounds(desk: Desk, pool: Memory, record: Record) -> tuple[list[Root], Trust]:
-    found = await grounds(desk.memory, record, desk.me.id, desk.squad.key)
-    copies = await pool.records.pool.shared(found.pool)
+    ground = await grounds(desk.memory, record, desk.me.id, desk.squad.key)
+    copies = await pool.records.pool.shared(ground.pool)
     cited = {id_: copy for id_, copy in copies.items() if copy.state == "shared"}
     through = await pool.records.pool.roots(cited)
-    roots = [Root("", digest) for digest in found.digests]
+    roots = [Root("", digest) for digest in ground.digests]
     roots += [
         Root(id_, digest)
         for id_, below in through.items()
@@ -186,7 +186,7 @@ async def _grounds(desk: Desk, pool: Memory, record: Record) -> tuple[list[Root]
     ]
     if not roots:
         raise InvalidRequest("id", "rests on nothing but what was withdrawn from the pool")
-    return roots, lowest([found.trust, *(copy.trust for copy in copies.values())])
+    return roots, lowest([ground.trust, *(copy.trust for copy in copies.values())])
 
 
 def _state(desk: Desk, record: Record, trust: Trust) -> SharedState:
@@ -261,7 +261,7 @@ def _leads(spec: FieldSpec) -> bool:
 
 
 def _ids(value: JSON) -> list[str]:
-    return [str(one) for one in (value if isinstance(value, list | tuple) else [value])]
+    return [str(id_) for id_ in (value if isinstance(value, list | tuple) else [value])]
 
 
 async def _cited(
@@ -269,12 +269,12 @@ async def _cited(
 ) -> list[str]:
     """Return what a copy cites that the pack joins to its kind by a relation, from it or into it."""
     may = {
-        (one.target, one.source) if into else (one.source, one.target)
-        for one in pool.kinds.relations()
-        if one.name == relation
+        (record.target, record.source) if into else (record.source, record.target)
+        for record in pool.kinds.relations()
+        if record.name == relation
     }
     cited = await pool.records.get(copy.cites) if copy.cites else []
-    return [one.id for one in cited if (copy.kind, one.kind) in may]
+    return [record.id for record in cited if (copy.kind, record.kind) in may]
 
 
 async def revoke(
@@ -487,8 +487,8 @@ async def withdraw_orphans(desk: Desk) -> tuple[str, ...]:
     """Withdraw the copies whose originals this member no longer has; return their ids."""
     async with desk.pool() as pool:
         mine = await pool.records.pool.shared(member=desk.me.id)
-        kept = await desk.memory.records.find(one.origin for one in mine.values())
-        gone = [id_ for id_, one in mine.items() if one.origin and one.origin not in kept]
+        originals = await desk.memory.records.find(copy.origin for copy in mine.values())
+        gone = [id_ for id_, copy in mine.items() if copy.origin and copy.origin not in originals]
         return (await take_out(desk, pool, gone)).gone if gone else ()
 
 
@@ -496,7 +496,7 @@ async def _copies_of(desk: Desk, ids: Sequence[str]) -> tuple[str, ...]:
     """Return the member's copies in the pool whose originals are named, by their ids, their turns' or beginnings."""
     if not ids:
         return ()
-    records = {one.id for one in (await desk.memory.records.find(ids)).values()}
+    records = {record.id for record in (await desk.memory.records.find(ids)).values()}
     async with desk.pool() as pool:
         return tuple((await pool.records.pool.copies(desk.me.id, records)).values())
 

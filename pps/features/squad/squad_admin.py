@@ -135,13 +135,15 @@ class SquadView:
     missing: tuple[str, ...] = ()
 
 
-def _shown(one: SquadView) -> str:
-    lines = [f"{one.name}  pool {one.pool}, gate {one.gate}, since {one.created_at:%Y-%m-%d}"]
-    for member in one.members:
+def _shown(squad: SquadView) -> str:
+    lines = [
+        f"{squad.name}  pool {squad.pool}, gate {squad.gate}, since {squad.created_at:%Y-%m-%d}"
+    ]
+    for member in squad.members:
         token = f"\n    its token, shown this once: {member.token}" if member.token else ""
         lines.append(f"  {member.id}  {member.role}  {member.entity}{token}")
     lines += [
-        f"  {name}  is no member yet: `pps squad add {one.name} {name}`" for name in one.missing
+        f"  {name}  is no member yet: `pps squad add {squad.name} {name}`" for name in squad.missing
     ]
     return "\n".join(lines)
 
@@ -169,15 +171,15 @@ def _view(squad: Squad, tokens: dict[str, str] | None = None) -> SquadView:
     rules = rules_of(squad)
     members = tuple(
         MemberView(
-            one.id,
-            rules.members[one.id].title,
-            one.role,
-            one.entity.name,
-            (tokens or {}).get(one.id),
-            tuple(rules.members[one.id].aliases),
+            member.id,
+            rules.members[member.id].title,
+            member.role,
+            member.entity.name,
+            (tokens or {}).get(member.id),
+            tuple(rules.members[member.id].aliases),
         )
-        for one in squad.members.values()
-        if one.id in rules.members
+        for member in squad.members.values()
+        if member.id in rules.members
     )
     missing = tuple(name for name in rules.members if name not in squad.members)
     return SquadView(
@@ -186,9 +188,9 @@ def _view(squad: Squad, tokens: dict[str, str] | None = None) -> SquadView:
 
 
 @asynccontextmanager
-async def _desk(app: App, given: MemberInput) -> AsyncGenerator[Desk]:
-    squad = await asyncio.to_thread(app.registry.squads.get, given.name)
-    member = rules_of(squad).member(given.member)
+async def _desk(app: App, request: MemberInput) -> AsyncGenerator[Desk]:
+    squad = await asyncio.to_thread(app.registry.squads.get, request.name)
+    member = rules_of(squad).member(request.member)
     if member not in squad.members:
         raise NotFound("member")
     async with desk_of(app, squad.members[member].entity) as desk:
@@ -202,25 +204,25 @@ async def _desk(app: App, given: MemberInput) -> AsyncGenerator[Desk]:
     command="squad create",
     examples=("pps squad create team --from openclaw", "pps squad create team --member kublai=ana"),
 )
-async def squad_create(app: App, given: SquadCreateInput) -> SquadView:
+async def squad_create(app: App, request: SquadCreateInput) -> SquadView:
     """Makes a squad: a pool for what its members share, and a memory for each member that is not bound to one.
 
     Done again it changes nothing but its rules, where the file was changed. Returns the members, with the tokens of
     memories that were made, shown this once.
     """
-    bound = dict(one.split("=", 1) for one in given.members)
-    if len(set(bound.values())) < len(given.members):
+    bound = dict(member.split("=", 1) for member in request.members)
+    if len(set(bound.values())) < len(request.members):
         raise InvalidRequest("members", "must bind each member and each entity once")
-    made = await founding.found(app, given.name, given.file, bound, given.store or None)
+    made = await founding.found(app, request.name, request.file, bound, request.store or None)
     return _view(made.squad, dict(made.tokens))
 
 
 @REGISTRY.operation(
     "Show a squad", _shown, READS, command="squad show", examples=("pps squad show team",)
 )
-async def squad_show(app: App, given: SquadInput) -> SquadView:
+async def squad_show(app: App, request: SquadInput) -> SquadView:
     """Returns a squad's pool and members."""
-    return _view(await asyncio.to_thread(app.registry.squads.get, given.name))
+    return _view(await asyncio.to_thread(app.registry.squads.get, request.name))
 
 
 @REGISTRY.operation(
@@ -239,14 +241,14 @@ async def squad_list(app: App, _: Nothing) -> tuple[SquadView, ...]:
 @REGISTRY.operation(
     "Add a member", _shown, SETS, command="squad add", examples=("pps squad add team kublai ana",)
 )
-async def squad_add(app: App, given: SquadAddInput) -> SquadView:
+async def squad_add(app: App, request: SquadAddInput) -> SquadView:
     """Makes an entity a member of a squad, or makes one for it. An entity is of one squad at most."""
-    squad = await asyncio.to_thread(app.registry.squads.get, given.name)
-    token = await founding.join(app, squad, given.member, given.entity)
+    squad = await asyncio.to_thread(app.registry.squads.get, request.name)
+    token = await founding.join(app, squad, request.member, request.entity)
     await introduce(app, squad)
     rules = rules_of(squad)
-    tokens = {rules.member(given.member): token} if token else {}
-    return _view(await asyncio.to_thread(app.registry.squads.get, given.name), tokens)
+    tokens = {rules.member(request.member): token} if token else {}
+    return _view(await asyncio.to_thread(app.registry.squads.get, request.name), tokens)
 
 
 @REGISTRY.operation(
@@ -256,36 +258,36 @@ async def squad_add(app: App, given: SquadAddInput) -> SquadView:
     command="squad remove",
     examples=("pps squad remove team kublai", "pps squad remove team kublai --yes --keep"),
 )
-async def squad_remove(app: App, given: SquadRemoveInput) -> RemovedMember:
+async def squad_remove(app: App, request: SquadRemoveInput) -> RemovedMember:
     """Takes a member out of its squad, and what it shared out of the pool unless that is kept; its own memory stays.
 
     What other members made stays; where it cites what goes, that is marked. By default a dry run: it lists the
     copies that would be withdrawn, and what would be marked, with titles and owners.
     """
-    async with _desk(app, given) as desk:
-        found = await sharing.leave(desk, keep=given.keep, dry_run=given.dry_run)
+    async with _desk(app, request) as desk:
+        withdrawal = await sharing.leave(desk, keep=request.keep, dry_run=request.dry_run)
     return RemovedMember(
         desk.squad.name,
         desk.me.id,
-        found.gone,
-        dict(found.weaker),
-        found.dry_run,
-        found.records,
-        found.marked,
+        withdrawal.gone,
+        dict(withdrawal.weaker),
+        withdrawal.dry_run,
+        withdrawal.records,
+        withdrawal.marked,
     )
 
 
 @REGISTRY.operation(
     "Erase a squad",
-    lambda one: f"{one.name} is gone, with its pool.",
+    lambda deleted: f"{deleted.name} is gone, with its pool.",
     ERASES,
     command="squad delete",
     examples=("pps squad delete team --yes",),
 )
-async def squad_delete(app: App, given: SquadInput) -> Deleted:
+async def squad_delete(app: App, request: SquadInput) -> Deleted:
     """Erases a squad with all that is in its pool. The members keep their own memories."""
-    await founding.disband(app, await asyncio.to_thread(app.registry.squads.get, given.name))
-    return Deleted(given.name)
+    await founding.disband(app, await asyncio.to_thread(app.registry.squads.get, request.name))
+    return Deleted(request.name)
 
 
 @REGISTRY.operation(
@@ -295,10 +297,10 @@ async def squad_delete(app: App, given: SquadInput) -> Deleted:
     command="squad token",
     examples=("pps squad token team kublai",),
 )
-async def squad_token(app: App, given: MemberInput) -> SquadView:
+async def squad_token(app: App, request: MemberInput) -> SquadView:
     """Makes a new token for a member's memory, beside those that there are. Returns the squad with it, shown this once."""
-    squad = await asyncio.to_thread(app.registry.squads.get, given.name)
-    member = rules_of(squad).member(given.member)
+    squad = await asyncio.to_thread(app.registry.squads.get, request.name)
+    member = rules_of(squad).member(request.member)
     if member not in squad.members:
         raise NotFound("member")
     entity = squad.members[member].entity
@@ -308,19 +310,19 @@ async def squad_token(app: App, given: MemberInput) -> SquadView:
 
 @OWNERS_REGISTRY.operation(
     "Take in OpenClaw's files",
-    lambda one: (
-        f"{one.new} new of {sum(one.records.values())} records; anchors: {', '.join(one.anchors) or 'none'}"
-        + (f"; not read: {', '.join(one.skipped)}" if one.skipped else "")
+    lambda taken: (
+        f"{taken.new} new of {sum(taken.records.values())} records; anchors: {', '.join(taken.anchors) or 'none'}"
+        + (f"; not read: {', '.join(taken.skipped)}" if taken.skipped else "")
     ),
     ADDS,
     command="squad import",
     examples=("pps squad import team kublai ~/openclaw",),
 )
-async def squad_import(app: App, given: SquadImportInput) -> Taken:
+async def squad_import(app: App, request: SquadImportInput) -> Taken:
     """Takes OpenClaw's files into a member's own memory; a second time adds nothing, and nothing of it is shared.
 
     MEMORY.md becomes beliefs, memory/*.md experiences of their days, HEARTBEAT.md documentation, IDENTITY.md what the
     agent says of itself (AgentState); SOUL.md, USER.md, AGENTS.md and TOOLS.md anchors that every session starts with.
     """
-    async with _desk(app, given) as desk:
-        return await take_in(desk, Path(given.path))
+    async with _desk(app, request) as desk:
+        return await take_in(desk, Path(request.path))

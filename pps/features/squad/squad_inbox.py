@@ -121,40 +121,40 @@ def _whole(records: Sequence[WholeRecord]) -> str:
     return "\n\n".join(
         "\n".join(
             [
-                said(one.record),
-                *(f"  {name}: {worded(field)}" for name, field in one.fields.items()),
-                *(f"  rests on {id_}" for id_ in one.cites),
-                *(f"  {edge.source} {edge.type} {edge.target}" for edge in one.relations),
+                said(record.record),
+                *(f"  {name}: {worded(field)}" for name, field in record.fields.items()),
+                *(f"  rests on {id_}" for id_ in record.cites),
+                *(f"  {edge.source} {edge.type} {edge.target}" for edge in record.relations),
             ]
         )
-        for one in records
+        for record in records
     )
 
 
 @SQUAD.operation("Read records whole", _whole, SETS, items="records")
-async def squad_get(desk: Desk, given: InboxRecordsInput) -> tuple[WholeRecord, ...]:
+async def squad_get(desk: Desk, request: InboxRecordsInput) -> tuple[WholeRecord, ...]:
     """Use it to read what memory_query, squad_inbox or heartbeat named: your own records, or the pool's.
 
     Returns each with the fields of its type (findings, steps, lessons, …), what it rests on and what it is joined to.
     It is noted that you saw what is of the pool.
     """
-    found = await knowing.whole(desk, await identify(desk, given.ids, "own", "pool"))
+    lines = await knowing.whole(desk, await identify(desk, request.ids, "own", "pool"))
     return tuple(
-        WholeRecord(line_view(one.line), one.line.record.fields, one.cites, one.joined)
-        for one in found
+        WholeRecord(line_view(line.line), line.line.record.fields, line.cites, line.joined)
+        for line in lines
     )
 
 
 @SQUAD.operation("Look into the inbox", _inbox, READS, items="deliveries")
-async def squad_inbox(desk: Desk, given: InboxInput) -> tuple[DeliveryView, ...]:
+async def squad_inbox(desk: Desk, request: InboxInput) -> tuple[DeliveryView, ...]:
     """Use it when you begin and now and then: what subscriptions, tasks and broadcasts brought you, the oldest first.
 
     Each comes again until squad_ack says that you have seen it.
     """
     async with desk.pool() as pool:
         rows = pool.records.pool
-        due = await rows.due(desk.me.id, desk.now(), given.limit)
-        ids = [one.record for one in due]
+        due = await rows.due(desk.me.id, desk.now(), request.limit)
+        ids = [delivery.record for delivery in due]
         records, shared = await pool.records.find(ids), await rows.shared(ids)
         moves = await pool.records.moves(ids)
     return tuple(
@@ -176,36 +176,41 @@ def _reason(why: str, moves: Sequence[Transition]) -> str:
     return next((move.why for move in reversed(moves) if move.after == word), "")
 
 
-@SQUAD.operation("Acknowledge", lambda one: f"{one.acknowledged} acknowledged.", SETS)
-async def squad_ack(desk: Desk, given: AckInput) -> Acknowledged:
+@SQUAD.operation(
+    "Acknowledge", lambda acknowledged: f"{acknowledged.acknowledged} acknowledged.", SETS
+)
+async def squad_ack(desk: Desk, request: AckInput) -> Acknowledged:
     """Use it when you have looked at deliveries of squad_inbox: they are not shown again, and count as seen by you."""
     async with desk.pool() as pool:
-        seen = await pool.records.pool.acknowledge(desk.me.id, given.seqs)
+        seen = await pool.records.pool.acknowledge(desk.me.id, request.seqs)
         await saw(desk, pool, seen)
     return Acknowledged(len(seen))
 
 
 def _pool(value: PoolView) -> str:
     lines = [
-        f"{value.squad}: {', '.join(one.id for one in value.members)}; you are {value.me}",
+        f"{value.squad}: {', '.join(member.id for member in value.members)}; you are {value.me}",
         *map(said, value.shared),
     ]
     return "\n".join([*lines, f"{len(value.shared)} of {counted(value.total, 'record')}."])
 
 
 @SQUAD.operation("List what is shared", _pool, READS)
-async def squad_pool(desk: Desk, given: PoolInput) -> PoolView:
+async def squad_pool(desk: Desk, request: PoolInput) -> PoolView:
     """Use it to look through the pool without a question, the latest first; it does not count as seen by you.
 
     Returns a page of what is shared, how many there are of each type, and who is in the squad.
     """
     async with desk.pool() as pool:
         graph, shared = await shown(pool), await pool.records.pool.shared()
-        kinds = {pool.kinds.kind(name).name for name in given.kinds}
-    found = [one for one in graph.records.values() if one.id in shared]
-    wanted = [one for one in found if not kinds or one.kind in kinds]
-    wanted.sort(key=lambda one: (shared[one.id].at, one.id), reverse=True)
-    page = tuple(of_pool(one, shared) for one in wanted[given.offset : given.offset + given.limit])
+        kinds = {pool.kinds.kind(name).name for name in request.kinds}
+    records = [record for record in graph.records.values() if record.id in shared]
+    wanted = [record for record in records if not kinds or record.kind in kinds]
+    wanted.sort(key=lambda record: (shared[record.id].at, record.id), reverse=True)
+    page = tuple(
+        of_pool(record, shared)
+        for record in wanted[request.offset : request.offset + request.limit]
+    )
     reviewers = {desk.rules.aliases[name] for name in desk.rules.pool.reviewers}
     members: list[MemberStatusView] = []
     for id_, rules in desk.rules.members.items():
@@ -219,5 +224,5 @@ async def squad_pool(desk: Desk, given: PoolInput) -> PoolView:
             members.append(
                 MemberStatusView(id_, rules.title or id_, rules.role, id_ in reviewers, *beat)
             )
-    counts = dict(Counter(one.kind for one in found))
+    counts = dict(Counter(record.kind for record in records))
     return PoolView(desk.squad.name, desk.me.id, tuple(members), page, len(wanted), counts)

@@ -231,7 +231,7 @@ def known(record: Record, confidence: float | None = None) -> KnownRecordView:
     """Return a record as a member is shown it."""
     sure = confidence if confidence is not None else confidence_of(record)
     domain = record.fields.get("domain")
-    told = domain if isinstance(domain, str) else ""
+    domain_name = domain if isinstance(domain, str) else ""
     return KnownRecordView(
         record.id,
         record.kind,
@@ -240,7 +240,7 @@ def known(record: Record, confidence: float | None = None) -> KnownRecordView:
         sure,
         record.created_at,
         record.state,
-        told,
+        domain_name,
     )
 
 
@@ -264,25 +264,23 @@ def line_view(line: knowing.KnowledgeLine) -> KnownRecordView:
 
 
 def of_pool(record: Record, shared: Mapping[str, PoolRecord]) -> KnownRecordView:
-    whose = shared.get(record.id)
-    base = known(record, whose.confidence if whose else None)
+    copy = shared.get(record.id)
+    base = known(record, copy.confidence if copy else None)
     return (
-        replace(base, shared_by=whose.member, shared_at=whose.at, trust=whose.trust)
-        if whose
-        else base
+        replace(base, shared_by=copy.member, shared_at=copy.at, trust=copy.trust) if copy else base
     )
 
 
-def _copy(one: sharing.SharedCopy) -> CopyView:
-    of = one.shared
+def _copy(copy: sharing.SharedCopy) -> CopyView:
+    of = copy.shared
     return CopyView(
-        one.record.id, of.origin, of.state, of.confidence, one.roots, of.trust, one.told
+        copy.record.id, of.origin, of.state, of.confidence, copy.roots, of.trust, copy.told
     )
 
 
 def said(line: KnownRecordView) -> str:
     """Return a record as one line of text, with its provenance and what stands against it."""
-    whose = f"{line.shared_by} {line.shared_at:%Y-%m-%d}, " if line.shared_by else ""
+    provenance = f"{line.shared_by} {line.shared_at:%Y-%m-%d}, " if line.shared_by else ""
     roots = f", {counted(line.roots, 'root')}" if line.roots is not None else ""
     withdrawn = (
         f"; rests on {counted(len(line.withdrawn), 'record')} that was withdrawn"
@@ -294,7 +292,7 @@ def said(line: KnownRecordView) -> str:
         for each in line.opposed_by
     )
     copies = f"; said alike {len(line.copies)} more times" if line.copies else ""
-    details = f"{whose}confidence {line.confidence:.2f}{roots}{withdrawn}{opposed}{copies}"
+    details = f"{provenance}confidence {line.confidence:.2f}{roots}{withdrawn}{opposed}{copies}"
     return f"{line.id[:8]} {line.type} ({details}) {line.title}: {line.content}"
 
 
@@ -326,9 +324,9 @@ _COPY_STATES = {
 
 
 def _copied(value: CopyView) -> str:
-    told = f"; told: {', '.join(value.told)}" if value.told else ""
+    text = f"; told: {', '.join(value.told)}" if value.told else ""
     how = _COPY_STATES.get(value.state, value.state)
-    return f"{how} as {value.id}: confidence {value.confidence:.2f}, {counted(value.roots, 'root')}, {value.trust}{told}"
+    return f"{how} as {value.id}: confidence {value.confidence:.2f}, {counted(value.roots, 'root')}, {value.trust}{text}"
 
 
 def _withdrawn(value: WithdrawnView) -> str:
@@ -353,7 +351,7 @@ def _sheet(value: WorksheetView) -> str:
 
 
 @SQUAD.operation("Keep what you know", _kept, ADDS)
-async def memory_store(desk: Desk, given: StoreInput) -> KeptView:
+async def memory_store(desk: Desk, request: StoreInput) -> KeptView:
     """Use it to keep an experience, a belief or what you made in your own memory.
 
     It always makes a new record, whatever its title; an exact repeat is reported as one. A belief that changed names
@@ -362,37 +360,37 @@ async def memory_store(desk: Desk, given: StoreInput) -> KeptView:
     nearly the same.
     """
     relations: list[RelationGiven] = []
-    for number, one in enumerate(given.relations):
+    for number, relation in enumerate(request.relations):
         path = f"relations.{number}.target"
-        [target] = await identify(desk, [one.target], "own", "pool", path=path)
-        relations.append(RelationGiven(one.type, target, one.properties))
-    superseded = [given.supersedes] if given.supersedes else []
+        [target] = await identify(desk, [relation.target], "own", "pool", path=path)
+        relations.append(RelationGiven(relation.type, target, relation.properties))
+    superseded = [request.supersedes] if request.supersedes else []
     knowledge = knowing.Knowledge(
-        **options(given, "type", "relations", "supersedes", "cites"),
-        kind=given.type,
+        **options(request, "type", "relations", "supersedes", "cites"),
+        kind=request.type,
         relations=tuple(relations),
-        cites=tuple(await identify(desk, given.cites, "own", "pool", path="cites")),
+        cites=tuple(await identify(desk, request.cites, "own", "pool", path="cites")),
         supersedes="".join(await identify(desk, superseded, "own", path="supersedes")),
     )
     return _kept_view(await knowing.store(desk, knowledge))
 
 
-def _kept_view(kept: knowing.StoredKnowledge) -> KeptView:
-    one = kept.record
+def _kept_view(stored: knowing.StoredKnowledge) -> KeptView:
+    record = stored.record
     return KeptView(
-        one.id,
-        one.kind,
-        one.title,
-        one.version,
-        kept.repeat,
-        _copy(kept.copy) if kept.copy else None,
-        kept.near,
-        kept.warnings,
+        record.id,
+        record.kind,
+        record.title,
+        record.version,
+        stored.repeat,
+        _copy(stored.copy) if stored.copy else None,
+        stored.near,
+        stored.warnings,
     )
 
 
 @SQUAD.operation("Ask what is known", _answers, SETS)
-async def memory_query(desk: Desk, given: QueryInput) -> KnowledgeView:
+async def memory_query(desk: Desk, request: QueryInput) -> KnowledgeView:
     """Use it before you work on something: what you know of it, and what the squad shares, as two lists.
 
     Each of the pool's says who shared it and when, its confidence, how many roots it rests on and who opposes it;
@@ -400,11 +398,11 @@ async def memory_query(desk: Desk, given: QueryInput) -> KnowledgeView:
     """
     answer = await knowing.query(
         desk,
-        given.topic,
-        min_confidence=given.min_confidence,
-        include_shared=given.include_shared,
-        kinds=given.kinds,
-        limit=given.limit,
+        request.topic,
+        min_confidence=request.min_confidence,
+        include_shared=request.include_shared,
+        kinds=request.kinds,
+        limit=request.limit,
     )
     return KnowledgeView(
         tuple(map(line_view, answer.own)), tuple(map(line_view, answer.pool)), answer.held_back
@@ -419,39 +417,39 @@ async def memory_reflect(desk: Desk, _: Nothing) -> WorksheetView:
     'cites'; one that changes another names it in 'supersedes'. Where the server has a language model, 'kept' has the
     beliefs it wrote into your own memory: check them, share with memory_share.
     """
-    found = await reflect(desk)
+    reflection = await reflect(desk)
     task = (
         "Check the beliefs in 'kept', which a language model wrote: correct one with memory_store and supersedes, "
         "share what holds with memory_share."
-        if found.kept
+        if reflection.kept
         else "Keep what follows with memory_store: each belief as type Belief with confidence, domain and cites; what "
         "you thought as type Reflection. A belief that replaces one above names it in supersedes."
     )
-    seen, near, thought, held = (tuple(map(known, part)) for part in found.parts())
-    return WorksheetView(seen, near, thought, held, task, tuple(map(_kept_view, found.kept)))
+    seen, near, thought, held = (tuple(map(known, part)) for part in reflection.parts())
+    return WorksheetView(seen, near, thought, held, task, tuple(map(_kept_view, reflection.kept)))
 
 
 @SQUAD.operation("Share a record", _copied, ADDS)
-async def memory_share(desk: Desk, given: ShareInput) -> CopyView:
+async def memory_share(desk: Desk, request: ShareInput) -> CopyView:
     """Use it to copy one of your records into the squad's pool; again, to bring the copy up to the original.
 
     What is private is refused. Returns the copy's id and confidence, and who hears of it.
     """
-    [id_] = await identify(desk, [given.id], "own", path="id")
+    [id_] = await identify(desk, [request.id], "own", path="id")
     return _copy(await sharing.share(desk, id_))
 
 
 @SQUAD.operation("Take back what was shared", _withdrawn, ERASES)
-async def memory_revoke(desk: Desk, given: RevokeInput) -> WithdrawnView:
+async def memory_revoke(desk: Desk, request: RevokeInput) -> WithdrawnView:
     """Use it to take your copies out of the pool, with what rests on them alone; what has other roots stays.
 
     A reviewer also withdraws another's record, with a reason that its author gets; undo=true shows it again.
     By default a dry run: show what it returns, and only then call again with dry_run=false.
     """
-    ids = await identify(desk, given.ids, "own", "pool")
+    ids = await identify(desk, request.ids, "own", "pool")
     withdrawn = await sharing.revoke(
-        desk, ids, dry_run=given.dry_run, reason=given.reason, undo=given.undo
+        desk, ids, dry_run=request.dry_run, reason=request.reason, undo=request.undo
     )
     return WithdrawnView(
-        withdrawn.gone, dict(withdrawn.weaker), withdrawn.dry_run, withdrawn.records, given.undo
+        withdrawn.gone, dict(withdrawn.weaker), withdrawn.dry_run, withdrawn.records, request.undo
     )

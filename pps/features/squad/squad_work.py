@@ -160,47 +160,49 @@ class HeartbeatView:
     minimum: str = ""
 
 
-def _task(one: Record) -> SquadTaskView:
+def _task(record: Record) -> SquadTaskView:
     names = ("assigned_to", "requested_by", "outcome", "lease_until")
-    said = [str(one.fields.get(name) or "") for name in names]
-    return SquadTaskView(one.id, one.title, one.summary, str(one.fields["type"]), one.state, *said)
+    lines = [str(record.fields.get(name) or "") for name in names]
+    return SquadTaskView(
+        record.id, record.title, record.summary, str(record.fields["type"]), record.state, *lines
+    )
 
 
-def _told(one: SquadTaskView) -> str:
-    ended = f", {one.outcome}" if one.outcome else ""
-    return f"{one.id} {one.type} task of {one.assigned_to} ({one.state}{ended}): {one.title}"
+def _told(task: SquadTaskView) -> str:
+    ended = f", {task.outcome}" if task.outcome else ""
+    return f"{task.id} {task.type} task of {task.assigned_to} ({task.state}{ended}): {task.title}"
 
 
-def _proposal(one: Record) -> ProposalView:
-    return ProposalView(one.id, one.title, one.state, one.author)
+def _proposal(record: Record) -> ProposalView:
+    return ProposalView(record.id, record.title, record.state, record.author)
 
 
-def _state(one: ProposalView) -> str:
-    return f"{one.id} of {one.author} is {one.state or 'decided'}: {one.title}"
+def _state(proposal: ProposalView) -> str:
+    return f"{proposal.id} of {proposal.author} is {proposal.state or 'decided'}: {proposal.title}"
 
 
 def _pending(pending: Sequence[PendingView]) -> str:
     lines: list[str] = []
-    for one in pending:
-        head = (
-            f"{one.record.id} {one.record.type} of {one.proposer}, since {one.since:%Y-%m-%d %H:%M}"
-        )
-        lines.append(f"{head}: {one.record.title}: {one.record.content}")
+    for review in pending:
+        head = f"{review.record.id} {review.record.type} of {review.proposer}, since {review.since:%Y-%m-%d %H:%M}"
+        lines.append(f"{head}: {review.record.title}: {review.record.content}")
         lines += (
-            [f"  in place of: {one.stands}", f"  proposed: {one.proposed}"] if one.stands else []
+            [f"  in place of: {review.stands}", f"  proposed: {review.proposed}"]
+            if review.stands
+            else []
         )
-        lines += [f"  rests on {back.type} {back.title}: {back.content}" for back in one.backing]
+        lines += [f"  rests on {back.type} {back.title}: {back.content}" for back in review.backing]
     return "\n".join(lines) or "Nothing waits."
 
 
 def _beat(value: HeartbeatView) -> str:
     lines = [
-        f"{one.priority:.1f} {one.what}: {one.text}{f' (id {one.id})' if one.id else ''}"
-        for one in value.items
+        f"{item.priority:.1f} {item.what}: {item.text}{f' (id {item.id})' if item.id else ''}"
+        for item in value.items
     ]
-    for one in value.health:
-        rate = "none ended" if one.success_rate is None else f"{one.success_rate:.0%} succeeded"
-        lines.append(f"{one.type}: {one.total} tasks this week, {rate}")
+    for stage in value.health:
+        rate = "none ended" if stage.success_rate is None else f"{stage.success_rate:.0%} succeeded"
+        lines.append(f"{stage.type}: {stage.total} tasks this week, {rate}")
     return (
         "\n".join([*lines, *([f"Your minimum: {value.minimum}"] if value.minimum else [])])
         or "Nothing to look at."
@@ -208,77 +210,79 @@ def _beat(value: HeartbeatView) -> str:
 
 
 @SQUAD.operation("Give a task", _told, ADDS)
-async def squad_task_give(desk: Desk, given: TaskInput) -> SquadTaskView:
+async def squad_task_give(desk: Desk, request: TaskInput) -> SquadTaskView:
     """Use it to give a member of your squad something to do; it finds it in its inbox at once."""
-    fields = {"type": given.type, "priority": given.priority}
+    fields = {"type": request.type, "priority": request.priority}
     return _task(
         await working.give(
-            desk, given.to, RecordGiven("Task", given.title, given.description, fields=fields)
+            desk, request.to, RecordGiven("Task", request.title, request.description, fields=fields)
         )
     )
 
 
 @SQUAD.operation("Take a task", _told, SETS)
-async def squad_task_take(desk: Desk, given: TaskIdInput) -> SquadTaskView:
+async def squad_task_take(desk: Desk, request: TaskIdInput) -> SquadTaskView:
     """Use it when you begin a task that was given to you: you hold it for an hour; after that it may be taken again."""
-    return _task(await working.take(desk, await identify_task(desk, given.id)))
+    return _task(await working.take(desk, await identify_task(desk, request.id)))
 
 
 @SQUAD.operation("End a task", _told, SETS)
-async def squad_task_done(desk: Desk, given: TaskDoneInput) -> SquadTaskView:
+async def squad_task_done(desk: Desk, request: TaskDoneInput) -> SquadTaskView:
     """Use it when a task that you hold is done: how it ended, and how good the result is. Who asked for it is told.
 
     With outcome 'blocked' it is not ended: it waits until you take it again, or who gave it cancels it.
     """
-    id_ = await identify_task(desk, given.id)
-    if given.outcome == "blocked":
-        return _task(await working.block(desk, id_, given.notes))
-    return _task(await working.finish(desk, id_, given.outcome, given.quality, given.notes))
+    id_ = await identify_task(desk, request.id)
+    if request.outcome == "blocked":
+        return _task(await working.block(desk, id_, request.notes))
+    return _task(await working.finish(desk, id_, request.outcome, request.quality, request.notes))
 
 
 @SQUAD.operation("Cancel a task", _told, SETS)
-async def squad_task_cancel(desk: Desk, given: TaskCancelInput) -> SquadTaskView:
+async def squad_task_cancel(desk: Desk, request: TaskCancelInput) -> SquadTaskView:
     """Use it to cancel a task that you gave and that has not ended; who has it is told. Returns the task."""
-    return _task(await working.cancel(desk, await identify_task(desk, given.id), given.notes))
+    return _task(await working.cancel(desk, await identify_task(desk, request.id), request.notes))
 
 
 @SQUAD.operation("Submit a proposal", _state, SETS)
-async def proposal_submit(desk: Desk, given: SubmitInput) -> ProposalView:
+async def proposal_submit(desk: Desk, request: SubmitInput) -> ProposalView:
     """Use it to bring a WorkflowImprovement of yours before the reviewers.
 
     Once it is approved, the same brings it on: to implementing, measuring, complete. One that needs a revision is
     changed with record_save and submitted again.
     """
-    [id_] = await identify(desk, [given.id], "own", "pool", path="id")
-    return _proposal(await working.submit(desk, id_, given.to, given.notes))
+    [id_] = await identify(desk, [request.id], "own", "pool", path="id")
+    return _proposal(await working.submit(desk, id_, request.to, request.notes))
 
 
 @SQUAD.operation("List what waits for a reviewer", _pending, READS, items="pending")
 async def proposal_pending(desk: Desk, _: Nothing) -> tuple[PendingView, ...]:
     """Use it to see what waits for a reviewer, the oldest first, with the analyses behind it."""
-    found = [
+    pendings = [
         PendingView(
-            known(one.record),
-            one.proposer,
-            one.since,
-            tuple(map(known, one.backing)),
-            str(one.record.fields.get("proposed_state") or one.record.summary),
-            one.stands,
-            one.record.fields,
+            known(review.record),
+            review.proposer,
+            review.since,
+            tuple(map(known, review.backing)),
+            str(review.record.fields.get("proposed_state") or review.record.summary),
+            review.stands,
+            review.record.fields,
         )
-        for one in await working.pending(desk)
+        for review in await working.pending(desk)
     ]
-    return tuple(found)
+    return tuple(pendings)
 
 
 @SQUAD.operation("Review a proposal", _state, SETS)
-async def proposal_review(desk: Desk, given: ReviewInput) -> ProposalView:
+async def proposal_review(desk: Desk, request: ReviewInput) -> ProposalView:
     """Use it, as a reviewer, to approve, reject or give back what another proposed. Of many reviews one counts.
 
     Who proposed it is told; what is approved is told to whom it concerns. Who, when and why is kept.
     """
-    [id_] = await identify(desk, [given.id], "pool", path="id")
-    return _proposal(await working.review(desk, id_, given.decision, given.notes, given.conditions))
+    [id_] = await identify(desk, [request.id], "pool", path="id")
+    return _proposal(
+        await working.review(desk, id_, request.decision, request.notes, request.conditions)
+    )
 
 
 @SQUAD.operation("What to look at now", _beat, SETS)
@@ -293,21 +297,21 @@ async def heartbeat(desk: Desk, _: Nothing) -> HeartbeatView:
 
 
 @SQUAD.operation("Ask the pool a named query", answer_words, READS)
-async def squad_ask(desk: Desk, given: RecordAskInput) -> RecordAnswer:
+async def squad_ask(desk: Desk, request: RecordAskInput) -> RecordAnswer:
     """Use it to ask what all see in the pool: unseen knowledge, concepts to synthesise, how tasks go.
 
     Without 'query' it lists the queries and their parameters. Returns records, each with a sentence and figures.
     """
-    if not given.query:
+    if not request.query:
         return listed(POOL_QUERIES)
     async with desk.pool() as pool:
-        asked = await ask_pool(desk, pool, given.query, given.parameters)
-    return RecordAnswer(asked.query, asked.said, asked.total, asked.found)
+        answer = await ask_pool(desk, pool, request.query, request.parameters)
+    return RecordAnswer(answer.query, answer.said, answer.total, answer.found)
 
 
 @SQUAD.operation("Rank what is shared", ranking_words, READS)
-async def squad_rank(desk: Desk, given: SquadRankInput) -> Ranking:
+async def squad_rank(desk: Desk, request: SquadRankInput) -> Ranking:
     """Use it to see which records of the pool matter most, join the others, or belong together, by their relations."""
     return await knowing.ranked(
-        desk, RankRequest(given.algorithm, kinds=given.kinds, limit=given.limit)
+        desk, RankRequest(request.algorithm, kinds=request.kinds, limit=request.limit)
     )

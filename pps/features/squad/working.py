@@ -40,18 +40,18 @@ class PendingReview:
 
 
 def _telling(
-    desk: Desk, told: Iterable[str], why: str, *, anew: bool = False, all_: bool = True
+    desk: Desk, recipients: Iterable[str], why: str, *, anew: bool = False, all_: bool = True
 ) -> Also:
     """Return what tells members of a record as it is written: those named, and with ``all_`` who subscribes to it."""
-    named = [one for one in told if one and one != desk.me.id]
+    named = [recipient for recipient in recipients if recipient and recipient != desk.me.id]
 
     def also(rows: RecordRows, saved: Sequence[Saved]) -> None:
-        one, at = saved[0].record, desk.now()
-        due = [Delivery(member, one.id, why, at) for member in named]
-        due += deliveries(desk.rules, one, desk.me.id, 1.0, at) if all_ else ()
+        record, at = saved[0].record, desk.now()
+        due = [Delivery(member, record.id, why, at) for member in named]
+        due += deliveries(desk.rules, record, desk.me.id, 1.0, at) if all_ else ()
         if anew:
-            created(desk, rows, one.id)
-        shared = PoolRecord(one.id, desk.me.id, "", at, 1.0, "agent", own_confidence=1.0)
+            created(desk, rows, record.id)
+        shared = PoolRecord(record.id, desk.me.id, "", at, 1.0, "agent", own_confidence=1.0)
         root = Root("", word_of(desk.squad.key, desk.me.id))
         rows.beside(lambda db: put_shared(db, shared, [root], due) if anew else put_due(db, due))
 
@@ -70,7 +70,7 @@ async def give(desk: Desk, to: str, record: RecordGiven) -> Record:
         "delegated_by": desk.me.id,
         "assigned_to": member,
     }
-    given = RecordGiven(
+    draft = RecordGiven(
         "Task",
         record.title,
         record.summary,
@@ -80,7 +80,7 @@ async def give(desk: Desk, to: str, record: RecordGiven) -> Record:
     )
     async with desk.pool() as pool:
         telling = _telling(desk, [member], "task", anew=True)
-        saved = await pool.records.by(desk.me.id, telling, is_system=True).save([given])
+        saved = await pool.records.by(desk.me.id, telling, is_system=True).save([draft])
     return saved.records[0].record
 
 
@@ -102,8 +102,8 @@ async def take(desk: Desk, id_: str) -> Record:
             "started_at": time.iso(now),
         }
         if task.state == "in_progress":
-            given = RecordGiven(id=task.id, fields=fields, expected_version=task.version)
-            return (await by.save([given])).records[0].record
+            draft = RecordGiven(id=task.id, fields=fields, expected_version=task.version)
+            return (await by.save([draft])).records[0].record
         held = by.saving(RecordGiven(id=task.id, fields=fields))
         expected = "blocked" if task.state == "blocked" else "pending"
         await pool.records.by(desk.me.id, held).move(
@@ -125,8 +125,8 @@ async def finish(desk: Desk, id_: str, outcome: str, quality: float | None, why:
         }
         fields |= {"quality_score": quality} if quality is not None else {}
         result = pool.records.by(desk.me.id).saving(RecordGiven(id=task.id, fields=fields))
-        asked = str(task.fields.get("requested_by") or "")
-        ended = pool.records.by(desk.me.id, result, _telling(desk, [asked], "task done"))
+        requester = str(task.fields.get("requested_by") or "")
+        ended = pool.records.by(desk.me.id, result, _telling(desk, [requester], "task done"))
         await ended.move(task.id, "completed", expected="in_progress", why=why)
         return await _task(pool, id_, desk.me.id)
 
@@ -199,9 +199,9 @@ async def submit(desk: Desk, id_: str, to: Step, why: str) -> Record:
             at.append(
                 by.saving(RecordGiven(id=record.id, fields={"submitted_at": time.iso(desk.now())}))
             )
-        reviewers = [desk.rules.aliases[one] for one in desk.rules.pool.reviewers]
-        told = reviewers if to == "pending_approval" else [record.author, *reviewers]
-        telling = _telling(desk, told, f"proposal {to}", all_=to != "pending_approval")
+        reviewers = [desk.rules.aliases[reviewer] for reviewer in desk.rules.pool.reviewers]
+        recipients = reviewers if to == "pending_approval" else [record.author, *reviewers]
+        telling = _telling(desk, recipients, f"proposal {to}", all_=to != "pending_approval")
         return (
             (await pool.records.by(desk.me.id, *at, telling).move(record.id, to, why=why))
             .records[0]
@@ -237,12 +237,12 @@ async def pending(desk: Desk) -> list[PendingReview]:
         graph, shared = await pool.records.graph(), await pool.records.pool.shared()
         cites = await pool.records.cites([*shared])
         waiting: list[PendingReview] = []
-        for id_, one in shared.items():
+        for id_, copy in shared.items():
             record = graph.records.get(id_)
-            if record is None or not (desk.is_reviewer or one.member == desk.me.id):
+            if record is None or not (desk.is_reviewer or copy.member == desk.me.id):
                 continue
             if record.state == "pending_approval" or (
-                one.state == "waiting" and record.kind != PROPOSAL
+                copy.state == "waiting" and record.kind != PROPOSAL
             ):
                 since = record.fields.get("submitted_at")
                 below = {
@@ -251,14 +251,12 @@ async def pending(desk: Desk) -> list[PendingReview]:
                     if edge.source == id_ and edge.type == "BASED_ON"
                 }
                 below |= {cite.id for cite in cites.get(id_, ())}
-                backing = tuple(
-                    graph.records[found] for found in sorted(below) if found in graph.records
-                )
-                at = time.parse(str(since)) if since else one.at
+                backing = tuple(graph.records[id_] for id_ in sorted(below) if id_ in graph.records)
+                at = time.parse(str(since)) if since else copy.at
                 waiting.append(
-                    PendingReview(record, one.member, at, backing, await _stands(pool, record))
+                    PendingReview(record, copy.member, at, backing, await _stands(pool, record))
                 )
-    return sorted(waiting, key=lambda found: found.since)
+    return sorted(waiting, key=lambda review: review.since)
 
 
 async def _stands(pool: Memory, record: Record) -> str:
@@ -267,7 +265,12 @@ async def _stands(pool: Memory, record: Record) -> str:
         return str(record.fields.get("current_state") or "")
     versions = await pool.records.history(record.turn) if record.version > 1 else []
     return next(
-        (one.version.content for one in versions if one.version.content != record.summary), ""
+        (
+            version.version.content
+            for version in versions
+            if version.version.content != record.summary
+        ),
+        "",
     )
 
 
@@ -293,15 +296,15 @@ async def review(
             return await _reviewed(desk, pool, record, shared, decision, notes, conditions)
         also = _decided(desk, shared, decision, notes)
         status = "active" if decision == "approved" else None
-        given = RecordGiven(id=id_, status=status, fields={})
-        return (await pool.records.by(desk.me.id, also).save([given])).records[0].record
+        draft = RecordGiven(id=id_, status=status, fields={})
+        return (await pool.records.by(desk.me.id, also).save([draft])).records[0].record
 
 
 async def _reviewed(
     desk: Desk,
     pool: Memory,
     record: Record,
-    whose: PoolRecord,
+    pool_record: PoolRecord,
     decision: Decision,
     notes: str,
     conditions: Sequence[str],
@@ -312,17 +315,17 @@ async def _reviewed(
         "review_notes": notes,
         "reviewed_at": time.iso(desk.now()),
     }
-    said = {name.removeprefix("review_"): one for name, one in done.items()} | {
+    fields = {name.removeprefix("review_"): value for name, value in done.items()} | {
         "conditions": list(conditions)
     }
-    given = RecordGiven(
+    draft = RecordGiven(
         id=record.id,
         fields={**done, "reviewed_by": desk.me.id},
         status="active" if decision == "approved" else None,
-        relations=(RelationGiven("APPROVED_BY", agent_id(desk.squad, desk.me.id), said),),
+        relations=(RelationGiven("APPROVED_BY", agent_id(desk.squad, desk.me.id), fields),),
     )
-    reviewed = pool.records.by(desk.me.id, is_system=True).saving(given)
-    by = pool.records.by(desk.me.id, reviewed, _decided(desk, whose, decision, notes))
+    reviewed = pool.records.by(desk.me.id, is_system=True).saving(draft)
+    by = pool.records.by(desk.me.id, reviewed, _decided(desk, pool_record, decision, notes))
     await by.move(record.id, decision, expected="pending_approval", why=notes)
     return (await pool.records.get([record.id]))[0]
 

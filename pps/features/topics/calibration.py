@@ -71,32 +71,32 @@ class PerspectiveStates:
 async def states(sources: Sources, read: int = 0) -> PerspectiveStates:
     """Return the thirteen with the thresholds that hold in this memory."""
     own, model = await own_thresholds(sources), model_of(sources)
-    found: list[PerspectiveState] = []
-    for id_, one in spaces().items():
-        limits = one.threshold(model, own.get(id_))
+    perspective_states: list[PerspectiveState] = []
+    for id_, space in spaces().items():
+        limits = space.threshold(model, own.get(id_))
         measured = (
             "here"
             if id_ in own
             else "for the model"
-            if model in one.thresholds
+            if model in space.thresholds
             else "for any model"
         )
-        found.append(
+        perspective_states.append(
             PerspectiveState(
                 id_,
-                one.perspective,
-                one.finds,
-                one.category,
-                CATEGORY_WEIGHTS[one.category],
-                one.topic_weight,
+                space.perspective,
+                space.finds,
+                space.category,
+                CATEGORY_WEIGHTS[space.category],
+                space.topic_weight,
                 limits.high if limits else None,
                 limits.low if limits else None,
                 limits.left if limits else None,
                 measured if limits else None,
-                len(await sources.journal.perspective_data.failed(one.perspective, _WAITING)),
+                len(await sources.journal.perspective_data.failed(space.perspective, _WAITING)),
             )
         )
-    return PerspectiveStates(model, tuple(found), read)
+    return PerspectiveStates(model, tuple(perspective_states), read)
 
 
 async def calibrate(sources: Sources, progress: Progress | None = None) -> PerspectiveStates:
@@ -112,19 +112,19 @@ async def calibrate(sources: Sources, progress: Progress | None = None) -> Persp
             "entity",
             f"has too little to measure with: at least {FEWEST_READ} turns in two sessions are needed",
         )
-    found: dict[str, Thresholds] = {}
-    asked = [one for one in comparing() if one[0] not in _NOT_BY_SESSIONS]
-    for done, (id_, _, alike) in enumerate(asked):
+    thresholds_by_space: dict[str, Thresholds] = {}
+    compared = [space for space in comparing() if space[0] not in _NOT_BY_SESSIONS]
+    for done, (id_, _, alike) in enumerate(compared):
         if progress:
-            progress(id_, done, len(asked))
+            progress(id_, done, len(compared))
         likeness = await alike(sources, [turn.uuid for turn in turns])
         limits = await asyncio.to_thread(measured_thresholds, likeness, sessions)
         if limits and id_ == "E1":
             left = await asyncio.to_thread(measured_left, likeness, sessions)
             limits = limits.model_copy(update={"left": left})
         if limits:
-            found[id_] = limits
-    await keep_thresholds(sources, found)
+            thresholds_by_space[id_] = limits
+    await keep_thresholds(sources, thresholds_by_space)
     return await states(sources, len(turns))
 
 
@@ -151,9 +151,10 @@ def measured_thresholds(
         return None
     high, low = float(np.percentile(apart, _RARE)), float(np.percentile(own, _USUAL))
     above = (own[:, None] > others[None, :]).mean() + (own[:, None] == others[None, :]).mean() / 2
-    kept = low if above >= _TELLS and low > 0 else None
+    low_threshold = low if above >= _TELLS and low > 0 else None
     return Thresholds(
-        high=round(min(1.0, max(0.01, high)), 3), low=None if kept is None else round(kept, 3)
+        high=round(min(1.0, max(0.01, high)), 3),
+        low=None if low_threshold is None else round(low_threshold, 3),
     )
 
 
@@ -172,13 +173,15 @@ def measured_left(likeness: NDArray[np.float32], sessions: Sequence[str]) -> flo
         return None
     products = centred(np.nan_to_num(likeness, nan=0.0), known)
     places: dict[str, list[int]] = defaultdict(list)
-    found: list[float] = []
+    values: list[float] = []
     for at in np.flatnonzero(known).tolist():
         before = places[sessions[at]]
         if len(before) > _FEWEST_BEFORE:
-            found.append(to_middle(products, [at, before[-1]], before[-1 - 2 * _BEFORE : -1]))
+            values.append(to_middle(products, [at, before[-1]], before[-1 - 2 * _BEFORE : -1]))
         before.append(at)
-    return round(float(np.percentile(found, _USUAL)), 3) if len(found) >= _FEWEST_NEAREST else None
+    return (
+        round(float(np.percentile(values, _USUAL)), 3) if len(values) >= _FEWEST_NEAREST else None
+    )
 
 
 def _nearest(
@@ -190,12 +193,12 @@ def _nearest(
     others: list[float] = []
     for at, session in enumerate(sessions):
         before = places[session][-_BEFORE:]
-        around = (one % len(sessions) for one in range(at, at + len(sessions)))
-        other = list(islice((one for one in around if sessions[one] != session), _BEFORE))
-        for found, among in ((own, before), (others, other)):
+        around = (place % len(sessions) for place in range(at, at + len(sessions)))
+        other = list(islice((place for place in around if sessions[place] != session), _BEFORE))
+        for nearest, among in ((own, before), (others, other)):
             near = likeness[at, among]
             near = near[~np.isnan(near)]
             if len(near) >= _FEWEST_BEFORE:
-                found.append(float(near.max()))
+                nearest.append(float(near.max()))
         places[session].append(at)
     return np.array(own, dtype=np.float32), np.array(others or [0.0], dtype=np.float32)

@@ -70,16 +70,16 @@ async def divergence(sources: Sources, hours: int, session: str = "") -> Diverge
     if not latest:
         return Divergence()
     turns = [
-        one
-        for one in await sources.journal.recent(_LOOKED_AT, session=latest[0].session)
-        if _tells(one)
+        turn
+        for turn in await sources.journal.recent(_LOOKED_AT, session=latest[0].session)
+        if _tells(turn)
     ]
     since = now() - timedelta(hours=hours)
-    before = [one for one in turns[1:] if one.occurred_at >= since]
+    before = [turn for turn in turns[1:] if turn.occurred_at >= since]
     if not turns or turns[0].occurred_at < since or len(before) < _FEWEST_TURNS:
         return Divergence(turns=len(before))
     limits = await thresholds(sources)
-    alerts, compared = await _alerts(sources, turns[0], [one.uuid for one in before], limits)
+    alerts, compared = await _alerts(sources, turns[0], [turn.uuid for turn in before], limits)
     left = limits["E1"].left
     middle = None if left is None else await _from_middle(sources, [turns[0], *before], left)
     if left is None or middle is None:
@@ -88,10 +88,10 @@ async def divergence(sources: Sources, hours: int, session: str = "") -> Diverge
     elif middle >= left:
         alerts = []
     else:
-        others = [one for one in alerts if one.space != "E1"]
+        others = [alert for alert in alerts if alert.space != "E1"]
         alerts = [_alert("E1", middle, left, turns[0]), *others]
     return Divergence(
-        tuple(sorted(alerts, key=lambda one: one.similarity)), len(before), len(compared)
+        tuple(sorted(alerts, key=lambda alert: alert.similarity)), len(before), len(compared)
     )
 
 
@@ -138,8 +138,8 @@ async def _from_middle(sources: Sources, turns: Sequence[Turn], left: float) -> 
         A cosine less what this memory's latest turns have in common; None while there are too few of those.
     """
     alike = PERSPECTIVES[spaces()["E1"].perspective].alike
-    own = [one.uuid for one in turns[: _MIDDLE + 2]]
-    among = [one.uuid for one in await sources.journal.recent(_AROUND) if one.uuid not in own]
+    own = [turn.uuid for turn in turns[: _MIDDLE + 2]]
+    among = [turn.uuid for turn in await sources.journal.recent(_AROUND) if turn.uuid not in own]
     if alike is None or len(own) + len(among) < IN_COMMON:
         return None
     likeness = await alike(sources, [*own, *among])

@@ -72,11 +72,11 @@ def in_context(
     near = import_module("scipy.sparse").csr_array(
         (weights, (rows, columns)), shape=likeness.shape, dtype=np.float32
     )
-    found = near @ (near @ whole).T
-    length = np.sqrt(np.clip(np.diagonal(found), 1e-9, None))
-    found = found / length[:, None] / length[None, :]
-    found[~known, :] = found[:, ~known] = np.nan
-    return found.astype(np.float32)
+    neighbours = near @ (near @ whole).T
+    length = np.sqrt(np.clip(np.diagonal(neighbours), 1e-9, None))
+    neighbours = neighbours / length[:, None] / length[None, :]
+    neighbours[~known, :] = neighbours[:, ~known] = np.nan
+    return neighbours.astype(np.float32)
 
 
 def shared_clusters(
@@ -96,14 +96,14 @@ def shared_clusters(
     if len(having) < FEWEST:
         return shared
     least_alike, among = (
-        _even(np.nan_to_num(one[np.ix_(having, having)], nan=-1.0))
-        for one in (likeness, _or(clustered, likeness))
+        _even(np.nan_to_num(matrix[np.ix_(having, having)], nan=-1.0))
+        for matrix in (likeness, _or(clustered, likeness))
     )
     distances = np.clip(1.0 - among, 0.0, None)
     np.fill_diagonal(distances, 0.0)
-    labels = _labels(distances, one=False)
+    labels = _labels(distances, is_single=False)
     if (labels < 0).all():  # a memory of one subject alone is one cluster
-        labels = _labels(distances, one=True)
+        labels = _labels(distances, is_single=True)
     together = (
         (labels[:, None] == labels[None, :]) & (labels >= 0)[:, None] & (least_alike >= least)
     )
@@ -111,8 +111,8 @@ def shared_clusters(
     return shared
 
 
-def _or(given: NDArray[np.float32] | None, otherwise: NDArray[np.float32]) -> NDArray[np.float32]:
-    return otherwise if given is None else given
+def _or(matrix: NDArray[np.float32] | None, otherwise: NDArray[np.float32]) -> NDArray[np.float32]:
+    return otherwise if matrix is None else matrix
 
 
 def _even(likeness: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -120,7 +120,7 @@ def _even(likeness: NDArray[np.float32]) -> NDArray[np.float64]:
     return (likeness.astype(np.float64) + likeness.T) / 2
 
 
-def _labels(distances: NDArray[np.float64], *, one: bool) -> NDArray[np.int64]:
+def _labels(distances: NDArray[np.float64], *, is_single: bool) -> NDArray[np.int64]:
     """Return clusters; the more memories, the larger is the smallest: 3 up to 90, 5 of 300, 8 of 2,000."""
     cluster = import_module("sklearn.cluster")  # a second, that few processes need
     fewest = max(FEWEST, round(math.log2(len(distances))) - 3)
@@ -128,7 +128,7 @@ def _labels(distances: NDArray[np.float64], *, one: bool) -> NDArray[np.int64]:
         min_cluster_size=fewest,
         min_samples=min(3, fewest - 1),
         metric="precomputed",
-        allow_single_cluster=one,
+        allow_single_cluster=is_single,
         copy=True,
     )
     return model.fit_predict(distances)
@@ -155,13 +155,13 @@ def groups(agreement: NDArray[np.float32], least: float) -> list[Group]:
     )
     sizes = np.bincount(labels, minlength=count)
     sums, degrees = np.where(joined, agreement, 0.0).sum(axis=1), joined.sum(axis=1)
-    found: list[Group] = []
+    groups: list[Group] = []
     for label in np.flatnonzero(sizes >= FEWEST):
         members = np.flatnonzero(labels == label)
-        found.append(
+        groups.append(
             Group(tuple(members.tolist()), tuple((sums[members] / degrees[members]).tolist()))
         )
-    return sorted(found, key=lambda one: (-len(one.members), one.members))
+    return sorted(groups, key=lambda group: (-len(group.members), group.members))
 
 
 def kept_ids(
@@ -174,11 +174,11 @@ def kept_ids(
         for id_, members in old.items()
         if some & members
     ]
-    kept: dict[int, str] = {}
-    for _, at, id_ in sorted(pairs, key=lambda one: (-one[0], one[1], one[2])):
-        if at not in kept and id_ not in kept.values():
-            kept[at] = id_
-    return kept
+    ids: dict[int, str] = {}
+    for _, at, id_ in sorted(pairs, key=lambda pair: (-pair[0], pair[1], pair[2])):
+        if at not in ids and id_ not in ids.values():
+            ids[at] = id_
+    return ids
 
 
 def churn(now: AbstractSet[object], before: AbstractSet[object]) -> float:
@@ -191,4 +191,4 @@ def entropy(sizes: Sequence[int]) -> float | None:
     if len(sizes) < 2:
         return None
     whole = sum(sizes)
-    return -sum(one / whole * math.log2(one / whole) for one in sizes) / math.log2(len(sizes))
+    return -sum(size / whole * math.log2(size / whole) for size in sizes) / math.log2(len(sizes))

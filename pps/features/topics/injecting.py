@@ -31,7 +31,7 @@ class Injecting:
         self.chance = random.Random()  # noqa: S311 - it chooses among a memory's own topics
 
     async def about(
-        self, found: Recall, session: str, wanted: Sequence[str]
+        self, recall: Recall, session: str, wanted: Sequence[str]
     ) -> tuple[Recall, Mapping[str, Sequence[tuple[str, Line]]]]:
         """Return what was found, the most relevant first, and ids and lines of the wanted sections."""
         limits, moment = await limits_of(self._sources), now()
@@ -40,11 +40,11 @@ class Injecting:
             return relevance(hit, limits) * recency_factor(_at(hit), moment)
 
         channels = {  # stable: what is equally relevant keeps the order of its ranks
-            name: replace(one, hits=tuple(sorted(one.hits, key=worth, reverse=True)))
-            for name, one in found.channels.items()
+            name: replace(channel, hits=tuple(sorted(channel.hits, key=worth, reverse=True)))
+            for name, channel in recall.channels.items()
         }
-        found = replace(found, channels=channels)
-        hits = {hit.id: worth(hit) for one in channels.values() for hit in one.hits}
+        recall = replace(recall, channels=channels)
+        hits = {hit.id: worth(hit) for channel in channels.values() for hit in channel.hits}
         topics = (await self._portfolio()).topics if {"topics", "explored"} & {*wanted} else ()
         lines: dict[str, Sequence[tuple[str, Line]]] = {}
         if "alerts" in wanted and session:
@@ -57,15 +57,16 @@ class Injecting:
             )
         if "badges" in wanted and session:
             lines["badges"] = await self._badges(session, hits)
-        return found, lines
+        return recall, lines
 
     async def _seen(self, session: str) -> frozenset[str]:
         return (await self._sources.journal.given.seen(session)).ids if session else frozenset()
 
     async def _alerts(self, session: str) -> list[tuple[str, Line]]:
-        found = await divergence(self._sources, _LOOKBACK_H, session)
+        report = await divergence(self._sources, _LOOKBACK_H, session)
         return [
-            _line(f"{one.severity} ({one.space}): {one.summary}", one.turn) for one in found.alerts
+            _line(f"{alert.severity} ({alert.space}): {alert.summary}", alert.turn)
+            for alert in report.alerts
         ]
 
     async def _explored(
@@ -76,25 +77,25 @@ class Injecting:
         Source: Thompson 1933, with Beta(1 + shown, 1 + not shown) for each topic.
         """
         uses = (
-            {one.turn: one for one in await self._sources.journal.topics.uses()} if topics else {}
+            {use.turn: use for use in await self._sources.journal.topics.uses()} if topics else {}
         )
         drawn: list[tuple[float, str]] = []
         for topic in topics:
-            members = [uses[one] for one in topic.members if one in uses]
-            shown = sum(one.shown > 0 for one in members)
-            draw = self.chance.betavariate(1 + shown, 1 + len(members) - shown)
-            if left := [one for one in members if one.turn not in known]:
+            members = [uses[member] for member in topic.members if member in uses]
+            shown_count = sum(member.shown > 0 for member in members)
+            draw = self.chance.betavariate(1 + shown_count, 1 + len(members) - shown_count)
+            if left := [member for member in members if member.turn not in known]:
                 best = max(
                     left, key=lambda use: importance(use.shown, use.at, moment, use.importance)
                 )
                 drawn.append((draw, best.turn))
         zone = self._sources.journal.zone
         ids = [turn for _, turn in sorted(drawn, reverse=True)[:_EXPLORED]]
-        turns = {one.uuid: one for one in await self._sources.journal.turns(ids)}
+        turns = {turn.uuid: turn for turn in await self._sources.journal.turns(ids)}
         return [
-            (one, trusted(turn_line(turns[one], zone=zone), trust_of(turns[one])))
-            for one in ids
-            if one in turns
+            (turn_id, trusted(turn_line(turns[turn_id], zone=zone), trust_of(turns[turn_id])))
+            for turn_id in ids
+            if turn_id in turns
         ]
 
     async def _badges(self, session: str, hits: Mapping[str, float]) -> list[tuple[str, Line]]:
@@ -102,7 +103,7 @@ class Injecting:
         if not turns:
             return []
         zone = self._sources.journal.zone
-        own = sum(one.uuid in hits for one in turns)
+        own = sum(turn.uuid in hits for turn in turns)
         since = f"{counted(len(turns), 'turn')} since {shown(turns[-1].occurred_at, zone)}"
         return [_line(f"{since}, {own} of what was found is of it")]
 
@@ -114,14 +115,14 @@ def _line(text: str, of: str = "") -> tuple[str, Line]:
 def _told(topics: Sequence[Topic], hits: Mapping[str, float]) -> list[tuple[str, Line]]:
     """Return a line for each topic of what was found, by how relevant that is, then by how much of it was found."""
     ranked = [
-        (sum(hits[one] for one in members), len(members), topic)
+        (sum(hits[member] for member in members), len(members), topic)
         for topic in topics
-        if (members := [one for one in topic.members if one in hits])
+        if (members := [member for member in topic.members if member in hits])
     ]
-    best = sorted(ranked, key=lambda one: (-one[0], -one[1], one[2].id))[:_TOLD]
+    best = sorted(ranked, key=lambda entry: (-entry[0], -entry[1], entry[2].id))[:_TOLD]
     return [
-        _line(f"{one.name}: {one.size} memories, {one.phase}; {', '.join(one.terms)}")
-        for _, _, one in best
+        _line(f"{topic.name}: {topic.size} memories, {topic.phase}; {', '.join(topic.terms)}")
+        for _, _, topic in best
     ]
 
 

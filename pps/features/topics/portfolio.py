@@ -110,10 +110,10 @@ class Topics:
         uses = sorted(uses, key=lambda use: -importance(use.shown, use.at, moment, use.importance))[
             :max_memories
         ]
-        found = await self._found([one.turn for one in uses[:MOST_CLUSTERED]], progress)
-        found = await self._joined(found, uses[MOST_CLUSTERED:])
+        clusters = await self._found([use.turn for use in uses[:MOST_CLUSTERED]], progress)
+        clusters = await self._joined(clusters, uses[MOST_CLUSTERED:])
         before = await self._rows.snapshot(last) if last else []
-        members = self._members(found, before, moment)
+        members = self._members(clusters, before, moment)
         await self._rows.keep(moment, members, await self._phrases(_by_topic(members)))
         await journal.set_meta("topics of", mark)
         return await self.portfolio()
@@ -128,16 +128,16 @@ class Topics:
         then = await self._before(at)
         before = _by_topic(await self._rows.snapshot(then)) if then else None
         names = await self._names(current)
-        since = {one.topic: one.since for one in members}
+        since = {member.topic: member.since for member in members}
         topics: list[Topic] = []
         for id_, own in current.items():
             age_h = (now() - since[id_]).total_seconds() / 3600
             changed = None if before is None else churn(own, before.get(id_, frozenset()))
-            agreed = float(np.mean([one.agreement for one in members if one.topic == id_]))
+            agreed = float(np.mean([member.agreement for member in members if member.topic == id_]))
             name = names[id_]
             confidence = round(min(1.0, agreed / WHOLE_AGREEMENT), 3)
             phase = _phase(id_, own, age_h, changed, before or {})
-            listed = tuple(one.turn for one in members if one.topic == id_)
+            listed = tuple(member.turn for member in members if member.topic == id_)
             topics.append(
                 Topic(
                     id=id_,
@@ -152,36 +152,36 @@ class Topics:
                     churn=changed,
                 )
             )
-        topics.sort(key=lambda one: (-one.size, one.id))
+        topics.sort(key=lambda topic: (-topic.size, topic.id))
         changed = None if before is None else churn(_pairs(current), _pairs(before))
-        spread = entropy([one.size for one in topics])
+        spread = entropy([topic.size for topic in topics])
         return Portfolio(tuple(topics), at, changed, spread, _restless(spread, changed))
 
     async def stability(self, hours: int) -> Stability:
         """Return how the topics held over so many hours, 1 to 168."""
-        found = await self.portfolio()
+        portfolio = await self.portfolio()
         moments = await self._rows.moments(now() - timedelta(hours=hours))
         changed = None
         if len(moments) > 1:
             first, latest = [
-                _by_topic(await self._rows.snapshot(one)) for one in (moments[0], moments[-1])
+                _by_topic(await self._rows.snapshot(moment)) for moment in (moments[0], moments[-1])
             ]
             changed = churn(_pairs(latest), _pairs(first))
-        phases = Counter(one.phase for one in found.topics)
-        restless = _restless(found.entropy, changed)
-        held = hours, len(moments), len(found.topics), dict(phases), restless
-        return Stability(*held, found.at, changed, found.entropy)
+        phases = Counter(topic.phase for topic in portfolio.topics)
+        restless = _restless(portfolio.entropy, changed)
+        held = hours, len(moments), len(portfolio.topics), dict(phases), restless
+        return Stability(*held, portfolio.at, changed, portfolio.entropy)
 
     async def _found(
         self, turns: Sequence[str], progress: Progress | None
     ) -> list[tuple[list[str], list[float]]]:
-        asked = comparing()
+        compared = comparing()
         limits = await thresholds(self.sources)
         places = _places(await self.sources.journal.turns(turns), turns)
         agreement: NDArray[np.float32] = np.zeros((len(turns), len(turns)), dtype=np.float32)
-        for done, (id_, space, alike) in enumerate(asked if len(turns) >= FEWEST else ()):
+        for done, (id_, space, alike) in enumerate(compared if len(turns) >= FEWEST else ()):
             if progress:
-                progress(id_, done, len(asked))
+                progress(id_, done, len(compared))
             likeness, least = await alike(self.sources, turns), floor_of(limits.get(id_))
             context = (
                 await asyncio.to_thread(in_context, likeness, places, least)
@@ -190,21 +190,21 @@ class Topics:
             )
             shared = await asyncio.to_thread(shared_clusters, likeness, least, context)
             agreement += np.float32(space.topic_weight) * shared
-        found: list[Group] = await asyncio.to_thread(
+        grouped: list[Group] = await asyncio.to_thread(
             groups, agreement, least_agreement(model_of(self.sources))
         )
-        return [([turns[at] for at in one.members], list(one.agreements)) for one in found]
+        return [([turns[at] for at in group.members], list(group.agreements)) for group in grouped]
 
     async def _joined(
-        self, found: list[tuple[list[str], list[float]]], rest: Sequence[Use]
+        self, clusters: list[tuple[list[str], list[float]]], rest: Sequence[Use]
     ) -> list[tuple[list[str], list[float]]]:
         """Let those that were not clustered join the topic whose middle they are nearest to, if they are near."""
         limits = (await thresholds(self.sources)).get("E1")
-        if not rest or not found or limits is None:
-            return found
-        vectors = await self.sources.indexes.vectors("episodes", [one.turn for one in rest])
+        if not rest or not clusters or limits is None:
+            return clusters
+        vectors = await self.sources.indexes.vectors("episodes", [use.turn for use in rest])
         middles: list[NDArray[np.float32]] = []
-        for members, _ in found:
+        for members, _ in clusters:
             own = await self.sources.indexes.vectors("episodes", members)
             middle = np.mean([*own.values()], axis=0) if own else np.zeros(1, dtype=np.float32)
             middles.append(middle / (np.linalg.norm(middle) or 1.0))
@@ -214,25 +214,25 @@ class Topics:
             ]
             best = int(np.argmax(near))
             if near[best] >= limits.high:
-                found[best][0].append(turn)
-                found[best][1].append(_ASSIGNED)
-        return found
+                clusters[best][0].append(turn)
+                clusters[best][1].append(_ASSIGNED)
+        return clusters
 
     def _members(
         self,
-        found: Sequence[tuple[list[str], list[float]]],
+        clusters: Sequence[tuple[list[str], list[float]]],
         before: Sequence[TopicMember],
         moment: datetime,
     ) -> list[TopicMember]:
-        sets = [frozenset(turns) for turns, _ in found]
-        kept = kept_ids(sets, _by_topic(before))
-        since = {one.topic: one.since for one in before}
+        sets = [frozenset(turns) for turns, _ in clusters]
+        ids = kept_ids(sets, _by_topic(before))
+        since = {topic_member.topic: topic_member.since for topic_member in before}
         members: list[TopicMember] = []
-        for at, (turns, agreements) in enumerate(found):
+        for at, (turns, agreements) in enumerate(clusters):
             own = str(
                 uuid.uuid5(uuid.NAMESPACE_URL, f"{self._group} {moment.isoformat()} {min(turns)}")
             )
-            id_ = kept.get(at, own)
+            id_ = ids.get(at, own)
             pairs = zip(turns, agreements, strict=True)
             members += [
                 TopicMember(id_, turn, agreed, since.get(id_, moment)) for turn, agreed in pairs
@@ -241,14 +241,16 @@ class Topics:
 
     async def _before(self, at: datetime) -> datetime | None:
         """Return the latest snapshot that is an hour older than one, else the oldest; None when there is no other."""
-        earlier = [one for one in await self._rows.moments(at - timedelta(days=1)) if one < at]
-        old = [one for one in earlier if one <= at - _APART]
+        earlier = [
+            moment for moment in await self._rows.moments(at - timedelta(days=1)) if moment < at
+        ]
+        old = [snapshot for snapshot in earlier if snapshot <= at - _APART]
         return old[-1] if old else (earlier[0] if earlier else None)
 
     async def _phrases(self, topics: Members) -> dict[tuple[str, PhraseRole], Sequence[Place]]:
         """Return where the phrases of topics stand; a name that still says enough stays."""
-        kept = await self._rows.phrases()
-        before = {id_: kept.get((id_, "name"), ()) for id_ in topics}
+        phrases = await self._rows.phrases()
+        before = {id_: phrases.get((id_, "name"), ()) for id_ in topics}
         return _by_role(await self._named(topics, before))
 
     async def _names(self, topics: Members) -> dict[str, dict[PhraseRole, list[str]]]:
@@ -260,7 +262,7 @@ class Topics:
         if any((id_, "name") not in places for id_ in topics):
             places = {**_by_role(await self._named(topics, {})), **places}
         ids = sorted({place.turn for some in places.values() for place in some})
-        texts = {one.uuid: one.content for one in await self.sources.journal.turns(ids)}
+        texts = {turn.uuid: turn.content for turn in await self.sources.journal.turns(ids)}
         names: dict[str, dict[PhraseRole, list[str]]] = {
             id_: {"name": [], "term": [], "named": []} for id_ in topics
         }
@@ -272,18 +274,18 @@ class Topics:
         return names
 
     async def _named(
-        self, topics: Members, kept: Mapping[str, Sequence[Place]]
+        self, topics: Members, earlier: Mapping[str, Sequence[Place]]
     ) -> dict[str, TopicName]:
         journal = self.sources.journal
         every = sorted({turn for own in topics.values() for turn in own})
-        texts = {one.uuid: one.content for one in await journal.turns(every)}
+        texts = {turn.uuid: turn.content for turn in await journal.turns(every)}
         vectors = await self.sources.indexes.vectors("episodes", every)
-        told: dict[str, list[TopicTurn]] = {}
+        turns_by_topic: dict[str, list[TopicTurn]] = {}
         nodes: dict[str, str] = {}
         for id_, own in topics.items():
             turns = sorted(turn for turn in own if turn in texts)
             near = _nearness([vectors.get(turn) for turn in turns])
-            told[id_] = [
+            turns_by_topic[id_] = [
                 TopicTurn(turn, texts[turn], nearness)
                 for turn, nearness in zip(turns, near, strict=True)
             ]
@@ -292,7 +294,7 @@ class Topics:
             kinds = await journal.kinds_of(uuids)
             for node, names in (await journal.names_of(uuids)).items():
                 nodes.update((name, kinds.get(node, "")) for name in names)
-        return await asyncio.to_thread(name_topics, told, nodes, kept)
+        return await asyncio.to_thread(name_topics, turns_by_topic, nodes, earlier)
 
 
 def _by_role(
@@ -319,7 +321,7 @@ def _nearness(vectors: Sequence[NDArray[np.float32] | None]) -> list[float]:
 
 def comparing() -> list[tuple[str, Space, Alike]]:
     """Return the spaces that count for topics and can tell how much alike two memories are; temporal ones never do."""
-    found: list[tuple[str, Space, Alike]] = []
+    compared: list[tuple[str, Space, Alike]] = []
     for id_, space in spaces().items():
         perspective = PERSPECTIVES.get(space.perspective)
         if (
@@ -328,25 +330,25 @@ def comparing() -> list[tuple[str, Space, Alike]]:
             and perspective
             and perspective.alike
         ):
-            found.append((id_, space, perspective.alike))
-    return found
+            compared.append((id_, space, perspective.alike))
+    return compared
 
 
 def _places(turns: Sequence[Turn], ids: Sequence[str]) -> list[tuple[str, int]]:
     """Return session and place in it of each id; one that is no turn stands alone."""
     counts = Counter[str]()
     places: dict[str, tuple[str, int]] = {}
-    for one in sorted(turns, key=lambda turn: (turn.occurred_at, turn.seq)):
-        places[one.uuid] = (one.session, counts[one.session])
-        counts[one.session] += 1
-    return [places.get(one, (one, 0)) for one in ids]
+    for id_ in sorted(turns, key=lambda turn: (turn.occurred_at, turn.seq)):
+        places[id_.uuid] = (id_.session, counts[id_.session])
+        counts[id_.session] += 1
+    return [places.get(id_, (id_, 0)) for id_ in ids]
 
 
 def _by_topic(members: Sequence[TopicMember]) -> dict[str, frozenset[str]]:
-    found: dict[str, set[str]] = {}
-    for one in members:
-        found.setdefault(one.topic, set()).add(one.turn)
-    return {id_: frozenset(own) for id_, own in found.items() if len(own) >= FEWEST}
+    turns: dict[str, set[str]] = {}
+    for member in members:
+        turns.setdefault(member.topic, set()).add(member.turn)
+    return {id_: frozenset(own) for id_, own in turns.items() if len(own) >= FEWEST}
 
 
 def _pairs(topics: Members) -> frozenset[tuple[str, str]]:

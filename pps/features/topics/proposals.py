@@ -126,40 +126,40 @@ class _Memories:
         names = len(self.words[at]) + len(self._figures[at])
         return names >= _FEWEST_WORDS and not is_question(self.turns[at].content)
 
-    def may_pair(self, one: int, other: int) -> bool:
+    def may_pair(self, left: int, other: int) -> bool:
         """Tell whether a proposal of two memories would not restate one: an echo within a conversation does."""
-        first, second = self.turns[one], self.turns[other]
+        first, second = self.turns[left], self.turns[other]
         return (
-            self.says_something(one)
+            self.says_something(left)
             and self.says_something(other)
             and (first.session != second.session or first.role == second.role)
         )
 
-    def shared(self, one: int, other: int) -> frozenset[str]:
-        return frozenset(self.words[one].keys() & self.words[other].keys())
+    def shared(self, first: int, other: int) -> frozenset[str]:
+        return frozenset(self.words[first].keys() & self.words[other].keys())
 
-    def says_the_same(self, one: int, other: int) -> bool:
+    def says_the_same(self, first: int, other: int) -> bool:
         """Tell whether two memories name the same things, and neither a number or day in place of the other's."""
-        shorter = min(len(self.words[one]), len(self.words[other]))
-        own, others = self._figures[one], self._figures[other]
-        return len(self.shared(one, other)) >= _OVERLAP * shorter and (
+        shorter = min(len(self.words[first]), len(self.words[other]))
+        own, others = self._figures[first], self._figures[other]
+        return len(self.shared(first, other)) >= _OVERLAP * shorter and (
             own <= others or others <= own
         )
 
-    def amends(self, one: int, other: int) -> bool:
+    def amends(self, first: int, other: int) -> bool:
         """Tell whether the later of two memories surely amends the earlier."""
-        early, late = sorted((one, other), key=lambda at: self.turns[at].occurred_at)
-        if not self.shared(one, other):
+        early, late = sorted((first, other), key=lambda at: self.turns[at].occurred_at)
+        if not self.shared(first, other):
             return False
-        found = self._rules.amendments([self._statements[early]], [self._statements[late]])
-        return any(amendment.sure for amendment in found.values())
+        amendments = self._rules.amendments([self._statements[early]], [self._statements[late]])
+        return any(amendment.sure for amendment in amendments.values())
 
-    def pair(self, one: int, other: int, space: str, similarity: float, reason: Reason) -> Pair:
+    def pair(self, left: int, other: int, space: str, similarity: float, reason: Reason) -> Pair:
         first, second = sorted(
-            (one, other), key=lambda at: (self.turns[at].occurred_at, self.turns[at].seq)
+            (left, other), key=lambda at: (self.turns[at].occurred_at, self.turns[at].seq)
         )
         texts = [" ".join(self.turns[at].content.split())[:_TEXT] for at in (first, second)]
-        shared = sorted(self.shared(one, other), key=lambda word: (self.having[word], word))
+        shared = sorted(self.shared(left, other), key=lambda word: (self.having[word], word))
         return Pair(
             first=self.turns[first].uuid,
             second=self.turns[second].uuid,
@@ -167,7 +167,7 @@ class _Memories:
             similarity=round(similarity, 3),
             texts=(texts[0], texts[1]),
             reason=reason,
-            shared=tuple(self.words[one][word] for word in shared[:_NAMED]),
+            shared=tuple(self.words[left][word] for word in shared[:_NAMED]),
         )
 
 
@@ -185,14 +185,14 @@ async def consolidation(
     """
     memories = await _memories(sources, max_memories)
     limits = (await thresholds(sources)).get("E1")
-    topic = {turn: one.id for one in topics.topics for turn in one.members}
+    topic = {turn: topic.id for topic in topics.topics for turn in topic.members}
     same = min_similarity
     if same is None:
         same = limits.same if limits and limits.same is not None else _SAME
     near = min(same, limits.high if limits else same)
 
-    def fits(one: int, other: int) -> bool:
-        first, second = memories.turns[one], memories.turns[other]
+    def fits(left: int, other: int) -> bool:
+        first, second = memories.turns[left], memories.turns[other]
         if strategy == "temporal":
             return abs(first.occurred_at - second.occurred_at) <= _NEAR
         return strategy == "similarity" or (
@@ -240,7 +240,7 @@ async def dream(sources: Sources, request: DreamRequest, progress: Progress | No
     for id_, _, alike in comparing():
         if clock.monotonic() > until:
             return Dream(count, tuple(replayed), ended="time")
-        likes[id_] = await alike(sources, [one.uuid for one in memories.turns])
+        likes[id_] = await alike(sources, [turn.uuid for turn in memories.turns])
     proposed, walks = await asyncio.to_thread(_walked, memories, likes, high, until)
     ended = "time" if clock.monotonic() > until else "done"
     return Dream(count, tuple(replayed), tuple(proposed), walks, ended)
@@ -250,32 +250,32 @@ def _repeated(
     memories: _Memories, same: float, near: float, fits: Callable[[int, int], bool]
 ) -> list[Pair]:
     """Return pairs that are at least so alike and say the same, or so near and one amends the other."""
-    found: list[tuple[int, int, Pair]] = []
-    for one, other, similarity in _alike(memories, near):
-        if not memories.may_pair(one, other) or not fits(one, other):
+    pairs: list[tuple[int, int, Pair]] = []
+    for first, other, similarity in _alike(memories, near):
+        if not memories.may_pair(first, other) or not fits(first, other):
             continue
-        if memories.amends(one, other):
+        if memories.amends(first, other):
             reason: Reason = "amends it"
-        elif similarity >= same and memories.says_the_same(one, other):
+        elif similarity >= same and memories.says_the_same(first, other):
             reason = "says the same"
         else:
             continue
-        found.append((one, other, memories.pair(one, other, "E1", similarity, reason)))
-    return _once_each(found)
+        pairs.append((first, other, memories.pair(first, other, "E1", similarity, reason)))
+    return _once_each(pairs)
 
 
 def _replayed(memories: _Memories, high: float) -> list[Pair]:
     """Return memories of different conversations that go on with each other."""
-    found = [
-        (one, other, memories.pair(one, other, "E1", similarity, "goes on with it"))
-        for one, other, similarity in _alike(memories, high)
-        if memories.may_pair(one, other)
-        and memories.turns[one].session != memories.turns[other].session
-        and len(memories.shared(one, other)) >= _GOES_ON
-        and not memories.says_the_same(one, other)
-        and not memories.amends(one, other)
+    pairs = [
+        (first, other, memories.pair(first, other, "E1", similarity, "goes on with it"))
+        for first, other, similarity in _alike(memories, high)
+        if memories.may_pair(first, other)
+        and memories.turns[first].session != memories.turns[other].session
+        and len(memories.shared(first, other)) >= _GOES_ON
+        and not memories.says_the_same(first, other)
+        and not memories.amends(first, other)
     ]
-    return _once_each(found)[:_REPLAYED]
+    return _once_each(pairs)[:_REPLAYED]
 
 
 def _walked(
@@ -290,7 +290,7 @@ def _walked(
     surprise = 1.0 - alone.max(axis=1)
     order: list[int] = np.argsort(-surprise, kind="stable").tolist()
     starts = [at for at in order if memories.says_something(at)]
-    found: list[tuple[int, int, Pair]] = []
+    pairs: list[tuple[int, int, Pair]] = []
     walks = 0
     for start in starts[:_STARTS]:
         if clock.monotonic() > until:
@@ -305,8 +305,8 @@ def _walked(
                 and memories.turns[start].session != memories.turns[at].session
                 and memories.meaning[start, at] < high
             ):
-                found.append((start, at, memories.pair(start, at, space, similarity, "shares")))
-    return _once_each(found)[:_PROPOSED], walks
+                pairs.append((start, at, memories.pair(start, at, space, similarity, "shares")))
+    return _once_each(pairs)[:_PROPOSED], walks
 
 
 def _nearest(likes: dict[str, NDArray[np.float32]], start: int) -> list[tuple[float, str, int]]:
@@ -318,8 +318,8 @@ def _nearest(likes: dict[str, NDArray[np.float32]], start: int) -> list[tuple[fl
         for at in np.argsort(-row, kind="stable")[:_LOOKS].tolist():
             if row[at] >= _LIKE and row[at] > best.get(at, (0.0, ""))[0]:
                 best[at] = float(row[at]), space
-    found = [(similarity, space, at) for at, (similarity, space) in best.items()]
-    return sorted(found, key=lambda one: (-one[0], one[2]))[:_LOOKS]
+    candidates = [(similarity, space, at) for at, (similarity, space) in best.items()]
+    return sorted(candidates, key=lambda candidate: (-candidate[0], candidate[2]))[:_LOOKS]
 
 
 def _alike(memories: _Memories, least: float) -> Iterator[tuple[int, int, float]]:
@@ -327,16 +327,16 @@ def _alike(memories: _Memories, least: float) -> Iterator[tuple[int, int, float]
     upper = np.triu(memories.meaning, k=1)
     rows, columns = np.nonzero(upper >= max(least, 1e-6))
     order = np.argsort(-upper[rows, columns], kind="stable")
-    for one, other in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
-        yield one, other, float(upper[one, other])
+    for first, other in zip(rows[order].tolist(), columns[order].tolist(), strict=True):
+        yield first, other, float(upper[first, other])
 
 
-def _once_each(found: Sequence[tuple[int, int, Pair]]) -> list[Pair]:
+def _once_each(candidates: Sequence[tuple[int, int, Pair]]) -> list[Pair]:
     """Return the first pair of each memory and of each text: what is like many is proposed once."""
     pairs: list[Pair] = []
     taken: set[int | str] = set()
-    for one, other, pair in found:
-        names = {one, other, *map(fold, pair.texts)}
+    for first, other, pair in candidates:
+        names = {first, other, *map(fold, pair.texts)}
         if taken.isdisjoint(names):
             taken |= names
             pairs.append(pair)
@@ -352,9 +352,9 @@ async def _memories(sources: Sources, most: int) -> _Memories:
     moment = now()
     every = await sources.journal.topics.uses()
     uses = sorted(every, key=lambda use: -importance(use.shown, use.at, moment, use.importance))
-    turns = await sources.journal.turns([one.turn for one in uses[:most]])
+    turns = await sources.journal.turns([use.turn for use in uses[:most]])
     meaning = await _meaning(sources, turns)
-    vectors = await sources.indexes.vectors("episodes", [one.uuid for one in turns])
+    vectors = await sources.indexes.vectors("episodes", [turn.uuid for turn in turns])
     rules = rules_for(model_of(sources))
     return await asyncio.to_thread(_Memories, turns, meaning, vectors, rules)
 
@@ -364,4 +364,4 @@ async def _meaning(sources: Sources, turns: Sequence[Turn]) -> NDArray[np.float3
     perspective = PERSPECTIVES[spaces()["E1"].perspective]
     if perspective.alike is None or not turns:
         return np.full((len(turns), len(turns)), np.nan, dtype=np.float32)
-    return await perspective.alike(sources, [one.uuid for one in turns])
+    return await perspective.alike(sources, [turn.uuid for turn in turns])

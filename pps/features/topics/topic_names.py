@@ -165,8 +165,8 @@ def _rules() -> _Rules:
         frozenset(data["dense"]["function"]),
         frozenset(data["dense"]["vague"].split()),
         frozenset(data["passed_kinds"]),
-        frozenset(_key(word) for one in languages.values() for word in one.calendar),
-        frozenset(_key(word) for one in languages.values() for word in one.vague),
+        frozenset(_key(word) for language in languages.values() for word in language.calendar),
+        frozenset(_key(word) for language in languages.values() for word in language.vague),
     )
 
 
@@ -216,31 +216,33 @@ def passed(kind: str) -> bool:
 def name_topics(
     topics: Mapping[str, Sequence[TopicTurn]],
     nodes: Mapping[str, str],
-    kept: Mapping[str, Sequence[Place]] | None = None,
+    earlier: Mapping[str, Sequence[Place]] | None = None,
 ) -> dict[str, TopicName]:
     """Return the name of each topic; the same for the same turns, and for nearly the same where it was kept.
 
     Args:
         topics: The turns of each.
         nodes: Name or alias of a node → its kind.
-        kept: The places of names that topics had before; one that still says enough stays.
+        earlier: The places of names that topics had before; one that still says enough stays.
     """
     known = {words: kind for name, kind in nodes.items() if (words := _name_key(name))}
-    found = {id_: [_read(told, known) for told in turns] for id_, turns in topics.items()}
-    usage = _Usage.of([phrases for turns in found.values() for phrases in turns])
+    read_phrases = {id_: [_read(turn, known) for turn in turns] for id_, turns in topics.items()}
+    usage = _Usage.of([phrases for turns in read_phrases.values() for phrases in turns])
     names: dict[str, TopicName] = {}
     taken: set[frozenset[Key]] = set()
     for id_ in sorted(topics, key=lambda id_: (-len(topics[id_]), id_)):
-        namer = _Namer(topics[id_], found[id_], usage, known)
-        names[id_] = namer.name((kept or {}).get(id_, ()), taken)
+        namer = _Namer(topics[id_], read_phrases[id_], usage, known)
+        names[id_] = namer.name((earlier or {}).get(id_, ()), taken)
     return names
 
 
 def telling_words(text: str) -> dict[str, str]:
     """Return the words of a text that name something: as they are compared → as written; pairs of Chinese characters."""
     tokens = _tokens(text, _language_of(text))
-    words = {one.key: text[one.start : one.stop] for one in tokens if one.role == "content"}
-    dense = (one.key[0] for one in _dense_phrases("", text))
+    words = {
+        token.key: text[token.start : token.stop] for token in tokens if token.role == "content"
+    }
+    dense = (phrase.key[0] for phrase in _dense_phrases("", text))
     return words | {word: word for word in dense if len(word) == 2 or re.match(f"[{_KANA}]", word)}
 
 
@@ -248,9 +250,9 @@ def figures(text: str) -> frozenset[str]:
     """Return the numbers, days and months that a text speaks of, as they are compared."""
     tokens = _tokens(text, _language_of(text))
     return frozenset(
-        one.key
-        for one in tokens
-        if one.role == "calendar" or any(char.isdigit() for char in one.key)
+        token.key
+        for token in tokens
+        if token.role == "calendar" or any(char.isdigit() for char in token.key)
     )
 
 
@@ -283,11 +285,11 @@ class _Usage:
     determined: Set[Key]
 
     @staticmethod
-    def of(found: Sequence[Sequence[_Found]]) -> _Usage:
-        every = [one for phrases in found for one in phrases]
-        having = Counter(key for phrases in found for key in {one.key for one in phrases})
-        determined = frozenset(one.key for one in every if one.determined)
-        return _Usage(len(found), having, _leading(every), determined)
+    def of(by_topic: Sequence[Sequence[_Found]]) -> _Usage:
+        every = [phrase for phrases in by_topic for phrase in phrases]
+        having = Counter(key for phrases in by_topic for key in {phrase.key for phrase in phrases})
+        determined = frozenset(phrase.key for phrase in every if phrase.determined)
+        return _Usage(len(by_topic), having, _leading(every), determined)
 
 
 class _Namer:
@@ -296,30 +298,30 @@ class _Namer:
     def __init__(
         self,
         turns: Sequence[TopicTurn],
-        found: Sequence[Sequence[_Found]],
+        read_phrases: Sequence[Sequence[_Found]],
         usage: _Usage,
         nodes: Mapping[Key, str],
     ) -> None:
-        self._turns = {told.turn: told for told in turns}
-        self._weights = [told.nearness for told in turns]
+        self._turns = {turn.turn: turn for turn in turns}
+        self._weights = [turn.nearness for turn in turns]
         self._usage = usage
         self._nodes = nodes
         self._having: dict[Key, set[int]] = defaultdict(set)
         self._places: dict[Key, list[Place]] = defaultdict(list)
-        for at, phrases in enumerate(found):
-            for one in phrases:
-                self._having[one.key].add(at)
-                self._places[one.key].append(one.place)
+        for at, phrases in enumerate(read_phrases):
+            for phrase in phrases:
+                self._having[phrase.key].add(at)
+                self._places[phrase.key].append(phrase.place)
         self._worth = {key: self._worth_of(key) for key in self._having}
         self._worth = {
             key: worth for key, worth in self._worth.items() if worth > 0 and not self._is_part(key)
         }
 
-    def name(self, kept: Sequence[Place], taken: set[frozenset[Key]]) -> TopicName:
+    def name(self, places: Sequence[Place], taken: set[frozenset[Key]]) -> TopicName:
         """Return the places of a name that is not among those taken, and add it to them."""
         ranked = sorted(self._worth, key=lambda key: (-self._worth[key], -len(key), key))
         best = self._choose(ranked, taken)
-        before = self._kept(kept)
+        before = self._kept(places)
         stays = (
             before is not None
             and frozenset(before) not in taken
@@ -329,7 +331,9 @@ class _Namer:
         nodes = [key for key in ranked if key in self._nodes]
         nodes.sort(key=lambda key: -self._support(self._having[key]))
         return TopicName(
-            name=tuple(kept) if stays else tuple(map(self._best_place, best)) or self._beginning(),
+            name=tuple(places)
+            if stays
+            else tuple(map(self._best_place, best)) or self._beginning(),
             terms=tuple(map(self._best_place, _apart(ranked, MOST_TERMS))),
             named=tuple(map(self._best_place, _apart(nodes, MOST_NAMED))),
         )
@@ -337,7 +341,7 @@ class _Namer:
     def _beginning(self) -> tuple[Place, ...]:
         """Return the first words of the most central turn: the name of a topic in which nothing is named."""
         nearest = max(
-            self._turns.values(), key=lambda told: (told.nearness, told.turn), default=None
+            self._turns.values(), key=lambda turn: (turn.nearness, turn.turn), default=None
         )
         words = _FIRST_WORDS.search(nearest.text) if nearest else None
         return (Place(nearest.turn, words.start(), words.end()),) if nearest and words else ()
@@ -424,9 +428,9 @@ class _Namer:
         """Return where a phrase stands as it is most often written: not first in a sentence, in a central turn."""
 
         def fitness(place: Place) -> tuple[bool, int, float, str, int]:
-            told = self._turns[place.turn]
-            within = not _SENTENCE_START.search(told.text[max(0, place.start - 5) : place.start])
-            return within, common[surfaces[place]], told.nearness, place.turn, -place.start
+            turn = self._turns[place.turn]
+            within = not _SENTENCE_START.search(turn.text[max(0, place.start - 5) : place.start])
+            return within, common[surfaces[place]], turn.nearness, place.turn, -place.start
 
         surfaces = {
             place: surface(place, self._turns[place.turn].text) for place in self._places[key]
@@ -453,19 +457,19 @@ def _contains(longer: Key, shorter: Key) -> bool:
     return longer != shorter and any(longer[at : at + len(shorter)] == shorter for at in steps)
 
 
-def _share(one: Key, other: Key) -> bool:
-    return bool({*one} & {*other}) or _contains(one, other) or _contains(other, one)
+def _share(key: Key, other: Key) -> bool:
+    return bool({*key} & {*other}) or _contains(key, other) or _contains(other, key)
 
 
-def _leading(found: Sequence[_Found]) -> dict[Key, float]:
+def _leading(candidates: Sequence[_Found]) -> dict[Key, float]:
     """Return for each phrase the share of its occurrences that are at the head of a run; 1 for what many heads follow."""
     whole, heads = Counter[Key](), Counter[Key]()
     follow: dict[Key, set[Key]] = defaultdict(set)
-    for one in found:
-        whole[one.key] += 1
-        heads[one.key] += one.heads
-        if len(one.key) == 2:
-            follow[one.key[:1]].add(one.key)
+    for phrase in candidates:
+        whole[phrase.key] += 1
+        heads[phrase.key] += phrase.heads
+        if len(phrase.key) == 2:
+            follow[phrase.key[:1]].add(phrase.key)
     several = {key for key, phrases in follow.items() if len(phrases) >= _LEADS_OF}
     return {key: 1.0 if key in several else heads[key] / count for key, count in whole.items()}
 
@@ -495,21 +499,21 @@ def _key(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def _read(told: TopicTurn, nodes: Mapping[Key, str]) -> list[_Found]:
+def _read(topic_turn: TopicTurn, nodes: Mapping[Key, str]) -> list[_Found]:
     """Return the phrases of a turn."""
-    text = _CODE.sub(lambda match: "\n" * len(match.group()), told.text[:_READ])
+    text = _CODE.sub(lambda match: "\n" * len(match.group()), topic_turn.text[:_READ])
     language = _language_of(text)
-    found = _dense_phrases(told.turn, text)
+    phrases = _dense_phrases(topic_turn.turn, text)
     run: list[_Token] = []
     tokens = _tokens(text, language)
-    found += _node_names(told.turn, tokens, nodes)
+    phrases += _node_names(topic_turn.turn, tokens, nodes)
     for token in tokens:
         if not token.joined or (token.role == "other" and not token.link) or _parts(run, token):
-            found += _phrases(told.turn, run, language)
+            phrases += _phrases(topic_turn.turn, run, language)
             run = []
         if token.role != "other" or (token.link and run):
             run.append(token)
-    return [*found, *_phrases(told.turn, run, language)]
+    return [*phrases, *_phrases(topic_turn.turn, run, language)]
 
 
 def _parts(run: Sequence[_Token], token: _Token) -> bool:
@@ -525,7 +529,10 @@ def _language_of(text: str) -> _Language:
     """Return the language whose words between nouns the text has most of; English if none."""
     words = [match.group() for match in _ELIDED.finditer(fold(text))]
     languages = _rules().languages
-    counts = {name: sum(word in one.function for word in words) for name, one in languages.items()}
+    counts = {
+        name: sum(word in language.function for word in words)
+        for name, language in languages.items()
+    }
     return languages[max(counts, key=lambda name: (counts[name], name == "en"))]
 
 
@@ -571,7 +578,7 @@ def _role(folded: str, language: _Language) -> Role:
     if folded in language.nouns:
         return "content"
     plain = folded.removesuffix("'s")
-    if any(one in language.function or one in language.verbs for one in (folded, plain)):
+    if any(word in language.function or word in language.verbs for word in (folded, plain)):
         return "other"
     if _NUMBER.match(folded) or len(plain) < 2:
         return "other"
@@ -618,12 +625,12 @@ def _node_names(turn: str, tokens: Sequence[_Token], nodes: Mapping[Key, str]) -
 
 def _dense_phrases(turn: str, text: str) -> list[_Found]:
     """Return words in Katakana, and the parts of Chinese text that hold no character which parts names."""
-    rules, found = _rules(), list[_Found]()
+    rules, phrases = _rules(), list[_Found]()
     for match in _DENSE.finditer(text):
         run, start = match.group(), match.start()
         if re.match(f"[{_KANA}]", run):
             if len(run) > 1:
-                found.append(_Found((run,), Place(turn, start, match.end()), heads=True))
+                phrases.append(_Found((run,), Place(turn, start, match.end()), heads=True))
             continue
         for at in range(len(run)):
             for size in range(2, _LONGEST_DENSE + 1):
@@ -632,5 +639,5 @@ def _dense_phrases(turn: str, text: str) -> list[_Found]:
                     break
                 if part not in rules.dense_vague:
                     place = Place(turn, start + at, start + at + size)
-                    found.append(_Found((part,), place, heads=True))
-    return found
+                    phrases.append(_Found((part,), place, heads=True))
+    return phrases

@@ -84,15 +84,15 @@ def portfolio_words(view: Portfolio) -> str:
         return "No topics were looked for yet: detect_topics does (`pps detect NAME`)."
     if not view.topics:
         return "No topics: nothing that three memories agree on in enough ways."
-    widest, most = max(len(one.name) for one in view.topics), view.topics[0].size
+    widest, most = max(len(topic.name) for topic in view.topics), view.topics[0].size
     lines: list[str] = []
-    for one in view.topics:
-        bar = "█" * max(1, round(_BAR * one.size / most))
+    for topic in view.topics:
+        bar = "█" * max(1, round(_BAR * topic.size / most))
         lines.append(
-            f"{one.name:<{widest}}  {bar:<{_BAR}} {one.size:>4}  {one.confidence:4.2f}  {one.phase}"
+            f"{topic.name:<{widest}}  {bar:<{_BAR}} {topic.size:>4}  {topic.confidence:4.2f}  {topic.phase}"
         )
-        lines += [f"  {', '.join(one.terms)}"] if one.terms else []
-        lines += [f"  {short_id(member)}" for member in one.members]
+        lines += [f"  {', '.join(topic.terms)}"] if topic.terms else []
+        lines += [f"  {short_id(member)}" for member in topic.members]
     return "\n".join([*lines, _sums(view.churn, view.entropy, consolidate=view.consolidate)])
 
 
@@ -121,24 +121,26 @@ def _sums(churn: float | None, entropy: float | None, *, consolidate: bool) -> s
     command="topics",
     examples=("pps topics ana", "pps topics ana --format verbose"),
 )
-async def get_topic_portfolio(memory: Memory, given: PortfolioInput) -> Portfolio:
+async def get_topic_portfolio(memory: Memory, request: PortfolioInput) -> Portfolio:
     """Use it to see what a memory is about: topics found where several perspectives agree, the largest first.
 
     Returns each topic's name, size, confidence, phase (emerging, stable, declining, merging) and how much it changed.
     """
-    found = await memory.topics.portfolio()
-    if given.format == "verbose":
-        return found
+    portfolio = await memory.topics.portfolio()
+    if request.format == "verbose":
+        return portfolio
     bare = (
-        {"members": ()} if given.format == "standard" else {"members": (), "terms": (), "named": ()}
+        {"members": ()}
+        if request.format == "standard"
+        else {"members": (), "terms": (), "named": ()}
     )
-    return replace(found, topics=tuple(replace(one, **bare) for one in found.topics))
+    return replace(portfolio, topics=tuple(replace(topic, **bare) for topic in portfolio.topics))
 
 
 @PERSPECTIVES.operation("How topics hold", stability_words, READS)
-async def get_topic_stability(memory: Memory, given: StabilityInput) -> Stability:
+async def get_topic_stability(memory: Memory, request: StabilityInput) -> Stability:
     """Use it to see whether what a memory is about changes: churn over some hours, entropy, topics by phase."""
-    return await memory.topics.stability(given.hours)
+    return await memory.topics.stability(request.hours)
 
 
 @PERSPECTIVES.operation(
@@ -148,10 +150,16 @@ async def get_topic_stability(memory: Memory, given: StabilityInput) -> Stabilit
     command="detect",
     examples=("pps detect ana", "pps detect ana --force"),
 )
-async def detect_topics(memory: Memory, given: DetectInput, progress: Progress | None) -> Portfolio:
+async def detect_topics(
+    memory: Memory, request: DetectInput, progress: Progress | None
+) -> Portfolio:
     """Use it to look for topics anew; sessions' ends do so by themselves. Returns what get_topic_portfolio returns."""
-    found = await memory.topics.detect(progress, force=given.force, max_memories=given.max_memories)
-    return replace(found, topics=tuple(replace(one, members=()) for one in found.topics))
+    portfolio = await memory.topics.detect(
+        progress, force=request.force, max_memories=request.max_memories
+    )
+    return replace(
+        portfolio, topics=tuple(replace(topic, members=()) for topic in portfolio.topics)
+    )
 
 
 @PERSPECTIVES.operation(
@@ -160,17 +168,17 @@ async def detect_topics(memory: Memory, given: DetectInput, progress: Progress |
     ERASES,
     items="merges",
 )
-async def merge_concepts(memory: Memory, given: MergeConceptsInput) -> tuple[MergePlan, ...]:
+async def merge_concepts(memory: Memory, request: MergeConceptsInput) -> tuple[MergePlan, ...]:
     """Use it when 2 to 10 nodes are one thing: the one of the name that stays gets the others' facts and mentions.
 
     By default a dry run: show what it returns, and only then call again with dry_run=false. 'undo_merge' takes each
     merge back, the last one first.
     """
-    nodes = {one.uuid: one for one in await memory.get(given.source_ids)}
+    nodes = {node.uuid: node for node in await memory.get(request.source_ids)}
     named = [
         id_
-        for id_, one in nodes.items()
-        if getattr(one, "name", "").casefold() == given.target_name.casefold()
+        for id_, node in nodes.items()
+        if getattr(node, "name", "").casefold() == request.target_name.casefold()
     ]
     if len(nodes) < 2:
         raise InvalidRequest("source_ids", "must name at least two nodes")
@@ -178,10 +186,10 @@ async def merge_concepts(memory: Memory, given: MergeConceptsInput) -> tuple[Mer
         raise InvalidRequest("target_name", "must be the name of one of the nodes")
     merging, others = memory.records.merging, [id_ for id_ in nodes if id_ != named[0]]
     plans = [
-        await merging.merge(named[0], one, dry_run=True) for one in others
+        await merging.merge(named[0], other, dry_run=True) for other in others
     ]  # all can, before one is done
-    if not given.dry_run:
-        plans = [await merging.merge(named[0], one, dry_run=False) for one in others]
+    if not request.dry_run:
+        plans = [await merging.merge(named[0], other, dry_run=False) for other in others]
     return tuple(plans)
 
 
@@ -230,8 +238,8 @@ def divergence_words(view: Divergence) -> str:
     if not view.alerts:
         return f"No divergence: compared with {counted(view.turns, 'turn')} in {counted(view.spaces, 'space')}."
     lines = [
-        f"{one.severity}: {one.space} {one.similarity:.2f} < {one.threshold:.2f}"
-        for one in view.alerts
+        f"{alert.severity}: {alert.space} {alert.similarity:.2f} < {alert.threshold:.2f}"
+        for alert in view.alerts
     ]
     return "\n".join(
         [f"The session's newest turn left its subject: {view.alerts[0].summary}", *lines]
@@ -240,7 +248,7 @@ def divergence_words(view: Divergence) -> str:
 
 def proposals_words(view: Proposals) -> str:
     more = ["More: ask for a higher min_similarity."] if view.more else []
-    lines = [_pair(one) for one in view.pairs] or [
+    lines = [_pair(pair) for pair in view.pairs] or [
         f"Nothing to consolidate among {counted(view.memories, 'memory')}."
     ]
     return "\n".join([*lines, *more])
@@ -254,50 +262,61 @@ def dream_words(view: Dream) -> str:
     return "\n".join([head, *replayed, *proposed, *none])
 
 
-def _pair(one: Pair) -> str:
-    first, second = one.texts
-    why = f"{one.reason}: {', '.join(one.shared)}" if one.shared else one.reason
+def _pair(pair: Pair) -> str:
+    first, second = pair.texts
+    why = f"{pair.reason}: {', '.join(pair.shared)}" if pair.shared else pair.reason
     return (
-        f"{first} [{short_id(one.first)}]\n  {second} [{short_id(one.second)}]\n"
-        f"  ({why}; {one.space} {one.similarity:.2f})"
+        f"{first} [{short_id(pair.first)}]\n  {second} [{short_id(pair.second)}]\n"
+        f"  ({why}; {pair.space} {pair.similarity:.2f})"
     )
 
 
 @PERSPECTIVES.operation("Divergence of a session", divergence_words, READS)
-async def get_divergence_alerts(memory: Memory, given: AlertsInput) -> Divergence:
+async def get_divergence_alerts(memory: Memory, request: AlertsInput) -> Divergence:
     """Use it to see whether a conversation has left its subject: its newest turn against those of the last hours.
 
     Returns an alert for each perspective in which it is like none of them; none for short turns.
     """
-    return await divergence(memory.topics.sources, given.lookback_hours, given.session)
+    return await divergence(memory.topics.sources, request.lookback_hours, request.session)
 
 
 @PERSPECTIVES.operation("Propose what to consolidate", proposals_words, READS)
-async def trigger_consolidation(memory: Memory, given: ConsolidationInput) -> Proposals:
+async def trigger_consolidation(memory: Memory, request: ConsolidationInput) -> Proposals:
     """Use it to find memories of which one may go: two that say the same, or of which the later amends the earlier.
 
     Returns pairs with their reason and what both name, the most alike first, each memory once; nothing is changed.
 
     What you then do is yours: 'forget_concept' for one that is repeated, 'merge_concepts' for nodes.
     """
-    topics = await memory.topics.portfolio() if given.strategy == "semantic" else Portfolio(())
+    topics = await memory.topics.portfolio() if request.strategy == "semantic" else Portfolio(())
     return await consolidation(
-        memory.topics.sources, topics, given.strategy, given.min_similarity, given.max_memories
+        memory.topics.sources,
+        topics,
+        request.strategy,
+        request.min_similarity,
+        request.max_memories,
     )
 
 
 @PERSPECTIVES.operation("Dream", dream_words, READS)
-async def trigger_dream(memory: Memory, given: DreamInput, progress: Progress | None) -> Dream:
+async def trigger_dream(
+    memory: Memory, dream_input: DreamInput, progress: Progress | None
+) -> Dream:
     """Use it when idle: it replays what goes on in other conversations, then walks from what is least explained.
 
     Returns links to think about, between memories of other meanings that share something rare, each with what both
     name, each memory once; nothing where nothing is worth a thought, and nothing is changed.
     """
-    if given.skip_nrem and given.skip_rem:
+    if dream_input.skip_nrem and dream_input.skip_rem:
         raise InvalidRequest(
             "skip_rem", "must be false where skip_nrem is true: there would be nothing to do"
         )
-    request = DreamRequest(given.dry_run, given.skip_nrem, given.skip_rem, given.max_duration_secs)
+    request = DreamRequest(
+        dream_input.dry_run,
+        dream_input.skip_nrem,
+        dream_input.skip_rem,
+        dream_input.max_duration_secs,
+    )
     return await dream(memory.topics.sources, request, progress)
 
 
@@ -319,14 +338,14 @@ class InjectInput(Input):
 
 
 @PERSPECTIVES.operation("Context to inject", words.pack, READS, for_model=pack_for_model)
-async def inject_context(memory: Memory, given: InjectInput) -> PackView:
+async def inject_context(memory: Memory, request: InjectInput) -> PackView:
     """Use it in place of ambient_recall where you also want to know the topics that the matter belongs to.
 
     Returns the same pack, the most relevant first, with alerts where the session has left its subject, and how far each
     line's source is trusted (person, agent, outside); nothing where nothing is relevant.
     """
     pack = await memory.sessions.inject(
-        given.query, given.max_tokens, given.session, explore=given.explore
+        request.query, request.max_tokens, request.session, explore=request.explore
     )
     return pack_view(pack)
 
@@ -344,15 +363,19 @@ def states_words(view: PerspectiveStates) -> str:
     """Return a line a perspective: category, weights, thresholds and where they are from."""
     lines = [f"Embedding model: {view.model or 'none'}."]
     lines += [f"Measured with the newest {counted(view.read, 'turn')}."] if view.read else []
-    for one in view.perspectives:
-        limits = "" if one.high is None else f"  from {one.high:.2f} on"
-        limits += "" if one.low is None else f", far below {one.low:.2f}"
-        limits += "" if one.left is None else f", left below {one.left:.2f}"
-        limits += "" if one.measured is None else f" ({one.measured})"
-        waiting = f"  {counted(one.waiting, 'feature')} to be made again" if one.waiting else ""
-        weights = f"{one.category_weight:.1f} {one.topic_weight:.1f}"
+    for perspective in view.perspectives:
+        limits = "" if perspective.high is None else f"  from {perspective.high:.2f} on"
+        limits += "" if perspective.low is None else f", far below {perspective.low:.2f}"
+        limits += "" if perspective.left is None else f", left below {perspective.left:.2f}"
+        limits += "" if perspective.measured is None else f" ({perspective.measured})"
+        waiting = (
+            f"  {counted(perspective.waiting, 'feature')} to be made again"
+            if perspective.waiting
+            else ""
+        )
+        weights = f"{perspective.category_weight:.1f} {perspective.topic_weight:.1f}"
         lines.append(
-            f"{one.id:<3} {one.name:<9} {one.category:<10} {weights}  {one.finds}{limits}{waiting}"
+            f"{perspective.id:<3} {perspective.name:<9} {perspective.category:<10} {weights}  {perspective.finds}{limits}{waiting}"
         )
     return "\n".join(lines)
 
@@ -380,12 +403,12 @@ async def get_perspectives(memory: Memory, _: Nothing) -> PerspectiveStates:
     examples=("pps calibrate ana", "pps calibrate ana --reset"),
 )
 async def calibrate_perspectives(
-    memory: Memory, given: CalibrateInput, progress: Progress | None
+    memory: Memory, request: CalibrateInput, progress: Progress | None
 ) -> PerspectiveStates:
     """Use it once a memory with another embedding model has some hundred turns: it measures what similarities mean.
 
     Reads the newest 1,000 turns; the thresholds are kept with this memory alone. Returns what get_perspectives returns.
     """
-    if given.reset:
+    if request.reset:
         return await calibration.uncalibrate(memory.topics.sources)
     return await calibration.calibrate(memory.topics.sources, progress)

@@ -71,17 +71,17 @@ class Stability:
     entropy: float | None = None
 
 
-def importance(shown: int, at: datetime, moment: datetime, stored: float = PRIOR) -> float:
+def importance(showings: int, at: datetime, moment: datetime, stored: float = PRIOR) -> float:
     """Return ``stored * (1 + log-saturated showings) * 2 ** (-age / 45 d)``: above 0, at most ``stored * 3.2``.
 
     Args:
-        shown: How often sessions were really shown it; 0 takes nothing away.
+        showings: How often sessions were really shown it; 0 takes nothing away.
         at: When it was said.
         moment: The moment of the question; one before ``at`` counts as the same.
         stored: 0 to 1.
 
     Source: the saturation of BM25's term frequency, Robertson et al. 1994.
     """
-    times = math.log1p(shown)
+    times = math.log1p(showings)
     age_d = max(0.0, (moment - at).total_seconds() / _DAY_S)
     return stored * (1 + times * (_K1 + 1) / (times + _K1)) * 2 ** (-age_d / _HALF_LIFE_D)

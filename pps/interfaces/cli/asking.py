@@ -96,7 +96,7 @@ def _state_without_server() -> Data:
     state = InstallationState(str(home), None, ())
     if (home / "registry.db").exists():
         entries = Registry(home).list(include_archived=True)
-        problems = {one.entity.name: unusable(one) for one in entries if not one.archived}
+        problems = {entry.entity.name: unusable(entry) for entry in entries if not entry.archived}
         state = state_of(home, entries, None, problems=problems)
     data, text = state_answer(state, zone_of(settings.time_zone))
     return {"data": data, "text": text}
@@ -167,10 +167,10 @@ def _estimated(command: Command, arguments: Arguments) -> None:
 
     if load().extractor.mode == "model":
         counted = _asked(command, {**arguments, "dry_run": True}, {"as_json": False})
-        said = [
+        lines = [
             line for line in counted["text"].splitlines() if "language model would take" in line
         ]
-        output.say("\n".join(said), err=True)
+        output.say("\n".join(lines), err=True)
 
 
 def _created(data: Data, text: str) -> tuple[Data, str]:

@@ -148,7 +148,9 @@ def _ours(hook: _Object) -> tuple[str, ...]:
     except ValueError:
         return ()
     words += (
-        [one for one in arguments if isinstance(one, str)] if isinstance(arguments, list) else []
+        [argument for argument in arguments if isinstance(argument, str)]
+        if isinstance(arguments, list)
+        else []
     )
     return tuple(words) if any(Path(word).name == PROGRAM for word in words) else ()
 

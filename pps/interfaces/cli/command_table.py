@@ -107,7 +107,7 @@ class Command:
     @property
     def text(self) -> CommandParameter | None:
         """The text that is its only argument beside the entity's name and need not be quoted."""
-        arguments = [one for one in self.parameters if one.kind == "argument"]
+        arguments = [parameter for parameter in self.parameters if parameter.kind == "argument"]
         is_text = self.of_entity and len(arguments) == 1 and arguments[0].rest
         return arguments[0] if is_text else None
 
@@ -122,14 +122,16 @@ class Command:
 
 def describe_operations(operations: Iterable[AnyOperation]) -> tuple[Command, ...]:
     """Return the commands of those operations that have one."""
-    commands = [one for one in operations if one.command]
-    paths = {one.name: f"`pps {one.command}`" for one in commands if "_" in one.name}
-    return tuple(_in_commands(_command(one), paths) for one in commands)
+    commands = [operation for operation in operations if operation.command]
+    paths = {
+        command.name: f"`pps {command.command}`" for command in commands if "_" in command.name
+    }
+    return tuple(_in_commands(_command(command), paths) for command in commands)
 
 
 def render_table(commands: Iterable[Command]) -> str:
     """Return the file's text: a line a command, without what is as usual."""
-    lines = (json.dumps(_bare(one), ensure_ascii=False) for one in commands)
+    lines = (json.dumps(_bare(command), ensure_ascii=False) for command in commands)
     return "[\n" + ",\n".join(lines) + "\n]\n"
 
 
@@ -156,14 +158,16 @@ def _in_commands(command: Command, paths: Mapping[str, str]) -> Command:
     """Return a command whose texts name other commands where an operation's name tools."""
 
     def said(text: str) -> str:
-        return _TOOL.sub(lambda found: paths.get(found[1], found[0]), text)
+        return _TOOL.sub(lambda match: paths.get(match[1], match[0]), text)
 
-    parameters = tuple(replace(one, help=said(one.help)) for one in command.parameters)
+    parameters = tuple(
+        replace(parameter, help=said(parameter.help)) for parameter in command.parameters
+    )
     return replace(command, help=said(command.help), parameters=parameters)
 
 
-def _command(one: AnyOperation) -> Command:
-    schema = cast("dict[str, Any]", one.input.model_json_schema())
+def _command(operation: AnyOperation) -> Command:
+    schema = cast("dict[str, Any]", operation.input.model_json_schema())
     required = set(schema.get("required", ()))
     marks = {name: about.get("cli", {}) for name, about in schema.get("properties", {}).items()}
     found = [
@@ -178,19 +182,19 @@ def _command(one: AnyOperation) -> Command:
     }
     shows_first = any(parameter.inverts for parameter in found)
     return Command(
-        one.name,
-        one.command,
-        one.title,
-        _spoken(one.description, found),
-        one.examples,
+        operation.name,
+        operation.command,
+        operation.title,
+        _spoken(operation.description, found),
+        operation.examples,
         tuple(found),
         sends={name: mark["default"] for name, mark in unoffered.items()},
-        of_entity=one.audience == "entity",
-        is_long=one.long,
-        aliases=one.aliases,
-        reads=one.hints.read_only,
-        takes_away=one.hints.destructive or one.hints.withdraws,
-        confirms=one.hints.destructive and one.audience in _OWNERS and not shows_first,
+        of_entity=operation.audience == "entity",
+        is_long=operation.long,
+        aliases=operation.aliases,
+        reads=operation.hints.read_only,
+        takes_away=operation.hints.destructive or operation.hints.withdraws,
+        confirms=operation.hints.destructive and operation.audience in _OWNERS and not shows_first,
     )
 
 
@@ -198,7 +202,7 @@ def _parameter(
     name: str, about: Mapping[str, Any], mark: Mapping[str, Any], required: bool
 ) -> CommandParameter:
     variants = [one for one in about.get("anyOf", (about,)) if one.get("type") != "null"]
-    many = next((one for one in variants if one.get("type") == "array"), None)
+    many = next((variant for variant in variants if variant.get("type") == "array"), None)
     value = many["items"] if many else variants[0]
     kind, flag = mark.get("kind", "option"), mark.get("flag", "--" + name.replace("_", "-"))
     description = about.get("description") or variants[0].get("description", "")
@@ -212,7 +216,7 @@ def _parameter(
         required=required and "default" not in mark,
         many=many is not None,
         by_commas=many is not None and bool(value.get("enum")),
-        words=tuple(one["const"] for one in variants if "const" in one),
+        words=tuple(variant["const"] for variant in variants if "const" in variant),
         choices=tuple(value.get("enum", ())) if not many else (),
         least=value.get("minimum"),
         most=value.get("maximum"),
@@ -244,23 +248,27 @@ def _help(description: str, mark: Mapping[str, Any]) -> str:
 
 def _spoken(text: str, parameters: Iterable[CommandParameter]) -> str:
     """Return a description in a command line's words: it names fields as a calling model knows them."""
-    for one in parameters:
-        if one.inverts:
-            text = text.replace(f"{one.field}=false", one.label)
-        if one.type == "bool":
-            text = text.replace(f"'{one.field}' is true", f"{one.label} is given")
-        text = text.replace(f"'{one.field}'", one.label)
+    for parameter in parameters:
+        if parameter.inverts:
+            text = text.replace(f"{parameter.field}=false", parameter.label)
+        if parameter.type == "bool":
+            text = text.replace(f"'{parameter.field}' is true", f"{parameter.label} is given")
+        text = text.replace(f"'{parameter.field}'", parameter.label)
     return text
 
 
 def _bare(value: Command | CommandParameter) -> dict[str, Any]:
     """Return a value's fields that are not as usual."""
     kept: dict[str, Any] = {}
-    for one in fields(value):
-        found = getattr(value, one.name)
-        usual = one.default_factory() if one.default_factory is not MISSING else one.default
+    for attribute in fields(value):
+        found = getattr(value, attribute.name)
+        usual = (
+            attribute.default_factory()
+            if attribute.default_factory is not MISSING
+            else attribute.default
+        )
         if found != usual:
-            kept[one.name] = (
-                [_bare(below) for below in found] if one.name == "parameters" else found
+            kept[attribute.name] = (
+                [_bare(below) for below in found] if attribute.name == "parameters" else found
             )
     return kept

@@ -133,8 +133,8 @@ Do: TypeAlias = "Callable[[Command, dict[str, JSON], Mapping[str, Any]], None]"
 def add(root: Ordered, commands: Iterable[Command], do: Do) -> None:
     """Add commands to a command line; those that differ by switches alone are one there."""
     variants: defaultdict[tuple[str, ...], list[Command]] = defaultdict(list)
-    for one in commands:
-        variants[one.words].append(one)
+    for command in commands:
+        variants[command.words].append(command)
     for words, some in variants.items():
         parent = group(root, words[:-1])
         parent.add_command(_made(words[-1], some, do))
@@ -155,13 +155,14 @@ def group(root: Ordered, words: Iterable[str]) -> Ordered:
 def _made(name: str, variants: list[Command], do: Do) -> click.Command:
     first = variants[0]
     switches = {
-        switch: one.title
-        for one in variants
-        for switch in one.switches
-        if one.switches == frozenset([switch])
+        switch: variant.title
+        for variant in variants
+        for switch in variant.switches
+        if variant.switches == frozenset([switch])
     }
     optional = any(
-        not (one.of_entity or any(p.required for p in one.parameters)) for one in variants
+        not (variant.of_entity or any(p.required for p in variant.parameters))
+        for variant in variants
     )
     parameters: dict[str, click.Parameter] = {}
     if first.of_entity:
@@ -176,16 +177,16 @@ def _made(name: str, variants: list[Command], do: Do) -> click.Command:
             parameters.setdefault(one.spoken_as, _spoken(one))
     for switch, title in switches.items():
         parameters[switch] = click.Option([switch], is_flag=True, help=f"{title} instead.")
-    if any(one.confirms for one in variants):
+    if any(variant.confirms for variant in variants):
         parameters["--yes"] = click.Option(["--yes", "-y"], is_flag=True, help="Do not ask.")
 
-    aliases = [alias for one in variants for alias in one.aliases]
+    aliases = [alias for variant in variants for alias in variant.aliases]
     also = "".join(f"\n\nAlso: pps {' '.join([*first.words[:-1], alias])}." for alias in aliases)
     listed = f" (also: {', '.join(aliases)})" if aliases else ""
 
     def callback(**typed: Any) -> None:
         given = frozenset(switch for switch in switches if typed.pop(switch.strip("-")))
-        chosen = next((one for one in variants if one.switches == given), first)
+        chosen = next((variant for variant in variants if variant.switches == given), first)
         _check(chosen, variants, typed)
         _carry_out(chosen, typed, do)
 
@@ -195,15 +196,15 @@ def _made(name: str, variants: list[Command], do: Do) -> click.Command:
         callback=callback,
         help=f"{first.title}.\n\n{first.help}{also}",
         short_help=f"{first.title}{listed}.",
-        examples=[example for one in variants for example in one.examples],
-        takes_away=any(one.takes_away for one in variants),
+        examples=[example for variant in variants for example in variant.examples],
+        takes_away=any(variant.takes_away for variant in variants),
         takes_text=first.text is not None,
     )
 
 
 def _check(chosen: Command, variants: list[Command], typed: Mapping[str, Any]) -> None:
     """Refuse an argument that is missing, or not taken, with the switches that were given."""
-    fields = {one.field for one in chosen.parameters}
+    fields = {parameter.field for parameter in chosen.parameters}
     for one in (parameter for variant in variants for parameter in variant.parameters):
         if one.field not in fields and typed[one.typed_as]:
             raise InvalidRequest(one.label, f"is not taken with {' and '.join(chosen.switches)}")
@@ -214,52 +215,61 @@ def _check(chosen: Command, variants: list[Command], typed: Mapping[str, Any]) -
             raise InvalidRequest(one.label, f"give it{''.join(others)}")
 
 
-def _parameter(one: CommandParameter, *, required: bool) -> click.Parameter:
-    about = f"{one.help} '-' reads it from stdin." if one.stdin else one.help
-    if one.kind == "argument":
-        metavar = f"{one.label}…" if one.many else one.label
+def _parameter(parameter: CommandParameter, *, required: bool) -> click.Parameter:
+    about = f"{parameter.help} '-' reads it from stdin." if parameter.stdin else parameter.help
+    if parameter.kind == "argument":
+        metavar = f"{parameter.label}…" if parameter.many else parameter.label
         metavar = metavar if required else f"[{metavar}]"
-        many = -1 if one.many or one.rest else 1
+        many = -1 if parameter.many or parameter.rest else 1
         return click.Argument(
-            [one.field], help=about, type=_type(one), required=required, nargs=many, metavar=metavar
+            [parameter.field],
+            help=about,
+            type=_type(parameter),
+            required=required,
+            nargs=many,
+            metavar=metavar,
         )
-    if one.type == "bool" or one.sets:
-        return click.Option([one.flag, one.field], is_flag=True, default=None, help=about)
-    usual = one.default if one.default is not None else one.shown
+    if parameter.type == "bool" or parameter.sets:
+        return click.Option(
+            [parameter.flag, parameter.field], is_flag=True, default=None, help=about
+        )
+    usual = parameter.default if parameter.default is not None else parameter.shown
     return click.Option(
-        [one.flag, one.typed_as],
-        type=_type(one),
+        [parameter.flag, parameter.typed_as],
+        type=_type(parameter),
         required=required,
-        multiple=one.many and not one.by_commas and one.kind not in ("file", "json"),
-        metavar="FILE" if one.kind == "file" else None,
+        multiple=parameter.many
+        and not parameter.by_commas
+        and parameter.kind not in ("file", "json"),
+        metavar="FILE" if parameter.kind == "file" else None,
         help=about if usual in (None, "") else f"{about}  [{usual}]",
     )
 
 
-def _spoken(one: CommandParameter) -> click.Parameter:
+def _spoken(parameter: CommandParameter) -> click.Parameter:
     """Return the argument whose words may be given in place of an option."""
     return click.Argument(
-        [one.spoken_as], help=one.help, nargs=-1, metavar=f"[{one.field.upper()}]"
+        [parameter.spoken_as], help=parameter.help, nargs=-1, metavar=f"[{parameter.field.upper()}]"
     )
 
 
-def _type(one: CommandParameter) -> click.ParamType[Any] | None:
-    if one.choices:
-        return click.Choice(one.choices, case_sensitive=False)
-    if one.label == "NAME":
+def _type(parameter: CommandParameter) -> click.ParamType[Any] | None:
+    if parameter.choices:
+        return click.Choice(parameter.choices, case_sensitive=False)
+    if parameter.label == "NAME":
         return EntityName()
-    if one.type == "int":
+    if parameter.type == "int":
         return WholeNumber(
-            None if one.least is None else int(one.least),
-            None if one.most is None else int(one.most),
+            None if parameter.least is None else int(parameter.least),
+            None if parameter.most is None else int(parameter.most),
         )
-    return click.FloatRange(one.least, one.most) if one.type == "float" else None
+    return click.FloatRange(parameter.least, parameter.most) if parameter.type == "float" else None
 
 
 def _carry_out(command: Command, typed: dict[str, Any], do: Do) -> None:
     arguments: dict[str, JSON] = dict(command.sends)
-    for one in command.parameters:
-        arguments.update(_sent(one, typed))
+    for parameter in command.parameters:
+        arguments.update(_sent(parameter, typed))
     if command.confirms and not typed.get("yes"):
         output.confirm(
             f"{command.title}: {' '.join(str(v) for v in arguments.values())}? It cannot be undone."
@@ -281,53 +291,55 @@ def _unknown_entity(command: Command, typed: Mapping[str, Any]) -> str:
     return unknown_entity(typed["whose"], path, words, reads=command.reads)
 
 
-def _sent(one: CommandParameter, typed: Mapping[str, Any]) -> Iterator[tuple[str, JSON]]:
+def _sent(parameter: CommandParameter, typed: Mapping[str, Any]) -> Iterator[tuple[str, JSON]]:
     """Yield what is sent for a parameter: nothing for what is left out and has no default of its own here."""
-    value = typed.get(one.typed_as)
-    if one.rest:
-        value = _joined(one, value, typed.get(one.spoken_as, ()))
-    if value in (None, ()) or (value == "" and one.kind != "argument"):
-        if one.default is not None:
+    value = typed.get(parameter.typed_as)
+    if parameter.rest:
+        value = _joined(parameter, value, typed.get(parameter.spoken_as, ()))
+    if value in (None, ()) or (value == "" and parameter.kind != "argument"):
+        if parameter.default is not None:
             yield (
-                one.field,
-                one.default if not (one.stdin and one.default == "-") else sys.stdin.read(),
+                parameter.field,
+                parameter.default
+                if not (parameter.stdin and parameter.default == "-")
+                else sys.stdin.read(),
             )
-    elif one.kind == "file":
-        content = output.json_object(one.flag, value)
-        if one.field in content:
-            yield one.field, content[one.field]
-    elif one.kind == "json":
-        yield one.field, output.json_text(one.label, value)
-    elif one.sets:
-        yield one.field, one.sets
-    elif one.type == "bool":
-        yield one.field, (not value if one.inverts else value)
-    elif one.by_commas:
+    elif parameter.kind == "file":
+        content = output.json_object(parameter.flag, value)
+        if parameter.field in content:
+            yield parameter.field, content[parameter.field]
+    elif parameter.kind == "json":
+        yield parameter.field, output.json_text(parameter.label, value)
+    elif parameter.sets:
+        yield parameter.field, parameter.sets
+    elif parameter.type == "bool":
+        yield parameter.field, (not value if parameter.inverts else value)
+    elif parameter.by_commas:
         yield (
-            one.field,
-            value if value in one.words else [part.strip() for part in value.split(",")],
+            parameter.field,
+            value if value in parameter.words else [part.strip() for part in value.split(",")],
         )
-    elif one.many:
-        yield one.field, [_text(one, part) for part in value]
+    elif parameter.many:
+        yield parameter.field, [_text(parameter, part) for part in value]
     else:
-        yield one.field, _text(one, value)
+        yield parameter.field, _text(parameter, value)
 
 
-def _joined(one: CommandParameter, value: Any, words: tuple[str, ...]) -> Any:
+def _joined(parameter: CommandParameter, value: Any, words: tuple[str, ...]) -> Any:
     """Return the text of an argument or option that may be given as words without quotes."""
-    if one.kind == "argument":
+    if parameter.kind == "argument":
         return " ".join(value) if value else None
     if value and words:
-        raise InvalidRequest(one.flag, "was given, and words in its place too; give it once")
+        raise InvalidRequest(parameter.flag, "was given, and words in its place too; give it once")
     return " ".join(words) if words else value
 
 
-def _text(one: CommandParameter, value: Any) -> Any:
-    if one.path:
+def _text(parameter: CommandParameter, value: Any) -> Any:
+    if parameter.path:
         return output.absolute(value)
-    if one.stdin and value == "-":
+    if parameter.stdin and value == "-":
         return sys.stdin.read()
-    return _checked_time(one.label, value) if one.time else value
+    return _checked_time(parameter.label, value) if parameter.time else value
 
 
 def _checked_time(label: str, value: str) -> str:

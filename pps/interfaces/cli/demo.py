@@ -191,7 +191,7 @@ async def keep_year(app: App) -> None:
     await app.enable_pack(YEAR, PACK)
     async with app.memory(YEAR) as memory:
         saved = await memory.records.save([_record(one) for one in year["records"]])
-        ids = {one.record.title: one.record.id for one in saved.records}
+        ids = {record.record.title: record.record.id for record in saved.records}
         for move in year["moves"]:
             await memory.records.move(ids[move["title"]], move["to"], why=move["why"])
 

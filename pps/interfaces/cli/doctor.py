@@ -243,17 +243,17 @@ async def _opened(settings: Settings, only: str) -> list[DoctorFinding]:
     from pps.app import App
     from pps.operations.maintenance import doctor
 
-    found: list[DoctorFinding] = []
+    doctor_findings: list[DoctorFinding] = []
     async with App.open(settings) as app:
         for name in [only] if only else [entry.entity.name for entry in app.registry.list()]:
             try:
                 answer = await doctor.answer(app, doctor.parse({"entity": name}))
             except PPSError as error:
-                found.append(DoctorFinding(f"entity {name}", False, error.message))
+                doctor_findings.append(DoctorFinding(f"entity {name}", False, error.message))
                 continue
             reindexing = Fix(_reindexing(name), _ReindexingHere(settings, name))
-            found += _examined(name, answer.data, reindexing)
-    return found
+            doctor_findings += _examined(name, answer.data, reindexing)
+    return doctor_findings
 
 
 @dataclass(frozen=True, slots=True)

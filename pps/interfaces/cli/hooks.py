@@ -146,15 +146,15 @@ def _facts(entity: str, extract: str) -> str:
     if not (found := _found()):
         return "Facts come from the agent that remembers; docs/ingestion.md says how else."
     line = f"pps hooks install --entity {entity or 'NAME'} --extract {found[0]}"
-    said = f"{' and '.join(found)} can read what is said for facts, on your own login: `{line}`."
+    text = f"{' and '.join(found)} can read what is said for facts, on your own login: `{line}`."
     if not entity:
-        return said
+        return text
     asked: dict[str, JSON] = {"since": _week_ago(), "dry_run": True}
     tokens = finished(server().follow("extract", entity, asked), quiet=True)["data"]["tokens"]
     return (
-        f"{said} A day of your last week would take about {tokens // 7:,} tokens."
+        f"{text} A day of your last week would take about {tokens // 7:,} tokens."
         if tokens
-        else said
+        else text
     )
 
 

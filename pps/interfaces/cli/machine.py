@@ -273,13 +273,13 @@ def doctor(name: str, *, offline: bool, fix: bool, dry_run: bool, as_json: bool)
 
 def _looked(findings: Iterable[DoctorFinding], *, quiet: bool) -> list[DoctorFinding]:
     """Return the findings; each is shown as soon as it is there, unless ``quiet``."""
-    found: list[DoctorFinding] = []
+    doctor_findings: list[DoctorFinding] = []
     for finding in findings:
-        found.append(finding)
+        doctor_findings.append(finding)
         if not quiet:
             mark = "LOOK" if finding.attention else "ok  "
             say(f"{mark if finding.ok else 'BAD '} {finding.check}: {finding.detail}")
-    return found
+    return doctor_findings
 
 
 @click.command(
@@ -397,14 +397,17 @@ def config(name: str, *, changed: bool, as_json: bool) -> None:
     from pps.interfaces.cli.settings_shown import SettingsShown
 
     shown = SettingsShown.of(home_folder(), name)
-    settings = [one for one in shown.settings if not (changed and one.is_default)]
+    settings = [setting for setting in shown.settings if not (changed and setting.is_default)]
     if as_json:
-        rows = [{"key": one.key, "value": one.value, "source": one.source} for one in settings]
+        rows = [
+            {"key": setting.key, "value": setting.value, "source": setting.source}
+            for setting in settings
+        ]
         show_json({"home": str(shown.home), "settings": rows, "differing": shown.differing})
         return
     say(f"Data folder: {shown.home}")
-    for one in settings:
-        say(f"{one.key} = {one.value or '(empty)'}  ({one.source})")
+    for setting in settings:
+        say(f"{setting.key} = {setting.value or '(empty)'}  ({setting.source})")
     for key, value in shown.differing.items():
         say(f"The running server has {key} = {value or '(empty)'}; `pps stop` ends it")
 

@@ -189,7 +189,7 @@ def unforeseen(error: Exception) -> int:
     if os.environ.get("PPS_LOG_LEVEL", "").lower() == "debug":
         raise error
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        said = f"no more can be written ({error.strerror}): free some space, or send the output elsewhere"
+        text = f"no more can be written ({error.strerror}): free some space, or send the output elsewhere"
     else:
-        said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]} (PPS_LOG_LEVEL=debug shows where)"
-    return told(errors.PPSError(said))
+        text = f"{type(error).__name__}: {' '.join(str(error).split())[:200]} (PPS_LOG_LEVEL=debug shows where)"
+    return told(errors.PPSError(text))

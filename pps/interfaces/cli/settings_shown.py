@@ -30,12 +30,12 @@ class SettingsShown:
             ConfigError: A setting is wrong; it is named, of an entity's file with its line.
             UnknownEntity: There is no folder of such an entity.
         """
-        settings = {one.key: one for one in effective_settings()}
+        settings = {setting.key: setting for setting in effective_settings()}
         if entity:
             settings.update((one.key, one) for one in _own(home, entity))
         cleaned = [
-            EffectiveSetting(one.key, redact(one.value).text, one.source)
-            for one in settings.values()
+            EffectiveSetting(setting.key, redact(setting.value).text, setting.source)
+            for setting in settings.values()
         ]
         return cls(home, tuple(cleaned), _differing(home))
 

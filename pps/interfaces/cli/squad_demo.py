@@ -59,24 +59,24 @@ async def demonstrate_squad(settings: Settings, *, quiet: bool) -> dict[str, JSO
     return {"squad": SQUAD, "steps": steps, "shared": shared, "took_s": took_s}
 
 
-def _row(one: Played) -> JSON:
-    step, missing = one.step, [*one.missing]
+def _row(played: Played) -> JSON:
+    step, missing = played.step, [*played.missing]
     return {
         "who": step.who,
         "does": step.does,
         "tool": step.tool,
         "missing": missing,
-        "saw": _lines(one),
+        "saw": _lines(played),
     }
 
 
-def _lines(one: Played) -> list[JSON]:
+def _lines(played: Played) -> list[JSON]:
     """Return what a step's answer shows: titles of what was brought, or what became of what was kept."""
-    answer = one.answer
+    answer = played.answer
     if copy := answer.get("copy"):
-        told = f"; told at once or in batches: {', '.join(copy['told'])}" if copy["told"] else ""
+        text = f"; told at once or in batches: {', '.join(copy['told'])}" if copy["told"] else ""
         return [
-            f"{answer['title']}: shared, confidence {copy['confidence']:.2f}, {copy['roots']} root(s){told}"
+            f"{answer['title']}: shared, confidence {copy['confidence']:.2f}, {copy['roots']} root(s){text}"
         ]
     if "state" in answer and "title" in answer:
         return [f"{answer['title']}: {answer['state']}"]

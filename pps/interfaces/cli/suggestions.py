@@ -155,7 +155,7 @@ def _nearest(group: _Group, path: str, name: str, rest: Sequence[str]) -> str:
     """Return the command whose name is nearest; a group only where the next word is one of its commands."""
     names = [
         *(one for one, command in group.commands.items() if _fits(command, rest)),
-        *(alias for alias, one in group.aliases.items() if _fits(group.commands[one], rest)),
+        *(alias for alias, aliase in group.aliases.items() if _fits(group.commands[aliase], rest)),
     ]
     near = difflib.get_close_matches(name.lower(), names, 1, cutoff=_CUTOFF)
     return f"{path} {near[0]}" if near else ""

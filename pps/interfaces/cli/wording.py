@@ -35,18 +35,18 @@ def of_error(
     error: PPSError, parameters: Iterable[CommandParameter], given: Mapping[str, JSON]
 ) -> str:
     """Return an error's text with what was typed in place of fields: ``--at 'soon'`` for ``occurred_at``."""
-    known = {one.field: one for one in parameters}
+    known = {parameter.field: parameter for parameter in parameters}
     if isinstance(error, NotFound):
         what, _, rest = error.message.partition(" not found")
         remedy = f"; {_REMEDIES[what]}" if what in _REMEDIES else ""
         return f"{' or '.join(_missed(what, rest, known, given)) or what}: not found{remedy}"
 
-    def typed(found: re.Match[str]) -> str:
-        one = known.get(found[1])
+    def typed(match: re.Match[str]) -> str:
+        one = known.get(match[1])
         if one is None:
-            return found[0]
+            return match[0]
         value = given.get(one.field)
-        at = re.search(r"\d+", found[2])
+        at = re.search(r"\d+", match[2])
         if isinstance(value, list):
             value = value[int(at[0])] if at and int(at[0]) < len(value) else None
         return f"{_quoted(one.label, value)}: "
@@ -76,7 +76,7 @@ def _missed(
     places = [
         one for one in asked if one.kind == "argument" and not one.stdin and given.get(one.field)
     ]
-    return [_quoted(one.label, given[one.field]) for one in places]
+    return [_quoted(place.label, given[place.field]) for place in places]
 
 
 def _each(value: JSON) -> list[JSON]:
@@ -95,7 +95,7 @@ def _quoted(label: str, value: object) -> str:
 def short(text: str, data: JSON) -> str:
     """Return a text in which ids of its data are as short as every command takes them."""
     ids = set(_ids(data))
-    return _UUID.sub(lambda found: found[1] if found[0] in ids else found[0], text)
+    return _UUID.sub(lambda match: match[1] if match[0] in ids else match[0], text)
 
 
 def _ids(data: JSON) -> Iterator[str]:
