@@ -170,7 +170,8 @@ def _imported(target: str) -> Any:
 
 
 def _loaded(point: FeaturePoint) -> InstalledFeature:
-    feature, problem = None, ""
+    feature = None
+    problem = ""
     try:
         feature = load_feature(point)
     except PPSError as error:

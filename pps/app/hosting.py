@@ -626,7 +626,8 @@ class App:
         held = self._open.pop(name, None)
         if held is None:
             return
-        entity, pending = held.memory.entity, True
+        entity = held.memory.entity
+        pending = True
         try:
             pending = await held.memory.pending()
         except PPSError as error:

@@ -104,7 +104,8 @@ def remove_old_graph(entry: Entry) -> None:
 
 def copy_notes(entry: Entry) -> list[str]:
     """Return what is to be said of the copies of an entity, and of a graph file that nothing reads."""
-    data, name = data_of(entry), entry.entity.name
+    data = data_of(entry)
+    name = entry.entity.name
     notes = [
         f"{copy.path} ({counted(max(1, copy.size_bytes >> 20), 'MiB')}) is the copy from before its upgrade: it is erased "
         f"on {copy.kept_until:%Y-%m-%d}, by the first forgetting for good, or by `pps upgrade {name} --drop-copy`"

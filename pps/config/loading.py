@@ -74,7 +74,8 @@ class SettingLayers:
 
 def read_layers(env: Mapping[str, str], file: Path | None = None) -> SettingLayers:
     """Return what a file (``pps.toml`` of the data folder when None) and an environment set; raises as ``load``."""
-    tree, own = _read(file, home_folder(env)), _own_names(env)
+    tree = _read(file, home_folder(env))
+    own = _own_names(env)
     tools: _Tree = dict(_ecosystem(env, _merged(tree, own)))
     return SettingLayers(tree, tools, own)
 
@@ -136,7 +137,8 @@ def _ecosystem(env: Mapping[str, str], known: _Tree) -> dict[str, _Tree]:
     neo4j: _Tree = {key: env[name] for name, key in _NEO4J.items() if env.get(name)}
     if neo4j:
         sections["neo4j"] = neo4j
-    embedder, extractor = _section(known, "embedder"), _section(known, "extractor")
+    embedder = _section(known, "embedder")
+    extractor = _section(known, "extractor")
     if embedder.get("name") == "openai" and (tree := _provider(env, "openai", embedder)):
         sections["embedder"] = tree
     if tree := _provider(env, str(extractor.get("provider", "openai")), extractor):

@@ -34,8 +34,10 @@ from pps.core.values import RESERVED_KINDS
 MAX_BYTES = 1_000_000
 MAX_MISTAKES = 200
 """Most mistakes of one file that are told with their lines."""
-_NAME, _SNAKE = re.compile(r"[a-z][a-z0-9_-]{0,63}"), re.compile(r"[a-z][a-z0-9_]{0,63}")
-_KIND, _LABEL = re.compile(r"[A-Z][A-Za-z0-9_]{0,63}"), re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_SNAKE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_KIND = re.compile(r"[A-Z][A-Za-z0-9_]{0,63}")
+_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,63}")
 _OF_EDGES = ("id", "type", "source", "target")
 
@@ -330,7 +332,8 @@ class _PackFile:
         lifecycle = Lifecycle(name, model.field, model.start, moves, others)
         if model.start not in moves:
             self._say((*path, "start"), f"{model.start!r} has no moves")
-        reached, todo = {model.start}, [model.start]
+        reached = {model.start}
+        todo = [model.start]
         while todo:
             todo = [to for state in todo for to in moves.get(state, ()) if to not in reached]
             reached.update(todo)

@@ -159,7 +159,8 @@ def read_squad(text: str) -> tuple[SquadRules | None, tuple[Mistake, ...]]:
             ),
         )
     lines = TomlLines(text)
-    file, wrong = None, list[tuple[str, str]]()
+    file = None
+    wrong = list[tuple[str, str]]()
     try:
         file = _File.model_validate(tree)
         wrong = [*_wrong(file)]

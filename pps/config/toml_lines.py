@@ -32,7 +32,8 @@ class TomlLines:
         self._lines: dict[tuple[str, ...], int] = {(): 1}
         self._count: dict[tuple[str, ...], int] = {}
         table: tuple[str, ...] = ()
-        depth, quote = 0, ""
+        depth = 0
+        quote = ""
         for number, line in enumerate(self._text, 1):
             value = line
             if not depth and not quote:

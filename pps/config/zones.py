@@ -14,7 +14,8 @@ from pps.core.user_files import read_text
 
 _FOLDERS = ("posix/", "right/", "Etc/", "SystemV/")
 """Of names that nobody lives by: they are never suggested."""
-_LOCALTIME, _TIMEZONE = Path("/etc/localtime"), Path("/etc/timezone")
+_LOCALTIME = Path("/etc/localtime")
+_TIMEZONE = Path("/etc/timezone")
 
 
 @cache

@@ -47,7 +47,9 @@ class FileLock:
         )
 
         self.path = path
-        self._what, self._whose, self._wait_s = what, whose or str(path.parent), wait_s
+        self._what = what
+        self._whose = whose or str(path.parent)
+        self._wait_s = wait_s
         self._in_new_folder = in_new_folder or bool(what)
         self._lock = Lock(path, mode=0o600, thread_local=False, is_singleton=False)
 

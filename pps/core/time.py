@@ -23,7 +23,8 @@ Grain: TypeAlias = Literal["day", "week", "month", "season", "year", "decade", "
 
 _LEAST_MARGIN = timedelta(days=2)
 _DAY = timedelta(days=1)
-_FIRST, _LAST = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+_FIRST = datetime.min.replace(tzinfo=UTC)
+_LAST = datetime.max.replace(tzinfo=UTC)
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 """First month of each meteorological season of the northern hemisphere; each lasts three."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -46,7 +46,8 @@ _LEADING = re.compile(
 _OVER = re.compile(r"(?:last|past|previous) ")
 _OPEN = re.compile(r"\b(since|after|before|until|till)(?: the)?\s*$")
 _OPENING = re.compile(r"(since|after|before|until|till)\b")
-_SINCE, _UNTIL = ("since", "after"), ("before", "until", "till")
+_SINCE = ("since", "after")
+_UNTIL = ("before", "until", "till")
 _YEAR_SAID = re.compile(r"\d{4}")
 _RANGE = re.compile(r"\s(?:and|to|until|till)\s")
 _BETWEEN = re.compile(r"\b(?:between|from)\s*$")
@@ -444,6 +445,7 @@ def _patterns() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
 
 
 def _latin(tongue: _Tongue) -> str:
-    of, month = "(?:de |del )?", f"(?:{tongue.months})"
+    of = "(?:de |del )?"
+    month = f"(?:{tongue.months})"
     dated = rf"\d{{1,2}}(?:\.|er|º)? {of}{month}(?: {of}{_YEAR})?|{month} {of}{_YEAR}|(?:{tongue.before}) {month}"
     return rf"\b(?:{tongue.relative}|{dated})\b"

@@ -86,7 +86,8 @@ class BertEmbedder(WindowedEmbedder):
         self._bert = bert
         self._path = path
         self._threads = threads or min(_MAX_THREADS, cores())
-        self._lock, self._loading = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
+        self._loading = threading.Lock()
         self._loaded: Network | None = None
         self._workers: ThreadPoolExecutor | None = None
         self._words: WordTable | None = None
@@ -130,7 +131,8 @@ class BertEmbedder(WindowedEmbedder):
     def close(self) -> None:
         """Give back its threads; a call that comes later starts them again."""
         with self._lock:
-            workers, self._workers = self._workers, None
+            workers = self._workers
+            self._workers = None
         if workers is not None:
             workers.shutdown()
 
@@ -204,7 +206,8 @@ def _batches(lengths: Sequence[int], most_tokens: int) -> Iterator[list[int]]:
         width = width or lengths[at]
         if batch and (len(batch) + 1) * width > most_tokens:
             yield batch
-            batch, width = [], lengths[at]
+            batch = []
+            width = lengths[at]
         batch.append(at)
     if batch:
         yield batch

@@ -83,10 +83,8 @@ class ModelCommand:
             text = next(
                 (part for part in _at(data, self.preset.answer) if isinstance(part, str)), ""
             )
-        tokens_in, tokens_out = (
-            _sum(data, self.preset.tokens_in),
-            _sum(data, self.preset.tokens_out),
-        )
+        tokens_in = _sum(data, self.preset.tokens_in)
+        tokens_out = _sum(data, self.preset.tokens_out)
         if tokens_in or tokens_out:
             return CommandAnswer(text, tokens_in, tokens_out, metered=True)
         return CommandAnswer(text, estimate_tokens(prompt), estimate_tokens(text), metered=False)

@@ -27,7 +27,8 @@ class WindowedEmbedder(ABC):
 
     def __init__(self, fingerprint: Fingerprint, window: int, overlap: int = 0) -> None:
         self._fingerprint = fingerprint
-        self._window, self._overlap = window, overlap
+        self._window = window
+        self._overlap = overlap
 
     @property
     def fingerprint(self) -> Fingerprint:
@@ -80,13 +81,12 @@ class CachedEmbedder:
         self._clock = clock
         self._kept: OrderedDict[tuple[Fingerprint, str], tuple[float, Vector]] = OrderedDict()
         self._lock = threading.Lock()
-        self.embed_passages, self.split, self.close = (
-            embedder.embed_passages,
-            embedder.split,
-            embedder.close,
-        )
+        self.embed_passages = embedder.embed_passages
+        self.split = embedder.split
+        self.close = embedder.close
         if isinstance(embedder, TokenEmbedder):
-            self.embed_tokens, self.like_words = embedder.embed_tokens, embedder.like_words
+            self.embed_tokens = embedder.embed_tokens
+            self.like_words = embedder.like_words
 
     @property
     def fingerprint(self) -> Fingerprint:

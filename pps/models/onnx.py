@@ -139,7 +139,8 @@ def read_model(weights: Weights, setting: Path | None = None) -> bytes:
     )
 
 
-CLS, SEP = 101, 102
+CLS = 101
+SEP = 102
 SPECIAL_TOKENS = 2
 """``[CLS]`` and ``[SEP]`` around a text."""
 

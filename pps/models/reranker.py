@@ -27,7 +27,9 @@ Score: TypeAlias = Callable[[list[Pair]], NDArray[np.float32]]
 
 _FAILURE_KEPT_S = 60.0
 _MAX_THREADS = 4
-_QUERY_TOKENS, _PAIR_TOKENS, _SPECIAL_TOKENS = 64, 256, 3
+_QUERY_TOKENS = 64
+_PAIR_TOKENS = 256
+_SPECIAL_TOKENS = 3
 _MOST_CHARS = 2_000
 """Of either text; what is cut off here would not be read in any case, and cutting it into word pieces takes time."""
 
@@ -53,7 +55,8 @@ class TimedReranker(ABC):
         self._batch = batch
         self._threads = threads
         self._clock = clock
-        self._lock, self._loading = threading.Lock(), threading.Lock()
+        self._lock = threading.Lock()
+        self._loading = threading.Lock()
         self._workers: ThreadPoolExecutor | None = None
         self._model: Score | None = None
         self._failure: tuple[float, ModelError] | None = None
@@ -85,7 +88,8 @@ class TimedReranker(ABC):
     def close(self) -> None:
         """Let the work that has begun finish, drop the rest, and give the threads back."""
         with self._lock:
-            workers, self._workers = self._workers, None
+            workers = self._workers
+            self._workers = None
         if workers is not None:
             workers.shutdown(wait=True, cancel_futures=True)
 

@@ -54,7 +54,8 @@ class SentenceTransformerEmbedder(WindowedEmbedder):
             )
         super().__init__(_fingerprint(model, dimension), _LONGEST_PASSAGE, _OVERLAP_TOKENS)
         self._source = model
-        self._load_lock, self._run_lock = threading.Lock(), threading.Lock()
+        self._load_lock = threading.Lock()
+        self._run_lock = threading.Lock()
         self._model: Any = None
 
     def split(self, text: str) -> list[str]:
@@ -157,7 +158,8 @@ def _fingerprint(model: str, dimension: int | None) -> Fingerprint:
 
 def _described(folder: Path) -> tuple[int | None, str]:
     """Return the dimension and pooling that a model's folder states."""
-    pooling, dimension = "model", None
+    pooling = "model"
+    dimension = None
     for module in sorted(folder.glob("[0-9]_*")):
         stated = _json(module / "config.json")
         modes = [

@@ -30,9 +30,14 @@ States: TypeAlias = NDArray[np.int8]
 
 WIDTH = 128
 """Numbers, of one byte each, that a token's state is kept as."""
-TEXT_TOKENS, QUERY_TOKENS = 256, 128
-"""Word pieces of a text and of a query that are read, special tokens included."""
-_CLS, _SEP, _QUERY, _TEXT = 101, 102, 1, 2
+TEXT_TOKENS = 256
+"""Word pieces of a text that are read, special tokens included."""
+QUERY_TOKENS = 128
+"""Word pieces of a query that are read, special tokens included."""
+_CLS = 101
+_SEP = 102
+_QUERY = 1
+_TEXT = 2
 _SPECIAL = 3
 
 

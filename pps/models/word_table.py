@@ -10,9 +10,13 @@ from numpy.typing import NDArray
 from pps.core.errors import ModelUnavailable
 from pps.models.onnx import wordpiece
 
-_LEAST, _EACH = 0.45, 4
-"""Cosine from which on two words are alike, and how many are told of one."""
-_SHORTEST, _STEM, _AT_ONCE = 3, 4, 2_048
+_LEAST = 0.45
+"""The least cosine of two words that are alike."""
+_EACH = 4
+"""Alike words that are returned for one word."""
+_SHORTEST = 3
+_STEM = 4
+_AT_ONCE = 2_048
 
 
 class WordTable:
@@ -70,7 +74,8 @@ def _table(model: bytes, shape: tuple[int, int]) -> NDArray[np.float32]:
     A tensor's ``raw_data`` is field 9 of its message: the byte 0x4a, how many bytes follow as a varint, and those.
     """
     for kind in (np.int8, np.float32):
-        left, size = shape[0] * shape[1] * np.dtype(kind).itemsize, bytearray(b"\x4a")
+        left = shape[0] * shape[1] * np.dtype(kind).itemsize
+        size = bytearray(b"\x4a")
         while left:
             size.append(left & 0x7F | (0x80 if left > 0x7F else 0))
             left >>= 7

@@ -188,7 +188,8 @@ async def status(app: App, _: Nothing) -> InstallationState:
 
     On the command line it starts no server; exit code 1 where an entity cannot be used.
     """
-    home, registry = app.settings.home, app.registry
+    home = app.settings.home
+    registry = app.registry
     entries = await asyncio.to_thread(registry.list, include_archived=True)
     stale = {entry.entity.name for entry in entries if app.waits_for_its_card(entry)}
     return await asyncio.to_thread(

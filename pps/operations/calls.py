@@ -45,7 +45,8 @@ _log = logging.getLogger(__name__)
 _BEAT_S = 10.0
 _LEAST_PAUSE_S = 0.1
 _ID = re.compile(r"[0-9a-f]{8}[0-9a-f-]{0,28}")
-_MOST_NAMED, _MOST_VALUE = 3, 80
+_MOST_NAMED = 3
+_MOST_VALUE = 80
 PACK_TOOL = "pack_tool"
 """What tallies call every tool of a pack."""
 _TAKE_TITLES = frozenset(

@@ -347,7 +347,8 @@ async def watch_add(app: App, request: WatchInput, progress: Progress | None) ->
 )
 async def watch_remove(app: App, request: UnwatchInput, progress: Progress | None) -> Unfollowed:
     """Follows a folder no longer; what it brought stays, unless 'forget' is true."""
-    watched, forgotten = app.registry.watched, 0
+    watched = app.registry.watched
+    forgotten = 0
     if request.forget:
         path = Path(real_path(request.path, "path"))
         if all(

@@ -38,7 +38,9 @@ Content = Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_C
 
 ChannelChoice: TypeAlias = Literal[ChannelName, "auto"]
 
-_TAG, _AT, _YES = option("--tag"), option("--at"), option("--yes/--dry-run", inverts=True)
+_TAG = option("--tag")
+_AT = option("--at")
+_YES = option("--yes/--dry-run", inverts=True)
 _TEXT = argument(stdin=True, rest=True)
 
 

@@ -26,9 +26,11 @@ from pps.operations.table import READS, SETS, UPKEEP, ModelView
 from pps.operations.words import moment_text
 from pps.recall.explore import SaidTurn
 
-_MOST_SHOWN, _LINE = 2_000, 200
-_FACTS_SHOWN, _SESSIONS_SHOWN = 3, 20
-"""Of a turn and of a memory, in what a model gets."""
+_MOST_SHOWN = 2_000
+_LINE = 200
+_FACTS_SHOWN = 3
+_SESSIONS_SHOWN = 20
+"""Bounds of what a model gets: characters of a turn and of a line, facts of a turn, sessions listed."""
 
 
 class TurnsInput(inputs.Input):

@@ -288,10 +288,8 @@ async def doctor(app: App, request: OfEntity, progress: Progress | None) -> Exam
         misfits = await memory.records.misfits()
     entry = await asyncio.to_thread(app.registry.get, request.entity)
     copies = await asyncio.to_thread(copy_notes, entry)
-    problems, notes = (
-        (*health.problems, *ledger.problems),
-        (*health.notes, *ledger.notes, *copies, *_unfit(misfits)),
-    )
+    problems = (*health.problems, *ledger.problems)
+    notes = (*health.notes, *ledger.notes, *copies, *_unfit(misfits))
     return Examined(health.ok and not ledger.problems, problems, notes, ledger)
 
 

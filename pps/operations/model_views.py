@@ -553,7 +553,8 @@ def items_for_model(items: Sequence[ItemView], request: Input) -> ModelView:
     text = "\n\n".join(_item_text(item, part) for item, part in pieces)
     next_cursor = None
     if layout.next_index is not None:
-        index, begins = layout.next_index, layout.next_begins
+        index = layout.next_index
+        begins = layout.next_begins
         is_same = index == 0 and start.begins  # whose text was cut already
         mark = start.digest if is_same else digest(items[index].id, bodies[index])
         next_cursor = str(ItemCursor(start.index + index, begins, mark))
@@ -718,7 +719,8 @@ def history_for_model(view: HistoryView, request: Input) -> ModelView:
 
 def _version_line(entry: VersionView, part: TextPart) -> VersionLines:
     """Return a version with the first characters of its diff and then of its content, as many as the part has."""
-    diff, content = entry.diff or "", entry.content or ""
+    diff = entry.diff or ""
+    content = entry.content or ""
     count = part.ends - part.begins
     return VersionLines(
         entry.version,

@@ -332,7 +332,8 @@ def timeline_view(page: TimelinePage) -> Timeline:
 
 
 def version_view(entry: HistoryEntry, *, with_content: bool) -> VersionView:
-    version, content = entry.version, entry.version.content if with_content else None
+    version = entry.version
+    content = entry.version.content if with_content else None
     given = (version.title or None, version.actor or None, entry.diff or None, content)
     return VersionView(version.number, version.change, version.at, version.tags, *given)
 

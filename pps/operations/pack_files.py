@@ -140,7 +140,8 @@ def read_for_entities(
     pack, mistakes = read_pack(text, name, known_operations())
     if pack is None:
         return pack, mistakes
-    lines, wrong = TomlLines(text), list[Mistake]()
+    lines = TomlLines(text)
+    wrong = list[Mistake]()
     if own and (
         name.endswith(TYPED)
         or name in {*TOOLSETS, *(operation.toolset for operation in OPERATIONS)}

@@ -22,7 +22,8 @@ from pps.records.named_query import Query
 
 TYPED = "-typed"
 """What follows a pack's name in the toolset of its generated tools: one to create and one to change for each kind."""
-_SAVE, _ASK = "record_save", "record_ask"
+_SAVE = "record_save"
+_ASK = "record_ask"
 _OF_RECORD = frozenset(("title", "summary", "status", "tags"))
 _BESIDE = ("relations", "cites")
 _KIND_TOOLS = (("create", "Keep a new {kind}"), ("update", "Change a {kind}"))
@@ -233,7 +234,8 @@ class PackTools:
         )
 
     def _of_kind(self, pack: KindPack, kind: KindSpec, models: KindModels) -> Iterator[KindTool]:
-        generic, rows = self._generic[_SAVE], {spec.name.replace(".", "_") for spec in pack.tools}
+        generic = self._generic[_SAVE]
+        rows = {spec.name.replace(".", "_") for spec in pack.tools}
         for verb, title in _KIND_TOOLS:
             dotted = f"{snake(kind.name)}.{verb}.v1"
             if (
@@ -268,7 +270,8 @@ def _said(about: str, generic: str) -> str:
 def _with_used_defs(schema: dict[str, Any]) -> dict[str, Any]:
     """Return a schema with the definitions that it names, directly or through another."""
     defs: dict[str, Any] = schema.pop("$defs", {})
-    referring, used = json.dumps(schema), dict[str, Any]()
+    referring = json.dumps(schema)
+    used = dict[str, Any]()
     while more := {
         name: definition
         for name, definition in defs.items()

@@ -43,7 +43,8 @@ def json_size(value: JSON) -> int:
 
 def fitting(sizes: Iterable[int], room: int = PAGE_CHARACTERS - FOLLOWING) -> int:
     """Return how many items fit on a page, in order, at least one."""
-    count, used = 0, 0
+    count = 0
+    used = 0
     for size in sizes:
         used += size + 2  # the comma between two
         if count and used > room:
@@ -140,7 +141,8 @@ def lay_out(bodies: Sequence[str], begins: int, size_of: Callable[[int, TextPart
         begins: 0 unless the page continues a text.
         size_of: Returns the characters that the item of an index has as JSON with a part of its text.
     """
-    room, parts = Room(), list[TextPart]()
+    room = Room()
+    parts = list[TextPart]()
     for index, body in enumerate(bodies):
         first = 0 if index else begins
         whole = first + len(body)

@@ -37,7 +37,8 @@ MAX_MISTAKES = 100
 SHOWN = 20
 """Mistakes that are shown as text."""
 _ITEMS = ";"
-_YES, _NO = ("true", "yes", "1"), ("false", "no", "0")
+_YES = ("true", "yes", "1")
+_NO = ("false", "no", "0")
 _PLACE = re.compile(r"records\[(\d+)\]\.?([^ :]*)[: ]*")
 _LONGEST_WAIT_S = 5.0
 
@@ -220,7 +221,8 @@ async def _tried(
     """Return what a save of all rows would do; rows with mistakes are taken out and named, ``most`` at most."""
     mistakes: list[Skipped] = []
     while rows:
-        calls, bare = _calls(rows), -(-len(rows) // MAX_RECORDS)
+        calls = _calls(rows)
+        bare = -(-len(rows) // MAX_RECORDS)
         drafts = [_given(rows, call, related=number >= bare) for number, call in enumerate(calls)]
         saved, error = await memory.records.tried(drafts)
         if error is None:
@@ -240,7 +242,8 @@ async def _tried(
 
 
 def _calls_done(saved: Sequence[Saved], drafts: Sequence[Sequence[RecordGiven]]) -> int:
-    done, left = 0, len(saved)
+    done = 0
+    left = len(saved)
     while done < len(drafts) and left >= len(drafts[done]) > 0:
         left -= len(drafts[done])
         done += 1
@@ -248,7 +251,8 @@ def _calls_done(saved: Sequence[Saved], drafts: Sequence[Sequence[RecordGiven]])
 
 
 async def _saved(memory: Memory, rows: Sequence[_Row], progress: Progress | None) -> list[Saved]:
-    calls, bare = _calls(rows), -(-len(rows) // MAX_RECORDS)
+    calls = _calls(rows)
+    bare = -(-len(rows) // MAX_RECORDS)
     saved: list[Saved] = []
     for number, call in enumerate(calls):
         drafts = _given(rows, call, related=number >= bare)
@@ -371,7 +375,8 @@ def _as_given(where: str, row: Mapping[str, JSON], kinds: Kinds) -> RecordGiven:
                 if own in ("tags", "cites") and isinstance(value, str)
                 else _whole(own, value)
             )
-    record["fields"], record["relations"] = fields, joins
+    record["fields"] = fields
+    record["relations"] = joins
     draft = RecordInput.model_validate_json(json.dumps(record)).given()
     if draft.another and not draft.ref:  # found again when the file is imported again
         draft = replace(

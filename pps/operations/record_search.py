@@ -131,7 +131,8 @@ class RecordHits:
 
 
 def _hit(found_record: FoundRecord, wanted: RecordSearchInput) -> RecordHit:
-    node, anchored = found_record.node, wanted.anchor_node_id is not None
+    node = found_record.node
+    anchored = wanted.anchor_node_id is not None
     joined = tuple(
         ResultRelation(
             rel.fact.uuid, rel.fact.relation, rel.fact.subject, rel.fact.object, rel.names

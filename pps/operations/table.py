@@ -302,21 +302,20 @@ class Toolset:
         return made
 
 
-CORE, ANCHORS, RECORDS = (
-    Toolset("entity", "core"),
-    Toolset("entity", "anchors"),
-    Toolset("entity", "records"),
-)
-UPKEEP, PERSPECTIVES, SQUAD = (
-    Toolset("entity", "upkeep"),
-    Toolset("entity", "perspectives"),
-    Toolset("member", "squad"),
-)
+CORE = Toolset("entity", "core")
+ANCHORS = Toolset("entity", "anchors")
+RECORDS = Toolset("entity", "records")
+UPKEEP = Toolset("entity", "upkeep")
+PERSPECTIVES = Toolset("entity", "perspectives")
+SQUAD = Toolset("member", "squad")
 TOOLSETS = tuple(toolset.name for toolset in (CORE, ANCHORS, RECORDS, UPKEEP, PERSPECTIVES, SQUAD))
 """Those of an entity; a client gets ``core`` unless it asks for others."""
-PROJECTS, TASKS = Toolset("router", "projects"), Toolset("runner", "tasks")
-REGISTRY, OWNERS_REGISTRY = Toolset("operator", "registry"), Toolset("owner", "registry")
-MAINTENANCE, PACKS = Toolset("owner", "maintenance"), Toolset("owner", "packs")
+PROJECTS = Toolset("router", "projects")
+TASKS = Toolset("runner", "tasks")
+REGISTRY = Toolset("operator", "registry")
+OWNERS_REGISTRY = Toolset("owner", "registry")
+MAINTENANCE = Toolset("owner", "maintenance")
+PACKS = Toolset("owner", "packs")
 
 
 def defined_in(*modules: ModuleType) -> tuple[AnyOperation, ...]:

@@ -122,7 +122,8 @@ async def find_duplicates(
 
     Returns pairs with the same name, or with a name that is an alias of the other, and the merges done so far.
     """
-    merging, limit = memory.records.merging, request.limit
+    merging = memory.records.merging
+    limit = request.limit
     return outputs.Duplicates(
         tuple(await merging.duplicates(limit=limit)), tuple(await merging.merges(limit=limit))
     )

@@ -57,7 +57,8 @@ async def record_get(memory: Memory, request: shapes.GetRecordsInput) -> shapes.
     start = request.start
     records = (await memory.records.get(request.ids))[start:]
     ids = [record.id for record in records]
-    cites, relations = await memory.records.cites(ids), await memory.records.relations(ids)
+    cites = await memory.records.cites(ids)
+    relations = await memory.records.relations(ids)
     moves = [move for id_ in dict.fromkeys(ids) for move in await memory.records.transitions(id_)]
     views = tuple(shapes.record_view(record, cites.get(record.id, ())) for record in records)
     return shapes.RecordsWhole(views, tuple(relations), tuple(moves))
@@ -113,7 +114,8 @@ async def _page(
     memory: Memory, request: shapes.ListRecordsInput, query: RecordQuery
 ) -> shapes.RecordList:
     page = await memory.records.list(query)
-    only, without = set(map(snake, request.fields)), set(map(snake, request.exclude_fields))
+    only = set(map(snake, request.fields))
+    without = set(map(snake, request.exclude_fields))
     views = [shapes.record_view(record) for record in page.records]
     if request.include_hierarchy:
         views = _by_horizon(

@@ -28,7 +28,8 @@ from pps.records.reasons import REASONS
 from pps.records.records import Records
 
 QUERIES: Final[tuple[Query, ...]] = (*NAMED, *REASONS, *OUTCOMES)
-_FACTS, _PAGE = 5_000, 1_000
+_FACTS = 5_000
+_PAGE = 1_000
 _PARTS = ("records", "nodes", "relations", "facts")
 _Item: TypeAlias = Record | Node | Relation | Fact
 
@@ -92,7 +93,9 @@ class Asks:
         part, _, after = cursor.partition(":") if cursor else (_PARTS[0], "", "")
         if part not in _PARTS or (after and not is_uuid(after)):
             raise InvalidRequest("cursor", "give the 'next_cursor' of a page before, as it is")
-        at, left, graph = _PARTS.index(part), limit, await self.reads.graph()
+        at = _PARTS.index(part)
+        left = limit
+        graph = await self.reads.graph()
         page = GraphPage()
         while at < len(_PARTS) and left:
             scanned = await self._scan(_PARTS[at], graph, after, left)
@@ -155,7 +158,8 @@ class Asks:
     async def _facts(self) -> Sequence[Fact]:
         """Return facts that hold now, at most ``_FACTS``, those of relations between records left out."""
         facts: list[Fact] = []
-        moment, after = time.now(), ""
+        moment = time.now()
+        after = ""
         while len(facts) < _FACTS:
             page = await self.client.scan_facts(after, _PAGE)
             facts += [link for link in page if link.kind == "fact" and holds(link, moment)]

@@ -22,8 +22,9 @@ from pps.models.protocols import Embedder
 from pps.recall.floor import least_similarity
 from pps.recall.request import RecallOptions
 
-SEMANTIC_LEAST, HYBRID_LEAST = 0.7, 0.65
-"""What the seed asks of a cosine; it holds for a model that config/floor.toml has no threshold of."""
+SEMANTIC_LEAST = 0.7
+HYBRID_LEAST = 0.65
+"""Least cosines of the two searches; they hold for a model that config/floor.toml has no threshold for."""
 
 
 _MOST = 50
@@ -151,7 +152,8 @@ class RecordFinder:
             "filters": ItemFilter(kinds=_kinds(wanted, self._kinds), statuses=wanted.status),
         }
         if wanted.anchor_node_id:
-            options["center"], options["max_hops"] = wanted.anchor_node_id, wanted.max_depth
+            options["center"] = wanted.anchor_node_id
+            options["max_hops"] = wanted.max_depth
             options["weights"] = {
                 "structural": wanted.structural_weight,
                 "dense": wanted.semantic_weight,

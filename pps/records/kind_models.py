@@ -34,8 +34,10 @@ from pps.core.time import CoarseTime, coarse, coarse_text, read_moment
 from pps.core.values import JSON
 from pps.ingest.given_input import ZONE, Moment, Tag, described_time
 
-MAX_TITLE, MAX_SUMMARY, MAX_TEXT = 160, 2_000, 4_000
-"""Most characters of a record's title and summary, and of any text that a pack does not bound."""
+MAX_TITLE = 160
+MAX_SUMMARY = 2_000
+MAX_TEXT = 4_000
+"""Most characters of any text that a pack does not bound."""
 MAX_ITEMS = 50
 """Most items of a list that a pack does not bound."""
 _MOST = 2**53
@@ -202,10 +204,8 @@ def _annotation(spec: FieldSpec) -> Any:
         case "number":
             return Annotated[float, Field(ge=spec.min, le=spec.max)]
         case "integer":
-            low, high = (
-                (-_MOST if spec.min is None else spec.min),
-                (_MOST if spec.max is None else spec.max),
-            )
+            low = -_MOST if spec.min is None else spec.min
+            high = _MOST if spec.max is None else spec.max
             return Annotated[int, Field(ge=low, le=high)]
         case "enum":
             return Literal[spec.enum]

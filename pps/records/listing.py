@@ -56,7 +56,8 @@ def field_values(kind: KindSpec, fields: Mapping[str, JSON]) -> dict[str, FieldV
     """Return what a record is found by: its kind's indexed fields, each as number, text or time."""
     values: dict[str, FieldValue] = {}
     for name, spec in kind.fields.items():
-        slot, value = slot_of(spec), fields.get(name)
+        slot = slot_of(spec)
+        value = fields.get(name)
         if not spec.index or slot is None or value is None:
             continue
         stored = _stored(name, spec, value)
@@ -99,7 +100,8 @@ def _where(path: str, kinds: Sequence[KindSpec], name: str) -> tuple[Where, Fiel
 
 def _term(path: str, kinds: Sequence[KindSpec], condition: Condition, zone: tzinfo) -> Term:
     where, spec = _where(path, kinds, condition.field)
-    op, value = condition.op, condition.value
+    op = condition.op
+    value = condition.value
     if op == "is_null":
         if value not in (None, True, False):
             raise InvalidRequest(f"{path}.value", "with is_null, true or false")

@@ -313,7 +313,8 @@ def outcome(record: Record, at: datetime | None = None) -> Outcome | None:
     """
     if record.kind == "Goal":
         ends: dict[str, Outcome] = {"successfully_completed": "good", "abandoned": "bad"}
-        status, deadline = text(record, "completion_status"), text(record, "deadline")
+        status = text(record, "completion_status")
+        deadline = text(record, "deadline")
         if status or not deadline or at is None:
             return ends.get(status)
         due = time.parse(deadline)

@@ -161,13 +161,15 @@ def changes(before: Record, after: Record) -> list[str]:
     """Return what is another in a record than before, a phrase each."""
     lines: list[str] = []
     for name in ("kind", "title", "status", "state"):
-        was, now = getattr(before, name), getattr(after, name)
+        was = getattr(before, name)
+        now = getattr(after, name)
         if was != now:
             lines.append(f"{name} {was or 'none'} → {now or 'none'}")
     if share := _reworded(before.summary, after.summary):
         lines.append(f"summary changed by {share:.0%} of its words")
     for name in sorted({*before.fields, *after.fields}):
-        was, now = before.fields.get(name), after.fields.get(name)
+        was = before.fields.get(name)
+        now = after.fields.get(name)
         if was != now:
             lines.append(f"{name} {_short(was)} → {_short(now)}")
     if before.tags != after.tags:
@@ -286,10 +288,12 @@ def _pattern(
     The score is the leverage of Piatetsky-Shapiro (1991): the share of records with the feature that are hits, beyond
     what their numbers alone let one expect.
     """
-    hits, base = them & judged.hits, len(judged.hits) / max(1, len(judged.all))
+    hits = them & judged.hits
+    base = len(judged.hits) / max(1, len(judged.all))
     if len(hits) < request.least or len(hits) / len(them) <= base:
         return None
-    rate, title = len(hits) / len(them), " and ".join(features[:_FEATURES])
+    rate = len(hits) / len(them)
+    title = " and ".join(features[:_FEATURES])
     named = ", ".join(f"“{judged.web.records[hit].title}”" for hit in sorted(hits)[:5])
     verb = "failed" if request.what == "goals_failed" else "paid"
     sentence = (
@@ -361,7 +365,8 @@ def _opposites(web: Web, facts: Sequence[Fact]) -> Iterator[QueryMatch]:
             continue
         for other in sorted({it for word in plain for it in having[word]}):
             request = len(plain & words[other]) / len(plain | words[other])
-            a, b = sentences[at], sentences[other]
+            a = sentences[at]
+            b = sentences[other]
             if (
                 not words[other] & _NOT
                 and request >= _OPPOSITE
@@ -411,11 +416,9 @@ def _along(web: Web) -> Iterator[QueryMatch]:
         for relation, other, forward in web.steps(record.id):
             if not leads_up(relation, record, other, forward):
                 continue
-            path, own, whole = (
-                (step(relation, other, forward=forward),),
-                _deadline(record),
-                _deadline(other),
-            )
+            path = (step(relation, other, forward=forward),)
+            own = _deadline(record)
+            whole = _deadline(other)
             if own and whole and own > whole and alive(other):
                 sentence = f"“{record.title}” is due {own[:10]}, after “{other.title}” that it is for ({whole[:10]})."
                 yield _pair("dates", record.id, record.kind, record.title, other.id, sentence, path)

@@ -55,7 +55,8 @@ async def strategies(ground: Ground, request: OfGoal) -> QueryAnswer:
 
     Template of S0: ``(strategy)-[:ALIGNS_WITH|SERVES*1..2]->(goal)``, the latest changed first.
     """
-    web, goal = ground.web, of_kind(ground.web, request.id, "Goal")
+    web = ground.web
+    goal = of_kind(ground.web, request.id, "Goal")
     ways: dict[str, list[QueryStep]] = {}
     ends = [(goal, list[QueryStep]())]
     for _ in range(2):
@@ -122,7 +123,8 @@ async def tasks(ground: Ground, request: TimeWindow) -> QueryAnswer:
             and time.begins_within(due, since, until)
             and (not request.states or record.state in request.states)
         ):
-            urgency, hours = text(record, "priority") or "p9", number(record, "effort_hours")
+            urgency = text(record, "priority") or "p9"
+            hours = number(record, "effort_hours")
             effort = "" if hours is None else f", {hours:g} h"
             rank = f" ({urgency})" if urgency != "p9" else ""
             sentence = f"“{record.title}”{rank} is due {due.date()}, {record.state.replace('_', ' ')}{effort}."
@@ -189,10 +191,8 @@ async def precedent(ground: Ground, request: Precedent) -> QueryAnswer:
         nearest = _nearest(ground, near, request.min_similarity)
     rows: list[tuple[float, float, QueryMatch]] = []
     for decision, score in nearest.records:
-        roi, decided = (
-            number(decision, "roi", "total"),
-            moment(decision, "decided_at") or decision.created_at,
-        )
+        roi = number(decision, "roi", "total")
+        decided = moment(decision, "decided_at") or decision.created_at
         paid = request.min_roi is None or (roi is not None and roi >= request.min_roi)
         if decision.status != "active" or not paid or (request.since and decided < request.since):
             continue
@@ -247,7 +247,8 @@ class Measured(Limited):
 @query("metrics", Measured, "Metric")
 async def metrics(ground: Ground, request: Measured) -> QueryAnswer:
     """How metrics went in a window of time: count, mean, least, most and course of what was observed."""
-    web, until = ground.web, request.until or time.now()
+    web = ground.web
+    until = request.until or time.now()
     since = request.since or time.later(until, -_MEASURED)
     check_window(since, until)
     named = [of_kind(web, id_, "Metric", "ids") for id_ in request.ids]
@@ -282,7 +283,8 @@ class Insights(Limited):
 @query("insights", Insights, "Insight", "Pattern")
 async def insights(ground: Ground, request: Insights) -> QueryAnswer:
     """Which insights and patterns there are, with the evidence for each; the most certain first."""
-    web, kinds = ground.web, ("Insight", "Pattern")
+    web = ground.web
+    kinds = ("Insight", "Pattern")
     nearest = _Nearest([(record, 0.0) for record in web.of_kinds(*kinds)])
     if request.about:
         near = await ground.similar(request.about, kinds, 50)
@@ -420,13 +422,15 @@ def _measured(
 ) -> Iterator[tuple[datetime, float]]:
     for relation in web.into(metric.id, "TRACKS"):
         record = web.records[relation.source]
-        at, value = moment(record, "observed_at") or record.created_at, number(record, "value")
+        at = moment(record, "observed_at") or record.created_at
+        value = number(record, "value")
         if value is not None and since <= at < until:
             yield at, value
 
 
 def _course(metric: Record, series: list[tuple[datetime, float]]) -> QueryMatch:
-    unit, wanted = text(metric, "unit"), text(metric, "direction")
+    unit = text(metric, "unit")
+    wanted = text(metric, "direction")
     if not series:
         return found(
             metric,
@@ -434,7 +438,8 @@ def _course(metric: Record, series: list[tuple[datetime, float]]) -> QueryMatch:
             details={"count": 0, "unit": unit},
         )
     values = [value for _, value in series]
-    change, mean = values[-1] - values[0], sum(values) / len(values)
+    change = values[-1] - values[0]
+    mean = sum(values) / len(values)
     went = "up" if change > 0 else "down" if change < 0 else "stable"
     as_wanted = "" if not wanted else ", as wanted" if went == wanted else f", wanted {wanted}"
     sentence = (

@@ -191,7 +191,8 @@ def ranking(graph: RecordGraph, request: RankRequest, kinds: frozenset[str] | No
             modularity=modularity,
         )
     among = Web(replace(graph, records=ties.records, relations=()))
-    start, end = among.find(request.source, "source"), among.find(request.target, "target")
+    start = among.find(request.source, "source")
+    end = among.find(request.target, "target")
     path, length = shortest_path(ties, start.id, end.id)
     return replace(
         empty, start=Ranked(start.id, start.kind, start.title, 0.0), path=path, length=length

@@ -113,7 +113,8 @@ class Two(Limited):
 async def bridge(ground: Ground, request: Two) -> QueryAnswer:
     """What joins two records: the shortest ways between them, whatever their directions; strong relations are short."""
     web = ground.web
-    start, end = web.find(request.id), web.find(request.target, "target")
+    start = web.find(request.id)
+    end = web.find(request.target, "target")
     ways = (
         await asyncio.to_thread(_ways, web, start.id, end.id, request) if start.id != end.id else []
     )
@@ -291,7 +292,8 @@ def _product(steps: tuple[QueryStep, ...]) -> float:
 
 def _without(web: Web, request: Matters) -> QueryAnswer:
     gone = web.find(request.id)
-    before, after = _led(web, ""), _led(web, gone.id)
+    before = _led(web, "")
+    after = _led(web, gone.id)
     rows: list[QueryMatch] = []
     for lost in sorted(before - after - {gone.id}):
         record = web.records[lost]
@@ -399,8 +401,10 @@ def shape(web: Web, record: str) -> Counter[Part]:
 
 def _alike(mine: Counter[Part], other: Counter[Part]) -> float:
     """Return what two shapes share of all that either has, 0 to 1 (Ruzicka); a hop counts as much as all beyond it."""
-    ours, all_of = mine & other, mine | other
-    near, far = _of(all_of, 2), _of(all_of, 4)
+    ours = mine & other
+    all_of = mine | other
+    near = _of(all_of, 2)
+    far = _of(all_of, 4)
     if not near:
         return 0.0
     shares = [_of(ours, 2) / near, *([_of(ours, 4) / far] if far else [])]

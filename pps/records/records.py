@@ -98,7 +98,8 @@ class _Undone(Exception):
 
     def __init__(self, saved: list[Saved], error: PPSError | None) -> None:
         super().__init__()
-        self.saved, self.error = saved, error
+        self.saved = saved
+        self.error = error
 
 
 class Records(recorder.RecordWriter):

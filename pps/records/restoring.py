@@ -116,7 +116,8 @@ class Restoring:
 
     def _wrong(self, exported_record: ExportedRecord) -> Iterator[InvalidRequest]:
         """Yield what is wrong with a record by itself. What an earlier pack allowed stays."""
-        record, kinds = exported_record.record, self._by.kinds
+        record = exported_record.record
+        kinds = self._by.kinds
         if record.kind not in kinds:
             yield InvalidRequest("kind", f"{record.kind!r} is no kind of this memory's packs")
         elif record.pack_version >= kinds.kind(record.kind).version and (
@@ -153,10 +154,8 @@ class Restoring:
         plain -= sources(rows, plain)
         places = _Places()
         for exported_record in exported:
-            existing, node = (
-                exported_record.record.id,
-                names.get(fold(exported_record.record.title), ""),
-            )
+            existing = exported_record.record.id
+            node = names.get(fold(exported_record.record.title), "")
             here = (
                 known.get(existing)
                 or known.get(turns[existing])
@@ -294,7 +293,8 @@ class Restoring:
 
     def _cite(self, rows: RecordRows, cite: KeptCite) -> str:
         """Return the id here of what a record cites there, empty for none; records may come after it."""
-        ids, group = self._places.ids, self._by.group
+        ids = self._places.ids
+        group = self._by.group
         match cite.kind, cite.of:
             case "record", (there,):
                 return ids.get(there, "")

@@ -276,7 +276,8 @@ class Saving:
 
     def _kept(self, rows: RecordRows, draft: RecordGiven, place: _Place, names: _Names) -> Saved:
         """Write a record, new or changed."""
-        spec, before = place.kind, place.before
+        spec = place.kind
+        before = place.before
         whole = self._whole(rows, draft, place, names)
         own: dict[str, JSON] = {name: value for name, value in whole.items() if name not in _OWN}
         title, summary, status = (str(whole[name]) for name in _OWN[:3])
@@ -341,7 +342,8 @@ class Saving:
         self, rows: RecordRows, draft: RecordGiven, place: _Place, names: _Names
     ) -> dict[str, JSON]:
         """Return all of a record's fields, what was there joined with what is given, checked by its kind."""
-        spec, before = place.kind, place.before
+        spec = place.kind
+        before = place.before
         fields = dict(draft.fields)
         if spec.lifecycle:
             self._check_state(spec, fields, before)

@@ -30,8 +30,10 @@ from pps.records.records import Records
 from pps.records.work_hours import ProvidedCalendars, WorkHours
 from pps.records.workload import Workload, workload
 
-SESSION_TOKENS, WORKLOAD_TOKENS = 25_000, 2_000
-"""Most tokens of a session's start, and of the workload in it; each layer has its own in its pack."""
+SESSION_TOKENS = 25_000
+"""Most tokens of a session's start; each layer has its own budget in its pack."""
+WORKLOAD_TOKENS = 2_000
+"""Most tokens of the workload in it."""
 QUERY_TOKENS = 15_000
 """Most tokens of the answer to one question in a session."""
 UPWARD = ("SUPPORTED_BY", "SERVES", "ALIGNS_WITH")
@@ -372,14 +374,16 @@ def _importance(record: Record, kind: KindSpec) -> float:
     stored = record.fields.get("importance")
     if isinstance(stored, int | float):
         return float(stored)
-    spec, value = kind.fields.get("priority"), record.fields.get("priority")
+    spec = kind.fields.get("priority")
+    value = record.fields.get("priority")
     if spec is None or value not in spec.enum:
         return 0.0
     return 1 - spec.enum.index(str(value)) / len(spec.enum)
 
 
 def _horizon(record: Record, kind: KindSpec) -> int:
-    spec, value = kind.fields.get("horizon"), record.fields.get("horizon")
+    spec = kind.fields.get("horizon")
+    value = record.fields.get("horizon")
     return spec.enum.index(str(value)) if spec and value in spec.enum else 99
 
 

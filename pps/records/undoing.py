@@ -243,7 +243,8 @@ class Undoing:
             raise NotFound()
         if number != max(versions):
             raise Changed("the text was changed again since: undo the later change first")
-        undone, before = versions[number], versions[number - 1]
+        undone = versions[number]
+        before = versions[number - 1]
         receipt = await self._records.update(turn, **_changes_back(undone, before, self._actor))
         text = one_line(undone.content, _LINE)
         return Undone(id, "text", text, f"{turn}@{receipt.version}", turn)

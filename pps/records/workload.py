@@ -21,10 +21,15 @@ Zone: TypeAlias = Literal["green", "yellow", "red"]
 
 OPEN = ("todo", "in_progress")
 """The states of a task whose effort is still to be made."""
-YELLOW, RED = 75.0, 85.0
-"""Percent of the hours: yellow from the first on, red above the second."""
-DEFAULT_DAYS, MOST_DAYS = 7, 366
-_EFFORT, _DUE, _SCHEDULED = "effort_hours", "due_date", "SCHEDULED_AS"
+YELLOW = 75.0
+"""Percent of the working hours from which on a day is yellow."""
+RED = 85.0
+"""Percent of the working hours above which a day is red."""
+DEFAULT_DAYS = 7
+MOST_DAYS = 366
+_EFFORT = "effort_hours"
+_DUE = "due_date"
+_SCHEDULED = "SCHEDULED_AS"
 _DETAILS = 100
 _NAMED = 5
 
@@ -202,7 +207,8 @@ def _assessed(
     loads: list[TaskLoad] = []
     undated: list[str] = []
     for task in tasks.open.values():
-        due, left = tasks.due(task), tasks.left(task)
+        due = tasks.due(task)
+        left = tasks.left(task)
         is_overdue = due is not None and due < today and request[0] <= today <= request[-1]
         day = today if is_overdue else due
         if due is None and task.id not in tasks.hours:
@@ -275,15 +281,19 @@ def _booked(
     ordered = sorted(stretches, key=lambda stretch: stretch.start)
     booked: list[float] = []
     for start, end, hours in zip(edges[:-1], edges[1:], available, strict=True):
-        taken, until, is_whole = 0.0, start, False
+        taken = 0.0
+        until = start
+        is_whole = False
         for event in ordered:
             if event.start >= end:
                 break
             if event.end > start:
                 is_whole = is_whole or event.all_day or (event.start <= start and event.end >= end)
-                first, last = max(event.start, until), min(event.end, end)
+                first = max(event.start, until)
+                last = min(event.end, end)
                 if last > first and not event.all_day:
-                    taken, until = taken + _hours(_TimeStretch(first, last)), last
+                    taken = taken + _hours(_TimeStretch(first, last))
+                    until = last
         booked.append(max(hours, 0.0) if is_whole else taken)
     return booked
 
@@ -313,7 +323,8 @@ def recommended(
         :3
     ]:
         to = f", such as to {room.day} ({room.utilisation:g} %)" if room.zone == "green" else ""
-        movable, task_text = min(_over(red_day), red_day.task_hours), _movable(red_day, tasks)
+        movable = min(_over(red_day), red_day.task_hours)
+        task_text = _movable(red_day, tasks)
         if movable:
             sentences.append(
                 f"{red_day.day} is at {red_day.utilisation:g} %: move {movable:.1f} h away{to}{task_text}"

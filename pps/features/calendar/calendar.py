@@ -26,8 +26,10 @@ from pps.records.work_hours import WorkHours
 MOST_BYTES = 10_000_000
 """Of one file or address."""
 FETCH_S = 5.0
-REFRESH_S, RETRY_S = 900.0, 60.0
-"""How long what was fetched is good, or too slow to read, and how long an address that failed is left alone."""
+REFRESH_S = 900.0
+"""How long a fetched calendar is used, and one that takes too long to read is left alone."""
+RETRY_S = 60.0
+"""How long an address that failed is left alone."""
 _HOPS = 3
 _KEPT_READINGS = 64
 _INNER = (ip_network("64:ff9b::/96"), ip_network("2002::/16"))
@@ -105,7 +107,8 @@ class Calendars(WorkHours):
     async def _of_url(self, number: int, url: str, start: datetime, end: datetime) -> Agenda:
         """Read an address; the one fetched last stands in for one that cannot be reached, and that is said."""
         name = f"urls[{number}]"
-        known, moment = self._fetched.get(url), time.monotonic()
+        known = self._fetched.get(url)
+        moment = time.monotonic()
         problem = ""
         if known is None or moment - known[0] > REFRESH_S:
             tried = self._failed.get(url)
@@ -132,7 +135,8 @@ class Calendars(WorkHours):
             return Agenda(
                 problems=(f"{name}: could not be fetched ({problem}), its events are not counted",)
             )
-        at, body = known[1], known[2]
+        at = known[1]
+        body = known[2]
         agenda = await self._read(body, name, (url, at), start, end)
         if not problem:
             return agenda
@@ -155,7 +159,8 @@ class Calendars(WorkHours):
             if slow and slow[0] == state and time.monotonic() - slow[1] < REFRESH_S:
                 return too_long
             try:
-                text, broken = data.decode("utf-8"), ()
+                text = data.decode("utf-8")
+                broken = ()
             except UnicodeDecodeError as error:
                 text = data.decode("utf-8", "replace")
                 line = data[: error.start].count(10) + 1

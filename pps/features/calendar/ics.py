@@ -25,7 +25,8 @@ from pps.records.agenda import Agenda, Busy
 _RECURS = 20_000
 """Most times of one event that are counted from its first: 54 years of every day."""
 _PROBLEMS = 20
-_LONGEST_TITLE, _LONGEST_ZONE = 200, 50_000
+_LONGEST_TITLE = 200
+_LONGEST_ZONE = 50_000
 
 _EDGES = re.compile(r"^(?P<edge>BEGIN|END):(?P<what>VEVENT|VTIMEZONE)[ \t]*\r?$", re.I | re.M)
 _OWN_ZONE = re.compile(r"^X-WR-TIMEZONE:(.*)$", re.I | re.M)
@@ -177,9 +178,14 @@ def _cut(text: str, source: str, problems: list[str]) -> tuple[list[_Block], lis
     """Return the events of a text and, as their frame, its time zones and the calendar's own zone."""
     blocks: list[_Block] = []
     frame = _own_zone(text, source, problems)
-    name, began, inner, line, at = "", 0, 0, 1, 0
+    name = ""
+    began = 0
+    inner = 0
+    line = 1
+    at = 0
     for edge in _EDGES.finditer(text):
-        line, at = line + text.count("\n", at, edge.start()), edge.start()
+        line = line + text.count("\n", at, edge.start())
+        at = edge.start()
         component = edge["what"].upper()
         if edge["edge"].upper() == "END" and component == name:
             body = text[inner : edge.start()]
@@ -191,7 +197,9 @@ def _cut(text: str, source: str, problems: list[str]) -> tuple[list[_Block], lis
         elif edge["edge"].upper() == "BEGIN":
             if name:
                 problems.append(f"{source}:{began}: BEGIN:{name} has no end")
-            name, began, inner = component, line, edge.end()
+            name = component
+            began = line
+            inner = edge.end()
     if name:
         problems.append(f"{source}:{began}: BEGIN:{name} has no end")
     if "BEGIN:VCALENDAR" not in text.upper():

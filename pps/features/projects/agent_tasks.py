@@ -236,7 +236,8 @@ async def spawn_agent(projects: Projects, request: SpawnAgentInput) -> TaskView:
             node = about.uuid
     redactor = Redactor(on=projects.redacts)
     redactor.label("agent", request.agent)
-    task, title = redactor.text(request.task), redactor.text(request.title)
+    task = redactor.text(request.task)
+    title = redactor.text(request.title)
     draft = TaskDraft(task, title, request.agent, node, request.max_attempts)
     tasks = await projects.tasks(request.project, create=True)
     return _view(await asyncio.to_thread(tasks.add, draft))

@@ -386,7 +386,8 @@ def _said(content: str) -> str:
 
 def _edge_line(edge: GraphEdgeView, titles: dict[str, str]) -> str:
     text = f": {line(edge.text)}" if edge.text else ""
-    source, target = titles.get(edge.source, edge.source), titles.get(edge.target, edge.target)
+    source = titles.get(edge.source, edge.source)
+    target = titles.get(edge.target, edge.target)
     return f"{source} -{edge.relation_type}-> {target}{text}"
 
 

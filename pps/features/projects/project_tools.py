@@ -205,7 +205,8 @@ async def _related(
         (f"edges[{number}]", RelationDraft(end(edge.from_), end(edge.to), edge.relation_type))
         for number, edge in enumerate(request.edges)
     ]
-    made, skipped = 0, list[Skipped]()
+    made = 0
+    skipped = list[Skipped]()
     for start in range(0, len(wanted), _AT_ONCE):
         part = wanted[start : start + _AT_ONCE]
         related = await memory.records.relate([draft for _, draft in part], created_by=_SOURCE)

@@ -44,7 +44,8 @@ def created(desk: Desk, rows: RecordRows, record: str, contributed: Iterable[str
 
 async def introduce(app: App, squad: Squad) -> None:
     """Bring the Agents of the pool, and what joins them, to what the squad's file says; again, it changes nothing."""
-    rules, members = rules_of(squad), app.registry.squads.get(squad.name).members
+    rules = rules_of(squad)
+    members = app.registry.squads.get(squad.name).members
     agents = [RecordGiven("Agent", member.title or id_, member.role, ref=f"agent:{id_}", fields={
         "role": member.role,
         "primary_capabilities": member.capabilities,
@@ -93,8 +94,10 @@ def _ties(rules: SquadRules) -> Iterator[tuple[str, str, str, dict[str, JSON]]]:
 
 async def saw(desk: Desk, pool: Memory, records: Iterable[str], *, applied: bool = False) -> None:
     """Note that a member saw records of others, or built on them; a second time it changes nothing."""
-    rows, mine = pool.records.pool, agent_id(desk.squad, desk.me.id)
-    shared, uses = await rows.shared([*records]), await rows.uses([*records])
+    rows = pool.records.pool
+    mine = agent_id(desk.squad, desk.me.id)
+    shared = await rows.shared([*records])
+    uses = await rows.uses([*records])
     usage = {
         id_: (uses[id_].applied if applied else uses[id_].accessed) if id_ in uses else ()
         for id_ in shared
@@ -127,7 +130,8 @@ async def saw(desk: Desk, pool: Memory, records: Iterable[str], *, applied: bool
 
 async def beat(desk: Desk, pool: Memory, *, busy: bool) -> None:
     """Note in a member's own AgentState and in its Agent that it is there: active while it holds a task, else idle."""
-    now, activity = desk.now(), "active" if busy else "idle"
+    now = desk.now()
+    activity = "active" if busy else "idle"
     fields: dict[str, JSON] = {"activity": activity, "last_active": time.iso(now)}
     before = await _state(desk)
     last = before and before.fields.get("last_active")

@@ -62,7 +62,8 @@ def deliveries(
 
 def _domains(record: Record) -> set[str]:
     """Return a record's domains as they are compared: in lower case, without space around."""
-    single, several = record.fields.get("domain"), record.fields.get("domains")
+    single = record.fields.get("domain")
+    several = record.fields.get("domains")
     domains = [single] if isinstance(single, str) else []
     domains += [str(domain) for domain in several] if isinstance(several, list | tuple) else []
     return {domain.strip().casefold() for domain in domains}

@@ -24,7 +24,8 @@ from pps.features.squad.roots import confidence_of
 from pps.features.squad.sharing import withdraw_orphans
 from pps.features.squad.working import lapsed, pending
 
-_LATE, _STALE = timedelta(hours=1), timedelta(hours=48)
+_LATE = timedelta(hours=1)
+_STALE = timedelta(hours=48)
 _PRIORITIES = {"critical": 1.0, "high": 0.8, "normal": 0.6, "low": 0.4}
 
 

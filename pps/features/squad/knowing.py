@@ -40,7 +40,10 @@ NEAR_COPY = 0.8
 """Share of words from which two records with the same numbers and negations are near-copies."""
 _NEVER_AUTOMATIC = frozenset(("Experience", "AgentState", PROPOSAL))
 """Kinds that are not shared by themselves, however sure; a proposal goes by ``proposal_submit``."""
-_CANDIDATES, _EXPERIENCES, _REFLECTIONS, _NEIGHBOURS = 50, 50, 5, 50
+_CANDIDATES = 50
+_EXPERIENCES = 50
+_REFLECTIONS = 5
+_NEIGHBOURS = 50
 _REPEATS = 100
 _WORD = re.compile(r"[^\W_]+")
 _CHANGING_WORDS = """
@@ -211,7 +214,8 @@ async def store(desk: Desk, knowledge: Knowledge) -> StoredKnowledge:
             [old] = await desk.memory.records.get([knowledge.supersedes])
             knowledge = replace(knowledge, supersedes=old.id)
         saved = await _save_new(desk, knowledge, reference, own_cites, of_pool)
-        record, warnings = saved.record, saved.warnings
+        record = saved.record
+        warnings = saved.warnings
         if knowledge.supersedes:
             await _supersede_copy(desk, knowledge.supersedes)
     copy = await _share_if_sure(desk, knowledge, record)
@@ -539,7 +543,8 @@ async def whole(desk: Desk, ids: Sequence[str]) -> list[Whole]:
         if len(own) + len(lines) < len(set(ids)):
             raise NotFound()
         pooled = [line.record.id for line in lines]
-        graph, cites = await shown(pool), await pool.records.cites(pooled)
+        graph = await shown(pool)
+        cites = await pool.records.cites(pooled)
         joined = [
             relation
             for relation in graph.relations
@@ -554,11 +559,9 @@ async def whole(desk: Desk, ids: Sequence[str]) -> list[Whole]:
             for line in lines
         ]
         await saw(desk, pool, [line.record.id for line in lines if _is_open(line)])
-    cites, of_pool, joined = (
-        await records.cites([*own]),
-        await records.pool.cites([*own]),
-        await records.relations([*own]),
-    )
+    cites = await records.cites([*own])
+    of_pool = await records.pool.cites([*own])
+    joined = await records.relations([*own])
     for id_, record in own.items():
         rests = [*cites.get(id_, ()), *of_pool.get(id_, ())]
         line = _with_withdrawn(
@@ -579,9 +582,13 @@ def _whole(line: KnowledgeLine, cites: Sequence[str], joined: Sequence[Relation]
 
 async def _provenance(pool: Memory, lines: Sequence[KnowledgeLine]) -> list[KnowledgeLine]:
     """Return lines of the pool with whose they are, how sure, what they rest on and who opposes them."""
-    rows, ids = pool.records.pool, [line.record.id for line in lines]
-    shared, roots, uses = await rows.shared(ids), await rows.roots(ids), await rows.uses(ids)
-    stances, cites = await rows.stances(ids), await pool.records.cites(ids)
+    rows = pool.records.pool
+    ids = [line.record.id for line in lines]
+    shared = await rows.shared(ids)
+    roots = await rows.roots(ids)
+    uses = await rows.uses(ids)
+    stances = await rows.stances(ids)
+    cites = await pool.records.cites(ids)
     against = [stance for some in stances.values() for stance in some if stance.opposes]
     opponents = await rows.shared([stance.record for stance in against])
     complete: list[KnowledgeLine] = []
@@ -659,7 +666,8 @@ def _active_beliefs(records: Sequence[Record], domain: str, least: float) -> lis
 async def ranked(desk: Desk, request: RankRequest) -> Ranking:
     """Return the records that the squad shares by their relations in the pool; what waits there is not among them."""
     async with desk.pool() as pool:
-        graph, shared = await pool.records.graph(), await pool.records.pool.shared()
+        graph = await pool.records.graph()
+        shared = await pool.records.pool.shared()
         kinds = frozenset(pool.kinds.kind(name).name for name in request.kinds)
     held = {
         id_: record

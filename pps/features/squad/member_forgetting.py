@@ -34,7 +34,8 @@ async def forget_as_member(
         request: Its input.
         act: Carries the operation out on the member's own memory, with such an input.
     """
-    dry_run, keep = getattr(request, "dry_run", False), getattr(request, "keep", False) is True
+    dry_run = getattr(request, "dry_run", False)
+    keep = getattr(request, "keep", False) is True
 
     async def erase(dry: bool) -> Answer:
         return await act(request if dry == dry_run else request.model_copy(update={"dry_run": dry}))
@@ -48,7 +49,8 @@ async def forget_as_member(
             dry_run=dry_run,
             take_mentions="copies" in getattr(request, "along", ()),
         )
-    data, text = dict(done.answer.data), done.answer.text
+    data = dict(done.answer.data)
+    text = done.answer.text
     if done.copies:
         happens = "stay" if keep else "would be withdrawn" if dry_run else "are withdrawn"
         text += f"\nIts copies in the squad's pool {happens}: {', '.join(done.copies)}"

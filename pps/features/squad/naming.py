@@ -87,7 +87,8 @@ async def _own(desk: Desk, name: str, path: str) -> str:
 
 async def _readable(desk: Desk, pool: Memory) -> list[Record]:
     """Return what of the pool a member may read: what is shared, its own, and as a reviewer what waits too."""
-    graph, shared = await pool.records.graph(), await pool.records.pool.shared()
+    graph = await pool.records.graph()
+    shared = await pool.records.pool.shared()
     readable: list[Record] = []
     for id_, record in graph.records.items():
         row = shared.get(id_)

@@ -96,7 +96,8 @@ def _read(folder: Path) -> tuple[list[RecordGiven], dict[str, str], list[str]]:
     """Return the records of a folder's files, its static files, and what could not be read."""
     if not folder.is_dir():
         raise InvalidRequest("path", f"there is no folder {folder}")
-    drafts, skipped = list[RecordGiven](), list[str]()
+    drafts = list[RecordGiven]()
+    skipped = list[str]()
     for place, kind in _files(folder):
         text = _text(place)
         if text is None:
@@ -212,7 +213,8 @@ class _Notes:
         return self._notes
 
     def _take_line(self, line: str, following: str) -> None:
-        heading, row = _HEADING.match(line), _ROW.fullmatch(line)
+        heading = _HEADING.match(line)
+        row = _ROW.fullmatch(line)
         if heading:
             self._close()
             self._columns = None
@@ -284,7 +286,8 @@ def _time_in(text: str) -> tuple[time_of_day | None, str]:
     match = _TIME.match(text)
     if match is None:
         return None, text
-    hour, minute = int(match[1]), int(match[2])
+    hour = int(match[1])
+    minute = int(match[2])
     if match[3]:
         hour = hour % 12 + (12 if match[3].lower() == "pm" else 0)
     if hour > 23 or minute > 59:

@@ -31,7 +31,9 @@ from pps.records.named_query import (
     text,
 )
 
-UNSEEN, SYNTHESES, HEALTH = "unseen", "syntheses", "health"
+UNSEEN = "unseen"
+SYNTHESES = "syntheses"
+HEALTH = "health"
 SURE = 0.7
 """Above this confidence something is worth a look by itself (the same for all squads)."""
 
@@ -57,13 +59,15 @@ class Unseen(Limited):
 @query(UNSEEN, Unseen, "Agent")
 async def unseen(ground: Ground, unseen: Unseen) -> QueryAnswer:
     """What others created and a member has not seen, the latest first."""
-    web, me = ground.web, ground.web.find(unseen.agent, "agent")
+    web = ground.web
+    me = ground.web.find(unseen.agent, "agent")
     seen = {relation.target for relation in web.out(me.id, "ACCESSED")}
     heard = {relation.target for relation in web.out(me.id, "SUBSCRIBES_TO")}
     rows: list[tuple[Record, QueryMatch]] = []
     for other in web.of_kinds("Agent"):
         for edge in web.out(other.id, "CREATED") if other.id != me.id else ():
-            record, sure = web.records[edge.target], confidence_of(web.records[edge.target])
+            record = web.records[edge.target]
+            sure = confidence_of(web.records[edge.target])
             if record.id not in seen and record.kind != "Task" and sure > unseen.min_confidence:
                 details: dict[str, JSON] = {
                     "from": other.title,
@@ -93,7 +97,8 @@ async def unseen(ground: Ground, unseen: Unseen) -> QueryAnswer:
 @query(SYNTHESES, Limited, "Concept")
 async def syntheses(ground: Ground, limited: Limited) -> QueryAnswer:
     """Which concepts research discovered and an application challenged, with no synthesis since."""
-    web, rows = ground.web, list[QueryMatch]()
+    web = ground.web
+    rows = list[QueryMatch]()
     for concept in web.of_kinds("Concept"):
         research = [web.records[relation.source] for relation in web.into(concept.id, "DISCOVERED")]
         updates = [web.records[relation.source] for relation in web.into(concept.id, "UPDATED")]
@@ -172,7 +177,8 @@ async def shown(pool: Memory) -> RecordGraph:
 
     What waits for a reviewer, was rejected or withdrawn, or is on its way out, is left out.
     """
-    graph, shared = await pool.records.graph(), await pool.records.pool.shared()
+    graph = await pool.records.graph()
+    shared = await pool.records.pool.shared()
     readable: dict[str, Record] = {}
     for id_, record in graph.records.items():
         row = shared.get(id_)

@@ -51,7 +51,8 @@ async def reflect(desk: Desk) -> Worksheet:
         ModelOutputInvalid: The model cites, or supersedes, what it was not shown; nothing was kept.
         ModelUnavailable, ModelError, BudgetSpent: It could not be asked.
     """
-    sheet, costs = await worksheet(desk), desk.memory.costs
+    sheet = await worksheet(desk)
+    costs = desk.memory.costs
     listed = list({record.id: record for part in sheet.parts() for record in part}.values())
     if costs.asked is None or not sheet.experiences:
         return sheet

@@ -101,7 +101,8 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
     async with desk.pool() as pool:
         roots, trust = await _grounds(desk, pool, record)
         wanted = _state(desk, record, trust)
-        now, own_confidence = desk.now(), confidence_of(record)
+        now = desk.now()
+        own_confidence = confidence_of(record)
         copies = await pool.records.pool.copies(desk.me.id, [record.id])
         known = (await pool.records.pool.shared([*copies.values()])).get(copies.get(record.id, ""))
         copy = await _copy(desk, pool, record, "shared" if known else wanted)
@@ -112,7 +113,8 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
         queued: list[Delivery] = []
 
         def also(rows: RecordRows, saved: Sequence[Saved]) -> None:
-            current, change = saved[0].record, saved[0].change
+            current = saved[0].record
+            change = saved[0].change
             if (
                 current.kind == PROPOSAL
                 and current.state not in _REVISABLE
@@ -345,7 +347,8 @@ async def take_out(
 def _withdrawn_record(
     id_: str, records: Mapping[str, Record], shared: Mapping[str, PoolRecord]
 ) -> WithdrawnRecord:
-    record, owner = records.get(id_), shared.get(id_)
+    record = records.get(id_)
+    owner = shared.get(id_)
     return WithdrawnRecord(
         id_,
         record.title if record else "",

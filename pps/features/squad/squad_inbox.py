@@ -155,7 +155,8 @@ async def squad_inbox(desk: Desk, request: InboxInput) -> tuple[DeliveryView, ..
         rows = pool.records.pool
         due = await rows.due(desk.me.id, desk.now(), request.limit)
         ids = [delivery.record for delivery in due]
-        records, shared = await pool.records.find(ids), await rows.shared(ids)
+        records = await pool.records.find(ids)
+        shared = await rows.shared(ids)
         moves = await pool.records.moves(ids)
     return tuple(
         DeliveryView(
@@ -202,7 +203,8 @@ async def squad_pool(desk: Desk, request: PoolInput) -> PoolView:
     Returns a page of what is shared, how many there are of each type, and who is in the squad.
     """
     async with desk.pool() as pool:
-        graph, shared = await shown(pool), await pool.records.pool.shared()
+        graph = await shown(pool)
+        shared = await pool.records.pool.shared()
         kinds = {pool.kinds.kind(name).name for name in request.kinds}
     records = [record for record in graph.records.values() if record.id in shared]
     wanted = [record for record in records if not kinds or record.kind in kinds]

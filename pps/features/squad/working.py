@@ -46,7 +46,8 @@ def _telling(
     named = [recipient for recipient in recipients if recipient and recipient != desk.me.id]
 
     def also(rows: RecordRows, saved: Sequence[Saved]) -> None:
-        record, at = saved[0].record, desk.now()
+        record = saved[0].record
+        at = desk.now()
         due = [Delivery(member, record.id, why, at) for member in named]
         due += deliveries(desk.rules, record, desk.me.id, 1.0, at) if all_ else ()
         if anew:
@@ -96,7 +97,8 @@ async def take(desk: Desk, id_: str) -> Record:
         task = await _task(pool, id_, desk.me.id)
         if task.state == "in_progress" and not lapsed(task, desk.now()):
             raise StoreConflict("is taken, and its lease runs")
-        by, now = pool.records.by(desk.me.id), desk.now()
+        by = pool.records.by(desk.me.id)
+        now = desk.now()
         fields: dict[str, JSON] = {
             "lease_until": time.iso(now + LEASE),
             "started_at": time.iso(now),
@@ -191,7 +193,8 @@ async def submit(desk: Desk, id_: str, to: Step, why: str) -> Record:
         [record] = await pool.records.get([mine.get(id_, id_)])
         if record.kind != PROPOSAL:
             raise InvalidRequest("id", "is no WorkflowImprovement; memory_share shares the rest")
-        by, at = pool.records.by(desk.me.id), list[Also]()
+        by = pool.records.by(desk.me.id)
+        at = list[Also]()
         _check_step(desk, record, to)
         if to == "pending_approval":
             if record.state == "needs_revision":
@@ -234,7 +237,8 @@ def _check_step(desk: Desk, record: Record, to: Step) -> None:
 async def pending(desk: Desk) -> list[PendingReview]:
     """Return what waits for a reviewer, the oldest first; who is none sees what it proposed itself."""
     async with desk.pool() as pool:
-        graph, shared = await pool.records.graph(), await pool.records.pool.shared()
+        graph = await pool.records.graph()
+        shared = await pool.records.pool.shared()
         cites = await pool.records.cites([*shared])
         waiting: list[PendingReview] = []
         for id_, copy in shared.items():
@@ -337,7 +341,8 @@ def _decided(desk: Desk, shared: PoolRecord, decision: Decision, notes: str) -> 
     """
 
     def also(rows: RecordRows, saved: Sequence[Saved]) -> None:
-        record, at = saved[0].record, desk.now()
+        record = saved[0].record
+        at = desk.now()
         is_noted = record.kind == PROPOSAL
         advance(rows, record.id, decision, desk.me.id, at, notes, is_noted=is_noted)
         due = [Delivery(shared.member, record.id, decision, at)]

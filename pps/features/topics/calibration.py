@@ -20,12 +20,17 @@ from pps.ingest.indexer import Progress
 from pps.recall.search import Sources
 from pps.recall.thresholds import keep_thresholds, model_of, own_thresholds
 
-MOST_READ, FEWEST_READ = 1_000, 40
-"""Turns that are compared, the newest; fewer than so many tell nothing."""
-_BEFORE, _FEWEST_BEFORE = 5, 3
+MOST_READ = 1_000
+"""The newest turns that are compared."""
+FEWEST_READ = 40
+"""Fewer turns than these give no threshold."""
+_BEFORE = 5
+_FEWEST_BEFORE = 3
 _FEWEST_NEAREST = 20
-_RARE, _USUAL = 99, 5
-"""Percentiles: what one unrelated pair in a hundred reaches, and what 95 of 100 turns that go on reach."""
+_RARE = 99
+"""Percentile of unrelated pairs: one pair in a hundred reaches it."""
+_USUAL = 5
+"""Percentile of turns that continue a session: 95 of 100 reach it."""
 _TELLS = 0.6
 """Share of pairs (a turn among its own session's, one among another's) that must be told apart for a low threshold."""
 _NOT_BY_SESSIONS = ("E10",)
@@ -70,7 +75,8 @@ class PerspectiveStates:
 
 async def states(sources: Sources, read: int = 0) -> PerspectiveStates:
     """Return the thirteen with the thresholds that hold in this memory."""
-    own, model = await own_thresholds(sources), model_of(sources)
+    own = await own_thresholds(sources)
+    model = model_of(sources)
     perspective_states: list[PerspectiveState] = []
     for id_, space in spaces().items():
         limits = space.threshold(model, own.get(id_))
@@ -149,7 +155,8 @@ def measured_thresholds(
     own, others = _nearest(likeness, sessions)
     if len(apart) < FEWEST_READ or len(own) < _FEWEST_NEAREST:
         return None
-    high, low = float(np.percentile(apart, _RARE)), float(np.percentile(own, _USUAL))
+    high = float(np.percentile(apart, _RARE))
+    low = float(np.percentile(own, _USUAL))
     above = (own[:, None] > others[None, :]).mean() + (own[:, None] == others[None, :]).mean() / 2
     low_threshold = low if above >= _TELLS and low > 0 else None
     return Thresholds(

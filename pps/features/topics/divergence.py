@@ -20,11 +20,16 @@ from pps.recall.thresholds import thresholds
 
 _SPACES = ("E1", "E6", "E7", "E10", "E12", "E13")
 """Never cause: without a direction it is far from everything, and each turn would be an alert."""
-_FEWEST_WORDS, _FEWEST_TURNS, _LOOKED_AT = 5, 3, 50
-_HIGH, _MEDIUM = 0.1, 0.2
+_FEWEST_WORDS = 5
+_FEWEST_TURNS = 3
+_LOOKED_AT = 50
+_HIGH = 0.1
+_MEDIUM = 0.2
 _SUMMARY = 100
-_MIDDLE, _AROUND = 10, 200
-"""Earlier turns of the session whose middle is compared, and latest turns of all that say what they have in common."""
+_MIDDLE = 10
+"""Earlier turns of the session whose mean vector is compared."""
+_AROUND = 200
+"""The latest turns of the memory: their mean is what all turns have in common."""
 _ALONE = 0.1
 
 
@@ -102,10 +107,8 @@ async def _alerts(
     alerts: list[Alert] = []
     compared: dict[str, bool] = {}
     for id_ in _SPACES:
-        low, perspective = (
-            limits[id_].low if id_ in limits else None,
-            PERSPECTIVES.get(spaces()[id_].perspective),
-        )
+        low = limits[id_].low if id_ in limits else None
+        perspective = PERSPECTIVES.get(spaces()[id_].perspective)
         if low is None or perspective is None or perspective.alike is None:
             continue
         near = (await perspective.alike(sources, [new.uuid, *before]))[0, 1:]

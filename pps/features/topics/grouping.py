@@ -61,7 +61,9 @@ def in_context(
     if known.sum() >= IN_COMMON:
         whole = centred(whole, known)
     at = {place: number for number, place in enumerate(places)}
-    rows, columns, weights = list[int](), list[int](), list[float]()
+    rows = list[int]()
+    columns = list[int]()
+    weights = list[float]()
     for number, (session, place) in enumerate(places):
         for step in range(1 - len(_NEIGHBOURS), len(_NEIGHBOURS)):
             other = at.get((session, place + step))
@@ -154,7 +156,8 @@ def groups(agreement: NDArray[np.float32], least: float) -> list[Group]:
         joined, directed=False
     )
     sizes = np.bincount(labels, minlength=count)
-    sums, degrees = np.where(joined, agreement, 0.0).sum(axis=1), joined.sum(axis=1)
+    sums = np.where(joined, agreement, 0.0).sum(axis=1)
+    degrees = joined.sum(axis=1)
     groups: list[Group] = []
     for label in np.flatnonzero(sizes >= FEWEST):
         members = np.flatnonzero(labels == label)

@@ -18,7 +18,9 @@ from pps.features.topics.topic_values import Portfolio, Topic, importance
 from pps.recall.search import Sources
 from pps.recall.thresholds import limits_of, recency_factor, relevance
 
-_TOLD, _LOOKBACK_H, _SESSION = 5, 2, 200
+_TOLD = 5
+_LOOKBACK_H = 2
+_SESSION = 200
 _EXPLORED = 3
 
 
@@ -34,7 +36,8 @@ class Injecting:
         self, recall: Recall, session: str, wanted: Sequence[str]
     ) -> tuple[Recall, Mapping[str, Sequence[tuple[str, Line]]]]:
         """Return what was found, the most relevant first, and ids and lines of the wanted sections."""
-        limits, moment = await limits_of(self._sources), now()
+        limits = await limits_of(self._sources)
+        moment = now()
 
         def worth(hit: Hit) -> float:
             return relevance(hit, limits) * recency_factor(_at(hit), moment)

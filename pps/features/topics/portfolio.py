@@ -49,11 +49,14 @@ MOST_CLUSTERED = 2_000
 """Memories that are clustered, the newest and most important; others join a topic that they are near."""
 _ASSIGNED = 4.0
 """The agreement of one that was not clustered: less than that of the members it is near."""
-_NODES, _TEXT = 40, 8_000
-"""Nodes whose names may be in a topic's name, and the characters of its turns that are read for them."""
+_NODES = 40
+"""Nodes whose names may be part of a topic's name."""
+_TEXT = 8_000
+"""Characters of a topic's turns that are searched for names of nodes."""
 _LEAST_NEARNESS = 0.05
 _APART = timedelta(hours=1)
-_CONSOLIDATE_ENTROPY, _CONSOLIDATE_CHURN = 0.7, 0.5
+_CONSOLIDATE_ENTROPY = 0.7
+_CONSOLIDATE_CHURN = 0.5
 
 _log = logging.getLogger(__name__)
 
@@ -182,7 +185,8 @@ class Topics:
         for done, (id_, space, alike) in enumerate(compared if len(turns) >= FEWEST else ()):
             if progress:
                 progress(id_, done, len(compared))
-            likeness, least = await alike(self.sources, turns), floor_of(limits.get(id_))
+            likeness = await alike(self.sources, turns)
+            least = floor_of(limits.get(id_))
             context = (
                 await asyncio.to_thread(in_context, likeness, places, least)
                 if space.in_context

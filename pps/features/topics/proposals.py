@@ -34,12 +34,16 @@ from pps.recall.thresholds import model_of, thresholds
 Strategy: TypeAlias = Literal["similarity", "temporal", "semantic"]
 Reason: TypeAlias = Literal["says the same", "amends it", "goes on with it", "shares"]
 _NEAR = timedelta(days=1)
-_SHOWN, _TEXT = 50, 120
+_SHOWN = 50
+_TEXT = 120
 DREAMT = 200
 """Most memories of a dream, the most important."""
-_STARTS, _LOOKS = 20, 5
-"""At most so many walks, and so many memories looked at from each: a hundred looks."""
-_REPLAYED, _PROPOSED = 10, 10
+_STARTS = 20
+"""Walks at most."""
+_LOOKS = 5
+"""Memories compared with each start of a walk: a hundred comparisons in all."""
+_REPLAYED = 10
+_PROPOSED = 10
 _LIKE = 0.5
 """Likeness in some space from which on a walk looks at a memory."""
 _FEWEST_WORDS = 2
@@ -128,7 +132,8 @@ class _Memories:
 
     def may_pair(self, left: int, other: int) -> bool:
         """Tell whether a proposal of two memories would not restate one: an echo within a conversation does."""
-        first, second = self.turns[left], self.turns[other]
+        first = self.turns[left]
+        second = self.turns[other]
         return (
             self.says_something(left)
             and self.says_something(other)
@@ -141,7 +146,8 @@ class _Memories:
     def says_the_same(self, first: int, other: int) -> bool:
         """Tell whether two memories name the same things, and neither a number or day in place of the other's."""
         shorter = min(len(self.words[first]), len(self.words[other]))
-        own, others = self._figures[first], self._figures[other]
+        own = self._figures[first]
+        others = self._figures[other]
         return len(self.shared(first, other)) >= _OVERLAP * shorter and (
             own <= others or others <= own
         )
@@ -192,7 +198,8 @@ async def consolidation(
     near = min(same, limits.high if limits else same)
 
     def fits(left: int, other: int) -> bool:
-        first, second = memories.turns[left], memories.turns[other]
+        first = memories.turns[left]
+        second = memories.turns[other]
         if strategy == "temporal":
             return abs(first.occurred_at - second.occurred_at) <= _NEAR
         return strategy == "similarity" or (

@@ -25,27 +25,39 @@ from pps.journal.topic_rows import Place
 Key: TypeAlias = tuple[str, ...]
 """The words of a phrase as they are compared: folded, without a plural or genitive s."""
 
-MOST_PHRASES, MOST_TERMS, MOST_NAMED = 3, 5, 3
-"""Phrases of a name, and of what is told beside it."""
+MOST_PHRASES = 3
+"""Phrases of a topic's name."""
+MOST_TERMS = 5
+"""Terms listed beside the name."""
+MOST_NAMED = 3
+"""Nodes listed beside the name."""
 _LONGEST_PHRASE = 3
 _LONGEST_DENSE = 6
 _READ = 2_000
 """Characters of a turn that are read."""
 _CARRIES = 0.6
 """A longer phrase takes the place of its part where it stands for so much of the part's support."""
-_LEADS, _LEADS_OF = 0.3, 3
-"""A word names something if so many of its occurrences are at the head of a run, or it stands before so many heads."""
+_LEADS = 0.3
+"""A word names something if this share of its occurrences are the head of a run."""
+_LEADS_OF = 3
+"""A word also names something if it stands before this many different heads."""
 _ENOUGH = 0.85
 """Share of a topic's weight from which on a name says enough."""
-_FURTHER, _BESIDE, _ALSO = 0.2, 0.4, 0.45
+_FURTHER = 0.2
+_BESIDE = 0.4
+_ALSO = 0.45
 """What a further phrase must be worth of the first: where less than half is said, where more is, and where it speaks of
 no other turns."""
 _KEPT = 0.6
 """A name stays for as long as its phrases are together worth so much of the best ones."""
-_ONE_WORD, _SEVERAL_WORDS = 1.0, 1.7
-_NODE, _PERSON = 1.8, 1.2
-_ONCE, _NODE_ONCE = 0.35, 0.8
-"""What a phrase counts that one turn alone has, and what a node's name does."""
+_ONE_WORD = 1.0
+_SEVERAL_WORDS = 1.7
+_NODE = 1.8
+_PERSON = 1.2
+_ONCE = 0.35
+"""Factor for a phrase that only one turn has."""
+_NODE_ONCE = 0.8
+"""Factor for the name of a node that only one turn has."""
 _UNDETERMINED = 0.4
 """What a word counts that never stands where nouns do: behind an article, a number or a preposition, or in a phrase."""
 _GERUND = 0.6
@@ -463,7 +475,8 @@ def _share(key: Key, other: Key) -> bool:
 
 def _leading(candidates: Sequence[_Found]) -> dict[Key, float]:
     """Return for each phrase the share of its occurrences that are at the head of a run; 1 for what many heads follow."""
-    whole, heads = Counter[Key](), Counter[Key]()
+    whole = Counter[Key]()
+    heads = Counter[Key]()
     follow: dict[Key, set[Key]] = defaultdict(set)
     for phrase in candidates:
         whole[phrase.key] += 1
@@ -570,7 +583,8 @@ def _tokens(text: str, language: _Language) -> list[_Token]:
                 capital=capital,
             )
         )
-        after, before = match.end(), folded
+        after = match.end()
+        before = folded
     return tokens
 
 
@@ -625,9 +639,11 @@ def _node_names(turn: str, tokens: Sequence[_Token], nodes: Mapping[Key, str]) -
 
 def _dense_phrases(turn: str, text: str) -> list[_Found]:
     """Return words in Katakana, and the parts of Chinese text that hold no character which parts names."""
-    rules, phrases = _rules(), list[_Found]()
+    rules = _rules()
+    phrases = list[_Found]()
     for match in _DENSE.finditer(text):
-        run, start = match.group(), match.start()
+        run = match.group()
+        start = match.start()
         if re.match(f"[{_KANA}]", run):
             if len(run) > 1:
                 phrases.append(_Found((run,), Place(turn, start, match.end()), heads=True))

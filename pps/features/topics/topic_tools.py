@@ -84,7 +84,8 @@ def portfolio_words(view: Portfolio) -> str:
         return "No topics were looked for yet: detect_topics does (`pps detect NAME`)."
     if not view.topics:
         return "No topics: nothing that three memories agree on in enough ways."
-    widest, most = max(len(topic.name) for topic in view.topics), view.topics[0].size
+    widest = max(len(topic.name) for topic in view.topics)
+    most = view.topics[0].size
     lines: list[str] = []
     for topic in view.topics:
         bar = "█" * max(1, round(_BAR * topic.size / most))
@@ -184,7 +185,8 @@ async def merge_concepts(memory: Memory, request: MergeConceptsInput) -> tuple[M
         raise InvalidRequest("source_ids", "must name at least two nodes")
     if not named:
         raise InvalidRequest("target_name", "must be the name of one of the nodes")
-    merging, others = memory.records.merging, [id_ for id_ in nodes if id_ != named[0]]
+    merging = memory.records.merging
+    others = [id_ for id_ in nodes if id_ != named[0]]
     plans = [
         await merging.merge(named[0], other, dry_run=True) for other in others
     ]  # all can, before one is done

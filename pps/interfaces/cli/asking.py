@@ -73,7 +73,8 @@ def _asked(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> 
 
         if find(home_folder()) is None:
             return output.finished(upgraded_here(arguments), quiet=typed["as_json"])
-    link, entity = output.server(), typed.get("whose", "")
+    link = output.server()
+    entity = typed.get("whose", "")
     if command.is_long:
         return output.finished(
             link.follow(command.operation, entity, arguments), quiet=typed["as_json"]
@@ -116,7 +117,8 @@ def _for_people(command: Command, text: str, typed: Mapping[str, Any]) -> str:
             with_ids = re.compile(
                 rf"^(Nothing was changed; ){re.escape(again)} and ids (.*) to do it\.$", re.M
             )
-            path, flag = " ".join(["pps", *command.words, typed.get("whose", "")]), parameter.label
+            path = " ".join(["pps", *command.words, typed.get("whose", "")])
+            flag = parameter.label
             text = with_ids.sub(partial(_command_line, path, flag), text)
     return text
 

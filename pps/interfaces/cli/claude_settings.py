@@ -142,7 +142,8 @@ def _command(event: str, entity: str, home: str, client: str) -> str:
 
 def _ours(hook: _Object) -> tuple[str, ...]:
     """Return the words of a hook's command when it is ours."""
-    command, arguments = hook.get("command"), hook.get("args")
+    command = hook.get("command")
+    arguments = hook.get("args")
     try:
         words = shlex.split(command) if isinstance(command, str) else []
     except ValueError:

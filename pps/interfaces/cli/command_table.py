@@ -28,10 +28,8 @@ _LABELS = {
 }
 _TOOL = re.compile(r"'?\b([a-z]+(?:_[a-z]+)+)\b'?(?!=)")
 _OWNERS = ("owner", "operator")
-_UTC, _LOCAL = (
-    "a date alone is 00:00 UTC.",
-    "your local time where it names no zone, a date alone is 00:00 UTC.",
-)
+_UTC = "a date alone is 00:00 UTC."
+_LOCAL = "your local time where it names no zone, a date alone is 00:00 UTC."
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +202,8 @@ def _parameter(
     variants = [one for one in about.get("anyOf", (about,)) if one.get("type") != "null"]
     many = next((variant for variant in variants if variant.get("type") == "array"), None)
     value = many["items"] if many else variants[0]
-    kind, flag = mark.get("kind", "option"), mark.get("flag", "--" + name.replace("_", "-"))
+    kind = mark.get("kind", "option")
+    flag = mark.get("flag", "--" + name.replace("_", "-"))
     description = about.get("description") or variants[0].get("description", "")
     return CommandParameter(
         name,

@@ -57,7 +57,8 @@ class Ordered(click.Group):
         return self.commands.get(name)
 
     def _complete(self) -> None:
-        add_more, self.add_more = self.add_more, None
+        add_more = self.add_more
+        self.add_more = None
         if add_more is not None:
             add_more()
 

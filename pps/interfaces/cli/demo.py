@@ -30,8 +30,10 @@ from pps.operations.session_start import workload_words
 from pps.records.saving import RecordGiven, RelationGiven
 
 ENTITIES = ("mira", "theo")
-YEAR, PACK = "iris", "constitution"
-"""Who has a year of records, and of which pack they are."""
+YEAR = "iris"
+"""The entity that has a year of records."""
+PACK = "constitution"
+"""The pack of those records."""
 WEEK = date(2026, 3, 16)
 TASK = "Resew the herbal of 1790"
 QUESTION = "kitchen morning Saturday Haven"
@@ -128,7 +130,8 @@ async def _apart(app: App) -> tuple[str, list[str]]:
 def _overlap(asked: list[tuple[str, Recall]]) -> str:
     """Say how many results came back to each, and whether one of them is the other's."""
     (first, one), (second, other) = asked
-    mine, theirs = _ids(one), _ids(other)
+    mine = _ids(one)
+    theirs = _ids(other)
     both = mine & theirs
     if both:
         return (

@@ -169,7 +169,8 @@ def _profiles(settings: Settings) -> DoctorFinding:
 
 
 def _hooks_spool(home: Path) -> DoctorFinding:
-    state, folder = spool.look(home), spool.spool_folder(home)
+    state = spool.look(home)
+    folder = spool.spool_folder(home)
     said = [f"{state.waiting} events wait for the server" if state.waiting else "empty"]
     if state.dropped:
         said.append(

@@ -119,7 +119,8 @@ def show_help(context: click.Context, words: tuple[str, ...], *, as_json: bool) 
         name, below, _ = command.resolve_command(parent, list(words[at:]))
         if below is None:  # a word that begins with a dash
             parent.fail(f"no such command {word!r}")
-        parent, command = click.Context(below, parent=parent, info_name=name), below
+        parent = click.Context(below, parent=parent, info_name=name)
+        command = below
     if not as_json:
         click.echo(command.get_help(parent))
         return

@@ -39,10 +39,8 @@ def server() -> Link:
     found = find(home)
     if found is None and sys.stderr.isatty():
         click.echo("(starting the server …)", err=True)
-    link, actor = (
-        found or connect(home),
-        click.get_current_context().find_root().meta.get(_ACTOR, ""),
-    )
+    link = found or connect(home)
+    actor = click.get_current_context().find_root().meta.get(_ACTOR, "")
     return Link(link.run, actor) if actor else link
 
 
@@ -123,7 +121,8 @@ def finished(
                 report = next(reports)
             except StopIteration as ended:
                 return ended.value
-            done, total = report.get("done"), report.get("total")
+            done = report.get("done")
+            total = report.get("total")
             bar.update(
                 shown,
                 description=visible(str(report.get("what"))),

@@ -81,7 +81,8 @@ def _fill(path: Path, entity: str, home: str) -> bool:
     """Add our folder, our entry and the memory slot; what else the settings hold stays."""
     before, now = _read(path)
     plugins = _object(now, "plugins")
-    load, slots = _object(plugins, "load"), _object(plugins, "slots")
+    load = _object(plugins, "load")
+    slots = _object(plugins, "slots")
     listed = load.get("paths", [])
     folder = str(shipped("config/clients/openclaw"))
     paths = [one for one in (listed if isinstance(listed, list) else []) if one != folder]

@@ -60,7 +60,8 @@ async def demonstrate_squad(settings: Settings, *, quiet: bool) -> dict[str, JSO
 
 
 def _row(played: Played) -> JSON:
-    step, missing = played.step, [*played.missing]
+    step = played.step
+    missing = [*played.missing]
     return {
         "who": step.who,
         "does": step.does,

@@ -88,7 +88,8 @@ def unknown_command(group: _Group, path: str, words: Sequence[str]) -> str:
         words: What was typed: the command's name, and what followed it.
     """
     name, *rest = words
-    problem, is_root = f"no such command {name!r}", path == "pps"
+    problem = f"no such command {name!r}"
+    is_root = path == "pps"
     if is_root and name in entity_names():
         return f"{problem}: the command goes before the entity, as in `pps recall {name} …`"
     if meant := _synonym(group, path, name.lower()) or _nearest(group, path, name, rest):
@@ -108,7 +109,8 @@ def unknown_entity(name: str, command: str, words: Sequence[str], *, reads: bool
         words: The text that followed, where the command takes one.
         reads: The command changes nothing: only such a one is shown whole, with the name of the entity that there is.
     """
-    problem, names = f"no entity {name!r}", entity_names()
+    problem = f"no entity {name!r}"
+    names = entity_names()
     there = "`pps entity list` shows those there are, `pps entity create` makes one"
     if not command or not names:
         return f"{problem}; {there}"
