@@ -54,7 +54,7 @@ Begin your own:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _FilledEntity:
     """An entity that was told its part of the sample.
 
     Attributes:
@@ -84,7 +84,7 @@ async def demonstrate(settings: Settings, console: Console) -> None:
     say(_next())
 
 
-def _remembered(name: str, told: _Told) -> str:
+def _remembered(name: str, told: _FilledEntity) -> str:
     stats = told.stats
     return (
         f"   {name}  {stats.turns} turns, {stats.facts} facts, {stats.nodes} people, places and things, "
@@ -160,7 +160,7 @@ async def _given_unasked(app: App) -> tuple[str, list[str]]:
     return "4. Unasked, with each prompt, mira's agent is given what bears on it.", lines
 
 
-async def _ingested(app: App, name: str, console: Console) -> _Told:
+async def _ingested(app: App, name: str, console: Console) -> _FilledEntity:
     """Tell an entity its part of the sample."""
     await app.create(name)
     started = time.perf_counter()
@@ -180,7 +180,7 @@ async def _ingested(app: App, name: str, console: Console) -> _Told:
                     await memory.remember_many(batch)
                     await memory.settled()
             await memory.anchor_import(sample / name / "anchors")
-        return _Told(await memory.stats(), time.perf_counter() - started)
+        return _FilledEntity(await memory.stats(), time.perf_counter() - started)
 
 
 async def keep_year(app: App) -> None:
