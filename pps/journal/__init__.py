@@ -1,8 +1,9 @@
-"""What happened to one entity, durably: turns, jobs, the graph's tables and the change log."""
+"""What happened to one entity, durably: turns, jobs, the graph's tables and the outbox."""
 
 from pps.journal.entries import (
     Appended,
     Change,
+    DirtyChange,
     Extraction,
     Job,
     JobPayload,
@@ -14,6 +15,7 @@ from pps.journal.entries import (
 __all__ = [
     "Appended",
     "Change",
+    "DirtyChange",
     "Extraction",
     "Job",
     "JobPayload",

@@ -12,7 +12,6 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_beginning, is_uuid, short_id
 from pps.core.sql import Connection, listed
 from pps.core.text import fold
-from pps.core.time import from_micros
 from pps.journal import names, time_sql
 
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
@@ -125,15 +124,23 @@ def kinds_of(connection: Connection, nodes: Sequence[str]) -> dict[str, str]:
     return dict(rows.fetchall())
 
 
+_KINDS = """
+    WITH RECURSIVE kinds (kind) AS (
+        SELECT min(kind) FROM node WHERE kind <> ''
+        UNION ALL
+        SELECT (SELECT min(kind) FROM node WHERE kind > kinds.kind) FROM kinds
+        WHERE kinds.kind IS NOT NULL)
+    SELECT kind FROM kinds WHERE kind IS NOT NULL"""
+"""The distinct kinds, one step of the index for each: DISTINCT reads an entry of every node."""
+
+
 def of_kinds_in(connection: Connection, text: str, limit: int) -> list[str]:
     """Return uuids of the nodes whose kind a text names ("the search engine"), the kind of most words first.
 
     A kind of more than ``limit`` nodes is left out: its name tells none of them from the others.
     """
     units = {one for unit in names.units(text) for one in (unit, names.without_s(unit))}
-    kinds = [
-        kind for (kind,) in connection.execute("SELECT DISTINCT kind FROM node WHERE kind <> ''")
-    ]
+    kinds = [kind for (kind,) in connection.execute(_KINDS)]
     parts = {kind: names.units(_HUMPS.sub(" ", kind)) for kind in kinds}
     meant = sorted(
         (kind for kind in kinds if units.issuperset(parts[kind] or ["?"])),
@@ -223,31 +230,6 @@ def facts_supported_by(connection: Connection, episodes: Sequence[str]) -> dict[
     for episode, fact in rows:
         found.setdefault(episode, []).append(fact)
     return found
-
-
-@dataclass(frozen=True, slots=True)
-class StatedFact:
-    """A fact with the latest turn that states it, and when that was said."""
-
-    fact: str
-    turn: str
-    said_at: datetime
-
-
-def latest_stated(connection: Connection, limit: int) -> list[StatedFact]:
-    """Return at most ``limit`` facts that turns state, relations left out; the one said last comes first."""
-    # CROSS JOIN: SQLite walks the turns by time and stops at the limit.
-    rows = connection.execute(
-        """SELECT s.fact, t.uuid, t.occurred_at FROM turns AS t
-            CROSS JOIN support AS s CROSS JOIN fact AS f
-            WHERE s.episode = t.uuid AND f.uuid = s.fact AND f.kind = 'fact'
-            ORDER BY t.occurred_at DESC, t.seq DESC LIMIT ?""",
-        (limit,),
-    )
-    stated: dict[str, StatedFact] = {}
-    for fact, turn, at in rows:
-        stated.setdefault(fact, StatedFact(fact, turn, from_micros(at)))
-    return list(stated.values())
 
 
 def facts_turning(connection: Connection, after: datetime, until: datetime) -> list[str]:

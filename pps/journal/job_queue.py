@@ -15,7 +15,6 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.sql import LIST, NUMBERS, Connection, listed
 from pps.core.time import micros, now
 from pps.journal import job_rows, turns
-from pps.journal.change_log import log_changes
 from pps.journal.entries import (
     Appended,
     Change,
@@ -54,7 +53,7 @@ def append(connection: Connection, turn: turns.Prepared, payload: str) -> Append
     if duplicate:
         (job,) = connection.execute("SELECT id FROM jobs WHERE turn = ?", (stored.uuid,)).fetchone()
         return Appended(stored, job, duplicate=True)
-    log_changes(connection, [Change("episode", stored.uuid)])
+    turns.mark_dirty(connection, [Change("episode", stored.uuid)])
     return Appended(stored, add(connection, stored.uuid, payload), duplicate=False)
 
 

@@ -16,16 +16,7 @@ from pps.core.ids import is_uuid
 from pps.core.sql import Connection
 from pps.core.time import from_micros
 from pps.core.values import ItemKind, Turn
-from pps.journal import (
-    change_log,
-    filters,
-    graph_queries,
-    job_queue,
-    job_rows,
-    links,
-    meta,
-    old_graph,
-)
+from pps.journal import filters, graph_queries, job_queue, job_rows, links, meta, old_graph
 from pps.journal import turns as turn_rows
 from pps.journal.anchor_rows import AnchorVersions
 from pps.journal.bin_rows import Bin
@@ -50,6 +41,8 @@ from pps.journal.writer import Writer
 
 T = TypeVar("T")
 
+_CHARS_A_WORD = 4
+"""Characters of a text for each name that is looked up in it, roughly."""
 _LATEST_ENTRY = """SELECT max(at) FROM (
     SELECT * FROM (SELECT recorded_at AS at FROM turns ORDER BY seq DESC LIMIT 1) AS latest
     UNION ALL SELECT max(at) FROM bin) AS entries"""
@@ -63,8 +56,12 @@ class Journal(Store):
     """
 
     around_many = reads(turn_rows.around_many)
+    clear_dirty = writes(turn_rows.clear_dirty)
     count_turns = reads(turn_rows.count)
+    dirty = reads(turn_rows.dirty)
+    dirty_count = reads(turn_rows.count_dirty)
     forget_turns = writes(turn_rows.forget, secure=True)
+    mark_dirty = writes(turn_rows.mark_dirty)
     near = reads(turn_rows.near)
     of_session = reads(turn_rows.of_session)
     page = reads(turn_rows.page)
@@ -77,12 +74,6 @@ class Journal(Store):
 
     unfinished = reads(job_rows.unfinished)
 
-    count_entries = reads(change_log.count_entries)
-    drop_entries = writes(change_log.drop_entries)
-    log_changes = writes(change_log.log_changes)
-    log_entries = reads(change_log.log_entries)
-    log_span = reads(change_log.log_span)
-
     count_facts = reads(graph_queries.count_facts)
     count_facts_of = reads(graph_queries.count_facts_of)
     count_kinds = reads(graph_queries.count_kinds)
@@ -91,14 +82,11 @@ class Journal(Store):
     facts_supported_by = looks_up(graph_queries.facts_supported_by)
     facts_turning = reads(graph_queries.facts_turning)
     fact_times = reads(graph_queries.fact_times)
-    latest_stated = reads(graph_queries.latest_stated)
     mentioning = reads(graph_queries.mentioning)
-    named_in = reads(graph_queries.named_in)
-    with_facts = reads(graph_queries.with_facts)
+    with_facts = looks_up(graph_queries.with_facts)
     names_of = looks_up(graph_queries.names_of)
     nodes_by_name = reads(graph_queries.nodes_by_name)
     kinds_of = reads(graph_queries.kinds_of)
-    of_kinds_in = reads(graph_queries.of_kinds_in)
     resolve = reads(graph_queries.resolve)
 
     fact_outlines = looks_up(links.fact_outlines)
@@ -299,6 +287,16 @@ class Journal(Store):
     async def allowed(self, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:
         """Return the ids of a kind that pass a filter; None means that nothing is restricted."""
         return await self.allowing.allowed(kind, wanted)
+
+    async def named_in(self, text: str, limit: int) -> list[str]:
+        """Do what ``graph_queries.named_in`` says."""
+        work = partial(graph_queries.named_in, text=text, limit=limit)
+        return await self.look_up(work, len(text) // _CHARS_A_WORD)
+
+    async def of_kinds_in(self, text: str, limit: int) -> list[str]:
+        """Do what ``graph_queries.of_kinds_in`` says."""
+        work = partial(graph_queries.of_kinds_in, text=text, limit=limit)
+        return await self.look_up(work, len(text) // _CHARS_A_WORD)
 
     async def mark(self) -> int:
         """Return SQLite's ``data_version``: another number whenever anything was written since (20 µs)."""

@@ -149,8 +149,10 @@ def supports(connection: Connection, facts: Sequence[str]) -> dict[str, Support]
     ):
         episodes.setdefault(fact, []).append(episode)
         told.setdefault(fact, []).append(at)
+    # Most facts of a recall stand on few turns: each time is converted once.
+    moments = {at: _moment(at) for at in {_latest(times) for times in told.values()}}
     return {
-        fact: Support(tuple(some), _moment(_latest(told[fact]))) for fact, some in episodes.items()
+        fact: Support(tuple(some), moments[_latest(told[fact])]) for fact, some in episodes.items()
     }
 
 
@@ -304,4 +306,7 @@ def _joined_to(
 
 
 def _moment(at: int | None, precision: str = "instant") -> datetime | None:
-    return None if at is None else with_precision(from_micros(at), precision)
+    if at is None:
+        return None
+    moment = from_micros(at)
+    return moment if precision == "instant" else with_precision(moment, precision)

@@ -80,7 +80,7 @@ class RecordBook(Store):
 
     async def of_nodes(self, nodes: Sequence[str]) -> dict[str, str]:
         """Return record → the turn that it comes from, for those nodes that are records."""
-        return await self.read(partial(_sources, nodes=nodes))
+        return await self.look_up(partial(_sources, nodes=nodes), len(nodes))
 
     async def texts(self, nodes: Sequence[str]) -> dict[str, Turn]:
         """Return record → the turn whose text it is, for those nodes that are records."""
