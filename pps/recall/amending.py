@@ -649,15 +649,30 @@ def _may_be_two_people(old: Statement, new: Statement) -> bool:
 
 def _are_apart(stated: AmendingSentence, changing: AmendingSentence) -> bool:
     """Tell whether two sentences are about different things: neither can amend the other."""
+    matter = not stated.states.isdisjoint(changing.changes)
+    if not matter and stated.terms.keys().isdisjoint(changing.terms):
+        return True
+    if "strong" in changing.cues:
+        return False
+    if not matter and not _may_change(stated, changing):
+        return True
     first = _SERIES_ITEM.match(stated.text)
     second = _SERIES_ITEM.match(changing.text)
-    if first and second and "strong" not in changing.cues:
-        # "Note 12" and "Note 13", "PR #4" and "PR #5" are items of a series.
-        same_kind = first["noun"].casefold() == second["noun"].casefold()
-        if same_kind and first["number"] != second["number"]:
-            return True
-    no_shared_term = stated.terms.keys().isdisjoint(changing.terms)
-    return no_shared_term and stated.states.isdisjoint(changing.changes)
+    if not first or not second:
+        return False
+    # "Note 12" and "Note 13", "PR #4" and "PR #5" are items of a series.
+    same_kind = first["noun"].casefold() == second["noun"].casefold()
+    return same_kind and first["number"] != second["number"]
+
+
+def _may_change(stated: AmendingSentence, changing: AmendingSentence) -> bool:
+    """Tell whether a sentence has a word of change, or a value of a type that the other has too.
+
+    Without both, and without a matter, all that may speak for a pair (coverage, nearness, a
+    decision) stays below every threshold: such pairs need no score.
+    """
+    has_cue = not _CHANGE_CUES.isdisjoint(changing.cues)
+    return has_cue or not stated.values.keys().isdisjoint(changing.values)
 
 
 def _changing_windows(sentences: Sequence[AmendingSentence]) -> list[AmendingSentence]:

@@ -10,7 +10,7 @@ from typing import TypedDict
 
 import pytest
 
-from pps.config import EmbedderSettings
+from pps.config import EmbedderSettings, shipped
 from pps.models.factory import make_embedder
 from pps.recall.amending import Amendment, Phrases, Rules, SentenceReader, Statement, rules_for
 
@@ -192,3 +192,12 @@ def test_items_of_a_series_amend_nothing(earlier: str, later: str) -> None:
     at = datetime(2026, 3, 1, tzinfo=UTC)
     statements = [Statement("a", earlier, at), Statement("b", later, at + timedelta(days=1))]
     assert rules_for("other").amendments(statements, statements) == {}
+
+
+def test_what_is_never_scored_could_not_reach_a_threshold() -> None:
+    """A pair without a word of change, a common type of value and a matter is not scored at all."""
+    data = tomllib.loads(shipped("config/amending.toml").read_text("utf-8"))
+    weights = data["weights"]
+    against = weights["bias"] + weights["cueless"] + weights["valueless"]
+    most = weights["coverage"] + 1.5 * weights["nearness"] + weights["decides"]
+    assert against + most < min(data["thresholds"].values())
