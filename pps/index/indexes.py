@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -18,17 +18,15 @@ from pps.index.collections import COLLECTIONS
 from pps.index.text_index import TextDoc, TextHit, TextIndex
 from pps.index.vector_index import IN_MEMORY, VectorHit, VectorIndex, VectorRow
 from pps.models.protocols import Fingerprint, Matrix, Vector
+from pps.models.token_encoder import PackedStates
 
-__all__ = ["EntityIndexes", "IndexDoc", "IndexSettings", "index_threads"]
+__all__ = ["EntityIndexes", "IndexDoc", "IndexSettings", "TextQuery", "index_threads"]
 
 T = TypeVar("T")
 Search: TypeAlias = "tuple[Callable[[], object], asyncio.Future[object]]"
 """A search that waits for its thread, and the future that gets its result."""
 Rebuild: TypeAlias = Literal["no", "vectors", "all"]
 Cleared: TypeAlias = Literal["text", "vectors", "all"]
-Follower: TypeAlias = Literal["text", "vectors"]
-"""What follows the change log, each at its own position."""
-FOLLOWERS: tuple[Follower, ...] = ("text", "vectors")
 Index: TypeAlias = Literal["text", "vectors", "fields", "all"]
 """Which is made anew; that of fields lies in the journal."""
 
@@ -58,6 +56,16 @@ class IndexDoc:
     passages: tuple[str, ...] = ()
     vectors: Matrix | None = None
     keeps_vectors: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextQuery:
+    """One of several searches of the text index; the fields are those of ``TextIndex.search``."""
+
+    collection: str
+    text: str
+    k: int
+    allowed: AbstractSet[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +111,6 @@ class EntityIndexes:
         self._running: set[asyncio.Future[object]] = set()
         self._pending: dict[str, list[Search]] = {}
         self._closing: asyncio.Future[None] | None = None
-        self._positions: dict[Follower, int] = {}
-        self._saved: dict[Follower, int] = {}
 
     @classmethod
     async def open(
@@ -156,59 +162,12 @@ class EntityIndexes:
         if self._vectors is not None:
             self._vectors.keep_namespace()
 
-    @property
-    def positions(self) -> Mapping[Follower, int]:
-        """The position of the change log up to which each follower has everything; none of vectors without a model."""
-        return self._positions
-
-    async def follow(self, dropped: int) -> None:
-        """Begin to follow the change log: read the positions that were saved.
-
-        Args:
-            dropped: The position up to which the log's entries were dropped. An index that an earlier PPS made has no
-                position and is at this one; an empty one is at 0.
-        """
-        for name, index in self._following():
-            saved = await self._run(index.position)
-            if saved is None:
-                is_empty = all(index.is_empty(collection) for collection in COLLECTIONS)
-                saved = 0 if is_empty else dropped
-            self._positions[name] = self._saved[name] = saved
-
-    def passed(self, followers: Iterable[Follower], position: int) -> None:
-        """Note that followers have applied the log up to a position; ``save_positions`` puts it on disk."""
-        self._positions.update(dict.fromkeys(followers, position))
-
-    async def save_positions(self) -> int:
-        """Save how far the followers are; return the position that each of them has passed.
-
-        Raises:
-            StoreError: A disk refused. What is not saved is applied again after the next start.
-        """
-        async with self._changing:
-            for name, index in self._following():
-                position = self._positions[name]
-                if self._saved[name] != position:
-                    await self._run(partial(index.save_position, position))
-                    self._saved[name] = position
-        return min(self._positions.values())
-
-    def _following(self) -> list[tuple[Follower, TextIndex | VectorIndex]]:
-        following: list[tuple[Follower, TextIndex | VectorIndex]] = [("text", self._text)]
-        if self._vectors is not None:
-            following.append(("vectors", self._vectors))
-        return following
-
     async def apply(
-        self,
-        upserts: Sequence[IndexDoc],
-        deletes: Iterable[tuple[str, str]] = (),
-        to: Collection[Follower] = FOLLOWERS,
+        self, upserts: Sequence[IndexDoc], deletes: Iterable[tuple[str, str]] = ()
     ) -> None:
         """Make each document all that its owner has in its collection, and drop ``(collection, owner)`` pairs.
 
-        On disk and findable when it returns; safe to repeat. When it raises, some of it may have been done. Only the
-        followers ``to`` change.
+        On disk and findable when it returns; safe to repeat. When it raises, some of it may have been done.
 
         Raises:
             StoreUnavailable: An index or its disk failed. That is never one document's fault: try again when
@@ -220,14 +179,13 @@ class EntityIndexes:
             _by_collection(deletes),
         )
         work: list[Callable[[], None]] = []
-        if self._vectors is not None and "vectors" in to:
+        if self._vectors is not None:
             work += [partial(_apply_vectors, self._vectors, docs, gone)]  # first: it takes longest
         # Waiting for the disk is most of the rest, and every collection's files are its own.
-        if "text" in to:
-            work += [
-                partial(_apply_text, self._text, each, docs.get(each, []), gone.get(each, []))
-                for each in dict.fromkeys((*docs, *gone))
-            ]
+        work += [
+            partial(_apply_text, self._text, each, docs.get(each, []), gone.get(each, []))
+            for each in dict.fromkeys((*docs, *gone))
+        ]
         async with self._changing:
             for outcome in await asyncio.gather(*map(self._run, work), return_exceptions=True):
                 if isinstance(outcome, StoreError) and not outcome.retryable:
@@ -242,6 +200,20 @@ class EntityIndexes:
         if self._closing is None and k > 0 and self._text.is_empty(collection):
             return []  # at once: a thread costs more than that
         return await self._search("text", lambda: self._text.search(collection, query, k, allowed))
+
+    async def text_searches(self, queries: Sequence[TextQuery]) -> list[list[TextHit]]:
+        """Return the hits of each query, as ``text_search``, all searched in one thread."""
+        if self._closing is None and all(
+            query.k <= 0 or self._text.is_empty(query.collection) for query in queries
+        ):
+            return [[] for _ in queries]
+        search = self._text.search
+        return await self._search(
+            "text",
+            lambda: [
+                search(query.collection, query.text, query.k, query.allowed) for query in queries
+            ],
+        )
 
     async def text_terms(self, collection: str, initials: str) -> list[str]:
         """Return the terms of texts that begin with one of some letters; stemmed, as they are indexed."""
@@ -340,6 +312,20 @@ class EntityIndexes:
         found = self._vectors
         return {} if found is None else await self._run(lambda: found.tokens(owners))
 
+    async def token_states(self, owners: Sequence[str] | None) -> PackedStates:
+        """Return the token states of the owners that have any, packed; None is all of them.
+
+        All of them stay in memory until one changes: ask for all only where they are few.
+        """
+        found = self._vectors
+        if found is None:
+            return PackedStates.of({})
+        if owners is not None:
+            return await self._run(lambda: PackedStates.of(found.tokens(owners)))
+        if self._closing is None and found.known_token_states is not None:
+            return found.known_token_states
+        return await self._run(found.token_states)
+
     async def token_owners(self) -> set[str] | None:
         """Return the owners that have token states or wait for them; None where none are kept."""
         found = self._vectors
@@ -350,7 +336,10 @@ class EntityIndexes:
     async def token_counts(self) -> tuple[int, int]:
         """Return how many texts have token states, and how many wait for them."""
         found = self._vectors
-        return (0, 0) if found is None else await self._run(lambda: found.token_counts())
+        if found is None:
+            return 0, 0
+        known = found.known_token_counts  # at once: a thread costs more than that
+        return await self._run(found.token_counts) if known is None else known
 
     async def purge(self) -> int:
         """Take deleted and replaced documents off the disk, text and vectors; return how many texts there were."""
@@ -360,12 +349,12 @@ class EntityIndexes:
             return await self._run(self._text.purge)
 
     async def clear(self, which: Cleared = "all") -> None:
-        """Empty the text index, that of vectors, or both; what is emptied is at position 0."""
+        """Empty the text index, that of vectors, or both."""
         async with self._changing:
-            for name, index in self._following():
-                if which in (name, "all"):
-                    await self._run(index.clear)
-                    self._positions[name] = self._saved[name] = 0
+            if which != "vectors":
+                await self._run(self._text.clear)
+            if self._vectors is not None and which != "text":
+                await self._run(self._vectors.clear)
 
     async def close(self) -> None:
         """Wait for what runs, then give threads, files and the folders back; a second call does nothing."""
@@ -375,8 +364,11 @@ class EntityIndexes:
 
     async def _drained_and_closed(self) -> None:
         async with self._changing:
-            while self._running:
-                await asyncio.wait(set(self._running))
+            while self._running or self._pending:
+                if self._pending:
+                    await asyncio.sleep(0)  # the loop starts them in its next turn
+                else:
+                    await asyncio.wait(set(self._running))
             try:
                 await asyncio.get_running_loop().run_in_executor(self._executor, self._close)
             finally:
@@ -396,20 +388,20 @@ class EntityIndexes:
         if self._closing is not None:
             raise StoreError("the entity's indexes are closed")
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[object] = loop.create_future()
-        self._running.add(future)
-        future.add_done_callback(self._running.discard)
         if index not in self._pending:
             self._pending[index] = []
             loop.call_soon(self._start_searches, index)
+        future: asyncio.Future[object] = loop.create_future()
         self._pending[index].append((work, future))
-        return cast("T", await asyncio.shield(future))
+        return cast("T", await future)
 
     def _start_searches(self, index: str) -> None:
         searches = self._pending.pop(index)
         works = [work for work, _ in searches]
         running = asyncio.get_running_loop().run_in_executor(self._executor, _outcomes, works)
+        self._running.add(cast("asyncio.Future[object]", running))
         running.add_done_callback(partial(_deliver, [future for _, future in searches]))
+        running.add_done_callback(self._running.discard)
 
     def _close(self) -> None:
         try:

@@ -31,6 +31,7 @@ from pps.index.collections import COLLECTIONS, check_collection
 from pps.index.flat_index import FlatIndex
 from pps.index.vector_rows import RowKey, RowStore, VectorRow, moved, whole
 from pps.models.protocols import Fingerprint, Matrix, Vector
+from pps.models.token_encoder import PackedStates
 
 __all__ = ["COLLECTIONS", "VectorHit", "VectorIndex", "VectorRow"]
 
@@ -38,7 +39,6 @@ IN_MEMORY = VectorSettings().in_memory
 """Rows of a collection that are scanned in memory, at most: 0.5 GB of 384 dimensions. Among 100,000 a scan finds more
 of the nearest than a graph of neighbours, takes half its time, and costs nothing to write."""
 _TOKEN_MODEL = "token_model"  # noqa: S105 (a mark's key)
-_POSITION = "log_position"
 _BREATH_S = 0.02
 """Between two slices of a build: a write that waits has its turn then."""
 _log = logging.getLogger(__name__)
@@ -72,6 +72,7 @@ class VectorIndex:
         self._builds: dict[str, threading.Thread] = {}
         self._closed = threading.Event()
         self._token_counts: tuple[int, int] | None = None
+        self._token_states: PackedStates | None = None
 
     @classmethod
     def open(
@@ -223,7 +224,7 @@ class VectorIndex:
     def clear_tokens(self) -> None:
         """Drop all token states and what says of which model they are."""
         with self._writing:
-            self._token_counts = None
+            self._forget_token_states()
             self._rows.clear_tokens()
             self._rows.unmark(_TOKEN_MODEL)
 
@@ -236,7 +237,7 @@ class VectorIndex:
         """Note whose token states are to be made anew, and drop those of owners that are gone."""
         with self._writing:
             self._rows.note_tokens(hashes, gone)
-            self._token_counts = None
+            self._forget_token_states()
 
     def tokens_due(self, limit: int) -> dict[str, str]:
         """Return owner → hash of at most ``limit`` texts whose token states are to be made."""
@@ -246,15 +247,33 @@ class VectorIndex:
         """Keep token states by owner, each with the hash of its text; one whose text has changed stays due."""
         with self._writing:
             self._rows.put_tokens(states)
-            self._token_counts = None
+            self._forget_token_states()
 
     def tokens(self, owners: Iterable[str] | None) -> dict[str, bytes]:
         """Return owner → token states, int8, of the owners that have any; None is all of them."""
         return self._rows.all_tokens() if owners is None else self._rows.tokens(owners)
 
+    @property
+    def known_token_states(self) -> PackedStates | None:
+        """What ``token_states`` returns, or None where that has to be read."""
+        return self._token_states
+
+    def token_states(self) -> PackedStates:
+        """Return all token states; kept in memory until one changes, so ask only where they are few."""
+        states = self._token_states
+        if states is None:
+            with self._writing:
+                states = self._token_states = PackedStates.of(self._rows.all_tokens())
+        return states
+
     def token_owners(self) -> set[str]:
         """Return the owners that have token states, or wait for them."""
         return self._rows.token_owners()
+
+    @property
+    def known_token_counts(self) -> tuple[int, int] | None:
+        """What ``token_counts`` returns, or None where that has to be read."""
+        return self._token_counts
 
     def token_counts(self) -> tuple[int, int]:
         """Return how many texts have token states, and how many wait for them."""
@@ -264,24 +283,17 @@ class VectorIndex:
                 counts = self._token_counts = self._rows.token_counts()
         return counts
 
-    def position(self) -> int | None:
-        """Return the saved position of the change log; None where none was saved."""
-        saved = self._rows.marks().get(_POSITION)
-        return None if saved is None else int(saved)
-
-    def save_position(self, position: int) -> None:
-        """Save the position of the change log up to which everything is here; it survives a loss of power."""
-        with self._writing:
-            self._rows.mark({_POSITION: str(position)})
-            self._rows.flush()
+    def _forget_token_states(self) -> None:
+        """Read states and their numbers anew when they are next asked for."""
+        self._token_counts = None
+        self._token_states = None
 
     def clear(self) -> None:
-        """Drop every vector of every collection, and every token state; its saved position is 0 from here on."""
+        """Drop every vector of every collection, and every token state."""
         with self._writing:
             self._opened()
-            self._rows.mark({_POSITION: "0"})
             self._rows.clear()
-            self._token_counts = None
+            self._forget_token_states()
             self._flat.clear()
             for name in list(self._chroma):
                 self._forget_chroma(name)

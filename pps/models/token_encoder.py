@@ -8,8 +8,9 @@ has 384. ``colbert_axes.npy`` projects it to its 128 strongest axes, measured on
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from io import BytesIO
@@ -112,6 +113,33 @@ def find_colbert(path: Path | None = None) -> ColbertEncoder | None:
         return None
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedStates:
+    """The token states of several texts in one array.
+
+    Attributes:
+        owners: Whose they are, one a text.
+        starts: Where each text's states begin, shape (texts,).
+        states: Those of all texts, shape (tokens, ``WIDTH``).
+    """
+
+    owners: tuple[str, ...]
+    starts: NDArray[np.intp]
+    states: States
+
+    @classmethod
+    def of(cls, blobs: Mapping[str, bytes]) -> PackedStates:
+        """Pack owner → the bytes of its states; a text has one state at least."""
+        sizes = [len(blob) // WIDTH for blob in blobs.values()]
+        starts = np.cumsum([0, *sizes], dtype=np.intp)[:-1]
+        states = np.frombuffer(b"".join(blobs.values()), dtype=np.int8).reshape(-1, WIDTH)
+        return cls(tuple(blobs), starts, states)
+
+    def max_similarities(self, query: Matrix) -> Matrix:
+        """Return how near each text is to a query's states, shape (texts,): see the function."""
+        return _max_similarities(query, self.states, self.starts)
+
+
 def max_similarities(query: Matrix, texts: Sequence[States]) -> Matrix:
     """Return each text's mean over the query's tokens of the greatest cosine with one of its tokens, shape (texts,).
 
@@ -119,9 +147,14 @@ def max_similarities(query: Matrix, texts: Sequence[States]) -> Matrix:
     """
     if not texts:
         return np.zeros(0, dtype=np.float32)
-    begins = np.cumsum([0, *(len(states) for states in texts[:-1])])
-    tokens = np.concatenate(texts).astype(np.float32)
-    nearest = np.maximum.reduceat(tokens @ query.T, begins, axis=0)
+    starts = np.cumsum([0, *(len(states) for states in texts[:-1])], dtype=np.intp)
+    return _max_similarities(query, np.concatenate(texts), starts)
+
+
+def _max_similarities(query: Matrix, states: States, starts: NDArray[np.intp]) -> Matrix:
+    if not len(starts):
+        return np.zeros(0, dtype=np.float32)
+    nearest = np.maximum.reduceat(states.astype(np.float32) @ query.T, starts, axis=0)
     return np.asarray(nearest.mean(axis=1) / 127, dtype=np.float32)
 
 

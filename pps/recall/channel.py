@@ -83,6 +83,8 @@ class Lists:
 
     def put_last(self, asking: AbstractSet[str]) -> None:
         """Move turns that only ask from ``telling`` to ``asking``."""
+        if not asking:
+            return
         for name, entries in self.telling.items():
             self.asking[name] = [entry for entry in entries if entry.id in asking]
             self.telling[name] = [entry for entry in entries if entry.id not in asking]
@@ -346,9 +348,9 @@ class _ChannelFilling:
         What only asks is behind the rest and scores less than it.
         """
         telling = self._fused_lists(lists.telling)
-        asking = self._fused_lists(lists.asking)
-        if not asking:
+        if not any(lists.asking.values()):
             return telling
+        asking = self._fused_lists(lists.asking)
         least = min((score for score in telling.values() if score > 0), default=1.0)
         most = max(asking.values()) or 1.0
         behind = {id_: least * score / (2 * most) for id_, score in asking.items()}
@@ -510,7 +512,6 @@ class _ChannelFilling:
     def _notes(self, lists: Lists) -> list[str]:
         notes = [f"{name} left out: {error.message}" for name, error in lists.failed.items()]
         notes += sorted(self._search.warnings)
-        uses_vectors = any(name.startswith("dense") for name in self._profile.perspectives)
-        if uses_vectors and self._search.sources.embedder is None:
+        if self._profile.goes_by_meaning and self._search.sources.embedder is None:
             notes.insert(0, NO_EMBEDDER)
         return notes

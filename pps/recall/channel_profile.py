@@ -104,6 +104,13 @@ class ChannelProfile(ProfileTable):
     standing: float = Field(default=1, ge=1, le=2)
     importance: bool = False
 
+    @property
+    def goes_by_meaning(self) -> bool:
+        """Tell whether the nearness of the query's vector counts: without it none is needed."""
+        return any(
+            name.startswith("dense") and weight > 0 for name, weight in self.perspectives.items()
+        )
+
     def without_colbert(self) -> ChannelProfile:
         """Return the channel for a machine on which the token model is not installed."""
         instead = self.without.get("colbert")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from pps.core.recalled import Channel, Hit, Successor
 from pps.core.values import ChannelName, Fact, Node, Turn
+from pps.recall.channel_profile import ChannelProfile
 from pps.recall.hits import fetch, text_of
 from pps.recall.profiles import Profile
 from pps.recall.query_words import passage_of
 from pps.recall.question import asks_past
-from pps.recall.search import Search
+from pps.recall.search import Scored, Search
 from pps.recall.superseding import Superseding
 
 _MAX_LATER_TURNS = 64
@@ -50,7 +52,7 @@ async def current_first(
     turns = list({hit.id: hit.item for hit in hits if isinstance(hit.item, Turn)}.values())
     facts = [hit.item for hit in hits if isinstance(hit.item, Fact)]
     nodes = list({hit.id: hit.item for hit in hits if isinstance(hit.item, Node)}.values())
-    later = await _later_turns(search, channels, own) if turns or facts else []
+    later = await _later_turns(search, channels, own, profile) if turns or facts else []
     sources = search.sources
     superseding = Superseding(sources.client, sources.journal, sources.indexes, sources.embedder)
     successors = await superseding.successors(
@@ -84,7 +86,11 @@ async def current_first(
 
 
 def _marked(hits: Sequence[Hit], successors: Mapping[str, Successor]) -> list[Hit]:
-    return [replace(hit, superseded_by=successors.get(hit.id)) for hit in hits]
+    marked: list[Hit] = []
+    for hit in hits:
+        successor = successors.get(hit.id)
+        marked.append(hit if successor is None else replace(hit, superseded_by=successor))
+    return marked
 
 
 def _claims(hits: Sequence[Hit], leading: Mapping[str, Successor]) -> list[tuple[int, Successor]]:
@@ -92,8 +98,32 @@ def _claims(hits: Sequence[Hit], leading: Mapping[str, Successor]) -> list[tuple
     return [(rank, leading[hit.id]) for rank, hit in enumerate(hits) if hit.id in leading]
 
 
+async def prepare_later_turns(
+    search: Search, channels: Mapping[ChannelName, ChannelProfile]
+) -> None:
+    """Look up the turns among which ``current_first`` looks for successors, beside the retrievers."""
+    if _needs_turns_near_query(channels):
+        await _turns_near_query(search, by_meaning=channels["facts"].goes_by_meaning)
+
+
+def _needs_turns_near_query(channels: Container[ChannelName]) -> bool:
+    """Tell whether an answer has facts and no turns of which one might amend them."""
+    return "facts" in channels and not any(name in channels for name in _TURN_CHANNELS)
+
+
+async def _turns_near_query(search: Search, *, by_meaning: bool) -> list[Scored]:
+    depth = _MAX_LATER_TURNS // 2
+    lists = [search.text_matches("episodes", search.words, depth)]
+    if by_meaning:
+        lists.insert(0, search.vector_matches("episodes", depth))
+    return [entry for entries in await asyncio.gather(*lists) for entry in entries]
+
+
 async def _later_turns(
-    search: Search, channels: Mapping[ChannelName, Channel], own: Mapping[str, Sequence[Hit]]
+    search: Search,
+    channels: Mapping[ChannelName, Channel],
+    own: Mapping[str, Sequence[Hit]],
+    profile: Profile,
 ) -> list[Turn]:
     """Return the turns among which successors are looked for.
 
@@ -109,10 +139,11 @@ async def _later_turns(
         )
         around = {hit.owner for nearest in nearest_of_each for hit in nearest}
         ids += await search.permitted("episode", sorted(around))
-    if "facts" in channels and channels.keys().isdisjoint(_TURN_CHANNELS):
-        by_meaning = await search.vector_matches("episodes", _MAX_LATER_TURNS // 2)
-        by_words = await search.text_matches("episodes", search.words, _MAX_LATER_TURNS // 2)
-        ids += [entry.id for entry in (*by_meaning, *by_words)]
+    if _needs_turns_near_query(channels):
+        facts_profile = profile.channels.get("facts")  # a recipe of Graphiti's has none
+        by_meaning = facts_profile is None or facts_profile.goes_by_meaning
+        near = await _turns_near_query(search, by_meaning=by_meaning)
+        ids += [entry.id for entry in near]
     await fetch(search, "episodes", ids)
     return [item for item in search.items.values() if isinstance(item, Turn)]
 

@@ -16,8 +16,8 @@ from pps.isolation.graphiti_search import GraphFilters
 from pps.journal.filters import ItemFilter
 from pps.recall.channel import fill
 from pps.recall.channel_profile import ChannelProfile
-from pps.recall.current_first import current_first
-from pps.recall.floor import evidence, is_readable, scale_of
+from pps.recall.current_first import current_first, prepare_later_turns
+from pps.recall.floor import evidence, is_readable, prepare, scale_of
 from pps.recall.hits import fetch, make_hits, with_relationships
 from pps.recall.named_time import named_time
 from pps.recall.own_statements import own_statements
@@ -295,7 +295,10 @@ async def _fill_channels(search: Search, profile: Profile) -> dict[ChannelName, 
     A channel that fails has an error, never an empty list.
     """
     request = search.request
-    wanted = await _for_this_query(search, _wanted_channels(request, profile))
+    wanted = _wanted_channels(request, profile)
+    search.begin(prepare(search, wanted, everywhere=profile.floor))
+    search.begin(prepare_later_turns(search, wanted))
+    wanted = await _for_this_query(search, wanted)
     wanted = tuned(await _by_time_alone(search, wanted), request)
     outcomes = await asyncio.gather(
         *(
@@ -354,12 +357,13 @@ async def _judge(
     """Return which hits have to do with the query; None if that cannot be judged.
 
     Hits inside the time that the query is about alone have to do with it. Words decide where the
-    embedder fails.
+    embedder fails, and where no channel goes by meaning: then the query needs no vector.
     """
     inside_time = await _hits_inside_time(search, channels)
     if inside_time:
         return Evidence("much", inside_time, inside_time)
-    for by_meaning in (True, False):
+    goes_by_meaning = any(profile.channels[name].goes_by_meaning for name in channels)
+    for by_meaning in (True, False) if goes_by_meaning else (False,):
         try:
             return await evidence(search, channels, profile, by_meaning=by_meaning)
         except IsolationError:

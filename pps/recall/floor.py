@@ -19,7 +19,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,7 +39,6 @@ from pps.index.prompts import (
 from pps.journal.perspective_rows import ids_of
 from pps.models.onnx import wordpiece
 from pps.models.protocols import Embedder, Matrix
-from pps.recall.channel_profile import ChannelProfile
 from pps.recall.profiles import Profile
 from pps.recall.query_words import STOP_WORDS, content_words, grams, is_rare
 from pps.recall.question import beyond_names
@@ -94,6 +93,12 @@ _MAX_UNCOMMON_WORDS = 8
 _RARE_SHARE = 100
 """A word is rare in a memory if at most one in so many turns has it."""
 _MIN_RARE_TURNS = 3
+_CHANNELS_WITH_WORDS: tuple[ChannelName, ...] = ("facts", "episodes", "turns", "nodes")
+"""Channels whose items are looked up by a rare word of the query."""
+_RECORDS: Mapping[ChannelName, tuple[str, ...]] = {"nodes": ("records",)}
+"""Channel → further collections that its items have vectors in."""
+_BY_TEXT: Mapping[str, str] = {"nodes": "records"}
+"""Collection of texts → the collection of their vectors, where that is another one."""
 _TERM = re.compile(r"\w+(?:[.:/_-]\w+)*")
 _STEM_LETTERS = 5
 """Letters by which two words are one, without an ending: "open" and "opens", "lives", "living"."""
@@ -130,8 +135,23 @@ async def evidence(
     if search.kind == "idle" or not _telling_words(search):
         return Evidence("nothing")
     scale = await scale_of(search) if by_meaning and is_readable(search) else None
-    turn_count = await search.once("turn count", search.sources.journal.count_turns)
+    turn_count = await search.turn_count()
     return await _Floor(search, scale, turn_count).evidence(channels, profile)
+
+
+async def prepare(search: Search, channels: Iterable[ChannelName], *, everywhere: bool) -> None:
+    """Look up what ``evidence`` needs whatever the hits are. It runs beside the retrievers.
+
+    Args:
+        search: The recall in progress.
+        channels: Those that it fills.
+        everywhere: Rare words are looked up in the indexes: of a profile with a floor.
+    """
+    if search.kind == "idle" or not _telling_words(search):
+        return
+    turn_count = await search.turn_count()
+    if everywhere:
+        await _rare_word_lists(search, _text_collections(search, channels), turn_count)
 
 
 def is_readable(search: Search) -> bool:
@@ -177,7 +197,8 @@ class _Floor:
     def __init__(self, search: Search, scale: tuple[float, float] | None, turn_count: int) -> None:
         self._search = search
         self._scale = scale
-        self._max_rare_turns = max(_MIN_RARE_TURNS, turn_count // _RARE_SHARE)
+        self._turn_count = turn_count
+        self._max_rare_turns = _max_rare_turns(turn_count)
         self._uncommon = _uncommon_words(search)
         # How many deviations the nearest of as many unrelated texts is expected above their mean.
         self._rise = math.sqrt(2 * math.log(max(_MIN_TURNS_COUNTED, turn_count)))
@@ -188,6 +209,7 @@ class _Floor:
         self._with_rare_word: set[str] = set()
         self._named: set[str] = set()
         self._needed = NEAR
+        self._stems_of_hits: dict[str, frozenset[str]] = {}
         self._words = _stems(grams(" ".join(_telling_words(search))))
         self._words_beyond_names = self._words
 
@@ -198,10 +220,13 @@ class _Floor:
         names = [name for node_names in names_of.values() for name in node_names]
         beyond = grams(" ".join(beyond_names(self._search.text, names)))
         self._words_beyond_names = _stems(beyond) & self._words
-        await asyncio.gather(
-            *(self._measure(channel, profile.channels[name]) for name, channel in channels.items())
-        )
-        await self._find_rare_words(channels, hits, everywhere=profile.floor)
+        rare: Mapping[str, AbstractSet[str]] = {}
+        if profile.floor:
+            rare = await self._owners_of_rare_words(_text_collections(self._search, channels))
+        else:
+            self._note_uncommon_words(hits)
+        await self._measure(channels, profile, rare)
+        self._note_rare_words(rare)
         if await self._names_nobody_known():
             self._needed = SURE
         if self._scale is None:
@@ -233,23 +258,40 @@ class _Floor:
                     break
         return nodes
 
-    async def _measure(self, channel: Channel, profile: ChannelProfile) -> None:
-        """Note how far the nearest of a channel and its hits stand above unrelated pairs."""
+    async def _measure(
+        self,
+        channels: Mapping[ChannelName, Channel],
+        profile: Profile,
+        rare: Mapping[str, AbstractSet[str]],
+    ) -> None:
+        """Note how far the nearest of the channels, and some items, are above unrelated pairs.
+
+        The items are the hits, and those with a rare word of the query.
+        """
         if self._scale is None:
             return
-        owners = {_owner(hit) for hit in channel.hits}
-        depth = self._search.depth(profile.depth, self._search.request.limit)
-        collections = [*self._search.collections(channel.name)]
-        if channel.name == "nodes":
-            collections.append("records")
+        owners_of: dict[str, set[str]] = {}
+        depth_of: dict[str, int] = {}
+        for name, channel in channels.items():
+            depth = self._search.depth(profile.channels[name].depth, self._search.request.limit)
+            for collection in (*self._search.collections(name), *_RECORDS.get(name, ())):
+                owners_of.setdefault(collection, set()).update(map(_owner, channel.hits))
+                depth_of[collection] = depth
+        for collection, owners in rare.items():
+            owners_of.setdefault(_BY_TEXT.get(collection, collection), set()).update(owners)
         await asyncio.gather(
-            *(self._measure_collection(collection, owners, depth) for collection in collections)
+            *(
+                self._measure_collection(collection, owners, depth_of.get(collection))
+                for collection, owners in owners_of.items()
+            )
         )
 
     async def _measure_collection(
-        self, collection: str, owners: AbstractSet[str], depth: int
+        self, collection: str, owners: AbstractSet[str], depth: int | None
     ) -> None:
-        nearest = await self._search.vector_matches(collection, depth)
+        nearest: list[Scored] = []
+        if depth is not None:
+            nearest = await self._search.vector_matches(collection, depth)
         others = owners - {entry.id for entry in nearest}
         more = await self._search.vector_matches_among(collection, others)
         into = self._name_nearness if collection == "nodes" else self._nearness
@@ -261,70 +303,50 @@ class _Floor:
             nearness = (entry.score - mean) / deviation
             into[entry.id] = max(into.get(entry.id, -1.0), nearness)
 
-    async def _find_rare_words(
-        self,
-        channels: Mapping[ChannelName, Channel],
-        hits: Sequence[Hit],
-        *,
-        everywhere: bool,
-    ) -> None:
-        """Note the items with an uncommon word of the query that is rare in the memory.
+    # ---- Rare words ----
 
-        Without ``everywhere`` only the hits are looked at, for any uncommon word.
-        """
-        if everywhere:
-            collections: set[str] = set()
-            for name in channels.keys() & {"facts", "episodes", "turns", "nodes"}:
-                collections.update(self._search.collections(name))
-            owners = await asyncio.gather(*map(self._owners_with_rare_words, sorted(collections)))
-            self._with_rare_word = self._with_rare_word.union(*owners)
-            return
+    async def _owners_of_rare_words(self, collections: Sequence[str]) -> dict[str, set[str]]:
+        """Return collection → its items with an uncommon word of the query that few of them have."""
+        lists_of = await _rare_word_lists(self._search, collections, self._turn_count)
+        owners_of: dict[str, set[str]] = {}
+        for collection, lists in lists_of.items():
+            owners = owners_of[collection] = set[str]()
+            for entries in lists:
+                if len(entries) <= self._max_rare_turns:
+                    owners.update(entry.id for entry in entries)
+        return owners_of
+
+    def _note_rare_words(self, owners_of: Mapping[str, AbstractSet[str]]) -> None:
+        """Note the items with a rare word of the query, unless they are far from it."""
+        least = self._rise + WORD
+        for owners in owners_of.values():
+            for owner in owners:
+                if self._scale is None or self._nearness.get(owner, 0.0) >= least:
+                    self._with_rare_word.add(owner)
+
+    def _note_uncommon_words(self, hits: Sequence[Hit]) -> None:
+        """Note the hits with any uncommon word of the query: they need no look-up."""
         uncommon = grams(" ".join(self._uncommon))
         for hit in hits:
             if uncommon & grams(f"{hit.text} {hit.passage}"):
                 self._with_rare_word.add(_owner(hit))
-
-    async def _owners_with_rare_words(self, collection: str) -> set[str]:
-        """Return items with an uncommon word that few of a collection have, unless they are far."""
-        words = list(self._uncommon)[:_MAX_UNCOMMON_WORDS]
-        if not words:
-            return set()
-        most = self._max_rare_turns
-        lists = await asyncio.gather(
-            *(self._search.text_matches(collection, word, most + 1) for word in words)
-        )
-        owners: set[str] = set()
-        for entries in lists:
-            if len(entries) <= most:
-                owners.update(entry.id for entry in entries)
-        if self._scale is None:
-            return owners
-        by_text = "records" if collection == "nodes" else collection
-        unmeasured = owners - self._nearness.keys()
-        self._note(self._nearness, await self._search.vector_matches_among(by_text, unmeasured))
-        least = self._rise + WORD
-        return {owner for owner in owners if self._nearness.get(owner, 0.0) >= least}
 
     async def _names_nobody_known(self) -> bool:
         """Tell whether a query has names and no text has any of them: it is about somebody else."""
         names = [word for word, is_name in self._uncommon.items() if is_name]
         if not names or self._scale is None or self._named:
             return False
-        lists = await asyncio.gather(
-            *(
-                self._search.text_matches("episodes", name, 1)
-                for name in names[:_MAX_UNCOMMON_WORDS]
-            )
-        )
-        return not any(lists)
+        lists_of = await self._search.word_matches(["episodes"], names[:_MAX_UNCOMMON_WORDS], 1)
+        return not any(lists_of["episodes"])
 
     async def _judge_by_words(self, hits: Sequence[Hit]) -> None:
         """Take hits with enough of the query's words for near; there is no model of meaning."""
         telling = grams(" ".join(_telling_words(self._search)))
         words = {word for word in telling if _is_comparable(word)}
         rare: set[str] = set()
-        for word in words:
-            having = await self._search.text_matches("episodes", word, self._max_rare_turns + 1)
+        ordered = sorted(words)
+        lists_of = await self._search.word_matches(["episodes"], ordered, self._max_rare_turns + 1)
+        for word, having in zip(ordered, lists_of["episodes"], strict=True):
             if 0 < len(having) <= self._max_rare_turns:
                 rare.add(word)
         for hit in hits:
@@ -392,11 +414,13 @@ class _Floor:
     def _is_agreed(self, hit: Hit) -> bool:
         """Tell whether words and meaning both put a hit first, and it has enough of the words."""
         beyond = _AGREED_RANK + 1
-        shared = self._words & _stems(grams(hit.text))
+        if hit.ranks.get("bm25", beyond) > _AGREED_RANK:
+            return False
+        if hit.ranks.get("dense", beyond) > _AGREED_RANK:
+            return False
+        shared = self._words & self._stems_of(hit)
         return (
-            hit.ranks.get("bm25", beyond) <= _AGREED_RANK
-            and hit.ranks.get("dense", beyond) <= _AGREED_RANK
-            and len(shared) >= max(_AGREED_WORDS, _AGREED_SHARE * len(self._words))
+            len(shared) >= max(_AGREED_WORDS, _AGREED_SHARE * len(self._words))
             and self._nearness.get(_owner(hit), 0.0) >= _AGREED_NEARNESS
         )
 
@@ -448,7 +472,7 @@ class _Floor:
         item = hit.item
         if isinstance(item, Node):
             return hit.id in self._named and not self._words_beyond_names
-        words = _stems(grams(hit.text))
+        words = self._stems_of(hit)
         is_theirs = isinstance(item, Fact) and not self._named.isdisjoint(
             (item.subject, item.object)
         )
@@ -465,12 +489,19 @@ class _Floor:
         return max(least, NAME_ALONE) if self._shares_a_name_alone(hit) else least
 
     def _shares_a_name_alone(self, hit: Hit) -> bool:
-        words = _stems(grams(hit.text))
+        words = self._stems_of(hit)
         shared_names = (self._words - self._words_beyond_names) & words
         if not shared_names or not self._words_beyond_names:
             return False
         shares_several = len(self._named) >= 2 and len(shared_names) >= 2
         return not shares_several and not self._words_beyond_names & words
+
+    def _stems_of(self, hit: Hit) -> frozenset[str]:
+        """Return the stems of a hit's text; each hit is judged several times."""
+        stems = self._stems_of_hits.get(hit.text)
+        if stems is None:
+            stems = self._stems_of_hits[hit.text] = _stems(grams(hit.text))
+        return stems
 
     def _nearness_of(self, hit: Hit) -> float:
         """Return how far a hit, or a turn that states the fact, stands above unrelated pairs."""
@@ -502,6 +533,28 @@ def _telling_words(search: Search) -> list[str]:
     ]
 
 
+def _text_collections(search: Search, channels: Iterable[ChannelName]) -> list[str]:
+    """Return the collections of channels whose words are looked up, in order."""
+    collections: set[str] = set()
+    for name in channels:
+        if name in _CHANNELS_WITH_WORDS:
+            collections.update(search.collections(name))
+    return sorted(collections)
+
+
+async def _rare_word_lists(
+    search: Search, collections: Sequence[str], turn_count: int
+) -> dict[str, list[list[Scored]]]:
+    """Return collection → the items with each uncommon word of the query, one more than rare has."""
+    words = list(_uncommon_words(search))[:_MAX_UNCOMMON_WORDS]
+    return await search.word_matches(collections, words, _max_rare_turns(turn_count) + 1)
+
+
+def _max_rare_turns(turn_count: int) -> int:
+    """Return how many items of a collection may have a word that is rare in it."""
+    return max(_MIN_RARE_TURNS, turn_count // _RARE_SHARE)
+
+
 def _uncommon_words(search: Search) -> dict[str, bool]:
     """Return the query's names, identifiers and rare words → whether it is a name.
 
@@ -530,6 +583,10 @@ async def scale_of(search: Search) -> tuple[float, float] | None:
     That of a shipped model is in ``config/floor.toml``. That of another is measured with the
     memory's latest texts, and stored once there are enough of them.
     """
+    return await search.once("scale", lambda: _scale_of(search))
+
+
+async def _scale_of(search: Search) -> tuple[float, float] | None:
     embedder = search.sources.embedder
     # A hash embedder knows words and no meaning.
     if embedder is None or embedder.fingerprint.pooling == "hash":

@@ -84,15 +84,19 @@ def fused(
     scores: dict[str, float] = {}
     for name, entries in lists.items():
         weight = weights[name]
+        values = [entry.score for entry in entries]
+        count = len(values)
         start = 0
-        while start < len(entries):
+        while start < count:
+            value = values[start]
             end = start + 1
-            while end < len(entries) and entries[end].score == entries[start].score:
+            while end < count and values[end] == value:
                 end += 1
             mean_rank = (start + 1 + end) / 2
             share = weight / (k + mean_rank)
-            for entry in entries[start:end]:
-                scores[entry.id] = scores.get(entry.id, 0.0) + share
+            for place in range(start, end):
+                id_ = entries[place].id
+                scores[id_] = scores.get(id_, 0.0) + share
             start = end
     return _best_first(scores)
 

@@ -6,17 +6,18 @@ import asyncio
 import re
 import time as clock
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Generator, Hashable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol, TypeAlias, TypeVar, cast
 
+from pps.core.errors import IsolationError
 from pps.core.time import Span, in_zone, now
 from pps.core.time_reading import names_time, read_times
 from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, ItemKind, Node, Turn, spoken
-from pps.index.indexes import EntityIndexes
+from pps.index.indexes import EntityIndexes, TextQuery
 from pps.index.prompts import PromptKind, about_the_person, prompt_kind
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.filters import ItemFilter
@@ -217,7 +218,8 @@ class Search:
         self.reached: Mapping[str, Reached] = {}
         self.excluded_turns: set[str] = set()
         self._seconds: dict[tuple[str, str], float] = {}
-        self._tasks: dict[Hashable, asyncio.Task[object]] = {}
+        self._look_ups: dict[Hashable, _LookUp] = {}
+        self._begun: list[asyncio.Task[object]] = []
 
     def add_filter(self, filters: ItemFilter) -> None:
         """AND another filter (the profile's) into this search. Call before searching.
@@ -253,11 +255,16 @@ class Search:
         return max(usual, 2 * limit) + min(len(self.request.without), 2 * limit)
 
     async def once(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
-        """Run ``work`` unless it was started under this key before; return its result."""
-        task = self._tasks.get(key)
-        if task is None:
-            task = self._tasks[key] = asyncio.ensure_future(_awaited(work))
-        return cast("T", await asyncio.shield(task))
+        """Run ``work`` unless it was started under this key before; return its result.
+
+        The first caller runs it itself: a task of its own for each of some hundred look-ups costs
+        more than most of them take.
+        """
+        look_up = self._look_ups.get(key)
+        if look_up is None:
+            look_up = self._look_ups[key] = _LookUp()
+            return cast("T", await look_up.run(work))
+        return cast("T", await look_up.outcome())
 
     # ---- Lists of the indexes ----
 
@@ -269,6 +276,18 @@ class Search:
         """Return BM25's best of a collection for a text; ``signal`` is not set."""
         key = ("text", collection, text, depth)
         return await self.once(key, lambda: self._text_matches(collection, text, depth))
+
+    async def word_matches(
+        self, collections: Sequence[str], words: Sequence[str], depth: int
+    ) -> dict[str, list[list[Scored]]]:
+        """Return collection → BM25's best ``depth`` for each of the words alone, in their order.
+
+        One search of the indexes for all of them. What a filter keeps out is not among them.
+        """
+        if not words:
+            return {collection: [] for collection in collections}
+        key = ("words", tuple(collections), tuple(words), depth)
+        return await self.once(key, lambda: self._word_matches(collections, words, depth))
 
     async def vector_matches(self, collection: str, depth: int) -> list[Scored]:
         """Return the nearest of a collection by raw cosine; empty without an embedder."""
@@ -353,6 +372,17 @@ class Search:
         allowed = await self.allowed(kind)
         return list(ids) if allowed is None else [id_ for id_ in ids if id_ in allowed]
 
+    async def turn_count(self) -> int:
+        """Return how many turns the memory has."""
+        return await self.once("turn count", self.sources.journal.count_turns)
+
+    def begin(self, work: Coroutine[object, object, object]) -> None:
+        """Start look-ups that are needed later, beside others; ``close`` waits for them.
+
+        What fails there fails again where it is needed.
+        """
+        self._begun.append(asyncio.ensure_future(work))
+
     def center(self) -> str | None:
         return self.request.center or self.sources.self_node
 
@@ -385,8 +415,17 @@ class Search:
         return max(seconds, default=0.0)
 
     async def close(self) -> None:
-        """Wait for every look-up that was started."""
-        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        """Wait for every look-up that was started.
+
+        Raises:
+            IsolationError: One that was started ahead met a foreign row: no answer may be given.
+        """
+        outcomes = await asyncio.gather(*self._begun, return_exceptions=True)
+        for look_up in list(self._look_ups.values()):
+            await look_up.ended()
+        for outcome in outcomes:
+            if isinstance(outcome, IsolationError):
+                raise outcome
 
     # ---- The look-ups themselves ----
 
@@ -401,6 +440,20 @@ class Search:
         allowed = await self.allowed(COLLECTION_KINDS[collection])
         hits = await self.sources.indexes.text_search(collection, text, depth, allowed)
         return [Scored(hit.owner, hit.score, 0.0) for hit in hits]
+
+    async def _word_matches(
+        self, collections: Sequence[str], words: Sequence[str], depth: int
+    ) -> dict[str, list[list[Scored]]]:
+        lists_of: dict[str, list[list[Scored]]] = {}
+        queries: list[TextQuery] = []
+        for collection in collections:
+            allowed = await self.allowed(COLLECTION_KINDS[collection])
+            queries += [TextQuery(collection, word, depth, allowed) for word in words]
+        hits_of = await self.sources.indexes.text_searches(queries)
+        for query, hits in zip(queries, hits_of, strict=True):
+            entries = [Scored(hit.owner, hit.score, 0.0) for hit in hits]
+            lists_of.setdefault(query.collection, []).append(entries)
+        return lists_of
 
     async def _vector_matches(self, collection: str, depth: int) -> list[Scored]:
         vector = await self.query_vector()
@@ -486,5 +539,36 @@ class Search:
         return await asyncio.to_thread(read_times, self.text, latest_moment)
 
 
-async def _awaited(work: Callable[[], Awaitable[object]]) -> object:
-    return await work()
+class _LookUp:
+    """Work that several callers need: the first runs it, the others wait for its outcome.
+
+    Who waits goes on in the next turn of the loop, so that what all do next starts together. One
+    that is cancelled leaves the others alone.
+    """
+
+    def __init__(self) -> None:
+        self._ended = asyncio.Event()
+        self._result: object = None
+        self._error: BaseException | None = None
+
+    async def run(self, work: Callable[[], Awaitable[object]]) -> object:
+        """Return the result of the work, or raise its error."""
+        try:
+            self._result = await work()
+        except BaseException as error:
+            self._error = error
+            raise
+        finally:
+            self._ended.set()
+        return self._result
+
+    async def outcome(self) -> object:
+        """Wait for the end of the work; return its result, or raise its error."""
+        await self._ended.wait()
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    async def ended(self) -> None:
+        """Wait for the end of the work, however it ends."""
+        await self._ended.wait()

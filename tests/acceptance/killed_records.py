@@ -19,13 +19,12 @@ from tests.acceptance.killed_steps import Step, arm, deadly
 STEPS: tuple[Step, ...] = (
     (TypedRecords, "write"),
     (JobQueue, "take"),
-    (write_path, "log_changes"),
+    (write_path, "mark_dirty"),
     (sql_graph, "put_nodes"),
     (worker, "end_jobs"),
     (IsolatedGraphitiClient, "apply"),
     (EntityIndexes, "apply"),
-    (EntityIndexes, "save_positions"),
-    (Journal, "drop_entries"),
+    (Journal, "clear_dirty"),
     (TypedRecords, "projected"),
 )
 """The methods that make each step of a save durable; a process is killed right after one."""

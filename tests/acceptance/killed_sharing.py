@@ -26,7 +26,7 @@ PROPOSAL = {
 SHARE: tuple[Step, ...] = (
     (TypedRecords, "write"),
     (JobQueue, "take"),
-    (write_path, "log_changes"),
+    (write_path, "mark_dirty"),
     (worker, "end_jobs"),
 )
 REVOKE: tuple[Step, ...] = (

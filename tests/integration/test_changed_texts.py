@@ -207,7 +207,7 @@ _STEPS: list[tuple[type, str]] = [
     (Pipeline, "save"),
     (Pipeline, "index"),
     (Pipeline, "read"),
-    (Journal, "log_changes"),
+    (Journal, "mark_dirty"),
 ]
 
 

@@ -23,8 +23,9 @@ from pps.core.errors import (
     StoreUnavailable,
 )
 from pps.core.footprint import cores
-from pps.index.indexes import EntityIndexes, IndexDoc, index_threads
+from pps.index.indexes import EntityIndexes, IndexDoc, TextQuery, index_threads
 from pps.models.protocols import Fingerprint, Matrix
+from pps.models.token_encoder import WIDTH
 from tests.index_data import DIMENSION, FINGERPRINT, GROUP, OTHER_GROUP, clustered
 
 
@@ -59,6 +60,45 @@ async def test_what_is_applied_is_found_by_text_and_by_vector(indexes: EntityInd
     assert await indexes.vector_search("episodes", vectors[1], 5, {"b"}) == hits[1:]
     assert list(await indexes.vectors("episodes", ["a", "zz"])) == ["a"]
     assert await indexes.owners("episodes") == ({"a", "b"}, {"a", "b"})
+
+
+async def test_several_texts_searched_together_find_what_each_finds_alone(
+    indexes: EntityIndexes,
+) -> None:
+    await indexes.apply(
+        [doc("a", "green tea"), doc("b", "black coffee"), doc("c", "tea", collection="facts")]
+    )
+    queries = [
+        TextQuery("episodes", "coffee", 5),
+        TextQuery("facts", "tea", 5),
+        TextQuery("episodes", "tea coffee", 5, {"a"}),
+        TextQuery("nodes", "tea", 5),
+    ]
+    alone = [
+        await indexes.text_search(query.collection, query.text, query.k, query.allowed)
+        for query in queries
+    ]
+    assert [[hit.owner for hit in hits] for hits in alone] == [["b"], ["c"], ["a"], []]
+    assert await indexes.text_searches(queries) == alone
+
+
+async def test_token_states_in_memory_follow_every_change(indexes: EntityIndexes) -> None:
+    first, second = (bytes(range(start, start + WIDTH)) for start in (0, 100))
+    await indexes.note_tokens({"a": "1", "b": "2"})
+    await indexes.put_tokens({"a": ("1", first)})
+    assert (await indexes.token_states(None)).owners == ("a",)
+    await indexes.put_tokens({"b": ("2", second + second)})
+    states = await indexes.token_states(None)
+    assert (states.owners, states.starts.tolist()) == (("a", "b"), [0, 1])
+    assert states.states.tobytes() == first + second + second
+    await indexes.note_tokens({"a": "3"})
+    assert (await indexes.token_states(None)).owners == ("b",)
+    await indexes.note_tokens({}, ["b"])
+    assert (await indexes.token_states(None)).owners == ()
+    await indexes.put_tokens({"a": ("3", second)})
+    assert (await indexes.token_states(None)).owners == ("a",)
+    await indexes.clear_tokens()
+    assert (await indexes.token_states(None)).owners == ()
 
 
 async def test_applying_twice_is_applying_once(indexes: EntityIndexes) -> None:

@@ -12,6 +12,7 @@ from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import ModelUnavailable, StoreUnavailable
 from pps.memory import Memory
+from pps.models.hash import HashEmbedder
 from pps.models.protocols import Fingerprint, Matrix, Reranked, Vector
 from pps.recall.channel import NO_EMBEDDER
 from pps.recall.profiles import Profiles
@@ -33,6 +34,22 @@ class Broken:
 
     def split(self, text: str) -> list[str]:
         return [text]
+
+
+class Counted(HashEmbedder):
+    """An embedder that counts as a model of meaning, and notes which queries it embeds."""
+
+    def __init__(self) -> None:
+        super().__init__(256)
+        self.queries: list[str] = []
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return Fingerprint("some-model", 256, "mean")
+
+    def embed_query(self, text: str) -> Vector:
+        self.queries.append(text)
+        return super().embed_query(text)
 
 
 class Backwards:
@@ -203,3 +220,16 @@ async def test_without_an_embedder_text_and_graph_answer_and_say_so(tmp_path: Pa
         NO_EMBEDDER in recalled.channels[name].notes for name in ("nodes", "facts", "episodes")
     )
     assert recalled["episodes"][0].text.startswith("Mira: Black coffee")
+
+
+@pytest.mark.parametrize(("profile", "queries"), [("connections", 0), ("facts", 1), ("ambient", 1)])
+async def test_the_query_is_embedded_once_and_only_for_a_profile_that_goes_by_meaning(
+    scene: Memory, tmp_path: Path, profile: str, queries: int
+) -> None:
+    embedder = Counted()
+    query = "What does Mira grow?"
+    recalled = await engine(scene, tmp_path, embedder=embedder).recall(
+        RecallRequest(query, profile=profile)
+    )
+    assert facts_of(recalled)
+    assert embedder.queries.count(query) == queries

@@ -114,11 +114,15 @@ async def test_a_final_forget_takes_the_bytes_off_the_disk(app: App) -> None:
 
         assert is_on_disk(kept[ids[1]])
         assert is_on_disk(kept[ids[3]])
+        assert set((await memory.parts.indexes.token_states(None)).owners) == set(ids)
         await memory.forget([ids[1]], dry_run=False)
         assert await memory.settled()
         assert not is_on_disk(kept[ids[1]])
         assert is_on_disk(kept[ids[3]])
         assert (await memory.parts.indexes.tokens(None)).keys() == set(ids) - {ids[1]}
+        in_memory = await memory.parts.indexes.token_states(None)
+        assert set(in_memory.owners) == set(ids) - {ids[1]}
+        assert kept[ids[1]] not in in_memory.states.tobytes()
         assert (await memory.ledger()).problems == ()
 
 

@@ -26,6 +26,8 @@ async def test_late_interaction_compares_nothing_of_another(tmp_path: Path) -> N
             assert await indexes.token_counts() == (1, 0)
             recalled = await ana.recall(QUESTION, weights={"colbert": 100.0}, limit=50)
             assert [hit.id for hit in recalled.channels["episodes"].hits] == [hers.turn_id]
+            assert (await indexes.token_states(None)).owners == (hers.turn_id,)
+            assert (await indexes.token_states([his.turn_id])).owners == ()
             pack = await ana.ambient_recall(QUESTION, session="new")
             assert "heron" not in pack.text
 
@@ -37,6 +39,8 @@ async def test_late_interaction_compares_nothing_of_another(tmp_path: Path) -> N
             assert await indexes.token_counts() == (1, 0)
             await ana.forget([hers.turn_id], dry_run=False)
             assert await indexes.token_counts() == (0, 0)
+            assert (await indexes.token_states(None)).owners == ()
+            assert (await ben.parts.indexes.token_states(None)).owners == (his.turn_id,)
             assert await ben.parts.indexes.token_counts() == (1, 0)
         files = list((tmp_path / "home").rglob("vectors.db*"))
         [state] = kept.values()

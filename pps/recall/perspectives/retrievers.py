@@ -6,14 +6,14 @@ import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from typing import cast
 
 import numpy as np
 
 from pps.core.text import fold
 from pps.core.time import Span, from_micros
 from pps.core.values import ChannelName
-from pps.models.protocols import Matrix, TokenEmbedder
-from pps.models.token_encoder import WIDTH, max_similarities
+from pps.models.protocols import TokenEmbedder
 from pps.recall.hits import fetch, text_of
 from pps.recall.named_time import named_time
 from pps.recall.perspectives import Likeness, retriever
@@ -232,15 +232,19 @@ async def colbert(search: Search, channel: ChannelName, depth: int) -> list[Scor
         search.once("query states", lambda: asyncio.to_thread(encoder.query_states, search.text))
     )
     candidates = None if made <= COMPARED_WHOLE else await _token_candidates(search, depth)
-    states = await search.sources.indexes.tokens(candidates)
-    ids = await search.permitted("episode", list(states))
+    states = await search.sources.indexes.token_states(candidates)
+    allowed = await search.allowed("episode")
     query_states = await encoding
-    scores = await asyncio.to_thread(_max_similarities, query_states, [states[id_] for id_ in ids])
-    best: list[int] = np.argsort(-scores, kind="stable")[:depth].tolist()
-    return [
-        Scored(ids[place], float(scores[place]), float(max(0.0, min(1.0, scores[place]))))
-        for place in best
-    ]
+    scores = await asyncio.to_thread(states.max_similarities, query_states)
+    best: list[Scored] = []
+    for place in cast("list[int]", np.argsort(-scores, kind="stable").tolist()):
+        if len(best) == depth:
+            break
+        id_ = states.owners[place]
+        if allowed is None or id_ in allowed:
+            score = float(scores[place])
+            best.append(Scored(id_, score, max(0.0, min(1.0, score))))
+    return best
 
 
 async def _token_candidates(search: Search, depth: int) -> list[str]:
@@ -255,11 +259,6 @@ async def _token_candidates(search: Search, depth: int) -> list[str]:
         search.text_matches("windows", search.text, depth),
     )
     return list(dict.fromkeys(entry.id for entries in lists for entry in entries))
-
-
-def _max_similarities(query: Matrix, blobs: Sequence[bytes]) -> Matrix:
-    texts = [np.frombuffer(blob, dtype=np.int8).reshape(-1, WIDTH) for blob in blobs]
-    return max_similarities(query, texts)
 
 
 async def _vector_list(search: Search, channel: ChannelName, depth: int) -> list[Scored]:

@@ -67,7 +67,6 @@ COMMANDS = [
     "jobs retry",
     "jobs drop",
     "stats",
-    "overview",
     "rebuild",
     "upgrade",
     "why",

@@ -3,7 +3,6 @@ import { acts, call, clock, go, href, html, useCall, useEffect, useMemo, useRef,
 import { Said } from "./markdown.js";
 
 const PATHS = {
-  home: "M4 11l8-7 8 7M6 10v10h12V10M10 20v-6h4v6",
   ask: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14m5 12 5 5",
   graph: "M6 4a2 2 0 1 0 0 4 2 2 0 0 0 0-4m13 3a2 2 0 1 0 0 4 2 2 0 0 0 0-4M9 16a2 2 0 1 0 0 4 2 2 0 0 0 0-4M8 6.5l9 2M6.6 8l2 8M17.5 10.5 10.5 17",
   time: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18m0 4v5l3 2",
@@ -312,7 +311,7 @@ const Along = ({ of, along, choose }) => html`<fieldset class="card">
 </fieldset>`;
 
 /** What would go is shown first; only then can it be done, for good or so that it can be had back. */
-export function Forget({ id, what, onForgotten = (soft) => go(soft ? "#/forgotten" : "#/home") }) {
+export function Forget({ id, what }) {
   const [plan, show] = useState(null);
   const [mentions, mention] = useState(null);
   const [along, choose] = useState([]);
@@ -333,7 +332,7 @@ export function Forget({ id, what, onForgotten = (soft) => go(soft ? "#/forgotte
         mentions: data.mentions,
         undo: soft && { operation: "undo", given: { id: data.restorable_as } },
       });
-      onForgotten(soft);
+      go(soft ? "#/forgotten" : "#/ask");
     });
   };
   return html`<section aria-labelledby="forget">
