@@ -15,13 +15,27 @@ from typing import TYPE_CHECKING, Literal, Unpack
 
 from pps.context.ambient import LIMIT, Ambient, AmbientRequest, Sessions, SharedLines
 from pps.context.fence import without_packs
+from pps.context.overview import (
+    MAX_LINE,
+    MAX_LINES_GIVEN,
+    MAX_WAITING,
+    HealthLine,
+    Holdings,
+    Overview,
+    Waiting,
+    current_record,
+    failed_turn,
+    read_latest,
+)
 from pps.context.provided_topics import ProvidedTopics
 from pps.core.bounds import check_keywords, check_range, check_tags
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId, check_actor
 from pps.core.kinds import Kinds
 from pps.core.recalled import Hit, Pack, Recall
+from pps.core.record_values import RecordQuery
 from pps.core.reports import Forgotten, Health, Ledger, Stats, TimelinePage
+from pps.core.text import one_line
 from pps.core.values import (
     ChannelName,
     Episode,
@@ -85,6 +99,7 @@ if TYPE_CHECKING:
 READ_OWN_WRITES_S, _REBUILD_S = 0.05, 86_400.0
 _CORRECTED_S = 10.0
 """How long a correction waits to be taken in before it answers ``accepted``."""
+_MOST_MERGES_COUNTED = 50
 NOT_YET_FOUND = (
     "what was stored just now is not yet indexed and may be missing; ask again in a moment"
 )
@@ -466,6 +481,47 @@ class Memory:
             self.parts.store, len(await self.parts.anchors.list())
         )
 
+    async def overview(self) -> Overview:
+        """Return what a person sees first: who it is, what matters now, what changed, what waits, how it is.
+
+        Every list is bounded; the whole answer is at most some 60,000 characters.
+        """
+        parts = self.parts
+        latest = await read_latest(parts.journal, parts.client, parts.self_node, self.entity.name)
+        jobs, failed, given = await asyncio.gather(
+            parts.jobs.stats(),
+            parts.jobs.list("failed", limit=MAX_WAITING),
+            self.sessions.given_today(MAX_LINES_GIVEN),
+        )
+        proposed, changed, stats, health = await asyncio.gather(
+            self.records.merging.duplicates(limit=_MOST_MERGES_COUNTED),
+            self.records.list(RecordQuery(order=("-updated_at",), limit=MAX_WAITING)),
+            self.stats(),
+            self.health(),
+        )
+        return Overview(
+            identity=latest.identity,
+            own_node=parts.self_node,
+            holds=Holdings(stats.turns, stats.nodes, stats.facts, stats.anchors),
+            nodes=latest.nodes,
+            changes=latest.changes,
+            conversations=latest.conversations,
+            records=tuple(map(current_record, changed.records)),
+            given=given,
+            waiting=Waiting(
+                jobs.failed,
+                tuple(map(failed_turn, failed)),
+                len(proposed),
+                tuple(proposed[:MAX_WAITING]),
+            ),
+            health=HealthLine(
+                health.ok,
+                len(health.problems),
+                one_line(next(iter(health.problems), ""), MAX_LINE),
+                jobs.queued + jobs.running,
+            ),
+        )
+
     async def health(self) -> Health:
         """Return whether this memory can do its work, and what to do when it cannot."""
         problems = [
@@ -513,7 +569,7 @@ class Memory:
 
     async def pending(self) -> bool:
         """Tell whether acknowledged turns or index entries are not done yet."""
-        return bool(await self.parts.journal.unfinished() or await self.parts.journal.dirty_count())
+        return bool(await self.parts.journal.unfinished() or await self.parts.indexer.lag())
 
     async def close(self) -> None:
         """Give back files and threads; jobs in hand go on at the next start."""

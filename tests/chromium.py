@@ -17,6 +17,16 @@ from tests.integration.interfaces.serving import Served
 _WAIT_MS = 60_000
 """Only a page that hangs takes so long."""
 
+_OPENED_FROM_OTHERS = (
+    "#/graph",
+    "#/time",
+    "#/merges",
+    "#/forgotten",
+    "#/jobs",
+    "#/injected",
+    "#/isolation",
+)
+
 _COUNT_CALLS = """(() => {
     const ask = window.fetch;
     window.pendingCalls = 0;
@@ -69,7 +79,7 @@ class Window:
         The view then shows all that it asked for.
         """
         self.page.goto(f"{self.base}/page/{self.name}/{address}")
-        view = re.split(r"[/?]", address.removeprefix("#/"))[0] or "ask"
+        view = re.split(r"[/?]", address.removeprefix("#/"))[0] or "home"
         self.page.wait_for_selector(f"main[data-view='{view}'], main.outside")
         self.rest()
         self.page.wait_for_selector(until)
@@ -81,7 +91,11 @@ class Window:
         return str(self.page.inner_text(of))
 
     def views(self) -> list[str]:
-        """Return the addresses of all views that the navigation has."""
+        """Return the addresses of all views: those of the navigation, and those that are reached from them."""
+        return [*self.navigation(), *_OPENED_FROM_OTHERS]
+
+    def navigation(self) -> list[str]:
+        """Return the addresses of the views that the navigation has."""
         self.rest()  # some are there by what the memory has
         return list(
             self.page.eval_on_selector_all(

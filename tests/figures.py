@@ -28,28 +28,70 @@ def filled(text: str) -> str:
 
 def block(name: str) -> str:
     """Return what a mark stands for; KeyError when no benchmark is called that."""
-    return _BLOCKS[name](json.loads((RESULTS / f"{name}.json").read_text("utf-8")))
+    if name in _COMBINED:
+        return _COMBINED[name]()
+    return _BLOCKS[name](_report(name))
 
 
-def _quality(report: Mapping[str, Any]) -> str:
+def _report(name: str) -> dict[str, Any]:
+    return json.loads((RESULTS / f"{name}.json").read_text("utf-8"))
+
+
+def _why() -> str:
+    """Four reasons, each with a figure and a link to how it was measured; for the README."""
+    quality, scale, timeline, isolation = map(
+        _report, ("quality", "scale", "timeline", "isolation")
+    )
+    found = {name: one["all"]["R@10"] for name, one in systems(quality).items()}
+    facts, large = max(scale["recall"].items(), key=lambda one: int(one[0]))
+    ours, stock = (
+        large["beside"][name]["by_clients"]["1"]["p50"] for name in ("facts", "stock_search")
+    )
+    tried = sum(isolation["operations"].values())
+    return "\n".join(
+        [
+            f"- **It finds what answers**: {found['pps']:.0f} % of the turns that answer a question are among its ten best, "
+            f"stock Graphiti's on the same graph {found['graphiti']:.0f} % ([LoCoMo](docs/benchmarks/quality.md)).",
+            f"- **It answers at once**: the facts for a question out of {int(facts):,} in {ours:.0f} ms, stock Graphiti "
+            f"in {stock:,.0f} ms ([speed](docs/benchmarks/scale.md)).",
+            f"- **It knows what held when**: {timeline['exact']:,} of {timeline['questions']:,} questions about a time answered "
+            f"exactly, over {timeline['events']:,} dated events ([timeline](docs/benchmarks/timeline.md)).",
+            f"- **Nothing crosses**: {tried:,} hostile operations between entities, {len(isolation['leaks'])} leaks; "
+            "`pps verify-isolation` attacks yours ([how](docs/isolation.md)).",
+        ]
+    )
+
+
+def _quality_table(report: Mapping[str, Any]) -> str:
     """A row for each system, best figures first; in percent."""
     rows = [
         f"| {name} | " + " | ".join(f"{found['all'][figure]:.1f}" for figure in _SHOWN) + " |"
         for name, found in systems(report).items()
     ]
+    header = ["| | " + " | ".join(_SHOWN) + " |", "| --- |" + " ---: |" * len(_SHOWN)]
+    return "\n".join([*header, *rows])
+
+
+def _quality(report: Mapping[str, Any]) -> str:
+    """The table below what was asked of how much."""
     questions, turns = (
         systems(report)["pps"]["all"]["questions"],
         sum(one["turns"] for one in report["data"]),
     )
     caption = f"{questions:,} questions, {turns:,} turns, {len(report['data'])} memories, percent:"
-    header = ["| | " + " | ".join(_SHOWN) + " |", "| --- |" + " ---: |" * len(_SHOWN)]
-    return "\n".join([caption, "", *header, *rows])
+    return f"{caption}\n\n{_quality_table(report)}"
 
 
 QUALITY = ("quality", "quality-beam", "quality-musique", "quality-notes", "quality-realtalk")
 """What is measured by the same command on data of different kinds."""
 
 _BLOCKS: dict[str, Callable[[Mapping[str, Any]], str]] = dict.fromkeys(QUALITY, _quality)
+
+_COMBINED: dict[str, Callable[[], str]] = {
+    "why": _why,
+    "quality-table": lambda: _quality_table(_report("quality")),
+}
+"""What is made of several files, or otherwise of one."""
 
 
 def write() -> None:

@@ -23,7 +23,7 @@ from tests.large_memory import build_large_memory
 _READY = "main h1"
 _BUSY = "main [role=status]:has-text('One moment')"
 _RUNS = 5
-_VIEWS = ("ask", "turns", "graph", "time")
+_VIEWS = ("home", "ask", "turns", "graph", "time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def load_view(browser: Chromium, served: Served, name: str, view: str) -> tuple[
         page = context.new_page()
         link = str(served.link.call("page_open", "", {"name": name})["data"]["url"])
         # The first address opens the session; a view's own address is loaded without what that has cached.
-        if view == "ask":
+        if view == "home":
             first = _measured(context, page, lambda: page.goto(link))
         else:
             page.goto(link)
@@ -93,7 +93,7 @@ def main() -> None:
         home.mkdir(mode=0o700)
         asyncio.run(build_large_memory(home, "mira"))
         with serving(home) as served, chromium() as browser:
-            load_view(browser, served, "mira", "ask")  # warms the server
+            load_view(browser, served, "mira", "home")  # warms the server
             for view in _VIEWS:
                 loads = [load_view(browser, served, "mira", view) for _ in range(_RUNS)]
                 for title, index in (("first", 0), ("again", 1)):

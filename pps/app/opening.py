@@ -154,6 +154,8 @@ class _Opening:
         )
         vectors = self._vectors()
         indexer = self._indexer(client, indexes, vectors, anchors)
+        await indexer.follow()
+        self._stack.push_async_callback(indexer.close)
         costs = await self._costs(client)
         relations = await asyncio.to_thread(load_relations, shared.settings.home)
         pipeline = Pipeline(
@@ -171,8 +173,10 @@ class _Opening:
         )
         merging = Merging(client, journal, indexer, vectors, worker, pipeline, self_node)
         missing = (await shared.server()).missing if self._entry.store == "neo4j" else None
-        bookkeeper = Bookkeeper(client, journal, indexes, missing)
-        notes = await _repaired(forgetter, merging, bookkeeper, indexer, anchors, pipeline)
+        bookkeeper = Bookkeeper(client, journal, indexes, indexer, missing)
+        notes = await _repaired(
+            forgetter, merging, indexer, anchors, pipeline, is_made_anew=self._anew != "no"
+        )
         mode = self._extractor.mode
         records = RecordParts(
             journal, client, pipeline, intake, worker, mode, redactor, self._automatic, self.kinds
@@ -221,7 +225,9 @@ class _Opening:
                 indexer=indexer,
                 worker=worker,
                 intake=intake,
-                jobs=Jobs(entity.name, journal, worker, rules, shared.work.settings, costs, mode),
+                jobs=Jobs(
+                    entity.name, journal, worker, rules, shared.work.settings, costs, mode, indexer
+                ),
                 bookkeeper=bookkeeper,
                 anchors=anchors,
                 engine=engine,
@@ -415,10 +421,11 @@ async def _kept_open() -> None:
 async def _repaired(
     forgetter: Forgetter,
     merging: Merging,
-    bookkeeper: Bookkeeper,
     indexer: Indexer,
     anchors: Anchors,
     pipeline: Pipeline,
+    *,
+    is_made_anew: bool,
 ) -> tuple[str, ...]:
     """Carry through what a crash cut short and bring lagging indexes up to date; return what could not be done.
 
@@ -428,9 +435,8 @@ async def _repaired(
         await forgetter.resume()
         await merging.resume()
         await pipeline.project_relations()
-        if await bookkeeper.lags():
-            await bookkeeper.repair()
-        await indexer.drain()
+        if not is_made_anew:
+            await indexer.catch_up()
         await anchors.resync()
     except ModelUnavailable as error:
         return (f"the indexes lag, the embedding model is away: {error.message}",)

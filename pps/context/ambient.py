@@ -14,6 +14,7 @@ from typing import Literal
 
 from pps.context.fence import marks_of
 from pps.context.lines import LONGEST, Line
+from pps.context.overview import GivenToday
 from pps.context.pack import PackRequest, build_pack
 from pps.context.startup import identity_of, startup_recall
 from pps.core.bounds import check_range
@@ -492,6 +493,22 @@ class Sessions:
             ),
             latest=tuple(sessions[:_MAX_SESSIONS_LISTED]),
             packs=packs,
+        )
+
+    async def given_today(self, limit: int) -> GivenToday:
+        """Return what agents were given since midnight in the entity's zone, with ``limit`` items of it.
+
+        The items are those of the latest packs of the session that was given something last.
+        """
+        since = self._journal.now().replace(hour=0, minute=0, second=0, microsecond=0)
+        sessions = await self._journal.given.injected(since)
+        packs = await self._packs_of(sessions[0].session, since) if sessions else ()
+        lines = {line.id: line for pack in packs for line in pack.lines}
+        return GivenToday(
+            sessions=len(sessions),
+            prompts=sum(each.prompts for each in sessions),
+            tokens=sum(each.tokens for each in sessions),
+            lines=tuple(lines.values())[:limit],
         )
 
     async def _packs_of(self, session: str, since: datetime) -> tuple[GivenPack, ...]:

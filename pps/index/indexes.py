@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -27,6 +27,9 @@ Search: TypeAlias = "tuple[Callable[[], object], asyncio.Future[object]]"
 """A search that waits for its thread, and the future that gets its result."""
 Rebuild: TypeAlias = Literal["no", "vectors", "all"]
 Cleared: TypeAlias = Literal["text", "vectors", "all"]
+Follower: TypeAlias = Literal["text", "vectors"]
+"""What follows the change log, each at its own position."""
+FOLLOWERS: tuple[Follower, ...] = ("text", "vectors")
 Index: TypeAlias = Literal["text", "vectors", "fields", "all"]
 """Which is made anew; that of fields lies in the journal."""
 
@@ -111,6 +114,8 @@ class EntityIndexes:
         self._running: set[asyncio.Future[object]] = set()
         self._pending: dict[str, list[Search]] = {}
         self._closing: asyncio.Future[None] | None = None
+        self._positions: dict[Follower, int] = {}
+        self._saved: dict[Follower, int] = {}
 
     @classmethod
     async def open(
@@ -162,12 +167,59 @@ class EntityIndexes:
         if self._vectors is not None:
             self._vectors.keep_namespace()
 
+    @property
+    def positions(self) -> Mapping[Follower, int]:
+        """The position of the change log up to which each follower has everything; none of vectors without a model."""
+        return self._positions
+
+    async def follow(self, dropped: int) -> None:
+        """Begin to follow the change log: read the positions that were saved.
+
+        Args:
+            dropped: The position up to which the log's entries were dropped. An index that an earlier PPS made has no
+                position and is at this one; an empty one is at 0.
+        """
+        for name, index in self._following():
+            saved = await self._run(index.position)
+            if saved is None:
+                is_empty = all(index.is_empty(collection) for collection in COLLECTIONS)
+                saved = 0 if is_empty else dropped
+            self._positions[name] = self._saved[name] = saved
+
+    def passed(self, followers: Iterable[Follower], position: int) -> None:
+        """Note that followers have applied the log up to a position; ``save_positions`` puts it on disk."""
+        self._positions.update(dict.fromkeys(followers, position))
+
+    async def save_positions(self) -> int:
+        """Save how far the followers are; return the position that each of them has passed.
+
+        Raises:
+            StoreError: A disk refused. What is not saved is applied again after the next start.
+        """
+        async with self._changing:
+            for name, index in self._following():
+                position = self._positions[name]
+                if self._saved[name] != position:
+                    await self._run(partial(index.save_position, position))
+                    self._saved[name] = position
+        return min(self._positions.values())
+
+    def _following(self) -> list[tuple[Follower, TextIndex | VectorIndex]]:
+        following: list[tuple[Follower, TextIndex | VectorIndex]] = [("text", self._text)]
+        if self._vectors is not None:
+            following.append(("vectors", self._vectors))
+        return following
+
     async def apply(
-        self, upserts: Sequence[IndexDoc], deletes: Iterable[tuple[str, str]] = ()
+        self,
+        upserts: Sequence[IndexDoc],
+        deletes: Iterable[tuple[str, str]] = (),
+        to: Collection[Follower] = FOLLOWERS,
     ) -> None:
         """Make each document all that its owner has in its collection, and drop ``(collection, owner)`` pairs.
 
-        On disk and findable when it returns; safe to repeat. When it raises, some of it may have been done.
+        On disk and findable when it returns; safe to repeat. When it raises, some of it may have been done. Only the
+        followers ``to`` change.
 
         Raises:
             StoreUnavailable: An index or its disk failed. That is never one document's fault: try again when
@@ -179,13 +231,14 @@ class EntityIndexes:
             _by_collection(deletes),
         )
         work: list[Callable[[], None]] = []
-        if self._vectors is not None:
+        if self._vectors is not None and "vectors" in to:
             work += [partial(_apply_vectors, self._vectors, docs, gone)]  # first: it takes longest
         # Waiting for the disk is most of the rest, and every collection's files are its own.
-        work += [
-            partial(_apply_text, self._text, each, docs.get(each, []), gone.get(each, []))
-            for each in dict.fromkeys((*docs, *gone))
-        ]
+        if "text" in to:
+            work += [
+                partial(_apply_text, self._text, each, docs.get(each, []), gone.get(each, []))
+                for each in dict.fromkeys((*docs, *gone))
+            ]
         async with self._changing:
             for outcome in await asyncio.gather(*map(self._run, work), return_exceptions=True):
                 if isinstance(outcome, StoreError) and not outcome.retryable:
@@ -349,12 +402,12 @@ class EntityIndexes:
             return await self._run(self._text.purge)
 
     async def clear(self, which: Cleared = "all") -> None:
-        """Empty the text index, that of vectors, or both."""
+        """Empty the text index, that of vectors, or both; what is emptied is at position 0."""
         async with self._changing:
-            if which != "vectors":
-                await self._run(self._text.clear)
-            if self._vectors is not None and which != "text":
-                await self._run(self._vectors.clear)
+            for name, index in self._following():
+                if which in (name, "all"):
+                    await self._run(index.clear)
+                    self._positions[name] = self._saved[name] = 0
 
     async def close(self) -> None:
         """Wait for what runs, then give threads, files and the folders back; a second call does nothing."""

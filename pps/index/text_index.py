@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,8 @@ __all__ = ["TextDoc", "TextHit", "TextIndex"]
 
 _LAYOUT = 2
 _MARKS = "index.json"
+_POSITION = "position.json"
+"""The position of the change log up to which everything is here, and the collections that there were then."""
 
 
 class TextIndex:
@@ -136,8 +139,42 @@ class TextIndex:
         folder = self._folder / check_collection(collection)
         return sum(held - deleted for held, deleted in segments(folder)) if folder.is_dir() else 0
 
+    def position(self) -> int | None:
+        """Return the saved position of the change log; None where none was saved, 0 where a collection is gone since."""
+        self._open()
+        path = self._folder / _POSITION
+        if not path.exists():
+            return None
+        try:
+            saved = json.loads(path.read_text())
+            position, names = int(saved["position"]), [str(name) for name in saved["collections"]]
+        except (OSError, ValueError, KeyError, TypeError):
+            return 0  # it is no proof of anything: the index is made anew
+        return position if all((self._folder / name).is_dir() for name in names) else 0
+
+    def save_position(self, position: int) -> None:
+        """Save the position of the change log up to which everything committed is here.
+
+        Raises:
+            StoreError: The disk refused.
+        """
+        with self._changing:
+            self._open()
+            present = [name for name in COLLECTIONS if (self._folder / name).is_dir()]
+            text = json.dumps({"position": position, "collections": present})
+            draft = self._folder / f"{_POSITION}.tmp"
+            try:
+                with draft.open("w") as file:
+                    file.write(text)
+                    file.flush()
+                    os.fsync(file.fileno())
+                draft.replace(self._folder / _POSITION)
+            except OSError as error:
+                raise text_failure(self._folder, error) from error
+
     def clear(self) -> None:
-        """Drop every document of every collection, and its files."""
+        """Drop every document of every collection, and its files; its saved position is 0 from here on."""
+        self.save_position(0)
         with self._changing:
             self._open()
             for name in COLLECTIONS:
@@ -195,6 +232,7 @@ def _claim(folder: Path, marks: dict[str, str | int]) -> None:
     if group != marks["group"]:
         raise IsolationError(f"{folder} holds the text of another entity")
     try:
+        (folder / _POSITION).unlink(missing_ok=True)
         for name in COLLECTIONS:
             if (folder / name).is_dir():
                 shutil.rmtree(folder / name)

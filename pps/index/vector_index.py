@@ -39,6 +39,7 @@ IN_MEMORY = VectorSettings().in_memory
 """Rows of a collection that are scanned in memory, at most: 0.5 GB of 384 dimensions. Among 100,000 a scan finds more
 of the nearest than a graph of neighbours, takes half its time, and costs nothing to write."""
 _TOKEN_MODEL = "token_model"  # noqa: S105 (a mark's key)
+_POSITION = "log_position"
 _BREATH_S = 0.02
 """Between two slices of a build: a write that waits has its turn then."""
 _log = logging.getLogger(__name__)
@@ -283,15 +284,27 @@ class VectorIndex:
                 counts = self._token_counts = self._rows.token_counts()
         return counts
 
+    def position(self) -> int | None:
+        """Return the saved position of the change log; None where none was saved."""
+        saved = self._rows.marks().get(_POSITION)
+        return None if saved is None else int(saved)
+
+    def save_position(self, position: int) -> None:
+        """Save the position of the change log up to which everything is here; it survives a loss of power."""
+        with self._writing:
+            self._rows.mark({_POSITION: str(position)})
+            self._rows.flush()
+
     def _forget_token_states(self) -> None:
         """Read states and their numbers anew when they are next asked for."""
         self._token_counts = None
         self._token_states = None
 
     def clear(self) -> None:
-        """Drop every vector of every collection, and every token state."""
+        """Drop every vector of every collection, and every token state; its saved position is 0 from here on."""
         with self._writing:
             self._opened()
+            self._rows.mark({_POSITION: "0"})
             self._rows.clear()
             self._forget_token_states()
             self._flat.clear()

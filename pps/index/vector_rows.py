@@ -252,6 +252,11 @@ class RowStore:
             db.execute("DELETE FROM sizes")
             db.execute(f"DELETE FROM marks WHERE key GLOB '{whole('*')}'")  # noqa: S608 - a constant
 
+    def flush(self) -> None:
+        """Make sure that what was changed survives a loss of power too."""
+        with self._lock, row_errors(self._path):
+            self._db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
+
     def empty_log(self) -> None:
         """Write the log into the file and empty it: what was deleted is in neither any more."""
         with self._lock, row_errors(self._path):

@@ -31,11 +31,11 @@ from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.worker import Worker
 from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.journal.change_log import log_changes
 from pps.journal.entries import Change
 from pps.journal.journal import Journal
 from pps.journal.record_book import MergeRow, move_record
 from pps.journal.record_rows import repoint
-from pps.journal.turns import mark_dirty
 
 _ALL = 100_000
 _QUIET_S = 30.0
@@ -356,7 +356,7 @@ class Merging:
         ]
 
         def before(db: Connection) -> None:
-            mark_dirty(db, marks)
+            log_changes(db, marks)
             repoint(db, moves.subjects, moves.objects, to)
             if moves.record:
                 move(db)

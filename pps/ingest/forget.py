@@ -45,6 +45,7 @@ from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import feature_tables, meta, record_rows, tie_rows, turns, usage
 from pps.journal.bin_rows import Binned, drop_given, rewrite
+from pps.journal.change_log import log_changes
 from pps.journal.entries import Change
 from pps.journal.graph_queries import ambiguous
 from pps.journal.job_queue import read_again
@@ -463,7 +464,7 @@ class Forgetter:
             feature_tables.forget(db, plan.gone)
 
         async with self._indexer.draining:
-            await self._client.apply(change, partial(turns.mark_dirty, changes=changes), forgotten)
+            await self._client.apply(change, partial(log_changes, changes=changes), forgotten)
         self._journal.typed.touch()
         await self._worker.forgotten()
         # What is forgotten closes nothing any more; what it alone had closed holds again.

@@ -1,18 +1,22 @@
-"""Indexes follow the truth: every dirty id is read where it is true and put there anew.
+"""Indexes follow the change log: every changed thing is read where it is true and put there anew.
 
-An outbox row says only *this id changed*. Replaying it any number of times ends in the same index,
-so a crash between a change and its index entry costs nothing but the replay.
+Applying an entry any number of times ends in the same index, so a crash between a change and its index entry costs
+nothing but that. Full text and vectors each have a position of their own; where both are at the same one, which is the
+rule, the documents are made once for both.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import contextlib
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from pps.core.errors import StoreError
 from pps.core.time import in_zone, iso, parse
 from pps.core.values import Fact, ItemKind, Node, Turn, Vector, spoken
-from pps.index.indexes import Cleared, EntityIndexes, IndexDoc
+from pps.index.indexes import FOLLOWERS, Cleared, EntityIndexes, Follower, IndexDoc
 from pps.ingest.anchors import Anchors
 from pps.ingest.drift import Drift
 from pps.ingest.index_docs import (
@@ -28,13 +32,20 @@ from pps.ingest.perspective_data import PerspectiveData
 from pps.ingest.support import with_days
 from pps.ingest.token_states import TokenStates
 from pps.isolation.client import IsolatedGraphitiClient
-from pps.journal.entries import Change, DirtyChange
+from pps.journal.change_log import LogEntry
+from pps.journal.entries import Change
 from pps.journal.journal import Journal
 from pps.models.token_encoder import ColbertEncoder
 
 _PAGE = 500
 DRAINED_AT_ONCE = 10_000
-"""Outbox rows of one change of the indexes: a commit costs more than a thousand rows."""
+"""Log entries of one change of the indexes: a commit costs more than a thousand entries."""
+SAVED_AFTER_ENTRIES = 256
+_SAVED_AFTER_S = 30.0
+"""Entries after which the positions are saved, and how old the last save is when an idle memory saves them.
+
+A crash has so many entries applied again; to save costs two fsyncs and a transaction.
+"""
 _APPLIED_AT_ONCE, _EMBEDDED_AT_ONCE = 10_000, 512
 """Documents of one kind that go into the indexes together, without vectors and with them."""
 _TURNED = "facts_turned_at"
@@ -49,20 +60,20 @@ class Written:
     """What a write has just put into the graph, so that it need not be read back.
 
     Attributes:
-        rows: The numbers of the outbox rows that the write made before it. A row with another number was noted
-            by somebody else, who may have changed or removed the thing since: that one is read where it is true.
+        positions: Those of the log entries that the write appended. An entry at another position is somebody else's,
+            who may have changed or removed the thing since: that one is read where it is true.
         nodes, facts: What was written, by uuid.
         texts: Record → its text: who is a record is noted beside the graph, so it cannot be looked up meanwhile.
     """
 
-    rows: range = range(0)
+    positions: range = range(0)
     nodes: Mapping[str, Node] = field(default_factory=dict[str, Node])
     facts: Mapping[str, Fact] = field(default_factory=dict[str, Fact])
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def of(self, rows: Sequence[DirtyChange]) -> Written:
-        """Return what still is as it was written, as far as the rows name it."""
-        ours = [row.change for row in rows if row.seq in self.rows]
+    def of(self, entries: Sequence[LogEntry]) -> Written:
+        """Return what still is as it was written, as far as the entries name it."""
+        ours = [entry.change for entry in entries if entry.position in self.positions]
         nodes = {
             one.id: self.nodes[one.id]
             for one in ours
@@ -73,7 +84,7 @@ class Written:
             for one in ours
             if one.kind == "fact" and one.id in self.facts
         }
-        return Written(self.rows, nodes, facts, self.texts)
+        return Written(self.positions, nodes, facts, self.texts)
 
 
 NOTHING_WRITTEN = Written()
@@ -81,17 +92,11 @@ NOTHING_WRITTEN = Written()
 
 @dataclass(frozen=True, slots=True)
 class _Filling:
-    """How emptied indexes are filled: without a model, vectors stay as they are."""
+    """How emptied indexes are filled: which, and with what model; None embeds nothing."""
 
+    to: tuple[Follower, ...]
     vectors: PassageVectors | None
     progress: Progress | None
-
-    def kept(self, docs: Sequence[IndexDoc]) -> list[IndexDoc]:
-        return (
-            [replace(one, keeps_vectors=one.vectors is None) for one in docs]
-            if self.vectors is None
-            else [*docs]
-        )
 
     def tell(self, stage: str, done: int, total: int) -> None:
         if self.progress is not None:
@@ -102,7 +107,7 @@ class Indexer:
     """Brings one entity's text and vector indexes to what journal, graph and anchors say.
 
     Attributes:
-        draining: Held while the outbox is applied.
+        draining: Held while the log is applied.
     """
 
     def __init__(
@@ -126,9 +131,59 @@ class Indexer:
         self._episodes = EpisodeDocs(client, journal, vectors, drift.records.kinds)
         self._perspective_data = PerspectiveData(client, journal, vectors)
         self.draining = asyncio.Lock()
+        self._saved_at = time.monotonic()
+        self._saved_position = 0
+        self._behind: list[Follower] = []
+
+    async def follow(self) -> None:
+        """Read where the indexes are; before anything is indexed. ``catch_up`` brings them to the end of the log."""
+        span = await self._journal.log_span()
+        await self._indexes.follow(span.dropped)
+        self._saved_position = self._passed()
+        self._behind = [
+            name
+            for name, position in self._indexes.positions.items()
+            if not span.dropped <= position <= span.last
+        ]
+
+    async def catch_up(self) -> None:
+        """Make indexes anew that are behind what the log reaches, and bring all to its end.
+
+        Raises:
+            ModelUnavailable, StoreUnavailable: ``settle`` tries again, and so does the next start.
+        """
+        for name in self._indexes.positions:
+            if name in self._behind:
+                await self.rebuild(which=name)
+        await self.drain()
+
+    async def lag(self) -> int:
+        """Return how many entries of the log are not in every index yet."""
+        return await self._journal.count_entries(self._passed())
+
+    async def lagging(self) -> set[str]:
+        """Return the ids that are not in every index as they are now."""
+        entries = await self._journal.log_entries(self._passed(), DRAINED_AT_ONCE)
+        return {entry.change.id for entry in entries}
+
+    async def save_positions(self) -> None:
+        """Put the positions of the indexes on disk, and drop the entries that all have passed.
+
+        An index that is being made anew has no position to save: after a crash it is made anew again.
+        """
+        if self._behind or not self._unsaved():
+            return
+        passed = await self._indexes.save_positions()
+        await self._journal.drop_entries(passed)
+        self._saved_at, self._saved_position = time.monotonic(), passed
+
+    async def close(self) -> None:
+        """Save the positions; what cannot be saved is applied again at the next start."""
+        with contextlib.suppress(StoreError):
+            await self.save_positions()
 
     async def drain(self, written: Written = NOTHING_WRITTEN) -> int:
-        """Apply every outbox row that there is; return how many ids were brought up to date.
+        """Apply every entry that the indexes have not; return how many there were.
 
         One at a time: what an earlier one read may be gone by the time it is indexed, and the later one drops it.
 
@@ -144,7 +199,7 @@ class Indexer:
     async def embed_due(self) -> float | None:
         """Embed the records whose time has come; return in how many seconds the next one's comes, None for none."""
         while due := await self.records.take(_EMBEDDED_AT_ONCE):
-            await self._journal.mark_dirty([Change("node", one) for one in due])
+            await self._journal.log_changes([Change("node", one) for one in due])
             await self.drain()
         return await self.records.next_s()
 
@@ -187,9 +242,11 @@ class Indexer:
         self.know(await self.known_vectors((), facts, near))
 
     async def settle(self) -> float | None:
-        """Bring the indexes up to date with the clock and with whatever the outbox still holds; as ``embed_due``."""
+        """Bring the indexes up to date with the clock and with whatever the log still holds; as ``embed_due``."""
         await self._turn_facts()
-        await self.drain()
+        await self.catch_up()
+        if time.monotonic() - self._saved_at > _SAVED_AFTER_S:
+            await self.save_positions()
         waits_s = [
             await self._perspective_data.mend(self.draining),
             await self.embed_due(),
@@ -199,27 +256,55 @@ class Indexer:
         return min((one for one in waits_s if one is not None), default=None)
 
     async def purge(self) -> None:
-        """Make sure that nothing of a forgotten text stays in the files of the indexes."""
+        """Make sure that nothing of a forgotten text stays in the files of the indexes, nor its id in the log."""
         await self._indexes.purge()
+        await self.save_positions()
 
     async def _drain(self, written: Written) -> int:
-        """Apply every outbox row, and take away those that were applied."""
-        total, last = 0, 0
+        """Apply every entry; first to the followers that are furthest behind, until all are at one position."""
+        total = 0
         try:
-            while rows := await self._journal.dirty(DRAINED_AT_ONCE, after=last):
-                await self._apply([row.change for row in rows], written.of(rows))
-                await self.records.applied()
-                await self._journal.clear_dirty([row.seq for row in rows])
-                last = rows[-1].seq
-                total += len(rows)
-                if len(rows) < DRAINED_AT_ONCE:
-                    break  # what is noted from now on is for the next drain: turns may come in without end
+            while True:
+                positions, passed = self._indexes.positions, self._passed()
+                followers: list[Follower] = [
+                    name for name, position in positions.items() if position == passed
+                ]
+                ahead = [position for position in positions.values() if position > passed]
+                entries = await self._journal.log_entries(passed, DRAINED_AT_ONCE)
+                has_more = len(entries) == DRAINED_AT_ONCE
+                if ahead and entries and entries[-1].position > min(ahead):
+                    entries = [entry for entry in entries if entry.position <= min(ahead)]
+                    has_more = False
+                if entries:
+                    changes = [entry.change for entry in entries]
+                    await self._apply(changes, written.of(entries), followers)
+                    await self.records.applied()
+                    total += len(entries)
+                if ahead and not has_more:
+                    self._indexes.passed(followers, min(ahead))
+                    continue
+                if entries:
+                    self._indexes.passed(followers, entries[-1].position)
+                if not has_more:
+                    break  # what is logged from now on is for the next drain: turns may come in without end
         except BaseException:
             self.records.not_applied()
             raise
+        if self._unsaved() >= SAVED_AFTER_ENTRIES:
+            await self.save_positions()
         return total
 
-    async def _apply(self, changes: Sequence[Change], written: Written) -> None:
+    def _passed(self) -> int:
+        """Return the position that every follower has passed."""
+        return min(self._indexes.positions.values())
+
+    def _unsaved(self) -> int:
+        """Return by how many positions the indexes are further than what is saved of them."""
+        return self._passed() - self._saved_position
+
+    async def _apply(
+        self, changes: Sequence[Change], written: Written, followers: Collection[Follower]
+    ) -> None:
         """Index what exists of the given ids, and drop index entries of what does not.
 
         Some are read and embedded while those before them are put into the indexes.
@@ -243,7 +328,9 @@ class Indexer:
                     docs = await self._docs(kind, some, written)
                     if before is not None:
                         await before
-                    before = asyncio.create_task(self._indexes.apply(docs, _gone(kind, some, docs)))
+                    before = asyncio.create_task(
+                        self._indexes.apply(docs, _gone(kind, some, docs), followers)
+                    )
             if before is not None:
                 await before
         except BaseException:
@@ -257,13 +344,16 @@ class Indexer:
 
         Where only ``text`` is made anew, no node, fact or turn is embedded.
         """
+        position = (await self._journal.log_span()).last
+        to = FOLLOWERS if which == "all" else (which,)
+        self._behind = list(dict.fromkeys([*self._behind, *to]))
         await self._indexes.clear(which)
         if which != "text":
             await self.records.begin_anew()
         if which == "all":
             await self._client.fill_copy()
             await self._journal.perspective_data.clear()
-        filling = _Filling(None if which == "text" else self._vectors, progress)
+        filling = _Filling(to, None if which == "text" else self._vectors, progress)
         counts = {
             "nodes": await self._rebuild_nodes(filling),
             "facts": await self._rebuild_facts(filling),
@@ -273,6 +363,11 @@ class Indexer:
         counts["anchors"] = report.added + report.changed + report.unchanged
         if which != "text":
             await self._perspective_data.made()
+        # What has changed since the scan began is applied behind it.
+        self._indexes.passed([name for name in self._indexes.positions if name in to], position)
+        self._behind = [name for name in self._behind if name not in to]
+        await self.drain()
+        await self.save_positions()
         await self.embed_due()
         return counts
 
@@ -301,7 +396,7 @@ class Indexer:
             since = in_zone(parse(last), self._journal.zone)
             turning = await self._journal.facts_turning(since, moment)
         if turning:
-            await self._journal.mark_dirty([Change("fact", uuid) for uuid in turning])
+            await self._journal.log_changes([Change("fact", uuid) for uuid in turning])
         if turning or not last:
             await self._journal.set_meta(_TURNED, iso(moment))
 
@@ -311,7 +406,7 @@ class Indexer:
             docs = await self._node_docs(
                 [node.uuid for node in page], NOTHING_WRITTEN, filling.vectors
             )
-            await self._indexes.apply(filling.kept(docs), [])
+            await self._indexes.apply(docs, to=filling.to)
             await self.records.applied()
             done, after = done + len(page), page[-1].uuid
             filling.tell("nodes", done, total)
@@ -323,12 +418,8 @@ class Indexer:
             facts = await with_days(page, self._client, self._journal)
             if filling.vectors is self._vectors:
                 await self._perspective_data.facts([one.uuid for one in page], facts)
-            await self._indexes.apply(
-                filling.kept(
-                    await embedded(fact_docs(facts, self._journal.now()), filling.vectors)
-                ),
-                [],
-            )
+            docs = await embedded(fact_docs(facts, self._journal.now()), filling.vectors)
+            await self._indexes.apply(docs, to=filling.to)
             done, after = done + len(page), page[-1].uuid
             filling.tell("facts", done, total)
         return done
@@ -340,7 +431,7 @@ class Indexer:
             if filling.vectors is self._vectors:
                 await self._perspective_data.turns([one.uuid for one in page], page)
                 await self.token_states.note((), page)
-            await self._indexes.apply(filling.kept(await episodes.of(page)), [])
+            await self._indexes.apply(await episodes.of(page), to=filling.to)
             done, after = done + len(page), page[-1].seq
             filling.tell("turns", done, total)
         return done

@@ -19,7 +19,7 @@ from pps.core.values import Skipped
 from pps.ingest.budget import Costs
 from pps.ingest.command_reader import Reader
 from pps.ingest.extraction import estimate
-from pps.ingest.indexer import Progress
+from pps.ingest.indexer import Indexer, Progress
 from pps.ingest.work_rules import WorkRules
 from pps.ingest.worker import Worker
 from pps.journal.entries import MICROS, Extraction, Job, JobResult, JobState, QueueState, Readings
@@ -125,8 +125,10 @@ class Jobs:
         limits: JobsSettings,
         costs: Costs,
         mode: Extraction,
+        indexer: Indexer,
     ) -> None:
         self._name = name
+        self._indexer = indexer
         self._mode: Extraction = mode
         self._costs = costs
         self._journal = journal
@@ -136,8 +138,9 @@ class Jobs:
         self._limits = limits
 
     async def mark(self) -> tuple[int, bool]:
-        """Return what is another when anything of the memory was changed since, and whether jobs wait or run."""
-        return await self._journal.mark(), bool(await self._journal.unfinished())
+        """Return what is another when anything of the memory was changed since, and whether anything is in work."""
+        is_in_work = await self._journal.unfinished() or await self._indexer.lag()
+        return await self._journal.mark(), bool(is_in_work)
 
     async def list(
         self, state: JobState | None = None, *, after: int = 0, limit: int = 100
@@ -306,7 +309,7 @@ class Jobs:
         state = await self._queue.state(moment - timedelta(seconds=window_s))
         return IngestionStats(
             **state.counts,
-            index_lag=await self._journal.dirty_count(),
+            index_lag=await self._indexer.lag(),
             oldest_s=max(0.0, (moment - state.oldest_at).total_seconds())
             if state.oldest_at
             else 0.0,

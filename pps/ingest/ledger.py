@@ -11,9 +11,9 @@ from pps.core.reports import Agreement, Ledger, Stats
 from pps.core.values import ItemKind
 from pps.index.indexes import EntityIndexes
 from pps.ingest.index_docs import COLLECTIONS
+from pps.ingest.indexer import Indexer
 from pps.ingest.token_states import has_states
 from pps.isolation.client import IsolatedGraphitiClient
-from pps.journal.entries import Change
 from pps.journal.journal import Journal
 
 _DAMAGED = "stop the server, keep a copy, restore a backup"
@@ -50,6 +50,7 @@ class Bookkeeper:
         client: IsolatedGraphitiClient,
         journal: Journal,
         indexes: EntityIndexes,
+        indexer: Indexer,
         missing: Callable[[], Awaitable[tuple[str, ...]]] | None = None,
     ) -> None:
         """``missing`` returns what a graph's server lacks of its indexes."""
@@ -57,6 +58,7 @@ class Bookkeeper:
         self._client = client
         self._journal = journal
         self._indexes = indexes
+        self._indexer = indexer
         self._missing = missing
 
     async def ledger(self) -> Ledger:
@@ -94,42 +96,13 @@ class Bookkeeper:
             episodes=counts.episodes,
             anchors=anchors,
             unfinished_jobs=await journal.unfinished(),
-            index_lag=await journal.dirty_count(),
+            index_lag=await self._indexer.lag(),
             text_indexed=text,
             vector_indexed=vectors,
             fingerprint=await journal.get_meta("fingerprint") or "",
             first_turn_at=first_turn_at,
             last_turn_at=last_turn_at,
         )
-
-    async def lags(self) -> bool:
-        """Tell by counting alone whether the indexes may differ from the truth."""
-        counts = await self._client.counts()
-        text, vectors = await self._indexes.counts()
-        turns = await self._journal.count_turns() - await self._journal.unfinished()
-        facts = await self._journal.count_facts()
-        wanted = {"nodes": counts.nodes, "episodes": turns, "facts": facts}
-        held = [text]
-        if self._indexes.has_vectors:
-            later = len(await self._journal.vector_states.without())
-            if vectors.get("records", 0) + later < len(await self._journal.records.nodes()):
-                return True
-            sources = vectors.get("episodes", 0) + len(await self._journal.vector_states.sources())
-            held.append({**vectors, "nodes": vectors.get("nodes", 0) + later, "episodes": sources})
-        # current and past facts count as one
-        found = [{**one, "facts": one.get("facts", 0) + one.get("past_facts", 0)} for one in held]
-        return any(
-            one.get(collection, 0) < least for one in found for collection, least in wanted.items()
-        )
-
-    async def repair(self) -> int:
-        """Compare what the indexes hold with the truth and mark what differs; return how many ids differ."""
-        changes: list[Change] = []
-        for kind, true in (await self._truth()).items():
-            text, vectors = await self._held(kind)
-            changes += [Change(kind, uuid) for uuid in sorted((true ^ text) | (true ^ vectors))]
-        await self._journal.mark_dirty(changes)
-        return len(changes)
 
     async def _truth(self) -> dict[ItemKind, set[str]]:
         """Return the ids that both indexes should hold: of nodes, of facts (no relations), and of turns."""
@@ -173,7 +146,7 @@ class Bookkeeper:
 
     async def _look(self) -> tuple[list[_Compared], int]:
         journal = self._journal
-        dirty = {row.change.id for row in await journal.dirty(10_000)}
+        lagging = await self._indexer.lagging()
         done, queue = await journal.queue.turns_in("done"), journal.queue
         open_ = await queue.turns_in("queued") | await queue.turns_in("running")
         parked = await queue.turns_in("failed") | await queue.turns_in("dropped")
@@ -183,30 +156,32 @@ class Bookkeeper:
                 "turns done and episodes of the graph",
                 done,
                 await self._episodes(),
-                open_ | parked | dirty,
+                open_ | parked | lagging,
             ),
         ]
         for kind in ("node", "fact"):
             copied = await self._client.copied_ids(kind)
             if copied is not None:
                 what = f"{_WORDS[kind]} of the graph and their copy"
-                compared.append(_Compared(what, true[kind], copied, dirty))
+                compared.append(_Compared(what, true[kind], copied, lagging))
         for kind, expected in true.items():
             text, vectors = await self._held(kind)
             compared.append(
-                _Compared(f"{_WORDS[kind]} and text index", expected, text, dirty | open_)
+                _Compared(f"{_WORDS[kind]} and text index", expected, text, lagging | open_)
             )
             if self._indexes.has_vectors:
                 compared.append(
-                    _Compared(f"{_WORDS[kind]} and vector index", expected, vectors, dirty | open_)
+                    _Compared(
+                        f"{_WORDS[kind]} and vector index", expected, vectors, lagging | open_
+                    )
                 )
         token_owners = await self._indexes.token_owners()
         if token_owners is not None:
             with_states = await self._turns_with_states()
             compared.append(
-                _Compared("turns and token states", with_states, token_owners, dirty | open_)
+                _Compared("turns and token states", with_states, token_owners, lagging | open_)
             )
-        return compared, len(dirty | open_)
+        return compared, len(lagging | open_)
 
     async def _turns_with_states(self) -> set[str]:
         turns, seq = set[str](), 0

@@ -1,8 +1,8 @@
 """From journal to graph and indexes: extract, plan, embed, write, index; every step can be run again.
 
-One transaction writes what the jobs of a batch bring: closings, the outbox, nodes, facts, episodes, records, and that
-the jobs are done. The indexes follow by the outbox. No model is asked within the transaction. On Neo4j the order of
-writes makes a crash harmless: the outbox first, then the graph, then the rest; an episode comes after what its old words
+One transaction writes what the jobs of a batch bring: closings, entries of the change log, nodes, facts, episodes, records, and that
+the jobs are done. The indexes follow the log. No model is asked within the transaction. On Neo4j the order of
+writes makes a crash harmless: the log first, then the graph, then the rest; an episode comes after what its old words
 said was put right, since until then it shows that its text was changed.
 """
 
@@ -40,12 +40,12 @@ from pps.ingest.support import OldWords, load_old_words, plan_rewording, said_by
 from pps.ingest.worker import End
 from pps.isolation.client import GraphitiChanges, IsolatedGraphitiClient
 from pps.journal import closing_rows, tie_rows
+from pps.journal.change_log import log_changes
 from pps.journal.db import Work, nothing
 from pps.journal.entries import Change, Job, JobPayload, JobResult, Reading
 from pps.journal.job_queue import read_again
 from pps.journal.journal import Journal
 from pps.journal.record_book import put_records
-from pps.journal.turns import mark_dirty
 from pps.models.protocols import Vector
 
 _FACTS_OF_A_NODE = 2_000
@@ -179,7 +179,7 @@ class Pipeline:
 
         def before(db: Connection) -> None:
             _note_closings(db, batch, settled, again)
-            mark_dirty(db, marked)
+            log_changes(db, marked)
 
         change = GraphChange(
             facts=changed,
@@ -345,7 +345,7 @@ class Pipeline:
         again: Sequence[str] = (),
         after: Work[object] = nothing,
     ) -> None:
-        """Write a planned batch in one transaction: closings, ties, the outbox, the graph, records and links.
+        """Write a planned batch in one transaction: closings, ties, the change log, the graph, records and links.
 
         The words of its facts and its turns are embedded first. ``after`` is what else the journal notes then.
         """
@@ -370,7 +370,7 @@ class Pipeline:
                 _note_closings(db, batch, settled, again)
             if batch.ties:
                 tie_rows.put(db, batch.ties)
-            marked = mark_dirty(db, _changes(batch, records))
+            marked = log_changes(db, _changes(batch, records))
 
         def finished(db: Connection) -> None:
             if batch.records or batch.links:
@@ -390,7 +390,7 @@ class Pipeline:
                 **{fact.uuid: texts[fact.text] for fact in facts if fact.text in texts},
             },
         )
-        # On a server the outbox comes before the graph: a drain in between would find nothing, and clear it.
+        # On a server the log comes before the graph: an indexer that ran in between would find nothing, and pass it.
         async with self._indexer.draining:
             await self._client.apply(change, noted, finished)
         self._written = Written(marked, batch.nodes, batch.facts, records)
@@ -444,7 +444,7 @@ class Pipeline:
             *(Change("fact", uuid) for uuid in changes.facts),
             Change("episode", job.turn.uuid),
         ]
-        await self._journal.mark_dirty(marked)
+        await self._journal.log_changes(marked)
         nodes = await self._client.nodes(list(changes.nodes))
         await self._indexer.drain()
         await self.link({fold(node.name) for node in nodes})

@@ -1,6 +1,6 @@
 """A graph on Neo4j with a copy in the entity's own tables, which filters and look-ups by name and by time read.
 
-Every write goes to the server first, then into the copy. A crash between the two leaves the ids in the outbox, and
+Every write goes to the server first, then into the copy. A crash between the two leaves the ids in the change log, and
 ``refresh`` reads them from the server again; so does whoever lets Graphiti write by itself.
 """
 

@@ -1,9 +1,8 @@
-"""What happened to one entity, durably: turns, jobs, the graph's tables and the outbox."""
+"""What happened to one entity, durably: turns, jobs, the graph's tables and the change log."""
 
 from pps.journal.entries import (
     Appended,
     Change,
-    DirtyChange,
     Extraction,
     Job,
     JobPayload,
@@ -15,7 +14,6 @@ from pps.journal.entries import (
 __all__ = [
     "Appended",
     "Change",
-    "DirtyChange",
     "Extraction",
     "Job",
     "JobPayload",

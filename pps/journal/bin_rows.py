@@ -20,7 +20,8 @@ from pps.core.errors import InvalidRequest
 from pps.core.ids import is_beginning
 from pps.core.sql import LIST, Connection, listed
 from pps.core.time import RunningMark, from_micros, micros, precision_of, with_precision
-from pps.journal import feature_tables, meta, turns
+from pps.journal import feature_tables, meta
+from pps.journal.change_log import log_changes
 from pps.journal.entries import (
     Change,
     JobPayload,
@@ -130,7 +131,7 @@ def put_back(db: Connection, rows: Rows, changes: Iterable[Change]) -> None:
     What is there stays: of a turn that has come back since, nothing is put back.
     """
     _put_back(db, rows)
-    turns.mark_dirty(db, changes)
+    log_changes(db, changes)
 
 
 def _put_back(db: Connection, rows: Rows) -> None:

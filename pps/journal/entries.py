@@ -234,14 +234,6 @@ class Change:
     id: str
 
 
-@dataclass(frozen=True, slots=True)
-class DirtyChange:
-    """A change that waits in the outbox; ``seq`` is what ``clear_dirty`` takes."""
-
-    seq: int
-    change: Change
-
-
 _MAX_TAG = 100
 _PAYLOAD = TypeAdapter(JobPayload)
 _RESULT = TypeAdapter(JobResult)

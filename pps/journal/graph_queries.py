@@ -12,6 +12,7 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import is_beginning, is_uuid, short_id
 from pps.core.sql import Connection, listed
 from pps.core.text import fold
+from pps.core.time import from_micros
 from pps.journal import names, time_sql
 
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
@@ -230,6 +231,31 @@ def facts_supported_by(connection: Connection, episodes: Sequence[str]) -> dict[
     for episode, fact in rows:
         found.setdefault(episode, []).append(fact)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class StatedFact:
+    """A fact with the latest turn that states it, and when that was said."""
+
+    fact: str
+    turn: str
+    said_at: datetime
+
+
+def latest_stated(connection: Connection, limit: int) -> list[StatedFact]:
+    """Return at most ``limit`` facts that turns state, relations left out; the one said last comes first."""
+    # CROSS JOIN: SQLite walks the turns by time and stops at the limit.
+    rows = connection.execute(
+        """SELECT s.fact, t.uuid, t.occurred_at FROM turns AS t
+            CROSS JOIN support AS s CROSS JOIN fact AS f
+            WHERE s.episode = t.uuid AND f.uuid = s.fact AND f.kind = 'fact'
+            ORDER BY t.occurred_at DESC, t.seq DESC LIMIT ?""",
+        (limit,),
+    )
+    stated: dict[str, StatedFact] = {}
+    for fact, turn, at in rows:
+        stated.setdefault(fact, StatedFact(fact, turn, from_micros(at)))
+    return list(stated.values())
 
 
 def facts_turning(connection: Connection, after: datetime, until: datetime) -> list[str]:

@@ -15,6 +15,7 @@ from pps.core.errors import InvalidRequest, NotFound
 from pps.core.sql import LIST, NUMBERS, Connection, listed
 from pps.core.time import micros, now
 from pps.journal import job_rows, turns
+from pps.journal.change_log import log_changes
 from pps.journal.entries import (
     Appended,
     Change,
@@ -53,7 +54,7 @@ def append(connection: Connection, turn: turns.Prepared, payload: str) -> Append
     if duplicate:
         (job,) = connection.execute("SELECT id FROM jobs WHERE turn = ?", (stored.uuid,)).fetchone()
         return Appended(stored, job, duplicate=True)
-    turns.mark_dirty(connection, [Change("episode", stored.uuid)])
+    log_changes(connection, [Change("episode", stored.uuid)])
     return Appended(stored, add(connection, stored.uuid, payload), duplicate=False)
 
 

@@ -16,7 +16,16 @@ from pps.core.ids import is_uuid
 from pps.core.sql import Connection
 from pps.core.time import from_micros
 from pps.core.values import ItemKind, Turn
-from pps.journal import filters, graph_queries, job_queue, job_rows, links, meta, old_graph
+from pps.journal import (
+    change_log,
+    filters,
+    graph_queries,
+    job_queue,
+    job_rows,
+    links,
+    meta,
+    old_graph,
+)
 from pps.journal import turns as turn_rows
 from pps.journal.anchor_rows import AnchorVersions
 from pps.journal.bin_rows import Bin
@@ -56,12 +65,8 @@ class Journal(Store):
     """
 
     around_many = reads(turn_rows.around_many)
-    clear_dirty = writes(turn_rows.clear_dirty)
     count_turns = reads(turn_rows.count)
-    dirty = reads(turn_rows.dirty)
-    dirty_count = reads(turn_rows.count_dirty)
     forget_turns = writes(turn_rows.forget, secure=True)
-    mark_dirty = writes(turn_rows.mark_dirty)
     near = reads(turn_rows.near)
     of_session = reads(turn_rows.of_session)
     page = reads(turn_rows.page)
@@ -74,6 +79,12 @@ class Journal(Store):
 
     unfinished = reads(job_rows.unfinished)
 
+    count_entries = reads(change_log.count_entries)
+    drop_entries = writes(change_log.drop_entries)
+    log_changes = writes(change_log.log_changes)
+    log_entries = reads(change_log.log_entries)
+    log_span = reads(change_log.log_span)
+
     count_facts = reads(graph_queries.count_facts)
     count_facts_of = reads(graph_queries.count_facts_of)
     count_kinds = reads(graph_queries.count_kinds)
@@ -82,6 +93,7 @@ class Journal(Store):
     facts_supported_by = looks_up(graph_queries.facts_supported_by)
     facts_turning = reads(graph_queries.facts_turning)
     fact_times = reads(graph_queries.fact_times)
+    latest_stated = reads(graph_queries.latest_stated)
     mentioning = reads(graph_queries.mentioning)
     with_facts = looks_up(graph_queries.with_facts)
     names_of = looks_up(graph_queries.names_of)

@@ -17,6 +17,7 @@ from pps.core.sql import LIST, Connection, listed
 from pps.core.text import fold
 from pps.core.time import from_micros, micros, now
 from pps.journal import graph_queries, job_queue, turns, versions
+from pps.journal.change_log import log_changes
 from pps.journal.entries import Change, JobPayload, prepare_payload
 from pps.journal.graph_queries import Titled
 from pps.journal.record_queries import (
@@ -131,7 +132,7 @@ class RecordRows:
         versions.put_first(self._db, stored, payload)
         if self._listeners is not None:
             self._listeners.tell(self._db, stored)
-        turns.mark_dirty(self._db, [Change("episode", stored.uuid)])
+        log_changes(self._db, [Change("episode", stored.uuid)])
         job = job_queue.add(self._db, stored.uuid, prepare_payload(payload))
         self._put(record)
         return job

@@ -731,3 +731,19 @@ CREATE TABLE episode_order (
 );
 CREATE INDEX episode_order_by_earlier ON episode_order (earlier);
 CREATE INDEX episode_order_by_later ON episode_order (later);
+
+-- version 26
+-- The change log, see ``change_log``. Indexes that an earlier PPS made have no position of their own: they are where the
+-- outbox was, behind position 1, which no entry has.
+CREATE TABLE change_log (
+    position INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    UNIQUE (kind, id)
+);
+INSERT INTO change_log (kind, id) VALUES ('node', '');
+INSERT INTO change_log (kind, id) SELECT kind, id FROM outbox ORDER BY seq;
+DELETE FROM change_log WHERE id = '';
+INSERT OR REPLACE INTO meta (key, value)
+    SELECT 'log_dropped', '1' WHERE EXISTS (SELECT 1 FROM turns) OR EXISTS (SELECT 1 FROM node);
+DROP TABLE outbox;

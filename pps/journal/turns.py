@@ -1,20 +1,19 @@
-"""Turns: checking, deduplicating, storing, reading and forgetting what was said; and the outbox of what changed."""
+"""Turns: checking, deduplicating, storing, reading and forgetting what was said."""
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from typing import TypeAlias, cast
+from typing import TypeAlias
 
 from pps.core.bounds import MAX_CONTENT, MAX_PATH, ROLES, check_choice, check_kind, is_text
 from pps.core.errors import InvalidRequest
 from pps.core.ids import stable_id
 from pps.core.sql import NUMBERS, Connection, listed
-from pps.core.sql import insert as insert_rows
 from pps.core.text import content_hash, fold, normalise
 from pps.core.time import (
     Precision,
@@ -26,8 +25,9 @@ from pps.core.time import (
     utc,
     with_precision,
 )
-from pps.core.values import Chunk, ItemKind, Turn
-from pps.journal.entries import Change, DirtyChange, TurnDraft, clean_tags
+from pps.core.values import Chunk, Turn
+from pps.journal.change_log import log_changes
+from pps.journal.entries import Change, TurnDraft, clean_tags
 
 DEDUPE_WINDOW_S = 30
 """Two equal messages without an id of their own are one when their event times lie this close."""
@@ -326,7 +326,7 @@ def forget(connection: Connection, uuids: Sequence[str]) -> int:
     """
     there = [turn.uuid for turn in get_many(connection, uuids)]
     connection.executemany("DELETE FROM turns WHERE uuid = ?", [(uuid,) for uuid in there])
-    mark_dirty(connection, [Change("episode", uuid) for uuid in there])
+    log_changes(connection, [Change("episode", uuid) for uuid in there])
     return len(there)
 
 
@@ -408,44 +408,3 @@ def _check_short_fields(draft: TurnDraft) -> None:
         least, most = _BOUNDS[name]
         if not least <= len(value) <= most or not is_text(value):
             raise InvalidRequest(name, f"must be {least} to {most} characters of valid Unicode")
-
-
-def mark_dirty(connection: Connection, changes: Iterable[Change]) -> range:
-    """Note ids in the outbox, whose index entries lag behind the truth; return the numbers (``seq``) that they got.
-
-    A change that is noted again gets a new ``seq``, so clearing the older one cannot lose it.
-    """
-    latest = reversed(dict.fromkeys(reversed(list(changes))))
-    rows = [[change.kind, change.id] for change in latest]
-    if not rows:
-        return range(0)
-    connection.execute(
-        """DELETE FROM outbox WHERE seq IN (SELECT o.seq FROM json_each(?) AS w
-            JOIN outbox AS o ON o.kind = json_extract(w.value, '$[0]') AND o.id = json_extract(w.value, '$[1]'))""",
-        (json.dumps(rows),),
-    )
-    insert_rows(connection, "INSERT INTO outbox (kind, id)", rows)
-    (last,) = connection.execute("SELECT max(seq) FROM outbox").fetchone()
-    return range(last - len(rows) + 1, last + 1)
-
-
-def dirty(connection: Connection, limit: int, after: int = 0) -> list[DirtyChange]:
-    """Return waiting changes whose number is above ``after``, oldest first."""
-    rows = connection.execute(
-        "SELECT seq, kind, id FROM outbox WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
-    )
-    return [DirtyChange(seq, Change(cast("ItemKind", kind), id_)) for seq, kind, id_ in rows]
-
-
-def clear_dirty(connection: Connection, seqs: Sequence[int]) -> None:
-    """Drop changes whose index entries are on disk; one noted again meanwhile stays."""
-    connection.execute(
-        f"DELETE FROM outbox WHERE seq IN {NUMBERS}",  # noqa: S608 - literals
-        (listed(seqs),),
-    )
-
-
-def count_dirty(connection: Connection) -> int:
-    """Return how many changes wait."""
-    (number,) = connection.execute("SELECT count(*) FROM outbox").fetchone()
-    return number

@@ -14,6 +14,7 @@ from pps.core.text import content_hash
 from pps.core.time import from_micros, micros, now
 from pps.core.values import JSON, RecordDraft, Turn
 from pps.journal import turns
+from pps.journal.change_log import log_changes
 from pps.journal.entries import Change, JobPayload, clean_tags, load_payload, prepare_payload
 from pps.journal.store import Store, reads, writes
 
@@ -132,7 +133,7 @@ def revise(db: Connection, turn: str, change: ChangeType, actor: str, rework: Re
             error = '', result = NULL, payload = ?, queued_at = ? WHERE id = ?""",
         (payload, micros(now()), job_id),
     )
-    turns.mark_dirty(db, [Change("episode", turn)])
+    log_changes(db, [Change("episode", turn)])
     changed = replace(found[0], content=after.content, tags=after.tags)
     return Revised(changed, after.payload, job_id, latest + 1, changed=True)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
+from pps.context.overview import Overview
 from pps.core.reports import (
     CostReport,
     Extracted,
@@ -13,11 +15,80 @@ from pps.core.reports import (
     JobReport,
     Stats,
 )
+from pps.core.text import counted
 from pps.ingest.indexer import Progress
 from pps.memory import Memory
 from pps.operations import inputs, words
 from pps.operations.outputs import LastProof
-from pps.operations.table import READS, SETS, UPKEEP
+from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
+from pps.operations.table import READS, SETS, UPKEEP, ModelView
+
+_MODEL_IDENTITY = 1_500
+"""Characters of the identity that a model gets."""
+
+
+def overview_words(value: Overview) -> str:
+    """Return the identity, then what matters now, changed, was given and waits, a line each."""
+    holdings = value.holds
+    lines = [
+        *([value.identity, ""] if value.identity else []),
+        f"{counted(holdings.turns, 'turn')}, {counted(holdings.nodes, 'node')}, "
+        f"{counted(holdings.facts, 'fact')}, {counted(holdings.anchors, 'anchor')}.",
+    ]
+    lines += [
+        f"{node.group}: {node.name} ({node.kind}): {node.line} [{node.id}]" for node in value.nodes
+    ]
+    for change in value.changes:
+        instead = f" instead of: {change.before_text}" if change.before_text else ""
+        lines.append(f"{change.change} {change.at:%Y-%m-%d}: {change.text}{instead} [{change.id}]")
+    lines += [
+        f"conversation {each.session}: {counted(each.turns, 'turn')}, last {each.last_at:%Y-%m-%d}"
+        for each in value.conversations
+    ]
+    lines += [
+        f"record {each.kind}: {each.title}{f' ({each.state})' if each.state else ''} [{each.id}]"
+        for each in value.records
+    ]
+    given = value.given
+    lines.append(
+        f"Given today: {counted(given.tokens, 'token')} in {counted(given.sessions, 'session')}."
+    )
+    lines += [f"given {line.kind}: {line.text} [{line.id}]" for line in given.lines]
+    waiting = value.waiting
+    lines += [f"failed: {turn.text} ({turn.error}) [{turn.id}]" for turn in waiting.failed_turns]
+    lines += [
+        f"one thing? {pair.keep_name} [{pair.keep}], {pair.drop_name} [{pair.drop}]: {pair.why}"
+        for pair in waiting.proposed
+    ]
+    health = value.health
+    lines.append("All is well." if health.ok else f"{health.problems} problems: {health.problem}")
+    return "\n".join(lines)
+
+
+def overview_for_model(value: Overview, _: inputs.Input) -> ModelView:
+    """Return the overview with as many of the nodes as have room beside the rest."""
+    view = replace(value, identity=value.identity[:_MODEL_IDENTITY], nodes=())
+    room = PAGE_CHARACTERS - FOLLOWING - json_size(as_json(view))
+    nodes = value.nodes[: fitting((json_size(as_json(node)) for node in value.nodes), room)]
+    view = replace(view, nodes=nodes)
+    return ModelView(view, overview_words(view))
+
+
+@UPKEEP.operation(
+    "An overview of the memory",
+    overview_words,
+    READS,
+    command="overview",
+    examples=("pps overview ana",),
+    for_model=overview_for_model,
+)
+async def overview(memory: Memory, _: inputs.Nothing) -> Overview:
+    """Use it to see at a glance whose memory this is and what is going on in it.
+
+    Returns the identity, the people, places, projects and things that matter now, what was learned or ended lately,
+    the latest conversations and records, what agents were given today, what waits for the person, and the health.
+    """
+    return await memory.overview()
 
 
 @UPKEEP.operation(

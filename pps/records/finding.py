@@ -198,7 +198,7 @@ class RecordFinder:
             text=text,
             vectors=vectors,
             fields=await states.fields(),
-            lag=await self._journal.dirty_count(),
+            lag=await self._indexer.lag(),
             vectors_waiting=await states.waiting(),
             vectors_failed=len(await states.failed()),
             model=self.model,

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pps.app import App
 from pps.config import Settings
 from pps.core.values import FactDraft
+from pps.index.indexes import EntityIndexes
 from pps.ingest.recycle_bin import RecycleBin
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import closing_rows
@@ -21,7 +22,8 @@ from tests.acceptance.killed_steps import Step, arm, deadly
 CLOSE_STEPS: tuple[Step, ...] = (
     (closing_rows, "note"),
     (IsolatedGraphitiClient, "apply"),
-    (Journal, "clear_dirty"),
+    (EntityIndexes, "save_positions"),
+    (Journal, "drop_entries"),
 )
 """Of a statement that closes another: the closing is noted before the graph says it, in one transaction or before it."""
 OPEN_STEPS: tuple[Step, ...] = (

@@ -19,12 +19,13 @@ from tests.acceptance.killed_steps import Step, arm, deadly
 STEPS: tuple[Step, ...] = (
     (TypedRecords, "write"),
     (JobQueue, "take"),
-    (write_path, "mark_dirty"),
+    (write_path, "log_changes"),
     (sql_graph, "put_nodes"),
     (worker, "end_jobs"),
     (IsolatedGraphitiClient, "apply"),
     (EntityIndexes, "apply"),
-    (Journal, "clear_dirty"),
+    (EntityIndexes, "save_positions"),
+    (Journal, "drop_entries"),
     (TypedRecords, "projected"),
 )
 """The methods that make each step of a save durable; a process is killed right after one."""

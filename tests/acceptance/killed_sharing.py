@@ -26,7 +26,7 @@ PROPOSAL = {
 SHARE: tuple[Step, ...] = (
     (TypedRecords, "write"),
     (JobQueue, "take"),
-    (write_path, "mark_dirty"),
+    (write_path, "log_changes"),
     (worker, "end_jobs"),
 )
 REVOKE: tuple[Step, ...] = (

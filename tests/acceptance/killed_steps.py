@@ -21,7 +21,7 @@ from pps.core.values import FactDraft
 from pps.index.indexes import EntityIndexes
 from pps.index.text_index import TextIndex
 from pps.index.vector_index import VectorIndex
-from pps.ingest import recycle_bin, worker, write_path
+from pps.ingest import indexer, recycle_bin, worker, write_path
 from pps.ingest.linking import Linker
 from pps.ingest.recycle_bin import RecycleBin
 from pps.isolation.client import IsolatedGraphitiClient
@@ -40,7 +40,7 @@ Step: TypeAlias = tuple[type | ModuleType, str]
 STEPS: tuple[Step, ...] = (
     (JobQueue, "take"),
     (Journal, "append_many"),
-    (write_path, "mark_dirty"),
+    (write_path, "log_changes"),
     (sql_graph, "put_nodes"),
     (sql_graph, "put_facts"),
     (sql_graph, "put_episodes"),
@@ -51,7 +51,8 @@ STEPS: tuple[Step, ...] = (
     (TextIndex, "commit"),
     (VectorIndex, "replace"),
     (EntityIndexes, "apply"),
-    (Journal, "clear_dirty"),
+    (EntityIndexes, "save_positions"),
+    (Journal, "drop_entries"),
 )
 """What a process is killed right after: steps that are durable, and those within the one transaction."""
 
@@ -65,12 +66,13 @@ RECORD_STEPS: tuple[Step, ...] = (
 """Of records: their place in the journal, links that waited and are not made yet, a new version."""
 FORGET_STEPS: tuple[Step, ...] = (
     (Bin, "write"),
-    (turn_rows, "mark_dirty"),
+    (turn_rows, "log_changes"),
     (sql_graph, "put_facts"),
     (turn_rows, "forget"),
     (IsolatedGraphitiClient, "apply"),
     (EntityIndexes, "apply"),
-    (Journal, "clear_dirty"),
+    (EntityIndexes, "save_positions"),
+    (Journal, "drop_entries"),
     (EntityIndexes, "purge"),
 )
 """Of forgetting: from the note of what is to go until nothing of it is left in any file."""
@@ -87,7 +89,8 @@ RESTORE_STEPS: tuple[Step, ...] = (
     (sql_graph, "put_nodes"),
     (IsolatedGraphitiClient, "apply"),
     (EntityIndexes, "apply"),
-    (Journal, "clear_dirty"),
+    (EntityIndexes, "save_positions"),
+    (Journal, "drop_entries"),
     (Bin, "end"),
     (RecycleBin, "restore"),
 )
@@ -139,6 +142,7 @@ def die() -> None:
 
 def deadly(kind: type | ModuleType, name: str) -> None:
     """Let a method kill the process when it has done its work, once turns come in."""
+    indexer.SAVED_AFTER_ENTRIES = 1  # after each change of the indexes, so that this is a step too
     inner: Callable[..., Any] = getattr(kind, name)
 
     async def awaited(*args: Any, **kwargs: Any) -> Any:

@@ -173,7 +173,7 @@ async def test_one_whose_journal_cannot_be_read_is_closed_like_the_others_and_th
         for name in ("ana", "bob"):
             await remembered(app, name, "Tea.")
         with closing(sqlite3.connect(tmp_path / "entities" / "bob" / "data" / "memory.db")) as db:
-            db.execute("DROP TABLE outbox")
+            db.execute("DROP TABLE change_log")
         await app.close_all()
         assert app.open_names() == []
         assert list(app.registry.pending_since()) == ["bob"]

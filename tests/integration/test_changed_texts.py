@@ -207,7 +207,7 @@ _STEPS: list[tuple[type, str]] = [
     (Pipeline, "save"),
     (Pipeline, "index"),
     (Pipeline, "read"),
-    (Journal, "mark_dirty"),
+    (Journal, "log_changes"),
 ]
 
 

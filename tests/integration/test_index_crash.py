@@ -92,7 +92,7 @@ def test_a_kill_between_the_rows_and_chroma_leaves_chroma_no_other_truth(
     index = opened(tmp_path, in_memory=0)
     with closing(index):
         if what == "put":
-            index.replace("facts", [VectorRow("new", 0, new)])  # the outbox tells it again
+            index.replace("facts", [VectorRow("new", 0, new)])  # the log tells it again
         elif what == "delete":
             index.delete("facts", ["o3"])
         else:

@@ -263,6 +263,6 @@ async def recovered(path: Path, at_least: int) -> None:
     async with await Journal.open(path, GROUP) as journal:
         count = await journal.count_turns()
         assert count >= at_least
-        assert count == await journal.unfinished() == await journal.dirty_count()
+        assert count == await journal.unfinished() == await journal.count_entries(0)
         seqs = [turn.seq for turn in await journal.scan(0, 10_000)]
         assert seqs == sorted(set(seqs))

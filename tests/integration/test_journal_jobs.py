@@ -1,4 +1,4 @@
-"""Jobs, the outbox, what was shown, settings and secrets, in a real file and after reopening it."""
+"""Jobs, the change log, what was shown, settings and secrets, in a real file and after reopening it."""
 
 from __future__ import annotations
 
@@ -297,17 +297,23 @@ async def test_a_payload_is_overwritten_only_when_its_job_has_ended(
     assert b"QUAGGAHEIM" not in held
 
 
-async def test_the_outbox_holds_an_id_once_and_a_later_change_survives_an_earlier_clearing(
+async def test_the_log_holds_a_thing_once_and_a_later_change_survives_dropping_the_earlier(
     journal: Journal,
 ) -> None:
-    one, other = Change("fact", "f1"), Change("node", "n1")
-    await journal.mark_dirty([one, other, one])
-    taken = await journal.dirty(10)
-    assert [dirty.change for dirty in taken] == [other, one]
-    await journal.mark_dirty([other])
-    await journal.clear_dirty([dirty.seq for dirty in taken])
-    assert [dirty.change for dirty in await journal.dirty(10)] == [other]
-    assert await journal.dirty_count() == 1
+    fact, node = Change("fact", "f1"), Change("node", "n1")
+    await journal.log_changes([fact, node, fact])
+    entries = await journal.log_entries(0, 10)
+    assert [entry.change for entry in entries] == [node, fact]
+    await journal.log_changes([node])
+    await journal.drop_entries(entries[-1].position)
+    (later,) = await journal.log_entries(0, 10)
+    assert (later.change, later.position > entries[-1].position) == (node, True)
+    assert await journal.count_entries(entries[-1].position) == 1
+    assert await journal.count_entries(later.position) == 0
+    span = await journal.log_span()
+    assert (span.dropped, span.last) == (entries[-1].position, later.position)
+    await journal.drop_entries(1)  # never backwards
+    assert (await journal.log_span()).dropped == entries[-1].position
 
 
 async def shown(journal: Journal, session: str, ids: list[str], at: datetime) -> None:

@@ -66,7 +66,7 @@ async def test_a_refused_turn_changes_nothing(journal: Journal) -> None:
     assert (
         await journal.count_turns(),
         await journal.unfinished(),
-        await journal.dirty_count(),
+        await journal.count_entries(0),
     ) == (0, 0, 0)
 
 
@@ -208,9 +208,9 @@ async def test_a_window_stays_inside_its_session(journal: Journal) -> None:
     assert [turn.content for turn in many[ids[0]]] == ["line 0", "line 2", "line 4"]
 
 
-async def test_an_acknowledged_turn_waits_in_the_outbox(journal: Journal) -> None:
+async def test_an_acknowledged_turn_is_in_the_change_log(journal: Journal) -> None:
     uuid = (await journal.append(TurnDraft("x"))).turn.uuid
-    assert [dirty.change for dirty in await journal.dirty(10)] == [Change("episode", uuid)]
+    assert [entry.change for entry in await journal.log_entries(0, 10)] == [Change("episode", uuid)]
 
 
 async def test_forgotten_turns_leave_no_row_no_job_and_no_byte(
@@ -235,7 +235,7 @@ async def test_forgotten_turns_leave_no_row_no_job_and_no_byte(
     assert await journal.forget_turns(uuids) == 0
     assert await journal.turns([*uuids, kept]) == [await journal.turn(kept)]
     assert await journal.unfinished() == 1
-    assert {dirty.change.id for dirty in await journal.dirty(100)} == {*uuids, kept}
+    assert {entry.change.id for entry in await journal.log_entries(0, 100)} == {*uuids, kept}
     held = {path.name: path.read_bytes() for path in (tmp_path / "data").iterdir()}
     assert any(b"KEPTWORD" in content for content in held.values())
     for gone in (secret, secret.lower(), name, name.lower()):

@@ -158,9 +158,7 @@ async def test_a_record_whose_text_lost_its_vectors_is_seen_and_mended(memory: M
     assert [one.what for one in (await memory.ledger()).agreements if not one.ok] == [
         "nodes and vector index"
     ]
-    assert await memory.parts.bookkeeper.lags()
-    assert await memory.parts.bookkeeper.repair() == 1
-    await memory.parts.indexer.drain()
+    await memory.reindex(which="vectors")
     assert (await found(memory, "Gate\nThe gate is green."))["Gate"] == pytest.approx(1.0, abs=1e-5)
 
 
@@ -173,7 +171,7 @@ async def test_what_an_upgrade_marks_gets_its_entry_and_its_time(memory: Memory)
     )
     nodes = [node.uuid for node in await memory.parts.client.scan_nodes("", 100)]
     await memory.parts.indexes.apply([], [("records", made.node_id)])
-    await memory.parts.journal.mark_dirty([Change("node", one) for one in nodes])
+    await memory.parts.journal.log_changes([Change("node", one) for one in nodes])
 
     await memory.parts.indexer.drain()
 

@@ -124,7 +124,6 @@ async def test_a_kind_of_priority_none_is_never_embedded_but_found_by_words(scen
     assert secret in [hit.id for hit in found["nodes"]]
     ledger = await scene.memory.ledger()
     assert not ledger.problems
-    assert not await scene.parts.bookkeeper.lags()
 
 
 async def test_a_change_that_leaves_its_words_as_they_were_costs_no_call(scene: Scene) -> None:
@@ -210,9 +209,9 @@ async def test_vectors_that_are_lost_are_made_again(scene: Scene) -> None:
     goal = await scene.save("Goal", "Run", "A marathon.")
     await scene.memory.settled()
     await scene.parts.indexes.apply([], [("records", goal), ("nodes", goal)])
-    assert await scene.parts.bookkeeper.lags()
-    await scene.parts.bookkeeper.repair()
-    await scene.parts.indexer.drain()
+    assert (await scene.memory.ledger()).problems
+    await scene.memory.reindex(which="vectors")
+    await scene.memory.settled()
     assert set(await scene.vectors(goal)) == {goal}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from uuid import uuid4
@@ -15,10 +15,10 @@ from pps.core.errors import ConfigError, InvalidRequest, NotFound
 from pps.core.ids import stable_id
 from pps.core.values import Fact, Node, NodeDraft, RelationDraft, Turn
 from pps.graph.graph_store import GraphChange
-from pps.index.indexes import IndexDoc
+from pps.index.indexes import FOLLOWERS, Follower, IndexDoc
+from pps.journal.change_log import log_changes
 from pps.journal.db import Work, nothing, tally
 from pps.journal.entries import Change
-from pps.journal.turns import mark_dirty
 from pps.memory import Memory
 
 START = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
@@ -261,18 +261,22 @@ async def test_many_notes_are_indexed_page_by_page(
     }
     apply, applied = parts.indexes.apply, list[int]()
 
-    async def counted(upserts: Sequence[IndexDoc], deletes: Sequence[tuple[str, str]]) -> None:
-        await apply(upserts, deletes)
+    async def counted(
+        upserts: Sequence[IndexDoc],
+        deletes: Sequence[tuple[str, str]],
+        to: Collection[Follower] = FOLLOWERS,
+    ) -> None:
+        await apply(upserts, deletes, to)
         applied.append(len(upserts))
 
     monkeypatch.setattr(parts.indexes, "apply", counted)
     marks = [Change("node", uuid) for uuid in nodes]
     await parts.client.apply(
-        GraphChange(nodes=list(nodes.values())), partial(mark_dirty, changes=marks)
+        GraphChange(nodes=list(nodes.values())), partial(log_changes, changes=marks)
     )
     assert await parts.indexer.drain() == len(nodes)
     assert applied == [3, 3, 2]
-    assert await parts.journal.dirty_count() == 0
+    assert await parts.indexer.lag() == 0
     assert nodes.keys() <= (await parts.indexes.owners("nodes"))[1]
 
 
@@ -283,18 +287,20 @@ async def test_a_drain_ends_although_there_is_always_something_new(
     parts, apply, pages = memory.parts, memory.parts.indexes.apply, list[int]()
 
     async def noted_meanwhile(
-        upserts: Sequence[IndexDoc], deletes: Sequence[tuple[str, str]]
+        upserts: Sequence[IndexDoc],
+        deletes: Sequence[tuple[str, str]],
+        to: Collection[Follower] = FOLLOWERS,
     ) -> None:
-        await apply(upserts, deletes)
+        await apply(upserts, deletes, to)
         pages.append(len(deletes))
-        await parts.journal.mark_dirty([Change("node", str(uuid4()))])
+        await parts.journal.log_changes([Change("node", str(uuid4()))])
 
     monkeypatch.setattr(parts.indexes, "apply", noted_meanwhile)
-    await parts.journal.mark_dirty([Change("node", str(uuid4()))])
+    await parts.journal.log_changes([Change("node", str(uuid4()))])
     async with asyncio.timeout(10):
         assert await parts.indexer.drain() == 1
     assert len(pages) == 1
-    assert await parts.journal.dirty_count() == 1  # for the next
+    assert await parts.indexer.lag() == 1  # for the next
 
 
 async def test_what_is_being_written_is_not_taken_for_gone_by_another_drain(

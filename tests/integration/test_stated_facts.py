@@ -91,7 +91,7 @@ async def test_nothing_holds_before_it_was_first_said(memory: Memory) -> None:
     assert [len(await facts(memory, START + day * DAY)) for day in (-6, -5, 1, 6)] == [0, 1, 1, 1]
 
 
-@pytest.mark.parametrize("by", ["outbox", "reindex"])
+@pytest.mark.parametrize("by", ["log", "reindex"])
 async def test_facts_that_were_kept_without_a_day_get_the_day_of_their_first_text(
     memory: Memory, by: str
 ) -> None:
@@ -101,7 +101,7 @@ async def test_facts_that_were_kept_without_a_day_get_the_day_of_their_first_tex
     if by == "reindex":
         await memory.reindex()
     else:  # as the migration of the file leaves it
-        await memory.parts.journal.mark_dirty([Change("fact", fact.uuid)])
+        await memory.parts.journal.log_changes([Change("fact", fact.uuid)])
         await memory.remember("Two.", occurred_at=START + DAY)
     assert [len(await facts(memory, START + day * DAY)) for day in (-1, 1)] == [0, 1]
     assert [one.valid_at for one in await memory.parts.client.facts([fact.uuid])] == [START]

@@ -227,6 +227,41 @@ async def test_many_at_once_stay_apart(house: House) -> None:
         assert house.seen(one, [stats, await one.memory.health()]) == []
 
 
+async def test_the_overview_of_one_has_nothing_of_another(house: House) -> None:
+    for one in house.all:
+        await one.memory.remember(
+            f"The vault of {one.mark} opens at noon.",
+            session=f"vault {one.mark}",
+            nodes=[NodeDraft(f"Vault {one.mark}", "Place", aliases=("the vault",))],
+            facts=[FactDraft("Ana", "OPENS", f"Vault {one.mark}", text=f"Ana opens {one.mark}.")],
+        )
+        assert await one.memory.settled()
+        await one.memory.ambient_recall("Who opens the vault?", session=f"vault {one.mark}")
+        folder = one.memory.parts.journal.path.parents[1]
+        (folder / "identity.md").write_text(f"I keep {one.mark}.", encoding="utf-8")
+    for one in house.all:
+        overview = await one.memory.overview()
+        assert house.seen(one, overview) == []
+        text = repr(overview)
+        for shown in (
+            f"Vault {one.mark}",
+            f"Ana opens {one.mark}.",
+            f"I keep {one.mark}.",
+            f"vault {one.mark}",
+        ):
+            assert shown in text, shown
+    one, other, _ = house.all
+    folder = one.memory.parts.journal.path.parents[1]
+    theirs = other.memory.parts.journal.path.parents[1] / "identity.md"
+    for link in (
+        folder.joinpath("identity.md").symlink_to,
+        folder.joinpath("identity.md").hardlink_to,
+    ):
+        (folder / "identity.md").unlink()
+        link(theirs)
+        assert (await one.memory.overview()).identity == ""
+
+
 async def test_the_records_of_another_are_nobodys(house: House) -> None:
     one, other, _ = house.all
     nobody = str(uuid.uuid4())

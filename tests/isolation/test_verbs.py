@@ -97,6 +97,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     "anchor_revert": [{"slug": "{slug}", "version": 1}, {"slug": "{edited}", "version": 1}],
     "anchor_resync": [{}],
     "stats": [{}],
+    "overview": [{}],
     "record_search": [{"query": "{mark}"}, {"query": "coffee", "anchor_node_id": "{node}"}],
     "index_status": [{}],
     "drift": [{}, {"priorities": ["P2"]}],

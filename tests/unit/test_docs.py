@@ -19,7 +19,7 @@ from benchmarks.times_report import HOOKS, RERANK, TIMELINE
 from pps.interfaces.cli.main import build
 from pps.operations.catalog import INDEX, index_text, operations_for
 from tests.figures import DOCUMENTS, QUALITY, RESULTS, filled
-from tests.reference import PAGE, TOOLS, page, tools
+from tests.reference import FOLDER, PAGE, TOOLS, pages, tools
 
 ROOT = PAGE.parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -28,14 +28,24 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 def test_the_reference_is_what_scripts_docs_would_write() -> None:
     assert TOOLS.read_text(encoding="utf-8") == tools(), "run scripts/docs"
     assert INDEX.read_text(encoding="utf-8") == index_text(), "run scripts/docs"
-    assert PAGE.read_text(encoding="utf-8") == page(), "run scripts/docs"
+    for file, text in pages().items():
+        assert file.read_text(encoding="utf-8") == text, f"{file.name}: run scripts/docs"
+    assert {*FOLDER.glob("*.md")} == pages().keys() - {PAGE}, "run scripts/docs"
 
 
-def test_the_readme_names_every_command_and_every_tool() -> None:
-    for name in build().commands:
-        assert f"pps {name}" in README, f"the README does not name `pps {name}`"
-    for verb in operations_for("entity", "member", "router", "runner").values():
-        assert f"`{verb.name}`" in README, f"the README does not name the tool {verb.name}"
+def test_the_reference_names_every_command_and_every_tool_with_a_link_to_its_page() -> None:
+    index = PAGE.read_text(encoding="utf-8")
+    whole = {file.stem: file.read_text(encoding="utf-8") for file in FOLDER.glob("*.md")}
+    names = [f"pps {name}" for name in build().commands]
+    for name in names:
+        assert f"[`{name}" in index, f"the reference does not name `{name}`"
+    tools = operations_for("entity", "member", "router", "runner").values()
+    for verb in tools:
+        assert f"[`{verb.name}`]" in index, f"the reference does not name the tool {verb.name}"
+    links = re.findall(r"\[`([^`]+)`\]\(reference/(\w+)\.md#[\w-]+\)", index)
+    assert len(links) >= len(names) + len(tools)
+    for name, area in links:
+        assert f"### `{name}`\n" in whole[area], f"{name} does not stand in {area}.md"
 
 
 def test_the_tree_of_the_architecture_is_the_package() -> None:

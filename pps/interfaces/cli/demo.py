@@ -41,7 +41,7 @@ CHANGED, THEN = "What does Jonas make coffee with?", date(2026, 2, 1)
 PROMPTS = ("thanks!", "I bake a cake for Wren. Carrot and walnut?")
 _SHOWN = 3
 _BATCH = 64
-_LINE = 100
+_LINE = 96
 """Most characters of a memory's text in a line."""
 
 _NEXT = """

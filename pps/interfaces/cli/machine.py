@@ -292,7 +292,7 @@ def _looked(findings: Iterable[DoctorFinding], *, quiet: bool) -> list[DoctorFin
     examples=("PPS_HOME=/tmp/pps-demo pps demo", "PPS_HOME=/tmp/pps-squad pps demo squad"),
 )
 def demo(*, what: str, as_json: bool) -> None:
-    """Remember the shipped sample as three entities: two are asked the same question, one shows a year of records.
+    """Tell the shipped sample as a story in five steps: two entities that stay apart, and one with a year of records.
 
     With `squad`: six agents work on one thing, each with its own memory, and share what they find. It needs no server
     and no key. --json is for `squad`.

@@ -47,6 +47,7 @@ TOOLS = {
     "anchor_history",
     "anchor_revert",
     "stats",
+    "overview",
     "health",
     "add_event",
     "update",
@@ -320,6 +321,7 @@ async def use_every_tool(client: Client) -> None:
     stats = await done(client, "stats")
     assert (stats["turns"], stats["facts"]) == (1, 1)
     assert (await done(client, "health"))["ok"] is True
+    assert (await done(client, "overview"))["holds"]["facts"] == 1
 
     dry = await done(client, "forget", ids=[receipt["turn_id"]])
     assert dry["dry_run"] is True

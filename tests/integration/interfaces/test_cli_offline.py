@@ -67,6 +67,7 @@ COMMANDS = [
     "jobs retry",
     "jobs drop",
     "stats",
+    "overview",
     "rebuild",
     "upgrade",
     "why",

@@ -322,7 +322,7 @@ def badges(window: Window) -> dict[str, str]:
 
 
 def test_who_is_of_no_squad_has_no_such_view(window: Window) -> None:
-    window.page.wait_for_selector("nav a:has-text('Health')")
+    window.page.wait_for_selector("nav a:has-text('Upkeep')")
     assert window.page.query_selector("nav a:has-text('Squad')") is None
     window.go("#/squad", "text=Of no squad")
 

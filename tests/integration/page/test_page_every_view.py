@@ -59,8 +59,8 @@ def test_no_view_has_a_serious_finding_in_light_or_dark_or_scrolls_sideways_on_a
 
 def test_each_view_is_reached_and_lists_are_walked_by_keyboard_alone(window: Window) -> None:
     keys = window.page.keyboard
-    views = window.views()
-    window.go("#/health")
+    views = window.navigation()
+    window.go("#/ask")
     while not window.page.evaluate("document.activeElement.matches('nav a')"):
         keys.press("Shift+Tab")  # back from the heading, where a view begins
     for _ in views:
@@ -113,9 +113,9 @@ def test_a_server_that_is_gone_is_told_and_its_return_is_seen(
             window.page.wait_for_selector(".state.live")
         window.page.wait_for_selector("[role=alert]:has-text('The server does not answer')")
         assert "Said before." in window.text()  # what was shown stays
-        window.page.click("nav a:has-text('Jobs')")
+        window.page.click("nav a:has-text('Upkeep')")
         window.page.wait_for_selector("[role=alert]:has-text('the server does not answer')")
-        window.page.click("nav a:has-text('Turns')")
+        window.page.click("nav a:has-text('Conversations')")
         with serving(tmp_path / "home", PPS_SERVER__PORT=port) as second:
             second.link.call("remember", "ana", {"content": "Said after."})
             window.page.wait_for_selector(".turn:has-text('Said after.')")

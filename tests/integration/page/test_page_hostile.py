@@ -73,6 +73,8 @@ def test_no_text_of_a_memory_is_ever_more_than_text(browser: Chromium, hostile: 
     ids = [facts[0]["id"], facts[0]["subject"], facts[0]["episodes"][0]]
     hostile.link.call("ambient_recall", "mal", {"context": "bees", "session": XSS[0]})
     views = [
+        "#/home",
+        "#/merges",
         "#/ask?q=bees",
         "#/graph",
         "#/time",

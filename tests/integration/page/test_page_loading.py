@@ -107,7 +107,7 @@ def test_answers_are_compressed_and_news_are_not(liv: Served) -> None:
 
 def test_a_view_is_loaded_when_it_is_opened(browser: Chromium, liv: Served) -> None:
     with browser.window(liv, "liv") as window:
-        window.page.wait_for_selector("#q")
+        window.page.wait_for_selector("main[data-view=home] h1")
 
         def modules() -> set[str]:
             return {
@@ -116,7 +116,7 @@ def test_a_view_is_loaded_when_it_is_opened(browser: Chromium, liv: Served) -> N
                 if "/views/" in url or "vendor" in url
             }
 
-        assert modules() == {"ask.js", "htm.js", "preact.js", "preact-hooks.js"}
+        assert modules() == {"home.js", "htm.js", "preact.js", "preact-hooks.js"}
         window.page.click("nav a[href='#/turns']")
         window.page.wait_for_selector(".turn")
         assert "turns.js" in modules()
@@ -128,11 +128,12 @@ def test_a_page_of_an_older_version_says_that_it_has_to_be_loaded_again(
     browser: Chromium, liv: Served
 ) -> None:
     with browser.window(liv, "liv") as window:
-        window.page.wait_for_selector("#q")
+        window.page.click("nav a[href='#/health']")
+        window.page.wait_for_selector(".tabs a[href='#/jobs']")
         window.page.route(
             re.compile(r"/views/jobs\.js"), lambda route: route.fulfill(status=404, body="")
         )
-        window.page.click("nav a[href='#/jobs']")
+        window.page.click(".tabs a[href='#/jobs']")
         window.page.wait_for_selector("[role=alert]:has-text('PPS was updated')")
         window.page.unroute(re.compile(r"/views/jobs\.js"))
         window.page.click("text=Load the page again")

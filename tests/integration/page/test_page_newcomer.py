@@ -31,7 +31,7 @@ def test_the_commands_of_the_docs_lead_from_nothing_to_ones_own_transcript(
         link = pps(env, *commands[-1][1:], "--print").stdout.strip()
         page = browser.browser.new_page()
         page.goto(link)
-        page.click("nav a:has-text('Turns')")
+        page.click("nav a:has-text('Conversations')")
         page.wait_for_selector(".turn:has-text('I moved to Lisbon in March')")
         page.click("nav a:has-text('Ask')")
         page.fill("main input[type=search], main textarea", "Where does my sister live?")

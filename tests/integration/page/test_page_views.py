@@ -75,6 +75,7 @@ def test_the_secret_leaves_the_address_and_the_page_is_accessible(window: Window
 
 
 def test_ask_shows_the_pack_that_an_agent_gets_and_why(window: Window, mira: Served) -> None:
+    window.go("#/ask", "#q")
     window.page.fill("#q", "What is Wren allergic to?")
     window.page.keyboard.press("Enter")
     window.page.wait_for_selector(".channels")
@@ -200,7 +201,7 @@ def test_a_fact_is_corrected_and_forgotten_only_after_what_would_go_was_shown(
     window.page.wait_for_selector("text=This would go")
     _fact(mira, "Wren is allergic to hazelnuts.")  # nothing is gone yet
     window.page.click("text=Forget this fact")
-    window.page.wait_for_selector("#q")
+    window.page.wait_for_selector("main[data-view=home] h1")
     assert "hazelnuts." not in str(mira.link.call("timeline", "mira", {"limit": 100})["text"])
 
 

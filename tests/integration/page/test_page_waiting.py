@@ -67,7 +67,7 @@ def test_what_is_typed_is_not_left_without_a_question(window: Window) -> None:
     window.page.once("dialog", lambda dialog: answer(dialog, leaves=True))
     with window.page.expect_event("dialog"):
         window.page.click("nav a[href='#/turns']")
-    window.page.wait_for_selector("h1:has-text('Turns')")
+    window.page.wait_for_selector("h1:has-text('Conversations')")
     assert len(asked) == 2
     window.is_well()
 

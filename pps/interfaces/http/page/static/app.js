@@ -2,6 +2,8 @@
 //
 // A view is one module in `views/`, which is loaded when the view is opened first, and one row of VIEWS. Its address is
 // `#/id`, its title stands in the navigation (`hidden` keeps it out, `only` tells of the schema whether it is there).
+// Views that belong together are tabs: those `within` another one stand beside it above the view, and the navigation has
+// only that one, called `section` where that is more than its own title.
 // The module's default export is a component that gets `parts` and `query` of the address. It asks operations with
 // `useCall` or `call`, makes addresses with `href`, and shows text as text: htm and preact escape it, and the page's
 // policy lets no text become HTML. Pieces that views share are in `parts.js`.
@@ -12,21 +14,23 @@ import { Problem, askBeforeLeaving, ended, entity, features, html, inTime, liste
 import { Alert, Badge, Icon, JustDone, isMember, useSchema, useWaiting } from "./parts.js";
 
 const VIEWS = [
-  { id: "ask", title: "Ask" },
-  { id: "graph", title: "Graph" },
-  { id: "time", title: "Time" },
-  { id: "records", title: "Records" },
+  { id: "home", title: "Home" },
+  { id: "turns", title: "Conversations" },
   { id: "names", title: "People and places" },
-  { id: "topics", title: "Topics" },
-  { id: "turns", title: "Turns" },
+  { id: "records", title: "Records" },
   { id: "anchors", title: "Anchors" },
-  { id: "squad", title: "Squad", only: isMember },
+  { id: "ask", title: "Ask" },
+  { id: "topics", title: "Topics", feature: "topics" },
+  { id: "squad", title: "Squad", feature: "squad", only: isMember },
   { id: "changes", title: "Changes" },
-  { id: "forgotten", title: "Forgotten" },
-  { id: "injected", title: "Injected" },
-  { id: "jobs", title: "Jobs" },
-  { id: "health", title: "Health" },
-  { id: "isolation", title: "Isolation" },
+  { id: "forgotten", title: "Forgotten", within: "changes" },
+  { id: "health", title: "Health", section: "Upkeep" },
+  { id: "jobs", title: "Jobs", within: "health" },
+  { id: "injected", title: "Injected", within: "health" },
+  { id: "isolation", title: "Isolation", within: "health" },
+  { id: "graph", title: "Graph", within: "names", hidden: true },
+  { id: "time", title: "Time", within: "changes" },
+  { id: "merges", title: "One and the same?", within: "names", hidden: true },
   { id: "item", title: "Item", hidden: true },
 ];
 
@@ -99,7 +103,8 @@ function Frame() {
   const [state, setState] = useState("begins");
   const schema = useSchema();
   const [on, setOn] = useState(null);
-  const isOn = (view) => !view.feature || !on || on.features.includes(view.feature);
+  const isOn = (view) => !view.feature || Boolean(on?.features.includes(view.feature));
+  const isThere = (one) => isOn(one) && (!one.only || one.only(schema));
   const waiting = useWaiting(isOn(VIEWS.find((one) => one.id === "squad")) ? schema : undefined);
   useEffect(() => {
     featuresOn().then(setOn, () => null);
@@ -121,10 +126,10 @@ function Frame() {
       <p class="whose"><span class="mark" aria-hidden="true">${entity[0]}</span><strong>${entity}</strong></p>
       <nav aria-label="Views">
         <ul>
-          ${[...VIEWS, ...(on?.views || [])].filter((one) => !one.hidden && isOn(one) && (!one.only || one.only(schema))).map(
+          ${[...VIEWS, ...(on?.views || [])].filter((one) => !one.hidden && !one.within && isThere(one)).map(
             (one) => html`<li key=${one.id}>
-              <a href=${`#/${one.id}`} aria-current=${one.id === view?.id ? "page" : null}>
-                <${Icon} name=${one.id} />${one.title}${one.id === "squad" && html`<${Badge} count=${waiting.inbox + waiting.approvals} />`}
+              <a href=${`#/${one.id}`} aria-current=${one.id === (view?.within || view?.id) ? "page" : null}>
+                <${Icon} name=${one.id} />${one.section || one.title}${one.id === "squad" && html`<${Badge} count=${waiting.inbox + waiting.approvals} />`}
               </a>
             </li>`,
           )}
@@ -139,11 +144,22 @@ function Frame() {
     <main id="main" tabindex="-1" data-view=${view?.id} aria-busy=${isBusy}>
       ${state === "away" && html`<${Alert}>The server does not answer. What is shown may be old; this page tries again by itself.<//>`}
       <${JustDone} />
+      <${Tabs} view=${view} />
       ${View
         ? html`<${View} key=${view.id} parts=${at.parts} query=${at.query} again=${again} />`
         : html`<p class="faint" role="status">One moment …</p>`}
     </main>
   `;
+}
+
+/** The views that belong together with one; nothing where that stands alone. */
+function Tabs({ view }) {
+  if (!view || view.hidden) return null;
+  const first = view.within || view.id;
+  const tabs = VIEWS.filter((one) => !one.hidden && (one.id === first || one.within === first));
+  if (tabs.length < 2) return null;
+  return html`<div class="tabs" role="group" aria-label="Shown here">${tabs.map((one) => html`<a key=${one.id} class="chip" href=${`#/${one.id}`}
+    aria-current=${one.id === view.id ? "page" : null}>${one.title}</a>`)}</div>`;
 }
 
 const STATES = { begins: "Connecting …", live: "Live", working: "Taking in …", away: "Not connected" };

@@ -3,6 +3,7 @@ import { acts, call, clock, go, href, html, useCall, useEffect, useMemo, useRef,
 import { Said } from "./markdown.js";
 
 const PATHS = {
+  home: "M4 11l8-7 8 7M6 10v10h12V10M10 20v-6h4v6",
   ask: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14m5 12 5 5",
   graph: "M6 4a2 2 0 1 0 0 4 2 2 0 0 0 0-4m13 3a2 2 0 1 0 0 4 2 2 0 0 0 0-4M9 16a2 2 0 1 0 0 4 2 2 0 0 0 0-4M8 6.5l9 2M6.6 8l2 8M17.5 10.5 10.5 17",
   time: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18m0 4v5l3 2",
@@ -311,7 +312,7 @@ const Along = ({ of, along, choose }) => html`<fieldset class="card">
 </fieldset>`;
 
 /** What would go is shown first; only then can it be done, for good or so that it can be had back. */
-export function Forget({ id, what }) {
+export function Forget({ id, what, onForgotten = (soft) => go(soft ? "#/forgotten" : "#/home") }) {
   const [plan, show] = useState(null);
   const [mentions, mention] = useState(null);
   const [along, choose] = useState([]);
@@ -332,7 +333,7 @@ export function Forget({ id, what }) {
         mentions: data.mentions,
         undo: soft && { operation: "undo", given: { id: data.restorable_as } },
       });
-      go(soft ? "#/forgotten" : "#/ask");
+      onForgotten(soft);
     });
   };
   return html`<section aria-labelledby="forget">

@@ -37,7 +37,7 @@ function View({ query }) {
     event.preventDefault();
     go(href("turns", { session, words: new FormData(event.target).get("words").trim() }));
   };
-  return html`<h1 tabindex="-1">Turns</h1>
+  return html`<h1 tabindex="-1">Conversations</h1>
     <form class="asking" role="search" onSubmit=${submit}>
       <label for="words" class="unseen">Words that were said</label>
       <${Typed} id="words" name="words" type="search" value=${words} maxlength="400" placeholder="Words that were said" autocomplete="off" />
