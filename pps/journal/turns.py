@@ -26,6 +26,7 @@ from pps.core.time import (
     with_precision,
 )
 from pps.core.values import Chunk, Turn
+from pps.journal import time_sql
 from pps.journal.change_log import log_changes
 from pps.journal.entries import Change, TurnDraft, clean_tags
 
@@ -225,15 +226,35 @@ def page(
     before: tuple[int, int] | None,
     limit: int,
     words: Sequence[str] = (),
+    *,
+    about: str = "",
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> list[Turn]:
     """Return turns by event time, newest first, of a session (None: of all), from before a (microsecond, seq).
 
     With folded ``words`` only the turns whose folded text has each of them; the texts are read until there are enough.
+    With ``about``, a node's uuid, only those that mention it. ``since`` and ``until`` are half-open, in the person's
+    zone: dates are compared with its wall clock.
     """
     values: list[str | int] = [*(before or (1 << 62, 0))]
     where = "WHERE (occurred_at, seq) < (?, ?)"
     if session is not None:
         where, values = f"{where} AND session = ?", [*values, session]
+    if about:
+        where += " AND uuid IN (SELECT episode FROM mention WHERE node = ?)"
+        values.append(about)
+    bounds: tuple[tuple[time_sql.Comparison, datetime | None], ...] = (
+        (">=", since),
+        ("<", until),
+    )
+    for comparison, moment in bounds:
+        if moment is not None:
+            condition, moments = time_sql.begins(
+                "occurred_at", "occurred_precision", comparison, moment
+            )
+            where = f"{where} AND {condition}"
+            values += moments
     order = f"{where} ORDER BY occurred_at DESC, seq DESC"
     if not words:
         return _select(connection, f"{order} LIMIT ?", (*values, limit))

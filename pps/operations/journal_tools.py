@@ -13,11 +13,12 @@ from pps.core.recalled import Successor
 from pps.core.reports import JobReport
 from pps.core.text import counted, one_line
 from pps.core.values import Skipped
+from pps.ingest.given_input import Moment, Name, described_time
 from pps.journal.entries import JobState
 from pps.journal.turns import SessionTurns
 from pps.memory import Memory
 from pps.operations import inputs
-from pps.operations.command_line import argument
+from pps.operations.command_line import argument, option
 from pps.operations.empty_answers import EMPTY
 from pps.operations.model_views import Later, later, model_time
 from pps.operations.outputs import FactView, TurnView, fact_view, turn_view
@@ -48,6 +49,13 @@ class TurnsInput(inputs.Input):
         default="",
         description="Id of a turn: it, with what was said right before and after it. Give it without the others.",
     )
+    about: Name | None = Field(
+        default=None,
+        description="Id or name of a node: only turns that mention it.",
+        json_schema_extra=option("--about"),
+    )
+    since: Annotated[Moment | None, described_time("Nothing before.")] = None
+    until: Annotated[Moment | None, described_time("Nothing at or after.")] = None
     cursor: Annotated[str, StringConstraints(max_length=100)] = Field(
         default="", description="'next_cursor' of the page before."
     )
@@ -270,6 +278,9 @@ async def turns_list(memory: Memory, request: TurnsInput) -> Turns:
         request.session,
         query=request.query,
         near=request.near,
+        about=request.about or "",
+        since=request.since,
+        until=request.until,
         cursor=request.cursor,
         limit=request.limit,
     )

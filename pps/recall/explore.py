@@ -326,6 +326,9 @@ class Walks:
         *,
         query: str = "",
         near: str = "",
+        about: str = "",
+        since: datetime | None = None,
+        until: datetime | None = None,
         cursor: str = "",
         limit: int = 50,
     ) -> TurnPage:
@@ -335,18 +338,21 @@ class Walks:
             session: None for all; the sessions come with the first page.
             query: Only turns that contain each of these words, in any case and order; at most 20 words.
             near: Id of a turn: it and, of its session, the turns right before and after it, up to ``limit`` in all, in
-                the order in which they were stored. Without session, query and cursor.
+                the order in which they were stored. Without the other conditions.
+            about: Id or name of a node: only turns that mention it.
+            since: Aware; nothing before.
+            until: Aware; nothing at or after.
             cursor: ``next_cursor`` of the page before.
             limit: 1 to 1,000 turns.
 
         Raises:
             InvalidRequest: A bound is broken.
-            NotFound: ``near`` is no turn of this entity.
+            NotFound: ``near`` is no turn, or ``about`` no node, of this entity.
         """
         check_range("limit", limit, 1, 1_000)
         if near:
-            if session is not None or query or cursor:
-                raise InvalidRequest("near", "give it without 'session', 'query' and 'cursor'")
+            if session is not None or query or cursor or about or since or until:
+                raise InvalidRequest("near", "give it without any other condition")
             return await self._with_outcomes(await self._turns_near(near, limit), (), "")
         if cursor and not _CURSOR.fullmatch(cursor):
             raise InvalidRequest("cursor", _BAD_CURSOR)
@@ -357,7 +363,16 @@ class Walks:
         words = list(dict.fromkeys(fold(query).split()))
         if len(words) > _MAX_WORDS:
             raise InvalidRequest("query", f"must be at most {_MAX_WORDS} words, got {len(words)}")
-        turns = await self._journal.page(session, before, limit, words)
+        zone = self._journal.zone
+        turns = await self._journal.page(
+            session,
+            before,
+            limit,
+            words,
+            about=await _node_named(self._client, self._journal, about) if about else "",
+            since=in_zone(since, zone, "since") if since else None,
+            until=in_zone(until, zone, "until") if until else None,
+        )
         sessions = () if cursor else tuple(await self._journal.sessions(_MAX_SESSIONS))
         last = turns[-1] if len(turns) == limit else None
         next_cursor = f"{micros(last.occurred_at)}.{last.seq}" if last else ""

@@ -51,6 +51,26 @@ async def test_turns_are_found_by_all_of_some_words(
     assert [one.turn.content for one in (await memory.graph.said(query=query)).turns] == texts
 
 
+async def test_turns_are_found_by_the_node_that_they_mention_and_by_time(memory: Memory) -> None:
+    def texts(page: object) -> list[str]:
+        return [one.turn.content for one in cast("Any", page).turns]
+
+    assert texts(await memory.graph.said(about="Moose")) == ["Élan keeps the harbour."]
+    assert texts(await memory.graph.said(about="harbour", query="river")) == []
+    since, until = _AT + timedelta(minutes=1), _AT + timedelta(minutes=3)
+    assert texts(await memory.graph.said(since=since, until=until)) == [
+        "Boats wait.",
+        "The RIVER rises.",
+    ]
+    assert texts(await memory.graph.said(since=since, query="river", limit=1)) == [
+        "The river falls again."
+    ]
+    with pytest.raises(NotFound):
+        await memory.graph.said(about=_NOBODY)
+    with pytest.raises(InvalidRequest, match="near"):
+        await memory.graph.said(near=_NOBODY, since=since)
+
+
 async def test_what_is_found_by_words_goes_on_at_the_cursor_and_within_a_session(
     memory: Memory,
 ) -> None:

@@ -115,9 +115,9 @@ async def test_every_list_and_text_is_bounded_and_a_model_gets_a_page(app: App) 
     async with app.memory("ana") as memory:
         kinds = ("Person", "Place", "Project", "Boat")
         for kind in kinds:
-            nodes = [NodeDraft(f"{kind} {n} {'x' * 450}", kind) for n in range(40)]
+            nodes = [NodeDraft(f"{kind} {n} {'x' * 210}", kind) for n in range(9)]
             facts = [
-                FactDraft(node.name, "IS", "there", text=f"{node.name} {'y' * 2000}")
+                FactDraft(node.name, "IS", "there", text=f"{node.name} {'y' * 300}")
                 for node in nodes
             ]
             await memory.remember(f"All of {kind}.", nodes=nodes, facts=facts, session="s" * 190)

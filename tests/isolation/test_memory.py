@@ -48,6 +48,8 @@ async def test_every_id_of_another_is_nobodys(house: House) -> None:
             "what was said near a turn": lambda: memory.graph.said(near=turn),
             "what was said near the beginning of an id": lambda: memory.graph.said(near=turn[:8]),
             "what was said near a node": lambda: memory.graph.said(near=node),
+            "what was said about a node": lambda: memory.graph.said(about=node),
+            "what was said about the beginning of an id": lambda: memory.graph.said(about=node[:8]),
             "walk from own to a node": lambda: memory.graph.between(one.node, node, max_hops=8),
             "recall from the beginning of an id": lambda: memory.recall(
                 "Ana", profile="nodes", center=node[:8]

@@ -239,6 +239,8 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
         {"query": "{mark}"},
         {"near": "{turn}"},
         {"near": "{node}"},
+        {"about": "{node}"},
+        {"about": "{mark}"},
     ],
     "jobs_list": [{}, {"state": "done"}],
     "jobs_retry": [{"ids": [1, 2, 3, 4, 5, 6, 7, 8, 9]}, {"all": True}],

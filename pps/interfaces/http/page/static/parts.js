@@ -44,6 +44,9 @@ const WIDTHS = { day: 10, month: 7, year: 4 };
 /** A time as the person's calendar and clock have it: a date is that date in every zone. */
 export const told_time = (at, precision) => (precision ? at.slice(0, WIDTHS[precision]) : clock(new Date(at)));
 
+/** The day of an instant on the person's clock. */
+export const clockDay = (at) => clock(new Date(at)).slice(0, 10);
+
 /** A time as milliseconds on the wall clock, as if that were UTC: what dates compare with. */
 export const wall = (at, precision) => Date.parse(precision ? at : clock(new Date(at)).replace(" ", "T") + "Z");
 
@@ -234,35 +237,6 @@ export const TurnCard = ({ of, plain = false }) => html`<article class="card tur
   <${SupersededBy} of=${of} />
 </article>`;
 
-/** A turn of a list with what was made of it; `here` marks the one that a list is around. */
-export function TurnAndFacts({ of: { turn, state, error, facts, facts_total, record, cut }, here = false, open = false }) {
-  return html`<li class=${`card turn ${here ? "here" : ""}`} aria-current=${here ? "true" : null}>
-    <p class="faint"><bdi><b>${turn.actor || turn.role}</b></bdi> · <${When} at=${turn.occurred_at} precision=${turn.occurred_at_precision} time /> · <bdi>${turn.source}</bdi>
-      ${" · "}<a dir="auto" href=${href("turns", { session: turn.session })}>${turn.session}</a> · <${Id} of=${turn.id} /> <${State} of=${state} /></p>
-    <${Said} class="clipped" text=${`${turn.content}${cut ? "…" : ""}`} />
-    <${SupersededBy} of=${turn} />
-    ${error && state !== "done" && html`<p class="why">${error}</p>`}
-    ${record && html`<p class="why">Made a record: <${Item} id=${record}>open it<//></p>`}
-    ${facts_total > 0
-      ? html`<details open=${open}><summary class="why">${counted(facts_total, "fact")} made of it</summary>
-          <ul class="lines">${facts.map((one) => html`<${FactLine} key=${one.id} of=${one} />`)}</ul>
-          ${facts_total > facts.length && html`<p class="faint">These are the first ${facts.length} of ${facts_total.toLocaleString("en")}.</p>`}</details>`
-      : state === "done" && !record && html`<p class="why">No facts were made of it.</p>`}
-  </li>`;
-}
-
-const NEAR = 11;
-
-/** What was said right before and after a turn, the oldest first, with the facts that were made of each. */
-export function Neighbours({ id }) {
-  const of = useCall("turns_list", { near: id, limit: NEAR }, { live: true });
-  return html`<h2>Said before and after</h2>
-    <${Answer} of=${of}>${({ turns }) => html`<ol class="plain" aria-label="Said before and after">
-      ${[...turns].reverse().map((one) => html`<${TurnAndFacts} key=${one.turn.id} of=${one} here=${one.turn.id === id} open=${one.turn.id === id} />`)}</ol>
-      ${turns.length === 1 && html`<p class="faint">Nothing else was said in this conversation.</p>`}
-      ${turns[0] && html`<p><a href=${href("turns", { session: turns[0].turn.session })}>The whole conversation</a></p>`}`}<//>`;
-}
-
 /** What a text was, newest first. */
 export function Versions({ id }) {
   const of = useCall("history", { id, with_content: false }, { live: true });
@@ -312,7 +286,7 @@ const Along = ({ of, along, choose }) => html`<fieldset class="card">
 </fieldset>`;
 
 /** What would go is shown first; only then can it be done, for good or so that it can be had back. */
-export function Forget({ id, what, onForgotten = (soft) => go(soft ? "#/forgotten" : "#/home") }) {
+export function Forget({ id, what, heading = true, onForgotten = (soft) => go(soft ? "#/forgotten" : "#/home") }) {
   const [plan, show] = useState(null);
   const [mentions, mention] = useState(null);
   const [along, choose] = useState([]);
@@ -336,8 +310,8 @@ export function Forget({ id, what, onForgotten = (soft) => go(soft ? "#/forgotte
       onForgotten(soft);
     });
   };
-  return html`<section aria-labelledby="forget">
-    <h2 id="forget">Forget</h2>
+  return html`<section aria-label="Forget">
+    ${heading && html`<h2 id="forget">Forget</h2>`}
     <p class="faint">For what must not be kept. What merely changed is corrected instead: then it is known what held before.</p>
     ${error && html`<${Alert}>${error}<//>`}
     ${!plan && html`<button class="plain" onClick=${look}>Show what would go</button>`}
