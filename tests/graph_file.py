@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pps.core.time import now
 from pps.core.values import Fact, ItemKind, Node
+from pps.index.indexes import EntityIndexes
 from pps.journal.journal import Journal
 from pps.store.graph_tables import GraphTables
 from pps.store.sql_graph import SqlGraphStore
@@ -19,9 +20,11 @@ class OpenedTables(GraphTables):
         await self.journal.close()
 
 
-async def open_graph_file(path: Path, group: str, remedy: str = "") -> OpenedTables:
+async def open_graph_file(
+    path: Path, group: str, remedy: str = "", indexes: EntityIndexes | None = None
+) -> OpenedTables:
     """Open the file of a group's memory, or make it; errors as ``Journal.open``."""
-    return OpenedTables(await Journal.open(path, group), remedy)
+    return OpenedTables(await Journal.open(path, group), remedy, indexes)
 
 
 async def save_nodes(journal: Journal, nodes: Iterable[Node]) -> None:

@@ -309,7 +309,7 @@ class _Opening:
 
     async def _client(self, indexes: EntityIndexes) -> IsolatedGraphitiClient:
         shared, mine = self._shared, self._extractor != self._shared.settings.extractor
-        driver = await self._driver()
+        driver = await self._driver(indexes)
         self._stack.push_async_callback(driver.close)
         extractor = make_extractor(self._extractor) if mine else shared.extractor
         models = Models(
@@ -326,12 +326,12 @@ class _Opening:
             await self._journal.set_meta(_COPIED, "1")
         return client
 
-    async def _driver(self) -> EntityDriver:
+    async def _driver(self, indexes: EntityIndexes) -> EntityDriver:
         if self._entry.store == "neo4j":
             driver = (await self._shared.server()).driver()
             return EntityDriver(driver, "neo4j", _kept_open, GraphTables(self._journal))
         remedy = f"`pps rebuild {self._entry.entity.name}` makes it anew"
-        return EntityDriver(GraphTables(self._journal, remedy), "embedded", _kept_open)
+        return EntityDriver(GraphTables(self._journal, remedy, indexes), "embedded", _kept_open)
 
     def _indexer(
         self,

@@ -372,16 +372,17 @@ class Indexer:
         return counts
 
     async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
-        """Give every node and fact of the graph a new vector, then rebuild the indexes."""
+        """Give every node and fact of a graph on a server a new vector, then rebuild the indexes."""
+        vectors = self._vectors if self._client.keeps_vectors else None
         after = ""
-        while self._vectors and (nodes := await self._client.scan_nodes(after, _PAGE)):
-            vectors = await self._vectors.of([node.name for node in nodes])
-            await self._client.save_nodes(nodes, {node.uuid: vectors[node.name] for node in nodes})
+        while vectors and (nodes := await self._client.scan_nodes(after, _PAGE)):
+            rows = await vectors.of([node.name for node in nodes])
+            await self._client.save_nodes(nodes, {node.uuid: rows[node.name] for node in nodes})
             after = nodes[-1].uuid
         after = ""
-        while self._vectors and (facts := await self._client.scan_facts(after, _PAGE)):
-            vectors = await self._vectors.of([fact.text for fact in facts])
-            await self._client.save_facts(facts, {fact.uuid: vectors[fact.text] for fact in facts})
+        while vectors and (facts := await self._client.scan_facts(after, _PAGE)):
+            rows = await vectors.of([fact.text for fact in facts])
+            await self._client.save_facts(facts, {fact.uuid: rows[fact.text] for fact in facts})
             after = facts[-1].uuid
         counts = await self.rebuild(progress)
         await self._journal.set_meta(REEMBEDDING, "")

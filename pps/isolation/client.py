@@ -159,6 +159,11 @@ class IsolatedGraphitiClient:
     def _store(self) -> GraphStore:
         return self._inside.store
 
+    @property
+    def keeps_vectors(self) -> bool:
+        """Whether the graph has vectors of its own: on a server; else the indexes alone have them."""
+        return isinstance(self._store, Neo4jStore)
+
     def take_tokens_used(self) -> dict[str, TokensUsed]:
         """Return by model what this entity's language model took since this was last asked, failed attempts too."""
         return self.model.meter.take() if self.model else {}

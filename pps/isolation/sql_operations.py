@@ -512,14 +512,12 @@ class SqlOperations(GraphOperationsInterface):
     def _saving_nodes(self, nodes: Sequence[Mapping[str, Any]]) -> Save:
         self._own_all(nodes)
         stored = [stored_node(values) for values in nodes]
-        vectors = _vectors(nodes, "name_embedding")
-        return lambda session: put_nodes(session, stored, vectors)
+        return lambda session: put_nodes(session, stored)
 
     def _saving_facts(self, edges: Sequence[Mapping[str, Any]]) -> Save:
         self._own_all(edges)
         stored = [stored_fact(values) for values in edges]
-        vectors = _vectors(edges, "fact_embedding")
-        return lambda session: put_facts(session, stored, vectors)
+        return lambda session: put_facts(session, stored)
 
     def _saving_episodes(self, episodes: Sequence[Mapping[str, Any]]) -> Save:
         self._own_all(episodes)
@@ -556,11 +554,6 @@ class SqlOperations(GraphOperationsInterface):
 
 def _vector(embedding: Sequence[float] | None) -> Vector | None:
     return None if embedding is None else np.asarray(embedding, dtype=np.float32)
-
-
-def _vectors(items: Sequence[Mapping[str, Any]], name: str) -> dict[str, Vector]:
-    vectors = {str(values["uuid"]): _vector(values.get(name)) for values in items}
-    return {uuid: vector for uuid, vector in vectors.items() if vector is not None}
 
 
 def _lists(vectors: Mapping[str, Vector]) -> dict[str, list[float]]:

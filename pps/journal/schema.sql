@@ -747,3 +747,10 @@ DELETE FROM change_log WHERE id = '';
 INSERT OR REPLACE INTO meta (key, value)
     SELECT 'log_dropped', '1' WHERE EXISTS (SELECT 1 FROM turns) OR EXISTS (SELECT 1 FROM node);
 DROP TABLE outbox;
+
+-- version 27
+-- Vectors are derived rows, and are kept once: in `vectors.db`, made after the commit.
+INSERT OR REPLACE INTO meta (key, value) SELECT 'scrub_due', '1'
+    WHERE EXISTS (SELECT 1 FROM node_vector) OR EXISTS (SELECT 1 FROM fact_vector);
+DROP TABLE node_vector;
+DROP TABLE fact_vector;

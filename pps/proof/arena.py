@@ -46,7 +46,7 @@ DIMENSION = 32
 _BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 _WORD = re.compile(r"\w+")
 
-OpenDriver: TypeAlias = Callable[[EntityId, Journal], Awaitable[EntityDriver]]
+OpenDriver: TypeAlias = Callable[[EntityId, Journal, EntityIndexes], Awaitable[EntityDriver]]
 
 
 def dice(seed: int | None) -> random.Random:
@@ -160,7 +160,7 @@ class Arena:
 
         Args:
             folder: An empty folder; each entity gets one in it.
-            open_driver: Opens the driver of an entity, whose journal is open.
+            open_driver: Opens the driver of an entity, whose journal and indexes are open.
             count: 2 to 5 entities.
             client: The class of their clients.
             extractor: Their language model, for those who have one at hand.
@@ -176,8 +176,6 @@ class Arena:
                 await asyncio.to_thread(home.mkdir, parents=True)
                 journal = await Journal.open(home / "memory.db", entity.group)
                 stack.push_async_callback(journal.close)
-                driver = await open_driver(entity, journal)
-                stack.push_async_callback(driver.close)
                 indexes = await EntityIndexes.open(
                     home,
                     group=entity.group,
@@ -185,6 +183,8 @@ class Arena:
                     executor=threads,
                 )
                 stack.push_async_callback(indexes.close)
+                driver = await open_driver(entity, journal, indexes)
+                stack.push_async_callback(driver.close)
                 models = Models(HashEmbedder(DIMENSION), OverlapReranker(), extractor)
                 opened = await client.open(entity, driver, indexes, models, counters)
                 stack.push_async_callback(opened.close)

@@ -17,6 +17,7 @@ from pps.config import Settings
 from pps.core.errors import InvalidRequest, IsolationError, NotFound, PPSError
 from pps.core.ids import EntityId
 from pps.graph.neo4j import open_neo4j
+from pps.index.indexes import EntityIndexes
 from pps.isolation.client import EntityDriver
 from pps.isolation.recipes import RECIPES
 from pps.journal.journal import Journal
@@ -139,7 +140,9 @@ async def throw_away(settings: Settings) -> AsyncGenerator[tuple[Path, OpenDrive
         at = settings.neo4j
         pool = await open_neo4j(at.uri, at.user, at.password.get_secret_value(), at.database)
 
-        async def on_neo4j(entity: EntityId, journal: Journal) -> EntityDriver:
+        async def on_neo4j(
+            entity: EntityId, journal: Journal, indexes: EntityIndexes
+        ) -> EntityDriver:
             return EntityDriver(pool.driver(), "neo4j", pool.driver().close, GraphTables(journal))
 
         try:
@@ -150,8 +153,8 @@ async def throw_away(settings: Settings) -> AsyncGenerator[tuple[Path, OpenDrive
         await asyncio.to_thread(place.cleanup)
 
 
-async def _embedded(entity: EntityId, journal: Journal) -> EntityDriver:
-    return EntityDriver(GraphTables(journal), "embedded", _kept_open)
+async def _embedded(entity: EntityId, journal: Journal, indexes: EntityIndexes) -> EntityDriver:
+    return EntityDriver(GraphTables(journal, indexes=indexes), "embedded", _kept_open)
 
 
 async def _kept_open() -> None:

@@ -235,9 +235,9 @@ def episode_from_row(row: Row) -> Episode:
     )
 
 
-def vector_columns(uuid: str, vector: Vector) -> tuple[Value, ...]:
-    """Return the values of ``uuid, vector``."""
-    return uuid, np.asarray(vector, dtype="<f4").tobytes()
+def vector_blob(vector: Vector) -> bytes:
+    """Return a vector as it is stored: float32, little endian."""
+    return np.asarray(vector, dtype="<f4").tobytes()
 
 
 def vector_from_blob(blob: bytes) -> Vector:

@@ -7,15 +7,17 @@ write returned from is on disk; what was deleted is overwritten (see ``pps.journ
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
 from pps.core.errors import StoreError
 from pps.core.sql import Connection
+from pps.index.indexes import EntityIndexes
 from pps.journal.db import Work, nothing
 from pps.journal.journal import Journal
+from pps.models.protocols import Vector
 from pps.store.sql_session import SqlSession
 
 _T = TypeVar("_T")
@@ -27,12 +29,16 @@ class GraphTables:
     Args:
         journal: Where the tables are; whoever opened it closes it.
         remedy: What a reader of an error about a damaged value is told to do, such as "`pps rebuild ana` makes it anew".
+        indexes: The entity's own, which keep the vectors of names and facts; without them no node or fact has one.
 
     Every method raises StoreConflict, StoreUnavailable or StoreError as those of the journal.
     """
 
-    def __init__(self, journal: Journal, remedy: str = "") -> None:
+    def __init__(
+        self, journal: Journal, remedy: str = "", indexes: EntityIndexes | None = None
+    ) -> None:
         self.journal = journal
+        self._indexes = indexes
         self.group = journal.group
         self._remedy = remedy
 
@@ -84,6 +90,14 @@ class GraphTables:
 
         with self._naming_the_remedy():
             return await self.journal.write(whole, secure=secure)
+
+    async def vectors(self, collections: Sequence[str], owners: Sequence[str]) -> dict[str, Vector]:
+        """Return owner → the first vector that it has in one of some collections; those without one are left out."""
+        found: dict[str, Vector] = {}
+        if self._indexes is not None:
+            for collection in collections:
+                found |= await self._indexes.vectors(collection, owners)
+        return found
 
     @contextmanager
     def _naming_the_remedy(self) -> Generator[None]:

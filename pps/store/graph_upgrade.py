@@ -36,7 +36,6 @@ from pps.store.graph_rows import (
     FACT_COLUMNS,
     NODE_COLUMNS,
     StoredFact,
-    vector_columns,
 )
 from pps.store.graphiti_tables import (
     COMMUNITY_COLUMNS,
@@ -60,10 +59,8 @@ _SPARE_BYTES = 64 * 2**20
 _ROWS_AT_ONCE = 1_000
 _TABLES: Final = {
     "node": NODE_COLUMNS,
-    "node_vector": "uuid, vector",
     "fact": FACT_COLUMNS,
     "support": "fact, place, episode",
-    "fact_vector": "uuid, vector",
     "episode": EPISODE_COLUMNS,
     "mention": "episode, node, uuid, created_at",
     "community": f"{COMMUNITY_COLUMNS}, vector",
@@ -311,9 +308,9 @@ def _with_ends(page: OldPage, nodes: set[str]) -> OldPage:
 
 def _put(session: SqlSession, page: OldPage) -> None:
     if page.nodes:
-        put_nodes(session, page.nodes, page.vectors)
+        put_nodes(session, page.nodes)
     if page.facts:
-        put_facts(session, page.facts, page.vectors)
+        put_facts(session, page.facts)
     if page.episodes:
         put_episodes(session, page.episodes)
     if page.mentions:
@@ -365,10 +362,8 @@ class _Tally:
 def _rows_of(page: OldPage) -> Generator[tuple[str, list[Row]]]:
     """Return the rows that a page's values are in each table, as the columns of ``_TABLES``."""
     yield "node", [node.columns() for node in page.nodes]
-    yield "node_vector", _vector_rows(page, [node.uuid for node in page.nodes])
     yield "fact", [fact.columns() for fact in page.facts]
     yield "support", [row for fact in page.facts for row in _support_rows(fact)]
-    yield "fact_vector", _vector_rows(page, [fact.uuid for fact in page.facts])
     yield "episode", [episode.columns() for episode in page.episodes]
     yield "mention", [(*mention[:3], micros(mention[3])) for mention in page.mentions]
     communities = page.communities
@@ -376,10 +371,6 @@ def _rows_of(page: OldPage) -> Generator[tuple[str, list[Row]]]:
     yield "saga", [saga.columns() for saga in page.sagas]
     for table, links in page.links.items():
         yield table, [link.columns() for link in links]
-
-
-def _vector_rows(page: OldPage, uuids: Sequence[str]) -> list[Row]:
-    return [vector_columns(uuid, page.vectors[uuid]) for uuid in uuids if uuid in page.vectors]
 
 
 def _support_rows(fact: StoredFact) -> list[Row]:

@@ -9,7 +9,7 @@ from typing import Final, Literal, TypeAlias
 
 from pps.core.time import from_micros, micros
 from pps.core.values import Vector
-from pps.store.graph_rows import vector_columns, vector_from_blob
+from pps.store.graph_rows import vector_blob, vector_from_blob
 from pps.store.graph_tables import GraphTables
 from pps.store.sql_graph import delete, require
 from pps.store.sql_session import Row, SqlSession, Value, assignments, page_before
@@ -66,7 +66,7 @@ class GraphitiCommunity:
 
     def columns(self, vector: Vector | None) -> Row:
         """Return the values of ``COMMUNITY_COLUMNS`` and the vector."""
-        blob = None if vector is None else vector_columns(self.uuid, vector)[1]
+        blob = None if vector is None else vector_blob(vector)
         return self.uuid, self.name, self.summary, micros(self.created_at), blob
 
 

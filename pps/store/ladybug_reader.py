@@ -131,7 +131,7 @@ class LadybugGraph:
     def _node_pages(self) -> Iterator[OldPage]:
         for total, rows in self._table_pages("Entity"):
             nodes = [_stored_node(row) for row in rows]
-            yield OldPage("nodes", total, nodes=nodes, vectors=_vectors(rows, "name_embedding"))
+            yield OldPage("nodes", total, nodes=nodes)
 
     def _fact_pages(self) -> Iterator[OldPage]:
         ends = {
@@ -143,7 +143,7 @@ class LadybugGraph:
                 if row["uuid"] in ends:
                     row["source_node_uuid"], row["target_node_uuid"] = ends[row["uuid"]]
             facts = [_stored_fact(row) for row in rows]
-            yield OldPage("facts", total, facts=facts, vectors=_vectors(rows, "fact_embedding"))
+            yield OldPage("facts", total, facts=facts)
 
     def _episode_pages(self) -> Iterator[OldPage]:
         for total, rows in self._table_pages("Episodic"):
@@ -181,7 +181,7 @@ class LadybugGraph:
                 )
                 for row in rows
             ]
-            vectors = _vectors(rows, "name_embedding")
+            vectors = _vectors(rows)
             yield OldPage("communities", total, communities=communities, vectors=vectors)
         for total, rows in self._table_pages("Saga"):
             yield OldPage("sagas", total, sagas=[_saga(row) for row in rows])
@@ -343,10 +343,10 @@ def _link_key(table: LinkTable, link: GraphitiLink) -> str:
     return f"{link.source} {link.target}" if table == "member" else link.uuid
 
 
-def _vectors(rows: Iterable[Mapping[str, Any]], column: str) -> dict[str, Vector]:
+def _vectors(rows: Iterable[Mapping[str, Any]]) -> dict[str, Vector]:
     vectors: dict[str, Vector] = {}
     for row in rows:
-        vector = vector_of(cast("Sequence[float] | None", row[column]))
+        vector = vector_of(cast("Sequence[float] | None", row["name_embedding"]))
         if vector is not None and len(vector):
             vectors[str(row["uuid"])] = vector
     return vectors

@@ -26,7 +26,7 @@ class OldPage:
 
     Attributes:
         total: Rows that the section has as far as it is known before they are read.
-        vectors: By uuid, of the page's nodes, facts or communities.
+        vectors: By uuid, of the page's communities; the indexes have those of nodes and facts.
     """
 
     section: Section

@@ -40,8 +40,6 @@ from pps.store.graph_rows import (
     episode_from_row,
     fact_from_row,
     node_from_row,
-    vector_columns,
-    vector_from_blob,
 )
 from pps.store.graph_tables import GraphTables
 from pps.store.sql_session import Row, SqlSession, Value
@@ -104,13 +102,16 @@ _JOINS: Final = (
 _OWNED: Final = ("node", "fact", "episode", "community", "saga")
 GRAPH_TABLES: Final = (
     *("saga_episode", "episode_order", "saga", "member", "community", "mention", "support"),
-    *("fact_vector", "node_vector", "fact", "node_name", "node_tag", "node", "episode"),
+    *("fact", "node_name", "node_tag", "node", "episode"),
 )
 """Every table of the graph, in an order in which they can be emptied."""
 
 
 class SqlGraphStore(GraphStore):
-    """A ``GraphStore`` on the tables of ``graph_schema.sql``; its group is that of the file."""
+    """A ``GraphStore`` on the tables of ``memory.db``; its group is that of the file.
+
+    Vectors that are saved with nodes and facts are not kept here: those of the indexes are made of the same words.
+    """
 
     def __init__(self, file: GraphTables) -> None:
         super().__init__(file.group)
@@ -136,10 +137,10 @@ class SqlGraphStore(GraphStore):
         return in_order(await self._by_uuid(_EPISODES, uuids, StoredEpisode.from_row), uuids)
 
     async def node_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
-        return await self._vectors("node_vector", uuids)
+        return await self._file.vectors(("nodes",), uuids)
 
     async def fact_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]:
-        return await self._vectors("fact_vector", uuids)
+        return await self._file.vectors(("facts", "past_facts"), uuids)
 
     async def scan_nodes(self, after: str, limit: int) -> list[Node]:
         return await self._page(_NODE_PAGE, after, limit, node_from_row)
@@ -248,7 +249,6 @@ class SqlGraphStore(GraphStore):
             put_nodes(
                 session,
                 [StoredNode.of(node, kept.get(uuid, {})) for uuid, node in latest.items()],
-                vectors,
             )
 
         await self._file.write(save)
@@ -263,7 +263,6 @@ class SqlGraphStore(GraphStore):
             put_facts(
                 session,
                 [StoredFact(fact, kept.get(uuid, {})) for uuid, fact in latest.items()],
-                vectors,
             )
 
         await self._file.write(save)
@@ -296,12 +295,11 @@ class SqlGraphStore(GraphStore):
         def work(session: SqlSession) -> None:
             kept = _graphiti_attributes(session, "node", nodes)
             stored = [StoredNode.of(node, kept.get(uuid, {})) for uuid, node in nodes.items()]
-            put_nodes(session, stored, change.vectors)
+            put_nodes(session, stored)
             kept = _graphiti_attributes(session, "fact", facts)
             put_facts(
                 session,
                 [StoredFact(fact, kept.get(uuid, {})) for uuid, fact in facts.items()],
-                change.vectors,
             )
             part(session, change.parted)
             put_episodes(session, [StoredEpisode(one, one.source) for one in change.episodes])
@@ -344,13 +342,6 @@ class SqlGraphStore(GraphStore):
             return 0
         return await self._file.write(lambda session: delete(session, table, uuids), secure=True)
 
-    async def _vectors(self, table: str, uuids: Sequence[str]) -> dict[str, Vector]:
-        statement = f"SELECT uuid, vector FROM {table} WHERE uuid IN EACH(:uuids) AND grp = :grp"
-        pairs = await self._by_uuid(
-            statement, uuids, lambda row: (str(row[0]), vector_from_blob(row[1]))
-        )
-        return dict(pairs)
-
     async def _by_uuid(
         self, statement: str, uuids: Sequence[str], make: Callable[[Row], _T]
     ) -> list[_T]:
@@ -382,24 +373,16 @@ def facts_in(session: SqlSession, uuids: Sequence[str]) -> list[Fact]:
     return in_order([fact_from_row(row) for row in session.rows(_FACTS, uuids=uuids)], uuids)
 
 
-def put_nodes(
-    session: SqlSession, nodes: Sequence[StoredNode], vectors: Mapping[str, Vector]
-) -> None:
-    """Create or update nodes; of two with one id the last counts.
-
-    A vector whose node is not among them is left out, a node without one keeps its own.
-    """
+def put_nodes(session: SqlSession, nodes: Sequence[StoredNode]) -> None:
+    """Create or update nodes; of two with one id the last counts."""
     latest = {one.uuid: one for one in nodes}
     rows = [one.columns() for one in latest.values()]
     session.insert("node", NODE_COLUMNS, rows, REPLACE_NODE)
     _put_names_and_tags(session, latest)
-    _put_vectors(session, "node_vector", latest, vectors)
 
 
-def put_facts(
-    session: SqlSession, facts: Sequence[StoredFact], vectors: Mapping[str, Vector]
-) -> None:
-    """Create or update facts and what supports them; of two with one id the last counts. Vectors as ``put_nodes``.
+def put_facts(session: SqlSession, facts: Sequence[StoredFact]) -> None:
+    """Create or update facts and what supports them; of two with one id the last counts.
 
     Raises:
         NotFound: An end is not a node of the group.
@@ -421,7 +404,6 @@ def put_facts(
             for place, episode in enumerate(one.fact.episodes)
         ],
     )
-    _put_vectors(session, "fact_vector", latest, vectors)
 
 
 def put_episodes(session: SqlSession, episodes: Sequence[StoredEpisode]) -> None:
@@ -499,17 +481,6 @@ def _mention_rows(
         (episode, node, mention_id(group, episode, node), at)
         for episode, node in dict.fromkeys(pairs)
     ]
-
-
-def _put_vectors(
-    session: SqlSession, table: str, uuids: Iterable[str], vectors: Mapping[str, Vector]
-) -> None:
-    session.insert(
-        table,
-        "uuid, vector",
-        [vector_columns(uuid, vectors[uuid]) for uuid in uuids if uuid in vectors],
-        "ON CONFLICT (uuid, grp) DO UPDATE SET vector = excluded.vector",
-    )
 
 
 def _graphiti_attributes(

@@ -67,11 +67,9 @@ class SqlGraph:
     def pages(self) -> Iterator[OldPage]:
         """Return all that the file holds, ``ROWS_IN_A_PAGE`` rows of a table at a time."""
         for total, nodes in self._pages("node", SELECT_NODE, StoredNode.from_row):
-            vectors = self._vectors("node_vector", [node.uuid for node in nodes])
-            yield OldPage("nodes", total, nodes=nodes, vectors=vectors)
+            yield OldPage("nodes", total, nodes=nodes)
         for total, facts in self._pages("fact", SELECT_FACT, StoredFact.from_row):
-            vectors = self._vectors("fact_vector", [fact.uuid for fact in facts])
-            yield OldPage("facts", total, facts=facts, vectors=vectors)
+            yield OldPage("facts", total, facts=facts)
         for total, episodes in self._pages("episode", SELECT_EPISODE, StoredEpisode.from_row):
             yield OldPage("episodes", total, episodes=episodes)
         select = "SELECT uuid, episode, node, created_at FROM mention"
@@ -83,7 +81,7 @@ class SqlGraph:
             yield OldPage("mentions", total, mentions=mentions)
         select = f"SELECT {COMMUNITY_COLUMNS} FROM community"
         for total, communities in self._pages("community", select, GraphitiCommunity.from_row):
-            vectors = self._vectors("community", [community.uuid for community in communities])
+            vectors = self._community_vectors([community.uuid for community in communities])
             yield OldPage("communities", total, communities=communities, vectors=vectors)
         select = f"SELECT {SAGA_COLUMNS} FROM saga"
         for total, sagas in self._pages("saga", select, GraphitiSaga.from_row):
@@ -104,9 +102,9 @@ class SqlGraph:
             yield total, [make(row) for row in rows]
             after = rows[-1][0]
 
-    def _vectors(self, table: str, uuids: list[str]) -> dict[str, Vector]:
+    def _community_vectors(self, uuids: list[str]) -> dict[str, Vector]:
         rows = self._session.rows(
-            f"SELECT uuid, vector FROM {table} WHERE uuid IN EACH(:uuids) AND grp = :grp "
+            "SELECT uuid, vector FROM community WHERE uuid IN EACH(:uuids) AND grp = :grp "
             "AND vector IS NOT NULL",
             uuids=uuids,
         )

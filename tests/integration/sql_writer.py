@@ -12,8 +12,6 @@ import uuid
 from datetime import UTC, datetime
 from pathlib import Path
 
-import numpy as np
-
 from pps.core.values import Episode, Fact, Node
 from pps.graph.mapping import mention_id
 from pps.store.graph_rows import StoredEpisode, StoredFact, StoredNode
@@ -41,8 +39,8 @@ class Written:
 
     def save(self, session: SqlSession) -> None:
         put_episodes(session, [StoredEpisode(self.episode, "message")])
-        put_nodes(session, [StoredNode.of(node, {}) for node in self.nodes], {})
-        put_facts(session, [StoredFact(self.fact)], {self.fact.uuid: np.ones(64, dtype=np.float32)})
+        put_nodes(session, [StoredNode.of(node, {}) for node in self.nodes])
+        put_facts(session, [StoredFact(self.fact)])
         put_mentions(session, self.mentions)
 
     def take_away(self, session: SqlSession) -> None:

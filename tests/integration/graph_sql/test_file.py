@@ -155,8 +155,8 @@ async def test_of_two_rows_with_one_id_in_a_bulk_the_last_counts(tmp_path: Path)
     fact = a_fact(ana, ben, "first", episodes=(episode.uuid,))
 
     def save(session: SqlSession) -> None:
-        put_nodes(session, [StoredNode.of(replace(ana, name=name), {}) for name in "ab"], {})
-        put_facts(session, [StoredFact(fact), StoredFact(replace(fact, text="last"))], {})
+        put_nodes(session, [StoredNode.of(replace(ana, name=name), {}) for name in "ab"])
+        put_facts(session, [StoredFact(fact), StoredFact(replace(fact, text="last"))])
         put_episodes(
             session,
             [StoredEpisode(replace(episode, content=text), "text") for text in ("first", "last")],

@@ -132,10 +132,10 @@ def base_url() -> Iterator[str]:
 @pytest_asyncio.fixture(loop_scope="module")
 async def pipeline(tmp_path: Path, base_url: str) -> AsyncIterator[Pipeline]:
     entity, embedder = EntityId("ana", new_group()), HashEmbedder(_DIMENSION)
-    file = await open_graph_file(tmp_path / "graph.db", entity.group)
     indexes = await EntityIndexes.open(
         tmp_path, group=entity.group, fingerprint=embedder.fingerprint
     )
+    file = await open_graph_file(tmp_path / "graph.db", entity.group, indexes=indexes)
     model = ExtractorModel("compatible", model="m", base_url=base_url, timeout_s=20)
     client = await ExposedClient.open(
         entity,

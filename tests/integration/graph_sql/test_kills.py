@@ -40,7 +40,7 @@ def disagreements(path: Path) -> list[str]:
         found += [str(row) for row in db.execute("PRAGMA foreign_key_check")]
         counts = db.execute(
             "SELECT (SELECT count(*) FROM node) / 2.0, (SELECT count(*) FROM fact), (SELECT count(*) FROM support), "
-            "(SELECT count(*) FROM fact_vector), (SELECT count(*) FROM episode), (SELECT count(*) FROM mention) / 2.0"
+            "(SELECT count(*) FROM episode), (SELECT count(*) FROM mention) / 2.0"
         ).fetchone()
     return found if len(set(counts)) == 1 else [*found, f"half a transaction: {counts}"]
 

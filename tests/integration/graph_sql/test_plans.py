@@ -73,7 +73,6 @@ async def test_reads_go_by_index(store: SqlGraphStore, plans: Plans) -> None:
         "timeline of a node": store.timeline(node=ana.uuid),
         "timeline of a span": store.timeline(after=T0 - DAY, before=T0 + DAY),
         "scan of facts": store.scan_facts(fact.uuid, 10),
-        "vectors": store.fact_vectors([fact.uuid]),
         "nodes by name": reads.nodes_named(["Ana"]),
         "latest episodes": reads.latest_episodes(T0 + timedelta(days=1), 3),
         "episodes of nodes": reads.episodes_of_nodes([ana.uuid]),

@@ -30,8 +30,9 @@ async def test_stock_graphiti_reads_what_the_store_wrote(
         {"Entity", "Person"},
     )
     assert node.created_at == T0
-    await node.load_name_embedding(backend.driver_of(store.group))
-    np.testing.assert_allclose(node.name_embedding, vector(1), rtol=1e-6)
+    if backend.shared:  # in the tables there is none: the indexes of the entity have it
+        await node.load_name_embedding(backend.driver_of(store.group))
+        np.testing.assert_allclose(node.name_embedding, vector(1), rtol=1e-6)
     [edge] = await EntityEdge.get_by_uuids(backend.driver_of(store.group), [fact.uuid])
     assert (edge.source_node_uuid, edge.target_node_uuid, edge.fact) == (
         ana.uuid,
@@ -100,7 +101,8 @@ async def test_attributes_of_graphitis_own_pipeline_are_kept_beside_ours(
     stock = await EntityNode.get_by_uuid(backend.driver_of(store.group), ana.uuid)
     assert (stock.attributes["age"], stock.attributes["town"]) == (41, "Rome")
     stock.attributes["age"] = 42
-    await stock.load_name_embedding(backend.driver_of(store.group))
+    if backend.shared:
+        await stock.load_name_embedding(backend.driver_of(store.group))
     await stock.save(backend.driver_of(store.group))
     [node] = await store.nodes([ana.uuid])
     assert dict(node.attributes) == {"age": 42, "town": "Oslo", "mine": 1}

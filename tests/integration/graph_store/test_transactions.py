@@ -108,4 +108,4 @@ async def test_everything_is_there_after_a_restart(backend: Backend) -> None:
     assert await store.facts([fact.uuid]) == [fact]
     assert await store.episodes([episode.uuid]) == [episode]
     assert await store.distances(ana.uuid, 1) == {ana.uuid: 0, ben.uuid: 1}
-    assert fact.uuid in await store.fact_vectors([fact.uuid])
+    assert (fact.uuid in await store.fact_vectors([fact.uuid])) == backend.shared

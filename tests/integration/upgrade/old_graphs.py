@@ -209,10 +209,8 @@ def make_ladybug_graph(data: Path, group: str = GROUP) -> Path:
 
 GRAPH_ROWS: Final = {
     "node": 2,
-    "node_vector": 1,
     "fact": 2,
     "support": 2,
-    "fact_vector": 1,
     "episode": 2,
     "mention": 2,
     "community": 1,

@@ -221,8 +221,8 @@ def test_rows_that_are_not_what_was_read_change_nothing(
     before = contents(data)
     put = graph_upgrade.put_facts
 
-    def put_fewer(session, facts, vectors) -> None:
-        put(session, facts[1:], vectors)
+    def put_fewer(session, facts) -> None:
+        put(session, facts[1:])
 
     monkeypatch.setattr(graph_upgrade, "put_facts", put_fewer)
     with pytest.raises(StoreError, match="of the table fact 2 rows were read and 1 are stored"):
