@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from pps.core.errors import PPSError, StoreError, StoreUnavailable
+from pps.core.sql import Connection
 from pps.core.time import micros, now
 from pps.journal import meta, old_graph
 from pps.journal.db import (
@@ -56,7 +57,6 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 _log = logging.getLogger(__name__)
 _SPARE_BYTES = 64 * 2**20
-_ROWS_AT_ONCE = 1_000
 _TABLES: Final = {
     "node": NODE_COLUMNS,
     "fact": FACT_COLUMNS,
@@ -275,7 +275,7 @@ def _moved(
     """Write the graph of a copy into ``memory.db`` in one transaction; return what was read and is stored now."""
     read = _Tally()
 
-    def fill(connection: sqlite3.Connection) -> None:
+    def fill(connection: Connection) -> None:
         session = SqlSession(connection, group)
         known = set[str]()
         with _opened(copy / source, group, name) as graph:
@@ -377,13 +377,12 @@ def _support_rows(fact: StoredFact) -> list[Row]:
     return [(fact.uuid, place, episode) for place, episode in enumerate(fact.fact.episodes)]
 
 
-def _compare(connection: sqlite3.Connection, read: _Tally, name: str) -> None:
+def _compare(connection: Connection, read: _Tally, name: str) -> None:
     """Raise StoreError unless the tables hold what was read, row by row, and every row that a row names."""
     stored = _Tally()
     for table, columns in _TABLES.items():
         cursor = connection.execute(f"SELECT {columns} FROM {table}")
-        while rows := cursor.fetchmany(_ROWS_AT_ONCE):
-            stored.add(table, rows)
+        stored.add(table, cursor)
         if stored.of(table) != read.of(table):
             expected, found = read.of(table)[0], stored.of(table)[0]
             raise StoreError(
