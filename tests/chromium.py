@@ -21,6 +21,7 @@ _OPENED_FROM_OTHERS = (
     "#/graph",
     "#/time",
     "#/merges",
+    "#/search",
     "#/forgotten",
     "#/jobs",
     "#/injected",

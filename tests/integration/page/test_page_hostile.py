@@ -75,6 +75,8 @@ def test_no_text_of_a_memory_is_ever_more_than_text(browser: Chromium, hostile: 
     views = [
         "#/home",
         "#/merges",
+        "#/search?q=bees",
+        "#/search?q=%3Cimg%20src%3Dx%20onerror%3Dwindow.hit%3D1%3E",
         "#/ask?q=bees",
         "#/graph",
         "#/time",

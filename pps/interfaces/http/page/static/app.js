@@ -11,6 +11,7 @@
 // `views/feature.js` shows.
 // Every view begins with a heading (`<h1>`), and says what to do where there is nothing yet.
 import { Problem, askBeforeLeaving, ended, entity, features, html, inTime, listen, news, open, place, render, useEffect, useLayoutEffect, useState, leave } from "./core.js";
+import { SearchBox, isInBox } from "./search_box.js";
 import { Alert, Badge, Icon, JustDone, isMember, useSchema, useWaiting } from "./parts.js";
 
 const VIEWS = [
@@ -31,6 +32,7 @@ const VIEWS = [
   { id: "graph", title: "Graph", within: "names", hidden: true },
   { id: "time", title: "Time", within: "changes" },
   { id: "merges", title: "One and the same?", within: "names", hidden: true },
+  { id: "search", title: "Search", hidden: true },
   { id: "item", title: "Item", hidden: true },
 ];
 
@@ -114,7 +116,7 @@ function Frame() {
   useLayoutEffect(() => {
     if (!view) return;
     document.title = `${view.title} · ${entity}`;
-    document.querySelector("main h1")?.focus({ preventScroll: true });
+    if (!isInBox()) document.querySelector("main h1")?.focus({ preventScroll: true });
     document.querySelector("nav [aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" });
     window.scrollTo(0, 0);
   }, [view?.id]);
@@ -124,6 +126,7 @@ function Frame() {
     </a>
     <header class="side">
       <p class="whose"><span class="mark" aria-hidden="true">${entity[0]}</span><strong>${entity}</strong></p>
+      <${SearchBox} at=${at} isSearch=${view?.id === "search"} />
       <nav aria-label="Views">
         <ul>
           ${[...VIEWS, ...(on?.views || [])].filter((one) => !one.hidden && !one.within && isThere(one)).map(

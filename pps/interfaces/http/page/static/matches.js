@@ -1,8 +1,7 @@
 // Where the words that are looked for stand in a text: marked in place, each word wherever it stands, in any case.
 import { html } from "./core.js";
 
-const BEFORE = 120; // characters that are shown before the first match of a long text
-const LONG = 600;
+const LONG = 600; // characters from which on a text begins shortly before its first match
 
 const fold = (text) => text.normalize("NFKC").toLowerCase().replaceAll("ß", "ss");
 
@@ -38,15 +37,25 @@ export function placesOf(text, words) {
   return merged;
 }
 
-/** A text with its matches marked; a long one begins shortly before the first of them. */
-export function Marked({ text, words, ...rest }) {
+/** Whether each of some words stands in a text. */
+export const hasAll = (text, words) => words.every((word) => placesOf(text, [word]).length > 0);
+
+/** The words of what is looked for. */
+export const wordsOf = (query) => query.split(/\s+/).filter(Boolean);
+
+/** A text as pieces with its matches marked; one that is longer than `long` begins shortly before the first of them. */
+export function marked(text, words, long = LONG) {
   const places = placesOf(text, words);
-  const begin = places.length && text.length > LONG && places[0][0] > 2 * BEFORE ? places[0][0] - BEFORE : 0;
-  const pieces = [];
+  const before = Math.floor(long / 5);
+  const begin = places.length && text.length > long && places[0][0] > 2 * before ? places[0][0] - before : 0;
+  const pieces = begin > 0 ? ["… "] : [];
   let at = begin;
   for (const [from, to] of places) {
     pieces.push(text.slice(at, from), html`<mark key=${from}>${text.slice(from, to)}</mark>`);
     at = to;
   }
-  return html`<div ...${rest} class=${`said text ${rest.class || ""}`} dir="auto">${begin > 0 && "… "}${pieces}${text.slice(at)}</div>`;
+  return [...pieces, text.slice(at)];
 }
+
+/** A text as it was written, with its matches marked. */
+export const Marked = ({ text, words, ...rest }) => html`<div ...${rest} class=${`said text ${rest.class || ""}`} dir="auto">${marked(text, words)}</div>`;

@@ -2,6 +2,7 @@
 import { entity, go, href, html } from "../core.js";
 import { Answer, Empty, More, Typed, clockDay, counted, usePages } from "../parts.js";
 import { Turns, nameOf } from "../conversation.js";
+import { wordsOf } from "../matches.js";
 
 const PAGE = 30;
 
@@ -32,7 +33,7 @@ function Pages({ session, words, about }) {
         <span class="faint" role="status">${counted(turns.length, "turn")} shown, ${isOne ? "in order" : "newest first"}</span></p>
       ${!turns.length && html`<p class="faint">${words ? "Nobody said all of these words." : "Nothing was said in this conversation."}</p>`}
       ${isOne && html`<${More} of=${of} what="turns" />`}
-      <${Turns} turns=${isOne ? [...turns].reverse() : turns} words=${words.split(/\s+/).filter(Boolean)} isNamed=${!session} />
+      <${Turns} turns=${isOne ? [...turns].reverse() : turns} words=${wordsOf(words)} isNamed=${!session} />
       ${!isOne && html`<${More} of=${of} what="turns" />`}`;
   }}<//>`;
 }
