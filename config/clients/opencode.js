@@ -1,37 +1,7 @@
 // PPS memory for OpenCode. `pps hooks install --client opencode` writes this file and `uninstall` removes it.
 const SETTINGS = {}
-const WAIT_MS = 6000
 
-import { spawn } from "node:child_process"
-
-/** Tell the hook program of an event; resolve to what the agent is given, or to an empty text. Never rejects. */
-function tell(event, payload) {
-  return new Promise((resolve) => {
-    const options = ["--client", "opencode"]
-    if (SETTINGS.entity) options.push("--entity", SETTINGS.entity)
-    if (SETTINGS.home) options.push("--home", SETTINGS.home)
-    const program = ["-I", "-S", SETTINGS.program, event, ...options]
-    let out = ""
-    try {
-      const child = spawn(SETTINGS.python, program, { stdio: ["pipe", "pipe", "ignore"] })
-      const timer = setTimeout(() => child.kill(), WAIT_MS)
-      child.on("error", () => resolve(""))
-      child.stdin.on("error", () => {})
-      child.stdout.on("data", (piece) => (out += piece))
-      child.on("close", () => {
-        clearTimeout(timer)
-        try {
-          resolve(JSON.parse(out).hookSpecificOutput.additionalContext ?? "")
-        } catch {
-          resolve("")
-        }
-      })
-      child.stdin.end(JSON.stringify(payload))
-    } catch {
-      resolve("")
-    }
-  })
-}
+import { tell } from "./openclaw/hook_program.js"
 
 const said = (parts) =>
   parts
@@ -59,12 +29,12 @@ export const PPS = async ({ client, directory }) => {
       const texts = []
       if (!begun.has(session)) {
         begun.add(session)
-        texts.push(await tell("SessionStart", { ...common(session), source: "startup" }))
+        texts.push(await tell("opencode", SETTINGS, "SessionStart", { ...common(session), source: "startup" }))
       }
       const prompt = said(output.parts)
       if (prompt.trim()) {
         const id = input.messageID ?? output.message.id
-        texts.push(await tell("UserPromptSubmit", { ...common(session), prompt, prompt_id: id }))
+        texts.push(await tell("opencode", SETTINGS, "UserPromptSubmit", { ...common(session), prompt, prompt_id: id }))
       }
       for (const [at, text] of texts.entries()) {
         if (!text) continue
@@ -76,19 +46,19 @@ export const PPS = async ({ client, directory }) => {
     "tool.execute.after": async (input) => {
       if (!["bash", "edit", "write", "patch", "webfetch", "task"].includes(input.tool)) return
       const tool = { tool_name: input.tool, tool_use_id: input.callID, tool_input: input.args ?? {} }
-      await tell("PostToolUse", { ...common(input.sessionID), ...tool })
+      await tell("opencode", SETTINGS, "PostToolUse", { ...common(input.sessionID), ...tool })
     },
     "experimental.session.compacting": async (input) => {
       begun.delete(input.sessionID)
-      await tell("PreCompact", common(input.sessionID))
+      await tell("opencode", SETTINGS, "PreCompact", common(input.sessionID))
     },
     event: async ({ event }) => {
       const session = event.properties?.sessionID ?? event.properties?.info?.id
       if (event.type === "session.idle") {
         const text = await lastAnswer(session).catch(() => "")
-        if (text) await tell("Stop", { ...common(session), last_assistant_message: text })
+        if (text) await tell("opencode", SETTINGS, "Stop", { ...common(session), last_assistant_message: text })
       } else if (event.type === "session.deleted" && begun.delete(session)) {
-        await tell("SessionEnd", common(session))
+        await tell("opencode", SETTINGS, "SessionEnd", common(session))
       }
     },
   }

@@ -17,9 +17,12 @@ from pps import __version__
 from pps.config import home_folder
 from pps.core.errors import InvalidRequest
 from pps.ingest.hook_events import SessionEvent, read_event
-from pps.interfaces.cli.claude_settings import EVENTS, program
+from pps.interfaces.cli.claude_settings import program
+from pps.interfaces.cli.hook_clients import hook_clients
 from pps.server.runfile import RunFile
 from tests.integration.hooks.acting import DEADLINE_S
+
+EVENTS = hook_clients()["claude"].events
 
 PLUGIN = program().parent.parent
 
@@ -80,9 +83,9 @@ def test_the_program_reads_the_run_file_as_pps_does(hook: ModuleType, host: str)
 
 def test_each_event_has_the_deadline_that_the_settings_give_it(hook: ModuleType) -> None:
     assert set(hook.DEADLINES_S) == set(EVENTS)
-    for event, (_, timeout_s) in EVENTS.items():
-        assert hook.DEADLINES_S[event] <= timeout_s
-        assert timeout_s - hook.DEADLINES_S[event] < 1
+    for event, client_event in EVENTS.items():
+        assert hook.DEADLINES_S[event] <= client_event.timeout_s
+        assert client_event.timeout_s - hook.DEADLINES_S[event] < 1
 
 
 def test_each_event_has_the_seconds_that_were_promised(hook: ModuleType) -> None:
@@ -114,11 +117,11 @@ def test_the_program_refuses_by_itself_what_the_server_would_refuse_and_nothing_
 def test_the_plugin_has_the_same_hooks_as_the_settings() -> None:
     hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
     assert list(hooks) == list(EVENTS)
-    for event, (matcher, timeout_s) in EVENTS.items():
+    for event, client_event in EVENTS.items():
         [group] = hooks[event]
         [command] = group["hooks"]
-        assert group.get("matcher", "") == matcher
-        assert command["timeout"] == timeout_s
+        assert group.get("matcher", "") == client_event.matcher
+        assert command["timeout"] == client_event.timeout_s
         assert command["args"][:4] == ["-I", "-S", "${CLAUDE_PLUGIN_ROOT}/hooks/pps_hook.py", event]
 
 
@@ -137,7 +140,10 @@ def test_the_plugins_parts_name_each_other() -> None:
 
 
 def test_matchers_name_tools_that_do_something() -> None:
-    before, after = re.compile(EVENTS["PreToolUse"][0]), re.compile(EVENTS["PostToolUse"][0])
+    before, after = (
+        re.compile(EVENTS["PreToolUse"].matcher),
+        re.compile(EVENTS["PostToolUse"].matcher),
+    )
     for tool in ("Bash", "Edit", "Write", "NotebookEdit", "Agent"):
         assert before.search(tool)
         assert after.search(tool)

@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from pps.core.errors import InvalidRequest, StoreError
-from pps.interfaces.cli.claude_settings import EVENTS, install, look, settings_file, uninstall
+from pps.interfaces.cli.claude_settings import install, look, settings_file, uninstall
+from pps.interfaces.cli.hook_clients import hook_clients
+
+EVENTS = hook_clients()["claude"].events
 
 FILES = {
     "empty object": b"{}",

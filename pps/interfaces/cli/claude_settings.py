@@ -8,7 +8,7 @@ import re
 import secrets
 import shlex
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -17,17 +17,14 @@ from pps.config import shipped
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.user_files import read_regular
 from pps.core.values import JSON
-from pps.interfaces.cli.hook_clients import CLAUDE, HookClient
+from pps.interfaces.cli.hook_clients import HookClient, hook_clients
 
 _Object = dict[str, JSON]
 
 PROGRAM = "pps_hook.py"
 _FLAT_VERSION: _Object = {"version": 1}
 """What a settings file has at its top whose events hold hooks, not groups."""
-EVENTS: Mapping[str, tuple[str, int]] = {
-    name: (event.matcher, event.timeout_s) for name, event in CLAUDE.events.items()
-}
-"""Matcher and time-out in whole seconds of each event of Claude Code."""
+CLAUDE = "claude"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +62,15 @@ def program() -> Path:
 
 def settings_file(scope: str, project: Path) -> Path:
     """Return Claude Code's settings file of a scope: ``user``, ``project`` or ``local`` (the project's, not shared)."""
-    return CLAUDE.settings_file(scope, project)
+    return hook_clients()[CLAUDE].settings_file(scope, project)
 
 
-def install(path: Path, entity: str, home: str, client: HookClient = CLAUDE) -> bool:
-    """Put our hooks into a settings file, made when there is none; return whether anything changed.
+def install(path: Path, entity: str, home: str, client: HookClient | None = None) -> bool:
+    """Put our hooks into a settings file, Claude Code's unless a client is named; return whether anything changed.
 
     What the file was before is kept beside it, with ``.before-pps`` at the end of its name.
     """
+    client = client or hook_clients()[CLAUDE]
     before = read(path)
     settings = parsed(path, before)
     wanted = _without_ours(path, settings)
@@ -134,7 +132,7 @@ def look(path: Path) -> Installed:
 
 def _command(event: str, entity: str, home: str, client: str) -> str:
     words = [sys.executable, "-I", "-S", str(program()), event]
-    words += ["--client", client] if client != CLAUDE.name else []
+    words += ["--client", client] if client != CLAUDE else []
     words += ["--entity", entity] if entity else []
     words += ["--home", home] if home else []
     return shlex.join(words)

@@ -1,4 +1,4 @@
-"""The clients that run our hooks: which of their events is which of ours, and where their settings lie.
+"""The clients that run our hooks, as ``config/clients/hooks.toml`` describes them.
 
 The hook program and the server are the same for all. What a client calls the fields of an event, the program knows
 (``ADAPTERS`` in ``config/claude/hooks/pps_hook.py``).
@@ -7,12 +7,14 @@ The hook program and the server are the same for all. What a client calls the fi
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-_CLAUDE_TOOLS = "^(Bash|PowerShell|Edit|Write|NotebookEdit|Agent|Task|WebFetch|WebSearch|mcp__.*)$"
+from pps.config import shipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +23,13 @@ class ClientEvent:
 
     Attributes:
         ours: What the hook program and the server call it.
-        matcher: Of its tools, a regular expression; empty for all, and where there are none.
         timeout_s: How long the client waits; the program keeps shorter times of its own.
+        matcher: Of its tools, a regular expression; empty for all, and where there are none.
     """
 
     ours: str
-    matcher: str
     timeout_s: int
+    matcher: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +53,9 @@ class HookClient:
     title: str
     form: Literal["groups", "flat", "plugin"]
     user: str
-    project: str
-    home_variable: str
-    events: Mapping[str, ClientEvent]
+    project: str = ""
+    home_variable: str = ""
+    events: Mapping[str, ClientEvent] = field(default_factory=dict[str, ClientEvent])
     timeouts: Literal["s", "ms", ""] = "s"
     then: str = ""
 
@@ -74,104 +76,14 @@ class HookClient:
         return ("user", "project") if self.project else ("user",)
 
 
-CLAUDE = HookClient(
-    name="claude",
-    title="Claude Code",
-    form="groups",
-    user=".claude/settings.json",
-    project=".claude/settings.json",
-    home_variable="CLAUDE_CONFIG_DIR",
-    events={
-        "SessionStart": ClientEvent("SessionStart", "", 5),
-        "UserPromptSubmit": ClientEvent("UserPromptSubmit", "", 2),
-        "PreToolUse": ClientEvent(
-            "PreToolUse", "^(Bash|PowerShell|Edit|Write|NotebookEdit|Agent|Task)$", 1
-        ),
-        "PostToolUse": ClientEvent("PostToolUse", _CLAUDE_TOOLS, 3),
-        "Stop": ClientEvent("Stop", "", 3),
-        "PreCompact": ClientEvent("PreCompact", "", 3),
-        "SessionEnd": ClientEvent("SessionEnd", "", 30),
-    },
-)
+@cache
+def hook_clients() -> Mapping[str, HookClient]:
+    """Return the clients by name, Claude Code first."""
+    tables = tomllib.loads(shipped("config/clients/hooks.toml").read_text("utf-8"))
+    return {name: _client(name, table) for name, table in tables.items()}
 
-CLIENTS: Mapping[str, HookClient] = {
-    client.name: client
-    for client in (
-        CLAUDE,
-        HookClient(
-            name="codex",
-            title="Codex",
-            form="groups",
-            user=".codex/hooks.json",
-            project=".codex/hooks.json",
-            home_variable="CODEX_HOME",
-            events={
-                "SessionStart": ClientEvent("SessionStart", "", 5),
-                "UserPromptSubmit": ClientEvent("UserPromptSubmit", "", 3),
-                "PostToolUse": ClientEvent("PostToolUse", "^(Bash|apply_patch|mcp__.*)$", 3),
-                "Stop": ClientEvent("Stop", "", 3),
-                "PreCompact": ClientEvent("PreCompact", "", 3),
-            },
-            then="Codex asks you to trust new hooks: type /hooks in it. Older versions need "
-            "`codex_hooks = true` under [features] in config.toml.",
-        ),
-        HookClient(
-            name="cursor",
-            title="Cursor",
-            form="flat",
-            user=".cursor/hooks.json",
-            project=".cursor/hooks.json",
-            home_variable="",
-            events={
-                "sessionStart": ClientEvent("SessionStart", "", 5),
-                "beforeSubmitPrompt": ClientEvent("UserPromptSubmit", "", 3),
-                "postToolUse": ClientEvent("PostToolUse", "Shell|Write", 3),
-                "afterAgentResponse": ClientEvent("Stop", "", 3),
-                "preCompact": ClientEvent("PreCompact", "", 3),
-                "sessionEnd": ClientEvent("SessionEnd", "", 30),
-            },
-            timeouts="",
-            then="Cursor gives its agent what a session begins with; the rest it asks for by the MCP tools.",
-        ),
-        HookClient(
-            name="gemini",
-            title="Gemini CLI",
-            form="groups",
-            user=".gemini/settings.json",
-            project=".gemini/settings.json",
-            home_variable="",
-            events={
-                "SessionStart": ClientEvent("SessionStart", "", 5),
-                "BeforeAgent": ClientEvent("UserPromptSubmit", "", 3),
-                "AfterTool": ClientEvent(
-                    "PostToolUse",
-                    "^(run_shell_command|write_file|replace|web_fetch|google_web_search|mcp_.*)$",
-                    3,
-                ),
-                "AfterAgent": ClientEvent("Stop", "", 3),
-                "PreCompress": ClientEvent("PreCompact", "", 3),
-                "SessionEnd": ClientEvent("SessionEnd", "", 30),
-            },
-            timeouts="ms",
-        ),
-        HookClient(
-            name="opencode",
-            title="OpenCode",
-            form="plugin",
-            user=".config/opencode/plugins/pps.js",
-            project=".opencode/plugins/pps.js",
-            home_variable="",
-            events={},
-        ),
-        HookClient(
-            name="openclaw",
-            title="OpenClaw",
-            form="plugin",
-            user=".openclaw/openclaw.json",
-            project="",
-            home_variable="OPENCLAW_STATE_DIR",
-            events={},
-            then="Restart its gateway: openclaw gateway restart.",
-        ),
-    )
-}
+
+def _client(name: str, table: Mapping[str, Any]) -> HookClient:
+    events = {event: ClientEvent(**row) for event, row in table.get("events", {}).items()}
+    settings: dict[str, Any] = {key: value for key, value in table.items() if key != "events"}
+    return HookClient(name=name, events=events, **settings)

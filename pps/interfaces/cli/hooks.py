@@ -114,9 +114,9 @@ def install(
 
 
 def _chosen(client: str, scope: str) -> HookClient:
-    from pps.interfaces.cli.hook_clients import CLIENTS
+    from pps.interfaces.cli.hook_clients import hook_clients
 
-    chosen = CLIENTS[client]
+    chosen = hook_clients()[client]
     if scope not in chosen.scopes:
         raise InvalidRequest("--scope", f"of {client} there is {' and '.join(chosen.scopes)}")
     return chosen
@@ -205,10 +205,10 @@ def uninstall(client: str, scope: str, project: Path, *, as_json: bool) -> None:
 @_project
 def status(client: str, project: Path, *, as_json: bool) -> None:
     """Say where the hooks are installed, whether they can run, and what waits in the spool."""
-    from pps.interfaces.cli.hook_clients import CLIENTS
+    from pps.interfaces.cli.hook_clients import hook_clients
     from pps.server import find, spool
 
-    chosen = CLIENTS[client]
+    chosen = hook_clients()[client]
     scopes = [_installed(chosen, scope, project.absolute()) for scope in chosen.scopes]
     home = home_folder()
     state = spool.look(home)

@@ -16,6 +16,8 @@ _Object = dict[str, JSON]
 _PLUGIN = "pps"
 _MARK = "// PPS memory for OpenCode."
 _SETTINGS = "const SETTINGS = {}"
+_IMPORT = 'import { tell } from "./openclaw/hook_program.js"\n'
+"""Replaced by the module itself: OpenCode's plugin is one file."""
 
 
 def install(client: str, path: Path, entity: str, home: str) -> bool:
@@ -50,6 +52,8 @@ def _values(entity: str, home: str) -> _Object:
 def _install_file(path: Path, entity: str, home: str) -> bool:
     text = shipped("config/clients/opencode.js").read_text(encoding="utf-8")
     values = json.dumps(_values(entity, home))
+    module = shipped("config/clients/openclaw/hook_program.js").read_text(encoding="utf-8")
+    text = text.replace(_IMPORT, module.replace("export function", "function", 1), 1)
     wanted = text.replace(_SETTINGS, f"const SETTINGS = {values}", 1).encode()
     before = settings_files.read(path)
     if before is not None and not before.decode("utf-8", "replace").startswith(_MARK):

@@ -13,7 +13,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pps.interfaces.cli.claude_settings import EVENTS, program
+from pps.interfaces.cli.claude_settings import program
+from pps.interfaces.cli.hook_clients import hook_clients
+
+EVENTS = hook_clients()["claude"].events
 
 DEADLINE_S = {
     "SessionStart": 5.0,

@@ -11,8 +11,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pps.interfaces.cli.claude_settings import EVENTS
+from pps.interfaces.cli.hook_clients import hook_clients
 from tests.integration.hooks.acting import RECORDED, Ended, Session
+
+EVENTS = hook_clients()["claude"].events
 
 SCENES = ("printed", "typed", "filled")
 _MOMENT = re.compile(r'("timestamp":")([^"]+)')
@@ -44,7 +46,7 @@ class Recorded:
     @property
     def is_told(self) -> bool:
         """Whether our hook is told of it: the client goes by the matcher of the settings."""
-        return re.search(EVENTS[self.event][0], self.payload.get("tool_name", "")) is not None
+        return re.search(EVENTS[self.event].matcher, self.payload.get("tool_name", "")) is not None
 
     @property
     def ways(self) -> list[str]:

@@ -19,9 +19,11 @@ import pytest
 
 from pps.core.trust import CAPTURED, HOOK_SOURCES
 from pps.interfaces.cli.claude_settings import program
-from pps.interfaces.cli.hook_clients import CLIENTS
+from pps.interfaces.cli.hook_clients import hook_clients
 from tests.integration.hooks.conftest import turns_of
 from tests.integration.interfaces.serving import Served, pps
+
+CLIENTS = hook_clients()
 
 PATIENCE_S = 240.0
 COMMANDS = ("codex", "cursor", "gemini")

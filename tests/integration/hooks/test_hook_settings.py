@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-from pps.interfaces.cli.claude_settings import EVENTS
+from pps.interfaces.cli.hook_clients import hook_clients
 from tests.integration.interfaces.serving import clean_env, pps
+
+EVENTS = hook_clients()["claude"].events
 
 OTHERS = b"""{
    "$schema": "https://json.schemastore.org/claude-code-settings.json",
@@ -85,11 +87,11 @@ def test_hooks_go_in_beside_those_of_others_and_out_again_to_the_last_byte(
     assert {**now, "hooks": None} == {**before, "hooks": None}
     for event, groups in before["hooks"].items():
         assert now["hooks"][event][: len(groups)] == groups
-    for event, (matcher, timeout_s) in EVENTS.items():
+    for event, client_event in EVENTS.items():
         ours = now["hooks"][event][-1]
         [command] = ours["hooks"]
-        assert ours.get("matcher", "") == matcher
-        assert (command["type"], command["timeout"]) == ("command", timeout_s)
+        assert ours.get("matcher", "") == client_event.matcher
+        assert (command["type"], command["timeout"]) == ("command", client_event.timeout_s)
         assert "pps_hook.py" in command["command"]
     assert set(now["hooks"]) == set(EVENTS) | set(before["hooks"])
     assert json.loads(person.hooks("uninstall", "--scope", scope, "--json")) == {
