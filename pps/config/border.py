@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from pydantic import BaseModel, ValidationError
 
+from pps.core.errors import Problem
 from pps.core.ids import ID_PATTERN, UUID_PATTERN
 from pps.core.text import nearest_name
 
@@ -17,16 +17,6 @@ _ITEMS = re.compile(
 MAX_PROBLEMS = 100
 _MAX_NAME = 100
 _WHOLE = re.compile(r"give at least \d+")
-
-
-@dataclass(frozen=True, slots=True)
-class Problem:
-    """One broken rule: ``path`` is dotted, such as ``nodes.0.name``; ``near`` is a known name like it."""
-
-    path: str
-    text: str
-    unknown: bool = False
-    near: str = ""
 
 
 def problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
@@ -40,8 +30,8 @@ def problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
         path = [_shown(str(part)) for part in item["loc"] if not _BRANCH.match(str(part))]
         unknown = item["type"] == "extra_forbidden"
         near = _near(path, model) if unknown else ""
-        problems.append(Problem(".".join(path), _plain(item["msg"]), unknown, near))
-    return [fromkey for fromkey in dict.fromkeys(problems) if not _follows(fromkey, problems)]
+        problems.append(Problem(".".join(path), _plain(item["msg"]), unknown=unknown, near=near))
+    return [problem for problem in dict.fromkeys(problems) if not _follows(problem, problems)]
 
 
 def _shown(part: str) -> str:
@@ -59,7 +49,7 @@ def _plain(message: str) -> str:
 def _follows(problem: Problem, problems: list[Problem]) -> bool:
     """Tell whether a list is called too short only because of items in it that are told too."""
     within = f"{problem.path}."
-    return _WHOLE.match(problem.text) is not None and any(
+    return _WHOLE.match(problem.problem) is not None and any(
         problem.path.startswith(within) for problem in problems
     )
 

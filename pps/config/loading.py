@@ -180,7 +180,7 @@ def _one_line(error: ValidationError) -> str:
         f"unknown setting '{problem.path}'"
         + (f", did you mean '{problem.near}'?" if problem.near else "")
         if problem.unknown
-        else f"setting '{problem.path}': {problem.text}"
+        else f"setting '{problem.path}': {problem.problem}"
         for problem in problems(error, Settings)
     ]
     return "; ".join(lines) + " (pps.toml or a PPS_* variable; config/pps.toml lists every setting)"

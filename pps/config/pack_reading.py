@@ -179,7 +179,7 @@ class _PackFile:
                 inner = tuple(problem.path.split(".")) if problem.path else ()
                 self._say(
                     (*path, *inner),
-                    f"unknown key{near}" if problem.unknown else problem.text,
+                    f"unknown key{near}" if problem.unknown else problem.problem,
                     inner[-1] if inner else "",
                 )
             return None

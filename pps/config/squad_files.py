@@ -166,7 +166,7 @@ def read_squad(text: str) -> tuple[SquadRules | None, tuple[Mistake, ...]]:
         wrong = [*_wrong(file)]
     except ValidationError as error:
         wrong = [
-            (problem.path, "unknown key" if problem.unknown else problem.text)
+            (problem.path, "unknown key" if problem.unknown else problem.problem)
             for problem in problems(error, _File)
         ]
     if file is None or wrong:

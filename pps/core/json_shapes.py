@@ -20,7 +20,9 @@ SHORT = "x-short"
 """Mark of an object's schema: the name of the field that a plain text stands for."""
 ALSO = "x-also"
 """Mark of a property's schema: other names that the argument is taken under."""
-MARKS = (SHORT, ALSO)
+INSTANT = "x-instant"
+"""Mark of a property's schema: the text is a time; a command line reads one without a zone as local."""
+MARKS = (SHORT, ALSO, INSTANT)
 """Keys of schemas that only PPS reads; they are left out of what clients are shown."""
 
 _PYTHON_TYPES: Mapping[type, str] = {

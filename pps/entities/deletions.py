@@ -44,7 +44,9 @@ class Deletions:
                 "DELETE FROM entity WHERE grp = ? RETURNING name, grp, store", (entity.group,)
             ).fetchone()
             if row is None:
-                raise UnknownEntity(f"no entity {entity.name!r}; it was deleted meanwhile")
+                raise UnknownEntity(
+                    f"no entity {entity.name!r}; it was deleted meanwhile", name=entity.name
+                )
             db.execute("INSERT INTO deletion (name, grp, store) VALUES (?, ?, ?)", tuple(row))
         return self._deletion(row)
 

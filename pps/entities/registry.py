@@ -475,7 +475,8 @@ class Registry:
         if row is None:
             what = f"no entity {value!r}" if column == "name" else "no entity of that group"
             raise UnknownEntity(
-                f"{what}; `pps entity list` shows those there are, `pps entity create` makes one"
+                f"{what}; `pps entity list` shows those there are, `pps entity create` makes one",
+                name=value,
             )
         return self._entry(row)
 

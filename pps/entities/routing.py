@@ -292,7 +292,9 @@ def insert_route(db: sqlite3.Connection, path: str, group: str) -> None:
 def _group_of(db: sqlite3.Connection, name: str) -> str:
     row = db.execute("SELECT grp FROM entity WHERE name = ? COLLATE BINARY", (name,)).fetchone()
     if row is None:
-        raise UnknownEntity(f"no entity {name!r}; `pps entity list` shows those there are")
+        raise UnknownEntity(
+            f"no entity {name!r}; `pps entity list` shows those there are", name=name
+        )
     return str(row["grp"])
 
 

@@ -19,7 +19,7 @@ from pydantic import (
 
 from pps.core import bounds
 from pps.core.errors import InvalidRequest
-from pps.core.json_shapes import SHORT
+from pps.core.json_shapes import INSTANT, SHORT
 from pps.core.time import CoarseTime, in_zone, read_imported, read_moment, zoned
 from pps.core.values import FactDraft, NodeDraft
 
@@ -39,7 +39,7 @@ def _moment(value: object, info: ValidationInfo) -> object:
             return read_moment(value, zone)
         return zoned(value, zone or UTC) if isinstance(value, datetime) else value
     except InvalidRequest as error:
-        raise ValueError(error.message.partition(": ")[2]) from None
+        raise ValueError(error.problem) from None
 
 
 def _named(value: object) -> object:
@@ -53,6 +53,7 @@ def described_time(description: str) -> WithJsonSchema:
         {
             "type": "string",
             "description": f"{description} ISO 8601, local without an offset; a date alone stays that date.",
+            INSTANT: True,
         }
     )
 

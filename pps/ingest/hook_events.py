@@ -127,7 +127,7 @@ def read_event(message: Mapping[str, JSON]) -> SessionEvent:
         return SessionEvent.model_validate(dict(message))
     except ValidationError as error:
         first = problems(error, SessionEvent)[0]
-        raise InvalidRequest(first.path or "event", first.text) from None
+        raise InvalidRequest(first.path or "event", first.problem) from None
 
 
 def said_in(event: SessionEvent) -> list[Item]:

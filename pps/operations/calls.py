@@ -434,9 +434,9 @@ class Calls:
         except PPSError as error:
             outcome = error.code
             if isinstance(error, NotFound):
-                error.message = _with_ids(error.message, arguments)
+                _add_values(error, arguments)
             if "owner" not in caller.audiences:
-                error.message = without_paths(error.message, self._app.settings.home)
+                error.map_texts(lambda text: without_paths(text, self._app.settings.home))
             raise
         except asyncio.CancelledError:
             outcome = "cancelled"
@@ -543,33 +543,30 @@ def _entity_of(caller: Caller, request: Input, subject: object) -> str:
     return caller.entity_name
 
 
-def _with_ids(message: str, arguments: Mapping[str, JSON]) -> str:
-    """Return what was not found with what was asked for, so that another's id reads as one that is nobody's."""
-    text = message.removesuffix(" not found")
-    if text == "project":
-        return (
-            message  # one outside the roots and one that is not there are told alike, to the letter
-        )
+def _add_values(error: NotFound, arguments: Mapping[str, JSON]) -> None:
+    """Name what was asked for in an error, so that another's id reads as one that is nobody's."""
+    if (
+        error.noun == "project"
+    ):  # one outside the roots reads as one that is not there, to the letter
+        return
     nested = [argument for argument in arguments.values() if isinstance(argument, Mapping)]
-    for place in nested if text == "id" else (arguments, *nested):
-        value = place.get(text)
+    for place in nested if error.noun == "id" else (arguments, *nested):
+        value = place.get(error.noun)
         if isinstance(value, str) and 0 < len(value) <= _MOST_VALUE:
-            return f"{message}: {value!r}"
-    if text != "id":
-        return message
-    references = [
-        (name, reference)
-        for name, value in arguments.items()
-        for reference in (value if isinstance(value, list) else [value])
-        if isinstance(reference, str)
-    ]
-    ids = [reference for _, reference in references if _ID.fullmatch(reference)]
-    titles = [
-        reference
-        for name, reference in references
-        if plain_name(name) in _TAKE_TITLES and 0 < len(reference) <= _MOST_VALUE
-    ]
-    named = " or ".join(map(repr, (ids or titles)[:_MOST_NAMED]))
-    if not named:
-        return message
-    return f"{message}: {named}; recall and timeline show the ids that there are"
+            error.values = (value,)
+            return
+    if error.noun != "id":
+        return
+    ids: list[str] = []
+    titles: list[str] = []
+    for name, value in arguments.items():
+        for reference in value if isinstance(value, list) else [value]:
+            if not isinstance(reference, str):
+                continue
+            if _ID.fullmatch(reference):
+                ids.append(reference)
+            elif plain_name(name) in _TAKE_TITLES and 0 < len(reference) <= _MOST_VALUE:
+                titles.append(reference)
+    if ids or titles:
+        error.values = tuple((ids or titles)[:_MOST_NAMED])
+        error.remedy = "recall and timeline show the ids that there are"

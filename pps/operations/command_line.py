@@ -11,7 +11,12 @@ from pps.core.json_shapes import ALSO
 
 
 def argument(
-    *, path: bool = False, stdin: bool = False, rest: bool = False, default: Any = None
+    *,
+    path: bool = False,
+    stdin: bool = False,
+    rest: bool = False,
+    default: Any = None,
+    help: str = "",
 ) -> dict[str, Any]:
     """Return the mark of an argument by position.
 
@@ -20,8 +25,9 @@ def argument(
         stdin: ``-`` reads it from stdin.
         rest: It is all the words that follow, joined by spaces: a text that need not be quoted.
         default: What is sent when it is left out, where that differs from the input's own.
+        help: Its help, where that differs from the field's description.
     """
-    return _mark("argument", path=path, stdin=stdin, rest=rest, default=default)
+    return _mark("argument", path=path, stdin=stdin, rest=rest, default=default, help=help)
 
 
 def option(flag: str, *, inverts: bool = False, value: Any = None, **more: Any) -> dict[str, Any]:
@@ -31,7 +37,7 @@ def option(flag: str, *, inverts: bool = False, value: Any = None, **more: Any) 
         flag: Such as ``--at``; with ``/--no-…`` behind it a switch both ways.
         inverts: A switch that sets the field to false: ``--yes`` for ``dry_run``.
         value: A switch that sets the field to this.
-        more: ``path``, ``stdin`` and ``default``, as ``argument`` takes them; ``rest``, where the words that follow
+        more: ``path``, ``stdin``, ``default`` and ``help``, as ``argument`` takes them; ``rest``, where the words that follow
             the arguments may be given in its place.
     """
     return _mark("option", flag=flag, inverts=inverts, value=value, **more)

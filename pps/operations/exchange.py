@@ -50,7 +50,7 @@ class ImportInput(OfEntity):
     paths: tuple[LocalPath, ...] = Field(
         min_length=1,
         description="Files, folders or zip files of this machine, absolute.",
-        json_schema_extra=argument(path=True),
+        json_schema_extra=argument(path=True, help="Files, folders or zip files of this machine."),
     )
     format: Label = Field(
         default="auto",
@@ -70,7 +70,7 @@ class FileInput(OfEntity):
 
     path: LocalPath = Field(
         description="A new file, absolute; nothing is overwritten.",
-        json_schema_extra=argument(path=True),
+        json_schema_extra=argument(path=True, help="A new file; nothing is overwritten."),
     )
 
 
@@ -79,7 +79,7 @@ class WatchInput(OfEntity):
 
     path: LocalPath = Field(
         description="A folder of Markdown files, or one such file, absolute.",
-        json_schema_extra=argument(path=True),
+        json_schema_extra=argument(path=True, help="A folder of Markdown files, or one such file."),
     )
 
 
@@ -260,7 +260,7 @@ async def import_(app: App, request: ImportInput, progress: Progress | None) -> 
     """Remembers what other programs kept: conversations, notes, memories, graphs; a second time adds nothing.
 
     It may be cut short and asked again: it goes on from there. What could not be read is said, and the rest is stored;
-    of records nothing is, unless 'skip' is true.
+    of records nothing is, unless with 'skip'.
     """
     paths = [_existing(app, path, "paths", around=True) for path in request.paths]
     if request.format == "records":
@@ -346,7 +346,7 @@ async def watch_add(app: App, request: WatchInput, progress: Progress | None) ->
     examples=("pps watch remove ana ~/notes --forget",),
 )
 async def watch_remove(app: App, request: UnwatchInput, progress: Progress | None) -> Unfollowed:
-    """Follows a folder no longer; what it brought stays, unless 'forget' is true."""
+    """Follows a folder no longer; what it brought stays; with 'forget' that goes too."""
     watched = app.registry.watched
     forgotten = 0
     if request.forget:

@@ -31,6 +31,33 @@ _PROBLEM: dict[str, Any] = {
         "detail": {"type": "string", "description": "What happened and what to do next."},
         "code": {"type": "string", "description": "A stable word for programs, such as not_found."},
         "field": {"type": "string", "description": "The argument that is wrong."},
+        "problems": {
+            "type": "array",
+            "description": "All that is wrong with the arguments, one entry each.",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "Dotted path of the argument."},
+                    "problem": {"type": "string", "description": "What is wrong with it."},
+                    "value": {"type": "string", "description": "The value, where it may be told."},
+                    "remedy": {"type": "string", "description": "What to do."},
+                },
+                "required": ["path", "problem"],
+            },
+        },
+        "noun": {"type": "string", "description": "Of not_found: what was looked for."},
+        "values": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Of not_found: what was asked for.",
+        },
+        "remedy": {"type": "string", "description": "Of not_found: where to look."},
+        "name": {"type": "string", "description": "Of unknown_entity: the name."},
+        "path": {
+            "type": "string",
+            "description": "Of a changed thing: the argument that is outdated.",
+        },
+        "problem": {"type": "string", "description": "Of a changed thing: how it is now."},
         "retryable": {
             "type": "boolean",
             "description": "The same call may succeed later without any change.",

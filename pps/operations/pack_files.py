@@ -46,7 +46,8 @@ class CheckInput(Input):
     """A pack's file."""
 
     path: Annotated[str, Field(max_length=MAX_PATH)] = Field(
-        description="A TOML file, absolute.", json_schema_extra=argument(path=True)
+        description="A TOML file, absolute.",
+        json_schema_extra=argument(path=True, help="A TOML file."),
     )
     diagram: bool = Field(
         default=False, description="Draw its kinds and relations as a Mermaid diagram."

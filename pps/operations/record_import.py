@@ -18,7 +18,7 @@ from typing import TypeVar, cast
 from pydantic import ValidationError
 
 from pps.config import problems
-from pps.core.errors import InvalidRequest, Overloaded
+from pps.core.errors import Changed, InvalidRequest, Overloaded
 from pps.core.kinds import FieldSpec, Kinds
 from pps.core.text import counted, snake
 from pps.core.user_files import read_regular
@@ -39,7 +39,7 @@ SHOWN = 20
 _ITEMS = ";"
 _YES = ("true", "yes", "1")
 _NO = ("false", "no", "0")
-_PLACE = re.compile(r"records\[(\d+)\]\.?([^ :]*)[: ]*")
+_PLACE = re.compile(r"records\[(\d+)\]\.?(.*)")
 _LONGEST_WAIT_S = 5.0
 
 
@@ -169,7 +169,7 @@ async def _restored(
         wrong.append(
             Skipped(
                 f"{checked_records[number].where}: {error.field}",
-                error.message.removeprefix(f"{error.field}: "),
+                error.problem,
             )
         )
     keeps = not wanted.dry_run and bool(restoring.right) and (wanted.skip or not wrong)
@@ -227,17 +227,17 @@ async def _tried(
         saved, error = await memory.records.tried(drafts)
         if error is None:
             return saved, mistakes
-        match = _PLACE.match(error.message)
-        if match is None or len(mistakes) >= most:
-            if match is None:
-                raise error
+        if not isinstance(error, InvalidRequest | Changed):
+            raise error
+        path = error.field if isinstance(error, InvalidRequest) else error.path
+        match = _PLACE.fullmatch(path)
+        if match is None:
+            raise error
+        if len(mistakes) >= most:
             return [], mistakes
         row = rows.pop(calls[_calls_done(saved, drafts)][int(match[1])])
-        mistakes.append(
-            Skipped(
-                f"{row.where}{': ' + match[2] if match[2] else ''}", error.message[match.end() :]
-            )
-        )
+        place = f"{row.where}: {match[2]}" if match[2] else row.where
+        mistakes.append(Skipped(place, error.problem))
     return [], mistakes
 
 
@@ -283,15 +283,11 @@ def _read(
                 rows.append(_Row(where, _as_given(where, {"kind": wanted.kind, **row}, kinds)))
             except ValidationError as error:
                 mistakes += [
-                    Skipped(": ".join(filter(None, (where, problem.path))), problem.text)
+                    Skipped(": ".join(filter(None, (where, problem.path))), problem.problem)
                     for problem in problems(error, RecordInput)
                 ]
             except InvalidRequest as error:
-                mistakes.append(
-                    Skipped(
-                        f"{where}: {error.field}", error.message.removeprefix(f"{error.field}: ")
-                    )
-                )
+                mistakes.append(Skipped(f"{where}: {error.field}", error.problem))
     return rows, exported, mistakes
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from functools import lru_cache, partial
 from types import ModuleType
@@ -401,13 +401,14 @@ def unknown_argument(name: str, known: Iterable[str], above: Sequence[str] = ())
 
 
 def _refusal(error: ValidationError, model: type[Input]) -> InvalidRequest:
-    mistakes = problems(error, model)
-    texts = [
-        _unknown_at(problem.path, shape_of(model)) if problem.unknown else problem.text
-        for problem in mistakes
+    """Return what a validation refused: its first four problems, unknown names with the nearest known one."""
+    first, *more = [
+        replace(problem, problem=_unknown_at(problem.path, shape_of(model)))
+        if problem.unknown
+        else problem
+        for problem in problems(error, model)[:4]
     ]
-    more = [f"{problem.path}: {text}" for problem, text in zip(mistakes, texts, strict=True)][1:4]
-    return InvalidRequest(mistakes[0].path or "arguments", "; ".join([texts[0], *more]))
+    return InvalidRequest.of([replace(first, path=first.path or "arguments"), *more])
 
 
 def _unknown_at(path: str, shape: Shape) -> str:

@@ -230,9 +230,7 @@ async def record_relate(memory: Memory, request: shapes.RelateRecordsInput) -> s
     try:
         made = await memory.records.join_with_warnings([Join(request.source, relation)])
     except InvalidRequest as error:  # of many it says which; here there is one
-        raise InvalidRequest(
-            error.field.removeprefix("relations[0]."), error.message.partition(": ")[2]
-        ) from None
+        raise InvalidRequest(error.field.removeprefix("relations[0]."), error.problem) from None
     warnings = tuple(warning.removeprefix("relations[0]: ") for warning in made.warnings)
     return shapes.Joined(made.ids, made.created, warnings)
 

@@ -29,7 +29,7 @@ def moved(
         expected = by.kinds.state_name(expected)
     if expected not in (None, before.state):
         is_now = before.state or "without a state"
-        raise Changed(f"expected: the record is {is_now}, not {expected}: read it again")
+        raise Changed(f"the record is {is_now}, not {expected}: read it again", path="expected")
     _check(kind, before, to, by.actor)
     at = now()
     record = replace(before, state=to, actor=by.actor, updated_at=at)

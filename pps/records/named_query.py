@@ -219,7 +219,7 @@ class Query:
             return self.given.model_validate_json(json.dumps(arguments), context={ZONE: zone})
         except ValidationError as error:
             mistakes = problems(error, self.given)
-            sentence = "; ".join(f"{mistake.path}: {mistake.text}" for mistake in mistakes)
+            sentence = "; ".join(mistake.text for mistake in mistakes)
             known = ", ".join(self.given.model_fields)
             raise InvalidRequest("parameters", f"{sentence}; {self.name!r} takes {known}") from None
 

@@ -146,9 +146,7 @@ def told(place: str) -> Generator[None]:
     try:
         yield
     except InvalidRequest as error:
-        raise InvalidRequest(
-            f"{place}.{error.field}", error.message.removeprefix(f"{error.field}: ")
-        ) from None
+        raise error.within(place) from None
 
 
 def all_redacted(records: Sequence[RecordGiven], redactor: KeyedRedactor) -> list[RecordGiven]:
@@ -211,7 +209,8 @@ class Saving:
         if draft.expected_version not in (None, version):
             is_at = f"is at version {version}" if before else "is not there"
             raise Changed(
-                f"records[{number}].expected_version: the record {is_at}, not {draft.expected_version}: read it again"
+                f"the record {is_at}, not {draft.expected_version}: read it again",
+                path=f"records[{number}].expected_version",
             )
         if before:
             place = _Place(before, before.id, before.turn, kind)
@@ -354,9 +353,7 @@ class Saving:
                     own[name] = self._ref(rows, ref, value, names)
                 except InvalidRequest as error:
                     del own[name]  # what is wrong with it is said once
-                    mistakes.setdefault(
-                        f"{spec.name}.{name}", error.message.removeprefix(f"{error.field}: ")
-                    )
+                    mistakes.setdefault(f"{spec.name}.{name}", error.problem)
         whole: dict[str, JSON] = {}
         if before:
             tags = set(tags_in(content_of(before.summary, before.fields)))

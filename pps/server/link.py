@@ -43,6 +43,7 @@ _LOG_BYTES = 100_000_000
 _CALL_S = 60.0
 _SILENCE_S = 600.0
 _MISDIRECTED = 421
+_PROBLEM_FIELDS = ("path", "problem", "value", "remedy")
 
 
 class ServerAway(StoreUnavailable):
@@ -193,15 +194,41 @@ class Link:
 
 
 def error_from(problem: Mapping[str, JSON]) -> errors.PPSError:
-    """Return the error that problem details tell of, of the class it had in the server."""
+    """Return the error that problem details describe, of the class and with the data that it had in the server."""
     if "code" not in problem or "detail" not in problem:
         return StoreError("the server answered with something that is not an answer of PPS")
     kind = _CLASSES.get(str(problem.get("code")), errors.PPSError)
+    if kind is StoreConflict and "problem" in problem:
+        kind = errors.Changed
+    detail = str(problem["detail"])
     error = kind.__new__(kind)
-    errors.PPSError.__init__(error, str(problem["detail"]))
+    errors.PPSError.__init__(error, detail)
+    error.message = detail
     if isinstance(error, errors.InvalidRequest):
-        error.field = str(problem.get("field", ""))
+        error.problems = tuple(_problems_of(problem))
+    elif isinstance(error, errors.NotFound):
+        values = problem.get("values")
+        error.noun = str(problem.get("noun", "id"))
+        error.values = tuple(map(str, values)) if isinstance(values, list) else ()
+        error.remedy = str(problem.get("remedy", ""))
+    elif isinstance(error, errors.UnknownEntity):
+        error.name = str(problem.get("name", ""))
+    elif isinstance(error, errors.Changed):
+        error.path = str(problem.get("path", ""))
+        error.problem = str(problem.get("problem", detail))
     return error
+
+
+def _problems_of(details: Mapping[str, JSON]) -> Generator[errors.Problem]:
+    """Yield the problems of an invalid request; one without a path where the server names none."""
+    listed = details.get("problems")
+    items = listed if isinstance(listed, list) else []
+    for item in items:
+        if isinstance(item, dict):
+            path, problem, value, remedy = (str(item.get(name, "")) for name in _PROBLEM_FIELDS)
+            yield errors.Problem(path, problem, value, remedy)
+    if not items:
+        yield errors.Problem(str(details.get("field", "")), str(details["detail"]))
 
 
 def _classes(kind: type[errors.PPSError]) -> dict[str, type[errors.PPSError]]:

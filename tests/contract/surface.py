@@ -46,7 +46,7 @@ from pps.config.relation_files import _Entry as RelationEntry
 from pps.config.spaces import spaces
 from pps.config.squad_files import _File as SquadFile
 from pps.core import recalled, values
-from pps.core.errors import InvalidRequest, PPSError
+from pps.core.errors import InvalidRequest, PPSError, Problem
 from pps.entities.own import OwnSettings
 from pps.entities.tokens import Role, mint
 from pps.features.squad.agent import AgentMemory
@@ -193,14 +193,16 @@ def _error_line(kind: type[PPSError]) -> str:
     error = kind.__new__(kind)
     error.message = "a message"
     if isinstance(error, InvalidRequest):
-        error.field = "a field"
+        error.problems = (Problem("a field", "a problem"),)
     with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
         exit_code = output.told(error)
     base = ", ".join(parent.__name__ for parent in kind.__bases__)
     retryable = ", may be tried again" if kind.retryable else ""
     status = problem(error, "contract")["status"]
     written = inspect.getsource(kind.__init__) if "__init__" in vars(kind) else ""
-    attributes = " ".join(re.findall(r"self\.(\w+) = ", written))
+    properties = [name for name, value in vars(kind).items() if isinstance(value, property)]
+    stored = [name for name in re.findall(r"self\.(\w+) = ", written) if not name.startswith("_")]
+    attributes = " ".join([*properties, *stored])
     known = f"; has {attributes}" if attributes else ""
     return f"{base}; code {kind.code}; HTTP {status}; exit {exit_code}{retryable}{known}"
 

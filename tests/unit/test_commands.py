@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 from pydantic import Field
 
-from pps.core.errors import InvalidRequest, NotFound, PPSError
+from pps.core.errors import InvalidRequest, NotFound, PPSError, Problem
 from pps.ingest.given_input import Input
 from pps.interfaces.cli import command_table, output, wording
 from pps.interfaces.cli.main import build
@@ -148,7 +148,7 @@ def test_an_error_names_what_was_typed_and_what_to_do(server: Asked) -> None:
     for error, words in (
         (InvalidRequest("leaf", "must not be empty"), "LEAF 'oolong': must not be empty"),
         (
-            InvalidRequest("tags.1", "is too long; cups: is too many"),
+            InvalidRequest("tags.1", "is too long", more=[Problem("cups", "is too many")]),
             "--tag 'b': is too long; --cups 3: is too many",
         ),
         (InvalidRequest("other", "is odd"), "other: is odd"),

@@ -28,7 +28,11 @@ class WorkloadInput(Input):
     include_calendar: bool = Field(
         default=True,
         description="With the events of the calendars that the settings name.",
-        json_schema_extra=option("--no-calendar", inverts=True),
+        json_schema_extra=option(
+            "--no-calendar",
+            inverts=True,
+            help="Without the events of the calendars that the settings name.",
+        ),
     )
     include_task_details: bool = Field(
         default=False,

@@ -25,7 +25,7 @@ class FolderInput(Input):
     path: str = Field(
         max_length=MAX_PATH,
         description="The project's folder, absolute.",
-        json_schema_extra=argument(path=True),
+        json_schema_extra=argument(path=True, help="The project's folder."),
     )
 
 
@@ -40,7 +40,7 @@ class RouterInput(Input):
 
     roots: tuple[str, ...] = Field(
         description="Absolute paths: projects at or below these.",
-        json_schema_extra=argument(path=True),
+        json_schema_extra=argument(path=True, help="Paths: projects at or below these."),
     )
     label: str = Field(default="", max_length=MAX_LABEL, description="What it is for.")
     may_create: bool = Field(

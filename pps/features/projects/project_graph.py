@@ -46,7 +46,10 @@ Project = Annotated[
         min_length=1,
         max_length=MAX_PATH,
         description="Absolute path of the project's folder: the one that you work in, as it is on this machine.",
-        json_schema_extra=argument(path=True),
+        json_schema_extra=argument(
+            path=True,
+            help="Path of the project's folder: the one that you work in, as it is on this machine.",
+        ),
     ),
 ]
 Kind = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]

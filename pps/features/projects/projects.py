@@ -74,7 +74,7 @@ class Projects:
         except UnknownEntity:
             raise NotFound("project") from None
         except PPSError as error:
-            error.message = self._told(error.message, entity, project)
+            error.map_texts(lambda text: self._told(text, entity, project))
             raise
 
     @contextlib.asynccontextmanager

@@ -88,7 +88,8 @@ class SquadImportInput(MemberInput):
     """A folder to take in, and whose memory it goes into."""
 
     path: LocalPath = Field(
-        description="The folder, absolute.", json_schema_extra=argument(path=True)
+        description="The folder, absolute.",
+        json_schema_extra=argument(path=True, help="The folder."),
     )
 
 

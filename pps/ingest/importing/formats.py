@@ -16,7 +16,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pps.core.errors import InvalidRequest, StoreError
+from pps.core.errors import InvalidRequest
 from pps.core.values import Chunk
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.given_input import EXPORTED, ZONE, FactInput, Moment, NodeInput
@@ -30,7 +30,7 @@ from pps.ingest.importing import (
     whatsapp,
 )
 from pps.ingest.importing.items import Item, Passed, Read, Unreadable
-from pps.ingest.importing.source_files import Source
+from pps.ingest.importing.source_files import Source, SourceError
 from pps.ingest.importing.streams import LINES, StreamObject, first_sign, objects, raw_lines
 from pps.ingest.lenient_json import JSONEntry
 
@@ -220,7 +220,7 @@ def format_of(source: Source) -> Format | None:
         return None
     first = next(objects(source), None)
     if isinstance(first, Unreadable) and source.given:
-        raise StoreError(f"{source.name}: {first.why}")
+        raise SourceError(source.name, first.why)
     return (
         _named(first.entry, _OF_OBJECT if head == "[" else _OF_DOCUMENT)
         if isinstance(first, StreamObject)

@@ -19,7 +19,7 @@ from pps.ingest.drafts import RememberOptions
 from pps.ingest.extraction import MARK
 from pps.ingest.importing.formats import FORMATS, Format, format_of
 from pps.ingest.importing.items import Item, Passed, Read, Unreadable
-from pps.ingest.importing.source_files import Source, find
+from pps.ingest.importing.source_files import Source, SourceError, find
 from pps.models.token_counts import estimate_tokens
 
 MAX_TOLD = 1_000
@@ -239,8 +239,10 @@ def _read_all(found: Sequence[Source | Read], wanted: Format | None, run: _Run) 
         run.source = one
         try:
             yield from _read(one, wanted, run)
+        except SourceError as error:
+            yield Unreadable(one.name, error.why)
         except StoreError as error:
-            yield Unreadable(one.name, error.message.removeprefix(f"{one.name}: "))
+            yield Unreadable(one.name, error.message)
         run.source = None
         run.done += one.size
 

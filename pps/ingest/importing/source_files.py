@@ -30,6 +30,14 @@ MAX_GROWTH = 100
 _FREE_GROWTH = 64 * 1024**2
 
 
+class SourceError(StoreError):
+    """A file of an import cannot be read, for the reason ``why``."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name}: {why}")
+        self.why = why
+
+
 class Bytes(Protocol):
     """A file as the readers see it."""
 
@@ -91,7 +99,7 @@ class Source:
         try:
             return self.packed_at or datetime.fromtimestamp(self.path.stat().st_mtime, UTC)
         except OSError as error:
-            raise StoreError(f"{self.name}: cannot be read ({_reason(error)})") from None
+            raise SourceError(self.name, f"cannot be read ({_reason(error)})") from None
 
     @contextlib.contextmanager
     def opened(self) -> Generator[Bytes]:
@@ -111,7 +119,7 @@ class Source:
             NotImplementedError,
             EOFError,
         ) as error:
-            raise StoreError(f"{self.name}: cannot be read ({_reason(error)})") from None
+            raise SourceError(self.name, f"cannot be read ({_reason(error)})") from None
 
 
 def find(
@@ -256,10 +264,11 @@ class _Counted:
     def _noted(self, data: bytes) -> bytes:
         self._source.position += len(data)
         if self._source.archives.stopped:
-            raise StoreError(f"{self._source.name}: the import was ended")
+            raise SourceError(self._source.name, "the import was ended")
         if self._source.position > MAX_FILE:
-            raise StoreError(
-                f"{self._source.name}: is over {MAX_FILE // 1024**3} GiB; divide it and import the parts"
+            raise SourceError(
+                self._source.name,
+                f"is over {MAX_FILE // 1024**3} GiB; divide it and import the parts",
             )
         return data
 

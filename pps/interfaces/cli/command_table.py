@@ -13,6 +13,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from pps.core.json_shapes import INSTANT
 from pps.core.values import JSON
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def _command(operation: AnyOperation) -> Command:
         operation.name,
         operation.command,
         operation.title,
-        _spoken(operation.description, found),
+        _with_labels(operation.description, found),
         operation.examples,
         tuple(found),
         sends={name: mark["default"] for name, mark in unoffered.items()},
@@ -222,7 +223,7 @@ def _parameter(
         path=mark.get("path", False),
         stdin=mark.get("stdin", False),
         rest=mark.get("rest", False),
-        time="ISO 8601" in description,
+        time=any(INSTANT in schema for schema in (about, *variants)),
         inverts=mark.get("inverts", False),
         sets=mark.get("value"),
         default=mark.get("default"),
@@ -230,30 +231,35 @@ def _parameter(
     )
 
 
-_GIVEN = 'A JSON file (stdin if \'-\') such as {"nodes": […], "facts": […]}: what the text says.'
+_JSON_FILE = (
+    'A JSON file (stdin if \'-\') such as {"nodes": […], "facts": […]}: what the text says.'
+)
+_CONFIRMED = "Do it; without, only what would come of it is said."
+_FIELD_NAMED = re.compile(r"'([a-z_]+)'|\b([a-z_]+)=false\b")
 
 
 def _help(description: str, mark: Mapping[str, Any]) -> str:
-    if mark.get("flag", "").startswith("--no-"):
-        return description.replace("With ", "Without ", 1)
+    """Return a parameter's help: its own, that of its sort, or the field's description."""
+    if mark.get("help"):
+        return mark["help"]
     if mark.get("inverts"):
-        return "Do it; without, only what would come of it is said."
+        return _CONFIRMED
     if mark.get("kind") == "file":
-        return mark.get("about") or _GIVEN
-    if mark.get("path"):
-        description = description.replace("Absolute p", "P").replace(", absolute", "")
-    return description.replace(_UTC, _LOCAL)
+        return mark.get("about") or _JSON_FILE
+    return description
 
 
-def _spoken(text: str, parameters: Iterable[CommandParameter]) -> str:
-    """Return a description in a command line's words: it names fields as a calling model knows them."""
-    for parameter in parameters:
-        if parameter.inverts:
-            text = text.replace(f"{parameter.field}=false", parameter.label)
-        if parameter.type == "bool":
-            text = text.replace(f"'{parameter.field}' is true", f"{parameter.label} is given")
-        text = text.replace(f"'{parameter.field}'", parameter.label)
-    return text
+def _with_labels(text: str, parameters: Iterable[CommandParameter]) -> str:
+    """Return a description with labels where it names fields: ``--limit`` for ``'limit'``, ``--yes`` for ``dry_run=false``."""
+    by_field = {parameter.field: parameter for parameter in parameters}
+
+    def label(match: re.Match[str]) -> str:
+        parameter = by_field.get(match[1] or match[2])
+        if parameter is None or (match[2] and not parameter.inverts):
+            return match[0]
+        return parameter.label
+
+    return _FIELD_NAMED.sub(label, text)
 
 
 def _bare(value: Command | CommandParameter) -> dict[str, Any]:

@@ -277,19 +277,14 @@ def _carry_out(command: Command, typed: dict[str, Any], do: Do) -> None:
         )
     try:
         do(command, arguments, typed)
-    except UnknownEntity as error:
-        if command.of_entity and error.message.startswith("no entity"):
-            error.message = _unknown_entity(command, typed)
-        raise
     except PPSError as error:
-        error.message = wording.of_error(error, command.parameters, arguments)
+        if isinstance(error, UnknownEntity) and error.name and command.of_entity:
+            words = typed[command.text.field] if command.text else ()
+            path = "" if command.takes_away else " ".join(command.words)
+            error.message = unknown_entity(typed["whose"], path, words, reads=command.reads)
+        else:
+            error.message = wording.render_error(error, command.parameters, arguments)
         raise
-
-
-def _unknown_entity(command: Command, typed: Mapping[str, Any]) -> str:
-    words = typed[command.text.field] if command.text else ()
-    path = "" if command.takes_away else " ".join(command.words)
-    return unknown_entity(typed["whose"], path, words, reads=command.reads)
 
 
 def _sent(parameter: CommandParameter, typed: Mapping[str, Any]) -> Iterator[tuple[str, JSON]]:

@@ -43,7 +43,9 @@ class SettingsShown:
 def _own(home: Path, entity: str) -> list[EffectiveSetting]:
     folder = home / "entities" / entity
     if not (folder / "entity.toml").is_file():
-        raise UnknownEntity(f"no entity {entity!r}; `pps entity list` shows those there are")
+        raise UnknownEntity(
+            f"no entity {entity!r}; `pps entity list` shows those there are", name=entity
+        )
     return [
         EffectiveSetting(key, value, f"entity.toml line {line}")
         for key, (value, line) in own_lines(folder).items()

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
-from pps.core.errors import NotFound, PPSError
+from pps.core.errors import Changed, InvalidRequest, NotFound, PPSError, Problem
 
 if TYPE_CHECKING:
     from pps.core.values import JSON
@@ -19,8 +20,8 @@ _HEADING = re.compile(r"^(?:nodes|facts|episodes|anchors|turns)(?: \([^)\n]*\))?
 _SUPERSEDED = re.compile(r"\((?:superseded|possibly outdated since) [^\n]*?\)(?= \[)")
 _SHORT_ID = re.compile(r"\[[0-9a-f]{8}\]")
 _UUID = re.compile(r"(?<![:.\w-])([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
-_FIELD = re.compile(r"(?:^|(?<=; ))([a-z_]+)((?:[.\[][\w\]]+)*): ")
-_VALUE = re.compile(r"'([^']*)'")
+_PATH = re.compile(r"([a-z_]+)\D*(\d+)?.*")
+"""The field that a path such as ``nodes[0].name`` or ``nodes.0.name`` begins with, and the number of the item."""
 _REMEDIES = {
     "id": "`pps recall`, `pps timeline` and others show ids in brackets",
     "anchor": "`pps anchors list NAME` shows them",
@@ -31,56 +32,64 @@ _REMEDIES = {
 }
 
 
-def of_error(
-    error: PPSError, parameters: Iterable[CommandParameter], given: Mapping[str, JSON]
+def render_error(
+    error: PPSError, parameters: Iterable[CommandParameter], arguments: Mapping[str, JSON]
 ) -> str:
     """Return an error's text with what was typed in place of fields: ``--at 'soon'`` for ``occurred_at``."""
-    known = {parameter.field: parameter for parameter in parameters}
+    by_field = {parameter.field: parameter for parameter in parameters}
     if isinstance(error, NotFound):
-        what, _, rest = error.message.partition(" not found")
-        remedy = f"; {_REMEDIES[what]}" if what in _REMEDIES else ""
-        return f"{' or '.join(_missed(what, rest, known, given)) or what}: not found{remedy}"
-
-    def typed(match: re.Match[str]) -> str:
-        one = known.get(match[1])
-        if one is None:
-            return match[0]
-        value = given.get(one.field)
-        at = re.search(r"\d+", match[2])
-        if isinstance(value, list):
-            value = value[int(at[0])] if at and int(at[0]) < len(value) else None
-        return f"{_quoted(one.label, value)}: "
-
-    return _FIELD.sub(typed, error.message)
+        missing = " or ".join(_missing(error, by_field, arguments)) or error.noun
+        remedy = f"; {_REMEDIES[error.noun]}" if error.noun in _REMEDIES else ""
+        return f"{missing}: not found{remedy}"
+    if isinstance(error, Changed):
+        return _render_problem(Problem(error.path, error.problem), by_field, arguments)
+    if isinstance(error, InvalidRequest):
+        return "; ".join(_render_problem(item, by_field, arguments) for item in error.problems)
+    return error.message
 
 
-def _missed(
-    what: str, rest: str, known: Mapping[str, CommandParameter], given: Mapping[str, JSON]
+def _render_problem(
+    item: Problem, by_field: Mapping[str, CommandParameter], arguments: Mapping[str, JSON]
+) -> str:
+    """Return a problem with the switch or argument, and its value, that its path stands for."""
+    match = _PATH.fullmatch(item.path)
+    parameter = by_field.get(match[1]) if match else None
+    if match is None or parameter is None:
+        return item.text
+    field = match[1]
+    number = match[2]
+    value = arguments.get(field)
+    if isinstance(value, list):
+        value = value[int(number)] if number and int(number) < len(value) else None
+    return replace(item, path=_quoted(parameter.label, value)).text
+
+
+def _missing(
+    error: NotFound, by_field: Mapping[str, CommandParameter], arguments: Mapping[str, JSON]
 ) -> list[str]:
-    """Return what was typed that is not there: by its field, by a name within JSON, or by the values that are told."""
-    if what in known and given.get(what):
-        return [_quoted(known[what].label, given[what])]
-    for one in known.values():
-        within = given.get(one.field)
-        if isinstance(within, Mapping) and within.get(what):
-            return [_quoted(f"{one.label} {what}", within[what])]
-    values = _VALUE.findall(rest)
-    asked = [one for one in known.values() if one.label != "NAME"]
-    typed = [
-        (one, value) for one in asked for value in _each(given.get(one.field)) if value in values
+    """Return what was typed that is not there: by its field, by a name within JSON, or by the values of the error."""
+    noun = error.noun
+    if noun in by_field and arguments.get(noun):
+        return [_quoted(by_field[noun].label, arguments[noun])]
+    for parameter in by_field.values():
+        within = arguments.get(parameter.field)
+        if isinstance(within, Mapping) and within.get(noun):
+            return [_quoted(f"{parameter.label} {noun}", within[noun])]
+    candidates = [parameter for parameter in by_field.values() if parameter.label != "NAME"]
+    named: list[str] = []
+    for parameter in candidates:
+        value = arguments.get(parameter.field)
+        typed = value if isinstance(value, list) else [value]
+        named += [_quoted(parameter.label, item) for item in typed if item in error.values]
+    if named:
+        return named
+    if not candidates and arguments.get("name"):  # of a squad
+        return [f"{noun} {arguments['name']!r}"]
+    return [
+        _quoted(parameter.label, arguments[parameter.field])
+        for parameter in candidates
+        if parameter.kind == "argument" and not parameter.stdin and arguments.get(parameter.field)
     ]
-    if typed:
-        return [_quoted(one.label, value) for one, value in typed]
-    if not asked and given.get("name"):  # of a squad
-        return [f"{what} {given['name']!r}"]
-    places = [
-        one for one in asked if one.kind == "argument" and not one.stdin and given.get(one.field)
-    ]
-    return [_quoted(place.label, given[place.field]) for place in places]
-
-
-def _each(value: JSON) -> list[JSON]:
-    return value if isinstance(value, list) else [value]
 
 
 def _quoted(label: str, value: object) -> str:

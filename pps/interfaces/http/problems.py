@@ -143,8 +143,8 @@ def problem(error: BaseException, what: str) -> dict[str, JSON]:
 def details(
     status: int, code: str, detail: str, error: errors.PPSError | None = None
 ) -> dict[str, JSON]:
-    """Return problem details; of an invalid request with the argument's name."""
-    said: dict[str, JSON] = {
+    """Return problem details with the error's data."""
+    members: dict[str, JSON] = {
         "type": "about:blank",
         "title": http.HTTPStatus(status).phrase,
         "status": status,
@@ -153,7 +153,29 @@ def details(
         "retryable": bool(error and error.retryable),
         "request": request_id(),
     }
-    return {**said, "field": error.field} if isinstance(error, errors.InvalidRequest) else said
+    if isinstance(error, errors.InvalidRequest):
+        members["field"] = error.field
+        members["problems"] = [_problem_data(item) for item in error.problems]
+    elif isinstance(error, errors.NotFound):
+        members["noun"] = error.noun
+        members["values"] = [*error.values]
+        members["remedy"] = error.remedy
+    elif isinstance(error, errors.UnknownEntity):
+        members["name"] = error.name
+    elif isinstance(error, errors.Changed):
+        members["path"] = error.path
+        members["problem"] = error.problem
+    return members
+
+
+def _problem_data(item: errors.Problem) -> dict[str, JSON]:
+    """Return a problem's fields that say something; ``path`` and ``problem`` always."""
+    data: dict[str, JSON] = {"path": item.path, "problem": item.problem}
+    if item.value:
+        data["value"] = item.value
+    if item.remedy:
+        data["remedy"] = item.remedy
+    return data
 
 
 async def body(request: Request) -> dict[str, JSON]:

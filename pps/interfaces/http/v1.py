@@ -51,7 +51,7 @@ class V1:
         try:
             found = await self._calls.find(caller, request.path_params["operation"])
         except InvalidRequest as error:
-            raise NoOperation(error.field, error.message.partition(": ")[2]) from None
+            raise NoOperation.of(error.problems) from None
         arguments, wanted = await body(request), request.headers.get("accept", "")
         if LINES in wanted:
             return StreamingResponse(self._lines(caller, found, arguments), media_type=LINES)
