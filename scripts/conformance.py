@@ -49,8 +49,8 @@ _INSPECTIONS = (
     ("tools/call", "remember", "content=The kettle is blue."),
     ("tools/call", "recall", "query=kettle"),
     ("tools/call", "ambient_recall", "context=the blue kettle"),
-    ("tools/call", "stats"),
-    ("tools/call", "health"),
+    ("tools/call", "timeline"),
+    ("tools/call", "anchor_search", "query=kettle"),
 )
 
 

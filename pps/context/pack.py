@@ -504,7 +504,8 @@ def _clock(clock: datetime, zone: tzinfo) -> str:
     """Return the time on the person's clock, with its zone: a model adds and subtracts days."""
     if zone is UTC:
         return clock.strftime("%A %Y-%m-%d %H:%M UTC")
-    return f"{clock.strftime('%A %Y-%m-%d %H:%M')} in {zone} (UTC{clock.strftime('%:z')})"
+    offset = clock.strftime("%z")  # "%:z" came with Python 3.12
+    return f"{clock.strftime('%A %Y-%m-%d %H:%M')} in {zone} (UTC{offset[:3]}:{offset[3:5]})"
 
 
 def _failed_channels(request: PackRequest) -> str:

@@ -60,6 +60,7 @@ ADAPTERS: dict[str, dict[str, str]] = {
     "gemini": {
         "last_assistant_message": "prompt_response",
         "project_variable": "GEMINI_PROJECT_DIR",
+        "frame_before_prompt": "hook_context",
     },
     "opencode": {},
     "openclaw": {},
@@ -222,7 +223,8 @@ def _message(event: str, client: str, entity: str, given: dict[str, Any]) -> dic
     if event == "SessionStart":
         message.update(source=text("source"))
     elif event == "UserPromptSubmit":
-        message.update(text=text("prompt"), prompt=text("prompt_id"))
+        prompt = without_frame(text("prompt"), theirs.get("frame_before_prompt", ""))
+        message.update(text=prompt, prompt=text("prompt_id"))
     elif event == "Stop":
         message.update(text=text("last_assistant_message"))
     elif event == "PostToolUse":
@@ -235,6 +237,14 @@ def _message(event: str, client: str, entity: str, given: dict[str, Any]) -> dic
         message["repository"] = repository
     check(message)
     return message
+
+
+def without_frame(prompt: str, name: str) -> str:
+    """Return a prompt without the element that a client puts before it for what hooks gave; empty ``name``: none."""
+    opening, closing = f"<{name}>", f"</{name}>"
+    if not name or not prompt.startswith(opening) or closing not in prompt:
+        return prompt
+    return prompt.split(closing, 1)[1].lstrip()
 
 
 def git_working_tree(folder: str) -> str:

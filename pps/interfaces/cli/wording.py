@@ -61,6 +61,8 @@ def _render_problem(
     value = arguments.get(field)
     if isinstance(value, list):
         value = value[int(number)] if number and int(number) < len(value) else None
+        if isinstance(value, dict):  # of JSON the path says more than the option
+            return replace(item, path=f"{parameter.label} {item.path}").text
     return replace(item, path=_quoted(parameter.label, value)).text
 
 

@@ -11,6 +11,7 @@ import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -206,6 +207,8 @@ def test_a_session_gets_what_is_known_and_is_kept_as_the_clients(client: str, sc
         if event in ("Stop", "AfterAgent", "afterAgentResponse"):
             key = next(key for key, value in filled.items() if value == answer)
             filled[key] = f"{answer}\n{start}"
+        if event == "BeforeAgent":  # Gemini CLI puts there what a session began with
+            filled["prompt"] = f"<hook_context>{escape(start)}</hook_context>\n\n{prompt}"
         payload = {**common(client, event, scene, session), **filled}
         shown = ran(scene, command_of(client, settings, event), payload)
         given[event] = context_in(client, event, shown)

@@ -176,3 +176,14 @@ def test_what_an_empty_answer_names_is_there() -> None:
             command = commands[words[1]]
             below = getattr(command, "commands", None)
             assert below is None or words[2] in below, one
+
+
+def test_a_mistake_in_a_file_of_records_is_named_by_its_place(
+    served: Served, tmp_path: Path
+) -> None:
+    served.create("cy")
+    file = tmp_path / "records.json"
+    file.write_text('{"records": [{"kind": "Event", "title": "One", "contents": "x"}]}')
+    ended = served.pps("records", "save", "cy", "--file", str(file))
+    assert ended.returncode == 2
+    assert "--file records.0.contents: unknown argument" in ended.stderr
