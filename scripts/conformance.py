@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import httpx
@@ -123,7 +123,7 @@ def _said(what: str, ended: subprocess.CompletedProcess[str]) -> bool:
 
 
 @contextlib.contextmanager
-def _server(home: Path) -> Iterator[RunFile]:
+def _server(home: Path) -> Generator[RunFile]:
     env = {
         **os.environ,
         "PPS_HOME": str(home),
@@ -148,7 +148,7 @@ def _token(run: RunFile) -> str:
 
 
 @contextlib.contextmanager
-def _proxy(run: RunFile, token: str) -> Iterator[str]:
+def _proxy(run: RunFile, token: str) -> Generator[str]:
     """Pass every request on as it is, Host and all, with a token added."""
     client = httpx.AsyncClient(timeout=60, trust_env=False)
 
