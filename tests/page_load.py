@@ -23,7 +23,7 @@ from tests.large_memory import build_large_memory
 _READY = "main h1"
 _BUSY = "main [role=status]:has-text('One moment')"
 _RUNS = 5
-_VIEWS = ("home", "ask", "turns", "graph", "time")
+_VIEWS = ("home", "turns", "ask", "graph", "time")
 
 
 @dataclass(frozen=True, slots=True)

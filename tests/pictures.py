@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/page.md: the shipped sample in a real Chromium; ``scripts/docs --pictures``."""
+"""Takes the pictures of docs/page.md and docs/haven.md: the shipped sample in a real Chromium; ``scripts/docs --pictures``."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from tests.squads import write_squad
 DOCS = Path(__file__).parents[1] / "docs" / "pictures"
 _QUESTION = "#/ask?q=What+is+Wren+allergic+to%3F"
 _VIEWS = {
+    "page-home": ("#/home", "section[aria-label=People]"),
+    "page-conversation": ("#/turns?session=kitchen-mar-07", ".turn"),
+    "page-search": ("#/search?q=walnut", ".result mark"),
     "page-ask": (_QUESTION, ".channels"),
     "page-graph": ("#/graph", ".beside"),
     "page-time": ("#/time?since=2026-02-01&until=2026-03-01", ".pair"),
@@ -74,6 +77,9 @@ def main() -> None:
             facts = served.link.call("timeline", "mira", {"id": "Wren", "limit": 100})["data"][
                 "facts"
             ]
+            wren = served.link.call("nodes_list", "mira", {"query": "Wren"})["data"]["nodes"][0]
+            window.go(f"#/item/{wren['id']}", ".profile-fact")
+            _taken(window, "page-profile")
             fact = next(one["id"] for one in facts if "walnuts" in one["text"])
             window.go(f"#/item/{fact}", ".turn")
             _taken(window, "page-fact")
@@ -99,7 +105,7 @@ def main() -> None:
             with browser.window(
                 served, "mira", color_scheme="dark", viewport={"width": 390, "height": 800}
             ) as phone:
-                phone.go(_QUESTION, ".channels")
+                phone.go("#/home", "section[aria-label=People]")
                 _taken(phone, "page-phone")
 
 

@@ -222,6 +222,8 @@ async function begin() {
   });
   askBeforeLeaving();
   const link = takeLink();
+  const first = VIEWS.find((one) => one.id === place().view) || VIEWS[0];
+  import(`./views/${first.id}.js`).catch(() => null); // beside the session's opening; `load` tells what is wrong with it
   const refused = link ? await open(link).then(() => "", (problem) => problem.message) : "";
   render(html`<${Page} refused=${refused} />`, document.body);
 }
