@@ -134,9 +134,9 @@ def card_of(folder: Path) -> Card:
             entity, store_named(str(values["store"])), time.parse(str(values["created_at"]))
         )
     except tomllib.TOMLDecodeError as error:
-        line, what = syntax_mistake(text, error)
+        line, problem = syntax_mistake(text, error)
         remedy = "mend it, or restore the file from a backup"
-        raise StoreError(f"{path}: not valid TOML: {what} (line {line}); {remedy}") from None
+        raise StoreError(f"{path}: not valid TOML: {problem} (line {line}); {remedy}") from None
     except (KeyError, PPSError):
         raise StoreError(f"{path}: not an entity's card; restore it from a backup") from None
 
@@ -152,7 +152,7 @@ def card_stamp(folder: Path) -> tuple[int, int, int] | None:
 
 def cards(entities: Path) -> list[tuple[Path, Card]]:
     """Return the folders of entities that lie in a folder, with their cards; raises as ``card_of``."""
-    return [(one.parent, card_of(one.parent)) for one in sorted(entities.glob(f"*/{_CARD}"))]
+    return [(card.parent, card_of(card.parent)) for card in sorted(entities.glob(f"*/{_CARD}"))]
 
 
 def check_card(folder: Path, entity: EntityId) -> Card:
@@ -231,7 +231,8 @@ def unusable(entry: Entry) -> str:
         return error.message
     if not entry.made:
         return ""
-    name, data = entry.entity.name, entry.folder / "data"
+    name = entry.entity.name
+    data = entry.folder / "data"
     if not _begins_with(data / JOURNAL, _SQLITE_HEAD):
         return f"{name}: {JOURNAL} is damaged; restore {entry.folder} from a backup"
     if not _begins_with(data / "vectors.db", _SQLITE_HEAD):

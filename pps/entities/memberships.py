@@ -147,8 +147,10 @@ class Squads:
             return None
         with self._file.reading() as db:
             row = db.execute(f"{_SQUADS} WHERE squad.name = ?", (squad,)).fetchone()
-            found = _squad(db, row) if row is not None else None
-        return (found, found.members[id_]) if found and id_ in found.members else None
+            squad_row = _squad(db, row) if row is not None else None
+        return (
+            (squad_row, squad_row.members[id_]) if squad_row and id_ in squad_row.members else None
+        )
 
     def is_member(self, entity: str) -> bool:
         """Tell whether the entity of a name is a member of a squad (5 µs, as long as nothing is written)."""
@@ -162,18 +164,18 @@ class Squads:
     def _whose(self) -> Mapping[str, tuple[str, str]]:
         """Return the name of each member and pool → its squad, and the member's id there; a pool has none."""
         before = self._file.stamp()
-        stamp, whose = self._seen
+        stamp, members = self._seen
         if before is not None and stamp == before:
-            return whose
+            return members
         with self._file.reading() as db:
             rows = db.execute(
                 """SELECT entity.name, member.squad, member.id FROM member JOIN entity USING (grp) WHERE archived = 0
                     UNION ALL SELECT entity.name, squad.name, '' FROM squad JOIN entity ON entity.grp = squad.pool"""
             ).fetchall()
-        whose = {row[0]: (row[1], row[2]) for row in rows}
+        members = {row[0]: (row[1], row[2]) for row in rows}
         if before is not None and before == self._file.stamp():
-            self._seen = (before, whose)
-        return whose
+            self._seen = (before, members)
+        return members
 
 
 def check_no_pool(db: sqlite3.Connection, group: str, field_name: str) -> None:
@@ -187,8 +189,8 @@ def check_no_pool(db: sqlite3.Connection, group: str, field_name: str) -> None:
 
 
 def _taken(db: sqlite3.Connection, group: str) -> bool:
-    found = "SELECT 1 FROM member WHERE grp = ? UNION ALL SELECT 1 FROM squad WHERE pool = ?"
-    return db.execute(found, (group, group)).fetchone() is not None
+    statement = "SELECT 1 FROM member WHERE grp = ? UNION ALL SELECT 1 FROM squad WHERE pool = ?"
+    return db.execute(statement, (group, group)).fetchone() is not None
 
 
 def _untouched(db: sqlite3.Connection, group: str) -> bool:
@@ -201,9 +203,9 @@ def _untouched(db: sqlite3.Connection, group: str) -> bool:
 
 def _squad(db: sqlite3.Connection, row: sqlite3.Row) -> Squad:
     members = {
-        one["id"]: Member(one["id"], one["role"], EntityId(one["name"], one["grp"]))
-        for one in db.execute(_MEMBERS, (row["name"],)).fetchall()
-        if not one["archived"]
+        member["id"]: Member(member["id"], member["role"], EntityId(member["name"], member["grp"]))
+        for member in db.execute(_MEMBERS, (row["name"],)).fetchall()
+        if not member["archived"]
     }
     pool = EntityId(row["entity"], row["pool"])
     return Squad(

@@ -182,20 +182,20 @@ def _checked(text: str, path: Path) -> OwnSettings:
     try:
         tree = parse_toml(text)
     except tomllib.TOMLDecodeError as error:
-        line, what = syntax_mistake(text, error)
-        raise ConfigError(f"{path}: not valid TOML: {what} (line {line})") from None
+        line, text_wrong = syntax_mistake(text, error)
+        raise ConfigError(f"{path}: not valid TOML: {text_wrong} (line {line})") from None
     try:
         return OwnSettings.model_validate(tree)
     except ValidationError as error:
         problem = problems(error, OwnSettings)[0]
     key = _set_key(problem.path, tree)
-    what = problem.text
+    text_wrong = problem.problem
     if problem.unknown:
-        what = "unknown key" + (f", did you mean {problem.near!r}?" if problem.near else "")
+        text_wrong = "unknown key" + (f", did you mean {problem.near!r}?" if problem.near else "")
     elif key.startswith("calendar.hours"):
-        what = "must be a number of 0 to 24, or seven of them"
+        text_wrong = "must be a number of 0 to 24, or seven of them"
     line = TomlLines(text).line(key.split("."))
-    raise ConfigError(f"{path}: {key}: {what} (line {line})")
+    raise ConfigError(f"{path}: {key}: {text_wrong} (line {line})")
 
 
 def _set_key(path: str, tree: object) -> str:

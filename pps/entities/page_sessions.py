@@ -9,7 +9,8 @@ from pps.core.ids import EntityId
 from pps.entities import tokens
 from pps.entities.small_file import SmallFile
 
-LINK_S, SESSION_S = 60, 7 * 86_400
+LINK_S = 60
+SESSION_S = 7 * 86_400
 """How long a link and a session last."""
 _LASTS_S: dict[tokens.Role, int] = {"link": LINK_S, "page": SESSION_S}
 
@@ -33,23 +34,23 @@ class PageSessions:
 
     def open(self, name: str, link: str) -> str | None:
         """Return a new session's token; None for a link that is wrong, used, too old or another entity's."""
-        found = self._presented(link, "link")
-        if found is None or found[1].name != name:
+        presented = self._presented(link, "link")
+        if presented is None or presented[1].name != name:
             return None
         with self._file.writing() as db:
-            if not db.execute("DELETE FROM token WHERE id = ?", (found[0],)).rowcount:
+            if not db.execute("DELETE FROM token WHERE id = ?", (presented[0],)).rowcount:
                 return None  # somebody was faster
-            return tokens.issue(db, "page", found[1].group).text
+            return tokens.issue(db, "page", presented[1].group).text
 
     def entity_of(self, session: str) -> EntityId | None:
         """Return whose page a session is; None for one that is wrong, ended, revoked or too old."""
-        found = self._presented(session, "page")
-        return found[1] if found else None
+        presented = self._presented(session, "page")
+        return presented[1] if presented else None
 
     def end(self, session: str) -> None:
-        if found := self._presented(session, "page"):
+        if presented := self._presented(session, "page"):
             with self._file.writing() as db:
-                db.execute("DELETE FROM token WHERE id = ?", (found[0],))
+                db.execute("DELETE FROM token WHERE id = ?", (presented[0],))
 
     def revoke(self, entity: EntityId) -> int:
         """Refuse every link and session of an entity from now on; return how many sessions there were."""

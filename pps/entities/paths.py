@@ -26,11 +26,11 @@ def real_path(text: str, field: str = "project") -> str:
         InvalidRequest: It is not absolute, too long, not text that a path can be, or a circle of links.
     """
     plain = plain_path(text, field)
-    found = os.path.realpath(plain)
+    real = os.path.realpath(plain)
     # What a circle leaves is not resolved; but since Python 3.13 "circle/.." is taken for the folder that it is in.
-    if any(map(_is_circle, ancestors(plain))) or any(map(os.path.islink, ancestors(found))):
+    if any(map(_is_circle, ancestors(plain))) or any(map(os.path.islink, ancestors(real))):
         raise InvalidRequest(field, "goes through a circle of links")
-    return found
+    return real
 
 
 def plain_path(text: str, field: str) -> str:
@@ -70,8 +70,9 @@ def outside(home: Path, text: str, field: str = "path", *, around: bool = False)
     Raises:
         InvalidRequest: As ``real_path``; or it lies in the data folder, where each entity's files are its own.
     """
-    path, kept = real_path(text, field), real_path(str(home.absolute()), "home")
-    if is_inside(path, kept) or (not around and is_inside(kept, path)):
+    path = real_path(text, field)
+    home_path = real_path(str(home.absolute()), "home")
+    if is_inside(path, home_path) or (not around and is_inside(home_path, path)):
         more = "" if around else ", and not around it"
         raise InvalidRequest(
             field, f"must lie outside of the data folder{more}: what one entity has feeds no other"
@@ -85,7 +86,7 @@ def is_inside(path: str, root: str) -> bool:
 
 
 def ancestors(path: str) -> list[str]:
-    return [path, *(str(one) for one in PurePosixPath(path).parents if str(one) != path)]
+    return [path, *(str(parent) for parent in PurePosixPath(path).parents if str(parent) != path)]
 
 
 def name_of(path: str) -> str:

@@ -173,7 +173,8 @@ class Registry:
             InvalidRequest: It is there.
             StoreError: A folder is called otherwise than its card says.
         """
-        path, cards = home / "registry.db", folder.cards(home / "entities")
+        path = home / "registry.db"
+        cards = folder.cards(home / "entities")
         if path.exists() and path.stat().st_size:
             raise InvalidRequest("--registry", f"{path} is there; move it away first")
         if wrong := [place for place, card in cards if place.name != card.entity.name]:
@@ -195,11 +196,11 @@ class Registry:
     def damage(self) -> list[str]:
         """Return what SQLite finds wrong with the file, a few lines."""
         with self._file.reading() as db:
-            found = [str(row[0]) for row in db.execute("PRAGMA integrity_check(5)")]
+            lines = [str(row[0]) for row in db.execute("PRAGMA integrity_check(5)")]
         return (
             []
-            if found == ["ok"]
-            else [f"registry.db is damaged ({one}): restore a backup" for one in found]
+            if lines == ["ok"]
+            else [f"registry.db is damaged ({line}): restore a backup" for line in lines]
         )
 
     @property
@@ -465,17 +466,17 @@ class Registry:
             [name], (paths.numbered(name, number) for number in itertools.count(2))
         )
         return next(
-            one
-            for one in candidates
-            if one not in taken and not (self.entities_folder / one).exists()
+            candidate
+            for candidate in candidates
+            if candidate not in taken and not (self.entities_folder / candidate).exists()
         )
 
     def _one(self, column: str, value: str) -> Entry:
         row = self._file.row(f"{_ENTITIES} WHERE {column} = ? COLLATE BINARY", (value,))
         if row is None:
-            what = f"no entity {value!r}" if column == "name" else "no entity of that group"
+            text = f"no entity {value!r}" if column == "name" else "no entity of that group"
             raise UnknownEntity(
-                f"{what}; `pps entity list` shows those there are, `pps entity create` makes one",
+                f"{text}; `pps entity list` shows those there are, `pps entity create` makes one",
                 name=value,
             )
         return self._entry(row)

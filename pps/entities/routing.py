@@ -272,8 +272,8 @@ class Routers:
         if row is None:
             return None
         with self._file.reading() as db:
-            kept = db.execute(f"{_ROUTERS} WHERE token.id = ?", (row["id"],)).fetchone()
-            return _entry(db, kept).router if kept else None
+            router_row = db.execute(f"{_ROUTERS} WHERE token.id = ?", (row["id"],)).fetchone()
+            return _entry(db, router_row).router if router_row else None
 
 
 def mapped(db: sqlite3.Connection, path: str) -> sqlite3.Row | None:
@@ -309,7 +309,7 @@ def _entry(db: sqlite3.Connection, row: sqlite3.Row) -> RouterEntry:
     roots = db.execute(
         "SELECT path FROM router_root WHERE token = ? ORDER BY path", (row["id"],)
     ).fetchall()
-    router = Router(row["id"], tuple(one["path"] for one in roots), bool(row["may_create"]))
+    router = Router(row["id"], tuple(root["path"] for root in roots), bool(row["may_create"]))
     return RouterEntry(router, row["label"], time.parse(row["created_at"]))
 
 

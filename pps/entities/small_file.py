@@ -99,8 +99,8 @@ class SmallFile:
 
     def row(self, statement: str, values: Sequence[str | int] = ()) -> sqlite3.Row | None:
         with self.reading() as db:
-            found: sqlite3.Row | None = db.execute(statement, values).fetchone()
-        return found
+            row: sqlite3.Row | None = db.execute(statement, values).fetchone()
+        return row
 
     def scrub(self) -> None:
         """Write the file anew, so that no page keeps a stale copy of what was deleted; raises as ``reading``."""

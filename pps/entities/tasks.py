@@ -105,7 +105,8 @@ class Tasks:
 
     def add(self, draft: TaskDraft, *, at: datetime | None = None) -> AgentTask:
         """Put a task at the end of the queue; Overloaded when too many wait already."""
-        task_id, moment = str(uuid4()), micros(at or now())
+        task_id = str(uuid4())
+        moment = micros(at or now())
         with self._file().writing() as db:
             _bury(db, moment)
             (waiting,) = db.execute(
@@ -137,7 +138,7 @@ class Tasks:
         if not self._path.exists():
             raise NotFound("task")
         with self._file().reading() as db:
-            return [_one(db, one, moment) for one in ids]
+            return [_one(db, id_, moment) for id_ in ids]
 
     def list(self, limit: int = 100, *, at: datetime | None = None) -> list[AgentTask]:
         """Return at most ``limit`` tasks, newest first."""
@@ -223,11 +224,11 @@ class Tasks:
     ) -> AgentTask:
         if not self._path.exists():
             raise NotFound("lease")
-        given = {**values, "id": task_id, "lease": lease, "now": moment}
+        parameters = {**values, "id": task_id, "lease": lease, "now": moment}
         with self._file().writing() as db:
             if not db.execute(
                 f"UPDATE task SET {change}, updated_at = :now WHERE {_HELD}",  # noqa: S608 - names are literals of this module
-                given,
+                parameters,
             ).rowcount:
                 raise NotFound("lease")
             return _one(db, task_id, moment)

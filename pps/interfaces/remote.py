@@ -39,8 +39,8 @@ class RemoteMemory:
         if operation is None:
             raise AttributeError(f"a memory has no {name!r}; it has {', '.join(operations)}")
 
-        async def ask(*given: Any, **named: Any) -> Any:
-            arguments = _arguments(operation, given, named)
+        async def ask(*positional: Any, **named: Any) -> Any:
+            arguments = _arguments(operation, positional, named)
             operation.parse(arguments)  # what is wrong is said without asking
             answer = await asyncio.to_thread(self._link.call, name, self._name, arguments)
             data = answer["data"][operation.items] if operation.items else answer["data"]
@@ -71,15 +71,15 @@ class RemoteMember(RemoteMemory):
         """Return the active beliefs, the surest first: its own, then those of others in the pool."""
         page = await self.record_list(kinds=["Belief"], limit=200)
         own = [(belief, belief.fields) for belief in page.items if belief.state == "active"]
-        kept = [
+        beliefs = [
             belief
             for belief, fields in own
             if float(fields.get("confidence") or 0.5) >= min_confidence
             and domain.casefold() in ("", str(fields.get("domain") or "").casefold())
         ]
-        kept.sort(key=lambda belief: float(belief.fields.get("confidence") or 0.5), reverse=True)
+        beliefs.sort(key=lambda belief: float(belief.fields.get("confidence") or 0.5), reverse=True)
         if not include_shared:
-            return kept
+            return beliefs
         pool = await self.squad_pool(kinds=["Belief"], limit=200)
         others = [
             belief
@@ -89,7 +89,7 @@ class RemoteMember(RemoteMemory):
             and belief.confidence >= min_confidence
             and domain.casefold() in ("", belief.domain.casefold())
         ]
-        return kept + sorted(others, key=lambda belief: belief.confidence, reverse=True)
+        return beliefs + sorted(others, key=lambda belief: belief.confidence, reverse=True)
 
     async def store(self, content: str, **knowledge: Any) -> Any:
         """Keep something as ``memory_store`` does: sure enough and not private, it is shared at once."""
@@ -105,10 +105,10 @@ class RemoteMember(RemoteMemory):
 
 
 def _arguments(
-    operation: AnyOperation, given: tuple[Any, ...], named: Mapping[str, Any]
+    operation: AnyOperation, positional: tuple[Any, ...], named: Mapping[str, Any]
 ) -> dict[str, JSON]:
     """Return what a method of ``Memory`` is called with, as the operation takes it."""
-    if given:
+    if positional:
         method = getattr(Memory, operation.name, None)
         is_alike = inspect.isfunction(method)
         order = (
@@ -116,9 +116,9 @@ def _arguments(
             if is_alike
             else list(operation.input.model_fields)
         )
-        if len(given) > len(order):
+        if len(positional) > len(order):
             raise TypeError(
-                f"{operation.name}() takes {len(order)} positional arguments, not {len(given)}"
+                f"{operation.name}() takes {len(order)} positional arguments, not {len(positional)}"
             )
-        named = {**dict(zip(order, given, strict=False)), **named}
+        named = {**dict(zip(order, positional, strict=False)), **named}
     return to_jsonable_python({name: value for name, value in named.items() if value is not None})

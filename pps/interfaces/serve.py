@@ -117,7 +117,8 @@ async def _warm_up(app: App, serving: asyncio.Event) -> None:
 
 def _parts(app: App, secret: str, desk: HookEventDesk) -> ServerParts:
     server = app.settings.server
-    calls, activity = Calls(app), Activity()
+    calls = Calls(app)
+    activity = Activity()
     trust = Trust(app.registry, secret)
     names = Names(server.host, server.allowed_hosts, server.allowed_origins)
     endpoint = LateEndpoint(calls, trust.caller, hosts=names.hosts, origins=names.origins)

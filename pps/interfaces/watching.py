@@ -43,42 +43,42 @@ class FolderWatch:
         while True:
             folders = await self._folders()
             present = await asyncio.to_thread(_present, folders)
-            there = {path: one for path, one in folders.items() if path in present}
-            self._seen &= there.keys()
-            for path, one in there.items():
+            existing = {path: folder for path, folder in folders.items() if path in present}
+            self._seen &= existing.keys()
+            for path, watched in existing.items():
                 if path not in self._seen:
-                    await self._follow(one)
+                    await self._follow(watched)
                     self._seen.add(path)
             ended = asyncio.Event()
-            looking = asyncio.create_task(self._until_others(folders, there, ended))
+            looking = asyncio.create_task(self._until_others(folders, existing, ended))
             try:
-                await self._watch(there, ended)
+                await self._watch(existing, ended)
             finally:
                 looking.cancel()
 
-    async def _watch(self, there: dict[str, MappedFolder], ended: asyncio.Event) -> None:
-        if not there:
+    async def _watch(self, existing: dict[str, MappedFolder], ended: asyncio.Event) -> None:
+        if not existing:
             await ended.wait()
             return
         is_first = True
-        is_file = await asyncio.to_thread(lambda: {path: Path(path).is_file() for path in there})
+        is_file = await asyncio.to_thread(lambda: {path: Path(path).is_file() for path in existing})
         try:
             async for changes in awatch(
-                *await asyncio.to_thread(_roots, there),
-                watch_filter=partial(_concerns, there.keys()),
+                *await asyncio.to_thread(_roots, existing),
+                watch_filter=partial(_concerns, existing.keys()),
                 debounce=DEBOUNCE_MS,
                 stop_event=ended,
                 rust_timeout=_FIRST_MS,
                 yield_on_timeout=True,
                 ignore_permission_denied=True,
             ):
-                for path, one in there.items():
+                for path, folder in existing.items():
                     if is_first or any(
                         Path(changed).is_relative_to(path) for _, changed in changes
                     ):
-                        await self._follow(one)
+                        await self._follow(folder)
                 is_first = False  # what changed before the watch began has been seen now
-                if any(changed in there and not is_file[changed] for _, changed in changes):
+                if any(changed in existing and not is_file[changed] for _, changed in changes):
                     return  # a folder itself went or was replaced: this watch would never see what is there now
         except (
             OSError,
@@ -89,7 +89,10 @@ class FolderWatch:
             await asyncio.sleep(_AGAIN_S)
 
     async def _until_others(
-        self, folders: dict[str, MappedFolder], there: dict[str, MappedFolder], ended: asyncio.Event
+        self,
+        folders: dict[str, MappedFolder],
+        existing: dict[str, MappedFolder],
+        ended: asyncio.Event,
     ) -> None:
         """Set the event when other folders are to be watched, or one must be looked at again."""
         while True:
@@ -97,15 +100,15 @@ class FolderWatch:
             now = asyncio.get_running_loop().time()
             due = {path for path, at in self._again.items() if at <= now}
             present = await asyncio.to_thread(_present, folders)
-            if await self._folders() != folders or present != there.keys() or due:
+            if await self._folders() != folders or present != existing.keys() or due:
                 self._seen -= due
                 self._again = {path: at for path, at in self._again.items() if path not in due}
                 ended.set()
                 return
 
     async def _folders(self) -> dict[str, MappedFolder]:
-        found = await asyncio.to_thread(self._app.registry.watched.list)
-        return {one.path: one for one in found if not one.archived}
+        folders = await asyncio.to_thread(self._app.registry.watched.list)
+        return {folder.path: folder for folder in folders if not folder.archived}
 
     async def _follow(self, folder: MappedFolder) -> None:
         """Bring one folder up to date; what stands in the way is logged and tried again later."""
@@ -113,7 +116,9 @@ class FolderWatch:
         def wanted() -> (
             bool
         ):  # it may have been given up, and forgotten, while this waited for its turn
-            return any(one.path == folder.path for one in self._app.registry.watched.list())
+            return any(
+                followed.path == folder.path for followed in self._app.registry.watched.list()
+            )
 
         try:
             async with self._app.memory(folder.entity) as memory:

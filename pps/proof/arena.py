@@ -62,7 +62,8 @@ class OverlapReranker:
     def rerank(self, query: str, passages: Sequence[str], *, deadline_s: float) -> Reranked:
         words = set(_WORD.findall(query.casefold()))
         scores = (
-            len(words & set(_WORD.findall(one.casefold()))) / (len(words) or 1) for one in passages
+            len(words & set(_WORD.findall(passage.casefold()))) / (len(words) or 1)
+            for passage in passages
         )
         return Reranked(tuple(scores), complete=True)
 
@@ -122,10 +123,10 @@ class Being:
     def shared(self) -> bool:
         return self.driver.store == "neo4j"
 
-    def mint(self, what: str) -> str:
+    def mint(self, noun: str) -> str:
         """Return a fresh id, made from the group as PPS makes them."""
         self.made += 1
-        return stable_id(self.entity.group, "arena", what, str(self.made))
+        return stable_id(self.entity.group, "arena", noun, str(self.made))
 
 
 def _unchanged(text: str) -> str:
@@ -165,7 +166,8 @@ class Arena:
             client: The class of their clients.
             extractor: Their language model, for those who have one at hand.
         """
-        watch, counters = Watch(), IsolationCounters(logging.DEBUG)
+        watch = Watch()
+        counters = IsolationCounters(logging.DEBUG)
         async with AsyncExitStack() as stack:
             threads = index_threads()
             stack.callback(threads.shutdown)
@@ -293,11 +295,9 @@ class Arena:
         self, being: Being, episodes: Sequence[Episode], member: Node
     ) -> None:
         """Give it a community and a saga: Graphiti can make them, PPS makes none, and neither may be reached."""
-        being.community, being.saga, group = (
-            being.mint("community"),
-            being.mint("saga"),
-            being.entity.group,
-        )
+        being.community = being.mint("community")
+        being.saga = being.mint("saga")
+        group = being.entity.group
         await CommunityNode(
             uuid=being.community,
             name="Kitchen",

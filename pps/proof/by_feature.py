@@ -58,20 +58,21 @@ async def with_features(report: Report, settings: Settings) -> Report:
     began = time.perf_counter()
     async with _throw_away_app(settings) as app:
         features = [
-            one.feature
-            for one in app.features.installed()
-            if one.feature is not None and (_calls(one.feature, "attacks"))
+            installed_feature.feature
+            for installed_feature in app.features.installed()
+            if installed_feature.feature is not None
+            and (_calls(installed_feature.feature, "attacks"))
         ]
         if not features:
             return report
-        found = await _attack(app, features)
+        findings = await _attack(app, features)
     return replace(
         report,
-        operations={**report.operations, _KIND: found.calls},
-        refused=dict(Counter(report.refused) + found.refused),
-        leaks=(*report.leaks, *found.leaks),
-        told_apart=(*report.told_apart, *found.told_apart),
-        broken=(*report.broken, *found.broken),
+        operations={**report.operations, _KIND: findings.calls},
+        refused=dict(Counter(report.refused) + findings.refused),
+        leaks=(*report.leaks, *findings.leaks),
+        told_apart=(*report.told_apart, *findings.told_apart),
+        broken=(*report.broken, *findings.broken),
         seconds=report.seconds + time.perf_counter() - began,
     )
 
@@ -91,7 +92,7 @@ async def _throw_away_app(settings: Settings) -> AsyncGenerator[App]:
 
 
 async def _attack(app: App, features: Sequence[Any]) -> _Findings:
-    found = _Findings()
+    findings = _Findings()
     for name in _NAMES:
         await app.create(name, token=False)
     try:
@@ -106,39 +107,40 @@ async def _attack(app: App, features: Sequence[Any]) -> _Findings:
                     for plant in _calls(feature, "plants"):
                         outcome = await _ask(memory, feature, plant, own[0], mark)
                         if outcome.error:
-                            what = f"planting failed: {outcome.error}"
-                            found.broken.append(
-                                Finding(_name(feature, plant), memory.entity.name, what)
+                            text = f"planting failed: {outcome.error}"
+                            findings.broken.append(
+                                Finding(_name(feature, plant), memory.entity.name, text)
                             )
             for feature in features:
-                await _attack_with(feature, mine, theirs, marks, found)
+                await _attack_with(feature, mine, theirs, marks, findings)
     finally:
         for name in _NAMES:
             await app.delete(name)
-    return found
+    return findings
 
 
 async def _attack_with(
-    feature: Any, mine: Memory, theirs: Memory, marks: Mapping[str, str], found: _Findings
+    feature: Any, mine: Memory, theirs: Memory, marks: Mapping[str, str], findings: _Findings
 ) -> None:
     before = await _held(theirs)
-    own_mark, their_mark = marks[mine.entity.name], marks[theirs.entity.name]
+    own_mark = marks[mine.entity.name]
+    their_mark = marks[theirs.entity.name]
     for attack in _calls(feature, "attacks"):
         name = _name(feature, attack)
         nobodys = await _ask(mine, feature, attack, str(uuid.uuid4()), own_mark)
         for id_ in before.ids:
             outcome = await _ask(mine, feature, attack, id_, own_mark)
-            found.calls += 1
-            found.refused[outcome.error or "answered"] += 1
+            findings.calls += 1
+            findings.refused[outcome.error or "answered"] += 1
             if their_mark in outcome.text:
-                _note(found.leaks, name, mine, "a mark planted in another entity")
+                _note(findings.leaks, name, mine, "a mark planted in another entity")
             if outcome.error not in ("", NotFound.__name__, InvalidRequest.__name__):
-                _note(found.broken, name, mine, outcome.error)
+                _note(findings.broken, name, mine, outcome.error)
             elif outcome.error != nobodys.error:
-                what = "another's id had another outcome than an id of nobody"
-                _note(found.told_apart, name, mine, what)
+                text = "another's id had another outcome than an id of nobody"
+                _note(findings.told_apart, name, mine, text)
         if await _held(theirs) != before:
-            _note(found.leaks, name, mine, "something of another entity was changed")
+            _note(findings.leaks, name, mine, "something of another entity was changed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +161,15 @@ async def _held(memory: Memory) -> _Held:
 
 async def _ask(memory: Memory, feature: Any, call: _Call, id_: str, mark: str) -> _CallOutcome:
     """Carry out a call of a feature for an entity; return its error's name and all that it says."""
-    operation: Any = next((one for one in feature.operations() if one.name == call.operation), None)
+    operation: Any = next(
+        (operation for operation in feature.operations() if operation.name == call.operation), None
+    )
     if operation is None:
         return _CallOutcome("there is no such operation", "")
     filled = json.dumps(call.arguments).replace("{id}", id_).replace("{mark}", mark)
     try:
-        given = operation.parse(cast("dict[str, JSON]", json.loads(filled)), memory.zone)
-        answer = await operation.answer(memory, given)
+        request = operation.parse(cast("dict[str, JSON]", json.loads(filled)), memory.zone)
+        answer = await operation.answer(memory, request)
     except PPSError as error:
         return _CallOutcome(type(error).__name__, error.message)
     except Exception as error:  # noqa: BLE001 - whatever else comes out is a finding, and the run goes on
@@ -173,14 +177,14 @@ async def _ask(memory: Memory, feature: Any, call: _Call, id_: str, mark: str) -
     return _CallOutcome("", f"{answer.data} {answer.text}")
 
 
-def _calls(feature: Any, what: str) -> Sequence[_Call]:
-    return getattr(feature, what, ())
+def _calls(feature: Any, text: str) -> Sequence[_Call]:
+    return getattr(feature, text, ())
 
 
 def _name(feature: Any, call: _Call) -> str:
     return f"{_KIND}: {feature.name}.{call.operation}"
 
 
-def _note(findings: list[Finding], name: str, memory: Memory, what: str) -> None:
+def _note(findings: list[Finding], name: str, memory: Memory, text: str) -> None:
     if len(findings) < _MOST_FINDINGS:
-        findings.append(Finding(name, memory.entity.name, what))
+        findings.append(Finding(name, memory.entity.name, text))

@@ -251,7 +251,8 @@ def malformed(
     being: Being, chance: random.Random
 ) -> list[tuple[str, Callable[[], Awaitable[object]]]]:
     """Return calls with something that is no id, or no group: each must raise InvalidRequest."""
-    bad, group = cast(Any, chance.choice(_BAD)), cast(Any, chance.choice(_BAD_GROUPS))
+    bad = cast(Any, chance.choice(_BAD))
+    group = cast(Any, chance.choice(_BAD_GROUPS))
     client = being.client
 
     async def blank_group() -> object:

@@ -37,7 +37,9 @@ from pps.proof.by_id import Ids
 _NOW = datetime(2026, 3, 1, tzinfo=UTC)
 
 # Graphiti leaves the types of these open.
-_EntityNode, _EntityEdge, _Node = cast(Any, EntityNode), cast(Any, EntityEdge), cast(Any, Node)
+_EntityNode = cast(Any, EntityNode)
+_EntityEdge = cast(Any, EntityEdge)
+_Node = cast(Any, Node)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,9 @@ _STEAL = "UNWIND $nodes AS node MATCH (n:Entity {uuid: node.uuid}) SET n.group_i
 
 def raw_statements(s: Strike) -> list[tuple[str, str, dict[str, Any], bool]]:
     """Return (name, text, parameters, refused on every store)."""
-    node, theirs, ours = s.ids.node, s.group, s.own_group
+    node = s.ids.node
+    theirs = s.group
+    ours = s.own_group
     return [
         ("everything", _ALL, {}, True),
         ("everything, with a decoy", _ALL, {"limit": 10, "name": "x"}, True),
@@ -200,7 +204,7 @@ def raw_attacks(strike: Strike, chance: random.Random) -> list[GuardAttack]:
         way, run = chance.choice(WAYS)
         return GuardAttack(f"{name} ({way})", lambda s: run(s, text, **parameters), refused)
 
-    return [attack(*one) for one in raw_statements(strike)]
+    return [attack(*raw_statement) for raw_statement in raw_statements(strike)]
 
 
 async def _clone(s: Strike) -> object:

@@ -93,7 +93,9 @@ class Honest:
         if not fresh:
             return None
         uuid = chance.choice(fresh)
-        touching = [one.uuid for one in being.facts.values() if uuid in (one.subject, one.object)]
+        touching = [
+            fact.uuid for fact in being.facts.values() if uuid in (fact.subject, fact.object)
+        ]
         if len(being.facts) - len(touching) < 4:
             return None
         for fact in touching:
@@ -145,25 +147,27 @@ class Honest:
             "facts": being.facts,
             "episodes": being.episodes,
         }
-        found = [
+        differences = [
             f"{kind}: holds {len(items)}, should hold {len(expected[kind])}, and they are not the same"
             for kind, items in held.items()
             if {item.uuid: item for item in items} != expected[kind]
         ]
         turns = {turn.uuid for turn in await being.journal.scan(0, 10_000)}
         if not turns.issuperset(being.turns[-5_000:]):
-            found.append("journal: a turn is missing")
+            differences.append("journal: a turn is missing")
         if await _of_graphiti(being) != {being.community, being.saga}:
-            found.append("what Graphiti made: not the community and the saga that were planted")
+            differences.append(
+                "what Graphiti made: not the community and the saga that were planted"
+            )
         await asyncio.sleep(0)
-        return found
+        return differences
 
 
 async def _of_graphiti(being: Being) -> set[str]:
     groups = [being.entity.group]
     communities = await CommunityNode.get_by_group_ids(being.bare, groups)
     sagas = await SagaNode.get_by_group_ids(being.bare, groups)
-    return {one.uuid for one in (*communities, *sagas)}
+    return {node.uuid for node in (*communities, *sagas)}
 
 
 def _fact(being: Being, subject: Node, target: Node, text: str) -> Fact:

@@ -254,18 +254,18 @@ class _ProofRun:
             await self._by_id(kind, chance.choice(table), being, other, chance)
 
     async def _by_id(
-        self, kind: str, one: IdAttack, being: Being, other: Being, chance: random.Random
+        self, kind: str, id_attack: IdAttack, being: Being, other: Being, chance: random.Random
     ) -> None:
-        name = f"{kind}: {one.name}"
+        name = f"{kind}: {id_attack.name}"
         ids = Ids.of(other, chance)
-        theirs = await self._call(name, being, lambda: one.call(being, ids), ids)
+        theirs = await self._call(name, being, lambda: id_attack.call(being, ids), ids)
         if isinstance(theirs.error, IsolationError):
             self.second_lock += 1
         if kind == "create":
             await self._after_create(name, being, other, ids, theirs)
-        elif one.alike and not isinstance(theirs.error, IsolationError):
+        elif id_attack.alike and not isinstance(theirs.error, IsolationError):
             nobodys = await self._call(
-                f"{name}, nobody's", being, lambda: one.call(being, Ids.of_nobody(chance))
+                f"{name}, nobody's", being, lambda: id_attack.call(being, Ids.of_nobody(chance))
             )
             if theirs.looks() != nobodys.looks():
                 self._find(
@@ -299,7 +299,8 @@ class _ProofRun:
         await being.client.delete_facts([ids.fact])
 
     async def _query(self, being: Being, other: Being, chance: random.Random) -> None:
-        text, recipe = queries(being, other, chance), chance.choice(RECIPES)
+        text = queries(being, other, chance)
+        recipe = chance.choice(RECIPES)
         await self._call(
             f"query: {recipe}", being, lambda: being.client.search(text, recipe=recipe, limit=20)
         )
@@ -313,12 +314,14 @@ class _ProofRun:
         attacks = {"statement": raw_attacks(strike, chance), "stock call": STOCK, "hook": HOOKED}[
             kind
         ]
-        one: GuardAttack = chance.choice(attacks)
-        name = f"{kind}: {one.name}"
-        if one.refused:
-            await self._must_refuse(name, being, lambda: one.call(strike), IsolationError)
+        guard_attack: GuardAttack = chance.choice(attacks)
+        name = f"{kind}: {guard_attack.name}"
+        if guard_attack.refused:
+            await self._must_refuse(name, being, lambda: guard_attack.call(strike), IsolationError)
         else:
-            await self._call(name, being, lambda: one.call(strike), strike.ids, library=True)
+            await self._call(
+                name, being, lambda: guard_attack.call(strike), strike.ids, library=True
+            )
             if not being.shared:
                 await self._clean(being, strike.ids)
 
@@ -365,10 +368,10 @@ class _ProofRun:
         if self.progress:
             self.progress(self.done, self.wanted)
 
-    def _find(self, findings: list[Finding], name: str, being: Being, what: str) -> None:
+    def _find(self, findings: list[Finding], name: str, being: Being, problem: str) -> None:
         kind = name.partition(":")[0]
-        if sum(one.operation.startswith(kind) for one in findings) < _MOST_FINDINGS:
-            findings.append(Finding(name, being.name, what))
+        if sum(finding.operation.startswith(kind) for finding in findings) < _MOST_FINDINGS:
+            findings.append(Finding(name, being.name, problem))
 
     def report(self, seconds: float) -> Report:
         return Report(

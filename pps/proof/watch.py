@@ -31,9 +31,9 @@ class Watch:
 
     def leaks(self, viewer: str, value: object, known: AbstractSet[str] = frozenset()) -> list[str]:
         """Return what of others' the value holds, without quoting it; ids that the caller passed in are no news."""
-        found: list[str] = []
+        leaks: list[str] = []
         for text in _texts(value, 0):
-            found += [
+            leaks += [
                 f"a mark planted in {owner}"
                 for mark, owner in self._marks.items()
                 if owner != viewer and mark in text
@@ -41,8 +41,8 @@ class Watch:
             for uuid in _UUID.findall(text):
                 owner = self._owners.get(uuid, viewer)
                 if owner != viewer and uuid not in known:
-                    found.append(f"an id that {owner} owns")
-        return found
+                    leaks.append(f"an id that {owner} owns")
+        return leaks
 
 
 def _texts(value: object, depth: int) -> Iterator[str]:

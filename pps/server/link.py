@@ -232,10 +232,10 @@ def _problems_of(details: Mapping[str, JSON]) -> Generator[errors.Problem]:
 
 
 def _classes(kind: type[errors.PPSError]) -> dict[str, type[errors.PPSError]]:
-    found = {kind.code: kind}
+    by_code = {kind.code: kind}
     for below in kind.__subclasses__():
-        found = {**_classes(below), **found} if below.__module__ == errors.__name__ else found
-    return found
+        by_code = {**_classes(below), **by_code} if below.__module__ == errors.__name__ else by_code
+    return by_code
 
 
 def _encoded(body: Answer) -> bytes:

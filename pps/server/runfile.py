@@ -121,7 +121,8 @@ def _write_in_place(home: Path, data: bytes) -> bool:
 
     The caller holds the server's lock: a run file that is there is a killed server's.
     """
-    path, spare = run_file(home), _spare_file(home)
+    path = run_file(home)
+    spare = _spare_file(home)
     try:
         if not spare.exists():
             path.replace(spare)
@@ -167,7 +168,8 @@ def remove(home: Path, pid: int) -> None:
         return
     if run is None or run.pid != pid:
         return
-    path, spare = run_file(home), _spare_file(home)
+    path = run_file(home)
+    spare = _spare_file(home)
     if not spare.exists():
         with contextlib.suppress(OSError):
             path.replace(spare)
@@ -182,8 +184,8 @@ class Stranger(ConnectionError):
 def proof(secret: str, nonce: str, port: int, pid: int) -> str:
     """Return what a server answers to a nonce: 64 hexadecimal digits."""
     key = bytes.fromhex(secret.removeprefix(OWNER_PREFIX))
-    said = f"{nonce} {port} {pid}".encode()
-    return blake2b(said, digest_size=_SIZE, key=key, person=b"pps-server-proof").hexdigest()
+    message = f"{nonce} {port} {pid}".encode()
+    return blake2b(message, digest_size=_SIZE, key=key, person=b"pps-server-proof").hexdigest()
 
 
 def question(run: RunFile) -> tuple[str, bytes]:

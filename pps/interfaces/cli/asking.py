@@ -33,8 +33,10 @@ _CODES: Mapping[str, Callable[[Data], int]] = {
     "import": lambda data: 1 if data["unreadable_count"] else 0,
     "extract": lambda data: output.EXIT_AGAIN if data.get("waiting") and not data["dry_run"] else 0,
     "pack_check": lambda data: 0 if data["ok"] else 1,
-    "status": lambda data: 1 if any(one["problem"] for one in data["entities"]) else 0,
-    "upgrade": lambda data: 1 if any(one["state"] == "failed" for one in data["entities"]) else 0,
+    "status": lambda data: 1 if any(entity["problem"] for entity in data["entities"]) else 0,
+    "upgrade": lambda data: (
+        1 if any(entity["state"] == "failed" for entity in data["entities"]) else 0
+    ),
     "verify_isolation": lambda data: 0 if data["ok"] else 1,
 }
 
@@ -135,16 +137,16 @@ def _confirmed_ids(command: Command, arguments: Arguments, typed: Mapping[str, A
         click.Abort: Somebody did not agree.
     """
     wanted = cast("list[str]", arguments["ids"])
-    if all(is_uuid(one) or is_beginning(one) for one in wanted):
+    if all(is_uuid(id_) or is_beginning(id_) for id_ in wanted):
         return arguments["ids"]
     answer = _asked(command, {**arguments, "dry_run": True}, {**typed, "as_json": True})
     data: Data = answer["data"]
     if not data["by_name"]:  # slugs of anchors
         return arguments["ids"]
-    *shown, _ = wording.short(answer["text"], data).splitlines()
+    *lines, _ = wording.short(answer["text"], data).splitlines()
     may_ask = sys.stdin.isatty()
     if may_ask or not typed["as_json"]:
-        output.say("\n".join(shown), err=typed["as_json"])
+        output.say("\n".join(lines), err=typed["as_json"])
     if not may_ask:
         ids = " ".join(map(short_id, data["asked"]))
         remedy = f"`pps forget {typed['whose']} {ids} --yes` does it"
@@ -210,13 +212,13 @@ _AROUND: Mapping[str, Callable[[Data, str], tuple[Data, str]]] = {
 }
 
 
-def _configs(label: str, whose: list[str], made: Data) -> dict[str, JSON]:
+def _configs(label: str, owner: list[str], made: Data) -> dict[str, JSON]:
     """Return what adds a memory to a client, over stdio (which needs no token) and over HTTP.
 
     The address is the one that is set; where any free port is taken, and where no token is known, a place is left.
     """
     command, *rest = _program()
-    stdio: dict[str, Any] = {"command": command, "args": [*rest, "mcp", *whose]}
+    stdio: dict[str, Any] = {"command": command, "args": [*rest, "mcp", *owner]}
     if home := os.environ.get("PPS_HOME"):
         stdio["env"] = {"PPS_HOME": output.absolute(home)}
     url = f"{made.get('url') or 'http://127.0.0.1:<port>'}/mcp"
@@ -238,8 +240,8 @@ def _configs(label: str, whose: list[str], made: Data) -> dict[str, JSON]:
 
 def _program() -> list[str]:
     beside = Path(sys.executable).with_name("pps")
-    found = str(beside) if beside.exists() else shutil.which("pps")
-    return [found] if found else [sys.executable, "-m", "pps"]
+    program = str(beside) if beside.exists() else shutil.which("pps")
+    return [program] if program else [sys.executable, "-m", "pps"]
 
 
 def _pasted(configs: Mapping[str, JSON]) -> str:

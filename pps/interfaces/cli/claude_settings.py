@@ -106,27 +106,27 @@ def uninstall(path: Path) -> bool:
     """
     now = read(path)
     settings = parsed(path, now)
-    kept = backup(path)
+    kept_file = backup(path)
     if not _has_ours(path, settings):
         return False
     rest = _without_ours(path, settings)
-    before = read(kept)
-    if before is not None and _same(kept, before, rest):
+    before = read(kept_file)
+    if before is not None and _same(kept_file, before, rest):
         write(path, before)
     elif before is None and rest in ({}, _FLAT_VERSION):
         Path(os.path.realpath(path)).unlink()
     else:
         write(path, dumped(rest, now))
-    kept.unlink(missing_ok=True)
+    kept_file.unlink(missing_ok=True)
     return True
 
 
 def look(path: Path) -> Installed:
     """Return what a settings file has of ours; raises as ``install``."""
     settings = parsed(path, read(path))
-    found = [(event, words) for event, _, hook in _hooks(path, settings) if (words := _ours(hook))]
+    hooks = [(event, words) for event, _, hook in _hooks(path, settings) if (words := _ours(hook))]
     return Installed(
-        tuple(dict.fromkeys(event for event, _ in found)), found[0][1] if found else ()
+        tuple(dict.fromkeys(event for event, _ in hooks)), hooks[0][1] if hooks else ()
     )
 
 
@@ -173,7 +173,7 @@ def _without_ours(path: Path, settings: _Object) -> _Object:
     """Return settings without our hooks, and without what is empty for that."""
     if not _has_ours(path, settings):
         return dict(settings)
-    kept: dict[str, list[_Object]] = {}
+    remaining: dict[str, list[_Object]] = {}
     for event, groups in _groups(path, settings).items():
         for group in groups:
             if "hooks" not in group and _ours(group):
@@ -182,14 +182,14 @@ def _without_ours(path: Path, settings: _Object) -> _Object:
             listed = hooks if isinstance(hooks, list) else []
             others = [hook for hook in listed if not (isinstance(hook, dict) and _ours(hook))]
             if len(others) == len(listed):
-                kept.setdefault(event, []).append(group)
+                remaining.setdefault(event, []).append(group)
             elif others:
-                kept.setdefault(event, []).append({**group, "hooks": others})
+                remaining.setdefault(event, []).append({**group, "hooks": others})
     rest = {name: value for name, value in settings.items() if name != "hooks"}
     return {
-        name: cast("JSON", kept) if name == "hooks" else rest[name]
+        name: cast("JSON", remaining) if name == "hooks" else rest[name]
         for name in settings
-        if kept or name != "hooks"
+        if remaining or name != "hooks"
     }
 
 
@@ -199,15 +199,15 @@ def _groups(path: Path, settings: _Object) -> dict[str, list[_Object]]:
         raise InvalidRequest(
             "hooks", f"must be a JSON object in {path}; mend it, nothing was changed"
         )
-    found: dict[str, list[_Object]] = {}
+    by_event: dict[str, list[_Object]] = {}
     for event, groups in hooks.items():
         if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
             raise InvalidRequest(
                 f"hooks.{event}",
                 f"must be a list of JSON objects in {path}; mend it, nothing was changed",
             )
-        found[event] = [group for group in groups if isinstance(group, dict)]
-    return found
+        by_event[event] = [group for group in groups if isinstance(group, dict)]
+    return by_event
 
 
 def parsed(path: Path, raw: bytes | None) -> _Object:
@@ -245,8 +245,8 @@ def _bare(settings: _Object) -> _Object:
 
 def dumped(settings: _Object, like: bytes | None) -> bytes:
     """Return settings as text, indented as the file was."""
-    found = re.search(rb"^[{\[]\r?\n([ \t]+)", (like or b"").removeprefix(b"\xef\xbb\xbf"))
-    indent = found[1].decode() if found else "  "
+    match = re.search(rb"^[{\[]\r?\n([ \t]+)", (like or b"").removeprefix(b"\xef\xbb\xbf"))
+    indent = match[1].decode() if match else "  "
     return (json.dumps(settings, indent=indent, ensure_ascii=False) + "\n").encode()
 
 
@@ -286,7 +286,7 @@ def write(path: Path, body: bytes) -> None:
         raise _refused(path, "written", error) from None
 
 
-def _refused(path: Path, what: str, error: OSError) -> StoreError:
+def _refused(path: Path, problem: str, error: OSError) -> StoreError:
     return StoreError(
-        f"{path} cannot be {what} ({error.strerror}): check its permissions and those of its folder"
+        f"{path} cannot be {problem} ({error.strerror}): check its permissions and those of its folder"
     )

@@ -169,7 +169,7 @@ def _command(operation: AnyOperation) -> Command:
     schema = cast("dict[str, Any]", operation.input.model_json_schema())
     required = set(schema.get("required", ()))
     marks = {name: about.get("cli", {}) for name, about in schema.get("properties", {}).items()}
-    found = [
+    parameters = [
         _parameter(name, about, marks[name], name in required)
         for name, about in schema.get("properties", {}).items()
         if marks[name].get("kind") != "none"
@@ -179,14 +179,14 @@ def _command(operation: AnyOperation) -> Command:
         for name, mark in marks.items()
         if mark.get("kind") == "none" and "default" in mark
     }
-    shows_first = any(parameter.inverts for parameter in found)
+    shows_first = any(parameter.inverts for parameter in parameters)
     return Command(
         operation.name,
         operation.command,
         operation.title,
-        _with_labels(operation.description, found),
+        _with_labels(operation.description, parameters),
         operation.examples,
-        tuple(found),
+        tuple(parameters),
         sends={name: mark["default"] for name, mark in unoffered.items()},
         of_entity=operation.audience == "entity",
         is_long=operation.long,
@@ -200,7 +200,7 @@ def _command(operation: AnyOperation) -> Command:
 def _parameter(
     name: str, about: Mapping[str, Any], mark: Mapping[str, Any], required: bool
 ) -> CommandParameter:
-    variants = [one for one in about.get("anyOf", (about,)) if one.get("type") != "null"]
+    variants = [schema for schema in about.get("anyOf", (about,)) if schema.get("type") != "null"]
     many = next((variant for variant in variants if variant.get("type") == "array"), None)
     value = many["items"] if many else variants[0]
     kind = mark.get("kind", "option")
@@ -264,16 +264,16 @@ def _with_labels(text: str, parameters: Iterable[CommandParameter]) -> str:
 
 def _bare(value: Command | CommandParameter) -> dict[str, Any]:
     """Return a value's fields that are not as usual."""
-    kept: dict[str, Any] = {}
+    bare: dict[str, Any] = {}
     for attribute in fields(value):
-        found = getattr(value, attribute.name)
+        stored = getattr(value, attribute.name)
         usual = (
             attribute.default_factory()
             if attribute.default_factory is not MISSING
             else attribute.default
         )
-        if found != usual:
-            kept[attribute.name] = (
-                [_bare(below) for below in found] if attribute.name == "parameters" else found
+        if stored != usual:
+            bare[attribute.name] = (
+                [_bare(below) for below in stored] if attribute.name == "parameters" else stored
             )
-    return kept
+    return bare

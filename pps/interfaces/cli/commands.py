@@ -139,7 +139,7 @@ def add(root: Ordered, commands: Iterable[Command], do: Do) -> None:
     for words, some in variants.items():
         parent = group(root, words[:-1])
         parent.add_command(_made(words[-1], some, do))
-        parent.aliases.update((alias, words[-1]) for one in some for alias in one.aliases)
+        parent.aliases.update((alias, words[-1]) for variant in some for alias in variant.aliases)
 
 
 def group(root: Ordered, words: Iterable[str]) -> Ordered:
@@ -170,12 +170,15 @@ def _made(name: str, variants: list[Command], do: Do) -> click.Command:
         parameters["NAME"] = click.Argument(
             ["whose"], help="The entity's name.", type=EntityName(), metavar="NAME"
         )
-    for one in (parameter for variant in variants for parameter in variant.parameters):
+    for command_parameter in (
+        parameter for variant in variants for parameter in variant.parameters
+    ):
         parameters.setdefault(
-            one.flag or one.field, _parameter(one, required=one.required and not optional)
+            command_parameter.flag or command_parameter.field,
+            _parameter(command_parameter, required=command_parameter.required and not optional),
         )
-        if one.rest and one.kind == "option":
-            parameters.setdefault(one.spoken_as, _spoken(one))
+        if command_parameter.rest and command_parameter.kind == "option":
+            parameters.setdefault(command_parameter.spoken_as, _spoken(command_parameter))
     for switch, title in switches.items():
         parameters[switch] = click.Option([switch], is_flag=True, help=f"{title} instead.")
     if any(variant.confirms for variant in variants):
@@ -186,8 +189,8 @@ def _made(name: str, variants: list[Command], do: Do) -> click.Command:
     listed = f" (also: {', '.join(aliases)})" if aliases else ""
 
     def callback(**typed: Any) -> None:
-        given = frozenset(switch for switch in switches if typed.pop(switch.strip("-")))
-        chosen = next((variant for variant in variants if variant.switches == given), first)
+        switched = frozenset(switch for switch in switches if typed.pop(switch.strip("-")))
+        chosen = next((variant for variant in variants if variant.switches == switched), first)
         _check(chosen, variants, typed)
         _carry_out(chosen, typed, do)
 
@@ -206,14 +209,23 @@ def _made(name: str, variants: list[Command], do: Do) -> click.Command:
 def _check(chosen: Command, variants: list[Command], typed: Mapping[str, Any]) -> None:
     """Refuse an argument that is missing, or not taken, with the switches that were given."""
     fields = {parameter.field for parameter in chosen.parameters}
-    for one in (parameter for variant in variants for parameter in variant.parameters):
-        if one.field not in fields and typed[one.typed_as]:
-            raise InvalidRequest(one.label, f"is not taken with {' and '.join(chosen.switches)}")
-        if one.field in fields and one.required and not typed[one.typed_as] and len(variants) > 1:
+    for command_parameter in (
+        parameter for variant in variants for parameter in variant.parameters
+    ):
+        if command_parameter.field not in fields and typed[command_parameter.typed_as]:
+            raise InvalidRequest(
+                command_parameter.label, f"is not taken with {' and '.join(chosen.switches)}"
+            )
+        if (
+            command_parameter.field in fields
+            and command_parameter.required
+            and not typed[command_parameter.typed_as]
+            and len(variants) > 1
+        ):
             others = [
                 f", or {' '.join(other.switches)}" for other in variants if not other.parameters
             ][:1]
-            raise InvalidRequest(one.label, f"give it{''.join(others)}")
+            raise InvalidRequest(command_parameter.label, f"give it{''.join(others)}")
 
 
 def _parameter(parameter: CommandParameter, *, required: bool) -> click.Parameter:

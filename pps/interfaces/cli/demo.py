@@ -37,7 +37,8 @@ PACK = "constitution"
 WEEK = date(2026, 3, 16)
 TASK = "Resew the herbal of 1790"
 QUESTION = "kitchen morning Saturday Haven"
-CHANGED, THEN = "What does Jonas make coffee with?", date(2026, 2, 1)
+CHANGED = "What does Jonas make coffee with?"
+THEN = date(2026, 2, 1)
 PROMPTS = ("thanks!", "I bake a cake for Wren. Carrot and walnut?")
 _SHOWN = 3
 _BATCH = 64
@@ -84,11 +85,11 @@ async def demonstrate(settings: Settings, console: Console) -> None:
     say(_next())
 
 
-def _remembered(name: str, told: _FilledEntity) -> str:
-    stats = told.stats
+def _remembered(name: str, filled_entity: _FilledEntity) -> str:
+    stats = filled_entity.stats
     return (
         f"   {name}  {stats.turns} turns, {stats.facts} facts, {stats.nodes} people, places and things, "
-        f"{stats.anchors} notes  ({told.took_s:.1f} s)"
+        f"{stats.anchors} notes  ({filled_entity.took_s:.1f} s)"
     )
 
 
@@ -115,22 +116,22 @@ async def _true_now(app: App) -> tuple[str, list[str]]:
 
 async def _apart(app: App) -> tuple[str, list[str]]:
     """Ask both entities the same and compare what came back."""
-    asked: list[tuple[str, Recall]] = []
+    recalls: list[tuple[str, Recall]] = []
     for name in ENTITIES:
         async with app.memory(name) as memory:
-            asked.append((name, await memory.recall(QUESTION, limit=_SHOWN)))
+            recalls.append((name, await memory.recall(QUESTION, limit=_SHOWN)))
     lines = [
         f"{name}  {_first_fact(recalled)}  ({recalled.took_ms['total']:.0f} ms)"
-        for name, recalled in asked
+        for name, recalled in recalls
     ]
     title = f"3. The same words, asked of both: “{QUESTION}”"
-    return title, [*lines, _overlap(asked)]
+    return title, [*lines, _overlap(recalls)]
 
 
-def _overlap(asked: list[tuple[str, Recall]]) -> str:
+def _overlap(recalls: list[tuple[str, Recall]]) -> str:
     """Say how many results came back to each, and whether one of them is the other's."""
-    (first, one), (second, other) = asked
-    mine = _ids(one)
+    (first, first_recall), (second, other) = recalls
+    mine = _ids(first_recall)
     theirs = _ids(other)
     both = mine & theirs
     if both:
@@ -193,15 +194,15 @@ async def keep_year(app: App) -> None:
     await asyncio.to_thread(_own_calendar, entry.folder, calendar)
     await app.enable_pack(YEAR, PACK)
     async with app.memory(YEAR) as memory:
-        saved = await memory.records.save([_record(one) for one in year["records"]])
+        saved = await memory.records.save([_record(row) for row in year["records"]])
         ids = {record.record.title: record.record.id for record in saved.records}
         for move in year["moves"]:
             await memory.records.move(ids[move["title"]], move["to"], why=move["why"])
 
 
-def _record(one: dict[str, Any]) -> RecordGiven:
-    relations = tuple(RelationGiven(**relation) for relation in one.pop("relations", ()))
-    return RecordGiven(created_at=parse(one.pop("created_at")), relations=relations, **one)
+def _record(row: dict[str, Any]) -> RecordGiven:
+    relations = tuple(RelationGiven(**relation) for relation in row.pop("relations", ()))
+    return RecordGiven(created_at=parse(row.pop("created_at")), relations=relations, **row)
 
 
 def _own_calendar(folder: Path, text: str) -> None:

@@ -161,24 +161,24 @@ def _profiles(settings: Settings) -> DoctorFinding:
     from pps.recall.profiles import Profiles
 
     try:
-        found = Profiles.load(settings)
+        profiles = Profiles.load(settings)
     except PPSError as error:
         return DoctorFinding("profiles", False, error.message)
-    refused = "; ".join(found.refused.values())
-    return DoctorFinding("profiles", not refused, refused or f"{len(found.all())} ways to rank")
+    refused = "; ".join(profiles.refused.values())
+    return DoctorFinding("profiles", not refused, refused or f"{len(profiles.all())} ways to rank")
 
 
 def _hooks_spool(home: Path) -> DoctorFinding:
     state = spool.look(home)
     folder = spool.spool_folder(home)
-    said = [f"{state.waiting} events wait for the server" if state.waiting else "empty"]
+    lines = [f"{state.waiting} events wait for the server" if state.waiting else "empty"]
     if state.dropped:
-        said.append(
+        lines.append(
             f"{state.dropped} events found no room while the server was away; run `pps serve`, then remove "
             f"{folder / 'dropped'}"
         )
     if state.bad:
-        said.append(
+        lines.append(
             f"{state.bad} events could not be taken in; look at {folder}/*.bad, then remove them"
         )
     forget_count = Fix(
@@ -188,7 +188,7 @@ def _hooks_spool(home: Path) -> DoctorFinding:
     return DoctorFinding(
         "hooks' spool",
         not (state.dropped or state.bad),
-        "; ".join(said),
+        "; ".join(lines),
         fix=forget_count if state.dropped else None,
     )
 
@@ -202,18 +202,18 @@ def _online(home: Path, only: str) -> Iterator[DoctorFinding]:
         names = (
             [only]
             if only
-            else [one["name"] for one in link.call("entity_list", "", {})["data"]["entities"]]
+            else [entity["name"] for entity in link.call("entity_list", "", {})["data"]["entities"]]
         )
     except PPSError as error:
         yield DoctorFinding("server", False, error.message)
         return
     for name in names:
         try:
-            found = finished(link.follow("doctor", "", {"entity": name}), quiet=True)["data"]
+            examined = finished(link.follow("doctor", "", {"entity": name}), quiet=True)["data"]
         except PPSError as error:
             yield DoctorFinding(f"entity {name}", False, error.message)
             continue
-        yield from _examined(name, found, Fix(_reindexing(name), _Reindexing(link, name)))
+        yield from _examined(name, examined, Fix(_reindexing(name), _Reindexing(link, name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,27 +287,29 @@ def apply(finding: DoctorFinding) -> str:
     return ""
 
 
-def _examined(name: str, found: Mapping[str, Any], reindexing: Fix) -> Iterator[DoctorFinding]:
+def _examined(name: str, report: Mapping[str, Any], reindexing: Fix) -> Iterator[DoctorFinding]:
     """Say whether a memory is well, and whether its stores hold the same ids.
 
     Indexes are built anew only where the graph has all turns: else they would be made to agree with what is lost.
     """
     differing = [
-        one["what"] for one in found["ledger"]["agreements"] if one["missing"] or one["extra"]
+        agreement["what"]
+        for agreement in report["ledger"]["agreements"]
+        if agreement["missing"] or agreement["extra"]
     ]
-    is_derived = differing and not any(what.startswith(_TURNS) for what in differing)
-    unfit = [one for one in found["notes"] if _UNFIT in one]
-    lines = [*found["problems"], *(one for one in found["notes"] if one not in unfit)]
+    is_derived = differing and not any(difference.startswith(_TURNS) for difference in differing)
+    unfit = [note for note in report["notes"] if _UNFIT in note]
+    lines = [*report["problems"], *(note for note in report["notes"] if note not in unfit)]
     yield DoctorFinding(
         f"entity {name}",
-        found["ok"],
+        report["ok"],
         "; ".join(lines) or "well",
         fix=reindexing if is_derived else None,
     )
     yield from (
-        DoctorFinding(f"entity {name}, records", True, one, attention=True) for one in unfit
+        DoctorFinding(f"entity {name}, records", True, note, attention=True) for note in unfit
     )
-    for one in found["ledger"]["agreements"]:
-        same = not (one["missing"] or one["extra"])
-        detail = f"{one['expected']:,} and {one['found']:,}, {'' if same else 'NOT '}the same ids"
-        yield DoctorFinding(f"entity {name}, {one['what']}", same, detail)
+    for agreement in report["ledger"]["agreements"]:
+        same = not (agreement["missing"] or agreement["extra"])
+        detail = f"{agreement['expected']:,} and {agreement['found']:,}, {'' if same else 'NOT '}the same ids"
+        yield DoctorFinding(f"entity {name}, {agreement['what']}", same, detail)

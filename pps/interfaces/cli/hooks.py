@@ -93,13 +93,13 @@ def install(
     else:
         changed = claude_settings.install(path, entity, home, chosen)
     if as_json:
-        shown = {
+        result = {
             "settings": str(path),
             "changed": changed,
             "entity": entity,
             "events": list(chosen.events),
         }
-        show_json({**shown, "extract": extract, "found": list(_found())})
+        show_json({**result, "extract": extract, "found": list(_found())})
         return
     click.echo(f"{path} {'has the hooks now' if changed else 'had these hooks already'}.")
     if entity:
@@ -143,14 +143,14 @@ def _facts(entity: str, extract: str) -> str:
             if extract == "none"
             else f"Facts are found by {extract!r}."
         )
-    if not (found := _found()):
+    if not (settings := _found()):
         return "Facts come from the agent that remembers; docs/ingestion.md says how else."
-    line = f"pps hooks install --entity {entity or 'NAME'} --extract {found[0]}"
-    text = f"{' and '.join(found)} can read what is said for facts, on your own login: `{line}`."
+    line = f"pps hooks install --entity {entity or 'NAME'} --extract {settings[0]}"
+    text = f"{' and '.join(settings)} can read what is said for facts, on your own login: `{line}`."
     if not entity:
         return text
-    asked: dict[str, JSON] = {"since": _week_ago(), "dry_run": True}
-    tokens = finished(server().follow("extract", entity, asked), quiet=True)["data"]["tokens"]
+    arguments: dict[str, JSON] = {"since": _week_ago(), "dry_run": True}
+    tokens = finished(server().follow("extract", entity, arguments), quiet=True)["data"]["tokens"]
     return (
         f"{text} A day of your last week would take about {tokens // 7:,} tokens."
         if tokens
@@ -223,8 +223,8 @@ def status(client: str, project: Path, *, as_json: bool) -> None:
     if as_json:
         show_json({"scopes": list(scopes), "server": running, "spool": waits})
         return
-    for one in scopes:
-        click.echo(f"{one['scope']:<8} {one['state']:<14} {one['settings']}")
+    for installed in scopes:
+        click.echo(f"{installed['scope']:<8} {installed['state']:<14} {installed['settings']}")
     click.echo(f"server   {'running' if running else 'away: a session that begins starts it'}")
     click.echo(
         f"spool    {state.waiting} waiting, {state.bad} could not be read, {state.dropped} found no room"
@@ -246,7 +246,7 @@ def _installed(client: HookClient, scope: str, project: Path) -> dict[str, JSON]
                 "events": [],
                 "missing": [],
             }
-        found = claude_settings.look(path)
+        hooks = claude_settings.look(path)
     except InvalidRequest as error:
         return {
             "scope": scope,
@@ -254,23 +254,23 @@ def _installed(client: HookClient, scope: str, project: Path) -> dict[str, JSON]
             "state": "unreadable",
             "problem": error.message,
         }
-    complete = set(found.events) == set(client.events)
+    complete = set(hooks.events) == set(client.events)
     state = (
         "broken"
-        if found.missing
+        if hooks.missing
         else "installed"
         if complete
         else "incomplete"
-        if found.events
+        if hooks.events
         else "not installed"
     )
     return {
         "scope": scope,
         "settings": str(path),
         "state": state,
-        "entity": found.entity,
-        "events": list(found.events),
-        "missing": list(found.missing),
+        "entity": hooks.entity,
+        "events": list(hooks.events),
+        "missing": list(hooks.missing),
     }
 
 

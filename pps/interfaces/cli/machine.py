@@ -65,10 +65,12 @@ def serve(runners: Runners, *, host: str, port: int | None, stop: bool, auto: bo
     from pps.interfaces import logs
 
     settings = load()
-    given = {
+    settings_given = {
         name: value for name, value in (("host", host), ("port", port)) if value not in ("", None)
     }
-    settings = settings.model_copy(update={"server": settings.server.model_copy(update=given)})
+    settings = settings.model_copy(
+        update={"server": settings.server.model_copy(update=settings_given)}
+    )
     logs.set_up(settings.log_level, settings.logs, file=home / "server.log" if auto else None)
     running = None if auto else find(home)
     if running is not None and running.run.auto:
@@ -124,12 +126,12 @@ def show_help(context: click.Context, words: tuple[str, ...], *, as_json: bool) 
     if not as_json:
         click.echo(command.get_help(parent))
         return
-    shown: dict[str, JSON] = {"command": parent.command_path, "help": command.get_help(parent)}
+    help_data: dict[str, JSON] = {"command": parent.command_path, "help": command.get_help(parent)}
     if isinstance(command, Ordered):
-        shown["commands"] = {
+        help_data["commands"] = {
             name: below.get_short_help_str(200) for name, below in command.commands.items()
         }
-    show_json(shown)
+    show_json(help_data)
 
 
 @click.command(
@@ -215,7 +217,7 @@ def mcp(
         return
     logs.set_up("warning")
     if router:
-        runners.projects(home_folder(), [absolute(one) for one in root or ["/"]])
+        runners.projects(home_folder(), [absolute(path) for path in root or ["/"]])
     else:
         runners.bridge(home_folder(), entity, toolset, check_actor(actor))
 
@@ -246,9 +248,9 @@ def doctor(name: str, *, offline: bool, fix: bool, dry_run: bool, as_json: bool)
     if dry_run and not fix:
         raise InvalidRequest("--dry-run", "goes with --fix")
     home = home_folder()
-    found = _looked(findings(home, name, offline=offline), quiet=as_json)
+    report = _looked(findings(home, name, offline=offline), quiet=as_json)
     steps: list[JSON] = []
-    for finding in found if fix else ():
+    for finding in report if fix else ():
         if finding.fix is None:
             continue
         if not as_json:
@@ -263,12 +265,12 @@ def doctor(name: str, *, offline: bool, fix: bool, dry_run: bool, as_json: bool)
     if steps and not dry_run:
         if not as_json:
             say("Looking again:")
-        found = _looked(findings(home, name, offline=offline), quiet=as_json)
+        report = _looked(findings(home, name, offline=offline), quiet=as_json)
     if as_json and fix:
-        show_json({"fixes": steps, "findings": [finding.as_json() for finding in found]})
+        show_json({"fixes": steps, "findings": [finding.as_json() for finding in report]})
     elif as_json:
-        show_json([finding.as_json() for finding in found])
-    if not all(finding.ok for finding in found):
+        show_json([finding.as_json() for finding in report])
+    if not all(finding.ok for finding in report):
         raise click.exceptions.Exit(1)
 
 
@@ -291,7 +293,7 @@ def _looked(findings: Iterable[DoctorFinding], *, quiet: bool) -> list[DoctorFin
     cls=Taught,
     examples=("PPS_HOME=/tmp/pps-demo pps demo", "PPS_HOME=/tmp/pps-squad pps demo squad"),
 )
-def demo(*, what: str, as_json: bool) -> None:
+def demo(*, line: str, as_json: bool) -> None:
     """Tell the shipped sample as a story in five steps: two entities that stay apart, and one with a year of records.
 
     With `squad`: six agents work on one thing, each with its own memory, and share what they find. It needs no server
@@ -305,7 +307,7 @@ def demo(*, what: str, as_json: bool) -> None:
     from pps.interfaces.cli.demo import demonstrate
     from pps.interfaces.cli.squad_demo import demonstrate_squad
 
-    if what == "squad":
+    if line == "squad":
         done = asyncio.run(demonstrate_squad(load(), quiet=as_json))
         if as_json:
             show_json(done)
@@ -354,32 +356,32 @@ def profiles(*, as_json: bool) -> None:
     from pps.recall.profiles import Profiles, in_words
 
     profiles = Profiles.load(load())
-    found = profiles.all()
+    listed = profiles.all()
     if as_json:
-        show_json([_profile(one) for one in found])
+        show_json([_profile(profile) for profile in listed])
         return
-    width = max(len(one.name) for one in found)
-    for one in found:
-        only = f"; only {words}" if (words := in_words(one.filters)) else ""
-        click.echo(f"{one.name:<{width}}  {one.description} ({one.origin}{only})")
-    for name, what in profiles.refused.items():
-        click.echo(f"{name:<{width}}  refused: {what}")
+    width = max(len(profile.name) for profile in listed)
+    for profile in listed:
+        only = f"; only {words}" if (words := in_words(profile.filters)) else ""
+        click.echo(f"{profile.name:<{width}}  {profile.description} ({profile.origin}{only})")
+    for name, problem in profiles.refused.items():
+        click.echo(f"{name:<{width}}  refused: {problem}")
 
 
-def _profile(one: Any) -> JSON:
+def _profile(profile: Any) -> JSON:
     from pps.recall.profiles import as_json
 
     return {
-        "name": one.name,
-        "origin": one.origin,
-        "description": one.description,
+        "name": profile.name,
+        "origin": profile.origin,
+        "description": profile.description,
         "channels": {
             name: {"fusion": channel.fusion, "perspectives": dict(channel.perspectives)}
-            for name, channel in one.channels.items()
+            for name, channel in profile.channels.items()
         },
-        "limits": {str(name): most for name, most in one.limits.items()},
-        "max_limit": one.max_limit,
-        "filters": as_json(one.filters),
+        "limits": {str(name): most for name, most in profile.limits.items()},
+        "max_limit": profile.max_limit,
+        "filters": as_json(profile.filters),
     }
 
 
@@ -397,19 +399,19 @@ def config(name: str, *, changed: bool, as_json: bool) -> None:
     """
     from pps.interfaces.cli.settings_shown import SettingsShown
 
-    shown = SettingsShown.of(home_folder(), name)
-    settings = [setting for setting in shown.settings if not (changed and setting.is_default)]
+    effective = SettingsShown.of(home_folder(), name)
+    settings = [setting for setting in effective.settings if not (changed and setting.is_default)]
     if as_json:
         rows = [
             {"key": setting.key, "value": setting.value, "source": setting.source}
             for setting in settings
         ]
-        show_json({"home": str(shown.home), "settings": rows, "differing": shown.differing})
+        show_json({"home": str(effective.home), "settings": rows, "differing": effective.differing})
         return
-    say(f"Data folder: {shown.home}")
+    say(f"Data folder: {effective.home}")
     for setting in settings:
         say(f"{setting.key} = {setting.value or '(empty)'}  ({setting.source})")
-    for key, value in shown.differing.items():
+    for key, value in effective.differing.items():
         say(f"The running server has {key} = {value or '(empty)'}; `pps stop` ends it")
 
 

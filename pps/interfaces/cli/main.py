@@ -49,13 +49,13 @@ def build(table: Iterable[Command] | None = None) -> commands.Ordered:
     root.params.append(
         click.Option(["--actor"], default="", expose_value=False, callback=acting, help=actor)
     )
-    for one in machine.BY_HAND[:1]:
-        root.add_command(one)
+    for command in machine.BY_HAND[:1]:
+        root.add_command(command)
     commands.add(root, load_table() if table is None else table, asking.do)
-    for one in machine.BY_HAND[1:]:
-        root.add_command(one)
-    for one in hooks.COMMANDS:
-        commands.group(root, ["hooks"]).add_command(one)
+    for command in machine.BY_HAND[1:]:
+        root.add_command(command)
+    for command in hooks.COMMANDS:
+        commands.group(root, ["hooks"]).add_command(command)
     root.add_more = partial(_add_features_of_others, root)
     if "rebuild" in root.commands:
         machine.with_registry(root.commands["rebuild"])
@@ -81,8 +81,8 @@ def _add_features_of_others(root: commands.Ordered) -> None:
             continue
         if point.name in root.commands:
             continue  # it is refused
-        mine = [one for one in own if one.words[0] == point.name]
-        if any(len(one.words) > 1 for one in mine):
+        mine = [command for command in own if command.words[0] == point.name]
+        if any(len(command.words) > 1 for command in mine):
             commands.group(root, [point.name]).help = feature.summary
         commands.add(root, mine, asking.do)
 

@@ -36,10 +36,10 @@ def server() -> Link:
     from pps.server import Link, connect, find
 
     home = home_folder()
-    found = find(home)
-    if found is None and sys.stderr.isatty():
+    running = find(home)
+    if running is None and sys.stderr.isatty():
         click.echo("(starting the server …)", err=True)
-    link = found or connect(home)
+    link = running or connect(home)
     actor = click.get_current_context().find_root().meta.get(_ACTOR, "")
     return Link(link.run, actor) if actor else link
 
@@ -61,8 +61,8 @@ def show(text: str) -> None:
 
 def show_json(value: JSON) -> None:
     """Print one JSON value on stdout; what is not seen and may act on a terminal is written as an escape."""
-    shown = json.dumps(value, ensure_ascii=False, indent=2)
-    click.echo(shown if visible(shown) == shown else json.dumps(value, indent=2))
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    click.echo(text if visible(text) == text else json.dumps(value, indent=2))
 
 
 def absolute(path: str) -> str:
@@ -115,7 +115,7 @@ def finished(
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        shown = bar.add_task("starting", total=None)
+        task = bar.add_task("starting", total=None)
         while True:
             try:
                 report = next(reports)
@@ -124,7 +124,7 @@ def finished(
             done = report.get("done")
             total = report.get("total")
             bar.update(
-                shown,
+                task,
                 description=visible(str(report.get("what"))),
                 completed=done if isinstance(done, int) else 0,
                 total=total if isinstance(total, int) and total else None,

@@ -77,8 +77,8 @@ def _read(path: Path) -> tuple[bytes | None, _Object]:
 
 
 def _object(value: _Object, key: str) -> _Object:
-    found = value.get(key)
-    return found if isinstance(found, dict) else {}
+    inner = value.get(key)
+    return inner if isinstance(inner, dict) else {}
 
 
 def _fill(path: Path, entity: str, home: str) -> bool:
@@ -89,7 +89,11 @@ def _fill(path: Path, entity: str, home: str) -> bool:
     slots = _object(plugins, "slots")
     listed = load.get("paths", [])
     folder = str(shipped("config/clients/openclaw"))
-    paths = [one for one in (listed if isinstance(listed, list) else []) if one != folder]
+    paths = [
+        path_listed
+        for path_listed in (listed if isinstance(listed, list) else [])
+        if path_listed != folder
+    ]
     entry: _Object = {
         "enabled": True,
         "hooks": {"allowConversationAccess": True, "allowPromptInjection": True},
@@ -121,15 +125,21 @@ def _empty(path: Path) -> bool:
     folder = str(shipped("config/clients/openclaw"))
     load = _object(plugins, "load")
     listed = load.get("paths", [])
-    paths = [one for one in (listed if isinstance(listed, list) else []) if one != folder]
+    paths = [
+        path_listed
+        for path_listed in (listed if isinstance(listed, list) else [])
+        if path_listed != folder
+    ]
     left_load = {k: v for k, v in load.items() if k != "paths"} | (
         {"paths": paths} if paths else {}
     )
     parts: _Object = {"load": left_load, "slots": slots, "entries": entries}
-    kept = {k: v for k, v in plugins.items() if k not in parts} | {
+    plugins_left = {k: v for k, v in plugins.items() if k not in parts} | {
         k: v for k, v in parts.items() if v
     }
-    rest = {k: v for k, v in now.items() if k != "plugins"} | ({"plugins": kept} if kept else {})
+    rest = {k: v for k, v in now.items() if k != "plugins"} | (
+        {"plugins": plugins_left} if plugins_left else {}
+    )
     kept_file = settings_files.backup(path)
     before = settings_files.read(kept_file)
     was = settings_files.parsed(kept_file, before) if before is not None else {}

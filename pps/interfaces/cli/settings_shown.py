@@ -32,7 +32,7 @@ class SettingsShown:
         """
         settings = {setting.key: setting for setting in effective_settings()}
         if entity:
-            settings.update((one.key, one) for one in _own(home, entity))
+            settings.update((setting.key, setting) for setting in _own(home, entity))
         cleaned = [
             EffectiveSetting(setting.key, redact(setting.value).text, setting.source)
             for setting in settings.values()

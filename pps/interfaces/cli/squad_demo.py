@@ -29,25 +29,27 @@ async def demonstrate_squad(settings: Settings, *, quiet: bool) -> dict[str, JSO
     started = time.perf_counter()
     steps: list[JSON] = []
     async with App.open(settings) as app:
-        if any(one.name == SQUAD for one in app.registry.squads.list()):
+        if any(existing.name == SQUAD for existing in app.registry.squads.list()):
             raise InvalidRequest(
                 "squad", f"{SQUAD!r} is there already: `pps squad delete {SQUAD}`, or set PPS_HOME"
             )
         squad = (await founding.found(app, SQUAD, "openclaw", {})).squad
-        titles = {one: rules.title for one, rules in founding.rules_of(squad).members.items()}
+        titles = {member: rules.title for member, rules in founding.rules_of(squad).members.items()}
         calls = Calls(app)
 
-        async def ask(who: str, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        async def ask(who: str, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
             return (
-                await calls.answer(Caller.of_entity(squad.members[who].entity), tool, dict(given))
+                await calls.answer(
+                    Caller.of_entity(squad.members[who].entity), tool, dict(arguments)
+                )
             ).data
 
         known: dict[str, Mapping[str, Any]] = {}
-        async for one in play(flow("first"), ask, known):
-            steps.append(_row(one))
+        async for played in play(flow("first"), ask, known):
+            steps.append(_row(played))
             if not quiet:
-                say(f"{titles[one.step.who]:<9}{one.step.does}  ({one.step.tool})")
-                for line in _lines(one):
+                say(f"{titles[played.step.who]:<9}{played.step.does}  ({played.step.tool})")
+                for line in _lines(played):
                     say(f"           {line}")
         pool = await ask("kublai", "memory_query", {"topic": "async patterns", "limit": 20})
     shared = len(pool["pool"])
@@ -81,8 +83,8 @@ def _lines(played: Played) -> list[JSON]:
         ]
     if "state" in answer and "title" in answer:
         return [f"{answer['title']}: {answer['state']}"]
-    found = [row["record"] for row in answer.get("deliveries", ())] + [*answer.get("pool", ())]
-    lines: list[JSON] = [f"{row['title']} (of {row['shared_by']})" for row in found]
+    records = [row["record"] for row in answer.get("deliveries", ())] + [*answer.get("pool", ())]
+    lines: list[JSON] = [f"{row['title']} (of {row['shared_by']})" for row in records]
     return lines + [
         f"{row['what']}: {row['text']}"
         for row in answer.get("items", ())

@@ -111,14 +111,14 @@ def unknown_entity(name: str, command: str, words: Sequence[str], *, reads: bool
     """
     problem = f"no entity {name!r}"
     names = entity_names()
-    there = "`pps entity list` shows those there are, `pps entity create` makes one"
+    remedy = "`pps entity list` shows those there are, `pps entity create` makes one"
     if not command or not names:
-        return f"{problem}; {there}"
+        return f"{problem}; {remedy}"
     if near := difflib.get_close_matches(name.lower(), names, 1, cutoff=_CUTOFF):
-        return f"{problem}; did you mean {near[0]!r}? {there}"
+        return f"{problem}; did you mean {near[0]!r}? {remedy}"
     if words and reads:
-        return f"{problem}; its name goes first: `{_with_words(command, [name, *words])}`; {there}"
-    return f"{problem}; {there}"
+        return f"{problem}; its name goes first: `{_with_words(command, [name, *words])}`; {remedy}"
+    return f"{problem}; {remedy}"
 
 
 def name_first(command: str, text: str) -> str:
@@ -138,9 +138,9 @@ def harmless_options(error: click.NoSuchOption) -> list[str]:
 def _with_words(command: str, words: Sequence[str]) -> str:
     """Return a command with a text; of the entity that there is, if there is only one."""
     names = entity_names()
-    whose = names[0] if len(names) == 1 else "NAME"
+    name = names[0] if len(names) == 1 else "NAME"
     more = " …" if len(words) > _MOST_WORDS else ""
-    return f"pps {command} {whose} {shlex.join(words[:_MOST_WORDS])}{more}"
+    return f"pps {command} {name} {shlex.join(words[:_MOST_WORDS])}{more}"
 
 
 def _synonym(group: _Group, path: str, name: str) -> str:
@@ -156,7 +156,7 @@ def _synonym(group: _Group, path: str, name: str) -> str:
 def _nearest(group: _Group, path: str, name: str, rest: Sequence[str]) -> str:
     """Return the command whose name is nearest; a group only where the next word is one of its commands."""
     names = [
-        *(one for one, command in group.commands.items() if _fits(command, rest)),
+        *(name for name, command in group.commands.items() if _fits(command, rest)),
         *(alias for alias, aliase in group.aliases.items() if _fits(group.commands[aliase], rest)),
     ]
     near = difflib.get_close_matches(name.lower(), names, 1, cutoff=_CUTOFF)

@@ -26,8 +26,8 @@ def upgraded_here(
     answers: list[dict[str, Any]] = []
     errors: list[BaseException] = []
 
-    def tell(what: str, done: int, total: int) -> None:
-        reports.put({"what": what, "done": done, "total": total})
+    def tell(stage: str, done: int, total: int) -> None:
+        reports.put({"what": stage, "done": done, "total": total})
 
     async def answered() -> dict[str, Any]:
         from pps.app import App  # not at the top: help imports nothing heavy

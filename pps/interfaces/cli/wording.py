@@ -96,7 +96,7 @@ def _missing(
 
 def _quoted(label: str, value: object) -> str:
     if isinstance(value, list):
-        return " or ".join(_quoted(label, one) for one in value[:3])  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON
+        return " or ".join(_quoted(label, item) for item in value[:3])  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON
     is_short = (
         isinstance(value, (str, int)) and not isinstance(value, bool) and len(str(value)) <= _QUOTED
     )

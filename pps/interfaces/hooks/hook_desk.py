@@ -137,17 +137,17 @@ class HookEventDesk:
         until = started + min(event.within_s, _MOST_WAIT_S)
         if making is not None and (left := until - _TO_KEEP_S - clock.perf_counter()) > 0:
             await asyncio.wait({making}, timeout=left)
-        kept = True
+        is_kept = True
         try:
             await self._keep(owner, event, late=False)
         except PPSError as error:
             if not error.retryable:
                 raise
-            kept = False
+            is_kept = False
         in_time = making is not None and making.done() and clock.perf_counter() < until
         return {
             "context": self._last.unseen(owner, event.session, event.agent) if in_time else "",
-            "kept": kept,
+            "kept": is_kept,
         }
 
     def _pack_later(self, owner: EntityId, event: SessionEvent) -> asyncio.Task[str] | None:

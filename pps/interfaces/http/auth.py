@@ -20,7 +20,8 @@ from pps.interfaces.http.problems import Forbidden, Outdated, Refused
 from pps.operations.calls import OPERATOR, Caller, owner
 from pps.server.runfile import NONCE, OWNER_PREFIX, proof
 
-ENTITY_HEADER, ACTOR_HEADER = "PPS-Entity", "PPS-Actor"
+ENTITY_HEADER = "PPS-Entity"
+ACTOR_HEADER = "PPS-Actor"
 BRIDGE_HEADER = "PPS-Bridge"
 """Names whom a bridge was started for, in the form of ``Trust.bridged``."""
 OWNER_STATE = "pps_owner"
@@ -53,10 +54,14 @@ class Trust:
         bridge of the same user shows them.
         """
         if token.startswith(OWNER_PREFIX):
-            secret, _, whose = token.partition(".")
-            return await asyncio.to_thread(self._owners, whose) if self._is_secret(secret) else None
-        found = await asyncio.to_thread(self._of_token, token)
-        return None if found is OPERATOR else found
+            secret, _, caller_name = token.partition(".")
+            return (
+                await asyncio.to_thread(self._owners, caller_name)
+                if self._is_secret(secret)
+                else None
+            )
+        caller = await asyncio.to_thread(self._of_token, token)
+        return None if caller is OPERATOR else caller
 
     async def caller_of(self, connection: HTTPConnection) -> Caller:
         """Return who asks with a request to ``/v1``.
@@ -73,16 +78,16 @@ class Trust:
         actor = connection.headers.get(ACTOR_HEADER, "")
         if self.is_owner(connection):
             return replace(owner(owner_router(), named or None), actor=check_actor(actor))
-        found = await asyncio.to_thread(self._of_token, bearer(connection))
-        if found is None:
+        caller = await asyncio.to_thread(self._of_token, bearer(connection))
+        if caller is None:
             raise Refused("a token is needed; `pps entity token NAME` makes one")
-        if named and not (isinstance(found.entity, EntityId) and found.entity.name == named):
+        if named and not (isinstance(caller.entity, EntityId) and caller.entity.name == named):
             raise Forbidden("this token does not speak for that entity")
-        if actor and actor != found.actor:
+        if actor and actor != caller.actor:
             raise Forbidden(
                 "this token does not speak for that actor; who writes goes by the token alone"
             )
-        return found
+        return caller
 
     async def bridged(self, connection: HTTPConnection) -> Caller:
         """Return whom the owner's bridge was started for, as ``PPS-Bridge`` names it.
@@ -151,16 +156,18 @@ class Trust:
             return Caller.of_router(router)
         return OPERATOR if self._registry.is_operator(token) else None
 
-    def _owners(self, whose: str) -> Caller | None:
+    def _owners(self, caller_name: str) -> Caller | None:
         try:
-            return self._caller_named(whose)
+            return self._caller_named(caller_name)
         except (UnknownEntity, InvalidRequest):
             return None
 
-    def _caller_named(self, whose: str) -> Caller:
-        if whose.startswith("/"):
-            return Caller.of_router(owner_router([unquote(root) for root in whose.split(",")]))
-        name, _, actor = whose.partition(":")
+    def _caller_named(self, caller_name: str) -> Caller:
+        if caller_name.startswith("/"):
+            return Caller.of_router(
+                owner_router([unquote(root) for root in caller_name.split(",")])
+            )
+        name, _, actor = caller_name.partition(":")
         entry = self._registry.get(check_name(name))
         if entry.archived:
             raise UnknownEntity(

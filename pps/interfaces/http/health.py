@@ -78,19 +78,21 @@ class HealthProbe:
         waiting = {
             name: text for name, text in self.resuming.in_the_way.items() if name not in lost
         }
-        found = [HealthProblem(name, text, not name) for name, text in waiting.items()]
-        found += await self._stalled()
-        found += [HealthProblem(name, text, all_lost) for name, text in lost.items()]
+        health_problems = [HealthProblem(name, text, not name) for name, text in waiting.items()]
+        health_problems += await self._stalled()
+        health_problems += [HealthProblem(name, text, all_lost) for name, text in lost.items()]
         for name in self._app.open_names():
             if name in lost:
                 continue
             try:
                 async with self._app.memory(name, pool=True) as memory:
                     health = await memory.health()
-                found.extend(HealthProblem(name, text, health.outage) for text in health.problems)
+                health_problems.extend(
+                    HealthProblem(name, text, health.outage) for text in health.problems
+                )
             except PPSError as error:
-                found.append(HealthProblem(name, error.message))
-        return found
+                health_problems.append(HealthProblem(name, error.message))
+        return health_problems
 
     async def _stalled(self) -> list[HealthProblem]:
         """Return the closed entities whose jobs wait too long, counted from the start of the server at the earliest."""

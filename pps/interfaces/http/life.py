@@ -109,13 +109,13 @@ async def run(app: ASGIApp, listener: socket.socket, activity: Activity, plan: S
         )
     )
     host, port = listener.getsockname()[:2]
-    said = RunFile(os.getpid(), host, port, __version__, plan.auto)
+    run_file = RunFile(os.getpid(), host, port, __version__, plan.auto)
     if plan.socket is None:
-        said = replace(said, secret=plan.secret)
+        run_file = replace(run_file, secret=plan.secret)
     else:
-        said = replace(said, socket=plan.socket.getsockname())
+        run_file = replace(run_file, socket=plan.socket.getsockname())
     with _signals(activity):
-        watch = asyncio.create_task(_watch(server, said, activity, plan))
+        watch = asyncio.create_task(_watch(server, run_file, activity, plan))
         watch.add_done_callback(
             lambda _: server.let_go(activity)
         )  # however it ends: nobody else would end the server
@@ -123,9 +123,9 @@ async def run(app: ASGIApp, listener: socket.socket, activity: Activity, plan: S
             await server.serve(sockets=[listener, plan.socket] if plan.socket else [listener])
         finally:
             watch.cancel()
-            runfile.remove(plan.home, said.pid)
+            runfile.remove(plan.home, run_file.pid)
             listener.close()
-            _remove(said.socket)
+            _remove(run_file.socket)
         if watch.done() and not watch.cancelled():
             watch.result()
 
@@ -144,35 +144,37 @@ class _Server(uvicorn.Server):
 
 
 async def _watch(
-    server: uvicorn.Server, said: RunFile, activity: Activity, plan: ServerPlan
+    server: uvicorn.Server, run_file: RunFile, activity: Activity, plan: ServerPlan
 ) -> None:
     while not server.started:  # noqa: ASYNC110 - uvicorn has no event for it
         await asyncio.sleep(_PAUSE_S)
-    runfile.write(plan.home, said)
+    runfile.write(plan.home, run_file)
     plan.on_serving()
     _log.info(
-        "serving at http://%s:%d", f"[{said.host}]" if ":" in said.host else said.host, said.port
+        "serving at http://%s:%d",
+        f"[{run_file.host}]" if ":" in run_file.host else run_file.host,
+        run_file.port,
     )
-    if not is_loopback(said.host):
+    if not is_loopback(run_file.host):
         _log.warning(
             "%s is reached from other machines: tokens travel in plain text, so put a proxy with TLS before it; "
             "a client is answered only under a name of server.allowed_hosts",
-            said.host,
+            run_file.host,
         )
     while not activity.stopping.is_set():
-        if said.socket and not _is_there(said.socket):
+        if run_file.socket and not _is_there(run_file.socket):
             _log.warning(
-                "%s was removed: the owner's clients go by server.json's secret", said.socket
+                "%s was removed: the owner's clients go by server.json's secret", run_file.socket
             )
-            said = replace(said, socket="", secret=plan.secret)
+            run_file = replace(run_file, socket="", secret=plan.secret)
             plan.on_lost_socket()
-            runfile.write(plan.home, said)
+            runfile.write(plan.home, run_file)
         if plan.auto and activity.idle_s > plan.idle_stop_s and not await plan.busy():
             _log.info("idle for %.0f s: ending", plan.idle_stop_s)
             activity.stopping.set()
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(activity.stopping.wait(), min(_LOOK_S, plan.idle_stop_s))
-    runfile.remove(plan.home, said.pid)
+    runfile.remove(plan.home, run_file.pid)
     server.should_exit = True
 
 

@@ -113,7 +113,8 @@ class Metrics:
             with contextlib.suppress(PPSError):
                 async with self._app.memory(name, pool=True) as memory:
                     stats = await memory.stats()
-                jobs, lag = jobs + stats.unfinished_jobs, lag + stats.index_lag
+                jobs = jobs + stats.unfinished_jobs
+                lag = lag + stats.index_lag
         return [
             _gauge("pps_unfinished_jobs", "Acknowledged turns not yet in graph and indexes.", jobs),
             _gauge("pps_index_lag", "Index entries to be made anew.", lag),

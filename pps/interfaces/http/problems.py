@@ -119,21 +119,23 @@ def no_route(_: Request, error: Exception) -> Response:
     return JSONResponse(details(status, code, detail), status, headers, "application/problem+json")
 
 
-def refusal(error: BaseException, what: str) -> Response:
+def refusal(error: BaseException, request_line: str) -> Response:
     """Return an error as an answer; one that nobody foresaw is logged."""
-    said = problem(error, what)
+    members = problem(error, request_line)
     headers: dict[str, str] = {}
     if isinstance(error, Refused):
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, errors.Overloaded):
         headers["Retry-After"] = str(math.ceil(error.retry_after_s))
-    return JSONResponse(said, cast("int", said["status"]), headers, "application/problem+json")
+    return JSONResponse(
+        members, cast("int", members["status"]), headers, "application/problem+json"
+    )
 
 
-def problem(error: BaseException, what: str) -> dict[str, JSON]:
+def problem(error: BaseException, request_line: str) -> dict[str, JSON]:
     """Return an error's problem details."""
     if not isinstance(error, errors.PPSError):
-        unforeseen(_log, f"{what} failed", error)
+        unforeseen(_log, f"{request_line} failed", error)
         error = errors.PPSError("something went wrong inside PPS; its log has the details")
         error.code = "internal"
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)

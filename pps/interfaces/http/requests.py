@@ -82,12 +82,14 @@ class RequestLog:
         id_ = new_request_id(Headers(scope=scope).get(REQUEST_ID, ""))
         scope[SCOPE_KEY] = id_
         started = clock.perf_counter()
-        status, begun_s = 0, 0.0
+        status = 0
+        begun_s = 0.0
 
         async def send_with_id(message: Message) -> None:
             nonlocal status, begun_s
             if message["type"] == "http.response.start":
-                status, begun_s = message["status"], clock.perf_counter() - started
+                status = message["status"]
+                begun_s = clock.perf_counter() - started
                 MutableHeaders(scope=message)[REQUEST_ID] = id_
             await send(message)
 

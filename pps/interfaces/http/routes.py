@@ -142,14 +142,14 @@ class HttpRoutes:
 
     async def _health(self, request: Request) -> Response:
         problems = await self._parts.condition.problems()
-        failing = any(one.outage for one in problems)
-        status, said = (503, "failing") if failing else (200, "ok")
+        failing = any(problem.outage for problem in problems)
+        status, state = (503, "failing") if failing else (200, "ok")
         if not await self._is_operator_where_possible(request):
-            return JSONResponse({"status": said}, status_code=status)
-        details = [{"entity": one.entity, "problem": one.text} for one in problems]
-        said = "degraded" if problems and not failing else said
+            return JSONResponse({"status": state}, status_code=status)
+        details = [{"entity": problem.entity, "problem": problem.text} for problem in problems]
+        state = "degraded" if problems and not failing else state
         return JSONResponse(
-            {"status": said, "problems": details, **await self._parts.condition.status()},
+            {"status": state, "problems": details, **await self._parts.condition.status()},
             status_code=status,
         )
 

@@ -49,13 +49,14 @@ class V1:
     async def call(self, request: Request) -> Response:
         caller = await self._door.caller_of(request)
         try:
-            found = await self._calls.find(caller, request.path_params["operation"])
+            operation = await self._calls.find(caller, request.path_params["operation"])
         except InvalidRequest as error:
             raise NoOperation.of(error.problems) from None
-        arguments, wanted = await body(request), request.headers.get("accept", "")
+        arguments = await body(request)
+        wanted = request.headers.get("accept", "")
         if LINES in wanted:
-            return StreamingResponse(self._lines(caller, found, arguments), media_type=LINES)
-        answer = await self._calls.answer(caller, found.name, arguments)
+            return StreamingResponse(self._lines(caller, operation, arguments), media_type=LINES)
+        answer = await self._calls.answer(caller, operation.name, arguments)
         zone = {TIME_ZONE: answer.time_zone}
         return (
             PlainTextResponse(answer.text, headers=zone)
@@ -70,17 +71,19 @@ class V1:
         return JSONResponse(document((await self._calls.operations(caller)).values()))
 
     async def _lines(
-        self, caller: Caller, found: AnyOperation, arguments: Mapping[str, JSON]
+        self, caller: Caller, any_operation: AnyOperation, arguments: Mapping[str, JSON]
     ) -> AsyncGenerator[bytes]:
         try:
-            if not found.long:
-                yield _ended(await self._calls.answer(caller, found.name, arguments))
+            if not any_operation.long:
+                yield _ended(await self._calls.answer(caller, any_operation.name, arguments))
                 return
-            async with aclosing(self._calls.reported(caller, found.name, arguments)) as steps:
+            async with aclosing(
+                self._calls.reported(caller, any_operation.name, arguments)
+            ) as steps:
                 async for step in steps:
                     yield _ended(step) if isinstance(step, Answer) else _line(asdict(step))
         except Exception as error:  # noqa: BLE001 - the surface's outermost call: the answer has begun
-            yield _line({"problem": problem(error, found.name)})
+            yield _line({"problem": problem(error, any_operation.name)})
 
 
 def _ended(answer: Answer) -> bytes:

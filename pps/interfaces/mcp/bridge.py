@@ -215,7 +215,8 @@ class _Bridge:
         raise _Refused(METHOD_NOT_FOUND, "Method not found", request.method[:_MAX_ECHO])
 
     def _initialize(self, params: dict[str, Any]) -> dict[str, Any]:
-        version, client = params.get("protocolVersion"), params.get("clientInfo")
+        version = params.get("protocolVersion")
+        client = params.get("clientInfo")
         is_sound = (
             isinstance(version, str)
             and isinstance(params.get("capabilities"), dict)

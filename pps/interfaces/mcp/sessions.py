@@ -49,17 +49,19 @@ class BoundedSessions:
 
     async def _make_room(self, held: OrderedDict[str, int], scope: Scope) -> None:
         while len(held) > self._most:
-            ended = next((one for one, in_hand in held.items() if not in_hand), next(iter(held)))
+            ended = next(
+                (session for session, in_hand in held.items() if not in_hand), next(iter(held))
+            )
             del held[ended]
             headers = [
                 (name, value) for name, value in scope["headers"] if name in (b"host", b"origin")
             ]
-            asked = {
+            request_scope = {
                 **scope,
                 "method": "DELETE",
                 "headers": [*headers, (_ID.encode(), ended.encode())],
             }
-            await self._app(asked, _nothing, _unheard)
+            await self._app(request_scope, _nothing, _unheard)
 
 
 async def _nothing() -> Message:

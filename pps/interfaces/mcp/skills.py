@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 EXTENSION = "io.modelcontextprotocol/skills"
-LIST, GET = "skills/list", "skills/get"
+LIST = "skills/list"
+GET = "skills/get"
 FRESH_MS = 300_000
 """How long a client may keep a list or a file."""
 _MEDIA_TYPE = "text/markdown"

@@ -84,7 +84,8 @@ def claimed_streams() -> Generator[tuple[BinaryIO, BinaryIO]]:
 
     Meanwhile fd 0 is the null device and fd 1 is stderr, so nothing else reads or writes the protocol's streams.
     """
-    source, sink = _aside(0, os.open(os.devnull, os.O_RDONLY)), _aside(1, os.dup(2))
+    source = _aside(0, os.open(os.devnull, os.O_RDONLY))
+    sink = _aside(1, os.dup(2))
     try:
         yield source, sink
     finally:

@@ -111,23 +111,23 @@ async def _result(answer: Answer, caller: Caller) -> ToolResult:
 
 
 def chosen_of(
-    asked: str, there: Set[str], allowed: Set[str] | None, *, is_said: bool
+    header: str, known: Set[str], allowed: Set[str] | None, *, is_said: bool
 ) -> frozenset[str] | None:
     """Return the toolsets that a client gets; None for all.
 
     Args:
-        asked: Names with commas between, or ``all``.
-        there: The toolsets that there are.
+        header: Names with commas between, or ``all``.
+        known: The toolsets that there are.
         allowed: The most that its token opens; None for all.
         is_said: The client asked; where it did not, a token that does not open what is usual opens all of its own.
 
     Raises:
         InvalidRequest: There is none of a name.
     """
-    wanted = frozenset(name.strip() for name in asked.split(","))
-    if strange := wanted - there - {"all"}:
+    wanted = frozenset(name.strip() for name in header.split(","))
+    if strange := wanted - known - {"all"}:
         raise InvalidRequest(
-            "toolset", f"{min(strange)!r} is none of {', '.join(sorted(there))}, all"
+            "toolset", f"{min(strange)!r} is none of {', '.join(sorted(known))}, all"
         )
     if "all" in wanted:
         return None if allowed is None else frozenset(allowed)

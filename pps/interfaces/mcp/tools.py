@@ -53,23 +53,23 @@ def _without_references(
         ]
     if not isinstance(schema, dict):
         return schema
-    found: dict[str, Any] = {}
+    resolved: dict[str, Any] = {}
     for key, value in cast("dict[str, Any]", schema).items():
         if key == "properties":
-            found[key] = {
-                name: _without_references(one, definitions, within) for name, one in value.items()
+            resolved[key] = {
+                name: _without_references(item, definitions, within) for name, item in value.items()
             }
         elif key in ("default", "enum", "required"):
-            found[key] = value
+            resolved[key] = value
         elif key != "$ref":
-            found[key] = _without_references(value, definitions, within)
+            resolved[key] = _without_references(value, definitions, within)
     if "$ref" in schema:
         name = str(cast("dict[str, Any]", schema)["$ref"]).rpartition("/")[2]
         if name not in within:
             target = _without_references(definitions.get(name, {}), definitions, (*within, name))
             target.pop("description", None)  # of the model, for whoever reads the code
-            found = {**target, **found}
-    return _without_alternatives(found)
+            resolved = {**target, **resolved}
+    return _without_alternatives(resolved)
 
 
 def _without_alternatives(schema: dict[str, Any]) -> dict[str, Any]:
@@ -78,29 +78,35 @@ def _without_alternatives(schema: dict[str, Any]) -> dict[str, Any]:
         schema = {"enum": [schema["const"]], **schema}
         del schema["const"]
     alternatives: list[dict[str, Any]] = schema.pop("anyOf", [])
-    known = [one for one in alternatives if one.get("type") not in (None, "null")]
-    if not known or len(known) < len([one for one in alternatives if one != {"type": "null"}]):
+    known = [
+        alternative for alternative in alternatives if alternative.get("type") not in (None, "null")
+    ]
+    if not known or len(known) < len(
+        [alternative for alternative in alternatives if alternative != {"type": "null"}]
+    ):
         return schema
-    of_one_type = len({one["type"] for one in known}) == 1
-    if of_one_type and all("enum" in one for one in known):
-        choices = list(dict.fromkeys(value for one in known for value in one["enum"]))
+    of_one_type = len({alternative["type"] for alternative in known}) == 1
+    if of_one_type and all("enum" in alternative for alternative in known):
+        choices = list(
+            dict.fromkeys(value for alternative in known for value in alternative["enum"])
+        )
         return {"type": known[0]["type"], "enum": choices, **schema}
-    lists = [one for one in known if one["type"] == "array"]
+    lists = [alternative for alternative in known if alternative["type"] == "array"]
     return {**(known[0] if of_one_type else lists[0]), **schema} if of_one_type or lists else schema
 
 
 def _lean(schema: Any) -> Any:
     if isinstance(schema, list):
-        return [_lean(one) for one in cast("list[Any]", schema)]
+        return [_lean(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    said = cast("dict[str, Any]", schema)
-    found: dict[str, Any] = {}
-    for key, value in said.items():
+    members = cast("dict[str, Any]", schema)
+    lean: dict[str, Any] = {}
+    for key, value in members.items():
         if key == "properties":
-            found[key] = {name: _lean(one) for name, one in value.items()}
+            lean[key] = {name: _lean(item) for name, item in value.items()}
         elif key == "enum":
-            found[key] = [one for one in value if one not in _SET_UP]
+            lean[key] = [item for item in value if item not in _SET_UP]
         elif key not in _UNREAD:
-            found[key] = value if key == "default" else _lean(value)
-    return found
+            lean[key] = value if key == "default" else _lean(value)
+    return lean
