@@ -29,8 +29,6 @@ _LABELS = {
 }
 _TOOL = re.compile(r"'?\b([a-z]+(?:_[a-z]+)+)\b'?(?!=)")
 _OWNERS = ("owner", "operator")
-_UTC = "a date alone is 00:00 UTC."
-_LOCAL = "your local time where it names no zone, a date alone is 00:00 UTC."
 
 
 @dataclass(frozen=True, slots=True)

@@ -293,7 +293,7 @@ def _looked(findings: Iterable[DoctorFinding], *, quiet: bool) -> list[DoctorFin
     cls=Taught,
     examples=("PPS_HOME=/tmp/pps-demo pps demo", "PPS_HOME=/tmp/pps-squad pps demo squad"),
 )
-def demo(*, line: str, as_json: bool) -> None:
+def demo(*, what: str, as_json: bool) -> None:
     """Tell the shipped sample as a story in five steps: two entities that stay apart, and one with a year of records.
 
     With `squad`: six agents work on one thing, each with its own memory, and share what they find. It needs no server
@@ -307,7 +307,7 @@ def demo(*, line: str, as_json: bool) -> None:
     from pps.interfaces.cli.demo import demonstrate
     from pps.interfaces.cli.squad_demo import demonstrate_squad
 
-    if line == "squad":
+    if what == "squad":
         done = asyncio.run(demonstrate_squad(load(), quiet=as_json))
         if as_json:
             show_json(done)
