@@ -1,11 +1,17 @@
-"""Builds what is given out: a wheel, a bundle for MCP clients (.mcpb), and the manifest of a release, into ``dist``."""
+"""Builds what is given out: a wheel, a bundle for MCP clients (.mcpb), and the manifest of a release, into ``dist``.
+
+With ``--identity`` it writes the maintainers' name and the repository's address, which ``pyproject.toml`` defines, into the
+files that must have them too.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -20,7 +26,19 @@ SOURCES = (
     "entities/_template",
 )
 """What a bundle has of the checkout, beside its own manifest and entry point."""
+WITH_IDENTITY = (
+    "plugin.json",
+    "server.json",
+    "config/mcpb/manifest.json",
+    ".claude-plugin/marketplace.json",
+    "mkdocs.yml",
+    "CHANGELOG.md",
+)
+"""Files that have the maintainers' name or the repository's address, and can only have them in full."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+_ADDRESS = re.compile(r"https://github\.com/[\w-]+/[\w-]+")
+_SERVER_NAME = re.compile(r'(?<="name": ")io\.github\.[\w-]+/[\w-]+')
+_MAINTAINERS = re.compile(r'(?<="author": \{ "name": ")[^"]+|(?<="owner": \{ "name": ")[^"]+')
 
 
 def build_wheel(dist: Path) -> Path:
@@ -71,8 +89,29 @@ def _add(archive: zipfile.ZipFile, name: str, content: bytes) -> None:
     archive.writestr(info, content)
 
 
+def with_identity(path: str, text: str) -> str:
+    """Return a file's text with the name and the address that ``pyproject.toml`` defines."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    address, maintainers = project["urls"]["Source"], project["authors"][0]["name"]
+    owner, _, name = address.removeprefix("https://github.com/").partition("/")
+    text = _MAINTAINERS.sub(maintainers, text)
+    if path == "server.json":
+        text = _SERVER_NAME.sub(f"io.github.{owner}/{name}", text)
+    return _ADDRESS.sub(address, text)
+
+
+def write_identity() -> None:
+    """Write the name and the address into every file that must have them."""
+    for path in WITH_IDENTITY:
+        file = ROOT / path
+        file.write_text(with_identity(path, file.read_text(encoding="utf-8")), encoding="utf-8")
+
+
 def main() -> None:
     """Build all of it and print what was made."""
+    if "--identity" in sys.argv[1:]:
+        write_identity()
+        return
     dist = ROOT / "dist"
     wheel, bundle = build_wheel(dist), build_bundle(dist)
     for file in (wheel, bundle, write_release_manifest(dist, bundle)):

@@ -82,6 +82,14 @@ def _quality(report: Mapping[str, Any]) -> str:
     return f"{caption}\n\n{_quality_table(report)}"
 
 
+def _timeline() -> str:
+    report = _report("timeline")
+    return (
+        f"{report['exact']:,} of {report['questions']:,} questions about a point or a span of time were answered exactly, over "
+        f"{report['events']:,} dated events."
+    )
+
+
 QUALITY = ("quality", "quality-beam", "quality-musique", "quality-notes", "quality-realtalk")
 """What is measured by the same command on data of different kinds."""
 
@@ -89,6 +97,7 @@ _BLOCKS: dict[str, Callable[[Mapping[str, Any]], str]] = dict.fromkeys(QUALITY, 
 
 _COMBINED: dict[str, Callable[[], str]] = {
     "why": _why,
+    "timeline": _timeline,
     "quality-table": lambda: _quality_table(_report("quality")),
 }
 """What is made of several files, or otherwise of one."""

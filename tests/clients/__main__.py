@@ -208,7 +208,10 @@ def _ask_codex(tried: Try, codex: tuple[str, ...]) -> str:
     # A person trusts the hooks once, with /hooks; here nobody can be asked.
     trusted = ("--dangerously-bypass-hook-trust", "--skip-git-repo-check")
     model = ("-c", "model_provider=played", "-c", "model=m")
-    return tried.run(*codex, "exec", *trusted, *model, QUESTION)
+    # On a busy machine it would begin before the tools are there.
+    server = f"mcp_servers.pps-{ENTITY}"
+    tools = ("-c", f"{server}.startup_timeout_sec=120", "-c", f"{server}.required=true")
+    return tried.run(*codex, "exec", *trusted, *model, *tools, QUESTION)
 
 
 def _gemini(tried: Try, gemini: tuple[str, ...]) -> None:

@@ -25,11 +25,12 @@ PAGES = sorted(
     [
         ROOT / "README.md",
         DOCS / "quickstart.md",
+        *(DOCS / name for name in ("true-now.md", "recall.md", "forgetting.md")),
         *(DOCS / "tutorials").glob("*.md"),
         *(DOCS / "clients").glob("*.md"),
     ]
 )
-MADE_BEFORE = ("README.md", "clients")
+MADE_BEFORE = ("README.md", "clients", "true-now.md", "recall.md", "forgetting.md")
 """Pages, or folders of pages, that begin with the entity `ana`."""
 CLIENTS = ("claude", "codex", "gemini", "openclaw")
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

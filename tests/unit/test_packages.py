@@ -50,6 +50,31 @@ def test_every_manifest_has_the_version_and_the_repository_of_the_project() -> N
         assert set(urls) == {REPOSITORY}, path
 
 
+def test_the_name_and_the_address_are_defined_once_and_written_everywhere_else() -> None:
+    mentioned = re.compile(
+        r"github\.com/(?!modelcontextprotocol|getzep)[\w-]+/pps|The PPS maintainers"
+    )
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True
+    ).stdout.decode()
+    own = {"pyproject.toml", "docs/contributing.md", "tests/unit/test_packages.py"}
+    for name in filter(None, listed.split("\0")):
+        file = ROOT / name
+        if name in own or not file.is_file() or file.suffix in (".png", ".xz", ".svg"):
+            continue
+        text = file.read_bytes().decode("utf-8", "replace")
+        if name in packages.WITH_IDENTITY:
+            assert packages.with_identity(name, text) == text, (
+                f"{name}: run scripts/package --identity"
+            )
+        else:
+            assert not mentioned.search(text), name
+    other = '{"author": { "name": "X" }, "u": "https://github.com/a/b/issues"}'
+    assert packages.with_identity("plugin.json", other) == (
+        f'{{"author": {{ "name": "{PROJECT["authors"][0]["name"]}" }}, "u": "{REPOSITORY}/issues"}}'
+    )
+
+
 def test_the_plugin_keeps_agent_plugins_1_0() -> None:
     manifest, servers = read_json("plugin.json"), read_json("mcp.json")
     closed = {"$schema", "name", "version", "description", "author", "homepage", "repository"}
@@ -132,7 +157,7 @@ def test_the_wheel_says_who_made_it_where_it_is_and_what_it_runs_on(wheel: Path)
         [name] = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
         metadata = Parser().parsestr(archive.read(name).decode())
         names = archive.namelist()
-    assert metadata["Author"] == "The PPS maintainers"
+    assert metadata["Author"] == PROJECT["authors"][0]["name"]
     urls = dict(url.split(", ") for url in metadata.get_all("Project-URL", []))
     assert urls.keys() == {"Homepage", "Documentation", "Source", "Issues", "Changelog"}
     classifiers = metadata.get_all("Classifier", [])
