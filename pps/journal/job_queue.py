@@ -393,6 +393,10 @@ class JobQueue(Store):
 
         Nothing when the first of them is not due at ``at``: later jobs never overtake it.
         """
+        # An idle worker asks often: the writer, and with it acknowledgements, is left alone where nothing is due.
+        due = await self.look_up(partial(due_at, stage=stage), 1)
+        if due is None or due > at:
+            return []
         span = await self.write(partial(_claim, stage=stage, limit=limit, at=at))
         if span is None:
             return []
