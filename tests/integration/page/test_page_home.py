@@ -9,6 +9,7 @@ import pytest
 
 from tests.chromium import Chromium, Window
 from tests.integration.interfaces.serving import Served
+from tests.squads import write_squad
 
 pytestmark = pytest.mark.chromium
 XSS = "<img src=x onerror=window.hit=1>"
@@ -128,6 +129,42 @@ def test_what_waits_leads_to_what_failed_and_to_the_pairs_that_may_be_one(
         names = served.link.call("nodes_list", "waits", {"query": "Priya"})["data"]["nodes"]
         assert len(names) == 2
         window.is_well()
+
+
+def test_shares_to_review_wait_on_the_home_of_the_reviewer_alone(
+    browser: Chromium, served: Served
+) -> None:
+    write_squad(served.home, "crew")
+    served.link.call("squad_create", "", {"name": "crew", "file": "crew"})
+    fields = {
+        "target_process": "handoff",
+        "current_state": "An agent says in passing that something is ready.",
+        "proposed_state": "An agent gives a task that says what is ready.",
+        "risk_level": "low",
+        "implementation_steps": ["Tell all members"],
+    }
+    analysis = {"type": "metric", "findings": "14 of 19 handoffs waited more than a day."}
+    basis = {"type": "Analysis", "content": "Handoffs wait.", "confidence": 0.8, "fields": analysis}
+    cited = served.link.call("memory_store", "crew_jochi", basis)["data"]["copy"]["id"]
+    proposal = {
+        "type": "WorkflowImprovement",
+        "title": "Hand over in writing",
+        "content": "Each handoff is a task.",
+        "fields": fields,
+        "cites": [cited],
+    }
+    kept = served.link.call("memory_store", "crew_jochi", proposal)["data"]["id"]
+    served.link.call("proposal_submit", "crew_jochi", {"id": kept})
+    with browser.window(served, "crew_kublai") as reviewer:
+        reviewer.go("#/home", "section[aria-labelledby=home-waiting]")
+        reviewer.page.click("section[aria-labelledby=home-waiting] a:has-text('1 share to review')")
+        reviewer.page.wait_for_selector("main[data-view=squad] :text('Hand over in writing')")
+        reviewer.is_well()
+    with browser.window(served, "crew_jochi") as author:
+        author.go("#/home", "h1")
+        author.rest()
+        assert "to review" not in author.text()
+        author.is_well()
 
 
 def test_operators_views_are_in_one_place_and_features_that_are_off_are_in_none(

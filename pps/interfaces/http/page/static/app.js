@@ -4,9 +4,9 @@
 // `#/id`, its title stands in the navigation (`hidden` keeps it out, `only` tells of the schema whether it is there).
 // Views that belong together are tabs: those `within` another one stand beside it above the view, and the navigation has
 // only that one, called `section` where that is more than its own title.
-// The module's default export is a component that gets `parts` and `query` of the address. It asks operations with
-// `useCall` or `call`, makes addresses with `href`, and shows text as text: htm and preact escape it, and the page's
-// policy lets no text become HTML. Pieces that views share are in `parts.js`.
+// The module's default export is a component that gets `parts` and `query` of the address, and what is `waiting` for the
+// person in the squad. It asks operations with `useCall` or `call`, makes addresses with `href`, and shows text as text:
+// htm and preact escape it, and the page's policy lets no text become HTML. Pieces that views share are in `parts.js`.
 // The view of a shipped feature says `feature`: it is there while that is on. Other features give theirs as data, which
 // `views/feature.js` shows.
 // Every view begins with a heading (`<h1>`), and says what to do where there is nothing yet.
@@ -149,7 +149,7 @@ function Frame() {
       <${JustDone} />
       <${Tabs} view=${view} />
       ${View
-        ? html`<${View} key=${view.id} parts=${at.parts} query=${at.query} again=${again} />`
+        ? html`<${View} key=${view.id} parts=${at.parts} query=${at.query} waiting=${waiting} again=${again} />`
         : html`<p class="faint" role="status">One moment …</p>`}
     </main>
   `;

@@ -1,6 +1,6 @@
 // Home: who the entity is, what matters now, what changed, what it was given today, what waits for the person.
 import { entity, href, html, useCall } from "../core.js";
-import { Answer, Empty, Item, When, counted, isMember, useSchema, useWaiting } from "../parts.js";
+import { Answer, Empty, Item, When, counted } from "../parts.js";
 import { Said } from "../markdown.js";
 import { Conversation } from "../conversation.js";
 
@@ -96,19 +96,18 @@ const Holdings = ({ of }) => html`<dl class="figures">
   ${["turns", "nodes", "facts", "anchors"].map((name) => html`<div key=${name}><dt>${name}</dt><dd>${of[name].toLocaleString("en")}</dd></div>`)}
 </dl>`;
 
-function View() {
+function View({ waiting }) {
   const overview = useCall("overview", {}, { live: true });
-  const schema = useSchema();
-  const squad = useWaiting(isMember(schema) ? schema : undefined);
   return html`<h1 tabindex="-1">${entity}</h1>
     <${Answer} of=${overview}>${(of) => {
       const isEmpty = of.holds.turns + of.holds.facts + of.holds.anchors === 0;
       return html`<${Health} of=${of.health} />
         ${isEmpty && html`<${First} />`}
+        ${isEmpty && waiting.inbox + waiting.approvals > 0 && html`<${Waiting} of=${of.waiting} squad=${waiting} />`}
         <${Identity} overview=${of} />
         ${!isEmpty && html`<div class="home">
           <div><${Current} nodes=${of.nodes} /><${Changes} changes=${of.changes} /></div>
-          <div><${Waiting} of=${of.waiting} squad=${squad} />
+          <div><${Waiting} of=${of.waiting} squad=${waiting} />
             <${Conversations} conversations=${of.conversations} />
             ${of.records.length > 0 && html`<${Records} records=${of.records} />`}
             <${Given} given=${of.given} /></div>
