@@ -32,7 +32,6 @@ _COUNT_CALLS = """(() => {
     const ask = window.fetch;
     window.pendingCalls = 0;
     window.fetch = async (...given) => {
-        if (String(given[0]) === "events") return ask(...given);
         window.pendingCalls += 1;
         try {
             const answer = await ask(...given);
@@ -74,12 +73,17 @@ class Window:
     said: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
 
+    @property
+    def root(self) -> str:
+        """Return the page's path: an entity's, or (without a name) the owner's."""
+        return f"page/{self.name}" if self.name else "haven"
+
     def go(self, address: str, until: str = "h1") -> None:
         """Go to an address of the page, such as ``#/ask?q=bees``, and wait until something is seen.
 
         The view then shows all that it asked for.
         """
-        self.page.goto(f"{self.base}/page/{self.name}/{address}")
+        self.page.goto(f"{self.base}/{self.root}/{address}")
         view = re.split(r"[/?]", address.removeprefix("#/"))[0] or "home"
         self.page.wait_for_selector(f"main[data-view='{view}'], main.outside")
         self.rest()
@@ -134,7 +138,8 @@ class Window:
     def is_well(self) -> None:
         """Fail where a script failed, the policy was broken, or anybody but this server was asked."""
         assert self.said == []
-        assert [url for url in self.asked if not url.startswith(f"{self.base}/page/")] == []
+        own = (f"{self.base}/page/", f"{self.base}/haven/")
+        assert [url for url in self.asked if not url.startswith(own)] == []
 
 
 @dataclass
@@ -145,7 +150,10 @@ class Chromium:
 
     @contextlib.contextmanager
     def window(self, served: Served, name: str, **profile: Any) -> Iterator[Window]:
-        """Open an entity's page by a link, in a profile of its own: size, colours, and what else Playwright takes."""
+        """Open an entity's page by a link, in a profile of its own: size, colours, and what else Playwright takes.
+
+        Without a name it is the owner's page.
+        """
         context = self.browser.new_context(
             **{"viewport": {"width": 1280, "height": 860}, **profile}
         )
@@ -158,7 +166,12 @@ class Chromium:
         window.page.on("pageerror", lambda error: window.said.append(str(error)))
         window.page.on("request", lambda one: window.asked.append(one.url))
         try:
-            window.page.goto(str(served.link.call("page_open", "", {"name": name})["data"]["url"]))
+            opened = (
+                served.link.call("page_open", "", {"name": name})
+                if name
+                else served.link.call("haven_open", "", {})
+            )
+            window.page.goto(str(opened["data"]["url"]))
             window.page.wait_for_selector("nav a")
             yield window
         finally:

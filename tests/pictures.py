@@ -5,9 +5,11 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from tests.chromium import Window, chromium
+from tests.chat_server import chat_server
+from tests.chromium import Chromium, Window, chromium
 from tests.importing_files import entry, lines
 from tests.integration.interfaces.serving import Served, clean_env, pps, serving
+from tests.room_socket import haven_of, let_answer, room_socket
 from tests.squads import write_squad
 
 DOCS = Path(__file__).parents[1] / "docs" / "pictures"
@@ -64,6 +66,33 @@ def _squad(served: Served) -> None:
     served.link.call("proposal_submit", "trio_jochi", {"id": kept})
 
 
+_EVENING = {
+    "mira": [
+        "You told me on Sunday that you are allergic to walnuts, so not the pesto. Lemon tart?"
+    ],
+    "juno": ["I have nothing of Sunday. But Rita comes at seven, you said, and she brings bread."],
+}
+
+
+def haven(served: Served, browser: Chromium) -> None:
+    """Take the picture of a room of two; a local server answers for both."""
+    with chat_server(answers={name: [*said] for name, said in _EVENING.items()}) as chat:
+        served.create("juno")
+        for name in _EVENING:
+            let_answer(served, name, server="openai", model=name, base_url=chat.base_url)
+        with room_socket(haven_of(served)) as owner:
+            names = [*_EVENING]
+            made = owner.ask("create", title="Dinner", person="Wren", entities=names)
+            room = made["room"]
+            owner.ask("subscribe", rooms={room: 0})
+            owner.talk(room, "What shall I cook tonight? Nothing with walnuts.", count=2)
+        with browser.window(served, "") as window:
+            window.go(f"#/room/{room}", ".message.theirs")
+            window.page.click("text=was given >> nth=0")
+            window.page.wait_for_selector(".folded li")
+            _taken(window, "haven-talk")
+
+
 def main() -> None:
     DOCS.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, chromium() as browser:
@@ -88,6 +117,7 @@ def main() -> None:
             window.page.click("svg.topics a")
             window.page.wait_for_selector("#topic")
             _taken(window, "page-topics")
+            haven(served, browser)
             with browser.window(served, "iris") as iris:
                 iris.go("#/records/Task", ".board .card")
                 _taken(iris, "page-records")

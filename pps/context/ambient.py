@@ -83,6 +83,8 @@ class AmbientRequest:
         budget_chars: See ``PackRequest``.
         reader_has_session: The reader has the session's own turns before it, so the pack has none
             of them; at start-up it has the latest turns of every session instead of the session's.
+        reader_has: Ids of the turns that the reader has before it, where these are not all of the
+            session's; None otherwise.
         about: Sections of ``pack.ABOUT`` that are wanted too; at a turn only.
         resumed: The session goes on with all that it had before it: its own turns and what it was
             shown.
@@ -97,6 +99,7 @@ class AmbientRequest:
     mode: Literal["turn", "startup"] = "turn"
     budget_chars: int | None = None
     reader_has_session: bool = False
+    reader_has: tuple[str, ...] | None = None
     about: tuple[str, ...] = ()
     injected: bool = False
     resumed: bool = False
@@ -222,7 +225,9 @@ class Ambient:
             return _only(latest, lambda hit: hit.id not in seen.ids, limit)
         # What this session was shown, and its own turns, are the nearest of all: others need room.
         own_turns: Sequence[str] = ()
-        if request.reader_has_session:
+        if request.reader_has is not None:
+            own_turns = request.reader_has
+        elif request.reader_has_session:
             own_turns = await self._journal.latest_ids(request.session or "", _MAX_TURNS_OF_SESSION)
         options: RecallOptions = {
             "profile": "ambient",
@@ -245,6 +250,8 @@ class Ambient:
             if not request.reader_has_session:
                 return False
             if isinstance(hit.item, Turn):
+                if request.reader_has is not None:
+                    return hit.id in before_reader
                 return hit.item.session == request.session
             if isinstance(hit.item, Fact) and hit.item.episodes:
                 return before_reader.issuperset(hit.item.episodes)
@@ -321,6 +328,7 @@ class Ambient:
             turn
             for turn in latest
             if turn.uuid not in seen.ids
+            and turn.uuid not in (request.reader_has or ())
             and not (request.resumed and turn.session == request.session)
         ]
         said = [turn for turn in new if turn.role != "tool" or not request.reader_has_session]
@@ -421,6 +429,7 @@ class Sessions:
         *,
         mode: Literal["turn", "startup"] = "turn",
         resumed: bool = False,
+        has: Sequence[str] | None = None,
     ) -> Pack:
         """Return what the agent is given.
 
@@ -431,6 +440,7 @@ class Sessions:
             session: What it was shown, since it began or was compacted, is not shown again.
             mode: ``startup`` goes by recency, ``turn`` by the context.
             resumed: At start-up: the session goes on with all that it had before it.
+            has: Ids of the turns that the agent has before it; None is all of its session.
         """
         if mode == "startup" and not resumed:  # one that was cleared has nothing before it
             await self._journal.given.record_if_room(session, "compact", 0, ())
@@ -441,6 +451,7 @@ class Sessions:
             session=session,
             mode=mode,
             reader_has_session=True,
+            reader_has=None if has is None else tuple(has),
             about=self._in_hooks,
             resumed=resumed,
             leave_out=self._leave_out if mode == "turn" else frozenset(),
@@ -527,6 +538,11 @@ class Sessions:
             )
             for at, occasion, tokens, shown in packs
         )
+
+    async def lines(self, ids: Sequence[str]) -> tuple[GivenLine, ...]:
+        """Return a line of each of some items that is still there, in the order of their ids."""
+        lines = await self._lines([id_ for id_ in ids if is_uuid(id_)])
+        return tuple(lines[id_] for id_ in ids if id_ in lines)
 
     async def _lines(self, ids: Sequence[str]) -> dict[str, GivenLine]:
         """Return id → line of the items that are still there."""

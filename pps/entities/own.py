@@ -43,6 +43,36 @@ class ExtractorSection(_OwnSection):
     tokens_per_day: int | None = Field(default=None, ge=0, le=1_000_000_000_000)
 
 
+class TalkSection(_OwnSection):
+    """Who answers for an entity in a room. No key stands here: only where it is.
+
+    Attributes:
+        server: ``openai`` (any server with OpenAI's chat protocol), ``anthropic``, or ``command``; None is nobody.
+        model: Its model's name; of a command the one that its table puts in.
+        base_url: Of the server, up to and without ``/chat/completions``; the vendor's own when not given.
+        command: A name of ``config/talkers.toml``, or the words of any other program.
+        key_env: The variable of the environment that holds the key.
+        key_file: A file of mode 0600 that holds the key; a relative path begins at the entity's folder.
+        tools: Whether the model is offered its own recall and remember.
+        tokens_per_day: Most tokens a day (UTC), in and out together; 0 is no bound.
+        max_tokens: Most tokens of one answer.
+        timeout_s: Longest silence of a model, and of a command its longest run.
+    """
+
+    server: Literal["openai", "anthropic", "command"] | None = None
+    model: Annotated[str, Field(max_length=200)] = ""
+    base_url: Annotated[str, Field(max_length=500)] = ""
+    command: str | list[str] | None = None
+    key_env: Annotated[str, Field(max_length=200, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")] | None = (
+        None
+    )
+    key_file: Annotated[str, Field(max_length=1_000)] = ""
+    tools: bool = True
+    tokens_per_day: int = Field(default=0, ge=0, le=1_000_000_000_000)
+    max_tokens: int = Field(default=1_024, ge=16, le=32_000)
+    timeout_s: float = Field(default=60.0, gt=0, le=3_600)
+
+
 class CalendarSection(_OwnSection):
     """In place of the settings of the same names; relative files begin at the entity's folder."""
 
@@ -68,6 +98,7 @@ class OwnSettings(_OwnSection):
     time_zone: TimeZone | None = None
     automatic: AutomaticSection = AutomaticSection()
     extractor: ExtractorSection = ExtractorSection()
+    talk: TalkSection = TalkSection()
     calendar: CalendarSection = CalendarSection()
 
 
@@ -118,7 +149,7 @@ def _own_text(path: tuple[str, ...], setting: object) -> str:
         return setting
     if path == ("calendar", "urls"):
         return f"{len(cast('list[str]', setting))} set"
-    if path == ("extractor", "command"):
+    if path[-1] == "command":
         return shlex.join(cast("list[str]", setting))
     return json.dumps(setting, ensure_ascii=False)
 

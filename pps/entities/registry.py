@@ -32,6 +32,7 @@ from pps.entities import (
     folder,
     memberships,
     paths,
+    rooms,
     routing,
     running_time,
     tokens,
@@ -41,6 +42,7 @@ from pps.entities.feature_switches import FeatureSwitches
 from pps.entities.folder import Entry
 from pps.entities.memberships import Squads
 from pps.entities.page_sessions import PageSessions
+from pps.entities.rooms import Rooms
 from pps.entities.routing import Refusal, Routers, Routes, Watched
 from pps.entities.running_time import RunningTime
 from pps.entities.small_file import SmallFile
@@ -152,8 +154,8 @@ class Registry:
                 f"{path} is gone or empty, and {len(lost)} entities have folders here; restore a backup, or run "
                 "`pps rebuild --registry`: tokens, routes and watched folders do not come back"
             )
-        schema = _SCHEMA + memberships.SCHEMA + running_time.SCHEMA + feature_switches.SCHEMA
-        self._file = SmallFile(path, schema, _CHANGES)
+        schemas = (_SCHEMA, memberships.SCHEMA, running_time.SCHEMA, feature_switches.SCHEMA)
+        self._file = SmallFile(path, "".join((*schemas, rooms.SCHEMA)), _CHANGES)
         self._seen: tuple[object, dict[str, Entry]] = (None, {})
         self._making = threading.Lock()  # who mounts an entity waits until its folder is whole
         self.routes = Routes(self._file, refuse)
@@ -163,7 +165,12 @@ class Registry:
         self.running = RunningTime(self._file)
         self.features = FeatureSwitches(self._file)
         self.pages = PageSessions(self._file)
+        self.rooms = Rooms(self._file, refuse)
         self.deletions = Deletions(self._file, self.entities_folder)
+
+    def stamp(self) -> object:
+        """Return what changes whenever the registry does; None while a later change might not show."""
+        return self._file.stamp()
 
     @classmethod
     def restored(cls, home: Path) -> list[str]:

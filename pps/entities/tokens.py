@@ -18,11 +18,20 @@ from typing import Literal, TypeAlias
 from pps.core import time
 from pps.entities.small_file import SmallFile
 
-Role: TypeAlias = Literal["entity", "operator", "router", "link", "page"]
+Role: TypeAlias = Literal["entity", "operator", "router", "link", "page", "haven_link", "haven"]
+"""``haven_link`` and ``haven`` are the owner's link and page: of no entity, and of none of the other roles."""
 
-_LETTER: dict[Role, str] = {"entity": "e", "operator": "o", "router": "r", "link": "l", "page": "p"}
+_LETTER: dict[Role, str] = {
+    "entity": "e",
+    "operator": "o",
+    "router": "r",
+    "link": "l",
+    "page": "p",
+    "haven_link": "k",
+    "haven": "h",
+}
 _ROLES: dict[str, Role] = {letter: role for role, letter in _LETTER.items()}
-_SHAPE = re.compile(r"pps_([eorlp])_([a-z0-9]{12})_([a-z0-9]{40})")
+_SHAPE = re.compile(r"pps_([eorlpkh])_([a-z0-9]{12})_([a-z0-9]{40})")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 _NOTHING = hashlib.sha256(b"").hexdigest()
 

@@ -8,6 +8,7 @@ import logging
 import os
 import resource
 import sys
+from collections.abc import Callable
 from functools import partial
 
 from pps.app import App
@@ -21,6 +22,7 @@ from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.auth import Trust
 from pps.interfaces.http.health import HealthProbe
 from pps.interfaces.http.page.browsers import Browsers
+from pps.interfaces.http.page.site import Talking
 from pps.interfaces.http.routes import HttpRoutes, ServerParts
 from pps.interfaces.http.trusted_hosts import Names
 from pps.interfaces.mcp.bridge_desk import BridgeDesk
@@ -79,6 +81,7 @@ async def _serve(settings: Settings, *, auto: bool) -> None:
         app.makes_namespaces = True
         desk = HookEventDesk(app)
         parts = _parts(app, secret, desk)
+        routes = HttpRoutes(parts)
         listener = life.bind(settings.server.host, settings.server.port, or_free=auto)
         by_socket = owner_socket.listen(settings.home)
         parts.trust.has_socket = by_socket is not None
@@ -98,13 +101,16 @@ async def _serve(settings: Settings, *, auto: bool) -> None:
             serving.set,
         )
         try:
-            await life.run(HttpRoutes(parts).starlette(), listener, parts.activity, plan)
+            await life.run(routes.starlette(), listener, parts.activity, plan)
         finally:
             resuming.cancel()
             draining.cancel()
             watching.cancel()
             warming.cancel()
             await asyncio.wait([watching, warming])
+            await routes.settled()
+            if (talk := parts.talk()) is not None:
+                await talk.close()
             await desk.settled()
             await parts.calls.settled()
 
@@ -134,7 +140,23 @@ def _parts(app: App, secret: str, desk: HookEventDesk) -> ServerParts:
         desk,
         BridgeDesk(calls),
         OwnHome(runfile.lock_file(app.settings.home)),
+        _talk_of(app, calls),
     )
+
+
+def _talk_of(app: App, calls: Calls) -> Callable[[], Talking | None]:
+    """Return what returns the rooms, made when they are first asked for; None while no feature provides them."""
+    made: list[Talking] = []
+
+    def talk() -> Talking | None:
+        make = app.features.provided("talk")
+        if make is None:
+            return None
+        if not made:
+            made.append(make(app, calls))
+        return made[0]
+
+    return talk
 
 
 async def _busy(app: App) -> bool:

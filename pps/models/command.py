@@ -77,14 +77,14 @@ class ModelCommand:
             data: object = json.loads(text) if self.preset.answer else None
         except (ValueError, RecursionError):
             raise self._invalid("wrote something else than its documented output") from None
-        if self.preset.failed and any(_at(data, self.preset.failed)):
+        if self.preset.failed and any(values_at(data, self.preset.failed)):
             raise self._away("could not ask its model")
         if self.preset.answer:
             text = next(
-                (part for part in _at(data, self.preset.answer) if isinstance(part, str)), ""
+                (part for part in values_at(data, self.preset.answer) if isinstance(part, str)), ""
             )
-        tokens_in = _sum(data, self.preset.tokens_in)
-        tokens_out = _sum(data, self.preset.tokens_out)
+        tokens_in = sum_at(data, self.preset.tokens_in)
+        tokens_out = sum_at(data, self.preset.tokens_out)
         if tokens_in or tokens_out:
             return CommandAnswer(text, tokens_in, tokens_out, metered=True)
         return CommandAnswer(text, estimate_tokens(prompt), estimate_tokens(text), metered=False)
@@ -97,7 +97,7 @@ class ModelCommand:
                 stdout=PIPE,
                 stderr=DEVNULL,
                 cwd=folder,
-                env=self._environment(folder),
+                env=program_environment(self.preset, folder),
                 start_new_session=True,
             )
         except OSError as error:
@@ -105,7 +105,7 @@ class ModelCommand:
                 f"extractor.command: {self.words[0]!r} cannot be run ({error.strerror}); install it, or name another",
                 provider="extractor",
             ) from None
-        feeding = asyncio.create_task(_feed(process, prompt.encode()))
+        feeding = asyncio.create_task(feed_program(process, prompt.encode()))
         try:
             async with asyncio.timeout(self.timeout_s):
                 output = await self._output(process)
@@ -116,7 +116,7 @@ class ModelCommand:
             ) from None
         finally:
             feeding.cancel()
-            await _end(process)
+            await end_program(process)
         if code:
             raise self._away(f"ended with code {code}")
         return output
@@ -128,15 +128,6 @@ class ModelCommand:
             if len(output) > _MOST_OUT:
                 raise self._invalid(f"wrote more than {_MOST_OUT:,} bytes")
         return bytes(output)
-
-    def _environment(self, folder: Path) -> dict[str, str]:
-        environment = {
-            k: v
-            for k, v in os.environ.items()
-            if not k.startswith(_OURS) and k not in self.preset.unset
-        }
-        home = {self.preset.own_home: str(folder)} if self.preset.own_home else {}
-        return {**environment, **home, INSIDE: "1"}
 
     def _away(self, problem: str) -> ModelUnavailable:
         return ModelUnavailable(
@@ -172,7 +163,19 @@ def presets() -> Mapping[str, Preset]:
     return TypeAdapter(dict[str, Preset]).validate_python(tables)
 
 
-async def _feed(process: Process, data: bytes) -> None:
+def program_environment(preset: Preset, folder: Path) -> dict[str, str]:
+    """Return the environment of a program: without our settings, and with our mark that it is inside."""
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(_OURS) and name not in preset.unset
+    }
+    home = {preset.own_home: str(folder)} if preset.own_home else {}
+    return {**environment, **home, INSIDE: "1"}
+
+
+async def feed_program(process: Process, data: bytes) -> None:
+    """Write a program's input and close it; a program that reads no more is no error."""
     if process.stdin:
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             process.stdin.write(data)
@@ -180,14 +183,14 @@ async def _feed(process: Process, data: bytes) -> None:
         process.stdin.close()
 
 
-async def _end(process: Process) -> None:
+async def end_program(process: Process) -> None:
     """End a program with all that it started."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
 
 
-def _at(data: object, path: str) -> Iterator[object]:
+def values_at(data: object, path: str) -> Iterator[object]:
     """Yield what stands at a path of names in JSON; ``*`` is each name."""
     name, _, rest = path.partition(".")
     if not isinstance(data, dict):
@@ -195,12 +198,16 @@ def _at(data: object, path: str) -> Iterator[object]:
     values = cast("dict[str, object]", data)
     for value in values.values() if name == "*" else [values[name]] if name in values else []:
         if rest:
-            yield from _at(value, rest)
+            yield from values_at(value, rest)
         else:
             yield value
 
 
-def _sum(data: object, paths: tuple[str, ...]) -> int:
+def sum_at(data: object, paths: tuple[str, ...]) -> int:
+    """Return the sum of the whole numbers above 0 that stand at some paths."""
     return sum(
-        count for path in paths for count in _at(data, path) if isinstance(count, int) and count > 0
+        count
+        for path in paths
+        for count in values_at(data, path)
+        if isinstance(count, int) and count > 0
     )

@@ -30,6 +30,8 @@ def owners(folder: Path, entity: str) -> dict[str, list[Arguments]]:
         "token_revoke": [named],
         "page_open": [named],
         "page_close": [named],
+        "haven_open": [{}],
+        "haven_close": [{}],
         "operator_issue": [{}],
         "operator_revoke": [{}],
         "route_add": [{"path": str(project), **of}],

@@ -39,7 +39,9 @@ def routes() -> set[str]:
     parts = cast(
         "Any",
         SimpleNamespace(
-            **dict.fromkeys(("app", "activity", "browsers", "calls", "home", "names", "trust"))
+            **dict.fromkeys(
+                ("app", "activity", "browsers", "calls", "home", "names", "talk", "trust")
+            )
         ),
     )
     parts.mcp = lambda *_: None

@@ -136,7 +136,7 @@ def test_what_a_cookie_allows_needs_its_origin_and_its_key(served: Served) -> No
         # A browser tells no origin of what it reads within one, but always from where it was asked.
         reads = {name: value for name, value in {**page.headers, "Origin": origin}.items() if value}
         reads["Sec-Fetch-Site"] = "same-site"
-        url = f"{served.run.url}/page/ana/events"
+        url = f"{served.run.url}/page/ana/features"
         assert httpx.get(url, headers=reads, trust_env=False).status_code == 403
     for site in ("same-site", "cross-site", "none"):
         assert page.post("v1/stats", {}, Sec_Fetch_Site=site).status_code == 403, site
@@ -177,26 +177,6 @@ def test_a_session_is_nobodys_on_another_path_and_no_token_anywhere(served: Serv
         assert answer.status_code == 401
     for name in sorted({one.name for one in OPERATIONS} - set(operations_for("entity"))):
         assert page.post(f"v1/{name}", {"name": "ben", "entity": "ben"}).status_code == 404, name
-
-
-def test_the_news_of_one_are_no_others(served: Served) -> None:
-    page = page_of(served, "ana")
-    url = f"{served.run.url}/page/ana/events"
-    with httpx.stream("GET", url, headers=page.headers, trust_env=False, timeout=20) as stream:
-        lines = stream.iter_lines()
-
-        def next_event() -> str:
-            return next(line for line in lines if line.startswith("event: "))
-
-        assert next_event() == "event: changed"
-        served.link.call("remember", "ben", {"content": "Ben has news."})
-        served.link.call("remember", "ana", {"content": "Ana has news."})
-        said = [next_event(), next(line for line in lines if line.startswith("data: "))]
-        assert (said[0], "news" in said[1]) == ("event: changed", False)
-        served.link.call("page_close", "", {"name": "ana"})
-        while next_event() == "event: changed":
-            pass
-    assert httpx.get(url, headers=page.headers, trust_env=False).status_code == 401
 
 
 def test_the_views_of_features_are_told_to_a_session_alone_and_hold_nothing_of_anybody(

@@ -285,6 +285,7 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "jobs show": ["mine", "<turn>"],
     "mcp": ["--entity", "mine"],
     "open": ["mine", "--print"],
+    "haven": ["--close"],
     "around": ["mine", "<node>"],
     "changes": ["mine", "--since", "2000-01-01", "--until", "2100-01-01", "--about", "<node>"],
     "histogram": ["mine"],
@@ -354,10 +355,15 @@ ROUTE_ATTACKS: dict[str, tuple[str, dict[str, Any] | None]] = {
     "/page/{name}": ("GET", None),
     "/page/{name}/": ("GET", None),
     "/page/{name}/session": ("POST", {"link": "theirs"}),
-    "/page/{name}/events": ("GET", None),
     "/page/{name}/features": ("GET", None),
     "/page/_/{path:path}": ("GET", None),
     "/page/{name}/v1/{operation}": ("POST", {"query": "vault"}),
+    "/haven": ("GET", None),
+    "/haven/": ("GET", None),
+    "/haven/session": ("POST", {"link": "theirs"}),
+    "/haven/features": ("GET", None),
+    "/haven/open": ("POST", {"name": "theirs"}),
+    "/haven/{name}/v1/{operation}": ("POST", {"query": "vault"}),
     "/owner/hooks": ("POST", {"event": "Stop", "entity": "theirs", "text": "vault"}),
 }
 PARAMETERS = {
@@ -369,6 +375,8 @@ PARAMETERS = {
 OPEN = {
     "/page/theirs": 308,
     "/page/theirs/": 200,
+    "/haven": 308,
+    "/haven/": 200,
     "/page/_/../../entities/theirs/identity.md": 404,
     f"/owner/proof/{'0' * 32}": 410,  # where the owner has a socket, nothing is proved over TCP
 }
@@ -533,7 +541,7 @@ async def test_no_route_answers_for_them_to_who_may_not_ask(
             opened = path.startswith(("/health", "/ready")) or (
                 path == "/openapi.json" and not token
             )
-            refused = 403 if path.startswith("/page/") else 401
+            refused = 403 if path.startswith(("/page/", "/haven/")) else 401
             assert answer.status_code == (200 if opened else OPEN.get(path, refused))
             assert CANARY not in answer.text
             assert "theirs" not in answer.text

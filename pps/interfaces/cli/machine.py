@@ -161,6 +161,31 @@ def open_page(name: str, *, only_print: bool, close: bool, as_json: bool) -> Non
         say(str(answer["text"]))
 
 
+@click.command(
+    "haven",
+    params=[AS_JSON],
+    cls=Taught,
+    examples=("pps haven", "pps haven --print", "pps haven --close"),
+)
+@click.option("--print", "only_print", is_flag=True, help="Print the link, and open no browser.")
+@click.option("--close", is_flag=True, help="End every session of it instead, in all browsers.")
+def open_haven(*, only_print: bool, close: bool, as_json: bool) -> None:
+    """Open the owner's page in the browser: all entities, and rooms to talk with one or several of them.
+
+    The link works once, within a minute; the browser may then see every entity for a week. Whoever has the link can
+    do so: where there is no browser here, it is printed. `pps open NAME` opens the page of one entity alone.
+    """
+    import webbrowser
+
+    answer = server().call("haven_close" if close else "haven_open", "", {})
+    if as_json:
+        show_json(answer["data"])
+    elif not close and not only_print and _has_browser() and webbrowser.open(answer["data"]["url"]):
+        click.echo("Haven opens in your browser.")
+    else:
+        say(str(answer["text"]))
+
+
 def _has_browser() -> bool:
     """Tell whether there is a screen: a browser of the terminal would take it over."""
     return sys.platform in ("darwin", "win32") or bool(
@@ -456,6 +481,7 @@ BY_HAND = (
     serve,
     stop,
     open_page,
+    open_haven,
     mcp,
     doctor,
     demo,

@@ -21,6 +21,7 @@ from pps.core.version import __version__
 from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.auth import is_loopback
 from pps.interfaces.http.head import BoundedHead
+from pps.interfaces.http.page.socket_protocol import MAX_FRAME, PING_S, QuietSocket
 from pps.server import RunFile, runfile
 
 _log = logging.getLogger(__name__)
@@ -99,6 +100,11 @@ async def run(app: ASGIApp, listener: socket.socket, activity: Activity, plan: S
         uvicorn.Config(
             app,
             http=BoundedHead,
+            ws=QuietSocket,
+            ws_max_size=MAX_FRAME,
+            ws_ping_interval=PING_S,
+            ws_ping_timeout=PING_S,
+            ws_per_message_deflate=False,  # it would take memory for each socket, and tell lengths of secrets
             lifespan="on",
             log_config=None,
             access_log=False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
@@ -26,7 +26,7 @@ from pps.interfaces.http.auth import Trust
 from pps.interfaces.http.health import HealthProbe
 from pps.interfaces.http.metrics import MEDIA_TYPE, Metrics
 from pps.interfaces.http.page.browsers import Browsers
-from pps.interfaces.http.page.site import Site
+from pps.interfaces.http.page.site import Site, Talking
 from pps.interfaces.http.problems import Answered, Handler, Refused, answered, body, no_route
 from pps.interfaces.http.requests import REQUEST_ID, RequestLog, RequestTallies
 from pps.interfaces.http.trusted_hosts import HostGuard, Names
@@ -65,6 +65,10 @@ class HookDesk(Protocol):
         ...
 
 
+def _no_rooms() -> None:
+    """Return that no feature provides rooms."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServerParts:
     """What the routes stand on."""
@@ -80,6 +84,7 @@ class ServerParts:
     hooks: HookDesk
     bridge: ToolBridge
     home: OwnHome | None = None
+    talk: Callable[[], Talking | None] = _no_rooms
 
 
 class HttpRoutes:
@@ -87,6 +92,7 @@ class HttpRoutes:
 
     def __init__(self, parts: ServerParts) -> None:
         self._parts = parts
+        self._site = Site(parts.app, parts.calls, parts.browsers, parts.talk)
         self._tallies = RequestTallies(())
 
     def starlette(self) -> Starlette:
@@ -106,7 +112,7 @@ class HttpRoutes:
             Route("/metrics", answered(self._metrics), methods=["GET"]),
             Route("/v1/{operation}", answered(v1.call), methods=["POST"]),
             Route("/openapi.json", answered(v1.openapi), methods=["GET"]),
-            *Site(parts.app, parts.calls, parts.browsers).routes(),
+            *self._site.routes(),
             Route("/owner/proof/{nonce}", answered(self._proof), methods=["GET"]),
             Route("/owner/status", self._owners(self._status), methods=["GET"]),
             Route("/owner/stop", self._owners(self._stop), methods=["POST"]),
@@ -132,6 +138,10 @@ class HttpRoutes:
             exception_handlers={HTTPException: no_route},
             lifespan=lifespan,
         )
+
+    async def settled(self) -> None:
+        """Wait until what pages asked over their sockets is carried out."""
+        await self._site.settled()
 
     def _owners(self, handler: Handler) -> Handler:
         async def checked(request: Request) -> Response:

@@ -78,6 +78,7 @@ COMMANDS = [
     "histogram",
     "status",
     "config",
+    "haven",
     "help",
     "open",
     "around",

@@ -88,7 +88,7 @@ def test_a_file_is_compressed_for_who_takes_that(
     assert is_same_tag == (encoding is None)
 
 
-def test_answers_are_compressed_and_news_are_not(liv: Served) -> None:
+def test_answers_are_compressed(liv: Served) -> None:
     page = page_of(liv, "liv")
     plain = page.post("v1/turns_list", {}, **_PLAIN)
     with httpx.Client(trust_env=False) as client:
@@ -99,10 +99,6 @@ def test_answers_are_compressed_and_news_are_not(liv: Served) -> None:
         assert gzip.decompress(raw) == plain.content
         assert len(raw) < len(plain.content) / 3
         assert zipped.headers["pps-time-zone"] == plain.headers["pps-time-zone"]
-        events = f"{page.base}/page/liv/events"
-        with client.stream("GET", events, headers={**page.headers, **_ZIPPED}) as news:
-            assert "content-encoding" not in news.headers
-            assert next(news.iter_text()).startswith("event: changed")
 
 
 def test_a_view_is_loaded_when_it_is_opened(browser: Chromium, liv: Served) -> None:

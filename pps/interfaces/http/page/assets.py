@@ -22,6 +22,8 @@ _REVALIDATED = "no-cache"
 _LEAST_COMPRESSED = 500
 _VERSION_MARK = "{version}"
 _DOCUMENT = "index.html"
+HAVEN = "haven.html"
+_DOCUMENTS = (_DOCUMENT, HAVEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +58,9 @@ class Assets:
             digest.update(f"{name}\0{asset.digest}\0".encode())
         return digest.hexdigest()[:20]
 
-    def document(self, request: Request) -> Response:
-        """Return the page's document, which names its files by their version."""
-        return self._answer(request, self._document, _REVALIDATED)
+    def document(self, request: Request, name: str = _DOCUMENT) -> Response:
+        """Return a page's document, which names its files by their version."""
+        return self._answer(request, self._documents[name], _REVALIDATED)
 
     def file(self, request: Request, path: str) -> Response | None:
         """Return the answer for a path below ``/page/_/``; None for a file or version that there is not."""
@@ -67,7 +69,7 @@ class Assets:
             cache, wanted = _KEPT_FOREVER, name
         else:
             cache, wanted = _REVALIDATED, path
-        asset = None if wanted == _DOCUMENT else self._files.get(wanted)
+        asset = None if wanted in _DOCUMENTS else self._files.get(wanted)
         return None if asset is None else self._answer(request, asset, cache)
 
     @cached_property
@@ -81,9 +83,14 @@ class Assets:
         }
 
     @cached_property
-    def _document(self) -> Asset:
-        text = self._files[_DOCUMENT].body.decode().replace(_VERSION_MARK, self.version)
-        return Asset.of(text.encode(), "text/html; charset=utf-8")
+    def _documents(self) -> dict[str, Asset]:
+        texts = {name: self._files[name].body.decode() for name in _DOCUMENTS}
+        return {
+            name: Asset.of(
+                text.replace(_VERSION_MARK, self.version).encode(), "text/html; charset=utf-8"
+            )
+            for name, text in texts.items()
+        }
 
     def _answer(self, request: Request, asset: Asset, cache: str) -> Response:
         zipped = asset.compressed is not None and accepts_gzip(request)

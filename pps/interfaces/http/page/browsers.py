@@ -1,8 +1,11 @@
-"""Who may ask through a page: one entity, by a cookie, from this very origin, with a key that a form cannot send.
+"""Who may ask through a page: by a cookie, from this very origin, with a key that a form cannot send.
 
 A browser sends a cookie to every port of a host, so whoever listens on another port may see it. It is half of a
 session's token only: the page keeps the other half where a browser parts origins, port included, and sends it in a
-header. Neither half says anything of the other.
+header; a socket, which can have no header of its own, sends it as a subprotocol. Neither half says anything of the
+other.
+
+A page is an entity's (``/page/NAME/``) or the owner's (``/haven/``).
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from urllib.parse import urlsplit
 from starlette.requests import HTTPConnection
 from starlette.responses import Response
 
+from pps.app import App
+from pps.core.errors import InvalidRequest
 from pps.core.ids import EntityId
 from pps.entities.page_sessions import SESSION_S
 from pps.entities.registry import Registry
@@ -21,9 +26,12 @@ from pps.interfaces.http.problems import Forbidden, Refused
 from pps.operations.calls import Caller
 
 KEY_HEADER = "PPS-Page"
+SUBPROTOCOL, KEY_SUBPROTOCOL = "pps", "pps-key."
+"""What a socket of a page speaks; and before the key, in the second subprotocol that it offers."""
 _KEY = 20
 """Characters of a session's token that are not in the cookie: 103 bits."""
 _AGAIN = "this page's session has ended; open it again with `pps open {name}`"
+_AGAIN_HAVEN = "this page's session has ended; open it again with `pps haven`"
 
 
 class Browsers:
@@ -49,10 +57,16 @@ class Browsers:
         """
         _check_origin(connection)
         name = connection.path_params["name"]
-        entity = await asyncio.to_thread(self._pages.entity_of, self._session(connection))
+        entity = await asyncio.to_thread(self._pages.entity_of, self.session(connection))
         if entity is None or entity.name != name:
             raise Refused(_AGAIN.format(name=name))
         return entity
+
+    async def check_haven(self, connection: HTTPConnection) -> None:
+        """Raise unless a request is of the owner's page, as ``entity_of`` does."""
+        _check_origin(connection)
+        if not await asyncio.to_thread(self._pages.is_haven, self.session(connection)):
+            raise Refused(_AGAIN_HAVEN)
 
     async def open(self, connection: HTTPConnection, link: str) -> Response:
         """Return the answer that gives a browser a new session: its cookie, and its key to keep; raises as above."""
@@ -63,38 +77,89 @@ class Browsers:
             raise Refused(
                 f"this link was used already or is too old; `pps open {name}` makes another"
             )
+        return self._opened(connection, session, f"/page/{name}/")
+
+    async def open_haven(self, connection: HTTPConnection, link: str) -> Response:
+        """Return the answer that gives a browser a new session of the owner's page; raises as above."""
+        _check_origin(connection)
+        session = await asyncio.to_thread(self._pages.open_haven, link)
+        if session is None:
+            raise Refused("this link was used already or is too old; `pps haven` makes another")
+        return self._opened(connection, session, "/haven/")
+
+    async def end(self, connection: HTTPConnection) -> None:
+        await self.entity_of(connection)
+        await asyncio.to_thread(self._pages.end, self.session(connection))
+
+    async def end_haven(self, connection: HTTPConnection) -> None:
+        await self.check_haven(connection)
+        await asyncio.to_thread(self._pages.end, self.session(connection))
+
+    def is_still(self, session: str, entity: EntityId | None) -> bool:
+        """Tell whether a session of an entity's page, or (None) of the owner's, goes on. Blocks."""
+        if entity is None:
+            return self._pages.is_haven(session)
+        return self._pages.entity_of(session) == entity
+
+    def session(self, connection: HTTPConnection) -> str:
+        """Return the session that a request shows, both halves together, whether it is one or not."""
+        return connection.cookies.get(self.cookie, "") + (_key(connection) or "")
+
+    def _opened(self, connection: HTTPConnection, session: str, path: str) -> Response:
         answer = Response(session[-_KEY:], media_type="text/plain")
         answer.set_cookie(
             self.cookie,
             session[:-_KEY],
             max_age=SESSION_S,
-            path=f"/page/{name}/",
+            path=path,
             secure=connection.headers["origin"].startswith("https:"),
             httponly=True,
             samesite="strict",
         )
         return answer
 
-    async def end(self, connection: HTTPConnection) -> None:
-        await self.entity_of(connection)
-        await asyncio.to_thread(self._pages.end, self._session(connection))
 
-    async def is_still(self, connection: HTTPConnection, entity: EntityId) -> bool:
-        """Tell whether a request's session goes on."""
-        return await asyncio.to_thread(self._pages.entity_of, self._session(connection)) == entity
+class HavenDoor:
+    """Says for whom the owner's page asks an operation of an entity: the one that its path names."""
 
-    def _session(self, connection: HTTPConnection) -> str:
-        return connection.cookies.get(self.cookie, "") + connection.headers.get(KEY_HEADER, "")
+    def __init__(self, browsers: Browsers, app: App) -> None:
+        self._browsers = browsers
+        self._app = app
+
+    async def caller_of(self, connection: HTTPConnection) -> Caller:
+        """Return the caller; raises as ``Browsers.check_haven``, UnknownEntity, and InvalidRequest for a pool."""
+        await self._browsers.check_haven(connection)
+        name = connection.path_params["name"]
+        registry = self._app.registry
+        entry = await asyncio.to_thread(registry.mount, name)
+        if registry.squads.pool_of(name):
+            raise InvalidRequest("entity", f"{name!r} is the pool of a squad")
+        return Caller.of_entity(entry.entity)
+
+
+def _is_socket(connection: HTTPConnection) -> bool:
+    return connection.scope["type"] == "websocket"
+
+
+def _key(connection: HTTPConnection) -> str | None:
+    """Return the half of a session that a page keeps; None where a request shows none."""
+    if not _is_socket(connection):
+        return connection.headers.get(KEY_HEADER)
+    offered = connection.scope.get("subprotocols", [])
+    if len(offered) != 2 or offered[0] != SUBPROTOCOL:
+        return None
+    key: str = offered[1]
+    return key.removeprefix(KEY_SUBPROTOCOL) if key.startswith(KEY_SUBPROTOCOL) else None
 
 
 def _check_origin(connection: HTTPConnection) -> None:
     """Refuse what a page of another origin, a form, a frame or a link may have sent: a browser says where it is."""
     site, origin = connection.headers.get("sec-fetch-site"), connection.headers.get("origin")
     host = connection.headers.get("host", "").lower()
-    reads = connection.scope.get("method") == "GET"  # of these browsers tell no origin within one
+    # Of what a page reads within its origin browsers tell no origin; of a socket they always do.
+    reads = not _is_socket(connection) and connection.scope.get("method") == "GET"
     is_ours = origin is None or (urlsplit(origin.lower())[:2] in (("http", host), ("https", host)))
     told = site is not None if origin is None and reads else origin is not None
-    if not (
-        told and is_ours and site in (None, "same-origin") and KEY_HEADER in connection.headers
-    ):
+    is_one_site = site in (None, "same-origin")
+    if not (told and is_ours and is_one_site and _key(connection) is not None):
         raise Forbidden("only this page itself may ask that")

@@ -1,32 +1,33 @@
-"""The page's routes: its files, its session, the operations of ``/v1`` under the entity's path, and what is new.
+"""The routes of pages: their files, their sessions, the operations of ``/v1`` under a page's path, and their sockets.
 
-``/page/NAME/`` is one document for every entity; who has no session gets nothing but that. The files lie in
-``static``: no build step, nothing from outside; ``assets`` serves them. ``static/app.js`` says how a view is added.
+``/page/NAME/`` is one document for every entity, ``/haven/`` that of the owner; who has no session gets nothing but
+that. The files lie in ``static``: no build step, nothing from outside; ``assets`` serves them. ``static/app.js`` says
+how a view is added.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncGenerator
+from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response, StreamingResponse
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Route, WebSocketRoute
 
 from pps.app import App
-from pps.core.errors import InvalidRequest, NotFound, PPSError
+from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId, check_name
-from pps.interfaces.http.page.assets import Assets, compressed
-from pps.interfaces.http.page.browsers import Browsers
+from pps.interfaces.http.page.assets import HAVEN, Assets, compressed
+from pps.interfaces.http.page.browsers import Browsers, HavenDoor
+from pps.interfaces.http.page.sockets import RoomsOfViewer, Sockets
 from pps.interfaces.http.problems import answered, body
 from pps.interfaces.http.v1 import V1
 from pps.operations.calls import Calls
 from pps.operations.feature import shown_view
 
 STATIC = Path(__file__).with_name("static")
-_LOOK_S, _BEAT_S = 0.5, 4.0
 _POLICY = (
     "default-src 'none'",
     "script-src 'self'",
@@ -53,15 +54,40 @@ HEADERS = {
 }
 
 
-class Site:
-    """The pages of all entities."""
+class Talking(Protocol):
+    """What the feature of rooms provides."""
 
-    def __init__(self, app: App, calls: Calls, browsers: Browsers) -> None:
+    def for_viewer(self, entity: EntityId | None) -> RoomsOfViewer:
+        """Return the rooms that an entity's page, or (None) the owner's, may see."""
+        ...
+
+    async def close(self) -> None:
+        """End all answers; what came of them is kept."""
+        ...
+
+
+class Site:
+    """The pages of all entities, and the owner's page.
+
+    Args:
+        talk: Returns what the feature of rooms provides; None while it is off.
+    """
+
+    def __init__(
+        self, app: App, calls: Calls, browsers: Browsers, talk: Callable[[], Talking | None]
+    ) -> None:
         self._app = app
         self._browsers = browsers
         self._calls = calls
         self._v1 = V1(calls, browsers)
+        self._v1_of_owner = V1(calls, HavenDoor(browsers, app))
         self._assets = Assets(STATIC, HEADERS)
+
+        def rooms(viewer: EntityId | None) -> RoomsOfViewer | None:
+            found = talk()
+            return None if found is None else found.for_viewer(viewer)
+
+        self._sockets = Sockets(app, browsers, rooms)
 
     def routes(self) -> list[BaseRoute]:
         return [
@@ -69,10 +95,21 @@ class Site:
             Route("/page/{name}", answered(self._to_page), methods=["GET"]),
             Route("/page/{name}/", answered(self._page), methods=["GET"]),
             Route("/page/{name}/session", answered(self._session), methods=["POST"]),
-            Route("/page/{name}/events", answered(self._events), methods=["GET"]),
             Route("/page/{name}/features", answered(self._features), methods=["GET"]),
             Route("/page/{name}/v1/{operation}", answered(self._call), methods=["POST"]),
+            WebSocketRoute("/page/{name}/socket", self._sockets.of_entity),
+            Route("/haven", answered(self._to_haven), methods=["GET"]),
+            Route("/haven/", answered(self._haven), methods=["GET"]),
+            Route("/haven/session", answered(self._haven_session), methods=["POST"]),
+            Route("/haven/features", answered(self._haven_features), methods=["GET"]),
+            Route("/haven/open", answered(self._open_from_haven), methods=["POST"]),
+            Route("/haven/{name}/v1/{operation}", answered(self._haven_call), methods=["POST"]),
+            WebSocketRoute("/haven/socket", self._sockets.of_owner),
         ]
+
+    async def settled(self) -> None:
+        """Wait until what pages asked over their sockets is carried out."""
+        await self._sockets.settled()
 
     async def _to_page(self, request: Request) -> Response:
         return RedirectResponse(f"/page/{_name(request)}/", 308)
@@ -81,6 +118,12 @@ class Site:
         _name(request)
         return await asyncio.to_thread(self._assets.document, request)
 
+    async def _to_haven(self, _: Request) -> Response:
+        return RedirectResponse("/haven/", 308)
+
+    async def _haven(self, request: Request) -> Response:
+        return await asyncio.to_thread(self._assets.document, request, HAVEN)
+
     async def _file(self, request: Request) -> Response:
         answer = await asyncio.to_thread(self._assets.file, request, request.path_params["path"])
         if answer is None:
@@ -88,25 +131,51 @@ class Site:
         return answer
 
     async def _call(self, request: Request) -> Response:
-        answer = await self._v1.call(request)
-        if isinstance(answer, StreamingResponse):
-            return answer
-        return await asyncio.to_thread(compressed, request, answer)
+        return await _compressed(request, await self._v1.call(request))
+
+    async def _haven_call(self, request: Request) -> Response:
+        return await _compressed(request, await self._v1_of_owner.call(request))
 
     async def _session(self, request: Request) -> Response:
         """Open a session with a link's secret, or end the one that asks: ``{"link": "…"}`` or ``{"end": true}``."""
-        given = await body(request)
-        if given == {"end": True}:
+        link = await _link_of(request)
+        if link is None:
             await self._browsers.end(request)
             return Response(status_code=204)
-        link = given.get("link")
-        if not isinstance(link, str) or len(given) != 1:
-            raise InvalidRequest("link", "must be the link's secret")
         return await self._browsers.open(request, link)
+
+    async def _haven_session(self, request: Request) -> Response:
+        """Open or end a session of the owner's page, as ``_session`` does of an entity's."""
+        link = await _link_of(request)
+        if link is None:
+            await self._browsers.end_haven(request)
+            return Response(status_code=204)
+        return await self._browsers.open_haven(request, link)
+
+    async def _open_from_haven(self, request: Request) -> Response:
+        """Return the secret of a link that opens an entity's page: ``{"name": "…"}``."""
+        await self._browsers.check_haven(request)
+        given = await body(request)
+        name = given.get("name")
+        if not isinstance(name, str) or len(given) != 1:
+            raise InvalidRequest("name", "must be the entity's name")
+        entry = await asyncio.to_thread(self._app.registry.mount, check_name(name))
+        if self._app.registry.squads.pool_of(name):
+            raise InvalidRequest("name", "is the pool of a squad")
+        secret = await asyncio.to_thread(self._app.registry.pages.link, entry.entity)
+        return JSONResponse({"link": secret}, headers={"Cache-Control": "no-store"})
 
     async def _features(self, request: Request) -> Response:
         """Return which features are on, and the views of those that give theirs as data."""
         await self._browsers.entity_of(request)
+        return self._enabled_features()
+
+    async def _haven_features(self, request: Request) -> Response:
+        """Return the same as ``_features``, to the owner's page."""
+        await self._browsers.check_haven(request)
+        return self._enabled_features()
+
+    def _enabled_features(self) -> Response:
         enabled = self._app.features.enabled()
         return JSONResponse(
             {
@@ -120,32 +189,22 @@ class Site:
             headers={"Cache-Control": "no-store"},
         )
 
-    async def _events(self, request: Request) -> Response:
-        changes = self._changes(request, await self._browsers.entity_of(request))
-        return StreamingResponse(
-            changes, media_type="text/event-stream", headers={"Cache-Control": "no-store"}
-        )
 
-    async def _changes(self, request: Request, entity: EntityId) -> AsyncGenerator[str]:
-        """Yield an event whenever the entity's journal has changed, which all writes pass, and whether work waits.
+async def _compressed(request: Request, answer: Response) -> Response:
+    if isinstance(answer, StreamingResponse):
+        return answer
+    return await asyncio.to_thread(compressed, request, answer)
 
-        It ends with the session, or when the memory cannot be had any more.
-        """
-        loop, seen, told_at = asyncio.get_running_loop(), None, 0.0
-        while await self._browsers.is_still(request, entity):
-            try:
-                async with self._app.memory(entity) as memory:
-                    now = await memory.jobs.mark()
-            except PPSError:
-                return
-            if now != seen:
-                seen, told_at = now, loop.time()
-                yield f"event: changed\ndata: {json.dumps({'version': now[0], 'pending': now[1]})}\n\n"
-            elif loop.time() - told_at > _BEAT_S:
-                told_at = loop.time()
-                yield ": nothing new\n\n"
-            await asyncio.sleep(_LOOK_S)
-        yield "event: ended\ndata: {}\n\n"
+
+async def _link_of(request: Request) -> str | None:
+    """Return the link's secret that a request opens a session with; None where it ends its own."""
+    given = await body(request)
+    if given == {"end": True}:
+        return None
+    link = given.get("link")
+    if not isinstance(link, str) or len(given) != 1:
+        raise InvalidRequest("link", "must be the link's secret")
+    return link
 
 
 def _name(request: Request) -> str:

@@ -16,6 +16,7 @@ import { Alert, Badge, Icon, JustDone, isMember, useSchema, useWaiting } from ".
 
 const VIEWS = [
   { id: "home", title: "Home" },
+  { id: "talk", title: "Talk", feature: "haven" },
   { id: "turns", title: "Conversations" },
   { id: "names", title: "People and places" },
   { id: "records", title: "Records" },
@@ -165,7 +166,7 @@ function Tabs({ view }) {
     aria-current=${one.id === view.id ? "page" : null}>${one.title}</a>`)}</div>`;
 }
 
-const STATES = { begins: "Connecting …", live: "Live", working: "Taking in …", away: "Not connected" };
+const STATES = { begins: "Connecting …", live: "Live", working: "Taking in …", silent: "Not answering …", away: "Not connected" };
 
 /** Arrows go from one item of a list to the next; Tab goes through all that can be pressed. */
 function stepInList(event) {

@@ -1,5 +1,6 @@
 // What every view stands on: preact and htm, the address, the session, the operations, and what is new.
 import htm from "./vendor/htm.js";
+import * as socket from "./socket.js";
 
 export const { render } = globalThis.preact;
 export const { useEffect, useLayoutEffect, useMemo, useRef, useState } = globalThis.preactHooks;
@@ -41,9 +42,8 @@ export class Problem extends Error {
   }
 }
 
-/** How long an answer is waited for, and how long the server may be silent before it counts as away; milliseconds. */
+/** How long an answer is waited for; milliseconds. */
 const SLOW = 30_000;
-const SILENT = 12_000;
 
 /** What is said of a server that takes what is asked and does not answer. */
 export const hangs = () => new Problem({
@@ -72,6 +72,12 @@ async function asked(path, given, { accept = "application/json", signal = AbortS
 
 /** Ask an operation of the table, as `POST /v1/{operation}` does; throws a Problem. */
 export const call = async (operation, given = {}) => (await asked(`v1/${operation}`, given)).json();
+
+/** Ask an operation of an entity; on the owner's page of any, on an entity's page of that one; throws a Problem. */
+export const callOf = async (name, operation, given = {}) => (await asked(entity ? `v1/${operation}` : `${name}/v1/${operation}`, given)).json();
+
+/** Get a link that opens an entity's page from the owner's; throws a Problem. */
+export const linkTo = async (name) => `../page/${name}/#open=${(await (await asked("open", { name })).json()).link}`;
 
 /** Which features are on, and the views that some of them give as data; throws a Problem. */
 export async function features() {
@@ -125,45 +131,29 @@ export const news = told();
 /** What somebody just did on the page: `{title, mentions, undo: {operation, given}}`; the frame shows it. */
 export const acts = told();
 
-/** Listen for what is new while the page is seen; `state` hears "live", "working" or "away". */
+/** Open the page's socket and listen for what is new; `state` hears "live", "working", "silent" or "away". */
 export function listen(state) {
-  let going = null;
-  const hear = async (signal) => {
-    for (let wait = 500; !signal.aborted; wait = Math.min(wait * 2, 15000)) {
-      const silent = new AbortController();
-      let due = 0;
-      const beats = () => {
-        clearTimeout(due);
-        due = setTimeout(() => (state("away"), silent.abort()), SILENT);
-      };
-      try {
-        beats();
-        const both = AbortSignal.any([signal, silent.signal]);
-        const answer = await fetch("events", { headers: { "PPS-Page": localStorage.getItem(KEPT) || "" }, signal: both });
-        if (answer.status === 401) return ended.tell("This page's session has ended.");
-        for await (const one of pieces(answer, "\n\n")) {
-          beats();
-          if (one.startsWith("event: ended")) return ended.tell("This page's session has ended.");
-          if (!one.startsWith("event: changed")) continue;
-          const what = JSON.parse(one.split("data: ")[1]);
-          wait = 500;
-          state(what.pending ? "working" : "live");
-          news.tell(what);
-        }
-      } catch { /* away, or no longer seen */ } finally {
-        clearTimeout(due);
-      }
-      if (!signal.aborted) state("away");
-      await new Promise((done) => setTimeout(done, wait));
-    }
+  let isPending = false;
+  let shown = "away";
+  const show = (now = shown) => {
+    shown = now;
+    state(shown === "live" && isPending ? "working" : shown);
   };
-  const turn = () => {
-    going?.abort();
-    going = document.hidden ? null : new AbortController();
-    if (going) hear(going.signal);
-  };
-  document.addEventListener("visibilitychange", turn);
-  turn();
+  const probe = () => fetch("features", { headers: { "PPS-Page": localStorage.getItem(KEPT) || "" }, credentials: "same-origin" })
+    .then((answer) => answer.status !== 401, () => true);
+  socket.hear("changed", (event) => {
+    if (event.entity !== entity) return;
+    isPending = event.pending;
+    show();
+    news.tell({ version: event.position, pending: event.pending });
+  });
+  if (entity) socket.followEntity(entity);
+  socket.start({
+    key: () => localStorage.getItem(KEPT),
+    state: show,
+    ended: () => ended.tell("This page's session has ended."),
+    probe,
+  });
 }
 
 /** Ask before a form is left in which something was typed that was not sent. */

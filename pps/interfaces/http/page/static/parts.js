@@ -9,6 +9,7 @@ const PATHS = {
   time: "M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18m0 4v5l3 2",
   names: "M12 4a4 4 0 1 0 0 8 4 4 0 0 0 0-8M4 21c0-5 4-7 8-7s8 2 8 7",
   turns: "M4 5h16v11H9l-5 4z",
+  talk: "M3 5h13v9H8l-5 4zM19 9h2v12l-4-4h-7v-1",
   jobs: "M4 6h10M4 12h16M4 18h7",
   health: "M3 12h4l3-7 4 14 3-7h4",
   records: "M4 5h16v14H4zM4 10h16M10 10v9",

@@ -1,0 +1,29 @@
+"""The WebSocket protocol of the server: uvicorn's, which says nothing of paths and waits for no slow reader."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+MAX_FRAME = 512 * 1024
+"""Most bytes of one message from a client; one text of the longest length in JSON takes less."""
+PING_S = 20.0
+_log = logging.getLogger(__name__)
+_log.setLevel(logging.WARNING)  # it would log each connection's path
+
+
+class QuietSocket(WebSocketsSansIOProtocol):
+    """A socket of a page."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.logger = _log
+
+    async def send(self, message: Any) -> None:
+        """Send; a client that has not read what it was sent is dropped where it is to be closed."""
+        if message["type"] == "websocket.close" and not self.writable.is_set():
+            self.transport.abort()
+            return
+        await super().send(message)

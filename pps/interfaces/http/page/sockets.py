@@ -1,0 +1,427 @@
+"""The sockets of pages: one WebSocket each, for what is new in memories and for all that happens in rooms.
+
+A page says what it wants to hear of (``subscribe``): entities and rooms that its session may see. It hears of them in
+order, each event with its entity or room and a position; a page that comes back names the positions that it knows, and
+hears what it missed. One watch serves all sockets: it looks at each entity once, whoever listens, ends the sockets of
+sessions that have ended, and sends the beats by which a page knows that the server is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time as clock
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Protocol, cast
+
+from starlette.requests import HTTPConnection
+from starlette.responses import Response
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from pps.app import App
+from pps.core.errors import InvalidRequest, NotFound, Overloaded, PPSError
+from pps.core.ids import EntityId
+from pps.core.json_bounds import check_raw
+from pps.core.log_context import new_request_id, serving, unforeseen
+from pps.core.values import JSON
+from pps.interfaces.http.page.browsers import SUBPROTOCOL, Browsers
+from pps.interfaces.http.problems import problem, refusal
+
+_log = logging.getLogger(__name__)
+Event = dict[str, JSON]
+
+MOST_SOCKETS, MOST_OF_SESSION = 600, 24
+"""Most sockets of a server, and of one session of a page."""
+MOST_ENTITIES, MOST_ROOMS = 24, 24
+"""Most entities and rooms that one socket hears of."""
+MOST_QUEUED, MOST_QUEUED_CHARACTERS = 2_000, 4 * 1024 * 1024
+"""Events that wait for a page to read; one that reads no faster is closed, and catches up when it comes back."""
+MOST_FRAMES, FRAMES_A_SECOND = 120, 30.0
+"""Frames that a page may send at once, and a second in the long run."""
+MOST_REQUESTS = 24
+"""Requests of one socket that may be worked on at a time."""
+LOOK_S, BEAT_S = 0.25, 0.5
+RECHECK_S = 30.0
+"""How often a session is looked up although nothing in the registry changed: it may have grown too old."""
+ENDED, BUSY, TOO_FAST, BROKEN = 4401, 1013, 1008, 1007
+"""Why a socket was closed: its session has ended, its page did not read, sent too much, or sent what is no frame."""
+
+
+class RoomsOfViewer(Protocol):
+    """The rooms of the installation, as the feature of rooms has them for one viewer."""
+
+    async def carry_out(self, do: str, fields: Mapping[str, JSON]) -> JSON:
+        """Carry out a request."""
+        ...
+
+    async def check(self, room: str) -> None:
+        """Raise NotFound for a room that the viewer may not see, as for one that there is not."""
+        ...
+
+    async def follow(
+        self, room: str, since: int, hear: Callable[[Event], None]
+    ) -> Callable[[], None]:
+        """Hear of a room; return what ends it."""
+        ...
+
+    def listen(self, hear: Callable[[Event], None]) -> Callable[[], None]:
+        """Hear of rooms that come and go; return what ends it."""
+        ...
+
+
+@dataclass(eq=False)
+class _Socket:
+    """One open socket.
+
+    Attributes:
+        entity: Whose page it is of; None is the owner's.
+        closing: The code that it is to be closed with; 0 while it is open.
+    """
+
+    websocket: WebSocket
+    session: str = field(repr=False)
+    entity: EntityId | None
+    rooms: RoomsOfViewer | None
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    queue: deque[str] = field(default_factory=deque[str])
+    queued: int = 0
+    closing: int = 0
+    entities: set[str] = field(default_factory=set[str])
+    followed: dict[str, Callable[[], None]] = field(default_factory=dict[str, Callable[[], None]])
+    requests: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
+    frames: float = MOST_FRAMES
+    counted_at: float = field(default_factory=clock.monotonic)
+
+    def tell(self, event: Mapping[str, JSON]) -> None:
+        self.tell_text(json.dumps(event, ensure_ascii=False, separators=(",", ":")))
+
+    def tell_text(self, text: str) -> None:
+        if self.closing:
+            return
+        self.queue.append(text)
+        self.queued += len(text)
+        if len(self.queue) > MOST_QUEUED or self.queued > MOST_QUEUED_CHARACTERS:
+            self.close(BUSY)
+        self.wake.set()
+
+    def close(self, code: int) -> None:
+        if not self.closing:
+            self.closing = code
+            self.queue.clear()
+            self.wake.set()
+
+    def may_send(self) -> bool:
+        """Count a frame; tell whether the page keeps within its rate."""
+        now = clock.monotonic()
+        self.frames = min(
+            float(MOST_FRAMES), self.frames + (now - self.counted_at) * FRAMES_A_SECOND
+        )
+        self.counted_at = now
+        self.frames -= 1.0
+        return self.frames >= 0.0
+
+
+class Sockets:
+    """All sockets of a server.
+
+    Args:
+        rooms: Returns the rooms for a viewer (an entity, or None for the owner); None while no feature has any.
+    """
+
+    def __init__(
+        self, app: App, browsers: Browsers, rooms: Callable[[EntityId | None], RoomsOfViewer | None]
+    ) -> None:
+        self._app = app
+        self._browsers = browsers
+        self._rooms = rooms
+        self._open: set[_Socket] = set()
+        self._watching: asyncio.Task[None] | None = None
+        self._marks: dict[str, tuple[int, bool]] = {}
+        self._carried: set[asyncio.Task[None]] = set()
+
+    async def of_entity(self, websocket: WebSocket) -> None:
+        """Serve the socket of an entity's page."""
+        await self._serve(websocket, self._browsers.entity_of)
+
+    async def of_owner(self, websocket: WebSocket) -> None:
+        """Serve the socket of the owner's page."""
+        await self._serve(websocket, self._browsers.check_haven)
+
+    async def _serve(
+        self,
+        websocket: WebSocket,
+        admit: Callable[[HTTPConnection], object],
+    ) -> None:
+        """Let a socket in that its session may open, and serve it until either side ends it."""
+        try:
+            entity = cast("EntityId | None", await cast("asyncio.Future[object]", admit(websocket)))
+            session = self._browsers.session(websocket)
+            mine = sum(1 for one in self._open if one.session == session)
+            if len(self._open) >= MOST_SOCKETS or mine >= MOST_OF_SESSION:
+                raise Overloaded("too many sockets are open; close other tabs of this page")
+        except Exception as error:  # noqa: BLE001 - the surface's outermost call
+            await _refuse(websocket, refusal(error, "a page's socket"))
+            return
+        socket = _Socket(websocket, session, entity, self._rooms(entity))
+        self._open.add(socket)
+        try:
+            await websocket.accept(SUBPROTOCOL)
+            await self._run(socket)
+        finally:
+            self._open.discard(socket)
+            for end in socket.followed.values():
+                end()
+
+    async def _run(self, socket: _Socket) -> None:
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.create_task(self._watch(), name="page-sockets")
+        if socket.rooms is not None and socket.entity is None:
+            socket.followed[""] = socket.rooms.listen(socket.tell)
+        sending = asyncio.create_task(self._send(socket))
+        receiving = asyncio.create_task(self._receive(socket))
+        try:
+            await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
+            if not receiving.done() or socket.closing:
+                code = socket.closing or BUSY
+                sending.cancel()
+                with contextlib.suppress(Exception):  # it may be gone already
+                    async with asyncio.timeout(BEAT_S):
+                        if code == ENDED:
+                            await socket.websocket.send_text('{"event":"ended"}')
+                        await socket.websocket.close(code)
+        finally:
+            for task in (sending, receiving):
+                task.cancel()
+            await asyncio.wait([sending, receiving])
+
+    async def _send(self, socket: _Socket) -> None:
+        """Send what waits, in order, until the socket is to be closed."""
+        while True:
+            socket.wake.clear()
+            while socket.queue and not socket.closing:
+                text = socket.queue.popleft()
+                socket.queued -= len(text)
+                try:
+                    await socket.websocket.send_text(text)
+                except (WebSocketDisconnect, RuntimeError, OSError):
+                    return
+            if socket.closing:
+                return
+            await socket.wake.wait()
+
+    async def _receive(self, socket: _Socket) -> None:
+        while True:
+            try:
+                message = await socket.websocket.receive()
+            except (WebSocketDisconnect, RuntimeError):
+                return
+            if message["type"] == "websocket.disconnect":
+                return
+            if not socket.may_send() or len(socket.requests) >= MOST_REQUESTS:
+                socket.close(TOO_FAST)
+                return
+            text = message.get("text")
+            frame = _frame(text) if isinstance(text, str) else None
+            if frame is None:
+                socket.close(BROKEN)
+                return
+            task = asyncio.create_task(self._answer(socket, *frame))
+            # It is carried through when the page goes away: what was said is kept.
+            for tasks in (socket.requests, self._carried):
+                tasks.add(task)
+                task.add_done_callback(tasks.discard)
+
+    async def _answer(self, socket: _Socket, id: int, do: str, fields: Event) -> None:
+        with serving(new_request_id()):
+            try:
+                result = await self._carried_out(socket, do, fields)
+            except Exception as error:  # noqa: BLE001 - the surface's outermost call
+                socket.tell({"re": id, "problem": problem(error, "a page's request")})
+            else:
+                socket.tell({"re": id, "result": result})
+
+    async def _carried_out(self, socket: _Socket, do: str, fields: Event) -> JSON:
+        session = partial(self._browsers.is_still, socket.session, socket.entity)
+        if not await asyncio.to_thread(session):
+            socket.close(ENDED)
+            raise NotFound("session")
+        if do == "subscribe":
+            return await self._subscribe(socket, fields)
+        if do == "unsubscribe":
+            for room in _texts(fields, "rooms"):
+                if end := socket.followed.pop(room, None):
+                    end()
+            socket.entities.difference_update(_texts(fields, "entities"))
+            return {}
+        if socket.rooms is None:
+            raise InvalidRequest("do", "needs the feature haven: `pps feature enable haven`")
+        return await socket.rooms.carry_out(do, fields)
+
+    async def _subscribe(self, socket: _Socket, fields: Event) -> JSON:
+        """Let a socket hear of entities and rooms; of all that are named, or of none."""
+        unknown = fields.keys() - {"entities", "rooms"}
+        if unknown:
+            raise InvalidRequest(min(unknown), "is no part of a subscription")
+        entities, rooms = _texts(fields, "entities"), _positions(fields)
+        if len(socket.entities.union(entities)) > MOST_ENTITIES:
+            raise InvalidRequest("entities", f"must be at most {MOST_ENTITIES}")
+        if len(socket.followed.keys() | rooms.keys()) > MOST_ROOMS:
+            raise InvalidRequest("rooms", f"must be at most {MOST_ROOMS}")
+        for name in entities:
+            await self._check_visible(socket, name)
+        if rooms and socket.rooms is None:
+            raise NotFound("room")
+        await self._follow(socket, rooms)
+        for name in entities:
+            socket.entities.add(name)
+            mark = await self._look_at(name)
+            if mark is not None:
+                socket.tell(_changed(name, mark))
+        return {}
+
+    async def _follow(self, socket: _Socket, rooms: Mapping[str, int]) -> None:
+        """Let a socket hear of rooms, after what it missed since positions; of all of them, or of none."""
+        started: dict[str, Callable[[], None]] = {}
+        for room in rooms:
+            if socket.rooms is not None:
+                await socket.rooms.check(room)
+        try:
+            for room, since in rooms.items():
+                if socket.rooms is not None:
+                    started[room] = await socket.rooms.follow(room, since, socket.tell)
+        except BaseException:
+            for end in started.values():
+                end()
+            raise
+        if socket not in self._open:  # it went away meanwhile
+            for end in started.values():
+                end()
+            return
+        for room, end in started.items():
+            if before := socket.followed.pop(room, None):
+                before()
+            socket.followed[room] = end
+
+    async def _check_visible(self, socket: _Socket, name: str) -> None:
+        """Raise NotFound unless a socket may hear of an entity; of one that there is not, as of another's."""
+        if socket.entity is not None and socket.entity.name != name:
+            raise NotFound("entity")
+        try:
+            await asyncio.to_thread(self._app.registry.mount, name)
+        except PPSError:
+            raise NotFound("entity") from None
+        if self._app.registry.squads.pool_of(name):
+            raise NotFound("entity")
+
+    async def _watch(self) -> None:
+        """Look at everything that sockets hear of, while there are any."""
+        registry = self._app.registry
+        stamp: object = None
+        checked_at = beaten_at = 0.0
+        while self._open:
+            now = clock.monotonic()
+            try:
+                current = await asyncio.to_thread(registry.stamp)
+                if current is None or current != stamp or now - checked_at > RECHECK_S:
+                    await self._end_sessions()
+                    stamp, checked_at = current, now
+                for name in set[str]().union(*(one.entities for one in self._open)):
+                    before = self._marks.get(name)
+                    mark = await self._look_at(name)
+                    if mark is not None and mark != before:
+                        self._tell_of(name, mark)
+            except (
+                PPSError
+            ) as error:  # the registry is away for now: no session is known to have ended
+                _log.warning("the sockets of pages cannot be looked after: %s", error.message)
+            except Exception as error:  # noqa: BLE001 - a task's outermost call, and it goes on
+                unforeseen(_log, "looking after the sockets of pages failed", error)
+            if now - beaten_at >= BEAT_S:
+                beaten_at = now
+                for socket in self._open:
+                    if not socket.queue:
+                        socket.tell_text('{"event":"beat"}')
+            await asyncio.sleep(LOOK_S)
+        self._marks.clear()
+
+    async def _end_sessions(self) -> None:
+        """Close the sockets whose session has ended."""
+        sessions = {(one.session, one.entity) for one in self._open}
+
+        def ended() -> set[tuple[str, EntityId | None]]:
+            return {one for one in sessions if not self._browsers.is_still(*one)}
+
+        gone = await asyncio.to_thread(ended)
+        for socket in tuple(self._open):
+            if (socket.session, socket.entity) in gone:
+                socket.close(ENDED)
+
+    async def _look_at(self, name: str) -> tuple[int, bool] | None:
+        """Return the state of an entity's memory; None while it cannot be had."""
+        try:
+            async with self._app.memory(name) as memory:
+                self._marks[name] = await memory.jobs.mark()
+        except PPSError:
+            self._marks.pop(name, None)
+            for socket in self._open:
+                socket.entities.discard(name)
+            return None
+        return self._marks[name]
+
+    def _tell_of(self, name: str, mark: tuple[int, bool]) -> None:
+        for socket in self._open:
+            if name in socket.entities:
+                socket.tell(_changed(name, mark))
+
+    async def settled(self, timeout_s: float = 30.0) -> None:
+        """Wait until every request in hand has ended."""
+        if self._carried:
+            await asyncio.wait(set(self._carried), timeout=timeout_s)
+
+
+def _changed(name: str, mark: tuple[int, bool]) -> Event:
+    return {"event": "changed", "entity": name, "position": mark[0], "pending": mark[1]}
+
+
+def _frame(text: str) -> tuple[int, str, Event] | None:
+    """Return a frame's id, what it asks to do, and its other fields; None for what is no frame."""
+    try:
+        check_raw(text.encode(), "frame")
+        value: object = json.loads(text)
+    except (PPSError, ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    fields = cast("Event", value)
+    id_, do = fields.pop("id", None), fields.pop("do", None)
+    if not isinstance(id_, int) or isinstance(id_, bool) or not isinstance(do, str):
+        return None
+    return id_, do, fields
+
+
+def _texts(fields: Event, name: str) -> list[str]:
+    value = fields.get(name, [])
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise InvalidRequest(name, "must be a list of texts")
+    return cast("list[str]", value)
+
+
+def _positions(fields: Event) -> dict[str, int]:
+    value = fields.get("rooms", {})
+    if not isinstance(value, dict):
+        raise InvalidRequest("rooms", "must be an object of rooms and positions")
+    for position in value.values():
+        if not isinstance(position, int) or isinstance(position, bool) or position < 0:
+            raise InvalidRequest("rooms", "must be an object of rooms and positions")
+    return cast("dict[str, int]", value)
+
+
+async def _refuse(websocket: WebSocket, answer: Response) -> None:
+    """Refuse a socket before it is one."""
+    with contextlib.suppress(WebSocketDisconnect, RuntimeError):
+        await websocket.send_denial_response(answer)
