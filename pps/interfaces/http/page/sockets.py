@@ -14,7 +14,7 @@ import json
 import logging
 import time as clock
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol, cast
@@ -88,6 +88,7 @@ class _Socket:
     entity: EntityId | None
     rooms: RoomsOfViewer | None
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    ending: asyncio.Event = field(default_factory=asyncio.Event)
     queue: deque[str] = field(default_factory=deque[str])
     queued: int = 0
     closing: int = 0
@@ -114,6 +115,7 @@ class _Socket:
             self.closing = code
             self.queue.clear()
             self.wake.set()
+            self.ending.set()
 
     def may_send(self) -> bool:
         """Count a frame; tell whether the page keeps within its rate."""
@@ -184,20 +186,21 @@ class Sockets:
             socket.followed[""] = socket.rooms.listen(socket.tell)
         sending = asyncio.create_task(self._send(socket))
         receiving = asyncio.create_task(self._receive(socket))
+        ending = asyncio.create_task(socket.ending.wait())  # what is sent may hang
+        tasks = (sending, receiving, ending)
         try:
-            await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if not receiving.done() or socket.closing:
                 code = socket.closing or BUSY
                 sending.cancel()
-                with contextlib.suppress(Exception):  # it may be gone already
-                    async with asyncio.timeout(BEAT_S):
-                        if code == ENDED:
-                            await socket.websocket.send_text('{"event":"ended"}')
-                        await socket.websocket.close(code)
+                await asyncio.wait([sending])
+                if code == ENDED:
+                    await _in_time(socket.websocket.send_text('{"event":"ended"}'))
+                await _in_time(socket.websocket.close(code))
         finally:
-            for task in (sending, receiving):
+            for task in tasks:
                 task.cancel()
-            await asyncio.wait([sending, receiving])
+            await asyncio.wait(tasks)
 
     async def _send(self, socket: _Socket) -> None:
         """Send what waits, in order, until the socket is to be closed."""
@@ -382,6 +385,13 @@ class Sockets:
         """Wait until every request in hand has ended."""
         if self._carried:
             await asyncio.wait(set(self._carried), timeout=timeout_s)
+
+
+async def _in_time(sending: Awaitable[None]) -> None:
+    """Send a last word to a page that may be gone, or does not read."""
+    with contextlib.suppress(TimeoutError, WebSocketDisconnect, RuntimeError, OSError):
+        async with asyncio.timeout(BEAT_S):
+            await sending
 
 
 def _changed(name: str, mark: tuple[int, bool]) -> Event:
