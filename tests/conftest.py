@@ -15,6 +15,8 @@ from hypothesis import HealthCheck, settings
 import pps.isolation  # noqa: F401 - it makes the first import of graphiti_core silent
 from pps.config import EmbedderSettings, Neo4jSettings, Settings
 from tests.neo4j_server import CannotStart, Neo4jServer, running_neo4j
+from tests.postgresql_server import CannotStart as NoPostgresql
+from tests.postgresql_server import PostgresqlServer, running_postgresql
 from tests.sampling import LONG, sized
 
 if TYPE_CHECKING:
@@ -79,11 +81,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _is_embedded(item: pytest.Item) -> bool:
-    return item.get_closest_marker("neo4j") is None
+    return (
+        item.get_closest_marker("neo4j") is None and item.get_closest_marker("postgresql") is None
+    )
 
 
 def _side(item: pytest.Item) -> str:
-    """Return which tests stay together: of a file, all that load torch, on Neo4j the isolation suite and the rest."""
+    """Return which tests stay together: of a file, all that load torch, on a server the isolation suite and the rest."""
+    if item.get_closest_marker("postgresql"):
+        return "postgresql"
     if _is_embedded(item):
         return "torch" if item.get_closest_marker("torch") else item.path.stem
     return "neo4j isolation" if item.path.is_relative_to(_HERE / "isolation") else "neo4j"
@@ -91,7 +97,7 @@ def _side(item: pytest.Item) -> str:
 
 def _only_in_the_long_form(item: pytest.Item) -> bool:
     by_parameter = any(
-        isinstance(one, str) and one == "neo4j"
+        isinstance(one, str) and one in ("neo4j", "postgresql")
         for one in getattr(getattr(item, "callspec", None), "params", {}).values()
     )
     integration = (
@@ -142,12 +148,32 @@ def neo4j_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jServ
         pytest.fail(f"these tests need a real Neo4j: {reason}", pytrace=False)
 
 
-@pytest.fixture(params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
+@pytest.fixture(scope="session")
+def postgresql_server() -> Iterator[PostgresqlServer]:
+    """One real PostgreSQL for all tests of a side that ask for it; every entity has a group of its own on it."""
+    try:
+        with running_postgresql() as server:
+            yield server
+    except NoPostgresql as reason:
+        pytest.fail(f"these tests need a real PostgreSQL: {reason}", pytrace=False)
+
+
+STORES = (
+    "embedded",
+    pytest.param("postgresql", marks=pytest.mark.postgresql),
+    pytest.param("neo4j", marks=pytest.mark.neo4j),
+)
+
+
+@pytest.fixture(params=STORES)
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     """Settings of a fresh data folder on each store, with the deterministic embedder."""
     found = Settings(
         home=tmp_path / "home", store=request.param, embedder=EmbedderSettings(name="hash")
     )
+    if request.param == "postgresql":
+        postgresql: PostgresqlServer = request.getfixturevalue("postgresql_server")
+        return found.model_copy(update={"postgresql": postgresql.settings})
     if request.param != "neo4j":
         return found
     server: Neo4jServer = request.getfixturevalue("neo4j_server")

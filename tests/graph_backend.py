@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import uuid
 from abc import ABC, abstractmethod
@@ -18,9 +19,11 @@ from pps.isolation.client import EntityDriver, bound_driver
 from pps.isolation.counters import IsolationCounters
 from pps.journal.db import prepare_file
 from pps.journal.journal import Journal
+from pps.journal.postgresql import database_of
 from pps.store.graph_tables import GraphTables
 from pps.store.sql_graph import SqlGraphStore
 from tests.neo4j_server import Neo4jServer
+from tests.postgresql_server import PostgresqlServer
 
 
 class Backend(ABC):
@@ -86,6 +89,48 @@ class Neo4jBackend(Backend):
             id=str(uuid.uuid4()),
             g=group,
         )
+
+
+class PostgresqlBackend(Backend):
+    """One database with the rows of all groups."""
+
+    shared = False  # ids are of a group: the same one may be two entities'
+
+    def __init__(self, server: PostgresqlServer, folder: Path) -> None:
+        self._server = server
+        self._folder = folder
+        self._journals: dict[str, Journal] = {}
+
+    async def open(self) -> None:
+        self._database = await asyncio.to_thread(database_of, self._server.settings)
+        for group in list(self._journals):
+            self._journals[group] = Journal(self._folder, group, database=self._database)
+
+    async def close(self) -> None:
+        for journal in self._journals.values():
+            await journal.close()
+        await asyncio.to_thread(self._database.close)
+
+    def driver_of(self, group: str) -> GraphDriver:
+        journal = self._journal(group)
+        opened = EntityDriver(GraphTables(journal), "postgresql", journal.close)
+        return bound_driver(EntityId("ana", group), opened, IsolationCounters())
+
+    def store(self, group: str) -> GraphStore:
+        return SqlGraphStore(GraphTables(self._journal(group)))
+
+    async def plant_crossing_edge(self, group: str, source: str, target: str) -> None:
+        await self._server.as_superuser_async(
+            "SET session_replication_role = replica",  # without foreign keys, as another program might
+            "INSERT INTO fact (uuid, grp, subject, object, relation, text, kind, attributes, created_at, "  # noqa: S608
+            f"valid_precision, invalid_precision) VALUES ('{uuid.uuid4()}', '{group}', '{source}', '{target}', "
+            "'KNOWS', 'planted', 'fact', '{}', 0, '', '') RETURNING 1",
+        )
+
+    def _journal(self, group: str) -> Journal:
+        if group not in self._journals:
+            self._journals[group] = Journal(self._folder, group, database=self._database)
+        return self._journals[group]
 
 
 class SqlBackend(Backend):

@@ -64,6 +64,9 @@ class Erasing:
                 await erase(
                     deletion.entity, (await self._shared.server()).driver(), self._shared.counters
                 )
+            if deletion.store == "postgresql":
+                database = await self._shared.database()
+                await asyncio.to_thread(database.erase, deletion.entity.group)
             await asyncio.to_thread(self._deletions.end, deletion)
         except PPSError as error:
             kind = StoreUnavailable if error.retryable else StoreError

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from pps.app.opening import Anew
     from pps.index.indexes import Index
     from pps.ingest.indexer import Progress
+    from pps.journal.postgresql import Database
     from pps.memory import Memory
     from pps.models.protocols import Embedder
 
@@ -221,6 +222,8 @@ class App:
             entry = self.registry.get(name)
             if entry.store == "neo4j":
                 await (await self._shared.server()).check()
+            if entry.store == "postgresql":
+                await asyncio.to_thread((await self._shared.database()).check)
             await self._unused(name)
             await self._close(name)
             exists = (entry.folder / "data").is_dir()
@@ -232,6 +235,10 @@ class App:
                 deletion = await asyncio.to_thread(self.registry.deletions.begin, entry.entity)
                 await self._erasing.carry_out(deletion)
         return deletion
+
+    async def database(self) -> Database:
+        """Return the PostgreSQL database of the settings; raises as ``Database.open``."""
+        return await self._shared.database()
 
     async def finish_deletions(self) -> dict[str, str]:
         """Finish what a kill or a failure cut short; return what stands in the way, by the name of the entity."""
@@ -477,8 +484,6 @@ class App:
 
         Copies from before upgrades go when they are over their time, those of archived entities too.
         """
-        from pps.journal.bin_rows import has_overdue
-
         keep = timedelta(days=self.settings.forgetting.restorable_d)
         for entry in await asyncio.to_thread(self.registry.list):
             name = entry.entity.name
@@ -486,9 +491,7 @@ class App:
                 if name in self._open:
                     async with self.memory(name, pool=True) as memory:
                         await memory.forgetting.expire()
-                elif await asyncio.to_thread(
-                    has_overdue, entry.folder / "data" / folder.JOURNAL, keep, time.now()
-                ):
+                elif await self._has_overdue(entry, keep):
                     async with self.memory(name, pool=True):
                         pass  # it is erased as the memory is opened
             except PPSError as error:
@@ -500,6 +503,17 @@ class App:
                     await asyncio.to_thread(erase_overdue_copies, entry)
             except PPSError as error:
                 _log.warning("%s: the copy from before its upgrade stays: %s", name, error.message)
+
+    async def _has_overdue(self, entry: Entry, keep: timedelta) -> bool:
+        """Tell whether a closed memory has something in its bin that can no longer be restored."""
+        from pps.journal import bin_rows
+
+        if entry.store == "postgresql":
+            database = await self._shared.database()
+            look = partial(bin_rows.any_overdue, due=time.now() - keep)
+            return await asyncio.to_thread(database.read, entry.entity.group, look)
+        file = entry.folder / "data" / folder.JOURNAL
+        return await asyncio.to_thread(bin_rows.has_overdue, file, keep, time.now())
 
     async def closed_pending(self) -> dict[str, datetime]:
         """Return the entities that are closed and may have unfinished jobs, and since when."""

@@ -85,7 +85,7 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         await asyncio.to_thread(folder.check_files, entry)
         if anew != "graph":
             await upgrade(entry)
-        journal = await Journal.open(entry.folder / "data" / folder.JOURNAL, entry.entity.group)
+        journal = await _open_journal(entry, shared)
         stack.push_async_callback(journal.close)
         own = await asyncio.to_thread(own_settings, entry.folder)
         journal.zone = zone_of(own.time_zone or shared.settings.time_zone)
@@ -105,6 +105,13 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         memory = await opening.memory()
         stack.pop_all()
         return memory
+
+
+async def _open_journal(entry: Entry, shared: Shared) -> Journal:
+    path, group = entry.folder / "data" / folder.JOURNAL, entry.entity.group
+    if entry.store != "postgresql":
+        return await Journal.open(path, group)
+    return await Journal.open_in(await shared.database(), path, group, made=entry.made)
 
 
 def self_node_id(entity: EntityId) -> str:
@@ -331,7 +338,8 @@ class _Opening:
             driver = (await self._shared.server()).driver()
             return EntityDriver(driver, "neo4j", _kept_open, GraphTables(self._journal))
         remedy = f"`pps rebuild {self._entry.entity.name}` makes it anew"
-        return EntityDriver(GraphTables(self._journal, remedy, indexes), "embedded", _kept_open)
+        store = "postgresql" if self._entry.store == "postgresql" else "embedded"
+        return EntityDriver(GraphTables(self._journal, remedy, indexes), store, _kept_open)
 
     def _indexer(
         self,

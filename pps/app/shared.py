@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pps.graph.neo4j import Neo4jPool
     from pps.ingest.work_rules import SharedWork
     from pps.isolation.counters import IsolationCounters
+    from pps.journal.postgresql import Database
     from pps.recall.profiles import Profiles
 
 SharedLinesOf: TypeAlias = "Callable[[EntityId, str, int], Awaitable[Sequence[tuple[str, Line]]]]"
@@ -63,6 +64,7 @@ class Shared:
     _work: SharedWork | None = None
     _counters: IsolationCounters | None = None
     _server: Neo4jPool | None = None
+    _database: Database | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def load_embedder(self) -> None:
@@ -115,6 +117,15 @@ class Shared:
                 self._server = await open_neo4j(server.uri, server.user, password, server.database)
             return self._server
 
+    async def database(self) -> Database:
+        """Return the one PostgreSQL database, opened when the first entity needs it; raises as ``Database.open``."""
+        async with self._lock:
+            if self._database is None:
+                from pps.journal.postgresql import database_of
+
+                self._database = await asyncio.to_thread(database_of, self.settings.postgresql)
+            return self._database
+
     async def embedder_of(self, pinned: str) -> Embedder | None:
         """Return the model that an entity's vectors are of, where that is not the one set; None if it needs settings.
 
@@ -135,6 +146,8 @@ class Shared:
                 await asyncio.to_thread(model.close)
         if self._server:
             await self._server.close()
+        if self._database:
+            await asyncio.to_thread(self._database.close)
         await asyncio.to_thread(self.threads.shutdown)
 
 

@@ -49,14 +49,14 @@ async def upgrade(entry: Entry, progress: Progress | None = None) -> Upgraded | 
 
     Given up, it leaves everything as it was: it returns only when its thread has ended.
     """
-    if entry.store == "neo4j":
+    if entry.store != "embedded":
         return None
     return await _in_thread(graph_upgrade.upgrade, entry, progress)
 
 
 async def plan(entry: Entry, progress: Progress | None = None) -> Upgraded | None:
     """Return what ``upgrade`` would do; changes nothing."""
-    if entry.store == "neo4j":
+    if entry.store != "embedded":
         return None
     return await _in_thread(graph_upgrade.plan, entry, progress)
 
@@ -98,7 +98,7 @@ def erase_overdue_copies(entry: Entry) -> None:
 
 def remove_old_graph(entry: Entry) -> None:
     """Remove the graph file that an earlier PPS left, of an entity whose graph is made anew. StoreError."""
-    if entry.store != "neo4j":
+    if entry.store == "embedded":
         old_graph.remove_old_files(data_of(entry))
 
 
@@ -111,7 +111,7 @@ def copy_notes(entry: Entry) -> list[str]:
         f"on {copy.kept_until:%Y-%m-%d}, by the first forgetting for good, or by `pps upgrade {name} --drop-copy`"
         for copy in old_graph.copies(data)
     ]
-    if entry.store != "neo4j" and (files := old_graph.old_files(data)):
+    if entry.store == "embedded" and (files := old_graph.old_files(data)):
         notes.append(
             f"{files[0]} is not read: the graph is in memory.db; it goes with the first forgetting for good, or "
             "move it away"

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         ExtractorSettings,
         JobsSettings,
         Neo4jSettings,
+        PostgresqlSettings,
         RecallSettings,
         RerankerSettings,
         ServerSettings,
@@ -35,7 +36,7 @@ _NAMES = {
     "loading": "load",
     "packaged": "shipped",
     "prices": "Price load_prices",
-    "settings": "ColbertSettings EmbedderSettings ExtractorSettings JobsSettings Neo4jSettings RecallSettings RerankerSettings "
+    "settings": "ColbertSettings EmbedderSettings ExtractorSettings JobsSettings Neo4jSettings PostgresqlSettings RecallSettings RerankerSettings "
     "ServerSettings Settings TextSettings VectorSettings",
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
@@ -47,6 +48,7 @@ __all__ = [
     "ExtractorSettings",
     "JobsSettings",
     "Neo4jSettings",
+    "PostgresqlSettings",
     "Price",
     "Problem",
     "RecallSettings",

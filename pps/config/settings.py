@@ -48,6 +48,19 @@ class Neo4jSettings(_Section):
     database: str = Field(default="neo4j", min_length=1)
 
 
+class PostgresqlSettings(_Section):
+    """How to reach PostgreSQL; used when ``store`` is ``postgresql``.
+
+    Attributes:
+        url: ``postgresql://USER:PASSWORD@HOST/DATABASE`` of the role that reads and writes rows. It owns no table and has no
+            BYPASSRLS.
+        owner_url: The same of the role that owns the tables: it makes and upgrades them, and vacuums what is forgotten.
+    """
+
+    url: SecretStr = SecretStr("")
+    owner_url: SecretStr = SecretStr("")
+
+
 class EmbedderSettings(_Section):
     """Which model turns text into vectors.
 
@@ -288,19 +301,21 @@ class Settings(_Section):
 
     Attributes:
         home: The data folder (``$PPS_HOME``).
-        store: ``embedded`` (tables in the entity's ``memory.db``) or ``neo4j``; new entities are made there.
+        store: ``embedded`` (tables in the entity's ``memory.db``), ``postgresql`` (rows of one database) or ``neo4j``; new
+            entities are made there.
         redaction: Whether secrets are taken out of what comes in before any of it is kept.
         time_zone: Of new entities, and of those whose ``entity.toml`` names none; `pps init` sets the machine's.
         person: The name of the person whose installation it is; new entities are told it. Empty: none.
     """
 
     home: Path
-    store: Literal["embedded", "neo4j"] = "embedded"
+    store: Literal["embedded", "postgresql", "neo4j"] = "embedded"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     redaction: Literal["on", "off"] = "on"
     time_zone: TimeZone = "UTC"
     person: PersonName = ""
     neo4j: Neo4jSettings = Neo4jSettings()
+    postgresql: PostgresqlSettings = PostgresqlSettings()
     embedder: EmbedderSettings = EmbedderSettings()
     reranker: RerankerSettings = RerankerSettings()
     colbert: ColbertSettings = ColbertSettings()

@@ -213,7 +213,9 @@ def gone(entry: Entry) -> str:
 
     Such a file is never made anew by itself: its memory would look empty, and take in what it is told.
     """
-    if not entry.made or _has_bytes(entry.folder / "data" / JOURNAL):
+    if not entry.made or entry.store == "postgresql":
+        return ""  # of a database, opening it tells
+    if _has_bytes(entry.folder / "data" / JOURNAL):
         return ""
     return (
         f"{entry.entity.name}: {JOURNAL} is gone or empty, so nothing was opened; restore {entry.folder} from a "
@@ -233,11 +235,11 @@ def unusable(entry: Entry) -> str:
         return ""
     name = entry.entity.name
     data = entry.folder / "data"
-    if not _begins_with(data / JOURNAL, _SQLITE_HEAD):
+    if entry.store != "postgresql" and not _begins_with(data / JOURNAL, _SQLITE_HEAD):
         return f"{name}: {JOURNAL} is damaged; restore {entry.folder} from a backup"
     if not _begins_with(data / "vectors.db", _SQLITE_HEAD):
         return f"{name}: its vectors are damaged; run `pps reindex {name}`"
-    if entry.store != "neo4j" and any(data.glob("graph.*")):
+    if entry.store == "embedded" and any(data.glob("graph.*")):
         return _unreadable_graph(entry)
     return ""
 

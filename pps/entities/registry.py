@@ -47,7 +47,7 @@ from pps.entities.routing import Refusal, Routers, Routes, Watched
 from pps.entities.running_time import RunningTime
 from pps.entities.small_file import SmallFile
 
-_STORES = ("embedded", "neo4j")
+_STORES = ("embedded", "postgresql", "neo4j")
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entity (
     name TEXT PRIMARY KEY COLLATE NOCASE,

@@ -49,7 +49,7 @@ from pps.store.graph_tables import GraphTables
 from pps.store.graphiti_reads import GraphitiReads
 from pps.store.sql_graph import SqlGraphStore
 
-StoreName: TypeAlias = Literal["embedded", "neo4j"]
+StoreName: TypeAlias = Literal["embedded", "postgresql", "neo4j"]
 
 _ANOTHERS_FILE = (
     "the graph's file holds another entity's data; check that the right data folder is mounted"
@@ -63,7 +63,7 @@ class EntityDriver:
     """What an entity's client is opened on, and how to give it back.
 
     Attributes:
-        driver: A driver of Neo4j; for ``embedded`` the graph tables, which are bound to one group.
+        driver: A driver of Neo4j; for the others the graph tables, which are bound to one group.
         copy: For Neo4j, the entity's own graph tables, which get a copy of what is written.
     """
 
@@ -553,7 +553,7 @@ def _guarded(
 def _sql_driver(
     entity: EntityId, opened: EntityDriver, file: GraphTables, counters: IsolationCounters
 ) -> SqlDriver:
-    if opened.store != "embedded":
+    if opened.store == "neo4j":
         raise ConfigError(f"store: is {opened.store}, but the driver leads to SQL tables")
     if file.group != entity.group:
         raise counters.refuse(entity, "audit", _ANOTHERS_FILE)

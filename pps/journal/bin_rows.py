@@ -121,8 +121,13 @@ def _take(
     for table, where in _TAKEN.items():
         read = db.execute(f"SELECT * FROM {table} WHERE {where}", values.get(table, (n,)))  # noqa: S608 - literals
         names = [column[0] for column in read.description]
-        found[table] = [dict(zip(names, row, strict=True)) for row in read]
+        found[table] = [_without_group(dict(zip(names, row, strict=True))) for row in read]
     return found | feature_tables.take(db, [*turns, *nodes, *facts, *of_features])
+
+
+def _without_group(row: Row) -> Row:
+    """Leave the group out, which tables of a database of many entities have: it is that of whoever puts the row back."""
+    return {name: value for name, value in row.items() if name != "grp"}
 
 
 def put_back(db: Connection, rows: Rows, changes: Iterable[Change]) -> None:
@@ -381,11 +386,16 @@ def _read(row: tuple[str, int, str, str, str, str, str, str]) -> Binned:
     return Binned(id_, from_micros(at), actor, why, *lists, content)
 
 
+def any_overdue(db: Connection, due: datetime) -> bool:
+    """Tell whether the bin holds rows that were forgotten at ``due`` or before."""
+    statement = "SELECT 1 FROM bin WHERE at <= ? LIMIT 1"
+    return db.execute(statement, (micros(due),)).fetchone() is not None
+
+
 def has_overdue(path: Path, keep: timedelta, at: datetime) -> bool:
     """Tell whether a ``memory.db`` that nobody has open holds rows of the bin that can no longer be restored."""
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
-            statement = "SELECT 1 FROM bin WHERE at <= ? LIMIT 1"
-            return db.execute(statement, (micros(at - keep),)).fetchone() is not None
+            return any_overdue(db, at - keep)
     except sqlite3.Error:  # what is wrong with it, whoever opens it says
         return False

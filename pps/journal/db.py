@@ -29,6 +29,7 @@ from pps.core.sql import Connection
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[[Connection], T]
+Fill: TypeAlias = Callable[[sqlite3.Connection], None]
 Migrations: TypeAlias = tuple[tuple[str, ...], ...]
 LogIndex: TypeAlias = Literal["file", "memory"]
 """Where SQLite keeps the index of the log: in a file beside it (``-shm``), or in the memory of the one process that has
@@ -131,7 +132,7 @@ def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) ->
 
 
 def migrate_and_fill(
-    path: Path, group: str, fill: Work[None], migrations: Migrations = MIGRATIONS
+    path: Path, group: str, fill: Fill, migrations: Migrations = MIGRATIONS
 ) -> None:
     """Bring a file up to date as ``prepare_file`` does and let ``fill`` add rows, all in one transaction or nothing.
 
@@ -157,7 +158,7 @@ def _prepare(
     index: LogIndex,
     *,
     check: bool,
-    fill: Work[None] | None = None,
+    fill: Fill | None = None,
 ) -> None:
     with mapping_errors(path):
         if check:
@@ -232,7 +233,7 @@ def migrate(
     path: Path,
     migrations: Migrations,
     group: str,
-    fill: Work[None] | None = None,
+    fill: Fill | None = None,
 ) -> None:
     """Apply the migrations that the file lacks, all of them or none; ``{group}`` in them is the file's group.
 
@@ -385,13 +386,26 @@ def tally(path: Path, group: str, own: str) -> Tally:
         owner = connection.execute("SELECT value FROM meta WHERE key = 'group'").fetchone()
         if owner is None or owner[0] != group:
             raise IsolationError(f"{path.name} belongs to another entity: nothing was read")
-        node, fact, tag = _counted_tables(connection)
-        (nodes,) = connection.execute(
-            f"SELECT count(*) FROM {node} WHERE uuid <> ?",  # noqa: S608 - literals
-            (own,),
-        ).fetchone()
-        (edges,) = connection.execute(f"SELECT count(*) FROM {fact}").fetchone()  # noqa: S608
-        (tags,) = connection.execute(f"SELECT count(DISTINCT tag) FROM {tag}").fetchone()  # noqa: S608
+        return tally_rows(connection, own, _counted_tables(connection))
+
+
+def tally_rows(
+    connection: Connection, own: str, tables: tuple[str, str, str] = ("node", "fact", "node_tag")
+) -> Tally:
+    """Return how much a memory holds.
+
+    Args:
+        connection: To its rows.
+        own: Uuid of the entity's own node, which is not counted.
+        tables: Of nodes, facts and tags.
+    """
+    node, fact, tag = tables
+    (nodes,) = connection.execute(
+        f"SELECT count(*) FROM {node} WHERE uuid <> ?",  # noqa: S608 - literals
+        (own,),
+    ).fetchone()
+    (edges,) = connection.execute(f"SELECT count(*) FROM {fact}").fetchone()  # noqa: S608
+    (tags,) = connection.execute(f"SELECT count(DISTINCT tag) FROM {tag}").fetchone()  # noqa: S608
     return Tally(nodes, edges, tags)
 
 

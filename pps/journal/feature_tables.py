@@ -28,6 +28,7 @@ from pps.core.feature_parts import (
 from pps.core.ids import check_group, is_uuid, stable_id
 from pps.core.sql import LIST, Connection, listed
 from pps.core.values import Turn
+from pps.journal.postgresql import PostgresConnection
 from pps.journal.store import Readers, Store, reads, writes
 from pps.journal.writer import Writer
 
@@ -86,6 +87,17 @@ def prepare(db: Connection, group: str, feature: str, tables: Sequence[Table]) -
 
 
 def _create(db: Connection, group: str, table: KeptTable) -> None:
+    if isinstance(db, PostgresConnection):
+        db.have_feature_table(table.sql_name, {one.name: one.type for one in table.columns})
+    else:
+        _create_in_file(db, group, table)
+    db.execute(
+        "INSERT INTO feature_tables (feature, name, columns) VALUES (?, ?, ?)",
+        (table.feature, table.name, _dump_columns(table.columns)),
+    )
+
+
+def _create_in_file(db: Connection, group: str, table: KeptTable) -> None:
     columns = ", ".join(f"{column.name} {_SQL_TYPES[column.type]}" for column in table.columns)
     db.execute(
         f"""CREATE TABLE {table.sql_name} (
@@ -93,10 +105,6 @@ def _create(db: Connection, group: str, table: KeptTable) -> None:
             group_id TEXT NOT NULL CHECK (group_id = '{check_group(group)}'),
             {columns}
         ) WITHOUT ROWID"""
-    )
-    db.execute(
-        "INSERT INTO feature_tables (feature, name, columns) VALUES (?, ?, ?)",
-        (table.feature, table.name, _dump_columns(table.columns)),
     )
 
 
@@ -110,10 +118,13 @@ def _extend(db: Connection, kept: KeptTable, table: Table) -> None:
             )
     names = {column.name for column in kept.columns}
     added = tuple(column for column in table.columns if column.name not in names)
-    for column in added:
-        db.execute(
-            f"ALTER TABLE {kept.sql_name} ADD COLUMN {column.name} {_SQL_TYPES[column.type]}"
-        )
+    if isinstance(db, PostgresConnection):
+        db.have_feature_table(kept.sql_name, {one.name: one.type for one in table.columns})
+    else:
+        for column in added:
+            db.execute(
+                f"ALTER TABLE {kept.sql_name} ADD COLUMN {column.name} {_SQL_TYPES[column.type]}"
+            )
     db.execute(
         "UPDATE feature_tables SET columns = ? WHERE feature = ? AND name = ?",
         (_dump_columns((*kept.columns, *added)), kept.feature, kept.name),

@@ -222,8 +222,8 @@ def put_back(connection: Connection, job_ids: Sequence[int], until: datetime | N
     next_at = micros(until) if until else 0
     connection.execute(
         f"""UPDATE jobs SET state = 'queued', next_at = CAST(? AS BIGINT),
-            failures = CASE WHEN ? > 0 THEN 0 ELSE failures END,
-            first_failed_at = CASE WHEN ? > 0 THEN 0 ELSE first_failed_at END
+            failures = CASE WHEN CAST(? AS BIGINT) > 0 THEN 0 ELSE failures END,
+            first_failed_at = CASE WHEN CAST(? AS BIGINT) > 0 THEN 0 ELSE first_failed_at END
             WHERE id IN {NUMBERS} AND state = 'running'""",  # noqa: S608 - literals
         (next_at, next_at, next_at, listed(job_ids)),
     )

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from pps.core.errors import InvalidRequest
+from pps.core.errors import InvalidRequest, StoreError
 from pps.core.feature_parts import StoredFeature
-from pps.core.ids import is_uuid
+from pps.core.ids import check_group, is_uuid
 from pps.core.sql import Connection
 from pps.core.time import from_micros
 from pps.core.values import ItemKind, Turn
@@ -38,15 +38,16 @@ from pps.journal.filters import FilterCache, ItemFilter
 from pps.journal.job_queue import JobQueue
 from pps.journal.perspective_rows import PerspectiveRows
 from pps.journal.pool_rows import PoolRows
+from pps.journal.postgresql import Database, PostgresReaders, PostgresWriter
 from pps.journal.record_book import Merges, RecordBook
 from pps.journal.record_rows import TypedRecords
-from pps.journal.store import Readers, Store, looks_up, reads, writes
+from pps.journal.store import Readers, SqliteReaders, Store, looks_up, reads, writes
 from pps.journal.tie_rows import FactTies
 from pps.journal.topic_rows import TopicRows
 from pps.journal.turn_listeners import TurnListeners
 from pps.journal.usage import Given, Spending
 from pps.journal.versions import Versions
-from pps.journal.writer import Writer
+from pps.journal.writer import SqliteWriter, Writer
 
 T = TypeVar("T")
 
@@ -107,16 +108,22 @@ class Journal(Store):
     reach = reads(links.reach)
     joints = reads(links.joints)
 
-    damage = reads(damage)
     get_meta = reads(meta.get)
     set_meta = writes(meta.put)
     within = reads(filters.within)
 
-    def __init__(self, path: Path, group: str, index: LogIndex) -> None:
-        """Start the threads of a file that ``prepare_file`` has checked; callers use ``open``."""
+    def __init__(
+        self, path: Path, group: str, index: LogIndex = "file", database: Database | None = None
+    ) -> None:
+        """Start the threads of a file that ``prepare_file`` has checked, or on a database; callers use ``open``."""
         self.path = path
         self.group = group
-        stores = Writer(path, index), Readers(path, index)
+        self.database = database
+        stores: tuple[Writer, Readers] = (
+            (SqliteWriter(path, index), SqliteReaders(path, index))
+            if database is None
+            else (PostgresWriter(database, group), PostgresReaders(database, group))
+        )
         super().__init__(*stores)
         self.listeners = TurnListeners()
         self.allowing = FilterCache(*stores)
@@ -172,6 +179,39 @@ class Journal(Store):
             return cls(path, group, prepare_file(path, group))
 
         return await asyncio.to_thread(start)
+
+    @classmethod
+    async def open_in(
+        cls, database: Database, path: Path, group: str, *, made: bool = False
+    ) -> Journal:
+        """Open the memory of a group in a PostgreSQL database.
+
+        Args:
+            database: Where it is, with the memories of others.
+            path: Where an embedded memory would be: indexes and anchors lie beside it.
+            group: Whose.
+            made: It was made once, so that it must be there.
+
+        Raises:
+            StoreError: It was made and is not there: another database, or an older backup of it.
+            StoreUnavailable, StoreConflict: The server cannot be used.
+        """
+
+        def start() -> Journal:
+            return cls(path, check_group(group), database=database)
+
+        journal = await asyncio.to_thread(start)
+        try:
+            if made and await journal.read(partial(meta.get, key="group")) is None:
+                raise StoreError(
+                    f"{database.name} holds no memory of this entity, so nothing was opened: set postgresql.url to the "
+                    "database that holds it, or restore that from a backup"
+                )
+            await journal.write(partial(meta.put_owner, group=group))
+        except BaseException:
+            await journal.close()
+            raise
+        return journal
 
     async def close(self) -> None:
         """Finish writes that are under way, then give threads and file descriptors back."""
@@ -310,11 +350,13 @@ class Journal(Store):
         work = partial(graph_queries.of_kinds_in, text=text, limit=limit)
         return await self.look_up(work, len(text) // _CHARS_A_WORD)
 
+    async def damage(self) -> list[str]:
+        """Return what SQLite finds wrong with the file's pages, a few lines; of a server's pages the server knows."""
+        return [] if self.database else await self.read(damage)
+
     async def mark(self) -> int:
-        """Return SQLite's ``data_version``: another number whenever anything was written since (20 µs)."""
-        return await self.look_up(
-            lambda db: int(db.execute("PRAGMA data_version").fetchone()[0]), 1
-        )
+        """Return a number that is another one whenever anything was written since."""
+        return await self._readers.mark()
 
     async def secret(self, name: str) -> bytes:
         """Return a key of this entity alone, 32 random bytes; made when it is first asked for, and on disk then."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 
-from pps.core.errors import InvalidRequest
+from pps.core.errors import InvalidRequest, IsolationError
 from pps.core.sql import Connection
 
 _OWN = "group"
@@ -23,6 +23,15 @@ def put(connection: Connection, key: str, value: str) -> None:
     if key == _OWN or not 1 <= len(key) <= 100:
         raise InvalidRequest("key", f"must be 1 to 100 characters and not {_OWN!r}")
     connection.execute(PUT, (key, value))
+
+
+def put_owner(connection: Connection, group: str) -> None:
+    """Note whose memory it is; IsolationError when it is another's."""
+    connection.execute(
+        "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO NOTHING", (_OWN, group)
+    )
+    if get(connection, _OWN) != group:
+        raise IsolationError("the memory belongs to another entity: nothing was read")
 
 
 def stored_secret(connection: Connection, name: str) -> bytes | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from pps.core.sql import Connection
 from pps.core.time import from_micros
 
 _TURNS = "SELECT count(*), max(occurred_at) FROM turns"
@@ -29,8 +30,13 @@ def outline_of(path: Path) -> Outline | None:
     """Return how a ``memory.db`` stands; None where it cannot be read, which whoever opens it explains. Blocks."""
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
-            turns, last_at = db.execute(_TURNS).fetchone()
-            waiting, failed = db.execute(_JOBS).fetchone()
+            return read_outline(db)
     except sqlite3.Error:
         return None
+
+
+def read_outline(db: Connection) -> Outline:
+    """Return how a memory stands."""
+    turns, last_at = db.execute(_TURNS).fetchone()
+    waiting, failed = db.execute(_JOBS).fetchone()
     return Outline(turns, None if last_at is None else from_micros(last_at), waiting, failed)

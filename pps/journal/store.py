@@ -7,6 +7,7 @@ import contextlib
 import queue
 import sqlite3
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import wraps
@@ -30,8 +31,28 @@ FEW = 128
 """Rows by key that a look-up reads without a thread of its own: about a millisecond for a hundred facts' outlines."""
 
 
-class Readers:
+class Readers(ABC):
     """Runs reads beside the writer: each sees one snapshot of all that was acknowledged before it."""
+
+    @abstractmethod
+    async def read(self, work: Work[T]) -> T:
+        """Run ``work`` on a connection that cannot write and return its result."""
+
+    @abstractmethod
+    async def look_up(self, work: Work[T], asked: int) -> T:
+        """Do what ``read`` does for work that looks ``asked`` rows up by key; at once where that is quicker."""
+
+    @abstractmethod
+    async def mark(self) -> int:
+        """Return a number that is another one whenever anything was written since, by whomever."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let running reads end, then give threads and connections back. Blocks."""
+
+
+class SqliteReaders(Readers):
+    """Reads one file with threads of its own, and few rows at once."""
 
     def __init__(self, path: Path, index: LogIndex = "file") -> None:
         self._path = path
@@ -57,6 +78,12 @@ class Readers:
             with contextlib.suppress(StoreConflict):
                 return self._look(work)
         return await self.read(work)
+
+    async def mark(self) -> int:
+        """Return SQLite's ``data_version`` (20 µs)."""
+        return await self.look_up(
+            lambda db: int(db.execute("PRAGMA data_version").fetchone()[0]), 1
+        )
 
     def close(self) -> None:
         """Let running reads end, then give threads and connections back. Blocks."""

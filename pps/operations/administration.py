@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated
@@ -11,14 +11,15 @@ from typing import Annotated
 from pydantic import Field, StringConstraints
 
 from pps.app import App
-from pps.core.errors import InvalidRequest
+from pps.core.errors import InvalidRequest, PPSError
 from pps.core.values import FactDraft, NodeDraft
 from pps.entities.folder import Entry
 from pps.entities.page_sessions import LINK_S
 from pps.ingest.rules import USER
+from pps.journal.outline import Outline
 from pps.operations.command_line import argument, option, unoffered
 from pps.operations.inputs import Input, Label, Labels, Nothing
-from pps.operations.installation import InstallationState, state_of, state_words
+from pps.operations.installation import InstallationState, outlines_in, state_of, state_words
 from pps.operations.table import (
     ADDS,
     ERASES,
@@ -47,7 +48,7 @@ class CreateInput(EntityInput):
     """An entity to make."""
 
     store: Label = Field(
-        default="", description="'embedded' or 'neo4j'; the setting's if not given."
+        default="", description="'embedded', 'postgresql' or 'neo4j'; the setting's if not given."
     )
     packs: tuple[Label, ...] = Field(
         default=(),
@@ -192,6 +193,7 @@ async def status(app: App, _: Nothing) -> InstallationState:
     registry = app.registry
     entries = await asyncio.to_thread(registry.list, include_archived=True)
     stale = {entry.entity.name for entry in entries if app.waits_for_its_card(entry)}
+    outlines = await _outlines_on_postgresql(app, entries)
     return await asyncio.to_thread(
         state_of,
         home,
@@ -200,7 +202,21 @@ async def status(app: App, _: Nothing) -> InstallationState:
         problems=await app.unopenable(),
         open_names=set(app.open_names()),
         stale=stale,
+        outlines=outlines,
     )
+
+
+async def _outlines_on_postgresql(
+    app: App, entries: Sequence[Entry]
+) -> Mapping[str, Outline | str]:
+    names = [entry.entity.name for entry in entries if entry.store == "postgresql"]
+    if not names:
+        return {}
+    try:
+        database = await app.database()
+    except PPSError as error:
+        return dict.fromkeys(names, error.message)
+    return await asyncio.to_thread(outlines_in, database, entries)
 
 
 @REGISTRY.operation(

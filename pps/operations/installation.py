@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter
 
+from pps.core.errors import PPSError
 from pps.core.text import counted
 from pps.core.time import shown
 from pps.entities.folder import JOURNAL, Entry
-from pps.journal.outline import outline_of
+from pps.journal.outline import Outline, outline_of, read_outline
 from pps.operations.local_times import on_clock
 from pps.server import RunFile, runfile, spool
 
 if TYPE_CHECKING:
     from pps.core.values import JSON
+    from pps.journal.postgresql import Database
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ def state_of(
     problems: Mapping[str, str],
     open_names: Collection[str] = (),
     stale: Collection[str] = (),
+    outlines: Mapping[str, Outline | str] = {},
 ) -> InstallationState:
     """Return how a data folder is. Blocks for a look into each entity's file.
 
@@ -93,6 +96,7 @@ def state_of(
         problems: Name → why an entity cannot be used.
         open_names: Entities whose memories the server has open.
         stale: Those of them whose ``entity.toml`` was changed since.
+        outlines: Of ``outlines_in``, for entities on PostgreSQL.
     """
     events = spool.look(home)
     return InstallationState(
@@ -104,6 +108,7 @@ def state_of(
                 problems.get(entry.entity.name, ""),
                 is_open=entry.entity.name in open_names,
                 is_stale=entry.entity.name in stale,
+                outline=outlines.get(entry.entity.name),
             )
             for entry in entries
         ),
@@ -117,7 +122,21 @@ def _server(home: Path, run: RunFile) -> ServerState:
     return ServerState(run.url, run.pid, run.version, since, run.auto)
 
 
-def _entity(entry: Entry, problem: str, *, is_open: bool, is_stale: bool) -> EntityState:
+def outlines_in(database: Database, entries: Collection[Entry]) -> dict[str, Outline | str]:
+    """Return name → how the memory stands, or why that cannot be read, of those that lie in a database. Blocks."""
+    found: dict[str, Outline | str] = {}
+    for entry in entries:
+        if entry.store == "postgresql" and not entry.archived:
+            try:
+                found[entry.entity.name] = database.read(entry.entity.group, read_outline)
+            except PPSError as error:
+                found[entry.entity.name] = error.message
+    return found
+
+
+def _entity(
+    entry: Entry, problem: str, *, is_open: bool, is_stale: bool, outline: Outline | str | None
+) -> EntityState:
     name = entry.entity.name
     if entry.archived:
         return EntityState(name, entry.store, archived=True)
@@ -127,11 +146,13 @@ def _entity(entry: Entry, problem: str, *, is_open: bool, is_stale: bool) -> Ent
             "entity.toml was changed: it is used once nothing uses the memory, or after `pps stop`"
         )
     journal = entry.folder / "data" / JOURNAL
-    if not entry.made and not journal.exists():
-        return EntityState(name, entry.store, turns=0, problem=problem, note=note)
-    outline = outline_of(journal)
-    if outline is None:
-        problem = problem or f"{journal} cannot be read by you here; `pps doctor {name}` says more"
+    if entry.store != "postgresql":
+        if not entry.made and not journal.exists():
+            return EntityState(name, entry.store, turns=0, problem=problem, note=note)
+        outline = outline_of(journal)
+    if not isinstance(outline, Outline):
+        unread = outline or f"{journal} cannot be read by you here; `pps doctor {name}` says more"
+        problem = problem or unread
         return EntityState(name, entry.store, is_open=is_open, problem=problem, note=note)
     return EntityState(
         name,

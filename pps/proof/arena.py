@@ -49,6 +49,21 @@ _WORD = re.compile(r"\w+")
 OpenDriver: TypeAlias = Callable[[EntityId, Journal, EntityIndexes], Awaitable[EntityDriver]]
 
 
+@dataclass(frozen=True, slots=True)
+class ArenaStore:
+    """The store that an arena is on.
+
+    Attributes:
+        open_driver: Opens the driver of an entity, whose journal is open.
+        open_journal: Opens the journal of a group; its path lies in the entity's folder.
+        erase: Removes what closing the journal leaves of a group outside of that folder.
+    """
+
+    open_driver: OpenDriver
+    open_journal: Callable[[Path, str], Awaitable[Journal]] = Journal.open
+    erase: Callable[[str], Awaitable[None]] | None = None
+
+
 def dice(seed: int | None) -> random.Random:
     """Return the choices of a run; None makes them different each time."""
     return random.Random(seed)  # noqa: S311 - choices of a trial, not a secret
@@ -151,7 +166,7 @@ class Arena:
     async def open(
         cls,
         folder: Path,
-        open_driver: OpenDriver,
+        store: ArenaStore,
         *,
         count: int = 3,
         client: type[ExposedClient] = ExposedClient,
@@ -161,7 +176,7 @@ class Arena:
 
         Args:
             folder: An empty folder; each entity gets one in it.
-            open_driver: Opens the driver of an entity, whose journal and indexes are open.
+            store: Where their journals and graphs are.
             count: 2 to 5 entities.
             client: The class of their clients.
             extractor: Their language model, for those who have one at hand.
@@ -176,7 +191,9 @@ class Arena:
                 entity = EntityId(name, new_group())
                 home = folder / name
                 await asyncio.to_thread(home.mkdir, parents=True)
-                journal = await Journal.open(home / "memory.db", entity.group)
+                if store.erase is not None:
+                    stack.push_async_callback(store.erase, entity.group)
+                journal = await store.open_journal(home / "memory.db", entity.group)
                 stack.push_async_callback(journal.close)
                 indexes = await EntityIndexes.open(
                     home,
@@ -185,7 +202,7 @@ class Arena:
                     executor=threads,
                 )
                 stack.push_async_callback(indexes.close)
-                driver = await open_driver(entity, journal, indexes)
+                driver = await store.open_driver(entity, journal, indexes)
                 stack.push_async_callback(driver.close)
                 models = Models(HashEmbedder(DIMENSION), OverlapReranker(), extractor)
                 opened = await client.open(entity, driver, indexes, models, counters)

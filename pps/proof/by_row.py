@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pps.core.errors import InvalidRequest, StoreError
+from pps.core.errors import InvalidRequest, IsolationError, StoreError
 from pps.proof.arena import PLANTED_TABLE, Being, tables_of
 from pps.proof.by_id import IdAttack, Ids
 
@@ -28,7 +28,7 @@ async def _insert_of_another_group(being: Being, ids: Ids) -> object:
         await being.journal.write(
             lambda db: db.execute(statement, (ids.row, "ent_" + "a" * 26)).rowcount
         )
-    except StoreError:
+    except (StoreError, IsolationError):
         raise InvalidRequest("group_id", "was refused") from None
     return "a row with another group was written"
 

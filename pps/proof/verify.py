@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypedDict, Unpack
 
@@ -21,7 +22,8 @@ from pps.index.indexes import EntityIndexes
 from pps.isolation.client import EntityDriver
 from pps.isolation.recipes import RECIPES
 from pps.journal.journal import Journal
-from pps.proof.arena import Arena, Being, OpenDriver, dice
+from pps.journal.postgresql import database_of
+from pps.proof.arena import Arena, ArenaStore, Being, dice
 from pps.proof.by_id import CREATES, READS, SEARCHES, WRITES, IdAttack, Ids, malformed, queries
 from pps.proof.by_row import ROWS, rows_differ
 from pps.proof.by_statement import HOOKED, STOCK, GuardAttack, Strike, raw_attacks
@@ -120,22 +122,26 @@ async def verify(
         StoreUnavailable, ConfigError: The store cannot be used.
     """
     async with (
-        throw_away(settings) as (folder, open_driver),
-        Arena.open(folder, open_driver) as arena,
+        throw_away(settings) as (folder, store),
+        Arena.open(folder, store) as arena,
     ):
         return await attack(arena, operations=operations, seed=seed, progress=progress)
 
 
 @asynccontextmanager
-async def throw_away(settings: Settings) -> AsyncGenerator[tuple[Path, OpenDriver]]:
-    """Yield a folder that goes away and how to open an entity's driver on the configured store."""
+async def throw_away(settings: Settings) -> AsyncGenerator[tuple[Path, ArenaStore]]:
+    """Yield a folder that goes away, and the configured store."""
     await asyncio.to_thread(settings.home.mkdir, parents=True, exist_ok=True)
     place = await asyncio.to_thread(
         tempfile.TemporaryDirectory, prefix="verify-", dir=settings.home, ignore_cleanup_errors=True
     )
     try:
-        if settings.store != "neo4j":
-            yield Path(place.name), _embedded
+        if settings.store == "embedded":
+            yield Path(place.name), ArenaStore(_embedded)
+            return
+        if settings.store == "postgresql":
+            async with _on_postgresql(settings) as store:
+                yield Path(place.name), store
             return
         at = settings.neo4j
         pool = await open_neo4j(at.uri, at.user, at.password.get_secret_value(), at.database)
@@ -146,11 +152,29 @@ async def throw_away(settings: Settings) -> AsyncGenerator[tuple[Path, OpenDrive
             return EntityDriver(pool.driver(), "neo4j", pool.driver().close, GraphTables(journal))
 
         try:
-            yield Path(place.name), on_neo4j
+            yield Path(place.name), ArenaStore(on_neo4j)
         finally:
             await pool.close()
     finally:
         await asyncio.to_thread(place.cleanup)
+
+
+@asynccontextmanager
+async def _on_postgresql(settings: Settings) -> AsyncGenerator[ArenaStore]:
+    database = await asyncio.to_thread(database_of, settings.postgresql)
+
+    async def open_driver(
+        entity: EntityId, journal: Journal, indexes: EntityIndexes
+    ) -> EntityDriver:
+        return EntityDriver(GraphTables(journal, indexes=indexes), "postgresql", _kept_open)
+
+    async def erase(group: str) -> None:
+        await asyncio.to_thread(database.erase, group)
+
+    try:
+        yield ArenaStore(open_driver, partial(Journal.open_in, database), erase)
+    finally:
+        await asyncio.to_thread(database.close)
 
 
 async def _embedded(entity: EntityId, journal: Journal, indexes: EntityIndexes) -> EntityDriver:

@@ -121,6 +121,6 @@ def _for_sqlite(statement: str) -> str:
     listed = _EACH.sub(r"IN (SELECT value FROM json_each(:\1))", counted)
     return _EPISODES_OF.sub(
         r"(SELECT json_group_array(episode) FROM (SELECT s.episode FROM support s "
-        r"WHERE s.fact = \1.uuid AND s.grp = \1.grp ORDER BY s.place))",
+        r"WHERE s.fact = \1.uuid AND s.grp = \1.grp ORDER BY s.place) AS stating)",
         listed,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from pps.graph.neo4j import Neo4jPool, open_neo4j
 from pps.memory import Memory
 from tests.integration.interfaces.serving import Served, neo4j_env, serving
 from tests.integration.recall_scene import play
+from tests.journal_place import FilePlace, JournalPlace, PostgresqlPlace
 from tests.neo4j_server import Neo4jServer
 
 
@@ -21,6 +23,18 @@ async def memory(app: App) -> AsyncIterator[Memory]:
     await app.create("ana")
     async with app.memory("ana") as opened:
         yield opened
+
+
+@pytest.fixture(params=["embedded", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[JournalPlace]:
+    """A place for the journal of a new group, on each SQL store."""
+    place: JournalPlace = (
+        FilePlace(tmp_path)
+        if request.param == "embedded"
+        else PostgresqlPlace(request.getfixturevalue("postgresql_server"), tmp_path)
+    )
+    yield place
+    await place.close()
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from pps.journal.db import prepare_file
 from pps.journal.entries import TurnDraft
 from pps.journal.filters import KEPT_IDS, KEPT_S, FilterCache, ItemFilter
 from pps.journal.journal import Journal
-from pps.journal.store import Readers
-from pps.journal.writer import Writer
+from pps.journal.store import SqliteReaders
+from pps.journal.writer import SqliteWriter
 
 
 async def test_a_turn_is_let_through_as_soon_as_it_is_acknowledged(tmp_path: Path) -> None:
@@ -35,7 +35,7 @@ async def test_an_answer_serves_half_a_minute_and_big_ones_are_not_kept(
 ) -> None:
     path, now = tmp_path / "memory.db", [100.0]
     prepare_file(path, new_group())
-    writer, readers = Writer(path), Readers(path)
+    writer, readers = SqliteWriter(path), SqliteReaders(path)
     try:
         allowing = FilterCache(writer, readers, clock=lambda: now[0])
         first = await allowing.allowed("episode", ItemFilter(tags=("sea",)))

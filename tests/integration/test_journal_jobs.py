@@ -6,13 +6,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from pps.core.errors import InvalidRequest, NotFound
-from pps.core.ids import new_group
 from pps.core.time import now
 from pps.core.values import JSON, FactDraft, NodeDraft, Skipped
 from pps.journal import Change, JobPayload, JobResult, TurnDraft, usage
@@ -20,19 +18,14 @@ from pps.journal.bin_rows import drop_given
 from pps.journal.entries import Charge, Stage
 from pps.journal.job_queue import end
 from pps.journal.journal import Journal
+from tests.journal_place import JournalPlace
 
 MOMENT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
-GROUP = new_group()
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "memory.db"
-
-
-@pytest.fixture
-async def journal(path: Path) -> AsyncIterator[Journal]:
-    async with await Journal.open(path, GROUP) as opened:
+async def journal(place: JournalPlace) -> AsyncIterator[Journal]:
+    async with await place.open() as opened:
         yield opened
 
 
@@ -135,13 +128,15 @@ async def test_while_a_failed_job_waits_no_later_one_is_taken(journal: Journal) 
     assert again[0].first_failed_at is not None
 
 
-async def test_a_waiting_job_waits_on_after_a_restart(path: Path, journal: Journal) -> None:
+async def test_a_waiting_job_waits_on_after_a_restart(
+    place: JournalPlace, journal: Journal
+) -> None:
     (first,) = await append(journal, 1)
     moment = later(60)
     await taken(journal)
     await journal.queue.fail(first, "store_unavailable", "away", moment)
     await journal.close()
-    async with await Journal.open(path, GROUP) as reopened:
+    async with await place.open() as reopened:
         assert await taken(reopened) == []
         assert await reopened.queue.due_at("save") == moment
 
@@ -236,12 +231,12 @@ async def test_what_is_put_off_on_purpose_and_what_waits_behind_it_does_not_coun
 
 
 async def test_a_job_that_a_crash_left_running_comes_first_again(
-    path: Path, journal: Journal
+    place: JournalPlace, journal: Journal
 ) -> None:
     first, _ = await append(journal, 2)
     await taken(journal, 1)
     await journal.close()
-    async with await Journal.open(path, GROUP) as reopened:
+    async with await place.open() as reopened:
         (job,) = await reopened.queue.take("save", 1, now())
         assert (job.id, job.attempts) == (first, 2)
 
@@ -278,7 +273,7 @@ async def test_a_job_whose_turn_was_forgotten_ends_without_an_error(journal: Jou
 
 
 async def test_a_payload_is_overwritten_only_when_its_job_has_ended(
-    path: Path, journal: Journal
+    place: JournalPlace, journal: Journal
 ) -> None:
     payload = JobPayload(nodes=(NodeDraft("QUAGGAHEIM"),))
     appended = await journal.append(TurnDraft("x"), payload)
@@ -293,8 +288,7 @@ async def test_a_payload_is_overwritten_only_when_its_job_has_ended(
     job = await journal.queue.job(appended.job_id)
     assert job is not None
     assert job.payload == JobPayload(extraction="none")
-    held = b"".join(file.read_bytes() for file in path.parent.iterdir())
-    assert b"QUAGGAHEIM" not in held
+    assert not await place.holds("QUAGGAHEIM")
 
 
 async def test_the_log_holds_a_thing_once_and_a_later_change_survives_dropping_the_earlier(
@@ -343,22 +337,24 @@ async def test_what_was_shown_long_ago_is_forgotten(
     )
 
 
-async def test_a_secret_is_made_once_and_lasts(path: Path, journal: Journal) -> None:
+async def test_a_secret_is_made_once_and_lasts(place: JournalPlace, journal: Journal) -> None:
     first, again = await asyncio.gather(journal.secret("fence"), journal.secret("fence"))
     assert first == again == await journal.secret("fence")
     assert len(first) == 32
     assert await journal.secret("other") != first
     await journal.close()
-    async with await Journal.open(path, GROUP) as reopened:
+    async with await place.open() as reopened:
         assert await reopened.secret("fence") == first
 
 
-async def test_settings_last_and_the_owner_cannot_be_changed(path: Path, journal: Journal) -> None:
+async def test_settings_last_and_the_owner_cannot_be_changed(
+    place: JournalPlace, journal: Journal
+) -> None:
     assert await journal.get_meta("fingerprint") is None
     await journal.set_meta("fingerprint", "{}")
     await journal.set_meta("fingerprint", '{"model":"m"}')
     with pytest.raises(InvalidRequest):
         await journal.set_meta("group", "ent_other")
     await journal.close()
-    async with await Journal.open(path, GROUP) as reopened:
+    async with await place.open() as reopened:
         assert await reopened.get_meta("fingerprint") == '{"model":"m"}'

@@ -7,17 +7,16 @@ import uuid
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
-from pps.core.ids import new_group
 from pps.core.values import Fact, Node
 from pps.journal import links
 from pps.journal.entries import TurnDraft
 from pps.journal.journal import Journal
 from pps.journal.links import FactOutline, NodeOutline
 from tests.graph_file import save_facts, save_nodes
+from tests.journal_place import JournalPlace
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -36,8 +35,8 @@ def fact(name: str, subject: str, object_: str, *episodes: str, kind: str = "fac
 
 
 @pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
-    async with await Journal.open(tmp_path / "memory.db", new_group()) as opened:
+async def journal(place: JournalPlace) -> AsyncIterator[Journal]:
+    async with await place.open() as opened:
         yield opened
 
 

@@ -6,7 +6,6 @@ import random
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
-from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -18,6 +17,7 @@ from pps.journal import JobPayload, TurnDraft
 from pps.journal.filters import ItemFilter
 from pps.journal.journal import Journal
 from tests.graph_file import delete_items, save_facts, save_nodes
+from tests.journal_place import JournalPlace
 
 MOMENT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 LATER = datetime(2030, 1, 1, tzinfo=UTC)
@@ -25,8 +25,8 @@ GROUP = new_group()
 
 
 @pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
-    async with await Journal.open(tmp_path / "memory.db", GROUP) as opened:
+async def journal(place: JournalPlace) -> AsyncIterator[Journal]:
+    async with await place.open() as opened:
         yield opened
 
 

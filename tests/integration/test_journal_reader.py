@@ -13,7 +13,7 @@ import pytest
 
 from pps.core.errors import StoreUnavailable
 from pps.journal.db import prepare_file
-from pps.journal.store import FEW, Readers
+from pps.journal.store import FEW, SqliteReaders
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def readers(path: Path) -> AsyncIterator[Readers]:
-    readers = Readers(path)
+async def readers(path: Path) -> AsyncIterator[SqliteReaders]:
+    readers = SqliteReaders(path)
     yield readers
     await asyncio.to_thread(readers.close)
 
@@ -42,19 +42,19 @@ def _group(connection: sqlite3.Connection) -> str:
     ("asked", "at_once"), [(0, True), (1, True), (FEW, True), (FEW + 1, False)]
 )
 async def test_only_a_few_rows_are_looked_up_without_a_thread(
-    readers: Readers, asked: int, at_once: bool
+    readers: SqliteReaders, asked: int, at_once: bool
 ) -> None:
     assert (await readers.look_up(_thread, asked) == threading.current_thread().name) is at_once
 
 
-async def test_a_look_up_cannot_write(readers: Readers) -> None:
+async def test_a_look_up_cannot_write(readers: SqliteReaders) -> None:
     with pytest.raises(StoreUnavailable, match="cannot be written"):
         await readers.look_up(lambda db: db.execute("DELETE FROM meta"), 1)
     assert await readers.look_up(_group, 1)
 
 
 async def test_a_look_up_is_one_snapshot_and_the_next_sees_what_was_written_since(
-    readers: Readers, path: Path
+    readers: SqliteReaders, path: Path
 ) -> None:
     def twice(db: sqlite3.Connection) -> tuple[int, int]:
         first = db.execute("SELECT count(*) FROM meta").fetchone()[0]
@@ -72,7 +72,7 @@ async def test_a_look_up_is_one_snapshot_and_the_next_sees_what_was_written_sinc
 
 
 async def test_a_locked_file_is_waited_for_without_stopping_the_loop(
-    readers: Readers, path: Path
+    readers: SqliteReaders, path: Path
 ) -> None:
     other = sqlite3.connect(path)
     other.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -86,7 +86,7 @@ async def test_a_locked_file_is_waited_for_without_stopping_the_loop(
 
 
 async def test_nothing_is_read_of_a_file_that_is_closed_and_nothing_stays_open(path: Path) -> None:
-    readers = Readers(path)
+    readers = SqliteReaders(path)
     assert await readers.look_up(_group, 1) == await readers.read(_group)
     await asyncio.to_thread(readers.close)
     for asked in (1, FEW + 1):
@@ -96,7 +96,7 @@ async def test_nothing_is_read_of_a_file_that_is_closed_and_nothing_stays_open(p
 
 
 async def test_a_file_that_is_gone_is_not_made_again_by_reading(
-    readers: Readers, path: Path
+    readers: SqliteReaders, path: Path
 ) -> None:
     await asyncio.to_thread(path.unlink)
     with pytest.raises(StoreUnavailable, match="cannot be opened"):

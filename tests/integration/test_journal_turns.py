@@ -5,23 +5,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 
 from pps.core.errors import InvalidRequest, NotFound
-from pps.core.ids import new_group
 from pps.core.values import FactDraft, Node, NodeDraft
 from pps.journal import Appended, Change, JobPayload, TurnDraft
 from pps.journal.journal import Journal
 from tests.graph_file import delete_items, save_nodes
+from tests.journal_place import FilePlace, JournalPlace
 
 MOMENT = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 
 
 @pytest.fixture
-async def journal(tmp_path: Path) -> AsyncIterator[Journal]:
-    async with await Journal.open(tmp_path / "data" / "memory.db", new_group()) as opened:
+async def journal(place: JournalPlace) -> AsyncIterator[Journal]:
+    async with await place.open() as opened:
         yield opened
 
 
@@ -31,7 +30,7 @@ def at(seconds: float, content: str = "yes", **fields: str) -> TurnDraft:
 
 async def test_a_turn_is_read_back_as_it_was_acknowledged(journal: Journal) -> None:
     draft = TurnDraft(
-        "línea uno\r\nدو 三 🐱\x00",
+        "línea uno\r\nدو 三 🐱",
         role="assistant",
         actor="mira",
         session="s1",
@@ -45,7 +44,7 @@ async def test_a_turn_is_read_back_as_it_was_acknowledged(journal: Journal) -> N
     assert not appended.duplicate
     turn = await journal.turn(appended.turn.uuid)
     assert turn == appended.turn
-    assert turn.content == "línea uno\nدو 三 🐱\x00"
+    assert turn.content == "línea uno\nدو 三 🐱"
     assert (turn.role, turn.actor, turn.session, turn.source) == ("assistant", "mira", "s1", "hook")
     assert (turn.source_ref, turn.kind, turn.tags, turn.occurred_at) == (
         "m-1",
@@ -208,13 +207,25 @@ async def test_a_window_stays_inside_its_session(journal: Journal) -> None:
     assert [turn.content for turn in many[ids[0]]] == ["line 0", "line 2", "line 4"]
 
 
+async def test_the_character_nul_is_kept_in_a_file_and_refused_by_postgresql(
+    place: JournalPlace, journal: Journal
+) -> None:
+    if isinstance(place, FilePlace):
+        appended = await journal.append(TurnDraft("before\x00after"))
+        assert (await journal.turns([appended.turn.uuid]))[0].content == "before\x00after"
+        return
+    with pytest.raises(InvalidRequest, match=r"U\+0000"):
+        await journal.append(TurnDraft("before\x00after"))
+    assert await journal.count_turns() == 0
+
+
 async def test_an_acknowledged_turn_is_in_the_change_log(journal: Journal) -> None:
     uuid = (await journal.append(TurnDraft("x"))).turn.uuid
     assert [entry.change for entry in await journal.log_entries(0, 10)] == [Change("episode", uuid)]
 
 
 async def test_forgotten_turns_leave_no_row_no_job_and_no_byte(
-    tmp_path: Path, journal: Journal
+    place: JournalPlace, journal: Journal
 ) -> None:
     secret, name = "ZEBRACROSSING", "QUAGGAHEIM"
     payload = JobPayload(
@@ -236,10 +247,9 @@ async def test_forgotten_turns_leave_no_row_no_job_and_no_byte(
     assert await journal.turns([*uuids, kept]) == [await journal.turn(kept)]
     assert await journal.unfinished() == 1
     assert {entry.change.id for entry in await journal.log_entries(0, 100)} == {*uuids, kept}
-    held = {path.name: path.read_bytes() for path in (tmp_path / "data").iterdir()}
-    assert any(b"KEPTWORD" in content for content in held.values())
+    assert await place.holds("KEPTWORD")
     for gone in (secret, secret.lower(), name, name.lower()):
-        assert [path for path, content in held.items() if gone.encode() in content] == []
+        assert not await place.holds(gone)
 
 
 async def test_a_forgotten_seq_is_never_given_again(journal: Journal) -> None:

@@ -15,7 +15,7 @@ import pytest
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.ids import new_group
 from pps.journal import db
-from pps.journal.writer import BATCH_LIMIT, Writer
+from pps.journal.writer import BATCH_LIMIT, SqliteWriter
 
 
 @pytest.fixture
@@ -26,8 +26,8 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def writer(path: Path) -> Iterator[Writer]:
-    with closing(Writer(path)) as opened:
+def writer(path: Path) -> Iterator[SqliteWriter]:
+    with closing(SqliteWriter(path)) as opened:
         yield opened
 
 
@@ -45,7 +45,7 @@ def put(connection: sqlite3.Connection, key: str) -> str:
 
 
 async def test_a_write_that_fails_in_the_middle_leaves_nothing_of_itself(
-    path: Path, writer: Writer
+    path: Path, writer: SqliteWriter
 ) -> None:
     def half(connection: sqlite3.Connection) -> None:
         put(connection, "half")
@@ -74,14 +74,14 @@ async def test_a_write_that_fails_in_the_middle_leaves_nothing_of_itself(
 
 
 async def test_more_writes_than_a_transaction_holds_are_all_done_in_order(
-    path: Path, writer: Writer
+    path: Path, writer: SqliteWriter
 ) -> None:
     count = BATCH_LIMIT * 3 + 7
     tasks = [writer.write(lambda c, n=number: put(c, f"{n:05}")) for number in range(count)]
     assert await asyncio.gather(*tasks) == keys(path) == [f"{number:05}" for number in range(count)]
 
 
-def test_callers_of_several_event_loops_are_each_answered(path: Path, writer: Writer) -> None:
+def test_callers_of_several_event_loops_are_each_answered(path: Path, writer: SqliteWriter) -> None:
     async def many(name: int) -> None:
         for number in range(20):
             assert (
@@ -97,7 +97,7 @@ def test_callers_of_several_event_loops_are_each_answered(path: Path, writer: Wr
     assert len(keys(path)) == 80
 
 
-def test_a_loop_that_is_gone_does_not_stop_the_writer(path: Path, writer: Writer) -> None:
+def test_a_loop_that_is_gone_does_not_stop_the_writer(path: Path, writer: SqliteWriter) -> None:
     gate = threading.Event()
 
     def wait(connection: sqlite3.Connection) -> None:
@@ -116,7 +116,10 @@ def test_a_loop_that_is_gone_does_not_stop_the_writer(path: Path, writer: Writer
 
 
 async def test_a_defect_is_in_the_log_and_takes_back_nothing_that_was_acknowledged(
-    path: Path, writer: Writer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    path: Path,
+    writer: SqliteWriter,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     said = "what Ana said in confidence"
 
@@ -139,7 +142,7 @@ async def test_a_defect_is_in_the_log_and_takes_back_nothing_that_was_acknowledg
 
 
 async def test_a_defect_within_a_transaction_fails_no_write_of_the_next(
-    path: Path, writer: Writer, monkeypatch: pytest.MonkeyPatch
+    path: Path, writer: SqliteWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fall(_: sqlite3.Error, __: Path) -> BaseException:
         raise OSError("no reason is known")

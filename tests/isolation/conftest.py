@@ -15,9 +15,11 @@ from pps.operations.calls import Calls
 from pps.proof.arena import Arena
 from pps.proof.verify import throw_away
 from pps.proof.watch import Watch
+from tests.conftest import STORES
 from tests.isolation.house import NAMES, House, One, told
 from tests.isolation.standing import renewed
 from tests.neo4j_server import Neo4jServer
+from tests.postgresql_server import PostgresqlServer
 
 
 def on_neo4j(server: Neo4jServer, home: Path) -> Settings:
@@ -31,12 +33,19 @@ def on_neo4j(server: Neo4jServer, home: Path) -> Settings:
     return Settings.model_validate({"home": home, "store": "neo4j", "neo4j": at})
 
 
-@pytest.fixture(scope="module", params=["embedded", pytest.param("neo4j", marks=pytest.mark.neo4j)])
+def on_postgresql(server: PostgresqlServer, home: Path) -> Settings:
+    """Settings of the one store where all entities' rows lie in the same tables."""
+    return Settings(home=home, store="postgresql", postgresql=server.settings)
+
+
+@pytest.fixture(scope="module", params=STORES)
 def module_settings(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Settings:
     """Settings of each store in turn, for all tests of a file."""
     home = tmp_path_factory.mktemp("isolation") / "home"
+    if request.param == "postgresql":
+        return on_postgresql(request.getfixturevalue("postgresql_server"), home)
     if request.param != "neo4j":
         return Settings(home=home, store=request.param)
     return on_neo4j(request.getfixturevalue("neo4j_server"), home)

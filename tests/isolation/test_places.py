@@ -16,7 +16,7 @@ from pps.index.indexes import EntityIndexes
 from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
 from pps.journal.journal import Journal
 from pps.models.hash import HashEmbedder
-from pps.proof.arena import DIMENSION, Arena, Being
+from pps.proof.arena import DIMENSION, Arena, ArenaStore, Being
 from pps.store.graph_tables import GraphTables
 
 
@@ -28,10 +28,10 @@ async def reopen(being: Being, entity: EntityId | None = None) -> IsolatedGraphi
 
 
 async def embedded_arena(tmp_path: Path):
-    async def driver(entity: EntityId, journal: Journal):
-        return EntityDriver(GraphTables(journal), "embedded", journal.close)
+    async def driver(entity: EntityId, journal: Journal, indexes: EntityIndexes):
+        return EntityDriver(GraphTables(journal, indexes=indexes), "embedded", journal.close)
 
-    return Arena.open(tmp_path / "arena", driver, count=2)
+    return Arena.open(tmp_path / "arena", ArenaStore(driver), count=2)
 
 
 async def test_a_graph_file_of_another_entity_does_not_open(tmp_path: Path) -> None:

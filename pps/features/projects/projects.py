@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from pps.app import App
@@ -19,7 +20,8 @@ from pps.entities.paths import is_inside, name_of, plain_path, real_path
 from pps.entities.routing import MappedFolder, Router
 from pps.entities.tasks import AgentTask, Tasks
 from pps.ingest.redact import Redactor
-from pps.journal.db import tally
+from pps.journal.db import tally, tally_rows
+from pps.journal.postgresql import Database
 from pps.memory import Memory
 
 
@@ -94,13 +96,15 @@ class Projects:
 
     async def vaults(self) -> list[Vault]:
         """Return every project inside the roots that has a memory, the newest first."""
-        return await asyncio.to_thread(self._vaults)
+        on_server = any(entry.store == "postgresql" for entry in self._app.registry.list())
+        database = await self._app.database() if on_server else None
+        return await asyncio.to_thread(self._vaults, database)
 
-    def _vaults(self) -> list[Vault]:
-        """Count from the files: to open every memory would close those that are in use."""
+    def _vaults(self, database: Database | None) -> list[Vault]:
+        """Count from files and rows: to open every memory would close those that are in use."""
         routes = self._app.registry.routes.list(self._router.roots)
         newest = sorted(routes, key=lambda route: route.created_at, reverse=True)
-        return [self._counted(route) for route in newest if not route.archived]
+        return [self._counted(route, database) for route in newest if not route.archived]
 
     async def claim(
         self, project: str | None, runner: str, lease_s: int, agent: str
@@ -176,13 +180,16 @@ class Projects:
     def _folder(self, entity: EntityId) -> Path:
         return self._app.registry.by_group(entity.group).folder
 
-    def _counted(self, route: MappedFolder) -> Vault:
+    def _counted(self, route: MappedFolder, database: Database | None) -> Vault:
         entity = route.entity
         name = self._told(entity.name, entity, route.path)
         vault = Vault(entity.group, name, route.path, route.created_at)
         try:
-            file = self._folder(entity) / "data" / "memory.db"
-            held = tally(file, entity.group, self_node_id(entity))
+            entry, own = self._app.registry.by_group(entity.group), self_node_id(entity)
+            if entry.store == "postgresql" and database is not None:
+                held = database.read(entity.group, partial(tally_rows, own=own))
+            else:
+                held = tally(entry.folder / "data" / "memory.db", entity.group, own)
         except PPSError as error:
             return replace(vault, error=self._told(error.message, entity, route.path))
         return replace(vault, nodes=held.nodes, edges=held.edges, tags=held.tags)

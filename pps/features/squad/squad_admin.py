@@ -53,7 +53,7 @@ class SquadCreateInput(SquadInput):
     )
     store: Label = Field(
         default="",
-        description="Of what is made: 'embedded' or 'neo4j'; the setting's if not given.",
+        description="Of what is made: 'embedded', 'postgresql' or 'neo4j'; the setting's if not given.",
     )
 
 

@@ -9,7 +9,8 @@ import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -17,14 +18,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 import click
 
 from pps.config.home import home_folder
-from pps.core.errors import InvalidRequest
+from pps.core.errors import InvalidRequest, PPSError
 from pps.core.ids import is_beginning, is_uuid, short_id
 from pps.core.text import visible
 from pps.interfaces.cli import output, wording
 
 if TYPE_CHECKING:
+    from pps.config import Settings
     from pps.core.values import JSON
+    from pps.entities.folder import Entry
     from pps.interfaces.cli.command_table import Command
+    from pps.journal.outline import Outline
 
 Arguments: TypeAlias = "dict[str, JSON]"
 Data: TypeAlias = dict[str, Any]
@@ -100,9 +104,25 @@ def _state_without_server() -> Data:
     if (home / "registry.db").exists():
         entries = Registry(home).list(include_archived=True)
         problems = {entry.entity.name: unusable(entry) for entry in entries if not entry.archived}
-        state = state_of(home, entries, None, problems=problems)
+        outlines = _outlines(settings, entries)
+        state = state_of(home, entries, None, problems=problems, outlines=outlines)
     data, text = state_answer(state, zone_of(settings.time_zone))
     return {"data": data, "text": text}
+
+
+def _outlines(settings: Settings, entries: Collection[Entry]) -> Mapping[str, Outline | str]:
+    """Return how the memories stand that lie on PostgreSQL, or what stands in the way."""
+    on_server = [entry for entry in entries if entry.store == "postgresql"]
+    if not on_server:
+        return {}
+    from pps.journal.postgresql import database_of
+    from pps.operations.installation import outlines_in
+
+    try:
+        with closing(database_of(settings.postgresql)) as database:
+            return outlines_in(database, on_server)
+    except PPSError as error:
+        return {entry.entity.name: error.message for entry in on_server}
 
 
 def _for_people(command: Command, text: str, typed: Mapping[str, Any]) -> str:

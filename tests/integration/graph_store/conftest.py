@@ -9,18 +9,19 @@ import pytest
 
 from pps.core.ids import new_group
 from pps.graph.graph_store import GraphStore
-from tests.graph_backend import Backend, Neo4jBackend, SqlBackend
+from tests.conftest import STORES
+from tests.graph_backend import Backend, Neo4jBackend, PostgresqlBackend, SqlBackend
 
-_ON_NEO4J = pytest.param("neo4j", marks=pytest.mark.neo4j)
 
-
-@pytest.fixture(params=["embedded", _ON_NEO4J])
+@pytest.fixture(params=STORES)
 async def backend(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Backend]:
-    opened: Backend = (
-        SqlBackend(tmp_path)
-        if request.param == "embedded"
-        else Neo4jBackend(request.getfixturevalue("neo4j_server"))
-    )
+    opened: Backend
+    if request.param == "embedded":
+        opened = SqlBackend(tmp_path)
+    elif request.param == "postgresql":
+        opened = PostgresqlBackend(request.getfixturevalue("postgresql_server"), tmp_path)
+    else:
+        opened = Neo4jBackend(request.getfixturevalue("neo4j_server"))
     await opened.open()
     yield opened
     await opened.close()

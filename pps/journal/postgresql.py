@@ -1,0 +1,739 @@
+"""A PostgreSQL database that holds the memories of many entities, and one entity's transactions on it.
+
+asyncpg runs on a loop in a thread of its own; the journal's threads call it and wait. A transaction sets the group
+(``pps.grp``) for itself alone: row-level security shows and takes rows of that group only, and a connection that goes
+back to the pool carries nothing over. Whoever writes holds the entity's advisory lock until the transaction ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import importlib.util
+import logging
+import re
+import threading
+import time
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from importlib.resources import files
+from typing import Any, Final, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from pps.config import PostgresqlSettings
+from pps.core.errors import (
+    ConfigError,
+    InvalidRequest,
+    IsolationError,
+    PPSError,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+)
+from pps.core.feature_parts import ColumnType
+from pps.core.ids import check_group
+from pps.core.sql import Connection, Cursor, Value
+from pps.journal import meta
+from pps.journal.db import Migrations, Work, migrations_of
+from pps.journal.postgresql_statements import Statement, translated
+from pps.journal.store import Readers
+from pps.journal.writer import Writer
+
+T = TypeVar("T")
+
+_log = logging.getLogger(__name__)
+
+OLDEST_SERVER: Final = 15
+SCHEMA: Final = "pps"
+MIGRATIONS: Final = migrations_of((files("pps.journal") / "postgresql.sql").read_text("utf-8"))
+LOCK_WAIT_S: Final = 30
+"""Longest that a writer waits for another process that writes the same entity."""
+_MOST_CONNECTIONS = 16
+_READERS = 4
+_CONNECT_S = 10.0
+_STATEMENT_S = 300.0
+_MIGRATION_LOCK = "hashtextextended('pps schema', 0)"
+_VACUUM_DUE = "vacuum_due"
+_VACUUM_RETRY_S = 60.0
+_NUL = "has the character U+0000, which PostgreSQL cannot store"
+
+
+def database_of(settings: PostgresqlSettings) -> Database:
+    """Open the database that settings name. Blocks; raises as ``Database.open``."""
+    url = settings.url.get_secret_value()
+    if not url:
+        raise ConfigError(
+            'postgresql.url: is empty; store "postgresql" needs postgresql://USER:PASSWORD@HOST/DATABASE'
+        )
+    return Database.open(url, settings.owner_url.get_secret_value())
+
+
+class Session(Protocol):
+    """What is used of a connection of asyncpg."""
+
+    async def execute(self, statement: str, *values: Any) -> str: ...
+
+    async def executemany(self, statement: str, rows: Sequence[Sequence[Any]]) -> None: ...
+
+    async def fetch(self, statement: str, *values: Any) -> list[Any]: ...
+
+    async def fetchval(self, statement: str, *values: Any) -> Any: ...
+
+    async def close(self) -> None: ...
+
+    def get_server_version(self) -> Any: ...
+
+    def is_closed(self) -> bool: ...
+
+    def is_in_transaction(self) -> bool: ...
+
+    def terminate(self) -> None: ...
+
+
+class _Pool(Protocol):
+    async def acquire(self, *, timeout: float) -> Session: ...  # noqa: ASYNC109 - asyncpg's own
+
+    async def release(self, connection: Session) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+def _library() -> Any:
+    """Return asyncpg: it has no types, and comes with the extra ``postgresql`` alone."""
+    return importlib.import_module("asyncpg")
+
+
+class Database:
+    """The pool of one PostgreSQL database; shared by all entities of a process.
+
+    Args:
+        url: ``postgresql://…`` of the role that reads and writes rows.
+        owner_url: The same of the role that owns the tables: it makes and upgrades them, and vacuums. Empty where
+            somebody else does.
+    """
+
+    def __init__(self, url: str, owner_url: str = "") -> None:
+        self._url = url
+        self._owner_url = owner_url
+        self.name = f"PostgreSQL database {urlsplit(url).path.lstrip('/')}"
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="pps-postgresql", daemon=True
+        )
+        self._thread.start()
+        self._pool: _Pool | None = None
+        self.threads = ThreadPoolExecutor(_READERS, thread_name_prefix="pps-postgresql-read")
+
+    @classmethod
+    def open(cls, url: str, owner_url: str = "") -> Database:
+        """Connect, bring the tables up to date, and check that the role is one that row-level security binds. Blocks.
+
+        Raises:
+            ConfigError: asyncpg is not installed; the URL is none; the role could get around row-level security; or the
+                tables are missing or older, and there is no ``owner_url`` to make them with.
+            StoreError: A newer PPS made the tables.
+            StoreUnavailable: The server does not answer, or refuses the role.
+        """
+        if importlib.util.find_spec("asyncpg") is None:
+            raise ConfigError(
+                'store: "postgresql" needs asyncpg: `pip install "pps[postgresql]"`, or set store to "embedded"'
+            )
+        _check_url("postgresql.url", url)
+        if owner_url:
+            _check_url("postgresql.owner_url", owner_url)
+        database = cls(url, owner_url)
+        try:
+            with database.mapping_errors():
+                database.run(database._open())
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine of asyncpg on its loop and return its result. Blocks; never call it on that loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def acquire(self) -> Session:
+        """Take a connection out of the pool; it has no group."""
+        if self._pool is None:
+            raise StoreUnavailable(f"{self.name} is closed: open the memory again")
+        return self.run(self._acquire(self._pool))
+
+    def release(self, connection: Session) -> None:
+        """Give a connection back; one that is inside a transaction is closed."""
+        pool = self._pool
+        if pool is None:
+            connection.terminate()
+            return
+        if not connection.is_closed() and connection.is_in_transaction():
+            connection.terminate()
+        with contextlib.suppress(Exception):
+            self.run(pool.release(connection))
+
+    def close(self) -> None:
+        """Close every connection. Blocks."""
+        self.threads.shutdown(wait=True)
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            with contextlib.suppress(Exception):
+                self.run(asyncio.wait_for(pool.close(), _CONNECT_S))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+    def check(self) -> None:
+        """Raise StoreUnavailable when the server does not answer. Blocks."""
+        with self.mapping_errors():
+            connection = self.acquire()
+            try:
+                self.run(connection.execute("SELECT 1"))
+            finally:
+                self.release(connection)
+
+    def read(self, group: str, work: Work[T]) -> T:
+        """Run ``work``, which writes nothing, on one snapshot of a group's rows. Blocks."""
+        with self.mapping_errors():
+            raw = self.acquire()
+            try:
+                connection = PostgresConnection(self, raw, group)
+                connection.begin_reading()
+                try:
+                    return work(connection)
+                finally:
+                    connection.roll_back()
+            finally:
+                self.release(raw)
+
+    def write(self, group: str, work: Work[T]) -> T:
+        """Run ``work`` in one transaction under the group's lock, beside the writer of its journal. Blocks."""
+        with self.mapping_errors():
+            raw = self.acquire()
+            try:
+                connection = PostgresConnection(self, raw, group)
+                connection.begin_writing()
+                try:
+                    result = work(connection)
+                    connection.commit()
+                    return result
+                finally:
+                    connection.roll_back()
+            finally:
+                self.release(raw)
+
+    def erase(self, group: str) -> None:
+        """Delete every row of a group in one transaction, and vacuum the tables. Blocks."""
+        self.vacuum(self.write(group, _delete_all))
+
+    def vacuum(self, tables: Iterable[str]) -> bool:
+        """Vacuum tables, so that deleted rows leave their pages; False where there is no ``owner_url``. Blocks."""
+        if not self._owner_url:
+            return False
+        with self.mapping_errors():
+            self.run(
+                self._as_owner(
+                    [f"VACUUM (ANALYZE) {_quoted(table)}" for table in sorted({*tables})]
+                )
+            )
+        return True
+
+    def define(self, statements: Sequence[str]) -> None:
+        """Run statements that make or change tables, as the owner. Blocks; ConfigError where there is no owner."""
+        if not self._owner_url:
+            raise ConfigError(
+                "postgresql.owner_url: is needed to make tables; set it to the URL of the role that owns them"
+            )
+        with self.mapping_errors():
+            self.run(self._as_owner(statements))
+
+    @contextlib.contextmanager
+    def mapping_errors(self) -> Generator[None]:
+        """Turn errors of asyncpg inside the block into our own."""
+        try:
+            yield
+        except PPSError:
+            raise
+        except library_errors() as error:
+            raise self.explain(error) from error
+
+    def explain(self, error: Exception) -> BaseException:
+        """Return the error of our tree that says what a library's error means; no value is in it."""
+        asyncpg = _library()
+        state = getattr(error, "sqlstate", None) or ""
+        if isinstance(error, PPSError):
+            return error
+        if isinstance(error, asyncpg.InsufficientPrivilegeError):
+            if "row-level security" in str(error.args[:1]):
+                return IsolationError(f"{self.name} refused a row of another entity")
+            return StoreUnavailable(
+                f"{self.name} refuses the role what it needs: check its rights with `pps doctor`"
+            )
+        if state in ("55P03", "40P01", "40001", "57014"):
+            return StoreConflict(f"{self.name}: another process writes this entity: try again")
+        if state in ("22021", "22P05"):
+            return InvalidRequest("text", _NUL)
+        if isinstance(error, asyncpg.DataError | OverflowError):
+            return InvalidRequest("value", "is of another type, or a number of more than 64 bits")
+        if state[:2] in ("08", "53", "57", "28", "3D") or not isinstance(
+            error, asyncpg.PostgresError
+        ):
+            reason = f" (SQLSTATE {state})" if state else f" ({type(error).__name__})"
+            return StoreUnavailable(
+                f"{self.name} cannot be used{reason}: check the server and postgresql.url, then try again"
+            )
+        return StoreError(
+            f"{self.name}: {type(error).__name__} ({state}): this is a defect of PPS, please report it"
+        )
+
+    async def _open(self) -> None:
+        asyncpg = _library()
+        try:
+            pool: _Pool = await asyncpg.create_pool(
+                self._url,
+                min_size=0,
+                max_size=_MOST_CONNECTIONS,
+                timeout=_CONNECT_S,
+                command_timeout=_STATEMENT_S,
+                statement_cache_size=1_024,
+                max_cached_statement_lifetime=0,
+                server_settings=_SERVER_SETTINGS,
+            )
+        except (asyncpg.ClientConfigurationError, ValueError):
+            raise _no_url("postgresql.url") from None
+        self._pool = pool
+        connection = await self._acquire(pool)
+        try:
+            version = connection.get_server_version().major
+            if version < OLDEST_SERVER:
+                raise ConfigError(
+                    f"{self.name}: is version {version}; PPS needs {OLDEST_SERVER} or later"
+                )
+            role = str(await connection.fetchval("SELECT current_user"))
+            await self._migrate(connection, role)
+            await self._check_role(connection, role)
+        finally:
+            await pool.release(connection)
+
+    async def _migrate(self, connection: Session, role: str) -> None:
+        """Make the tables, or bring them up to date, all of it or nothing."""
+        version = await _schema_version(connection)
+        newest = len(MIGRATIONS)
+        if version == newest:
+            return
+        if version > newest:
+            raise StoreError(
+                f"{self.name} was made by a newer PPS (schema {version}, this one knows {newest}): upgrade pps"
+            )
+        if not self._owner_url:
+            raise ConfigError(
+                f"postgresql.owner_url: is needed to {'upgrade' if version else 'make'} the tables of {self.name}; set "
+                "it to the URL of the role that owns them"
+            )
+        await self._as_owner(
+            ["BEGIN", f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})"],
+            then=lambda owner: _upgrade(owner, role, MIGRATIONS),
+        )
+
+    async def _check_role(self, connection: Session, role: str) -> None:
+        """Refuse a role that row-level security does not bind, and tables on which it is not forced."""
+        free = await connection.fetchval(
+            "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
+        )
+        owned = await connection.fetchval(
+            "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "WHERE n.nspname = $1 AND c.relkind = 'r' AND pg_has_role(current_user, c.relowner, 'MEMBER')",
+            SCHEMA,
+        )
+        if free or owned:
+            raise ConfigError(
+                f"postgresql.url: the role {role} is a superuser, has BYPASSRLS, or owns the tables (or belongs to their "
+                "owner): row-level security would not bind it; use a role of its own"
+            )
+        if unguarded := await unguarded_tables(connection):
+            raise ConfigError(
+                f"{self.name}: row-level security is not forced on {', '.join(unguarded)}; nothing was read"
+            )
+
+    async def _as_owner(
+        self,
+        statements: Sequence[str],
+        then: Callable[[Session], Coroutine[Any, Any, None]] | None = None,
+    ) -> None:
+        asyncpg = _library()
+        owner: Session = await asyncpg.connect(
+            self._owner_url,
+            timeout=_CONNECT_S,
+            command_timeout=_STATEMENT_S,
+            server_settings={**_SERVER_SETTINGS, "lock_timeout": f"{LOCK_WAIT_S}s"},
+        )
+        try:
+            for statement in statements:
+                await owner.execute(statement)
+            if then is not None:
+                await then(owner)
+        finally:
+            await owner.close()
+
+    async def _acquire(self, pool: _Pool) -> Session:
+        return await pool.acquire(timeout=LOCK_WAIT_S)
+
+
+_COLUMN_TYPES: Final[Mapping[ColumnType, str]] = {
+    "text": 'TEXT COLLATE "C"',
+    "integer": "BIGINT",
+    "real": "DOUBLE PRECISION",
+}
+_SERVER_SETTINGS: Final = {
+    "search_path": SCHEMA,
+    "application_name": "pps",
+    "jit": "off",
+    "idle_in_transaction_session_timeout": "600000",
+}
+
+
+def _check_url(setting: str, url: str) -> None:
+    try:
+        parts = urlsplit(url)
+        is_url = parts.scheme in ("postgresql", "postgres") and len(parts.path) > 1
+        _ = parts.port
+    except ValueError:
+        is_url = False
+    if not is_url:
+        raise _no_url(setting)
+
+
+def _no_url(setting: str) -> ConfigError:
+    """Return the refusal of a URL, which may hold a password and is not repeated."""
+    return ConfigError(f"{setting}: must be postgresql://USER:PASSWORD@HOST/DATABASE")
+
+
+def library_errors() -> tuple[type[Exception], ...]:
+    """Return what asyncpg raises, and what it lets through of the network."""
+    asyncpg = _library()
+    return (
+        asyncpg.PostgresError,
+        asyncpg.InterfaceError,
+        asyncpg.InternalClientError,
+        OSError,
+        TimeoutError,
+        OverflowError,
+    )
+
+
+async def unguarded_tables(connection: Session) -> list[str]:
+    """Return the tables of PPS on which row-level security is not forced, or that have no policy or another one."""
+    rows = await connection.fetch(
+        """SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            LEFT JOIN pg_policies p ON p.schemaname = n.nspname AND p.tablename = c.relname
+            WHERE n.nspname = $1 AND c.relkind IN ('r', 'p') AND c.relname <> 'schema_version'
+            GROUP BY c.relname, c.relrowsecurity, c.relforcerowsecurity
+            HAVING NOT c.relrowsecurity OR NOT c.relforcerowsecurity OR count(p.policyname) <> 1
+                OR bool_or(p.qual NOT LIKE '%current_setting(''pps.grp''%' OR p.with_check IS NULL)
+            ORDER BY c.relname""",
+        SCHEMA,
+    )
+    return [row[0] for row in rows]
+
+
+def _delete_all(connection: Connection) -> list[str]:
+    """Delete the group's rows of every table; return the tables."""
+    tables = tables_of(connection)
+    for table in tables:
+        connection.execute(f"DELETE FROM {_quoted(table)}")  # noqa: S608 - names of the catalogue
+    return tables
+
+
+def tables_of(connection: Connection) -> list[str]:
+    """Return the tables that hold rows of entities, features' own too, by name."""
+    rows = connection.execute(
+        "SELECT tablename FROM pg_tables WHERE schemaname = ? AND tablename <> 'schema_version' ORDER BY tablename",
+        (SCHEMA,),
+    )
+    return [table for (table,) in rows]
+
+
+async def _schema_version(connection: Session) -> int:
+    there = await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.schema_version")
+    if there is None:
+        return 0
+    version = await connection.fetchval(f"SELECT max(version) FROM {SCHEMA}.schema_version")  # noqa: S608 - a constant
+    return int(version or 0)
+
+
+async def _upgrade(owner: Session, role: str, migrations: Migrations) -> None:
+    """Apply the migrations that the database lacks in the transaction that is open, and let the role use the tables."""
+    version = await _schema_version(owner)  # again: another process may have been first
+    if version == 0:
+        await owner.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
+        await owner.execute(
+            "CREATE TABLE IF NOT EXISTS schema_version (version integer PRIMARY KEY)"
+        )
+    for number, statements in enumerate(migrations[version:], version + 1):
+        for statement in statements:
+            await owner.execute(statement)
+        await owner.execute("INSERT INTO schema_version VALUES ($1)", number)
+    tables = await owner.fetch(
+        "SELECT tablename FROM pg_tables WHERE schemaname = $1 AND tablename <> 'schema_version'",
+        SCHEMA,
+    )
+    for (table,) in tables:
+        for statement in guard_statements(table):
+            await owner.execute(statement)
+    quoted = _quoted(role)
+    await owner.execute(f"GRANT USAGE ON SCHEMA {SCHEMA} TO {quoted}")
+    await owner.execute(
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {SCHEMA} TO {quoted}"
+    )
+    await owner.execute(f"REVOKE INSERT, UPDATE, DELETE ON schema_version FROM {quoted}")
+    await owner.execute(
+        f"ALTER DEFAULT PRIVILEGES IN SCHEMA {SCHEMA} GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {quoted}"
+    )
+    await owner.execute("COMMIT")
+
+
+def guard_statements(table: str, column: str = "grp") -> list[str]:
+    """Return the statements that force row-level security on a table: rows of the transaction's group alone."""
+    name = _quoted(table)
+    holds = f"{column} = current_setting('pps.grp', true)"
+    return [
+        f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY",
+        f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY",
+        f"DROP POLICY IF EXISTS own_group ON {name}",
+        f"CREATE POLICY own_group ON {name} USING ({holds}) WITH CHECK ({holds})",
+    ]
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
+
+
+class PostgresCursor:
+    """The rows of a statement, read whole; a ``Cursor``."""
+
+    def __init__(self, rows: list[tuple[Any, ...]], names: Sequence[str], rowcount: int) -> None:
+        self._rows = iter(rows)
+        self.description = [(name,) for name in names]
+        self.rowcount = rowcount
+
+    def fetchone(self) -> Any:
+        return next(self._rows, None)
+
+    def fetchall(self) -> list[Any]:
+        return list(self._rows)
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._rows
+
+
+class PostgresConnection:
+    """One transaction of one group, as a ``Connection``.
+
+    Attributes:
+        touched: Tables whose rows were deleted or changed in it.
+    """
+
+    def __init__(self, database: Database, connection: Session, group: str) -> None:
+        self._database = database
+        self._connection = connection
+        self.group = check_group(group)
+        self.touched: set[str] = set()
+
+    def begin_reading(self) -> None:
+        """Begin a transaction that reads one snapshot."""
+        self._run_plain(
+            "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
+            f"SELECT set_config('pps.grp', '{self.group}', true)"
+        )
+
+    def begin_writing(self) -> None:
+        """Begin a transaction and wait for the entity's lock; each statement sees what was committed before it."""
+        self._run_plain(
+            f"BEGIN; SET LOCAL lock_timeout = '{LOCK_WAIT_S}s'; "
+            f"SELECT set_config('pps.grp', '{self.group}', true); "
+            f"SELECT pg_advisory_xact_lock(hashtextextended('pps {self.group}', 0))"
+        )
+
+    def commit(self) -> None:
+        self._run_plain("COMMIT")
+
+    def roll_back(self) -> None:
+        if self.is_open():
+            self._run_plain("ROLLBACK")
+
+    def is_open(self) -> bool:
+        """Tell whether the connection is there, inside a transaction."""
+        return not self._connection.is_closed() and self._connection.is_in_transaction()
+
+    def execute(
+        self, statement: str, values: Sequence[Value] | Mapping[str, Value] = (), /
+    ) -> Cursor:
+        """Run a statement of the journal; see ``Connection``."""
+        made = translated(statement)
+        if made.table and not statement.startswith("INSERT"):
+            self.touched.add(made.table)
+        return self._database.run(self._execute(made, made.arguments(values)))
+
+    def executemany(
+        self, statement: str, rows: Iterable[Sequence[Value] | Mapping[str, Value]], /
+    ) -> Cursor:
+        """Run a statement that returns no rows for each of many rows of values."""
+        made = translated(statement)
+        every = [made.arguments(row) for row in rows]
+        if made.table and not statement.startswith("INSERT"):
+            self.touched.add(made.table)
+        if every:
+            self._database.run(self._connection.executemany(made.text, every))
+        return PostgresCursor([], (), len(every))
+
+    async def _execute(self, made: Statement, arguments: Sequence[Any]) -> PostgresCursor:
+        if not made.has_rows:
+            status = await self._connection.execute(made.text, *arguments)
+            count = re.search(r" (\d+)$", status)
+            return PostgresCursor([], (), int(count[1]) if count else -1)
+        records = await self._connection.fetch(made.text, *arguments)
+        names = list(records[0].keys()) if records else []
+        return PostgresCursor([tuple(record) for record in records], names, len(records))
+
+    def have_feature_table(self, name: str, columns: Mapping[str, ColumnType]) -> None:
+        """Have a table of a feature with these columns at least; one table serves all entities of the database.
+
+        The owner makes it, in a transaction of its own: one that stays empty does no harm.
+        """
+        rows = self.execute(
+            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped",
+            (f"{SCHEMA}.{name}",),
+        )
+        existing = {column for (column,) in rows}
+        statements: list[str] = []
+        if not existing:
+            statements = [
+                f"""CREATE TABLE IF NOT EXISTS {_quoted(name)} (
+                    group_id TEXT COLLATE "C" NOT NULL DEFAULT current_setting('pps.grp'),
+                    id TEXT COLLATE "C" NOT NULL, PRIMARY KEY (group_id, id))""",
+                *guard_statements(name, "group_id"),
+            ]
+        statements += [
+            f"ALTER TABLE {_quoted(name)} ADD COLUMN IF NOT EXISTS {_quoted(column)} {_COLUMN_TYPES[type_]}"
+            for column, type_ in columns.items()
+            if column not in existing
+        ]
+        if statements:
+            self._database.define(["BEGIN", *statements, "COMMIT"])
+
+    def _run_plain(self, statements: str) -> None:
+        self._database.run(self._connection.execute(statements))
+
+
+class PostgresReaders(Readers):
+    """Reads one group's rows in transactions of their own."""
+
+    def __init__(self, database: Database, group: str) -> None:
+        self._database = database
+        self._group = group
+        self._closed = False
+
+    async def read(self, work: Work[T]) -> T:
+        if self._closed:
+            raise StoreUnavailable(f"{self._database.name} is closed: open the memory again")
+        return await asyncio.get_running_loop().run_in_executor(
+            self._database.threads, self._database.read, self._group, work
+        )
+
+    async def look_up(self, work: Work[T], asked: int) -> T:
+        """Do what ``read`` does: a server is waited for in a thread."""
+        return await self.read(work)
+
+    async def mark(self) -> int:
+        return await self.read(
+            lambda db: (
+                db.execute("SELECT value FROM counter WHERE name = 'commits'").fetchone() or (0,)
+            )[0]
+        )
+
+    def close(self) -> None:
+        self._closed = True
+
+
+def _clear_vacuum_due(db: Connection) -> None:
+    db.execute("DELETE FROM meta WHERE key = ?", (_VACUUM_DUE,))
+
+
+class PostgresWriter(Writer):
+    """Writes one group's rows; after secure writes the tables touched are vacuumed."""
+
+    def __init__(self, database: Database, group: str) -> None:
+        self._database = database
+        self._group = group
+        self._open: PostgresConnection | None = None
+        self._raw: Session | None = None
+        self.errors = library_errors()
+        with database.mapping_errors():
+            due = database.read(group, partial(meta.get, key=_VACUUM_DUE))
+        self._vacuum_due: set[str] = {*(due or "").split()}
+        self._not_before = 0.0
+        super().__init__(database.name)
+
+    def _begin(self) -> Connection:
+        self._raw = self._database.acquire()
+        self._open = PostgresConnection(self._database, self._raw, self._group)
+        self._open.begin_writing()
+        return self._open
+
+    def _commit(self, *, secure: bool) -> None:
+        if self._open is None:
+            return
+        due = self._vacuum_due | self._open.touched if secure else set[str]()
+        if secure:
+            self._open.execute(meta.PUT, (_VACUUM_DUE, " ".join(sorted(due))))
+        self._open.execute(
+            "INSERT INTO counter (name, value) VALUES ('commits', 1) "
+            "ON CONFLICT (name) DO UPDATE SET value = counter.value + 1"
+        )
+        self._open.commit()
+        self._vacuum_due |= due
+
+    def _roll_back(self) -> None:
+        connection, raw = self._open, self._raw
+        self._open = self._raw = None
+        if connection is None or raw is None:
+            return
+        with contextlib.suppress(*library_errors()):
+            connection.roll_back()
+        self._database.release(raw)
+
+    def _is_open(self) -> bool:
+        return self._open is not None and self._open.is_open()
+
+    def _explain(self, error: Exception) -> BaseException:
+        mapped = self._database.explain(error)
+        mapped.__cause__ = error
+        return mapped
+
+    def _tidy(self, *, deleted: bool) -> None:
+        if deleted:
+            self._vacuum()
+
+    def _patience_s(self) -> float | None:
+        return max(0.1, self._not_before - time.monotonic()) if self._vacuum_due else None
+
+    def _idle(self) -> None:
+        if self._vacuum_due and time.monotonic() >= self._not_before:
+            self._vacuum()
+
+    def _end(self) -> None:
+        if self._vacuum_due:
+            self._vacuum()
+
+    def _vacuum(self) -> None:
+        """Let what was deleted leave its pages; where that fails, again in a while, and at the next start."""
+        try:
+            if self._database.vacuum(self._vacuum_due):
+                self._database.write(self._group, _clear_vacuum_due)
+        except PPSError:
+            self._not_before = time.monotonic() + _VACUUM_RETRY_S
+            _log.warning("%s could not be vacuumed yet; it will be tried again", self._name)
+            return
+        self._vacuum_due = set()
