@@ -34,6 +34,9 @@ Index: TypeAlias = Literal["text", "vectors", "fields", "all"]
 """Which is made anew; that of fields lies in the journal."""
 
 _THREADS = 4
+_TURNS_GATHERED = 2
+"""Turns of the event loop in which searches are gathered for one thread: what a recall asks for at
+once is asked by tasks, some of which begin a turn or two later. A turn takes some microseconds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -443,12 +446,17 @@ class EntityIndexes:
         loop = asyncio.get_running_loop()
         if index not in self._pending:
             self._pending[index] = []
-            loop.call_soon(self._start_searches, index)
+            loop.call_soon(self._start_searches, index, _TURNS_GATHERED)
         future: asyncio.Future[object] = loop.create_future()
         self._pending[index].append((work, future))
         return cast("T", await future)
 
-    def _start_searches(self, index: str) -> None:
+    def _start_searches(self, index: str, turns_left: int) -> None:
+        """Start the searches that wait, after some more turns of the loop."""
+        if turns_left:
+            loop = asyncio.get_running_loop()
+            loop.call_soon(self._start_searches, index, turns_left - 1)
+            return
         searches = self._pending.pop(index)
         works = [work for work, _ in searches]
         running = asyncio.get_running_loop().run_in_executor(self._executor, _outcomes, works)

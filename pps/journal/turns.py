@@ -164,7 +164,7 @@ def read_turn(row: TurnRow) -> Turn:
         source=source,
         source_ref=reference,
         kind=kind,
-        tags=tuple(json.loads(tags)),
+        tags=tuple(json.loads(tags)) if tags != "[]" else (),
         chunk=Chunk(*json.loads(chunk)) if chunk else None,
         utc_offset_s=utc_offset_s,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time as clock
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from pps.core.errors import ConfigError, InvalidRequest, IsolationError, PPSError
@@ -17,7 +17,7 @@ from pps.journal.filters import ItemFilter
 from pps.recall.channel import fill
 from pps.recall.channel_profile import ChannelProfile
 from pps.recall.current_first import current_first, prepare_later_turns
-from pps.recall.floor import evidence, is_readable, prepare, scale_of
+from pps.recall.floor import evidence, is_readable, measure, prepare, scale_of
 from pps.recall.hits import fetch, make_hits, with_relationships
 from pps.recall.named_time import named_time
 from pps.recall.own_statements import own_statements
@@ -123,7 +123,10 @@ class RecallEngine:
                 channels = await _fill_channels(search, profile)
             if profile.floor:
                 own = await _own_statements(search)
-            channels, own, unread_note = await _put_current_first(search, channels, own, profile)
+            (channels, own, unread_note), _ = await asyncio.gather(
+                _put_current_first(search, channels, own, profile),
+                _measure(search, channels, profile),
+            )
             if not profile.recipe:
                 seen = await _judge(search, channels, profile)
                 time_note = await _time_note(search, channels)
@@ -298,6 +301,8 @@ async def _fill_channels(search: Search, profile: Profile) -> dict[ChannelName, 
     wanted = _wanted_channels(request, profile)
     search.begin(prepare(search, wanted, everywhere=profile.floor))
     search.begin(prepare_later_turns(search, wanted))
+    if profile.floor:
+        search.begin(_own_statements(search))
     wanted = await _for_this_query(search, wanted)
     wanted = tuned(await _by_time_alone(search, wanted), request)
     outcomes = await asyncio.gather(
@@ -325,9 +330,13 @@ async def _fill_channels(search: Search, profile: Profile) -> dict[ChannelName, 
 
 async def _own_statements(search: Search) -> Mapping[str, tuple[Hit, ...]]:
     """Return the person's own statements for a prompt; none if they cannot be read."""
-    try:
+
+    async def read() -> Mapping[str, tuple[Hit, ...]]:
         scale = await scale_of(search) if is_readable(search) else None
         return await own_statements(search, search.kind, scale)
+
+    try:
+        return await search.once("own statements", read)
     except IsolationError:
         raise
     except PPSError:  # the channels have answered, and say what is unavailable
@@ -351,6 +360,24 @@ async def _put_current_first(
     return channels, own, ""
 
 
+async def _measure(
+    search: Search, channels: Mapping[ChannelName, Channel], profile: Profile
+) -> None:
+    """Measure the hits for ``_judge``, which meets what fails here again."""
+    if profile.recipe or not _goes_by_meaning(profile, channels):
+        return
+    try:
+        await measure(search, channels, everywhere=profile.floor)
+    except IsolationError:
+        raise
+    except PPSError:
+        return
+
+
+def _goes_by_meaning(profile: Profile, channels: Iterable[ChannelName]) -> bool:
+    return any(profile.channels[name].goes_by_meaning for name in channels)
+
+
 async def _judge(
     search: Search, channels: Mapping[ChannelName, Channel], profile: Profile
 ) -> Evidence | None:
@@ -362,8 +389,7 @@ async def _judge(
     inside_time = await _hits_inside_time(search, channels)
     if inside_time:
         return Evidence("much", inside_time, inside_time)
-    goes_by_meaning = any(profile.channels[name].goes_by_meaning for name in channels)
-    for by_meaning in (True, False) if goes_by_meaning else (False,):
+    for by_meaning in (True, False) if _goes_by_meaning(profile, channels) else (False,):
         try:
             return await evidence(search, channels, profile, by_meaning=by_meaning)
         except IsolationError:

@@ -149,9 +149,31 @@ async def prepare(search: Search, channels: Iterable[ChannelName], *, everywhere
     """
     if search.kind == "idle" or not _telling_words(search):
         return
-    turn_count = await search.turn_count()
+    await search.turn_count()
     if everywhere:
-        await _rare_word_lists(search, _text_collections(search, channels), turn_count)
+        await _rare_word_lists(search, channels)
+
+
+async def measure(
+    search: Search, channels: Mapping[ChannelName, Channel], *, everywhere: bool
+) -> None:
+    """Look up how near the hits are that ``evidence`` will judge. It runs beside other look-ups.
+
+    Args:
+        search: The recall in progress.
+        channels: Its hits.
+        everywhere: As for ``prepare``.
+    """
+    if search.kind == "idle" or not _telling_words(search) or not is_readable(search):
+        return
+    if await scale_of(search) is None:
+        return
+    owners_of = _owners_by_collection(search, channels)
+    if everywhere:
+        _add_rare(owners_of, await _owners_of_rare_words(search, channels))
+    await asyncio.gather(
+        *(search.cosines(collection, owners) for collection, owners in owners_of.items())
+    )
 
 
 def is_readable(search: Search) -> bool:
@@ -197,7 +219,6 @@ class _Floor:
     def __init__(self, search: Search, scale: tuple[float, float] | None, turn_count: int) -> None:
         self._search = search
         self._scale = scale
-        self._turn_count = turn_count
         self._max_rare_turns = _max_rare_turns(turn_count)
         self._uncommon = _uncommon_words(search)
         # How many deviations the nearest of as many unrelated texts is expected above their mean.
@@ -222,7 +243,7 @@ class _Floor:
         self._words_beyond_names = _stems(beyond) & self._words
         rare: Mapping[str, AbstractSet[str]] = {}
         if profile.floor:
-            rare = await self._owners_of_rare_words(_text_collections(self._search, channels))
+            rare = await _owners_of_rare_words(self._search, channels)
         else:
             self._note_uncommon_words(hits)
         await self._measure(channels, profile, rare)
@@ -270,15 +291,12 @@ class _Floor:
         """
         if self._scale is None:
             return
-        owners_of: dict[str, set[str]] = {}
+        owners_of = _owners_by_collection(self._search, channels)
         depth_of: dict[str, int] = {}
-        for name, channel in channels.items():
+        for name in channels:
             depth = self._search.depth(profile.channels[name].depth, self._search.request.limit)
-            for collection in (*self._search.collections(name), *_RECORDS.get(name, ())):
-                owners_of.setdefault(collection, set()).update(map(_owner, channel.hits))
-                depth_of[collection] = depth
-        for collection, owners in rare.items():
-            owners_of.setdefault(_BY_TEXT.get(collection, collection), set()).update(owners)
+            depth_of.update(dict.fromkeys(_collections_measured(self._search, name), depth))
+        _add_rare(owners_of, rare)
         await asyncio.gather(
             *(
                 self._measure_collection(collection, owners, depth_of.get(collection))
@@ -292,8 +310,7 @@ class _Floor:
         nearest: list[Scored] = []
         if depth is not None:
             nearest = await self._search.vector_matches(collection, depth)
-        others = owners - {entry.id for entry in nearest}
-        more = await self._search.vector_matches_among(collection, others)
+        more = await self._search.cosines(collection, owners - {entry.id for entry in nearest})
         into = self._name_nearness if collection == "nodes" else self._nearness
         self._note(into, [*nearest, *more])
 
@@ -304,17 +321,6 @@ class _Floor:
             into[entry.id] = max(into.get(entry.id, -1.0), nearness)
 
     # ---- Rare words ----
-
-    async def _owners_of_rare_words(self, collections: Sequence[str]) -> dict[str, set[str]]:
-        """Return collection → its items with an uncommon word of the query that few of them have."""
-        lists_of = await _rare_word_lists(self._search, collections, self._turn_count)
-        owners_of: dict[str, set[str]] = {}
-        for collection, lists in lists_of.items():
-            owners = owners_of[collection] = set[str]()
-            for entries in lists:
-                if len(entries) <= self._max_rare_turns:
-                    owners.update(entry.id for entry in entries)
-        return owners_of
 
     def _note_rare_words(self, owners_of: Mapping[str, AbstractSet[str]]) -> None:
         """Note the items with a rare word of the query, unless they are far from it."""
@@ -533,6 +539,22 @@ def _telling_words(search: Search) -> list[str]:
     ]
 
 
+def _collections_measured(search: Search, channel: ChannelName) -> tuple[str, ...]:
+    """Return the collections that have vectors of a channel's items."""
+    return (*search.collections(channel), *_RECORDS.get(channel, ()))
+
+
+def _owners_by_collection(
+    search: Search, channels: Mapping[ChannelName, Channel]
+) -> dict[str, set[str]]:
+    """Return collection → the owners of the hits that may have a vector in it."""
+    owners_of: dict[str, set[str]] = {}
+    for name, channel in channels.items():
+        for collection in _collections_measured(search, name):
+            owners_of.setdefault(collection, set()).update(map(_owner, channel.hits))
+    return owners_of
+
+
 def _text_collections(search: Search, channels: Iterable[ChannelName]) -> list[str]:
     """Return the collections of channels whose words are looked up, in order."""
     collections: set[str] = set()
@@ -543,11 +565,32 @@ def _text_collections(search: Search, channels: Iterable[ChannelName]) -> list[s
 
 
 async def _rare_word_lists(
-    search: Search, collections: Sequence[str], turn_count: int
+    search: Search, channels: Iterable[ChannelName]
 ) -> dict[str, list[list[Scored]]]:
     """Return collection → the items with each uncommon word of the query, one more than rare has."""
     words = list(_uncommon_words(search))[:_MAX_UNCOMMON_WORDS]
-    return await search.word_matches(collections, words, _max_rare_turns(turn_count) + 1)
+    most = _max_rare_turns(await search.turn_count())
+    return await search.word_matches(_text_collections(search, channels), words, most + 1)
+
+
+async def _owners_of_rare_words(
+    search: Search, channels: Iterable[ChannelName]
+) -> dict[str, set[str]]:
+    """Return collection → its items with an uncommon word of the query that few of them have."""
+    most = _max_rare_turns(await search.turn_count())
+    owners_of: dict[str, set[str]] = {}
+    for collection, lists in (await _rare_word_lists(search, channels)).items():
+        owners = owners_of[collection] = set[str]()
+        for entries in lists:
+            if len(entries) <= most:
+                owners.update(entry.id for entry in entries)
+    return owners_of
+
+
+def _add_rare(owners_of: dict[str, set[str]], rare: Mapping[str, AbstractSet[str]]) -> None:
+    """Add the items with rare words to those that are measured, by the collection of their vectors."""
+    for collection, owners in rare.items():
+        owners_of.setdefault(_BY_TEXT.get(collection, collection), set()).update(owners)
 
 
 def _max_rare_turns(turn_count: int) -> int:

@@ -220,6 +220,8 @@ class Search:
         self._seconds: dict[tuple[str, str], float] = {}
         self._look_ups: dict[Hashable, _LookUp] = {}
         self._begun: list[asyncio.Task[object]] = []
+        # Collection → id → its raw cosine; None for one without a vector.
+        self._cosines: dict[str, dict[str, Scored | None]] = {}
 
     def add_filter(self, filters: ItemFilter) -> None:
         """AND another filter (the profile's) into this search. Call before searching.
@@ -317,6 +319,19 @@ class Search:
             return []
         hits = await self.sources.indexes.vector_search(collection, vector, depth or len(ids), ids)
         return [Scored(hit.owner, hit.similarity, max(0.0, hit.similarity)) for hit in hits]
+
+    async def cosines(self, collection: str, ids: AbstractSet[str]) -> list[Scored]:
+        """Return the raw cosines of those of some ids that have a vector; each is asked for once.
+
+        Empty without an embedder.
+        """
+        known = self._cosines.setdefault(collection, {})
+        for entry in await self.vector_matches_among(collection, ids - known.keys()):
+            known[entry.id] = entry
+        for id_ in ids - known.keys():
+            known[id_] = None
+        entries = (known[id_] for id_ in ids)
+        return [entry for entry in entries if entry is not None]
 
     # ---- What the query names ----
 
@@ -462,7 +477,9 @@ class Search:
         allowed = await self.allowed(COLLECTION_KINDS[collection])
         hits = await self.sources.indexes.vector_search(collection, vector, depth, allowed)
         self.best_parts.update(((collection, hit.owner), hit.part) for hit in hits)
-        return [Scored(hit.owner, hit.similarity, max(0.0, hit.similarity)) for hit in hits]
+        entries = [Scored(hit.owner, hit.similarity, max(0.0, hit.similarity)) for hit in hits]
+        self._cosines.setdefault(collection, {}).update((entry.id, entry) for entry in entries)
+        return entries
 
     async def _allowed(self, kind: ItemKind, filters: Sequence[ItemFilter]) -> set[str] | None:
         allowed: set[str] | None = None

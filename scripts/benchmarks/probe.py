@@ -76,7 +76,12 @@ def asked(wanted: Asked, environment: Mapping[str, str]) -> dict[str, Any]:
     child = subprocess.run(
         [sys.executable, "-P", "-m", "benchmarks.probe"],
         input=json.dumps(asdict(wanted)),
-        env={**environment, "PYTHONPATH": str(Path(__file__).parents[1])},
+        env={
+            # As ``pps serve`` has it: else idle threads of numpy's take a core beside each recall.
+            "OPENBLAS_NUM_THREADS": "1",
+            **environment,
+            "PYTHONPATH": str(Path(__file__).parents[1]),
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -286,8 +286,10 @@ async def best_ids(search: Search, collections: Sequence[str], words: str, depth
 
     ``words`` is what BM25 is asked for.
     """
-    text_lists = [await search.text_matches(name, words, depth) for name in collections]
-    vector_lists = [await search.vector_matches(name, depth) for name in collections]
+    text_lists, vector_lists = await asyncio.gather(
+        asyncio.gather(*(search.text_matches(name, words, depth) for name in collections)),
+        asyncio.gather(*(search.vector_matches(name, depth) for name in collections)),
+    )
     lists = {"text": best_of(text_lists, depth), "dense": best_of(vector_lists, depth)}
     return list(fused(lists, {"text": 1, "dense": 1}, k=_FUSION_K))[:depth]
 
