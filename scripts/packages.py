@@ -31,6 +31,8 @@ WITH_IDENTITY = (
     "server.json",
     "config/mcpb/manifest.json",
     ".claude-plugin/marketplace.json",
+    "config/claude/.claude-plugin/marketplace.json",
+    "config/claude/.claude-plugin/plugin.json",
     "mkdocs.yml",
     "CHANGELOG.md",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -233,3 +234,21 @@ def test_the_client_still_sends_what_was_recorded(tmp_path: Path, scene: str) ->
     record(scene, bundled(), tmp_path / "ana", tmp_path / "recorded")
     now = {one.shape for one in of_scene(tmp_path / "recorded" / scene)}
     assert now == {one.shape for one in of_scene(RECORDED / scene)}
+
+
+@pytest.mark.parametrize("folder", ["", "config/claude"])
+def test_claude_code_finds_nothing_to_warn_of_in_the_plugin(folder: str, tmp_path: Path) -> None:
+    root = program().parents[3]
+    claude = Claude(bundled(), tmp_path / "person", tmp_path / "project", "http://127.0.0.1:9")
+    ended = subprocess.run(
+        [claude.program, "plugin", "validate", root / folder],
+        env=claude.env_of_its_own(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stdout
+    # What its catalog of plugins would like besides is told as "plugin directory warning".
+    assert not re.search(r"Found \d+ warning", ended.stdout), ended.stdout
+    assert "Validation passed" in ended.stdout
