@@ -24,7 +24,8 @@ import sys
 import threading
 from pathlib import Path
 
-from pps.interfaces.cli.claude_settings import EVENTS, program
+from pps.interfaces.cli.claude_settings import CLAUDE, program
+from pps.interfaces.cli.hook_clients import hook_clients
 from tests.claude import trim
 from tests.claude.client import Claude
 from tests.claude.model import talking_model
@@ -126,7 +127,7 @@ def _settings(notes: Path) -> dict[str, object]:
                     ]
                 }
             ]
-            for event in EVENTS
+            for event in hook_clients()[CLAUDE].events
         },
         "pluginConfigs": {
             "pps@inline": {"options": {"python": sys.executable, "entity": "kitchen"}}
