@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -53,3 +55,110 @@ def test_a_new_user_goes_to_a_first_answer(
         window.rest()
     turns = served.link.call("turns_list", "nora", {})["data"]["turns"]
     assert len([one for one in turns if one["turn"]["source"] == "haven"]) == 3
+
+
+def make(served: Served, chat: ChatServer, *names: str) -> None:
+    for name in names:
+        served.create(name)
+        let_answer(served, name, server="openai", model=name, base_url=chat.base_url)
+
+
+def test_words_stream_and_an_answer_is_stopped_tried_again_and_taken_back(
+    served: Served, browser: Chromium, chat: ChatServer
+) -> None:
+    make(served, chat, "otto")
+    chat.answers["otto"] = ["One two three four five.", "Six seven eight.", "Nine."]
+    chat.mode = "held"
+    with browser.window(served, "otto") as window:
+        window.go("#/talk", until=".composer")
+        say(window, "Count for me.")
+        window.page.wait_for_selector(".coming >> text=One two three")
+        window.page.click(".coming >> text=Stop")
+        window.page.wait_for_selector(".message.theirs:not(.coming) >> text=Stopped")
+        chat.mode = "good"
+        window.page.click("text=Try again")
+        window.page.wait_for_selector(".message.theirs:not(.coming) >> text=Six seven eight.")
+        assert "One two three" not in window.text()
+        window.page.click(".message.mine >> text=Edit")
+        window.page.fill("textarea[name=text]", "Never mind.")
+        window.page.keyboard.press("Enter")
+        window.page.wait_for_selector(".message.theirs:not(.coming) >> text=Nine.")
+        assert "Count for me." not in window.text()
+        window.page.click(".message.mine >> text=Forget")
+        window.page.click("text=Forget it")
+        window.page.wait_for_selector(".message.mine", state="detached")
+        window.is_well()
+
+
+def test_what_is_typed_while_the_server_is_away_is_kept_and_sent_once(
+    served: Served, browser: Chromium, chat: ChatServer
+) -> None:
+    make(served, chat, "pia")
+    with browser.window(served, "pia") as window:
+        window.go("#/talk", until=".composer")
+        say(window, "First.")
+        answered(window)
+        os.kill(served.run.pid, signal.SIGSTOP)
+        try:
+            say(window, "Said to nobody.")
+            window.page.wait_for_selector(".sending")
+            window.page.wait_for_selector(".state.silent, .state.away", timeout=5_000)
+            window.page.fill("textarea[name=text]", "A draft")
+        finally:
+            os.kill(served.run.pid, signal.SIGCONT)
+        assert "Said to nobody." in answered(window, 2)
+        window.page.reload()
+        window.page.wait_for_selector(".message.theirs >> nth=1")
+        assert window.page.input_value("textarea[name=text]") == "A draft"
+        assert window.page.locator(".message.mine").count() == 2
+    turns = served.link.call("turns_list", "pia", {})["data"]["turns"]
+    said = [one["turn"]["content"] for one in turns]
+    assert said.count("Said to nobody.") == 1
+
+
+def test_the_owners_page_has_all_entities_and_a_room_of_several(
+    served: Served, browser: Chromium, chat: ChatServer
+) -> None:
+    make(served, chat, "rita", "timo")
+    chat.answers = {"rita": ["Rita here."], "timo": ["Timo here."]}
+    with browser.window(served, "") as window:
+        window.go("#/new", until="form")
+        window.page.fill("input[name=title]", "Tea")
+        window.page.check("input[value=rita]")
+        window.page.check("input[value=timo]")
+        window.page.click("text=Open the room")
+        window.page.wait_for_selector(".composer")
+        say(window, "Who is there?")
+        answered(window, 2)
+        assert "Rita here." in window.text()
+        assert window.moderate() == []
+        window.page.click(".about > summary")
+        window.page.click("text=Send timo out")
+        window.page.wait_for_selector("text=Call timo in")
+        say(window, "Only you hear this.")
+        answered(window, 3)
+        assert window.moderate() == []
+        window.page.click("nav a[href='#/entities']")
+        window.page.wait_for_selector("text=Open rita's own page")
+        assert window.moderate() == []
+        window.page.click("text=Open rita's own page")
+        window.page.wait_for_selector("nav a[href='#/talk']")
+        window.is_well()
+    heard = served.link.call("turns_list", "timo", {})["data"]["turns"]
+    assert [one for one in heard if "Only you" in one["turn"]["content"]] == []
+
+
+def test_a_room_is_usable_on_a_phone_in_the_dark(
+    served: Served, browser: Chromium, chat: ChatServer
+) -> None:
+    make(served, chat, "uma")
+    phone = {"width": 390, "height": 800}
+    with browser.window(
+        served, "uma", color_scheme="dark", viewport=phone, reduced_motion="reduce"
+    ) as window:
+        window.go("#/talk", until=".composer")
+        say(window, "A long word: " + "x" * 300)
+        answered(window)
+        assert window.moderate() == []
+        wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert window.page.evaluate(wide) <= 0
