@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from pps.interfaces.remote import RemoteMember, RemoteMemory
     from pps.memory import Memory
 
-# A private memory does not phone home: libraries that report usage unless told otherwise are told here,
+# A private memory does not phone home: libraries that report usage unless told otherwise are told
+# here,
 # before any of them is imported (ONNX Runtime keeps a device id in the home folder, too).
 for _switch, _off in (
     ("ORT_DISABLE_TELEMETRY", "1"),
@@ -181,7 +182,9 @@ async def open_member(
 async def connect(
     name: str, *, home: Path | None = None, actor: str = ""
 ) -> AsyncGenerator[RemoteMemory]:
-    """Lend one entity's memory of the running server, which is started when it is away; with ``Memory``'s methods.
+    """Lend one entity's memory of the running server, which is started when it is away.
+
+    With ``Memory``'s methods.
 
     Args:
         name: An entity of the data folder.

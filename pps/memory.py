@@ -170,7 +170,10 @@ class Memory:
         )
 
     def by(self, actor: str) -> Memory:
-        """Return the same memory for an actor: what is written with it is theirs. Empty is the person."""
+        """Return the same memory for an actor: what is written with it is theirs.
+
+        Empty is the person.
+        """
         bound: Memory = copy.copy(self)
         bound._actor = check_actor(actor)
         return bound
@@ -221,7 +224,10 @@ class Memory:
 
     @property
     def records(self) -> Records:
-        """Records of packs' kinds, and titled texts with tags, parents and relations; their versions and duplicates."""
+        """Records of packs' kinds, and titled texts with tags, parents and relations.
+
+        Their versions and duplicates.
+        """
         return self.parts.records.by(self._actor)
 
     @property
@@ -243,11 +249,17 @@ class Memory:
 
     @property
     def topics(self) -> Topics:
-        """What the memory is about, and how that changes; NotFound while the feature ``topics`` is off."""
+        """What the memory is about, and how that changes.
+
+        NotFound while the feature ``topics`` is off.
+        """
         return self.parts.topics.current()
 
     def tables(self, feature: str) -> FeatureTables:
-        """Return the tables of a feature, by its name, for the feature itself; NotFound unless it is on."""
+        """Return the tables of a feature, by its name, for the feature itself.
+
+        NotFound unless it is on.
+        """
         return self.parts.features.tables(feature)
 
     @property
@@ -288,7 +300,9 @@ class Memory:
         timeout_s: float | None = None,
         **options: Unpack[RememberOptions],
     ) -> Receipt:
-        """Keep a text for good, with the nodes and facts in it; ``accepted`` and ``done`` both survive a crash.
+        """Keep a text for good, with the nodes and facts in it.
+
+        ``accepted`` and ``done`` both survive a crash.
 
         Args:
             content: 1 to 65,536 characters.
@@ -298,7 +312,8 @@ class Memory:
 
         Raises:
             InvalidRequest: A bound is broken; nothing was changed.
-            Overloaded: Too much waits to be taken in; nothing was changed, and it is safe to try again.
+            Overloaded: Too much waits to be taken in; nothing was changed, and it is safe to try
+                again.
         """
         check_keywords("remember", options, RememberOptions)
         started = clock.perf_counter()
@@ -312,7 +327,10 @@ class Memory:
         return replace(receipt, duration_ms=(clock.perf_counter() - started) * 1000)
 
     async def remember_many(self, items: Sequence[tuple[str, RememberOptions]]) -> list[Receipt]:
-        """Keep many texts in one transaction, all or none; ``settled`` waits until graph and indexes have them."""
+        """Keep many texts in one transaction, all or none.
+
+        ``settled`` waits until graph and indexes have them.
+        """
         for _, options in items:
             check_keywords("remember_many", options, RememberOptions)
         started = clock.perf_counter()
@@ -328,7 +346,10 @@ class Memory:
         ]
 
     async def settled(self, timeout_s: float = 3600.0) -> bool:
-        """Wait until all that was acknowledged is in graph and indexes, and is noted; False when time ran out."""
+        """Wait until all that was acknowledged is in graph and indexes, and is noted.
+
+        False when time ran out.
+        """
         await asyncio.gather(*self._noting)
         return await self.parts.worker.settled(timeout_s)
 
@@ -379,7 +400,10 @@ class Memory:
         return await self._pack(request, is_noted=not is_preview)
 
     async def timeline(self, **options: Unpack[TimelineOptions]) -> TimelinePage:
-        """Return facts in order of world time, undated last, a page at a time; NotFound if ``id`` names nothing."""
+        """Return facts in order of world time, undated last, a page at a time.
+
+        NotFound if ``id`` names nothing.
+        """
         check_keywords("timeline", options, TimelineOptions)
         parts = self.parts
         return await timeline_page(parts.client, parts.journal, self.superseding, options)
@@ -428,7 +452,10 @@ class Memory:
         tags: Sequence[str] = (),
         expected: str = "",
     ) -> AnchorInfo:
-        """Write an anchor's Markdown file and index it; a slug that exists is replaced (if it has that digest)."""
+        """Write an anchor's Markdown file and index it.
+
+        A slug that exists is replaced (if it has that digest).
+        """
         return await self.parts.anchors.save(
             title,
             text,
@@ -439,7 +466,10 @@ class Memory:
         )
 
     async def anchor_versions(self, slug: str) -> list[AnchorVersion]:
-        """Return what an anchor was and is, oldest first; NotFound when there is none of that slug."""
+        """Return what an anchor was and is, oldest first.
+
+        NotFound when there is none of that slug.
+        """
         return await self.parts.anchors.versions(slug)
 
     async def anchor_revert(self, slug: str, version: int) -> AnchorInfo:
@@ -472,7 +502,10 @@ class Memory:
         return await self.parts.anchors.resync()
 
     async def anchor_import(self, folder: Path) -> ImportReport:
-        """Copy the Markdown files of a folder into the anchors; what is there already is left as it is."""
+        """Copy the Markdown files of a folder into the anchors.
+
+        What is there already is left as it is.
+        """
         return await self.parts.anchors.import_folder(folder)
 
     async def stats(self) -> Stats:
@@ -542,13 +575,19 @@ class Memory:
         return Health(not problems, tuple(problems), notes, self.parts.worker.outage)
 
     async def ledger(self) -> Ledger:
-        """Compare journal, graph and indexes by their ids; return what differs and what mends it."""
+        """Compare journal, graph and indexes by their ids.
+
+        Return what differs and what mends it.
+        """
         return await self.parts.bookkeeper.ledger()
 
     async def reindex(
         self, progress: Progress | None = None, which: Index = "all"
     ) -> dict[str, int]:
-        """Rebuild fields, text and vectors, or one index, from journal, graph and anchors; return documents by kind."""
+        """Rebuild fields, text and vectors, or one index, from journal, graph and anchors.
+
+        Return documents by kind.
+        """
         async with self.parts.worker.held():
             await self.records.index_fields()
             if which == "fields":
@@ -558,7 +597,10 @@ class Memory:
         return counts
 
     async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
-        """Embed every node, fact, turn and anchor anew; only for a memory that was opened for it."""
+        """Embed every node, fact, turn and anchor anew.
+
+        Only for a memory that was opened for it.
+        """
         async with self.parts.worker.held():
             return await self.parts.indexer.reembed(progress)
 
@@ -617,7 +659,8 @@ class Memory:
         return self.parts.redactor().identifier(given)
 
     async def _recalled(self, request: RecallRequest) -> Recall:
-        # A worker that has not looked yet, in a memory that was opened just now, has nothing to do more often than not.
+        # A worker that has not looked yet, in a memory that was opened just now, has nothing to do
+        # more often than not.
         is_behind = (
             not await self.parts.worker.saved(READ_OWN_WRITES_S)
             and await self.parts.journal.queue.due_at("save") is not None

@@ -18,7 +18,8 @@ class Erasing:
     Args:
         registry: Knows which deletions are begun.
         shared: Has the connection to a server.
-        gate: Keeps everybody else from an entity of a name; who calls ``finished`` or ``carry_out`` holds it.
+        gate: Keeps everybody else from an entity of a name; who calls ``finished`` or ``carry_out``
+            holds it.
     """
 
     def __init__(
@@ -47,7 +48,10 @@ class Erasing:
         return in_the_way
 
     async def finished(self, name: str) -> Deletion | None:
-        """Carry through the deletion of an entity of this name and return it; None when none is begun."""
+        """Carry through the deletion of an entity of this name and return it.
+
+        None when none is begun.
+        """
         pending = await asyncio.to_thread(self._deletions.pending)
         deletion = next((candidate for candidate in pending if candidate.entity.name == name), None)
         if deletion:
@@ -55,7 +59,10 @@ class Erasing:
         return deletion
 
     async def carry_out(self, deletion: Deletion) -> None:
-        """Remove files and graph; StoreError or StoreUnavailable say what is left, and the next start tries again."""
+        """Remove files and graph.
+
+        StoreError or StoreUnavailable say what is left, and the next start tries again.
+        """
         try:
             await asyncio.to_thread(self._deletions.remove_files, deletion)
             if deletion.store == "neo4j":

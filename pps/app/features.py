@@ -25,7 +25,10 @@ _log = logging.getLogger(__name__)
 
 @runtime_checkable
 class LoadedFeature(Protocol):
-    """A feature as the composition root sees it; ``pps.operations.feature.Feature`` says what each part is."""
+    """A feature as the composition root sees it.
+
+    ``pps.operations.feature.Feature`` says what each part is.
+    """
 
     @property
     def name(self) -> str: ...
@@ -71,7 +74,8 @@ class Features:
     """Which features there are and which are on. What is off keeps its data.
 
     Attributes:
-        changes: How often something was switched; who keeps what it made of the features compares it.
+        changes: How often something was switched; who keeps what it made of the features compares
+            it.
     """
 
     def __init__(self, switches: FeatureSwitches, installed: Iterable[InstalledFeature]) -> None:
@@ -82,7 +86,10 @@ class Features:
 
     @classmethod
     def load(cls, switches: FeatureSwitches) -> Features:
-        """Import what the entry points lead to. Blocks; one that cannot be imported keeps no other waiting."""
+        """Import what the entry points lead to.
+
+        Blocks; one that cannot be imported keeps no other waiting.
+        """
         shipped = [_loaded(point) for point in shipped_feature_points()]
         known = {feature.name: feature for feature in shipped}
         others: dict[str, InstalledFeature] = {}
@@ -141,7 +148,10 @@ class Features:
         return self._installed[name]
 
     async def switch(self, name: str, *, on: bool) -> InstalledFeature:
-        """Switch a feature on or off for this installation; NotFound when none of that name is installed."""
+        """Switch a feature on or off for this installation.
+
+        NotFound when none of that name is installed.
+        """
         feature = self.find(name)
         await asyncio.to_thread(self._switches.switch, name, on=on)
         self._off = await asyncio.to_thread(self._switches.off)

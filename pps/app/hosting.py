@@ -99,7 +99,10 @@ class App:
         self.clock: Callable[[], datetime] = lambda: time.now()  # by which squads deliver and lease
 
     def by(self, actor: str) -> App:
-        """Return the same app for an actor: the memories that it lends are written by them. Empty is the person."""
+        """Return the same app for an actor: the memories that it lends are written by them.
+
+        Empty is the person.
+        """
         bound: App = copy.copy(self)  # all that it holds is shared
         bound._actor = actor
         return bound
@@ -109,7 +112,9 @@ class App:
     async def open(
         cls, settings: Settings, *, embedder: Embedder | None = None
     ) -> AsyncGenerator[App]:
-        """Open the registry and what all memories share, finish deletions; close every memory at the end.
+        """Open the registry and what all memories share, finish deletions.
+
+        Close every memory at the end.
 
         An ``embedder`` takes the place of the one that the settings name; it is closed at the end.
 
@@ -189,7 +194,10 @@ class App:
         return Created(memory.entity, entry.folder, token_text, token_text is not None)
 
     def _new_zone(self, wanted: str) -> str:
-        """Return the time zone that a new entity's file names: that wanted, else that set; empty when none is set."""
+        """Return the time zone that a new entity's file names: that wanted, else that set.
+
+        Empty when none is set.
+        """
         if not wanted:
             return self.new_zone
         try:
@@ -199,7 +207,10 @@ class App:
 
     @property
     def new_zone(self) -> str:
-        """The time zone that is set for new entities; empty when none is set, so that they follow a later setting."""
+        """The time zone that is set for new entities.
+
+        Empty when none is set, so that they follow a later setting.
+        """
         is_set = "time_zone" in self.settings.model_fields_set
         return self.settings.time_zone if is_set else ""
 
@@ -241,7 +252,10 @@ class App:
         return await self._shared.database()
 
     async def finish_deletions(self) -> dict[str, str]:
-        """Finish what a kill or a failure cut short; return what stands in the way, by the name of the entity."""
+        """Finish what a kill or a failure cut short.
+
+        Return what stands in the way, by the name of the entity.
+        """
         return await self._erasing.finish_all()
 
     async def archive(self, name: str, *, undo: bool = False) -> None:
@@ -269,7 +283,9 @@ class App:
             await self._close(name)
 
     async def enable_pack(self, name: str, pack: str) -> tuple[str, ...]:
-        """Give an entity a pack of kinds from now on; return the names of all it has. Raises as ``packs_together``.
+        """Give an entity a pack of kinds from now on; return the names of all it has.
+
+        Raises as ``packs_together``.
 
         StoreConflict: The memory is in use and stays so for 30 s.
         """
@@ -283,7 +299,10 @@ class App:
         return names
 
     async def switch_feature(self, name: str, *, on: bool) -> InstalledFeature:
-        """Switch a feature on or off for every entity, those that are open too; NotFound when none is called so."""
+        """Switch a feature on or off for every entity, those that are open too.
+
+        NotFound when none is called so.
+        """
         feature = await self.features.switch(name, on=on)
         for entity in self.open_names():
             with contextlib.suppress(UnknownEntity):  # closed and deleted meanwhile
@@ -292,7 +311,10 @@ class App:
         return feature
 
     async def kinds_of(self, owner: str | EntityId) -> Kinds:
-        """Return what an entity's packs say, without opening it; raises as ``load_packs`` and ``Registry.mount``."""
+        """Return what an entity's packs say, without opening it.
+
+        Raises as ``load_packs`` and ``Registry.mount``.
+        """
         entry = await self._owned(owner)
         if (held := self._current(entry)) is not None:
             return held.memory.kinds
@@ -300,7 +322,10 @@ class App:
         return Kinds(await asyncio.to_thread(load_packs, self.settings.home, own.packs))
 
     async def zone_of(self, owner: str | EntityId | None) -> tzinfo:
-        """Return an entity's time zone without opening it, the setting's without an owner; raises as ``kinds_of``."""
+        """Return an entity's time zone without opening it, the setting's without an owner.
+
+        Raises as ``kinds_of``.
+        """
         if owner is None:
             return zone_of(self.settings.time_zone)
         entry = await self._owned(owner)
@@ -311,12 +336,14 @@ class App:
 
     @contextlib.asynccontextmanager
     async def memory(self, owner: str | EntityId, *, pool: bool = False) -> AsyncGenerator[Memory]:
-        """Lend an entity's memory, opening it when it is not open; a squad's pool only to who asks for one.
+        """Lend an entity's memory, opening it when it is not open.
+
+        A squad's pool only to who asks for one.
 
         Raises:
             UnknownEntity: No such entity.
-            StoreConflict: Another process holds its files; the message names it. Or another process deleted it
-                and made it anew while this one has the deleted one's files open.
+            StoreConflict: Another process holds its files; the message names it. Or another process
+                deleted it and made it anew while this one has the deleted one's files open.
             StoreError: A file of it is gone, also one that was taken away while it is open.
         """
         entry = await self._owned(owner)
@@ -352,7 +379,9 @@ class App:
     async def reindex(
         self, name: str, progress: Progress | None = None, which: Index = "all"
     ) -> dict[str, int]:
-        """Build an entity's indexes anew from journal, graph and anchors; all of them also when they cannot be opened.
+        """Build an entity's indexes anew from journal, graph and anchors.
+
+        All of them also when they cannot be opened.
 
         Raises StoreConflict as ``reembed``.
         """
@@ -405,7 +434,8 @@ class App:
     async def erase_upgrade_copy(self, name: str) -> bool:
         """Erase the copy of an entity from before its upgrade; tell whether there was one.
 
-        Raises UnknownEntity; StoreConflict when another process holds the files; StoreError when something stays.
+        Raises UnknownEntity; StoreConflict when another process holds the files; StoreError when
+        something stays.
         """
         entry = await asyncio.to_thread(self.registry.get, name)
         async with self._gate(name):
@@ -448,7 +478,10 @@ class App:
                 await memory.close()
 
     async def _open_memory(self, entry: Entry, anew: Anew = "no") -> Memory:
-        """Open a memory. Its packages, half of all there is to import, are imported for the first one."""
+        """Open a memory.
+
+        Its packages, half of all there is to import, are imported for the first one.
+        """
         opening = await asyncio.to_thread(load, "pps.app.opening")
         return await opening.open_memory(entry, self._shared, anew=anew)
 
@@ -480,9 +513,12 @@ class App:
         return in_the_way
 
     async def erase_overdue(self) -> None:
-        """Let every entity, closed ones too, erase what can no longer be restored; see ``Bin.expire``.
+        """Let every entity, closed ones too, erase what can no longer be restored.
 
-        Copies from before upgrades go when they are over their time, those of archived entities too.
+        See ``Bin.expire``.
+
+        Copies from before upgrades go when they are over their time, those of archived entities
+        too.
         """
         keep = timedelta(days=self.settings.forgetting.restorable_d)
         for entry in await asyncio.to_thread(self.registry.list):
@@ -544,14 +580,16 @@ class App:
     def _held(self, entry: Entry) -> _Open | None:
         """Return an entity's memory if it is open.
 
-        One of the same name that was deleted meanwhile is not closed for it: its files and the new one's have the
-        same paths, by which Chroma and SQLite would find the wrong ones.
+        One of the same name that was deleted meanwhile is not closed for it: its files and the new
+        one's have the same paths, by which Chroma and SQLite would find the wrong ones.
         """
         held = self._open.get(entry.entity.name)
         if held and held.memory.entity != entry.entity:
             raise StoreConflict(
-                f"{entry.entity.name} was deleted and made anew by another process while this one has the deleted "
-                "one's files open; restart this one (`pps serve --stop`; the next command starts it)"
+                f"{entry.entity.name} was deleted and made anew by another process while this one "
+                "has the deleted "
+                "one's files open; restart this one (`pps serve --stop`; the next command starts "
+                "it)"
             )
         return held
 
@@ -566,12 +604,16 @@ class App:
         return held if is_current else None
 
     async def _renewed(self, entry: Entry, held: _Open) -> _Open | None:
-        """Return an open memory whose ``entity.toml`` was changed; None where it was closed, to be opened with it.
+        """Return an open memory whose ``entity.toml`` was changed.
 
-        While somebody uses the memory it stays open as it is; the change is used as soon as nobody does.
+        None where it was closed, to be opened with it.
+
+        While somebody uses the memory it stays open as it is; the change is used as soon as nobody
+        does.
 
         Raises:
-            ConfigError, StoreError: The file has a mistake, which is named; the memory stays open as it is.
+            ConfigError, StoreError: The file has a mistake, which is named; the memory stays open
+                as it is.
             IsolationError: It says that the folder is another entity's.
         """
         await asyncio.to_thread(folder.check_card, entry.folder, entry.entity)
@@ -587,7 +629,10 @@ class App:
         return entry.entity.name in self._open and self._current(entry) is None
 
     async def _whole(self, entry: Entry) -> _Open | None:
-        """Return an entity's memory if it is open and has its files; what it was told without them would be lost."""
+        """Return an entity's memory if it is open and has its files.
+
+        What it was told without them would be lost.
+        """
         held = self._held(entry)
         if held and (lost := folder.gone(entry)):
             if not held.users:
@@ -598,7 +643,8 @@ class App:
         return held
 
     async def _opened(self, entry: Entry) -> _Open:
-        # Before the first turn can come in: a process that is killed leaves it set, and the next one looks.
+        # Before the first turn can come in: a process that is killed leaves it set, and the next
+        # one looks.
         with contextlib.suppress(StoreUnavailable):  # on a full disk what is there can be read
             await asyncio.to_thread(self.registry.set_pending, entry.entity, True)
         card = folder.card_stamp(entry.folder)

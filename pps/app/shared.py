@@ -46,7 +46,8 @@ def _nothing_provided(point: str) -> None:
 class Shared:
     """What all memories of a process share: models, threads and the connection to a server.
 
-    What only an open memory needs is imported when the first one opens: a server answers before that.
+    What only an open memory needs is imported when the first one opens: a server answers before
+    that.
     """
 
     settings: Settings
@@ -68,14 +69,20 @@ class Shared:
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def load_embedder(self) -> None:
-        """Load the embedding model, where it is one on this machine. Blocks; what is wrong the first use says."""
+        """Load the embedding model, where it is one on this machine.
+
+        Blocks; what is wrong the first use says.
+        """
         if self.embedder is not None and self.settings.embedder.name not in ("openai", "hash"):
             with contextlib.suppress(PPSError):
                 self.embedder.embed_query("ready")
 
     @property
     def profiles(self) -> Profiles:
-        """The profiles of recalls; shipped ones and the user's files are read when the first memory opens."""
+        """The profiles of recalls.
+
+        Shipped ones and the user's files are read when the first memory opens.
+        """
         if self._profiles is None:
             from pps.recall.profiles import Profiles
 
@@ -103,7 +110,10 @@ class Shared:
     async def shared_lines(
         self, entity: EntityId, text: str, limit: int
     ) -> Sequence[tuple[str, Line]]:
-        """Return lines of what others share with an entity, near a text; none where nothing provides them."""
+        """Return lines of what others share with an entity, near a text.
+
+        None where nothing provides them.
+        """
         return await self.lines_of(entity, text, limit) if self.lines_of else ()
 
     async def server(self) -> Neo4jPool:
@@ -127,7 +137,9 @@ class Shared:
             return self._database
 
     async def embedder_of(self, pinned: str) -> Embedder | None:
-        """Return the model that an entity's vectors are of, where that is not the one set; None if it needs settings.
+        """Return the model that an entity's vectors are of, where that is not the one set.
+
+        None if it needs settings.
 
         Raises:
             ConfigError: It is not on this machine.
@@ -155,7 +167,10 @@ class Shared:
 async def open_shared(
     settings: Settings, embedder: Embedder | None = None
 ) -> AsyncGenerator[Shared]:
-    """Make the models and threads that the memories share; nothing is loaded before it is needed."""
+    """Make the models and threads that the memories share.
+
+    Nothing is loaded before it is needed.
+    """
     shared = Shared(
         settings,
         embedder or make_embedder(settings.embedder),

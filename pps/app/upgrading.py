@@ -26,10 +26,12 @@ class UpgradeReport:
     """What became of one entity.
 
     Attributes:
-        state: ``would_upgrade`` of a dry run; ``nothing_to_do`` where its graph is in ``memory.db`` already.
+        state: ``would_upgrade`` of a dry run; ``nothing_to_do`` where its graph is in ``memory.db``
+            already.
         rows: Table → rows that were moved, or would be.
         left_out: Facts that name a node which is not there; the copy holds them.
-        copy: Folder of the copy from before the upgrade, where there is one; ``copy_bytes`` its size.
+        copy: Folder of the copy from before the upgrade, where there is one; ``copy_bytes`` its
+            size.
         seconds: How long it took.
         problem: Why it failed.
     """
@@ -45,7 +47,9 @@ class UpgradeReport:
 
 
 async def upgrade(entry: Entry, progress: Progress | None = None) -> Upgraded | None:
-    """Upgrade an entity whose files the caller holds, if it needs that; errors as ``graph_upgrade.upgrade``.
+    """Upgrade an entity whose files the caller holds, if it needs that.
+
+    Errors as ``graph_upgrade.upgrade``.
 
     Given up, it leaves everything as it was: it returns only when its thread has ended.
     """
@@ -62,7 +66,10 @@ async def plan(entry: Entry, progress: Progress | None = None) -> Upgraded | Non
 
 
 def report_of(entry: Entry, done: Upgraded | None, *, dry_run: bool) -> UpgradeReport:
-    """Return the report of an upgrade or a plan; the copy is the latest of the entity where nothing was to do."""
+    """Return the report of an upgrade or a plan.
+
+    The copy is the latest of the entity where nothing was to do.
+    """
     name = entry.entity.name
     if done is None:
         copy = next(iter(reversed(old_graph.copies(data_of(entry)))), None)
@@ -81,7 +88,10 @@ def report_of(entry: Entry, done: Upgraded | None, *, dry_run: bool) -> UpgradeR
 
 
 def erase_copies(entry: Entry) -> bool:
-    """Erase the copies of an entity whose files nobody upgrades meanwhile; tell whether there was one. StoreError."""
+    """Erase the copies of an entity whose files nobody upgrades meanwhile.
+
+    Tell whether there was one. StoreError.
+    """
     data = data_of(entry)
     copies = old_graph.copies(data)
     if old_graph.is_upgraded(data / "memory.db"):
@@ -97,7 +107,10 @@ def erase_overdue_copies(entry: Entry) -> None:
 
 
 def remove_old_graph(entry: Entry) -> None:
-    """Remove the graph file that an earlier PPS left, of an entity whose graph is made anew. StoreError."""
+    """Remove the graph file that an earlier PPS left, of an entity whose graph is made anew.
+
+    StoreError.
+    """
     if entry.store == "embedded":
         old_graph.remove_old_files(data_of(entry))
 
@@ -107,13 +120,16 @@ def copy_notes(entry: Entry) -> list[str]:
     data = data_of(entry)
     name = entry.entity.name
     notes = [
-        f"{copy.path} ({counted(max(1, copy.size_bytes >> 20), 'MiB')}) is the copy from before its upgrade: it is erased "
-        f"on {copy.kept_until:%Y-%m-%d}, by the first forgetting for good, or by `pps upgrade {name} --drop-copy`"
+        f"{copy.path} ({counted(max(1, copy.size_bytes >> 20), 'MiB')}) is the copy from before "
+        "its upgrade: it is erased "
+        f"on {copy.kept_until:%Y-%m-%d}, by the first forgetting for good, or by `pps upgrade "
+        f"{name} --drop-copy`"
         for copy in old_graph.copies(data)
     ]
     if entry.store == "embedded" and (files := old_graph.old_files(data)):
         notes.append(
-            f"{files[0]} is not read: the graph is in memory.db; it goes with the first forgetting for good, or "
+            f"{files[0]} is not read: the graph is in memory.db; it goes with the first forgetting "
+            "for good, or "
             "move it away"
         )
     return notes

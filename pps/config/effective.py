@@ -41,7 +41,10 @@ class EffectiveSetting:
 
 
 def effective_settings(env: Mapping[str, str] | None = None) -> list[EffectiveSetting]:
-    """Return all settings that ``load`` returns, in the order of the shipped file; ConfigError as ``load``."""
+    """Return all settings that ``load`` returns, in the order of the shipped file.
+
+    ConfigError as ``load``.
+    """
     env = os.environ if env is None else env
     settings = load(env=env)
     sources = _Sources(env, home_folder(env) / "pps.toml", settings.extractor.provider)
@@ -94,7 +97,10 @@ def _leaves(settings: Settings) -> Iterator[tuple[tuple[str, ...], object, bool]
 
 
 def _in_words(path: tuple[str, ...], value: object) -> object:
-    """Return a command as it is typed, so that a secret among its words is known for one; else the value."""
+    """Return a command as it is typed, so that a secret among its words is known for one.
+
+    Else the value.
+    """
     if path == ("extractor", "command") and isinstance(value, tuple):
         return shlex.join(cast("tuple[str, ...]", value))
     return value

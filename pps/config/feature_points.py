@@ -33,7 +33,8 @@ class FeaturePoint:
 def shipped_feature_points() -> tuple[FeaturePoint, ...]:
     """Return the features that PPS itself declares, in the order of ``pyproject.toml``.
 
-    In a checkout that file is read: the metadata of an editable install is of the day on which it was made.
+    In a checkout that file is read: the metadata of an editable install is of the day on which it
+    was made.
     """
     pyproject = Path(__file__).parents[2] / "pyproject.toml"
     if pyproject.is_file():
@@ -48,7 +49,10 @@ def shipped_feature_points() -> tuple[FeaturePoint, ...]:
 
 
 def other_feature_points() -> tuple[FeaturePoint, ...]:
-    """Return the features that other distributions declare, by name. A few milliseconds where there are none."""
+    """Return the features that other distributions declare, by name.
+
+    A few milliseconds where there are none.
+    """
     if not _any_declared():
         return ()
     from importlib.metadata import distributions

@@ -27,7 +27,10 @@ _NEO4J = {
     "NEO4J_DATABASE": "database",
 }
 _NO_SETTINGS = ("PPS_HOME", "PPS_SET", "PPS_PYTHON", "PPS_LONG", "PPS_BENCH_DATA", INSIDE)
-"""Where things lie, and where one is; what the scripts beside the package are told. Read by whoever needs them."""
+"""Where things lie, and where one is; what the scripts beside the package are told.
+
+Read by whoever needs them.
+"""
 _PROVIDER_KEYS = {
     "openai": ("OPENAI_API_KEY",),
     "anthropic": ("ANTHROPIC_API_KEY",),
@@ -41,12 +44,13 @@ def load(*, env: Mapping[str, str] | None = None, file: Path | None = None) -> S
 
     Args:
         env: The environment to read; the process's own when None. ``PPS_EMBEDDER__NAME`` sets
-            ``embedder.name``; ``NEO4J_*``, ``OPENAI_*`` and the other providers' names are understood.
+            ``embedder.name``; ``NEO4J_*``, ``OPENAI_*`` and the other providers' names are
+            understood.
         file: The TOML file; ``$PPS_HOME/pps.toml`` when None, which may be absent.
 
     Raises:
-        ConfigError: A key is unknown or a value is out of bounds; the message names the key and never
-            quotes a value, which may be a secret.
+        ConfigError: A key is unknown or a value is out of bounds; the message names the key and
+            never quotes a value, which may be a secret.
     """
     env = os.environ if env is None else env
     layers = read_layers(env, file)
@@ -59,7 +63,9 @@ def load(*, env: Mapping[str, str] | None = None, file: Path | None = None) -> S
 
 @dataclass(frozen=True, slots=True)
 class SettingLayers:
-    """What sets settings over their defaults; of a key that several set, the last one's value holds.
+    """What sets settings over their defaults.
+
+    Of a key that several set, the last one's value holds.
 
     Attributes:
         file: The TOML file.
@@ -73,7 +79,10 @@ class SettingLayers:
 
 
 def read_layers(env: Mapping[str, str], file: Path | None = None) -> SettingLayers:
-    """Return what a file (``pps.toml`` of the data folder when None) and an environment set; raises as ``load``."""
+    """Return what a file (``pps.toml`` of the data folder when None) and an environment set.
+
+    Raises as ``load``.
+    """
     tree = _read(file, home_folder(env))
     own = _own_names(env)
     tools: _Tree = dict(_ecosystem(env, _merged(tree, own)))

@@ -72,7 +72,8 @@ def read_pack(
     Args:
         text: The whole file.
         name: What the pack must be called, as its file is; any name when empty.
-        operations: All that there are, with their arguments: what a tool may call, and may not be called.
+        operations: All that there are, with their arguments: what a tool may call, and may not be
+            called.
     """
     if len(text.encode()) > MAX_BYTES:
         return None, (Mistake(1, "", f"the file is longer than {MAX_BYTES:,} bytes"),)
@@ -149,7 +150,10 @@ class _PackFile:
         kinds: Mapping[str, KindSpec],
         relations: Sequence[RelationSpec],
     ) -> frozenset[str]:
-        """Return the kinds and relations that no caller makes by hand; unknown names are mistakes."""
+        """Return the kinds and relations that no caller makes by hand.
+
+        Unknown names are mistakes.
+        """
         known = {*kinds, *(relation.name for relation in relations)}
         for name in names:
             if name not in known:
@@ -166,7 +170,10 @@ class _PackFile:
         self.mistakes.append(Mistake(self._lines.line(path, hint), ".".join(path), problem))
 
     def _meant(self, name: str, known: Collection[str]) -> str:
-        """Return a suggestion for an unknown name; none is looked for beyond the mistakes that are told."""
+        """Return a suggestion for an unknown name.
+
+        None is looked for beyond the mistakes that are told.
+        """
         near = nearest_name(name, known) if self.count < MAX_MISTAKES else ""
         return f", did you mean {near!r}?" if near else ""
 

@@ -39,7 +39,9 @@ class PackFile:
 
 
 def pack_files(home: Path) -> dict[str, PackFile]:
-    """Return every pack's file by its name, the shipped ones first; ConfigError when one cannot be read.
+    """Return every pack's file by its name, the shipped ones first.
+
+    ConfigError when one cannot be read.
 
     A person's own cannot take a shipped one's name: it is left out, and ``find_pack`` says so.
     """
@@ -76,7 +78,10 @@ def find_pack(home: Path, name: str) -> PackFile:
 
 
 def load_packs(home: Path, names: Iterable[str]) -> tuple[KindPack, ...]:
-    """Return an entity's packs, with the one that every memory has; ConfigError when they cannot be had together."""
+    """Return an entity's packs, with the one that every memory has.
+
+    ConfigError when they cannot be had together.
+    """
     try:
         packs = tuple(_loaded(find_pack(home, name)) for name in dict.fromkeys((*names, ALWAYS)))
     except InvalidRequest as error:

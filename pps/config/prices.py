@@ -1,4 +1,7 @@
-"""What models cost: a small file of the user's own. PPS ships no price: they change, and a wrong one misleads."""
+"""What models cost: a small file of the user's own.
+
+PPS ships no price: they change, and a wrong one misleads.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,9 @@ _FILE = TypeAdapter(dict[str, Price])
 
 
 def load_prices(home: Path) -> Mapping[str, Price]:
-    """Return model's name → price from ``$PPS_HOME/prices.toml``; nothing when there is no such file.
+    """Return model's name → price from ``$PPS_HOME/prices.toml``.
+
+    Nothing when there is no such file.
 
     Raises:
         ConfigError: The file cannot be read, or a price is out of bounds; it is named.

@@ -69,7 +69,10 @@ def load_relations(home: Path) -> Relations:
 
 
 def _entries(text: str, path: str) -> dict[str, _Entry]:
-    """Return the tables of a file by their names; ConfigError names the line of its first mistake."""
+    """Return the tables of a file by their names.
+
+    ConfigError names the line of its first mistake.
+    """
     if len(text.encode()) > _MOST_BYTES:
         raise ConfigError(f"{path}:1: the file is longer than {_MOST_BYTES:,} bytes")
     try:
@@ -117,7 +120,10 @@ def _check_names(entries: Mapping[str, _Entry], path: str, lines: TomlLines) -> 
 def _merged(
     known: Mapping[str, RelationRule], entries: Mapping[str, _Entry]
 ) -> dict[str, RelationRule]:
-    """Return relations with what a file's tables change; a name that a table lists is taken from the others."""
+    """Return relations with what a file's tables change.
+
+    A name that a table lists is taken from the others.
+    """
     claimed = {
         relation_key(name): relation
         for relation, entry in entries.items()

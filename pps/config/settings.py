@@ -1,4 +1,7 @@
-"""Every setting of PPS, its default and its bounds. The shipped ``config/pps.toml`` documents them."""
+"""Every setting of PPS, its default and its bounds.
+
+The shipped ``config/pps.toml`` documents them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ MAX_PERSON_CHARS = 100
 
 
 def checked_person(name: str) -> str:
-    """Return a person's name without the space around it, empty for none; ValueError names the rule it breaks."""
+    """Return a person's name without the space around it, empty for none.
+
+    ValueError names the rule it breaks.
+    """
     name = name.strip()
     if len(name) > MAX_PERSON_CHARS:
         raise ValueError(f"must have at most {MAX_PERSON_CHARS} characters, has {len(name)}")
@@ -52,9 +58,10 @@ class PostgresqlSettings(_Section):
     """How to reach PostgreSQL; used when ``store`` is ``postgresql``.
 
     Attributes:
-        url: ``postgresql://USER:PASSWORD@HOST/DATABASE`` of the role that reads and writes rows. It owns no table and has no
-            BYPASSRLS.
-        owner_url: The same of the role that owns the tables: it makes and upgrades them, and vacuums what is forgotten.
+        url: ``postgresql://USER:PASSWORD@HOST/DATABASE`` of the role that reads and writes rows. It
+            owns no table and has no BYPASSRLS.
+        owner_url: The same of the role that owns the tables: it makes and upgrades them, and
+            vacuums what is forgotten.
     """
 
     url: SecretStr = SecretStr("")
@@ -68,10 +75,13 @@ class EmbedderSettings(_Section):
         model: A model's name; empty is the default of ``name``.
         path: A file or folder to load the model from instead of finding it.
         base_url, api_key: For ``openai``: any server that speaks its embeddings protocol.
-        dimension: Length of the vectors; needed for ``openai``, free for ``hash``, else fixed by the model.
-        threads: For ``minilm`` and ``bge-small``: threads of one call; None takes the machine's, at most 4.
-        drift: ``scheduled`` embeds records anew to see whether the model still makes of them what it did: weekly those
-            of priority P0 and P1, monthly the rest. ``pps doctor`` says what has changed.
+        dimension: Length of the vectors; needed for ``openai``, free for ``hash``, else fixed by
+            the model.
+        threads: For ``minilm`` and ``bge-small``: threads of one call; None takes the machine's, at
+            most 4.
+        drift: ``scheduled`` embeds records anew to see whether the model still makes of them what
+            it did: weekly those of priority P0 and P1, monthly the rest. ``pps doctor`` says what
+            has changed.
     """
 
     name: Literal[
@@ -121,18 +131,21 @@ class ExtractorSettings(_Section):
     """Where nodes and facts come from when ``remember`` gets text.
 
     Attributes:
-        mode: ``given``: only what the caller passes. ``rules``: that, and for turns of people without given
-            facts what their sentences say plainly; offline and deterministic. ``command``: a program that answers
-            prompts. ``model``: Graphiti's pipeline on a language model.
-        command: For ``command``: a name of ``config/extractors.toml``, or the words of any program that reads a
-            prompt on stdin and writes JSON on stdout.
+        mode: ``given``: only what the caller passes. ``rules``: that, and for turns of people
+            without given facts what their sentences say plainly; offline and deterministic.
+            ``command``: a program that answers prompts. ``model``: Graphiti's pipeline on a
+            language model.
+        command: For ``command``: a name of ``config/extractors.toml``, or the words of any program
+            that reads a prompt on stdin and writes JSON on stdout.
         command_timeout_s: For one prompt.
-        group_tokens: Turns that wait to be read are read in one prompt as soon as they have so many tokens …
+        group_tokens: Turns that wait to be read are read in one prompt as soon as they have so many
+            tokens …
         idle_s: … or when none has come for so long, or a session has ended.
         model, small_model: Empty is the provider's default.
         base_url: Needed for ``compatible``; ``ollama`` has its usual local address.
-        tokens_per_day: Budget of an entity's readings by a model, in and out together, for a day in UTC; past it
-            they wait until the next. 0 is none. An entity's ``entity.toml`` may set its own.
+        tokens_per_day: Budget of an entity's readings by a model, in and out together, for a day in
+            UTC; past it they wait until the next. 0 is none. An entity's ``entity.toml`` may set
+            its own.
     """
 
     mode: Literal["given", "rules", "command", "model"] = "rules"
@@ -154,13 +167,14 @@ class ServerSettings(_Section):
 
     Attributes:
         host: Loopback unless told otherwise.
-        port: 0 takes any free port. When it is in use, `pps serve` refuses, and a server that was started by need
-            takes another.
+        port: 0 takes any free port. When it is in use, `pps serve` refuses, and a server that was
+            started by need takes another.
         idle_stop_s: A server that was started by need stops after this long without a request.
         open_entities: Most entities open at once; the least recently used one is closed.
-        sessions: Most sessions of the MCP's older era that one entity or router has; beyond, the idlest is ended.
-        allowed_hosts, allowed_origins: Names beside the loopback ones that a request's Host and Origin
-            may carry, such as ``memory.example.org`` and ``https://memory.example.org``.
+        sessions: Most sessions of the MCP's older era that one entity or router has; beyond, the
+            idlest is ended.
+        allowed_hosts, allowed_origins: Names beside the loopback ones that a request's Host and
+            Origin may carry, such as ``memory.example.org`` and ``https://memory.example.org``.
     """
 
     host: str = Field(default="127.0.0.1", min_length=1)
@@ -173,10 +187,13 @@ class ServerSettings(_Section):
 
 
 class LogSettings(_Section):
-    """How logs are written. Where: ``pps serve`` to stderr, a server that was started by need to ``server.log``.
+    """How logs are written.
+
+    Where: ``pps serve`` to stderr, a server that was started by need to ``server.log``.
 
     Attributes:
-        format: ``text``: a line to read; ``json``: an object a line (time, level, logger, request, message, fields).
+        format: ``text``: a line to read; ``json``: an object a line (time, level, logger, request,
+            message, fields).
         max_bytes: ``server.log`` is moved to ``server.log.1`` before it grows beyond this …
         files: … and of the moved ones so many are kept.
     """
@@ -192,14 +209,19 @@ class JobsSettings(_Section):
     Attributes:
         first_wait_s, longest_wait_s: After the n-th failure a job waits a random time between 0 and
             ``min(longest, first * 2 ** (n - 1))`` seconds; later jobs of its entity wait with it.
-        attempts: Failures of its own after which a job is parked; an outage of a store or a model does not count.
+        attempts: Failures of its own after which a job is parked; an outage of a store or a model
+            does not count.
         give_up_s: A job that an outage has kept for so long is parked too.
         breaker_failures: Failures in a row after which a store or model is left alone for a while.
-        read_at_once: Most entities whose texts a language model reads at the same time, one text each.
-        queue_entity, queue_total: Most unfinished jobs of one entity and of all that are open; more is refused.
+        read_at_once: Most entities whose texts a language model reads at the same time, one text
+            each.
+        queue_entity, queue_total: Most unfinished jobs of one entity and of all that are open; more
+            is refused.
         red_after_s: An entity is unwell when nothing of its queue has ended for so long.
-        red_oldest_s: … or when its oldest unfinished job came so long ago, whatever ended meanwhile.
-        red_failure_rate, red_window_s: … or when this share of at least 10 turns tried within the window fails.
+        red_oldest_s: … or when its oldest unfinished job came so long ago, whatever ended
+            meanwhile.
+        red_failure_rate, red_window_s: … or when this share of at least 10 turns tried within the
+            window fails.
     """
 
     first_wait_s: float = Field(default=0.5, gt=0, le=60)
@@ -222,7 +244,8 @@ class RecallSettings(_Section):
     Attributes:
         novelty_weight: What this session was shown within ``novelty_window_s`` keeps
             ``(1 - novelty_weight) ** times`` of its score; 0 turns it off.
-        freshness_half_life_d, freshness_weight: ``score * ((1 - w) + w * 2 ** (-age / half_life))``.
+        freshness_half_life_d, freshness_weight: ``score * ((1 - w) + w * 2 ** (-age /
+            half_life))``.
         budget_tokens: Size of a pack when the caller names none.
     """
 
@@ -263,8 +286,9 @@ class VectorSettings(_Section):
     """Vectors.
 
     Attributes:
-        in_memory: Most vectors of a collection (turns, facts, nodes, …) that are kept in memory and scanned, 4 bytes a
-            dimension and 400 more each; a larger collection is searched in Chroma.
+        in_memory: Most vectors of a collection (turns, facts, nodes, …) that are kept in memory and
+            scanned, 4 bytes a dimension and 400 more each; a larger collection is searched in
+            Chroma.
     """
 
     in_memory: int = Field(default=262_144, ge=0, le=100_000_000)
@@ -281,13 +305,17 @@ class ForgettingSettings(_Section):
 
 
 class CalendarSettings(_Section):
-    """Which calendars say when a person is busy, and how many hours a day has. An entity may set its own.
+    """Which calendars say when a person is busy, and how many hours a day has.
+
+    An entity may set its own.
 
     Attributes:
         files: ICS files; relative ones begin at the data folder, an entity's own at its folder.
-        urls: Addresses of ICS files; fetched by nothing but a workload, never from this machine or its net.
+        urls: Addresses of ICS files; fetched by nothing but a workload, never from this machine or
+            its net.
         hours: Of a day for work; or seven of them, Monday first.
-        time_zone: Whose days and hours these are, such as ``Europe/Lisbon``; None is the entity's own.
+        time_zone: Whose days and hours these are, such as ``Europe/Lisbon``; None is the entity's
+            own.
     """
 
     files: tuple[Path, ...] = Field(default=(), max_length=50)
@@ -301,11 +329,13 @@ class Settings(_Section):
 
     Attributes:
         home: The data folder (``$PPS_HOME``).
-        store: ``embedded`` (tables in the entity's ``memory.db``), ``postgresql`` (rows of one database) or ``neo4j``; new
-            entities are made there.
+        store: ``embedded`` (tables in the entity's ``memory.db``), ``postgresql`` (rows of one
+            database) or ``neo4j``; new entities are made there.
         redaction: Whether secrets are taken out of what comes in before any of it is kept.
-        time_zone: Of new entities, and of those whose ``entity.toml`` names none; `pps init` sets the machine's.
-        person: The name of the person whose installation it is; new entities are told it. Empty: none.
+        time_zone: Of new entities, and of those whose ``entity.toml`` names none; `pps init` sets
+            the machine's.
+        person: The name of the person whose installation it is; new entities are told it. Empty:
+            none.
     """
 
     home: Path

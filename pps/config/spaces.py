@@ -34,8 +34,8 @@ class Thresholds(_Table):
         high: From which on a memory is worth injecting.
         low: Below which a turn is like none of its session's before it.
         same: From which on two memories may say the same; None where it was not measured.
-        left: Cosine of a session's two newest turns and the middle of those before them, less what all memories share;
-            below it they have left the subject.
+        left: Cosine of a session's two newest turns and the middle of those before them, less what
+            all memories share; below it they have left the subject.
     """
 
     high: float = Field(ge=-1, le=1)
@@ -58,8 +58,10 @@ class Space(_Table):
         perspective: Its name among ``recall.perspectives``.
         weight: What it counts in the relevance of a memory, beside its category.
         topic_weight: What it counts where two memories agree; 0 for what is temporal.
-        in_context: For topics a memory is read with its neighbours in its session, less what all memories share.
-        thresholds: By embedding model, ``any`` for every other; empty where similarity is no question.
+        in_context: For topics a memory is read with its neighbours in its session, less what all
+            memories share.
+        thresholds: By embedding model, ``any`` for every other; empty where similarity is no
+            question.
     """
 
     perspective: str
@@ -72,7 +74,10 @@ class Space(_Table):
     thresholds: Mapping[str, Thresholds] = Field(default_factory=dict[str, Thresholds])
 
     def threshold(self, model: str, own: Thresholds | None = None) -> Thresholds | None:
-        """Return the thresholds that hold: an entity's own, the model's, those of any model; None where it has none."""
+        """Return the thresholds that hold: an entity's own, the model's, those of any model.
+
+        None where it has none.
+        """
         return own or self.thresholds.get(model) or self.thresholds.get(ANY)
 
 

@@ -1,4 +1,7 @@
-"""Squads of agents as files: who they are, who hears of what, who may approve what; every mistake with its line."""
+"""Squads of agents as files: who they are, who hears of what, who may approve what.
+
+Every mistake with its line.
+"""
 
 from __future__ import annotations
 
@@ -135,7 +138,10 @@ class SquadRules:
         }
 
     def member(self, name: str, field_name: str = "member") -> str:
-        """Return a member's id for its id or alias; InvalidRequest names the members that there are."""
+        """Return a member's id for its id or alias.
+
+        InvalidRequest names the members that there are.
+        """
         if name not in self.aliases:
             raise InvalidRequest(
                 field_name, f"{name!r} is no member; there are {', '.join(self.members)}"

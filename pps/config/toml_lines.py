@@ -47,7 +47,10 @@ class TomlLines:
             depth, quote = _open(value, depth, quote)
 
     def line(self, path: Sequence[str], hint: str = "") -> int:
-        """Return the line of what is nearest to a path; of a value over many lines, the first that has ``hint``."""
+        """Return the line of what is nearest to a path.
+
+        Of a value over many lines, the first that has ``hint``.
+        """
         known = next(
             tuple(path[:n]) for n in range(len(path), -1, -1) if tuple(path[:n]) in self._lines
         )

@@ -20,7 +20,10 @@ _TIMEZONE = Path("/etc/timezone")
 
 @cache
 def known_zones() -> frozenset[str]:
-    """Return the names of all zones; reading their folder takes a tenth of a second, once a process."""
+    """Return the names of all zones.
+
+    Reading their folder takes a tenth of a second, once a process.
+    """
     return frozenset(available_timezones())
 
 
@@ -36,7 +39,10 @@ def checked_zone(name: str) -> str:
 
 
 def nearest_zone(name: str) -> str:
-    """Return the zone that a wrong name most likely meant (``berlin``, ``Europe/Berlyn``); empty when none is near."""
+    """Return the zone that a wrong name most likely meant (``berlin``, ``Europe/Berlyn``).
+
+    Empty when none is near.
+    """
     wanted = name.strip().replace(" ", "_").casefold()
     names = {
         known_zone.casefold(): known_zone
@@ -66,7 +72,10 @@ def zone_name(zone: tzinfo) -> str:
 
 
 def machine_zone(env: Mapping[str, str] | None = None) -> str:
-    """Return the IANA name of the zone that this machine is in: of ``$TZ``, else of its files; UTC when none tells."""
+    """Return the IANA name of the zone that this machine is in: of ``$TZ``, else of its files.
+
+    UTC when none tells.
+    """
     env = os.environ if env is None else env
     candidates = (env.get("TZ", "").removeprefix(":"), _linked(), _written())
     return next((name for name in map(_zone_name, candidates) if name), "UTC")

@@ -1,9 +1,9 @@
 """What clients send, read by the schema of the tool, before validation.
 
-Models and their clients write a value in more ways than one: a list as JSON text, ``"5"`` for 5, one text for a list of
-texts, ``nodeType`` for ``node_type``. Each is read as the value that it can only mean; whatever else does not fit the
-schema is left as it is, for the validation to refuse. A text stays a text wherever the schema takes any text, whatever
-it looks like.
+Models and their clients write a value in more ways than one: a list as JSON text, ``"5"`` for 5,
+one text for a list of texts, ``nodeType`` for ``node_type``. Each is read as the value that it can
+only mean; whatever else does not fit the schema is left as it is, for the validation to refuse. A
+text stays a text wherever the schema takes any text, whatever it looks like.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def read_arguments(arguments: Mapping[str, JSON], shape: Shape, field: str = "")
         field: Its dotted path, for errors; empty for the arguments of a call.
 
     Raises:
-        InvalidRequest: An argument is given twice, under two spellings; or what texts hold as JSON breaks a bound of
-            ``json_bounds``, all of them together.
+        InvalidRequest: An argument is given twice, under two spellings; or what texts hold as JSON
+            breaks a bound of ``json_bounds``, all of them together.
     """
     return _Reading().read_object(arguments, shape, field)
 
@@ -117,7 +117,10 @@ class _Reading:
         return read_scalar(text, shape.types)
 
     def _read_json(self, text: str, shape: Shape, path: str) -> Any:
-        """Return the list or object that a text holds as JSON, where the schema takes one there; else None."""
+        """Return the list or object that a text holds as JSON, where the schema takes one there.
+
+        Else None.
+        """
         opening = text.lstrip()[:1]
         takes_object = "object" in shape.types or "object" in shape.item.types
         is_expected = (opening == "{" and takes_object) or (
@@ -140,7 +143,10 @@ class _Reading:
 
 
 def read_scalar(text: str, types: frozenset[str]) -> JSON:
-    """Return the number, true or false that a text can only mean, of some JSON types; else the text itself."""
+    """Return the number, true or false that a text can only mean, of some JSON types.
+
+    Else the text itself.
+    """
     stripped = text.strip()
     if "integer" in types and _INTEGER.fullmatch(stripped):
         return int(stripped.partition(".")[0])

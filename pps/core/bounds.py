@@ -105,7 +105,10 @@ def in_tag(character: str) -> bool:
 
 
 def is_tag(text: str) -> bool:
-    """Tell whether a text is a tag: a letter of any script, then letters, digits, ``_`` or ``-``; at most 64."""
+    """Tell whether a text is a tag: a letter of any script, then letters, digits, ``_`` or ``-``.
+
+    At most 64.
+    """
     return 0 < len(text) <= MAX_TAG and text[0].isalpha() and all(map(in_tag, text))
 
 
@@ -139,7 +142,8 @@ def check_attributes(field: str, attributes: Mapping[str, JSON]) -> None:
     except (TypeError, ValueError):
         raise InvalidRequest(
             field,
-            "must be plain JSON: text without lone surrogates, finite numbers, true, false, null, lists, maps",
+            "must be plain JSON: text without lone surrogates, finite numbers, true, false, null, "
+            "lists, maps",
         ) from None
     if size > MAX_ATTRIBUTES_BYTES:
         raise InvalidRequest(field, f"must be at most {MAX_ATTRIBUTES_BYTES:,} bytes as JSON")
@@ -165,7 +169,10 @@ def check_drafts(
     facts: Sequence[FactDraft],
     tags: Callable[[Sequence[str]], object] = check_tags,
 ) -> None:
-    """Raise at the first node or fact that breaks a bound; the message counts from 0. ``tags`` checks a node's."""
+    """Raise at the first node or fact that breaks a bound; the message counts from 0.
+
+    ``tags`` checks a node's.
+    """
     if len(nodes) > MAX_NODES:
         raise InvalidRequest("nodes", f"at most {MAX_NODES} in one call")
     if len(facts) > MAX_FACTS:

@@ -1,8 +1,8 @@
 """The one error tree of PPS.
 
-Errors of other libraries are mapped to these where the library is called. An error carries data: which argument or
-thing it is about, what is wrong, the value where it may be told, and what to do. Each interface renders that once, and
-no code takes a message apart. No error quotes memory.
+Errors of other libraries are mapped to these where the library is called. An error carries data:
+which argument or thing it is about, what is wrong, the value where it may be told, and what to do.
+Each interface renders that once, and no code takes a message apart. No error quotes memory.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ class Problem:
     Attributes:
         path: Where, dotted, such as ``nodes.0.name``; empty where it is about the whole.
         problem: What is wrong, without the path.
-        value: The value, where it may be told: an id, a name or a title that the caller sent; empty otherwise.
-        remedy: What to do, such as ``pps route add FOLDER NAME maps one``; empty where the problem says it.
+        value: The value, where it may be told: an id, a name or a title that the caller sent; empty
+            otherwise.
+        remedy: What to do, such as ``pps route add FOLDER NAME maps one``; empty where the problem
+            says it.
         unknown: The path names something that there is not.
         near: The known name that an unknown one probably means.
     """
@@ -45,8 +47,8 @@ class PPSError(Exception):
     Attributes:
         code: A stable, machine-readable word, such as ``not_found``.
         retryable: True when the same call may succeed later without any change.
-        message: What happened and what to do next, in one line: the error's data rendered. An interface with words
-            of its own sets it.
+        message: What happened and what to do next, in one line: the error's data rendered. An
+            interface with words of its own sets it.
     """
 
     code: str = "error"
@@ -85,14 +87,18 @@ class ConfigError(PPSError):
 
 
 class NotSet(ConfigError):
-    """What is asked for needs something that no setting names; trying again changes nothing before a new start."""
+    """What is asked for needs something that no setting names.
+
+    Trying again changes nothing before a new start.
+    """
 
 
 class InvalidRequest(PPSError):
     """An argument breaks a stated bound; nothing was changed.
 
     Attributes:
-        problems: All that is wrong, the first of them as ``field``, ``problem``, ``value`` and ``remedy``.
+        problems: All that is wrong, the first of them as ``field``, ``problem``, ``value`` and
+            ``remedy``.
     """
 
     code = "invalid_request"
@@ -144,7 +150,8 @@ class UnknownEntity(PPSError):
     """No entity of that name is registered here, or it cannot be used.
 
     Attributes:
-        name: The name of an entity that there is not; empty where the entity cannot be used for another reason.
+        name: The name of an entity that there is not; empty where the entity cannot be used for
+            another reason.
     """
 
     code = "unknown_entity"
@@ -213,7 +220,9 @@ class StoreConflict(StoreError):
 
 
 class Changed(StoreConflict):
-    """What was to be changed is not as the caller knew it: the same call again is refused again; read it anew.
+    """What was to be changed is not as the caller knew it: the same call again is refused again.
+
+    Read it anew.
 
     Attributes:
         path: The argument that says what the caller knew; empty where none does.
@@ -238,7 +247,9 @@ class Changed(StoreConflict):
 
 
 class Overloaded(PPSError):
-    """More waits to be taken in than a bound allows; nothing was written, and it is safe to try again.
+    """More waits to be taken in than a bound allows.
+
+    Nothing was written, and it is safe to try again.
 
     Attributes:
         retry_after_s: Seconds after which another try makes sense.
@@ -258,7 +269,8 @@ class ModelError(PPSError):
 
     Attributes:
         provider: Which one: ``embedder``, ``extractor``, or empty when the caller knows.
-        retry_after_s: Seconds for which the provider asked to be left alone; None when it did not say.
+        retry_after_s: Seconds for which the provider asked to be left alone; None when it did not
+            say.
     """
 
     code = "model"

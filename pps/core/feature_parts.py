@@ -1,7 +1,7 @@
 """What a feature is made of below its operations: tables as data, and listeners. No I/O.
 
-A feature never gets a connection. It declares its tables here; what it reads and writes goes through ``TableRows``,
-which is bound to one entity and knows no other table.
+A feature never gets a connection. It declares its tables here; what it reads and writes goes
+through ``TableRows``, which is bound to one entity and knows no other table.
 """
 
 from __future__ import annotations
@@ -28,11 +28,15 @@ _OWN_COLUMNS = ("id", "group_id")
 
 
 def check_feature_name(name: str, field: str = "name") -> str:
-    """Return the name of a feature, table or column unchanged; InvalidRequest names the rule that it breaks."""
+    """Return the name of a feature, table or column unchanged.
+
+    InvalidRequest names the rule that it breaks.
+    """
     if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
         raise InvalidRequest(
             field,
-            f"{name!r} must be at most {_MAX_NAME} lower-case letters, digits and single underscores",
+            f"{name!r} must be at most {_MAX_NAME} lower-case letters, digits and single "
+            "underscores",
         )
     return name
 
@@ -42,7 +46,8 @@ class Column:
     """A column of a feature's table. A value may be null.
 
     Attributes:
-        name: ``[a-z][a-z0-9_]*`` of at most 40 characters; ``id`` and ``group_id`` are every table's own.
+        name: ``[a-z][a-z0-9_]*`` of at most 40 characters; ``id`` and ``group_id`` are every
+            table's own.
         type: ``text`` of at most 65,536 characters, ``integer`` of 64 bits, ``real``.
     """
 
@@ -59,7 +64,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of a feature. A later release of the feature may add tables and columns, and change nothing else."""
+    """A table of a feature.
+
+    A later release of the feature may add tables and columns, and change nothing else.
+    """
 
     name: str
     columns: tuple[Column, ...]
@@ -84,13 +92,15 @@ class FeatureRows(Protocol):
         sources: Iterable[str] = (),
         key: str = "",
     ) -> str:
-        """Add a row and return its id; with a ``key`` that a row of the table has, that row stays as it is.
+        """Add a row and return its id.
+
+        With a ``key`` that a row of the table has, that row stays as it is.
 
         Args:
             table: A declared table.
             values: By column; those left out are null. Secrets in texts are replaced with markers.
-            sources: Ids of turns, facts, nodes and records that the row is about or quotes: it is erased with any of
-                them. A listener's rows are about its turn without being told.
+            sources: Ids of turns, facts, nodes and records that the row is about or quotes: it is
+                erased with any of them. A listener's rows are about its turn without being told.
             key: Makes the id from the entity and this text, so that a step can run again.
 
         Raises:
@@ -112,7 +122,10 @@ class FeatureRows(Protocol):
         descending: bool = False,
         limit: int = 100,
     ) -> list[TableRow]:
-        """Return the rows whose columns equal the values of ``where``; at most ``limit``, 1 to 1,000."""
+        """Return the rows whose columns equal the values of ``where``.
+
+        At most ``limit``, 1 to 1,000.
+        """
         ...
 
     def count(self, table: str, where: Mapping[str, CellValue] = {}) -> int:
@@ -127,7 +140,10 @@ class FeatureRows(Protocol):
         *,
         sources: Iterable[str] = (),
     ) -> None:
-        """Change columns of a row, which is then about ``sources`` too; raises as ``insert`` and ``get``."""
+        """Change columns of a row, which is then about ``sources`` too.
+
+        Raises as ``insert`` and ``get``.
+        """
         ...
 
     def delete(self, table: str, id: str) -> None:
@@ -141,8 +157,8 @@ class TurnListener:
 
     Attributes:
         name: Unique in its feature.
-        act: Gets the feature's rows and the turn. It must be quick, as other writes wait for it; what it raises
-            refuses the turn. While its feature is off, turns pass it by.
+        act: Gets the feature's rows and the turn. It must be quick, as other writes wait for it;
+            what it raises refuses the turn. While its feature is off, turns pass it by.
     """
 
     name: str

@@ -1,4 +1,7 @@
-"""The one lock on files: held by one opener, in this process or another; it names its holder and dies with it."""
+"""The one lock on files: held by one opener, in this process or another.
+
+It names its holder and dies with it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,9 @@ _PAUSE_S = 0.05
 
 
 class FileLock:
-    """An exclusive lock on a file of its own, made with mode 0600, which stays behind. Taking it blocks.
+    """An exclusive lock on a file of its own, made with mode 0600, which stays behind.
+
+    Taking it blocks.
 
     Two locks of one path exclude each other also within a process. Any thread may release it.
     """
@@ -37,10 +42,12 @@ class FileLock:
 
         Args:
             path: The lock's file; its folder must be there, unless ``in_new_folder`` makes it.
-            what: How others are told of the holder, such as ``pps serve``; its process is named in any case.
+            what: How others are told of the holder, such as ``pps serve``; its process is named in
+                any case.
             whose: What the lock is about, for the refusal; the file's folder when empty.
             wait_s: How long to wait for another holder.
-            in_new_folder: Make the folder; it is made for a program that says ``what`` it is in any case.
+            in_new_folder: Make the folder; it is made for a program that says ``what`` it is in any
+                case.
         """
         from filelock import (
             FileLock as Lock,  # not at the top: 80 ms, and only looking needs none of it
@@ -107,7 +114,10 @@ class FileLock:
 
 
 def is_held(path: Path) -> bool:
-    """Tell whether a process holds the lock at this moment; StoreUnavailable when the file cannot be opened."""
+    """Tell whether a process holds the lock at this moment.
+
+    StoreUnavailable when the file cannot be opened.
+    """
     try:
         descriptor = os.open(path, os.O_RDWR)
     except FileNotFoundError:

@@ -22,10 +22,13 @@ def cores() -> int:
 
 
 def few_arenas() -> None:
-    """Let all threads share two heaps, each of which may keep what it freed; call it before there are threads.
+    """Let all threads share two heaps, each of which may keep what it freed.
 
-    A process with a dozen threads that take turns has a dozen such heaps else: a third of its memory. It is a
-    setting of the whole process, told to glibc's allocator, so only a program of PPS's own makes it.
+    Call it before there are threads.
+
+    A process with a dozen threads that take turns has a dozen such heaps else: a third of its
+    memory. It is a setting of the whole process, told to glibc's allocator, so only a program of
+    PPS's own makes it.
     """
     if sys.platform == "linux":
         call = getattr(ctypes.CDLL(None), "mallopt", None)
@@ -34,11 +37,14 @@ def few_arenas() -> None:
 
 
 def one_thread_a_sum() -> None:
-    """Let numpy work out each product in the thread that asks for it; call it before numpy is imported.
+    """Let numpy work out each product in the thread that asks for it.
 
-    A vector query is some tenths of a millisecond of sums. OpenBLAS hands each to all cores, where its threads then
-    spin for a while, in the way of the embedder's and of other queries: ambient recall took twice as long at p95. What
-    the environment says of it already stays. A program that uses PPS may want other sums on all cores.
+    Call it before numpy is imported.
+
+    A vector query is some tenths of a millisecond of sums. OpenBLAS hands each to all cores, where
+    its threads then spin for a while, in the way of the embedder's and of other queries: ambient
+    recall took twice as long at p95. What the environment says of it already stays. A program that
+    uses PPS may want other sums on all cores.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -76,8 +82,9 @@ def end_at_once() -> None:
 def keep_what_is_loaded() -> None:
     """Let the collector pass over all that there is by now: libraries and models stay for good.
 
-    Without it each full collection stops the process for 0.2 s, every few hundred recalls. It takes no time itself,
-    since it collects nothing before: libraries leave some dozens of objects to collect, of a quarter of a million.
+    Without it each full collection stops the process for 0.2 s, every few hundred recalls. It takes
+    no time itself, since it collects nothing before: libraries leave some dozens of objects to
+    collect, of a quarter of a million.
     """
     gc.freeze()
 

@@ -75,7 +75,10 @@ def check_name(name: str) -> str:
 
 
 def check_actor(name: str) -> str:
-    """Return an actor's name unchanged, empty for the person; InvalidRequest names the rule that it breaks."""
+    """Return an actor's name unchanged, empty for the person.
+
+    InvalidRequest names the rule that it breaks.
+    """
     if name and not _ACTOR.fullmatch(name):
         raise InvalidRequest("actor", "must match [a-z][a-z0-9_-]{0,39}, such as 'plan'")
     return name
@@ -89,8 +92,8 @@ def new_group() -> str:
 def stable_id(group: str, *parts: str) -> str:
     """Return the uuid5 of an entity's group and the parts, so that a step can be run again.
 
-    Parts are length-prefixed, so ("ab", "c") and ("a", "bc") differ. Written out (RFC 9562, section 5.5): a fact has
-    three such ids, and ``uuid.uuid5`` takes nearly twice as long.
+    Parts are length-prefixed, so ("ab", "c") and ("a", "bc") differ. Written out (RFC 9562, section
+    5.5): a fact has three such ids, and ``uuid.uuid5`` takes nearly twice as long.
     """
     sha1 = _SHA1_SO_FAR.copy()
     sha1.update("".join([f"{len(part)}:{part}" for part in (group, *parts)]).encode())
@@ -115,7 +118,10 @@ def are_uuids(values: Iterable[object]) -> bool:
 
 
 def short_id(value: str) -> str:
-    """Return the beginning of a uuid that is enough to name it within an entity; anything else as it is."""
+    """Return the beginning of a uuid that is enough to name it within an entity.
+
+    Anything else as it is.
+    """
     return value[:SHORTEST] if is_uuid(value) else value
 
 

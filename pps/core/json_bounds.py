@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 16 * 1024 * 1024
 MAX_VALUES = 100_000
-"""Most values in one request: items of lists, and names of objects. The largest valid input has some 50,000."""
+"""Most values in one request: items of lists, and names of objects.
+
+The largest valid input has some 50,000.
+"""
 MAX_DEPTH = 100
 MAX_ITEMS = 10_000
 """Most items of a list that has no bound of its own."""
@@ -43,7 +46,8 @@ class TooLarge(InvalidRequest):
 def check_raw(raw: bytes | bytearray, field: str = "body") -> None:
     """Raise InvalidRequest where JSON (UTF-8) has too many values or too many levels.
 
-    Whether it is JSON at all is left to the parser. Takes at most about 0.3 s, whatever the bytes are.
+    Whether it is JSON at all is left to the parser. Takes at most about 0.3 s, whatever the bytes
+    are.
     """
     if sum(map(raw.count, (b"[", b"{", b","))) < MAX_DEPTH:
         return
@@ -61,7 +65,10 @@ def check_raw(raw: bytes | bytearray, field: str = "body") -> None:
 
 
 def check_values(value: JSON | Mapping[str, JSON], field: str = "arguments") -> int:
-    """Return how many values a parsed JSON value holds; raise InvalidRequest as ``check_raw`` does."""
+    """Return how many values a parsed JSON value holds.
+
+    Raise InvalidRequest as ``check_raw`` does.
+    """
     values = 0
     pending: list[tuple[Any, int]] = [(value, 1)]
     while pending:

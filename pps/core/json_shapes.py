@@ -21,7 +21,10 @@ SHORT = "x-short"
 ALSO = "x-also"
 """Mark of a property's schema: other names that the argument is taken under."""
 INSTANT = "x-instant"
-"""Mark of a property's schema: the text is a time; a command line reads one without a zone as local."""
+"""Mark of a property's schema: the text is a time.
+
+A command line reads one without a zone as local.
+"""
 MARKS = (SHORT, ALSO, INSTANT)
 """Keys of schemas that only PPS reads; they are left out of what clients are shown."""
 
@@ -104,7 +107,10 @@ class Shape:
         }
 
     def property_name(self, name: str) -> str | None:
-        """Return the property that a name means, whichever way its words are joined; None for none."""
+        """Return the property that a name means, whichever way its words are joined.
+
+        None for none.
+        """
         if name in self.properties:
             return name
         return self._plain_names.get(plain_name(name))
@@ -179,7 +185,8 @@ def shape_of(model: type[BaseModel]) -> Shape:
 def plain_name(name: str) -> str:
     """Return a name in snake_case: ``dueDate``, ``due-date`` and ``DUE_DATE`` are ``due_date``.
 
-    A name that is longer than any of a schema is returned as it is: on one of megabytes the work would hold up others.
+    A name that is longer than any of a schema is returned as it is: on one of megabytes the work
+    would hold up others.
     """
     if len(name) > _LONGEST_NAME:
         return name
@@ -187,7 +194,10 @@ def plain_name(name: str) -> str:
 
 
 def known_name(name: str, known: Iterable[str]) -> str:
-    """Return the known name that a name spells, in any case; the name itself where it spells none, or several."""
+    """Return the known name that a name spells, in any case.
+
+    The name itself where it spells none, or several.
+    """
     names = list(known)
     return (
         name

@@ -107,7 +107,8 @@ class Lifecycle:
     Attributes:
         field: The name of its state among the fields, such as ``state``.
         moves: State → the states that may follow; one without followers is an end.
-        others: Moves, as (from, to), that only another actor than the one who made the record may do.
+        others: Moves, as (from, to), that only another actor than the one who made the record may
+            do.
     """
 
     name: str
@@ -132,8 +133,8 @@ class KindSpec:
 
     Attributes:
         layer: The layer that it lies in; empty for none.
-        embed: Fields whose labelled lines stand first in the text that a record is found by; every other field of
-            text follows them, unless its ``embed`` is off.
+        embed: Fields whose labelled lines stand first in the text that a record is found by; every
+            other field of text follows them, unless its ``embed`` is off.
         priority: How soon a changed record is embedded; ``none`` is never.
         describe: Its description is in session lists.
     """
@@ -195,7 +196,8 @@ class KindPack:
     """A file of kinds.
 
     Attributes:
-        open: Its kinds are written by ``add_event``, with any fields, and any other kind is as good.
+        open: Its kinds are written by ``add_event``, with any fields, and any other kind is as
+            good.
         reserved: Kinds and relations that the system makes alone, never a caller.
     """
 
@@ -214,7 +216,8 @@ class KindPack:
 class Kinds:
     """The kinds of one entity: those of its packs, in their order. Names are unique among them.
 
-    A kind is *typed* when a pack that is not open has it: it is written by the operations of records alone.
+    A kind is *typed* when a pack that is not open has it: it is written by the operations of
+    records alone.
     """
 
     def __init__(self, packs: Iterable[KindPack] = ()) -> None:
@@ -254,7 +257,10 @@ class Kinds:
         return self.by_name[name]
 
     def of_layers(self, layers: Iterable[str], field: str = "layers") -> tuple[str, ...]:
-        """Return the kinds of some layers, in the packs' order; InvalidRequest for a name that is none."""
+        """Return the kinds of some layers, in the packs' order.
+
+        InvalidRequest for a name that is none.
+        """
         wanted = tuple(known_name(layer, self.layers) for layer in layers)
         for name in wanted:
             if name not in self.layers:
@@ -265,11 +271,17 @@ class Kinds:
         return tuple(kind.name for kind in self if kind.layer in wanted)
 
     def relation_name(self, name: str) -> str:
-        """Return the name of a relation of the packs that a name spells in any case; else the name itself."""
+        """Return the name of a relation of the packs that a name spells in any case.
+
+        Else the name itself.
+        """
         return known_name(name, {relation for relation, _, _ in self._relations})
 
     def state_name(self, name: str) -> str:
-        """Return the state of a life cycle of the packs that a name spells in any case; else the name itself."""
+        """Return the state of a life cycle of the packs that a name spells in any case.
+
+        Else the name itself.
+        """
         cycles = (kind.lifecycle for kind in self)
         return known_name(name, {state for cycle in cycles if cycle for state in cycle.states})
 
@@ -331,7 +343,8 @@ class Kinds:
     def check_write(self, actor: str, kind: str) -> None:
         """Raise InvalidRequest when an actor may not write a kind: see ``Authority``.
 
-        The person (no actor) may write all; where a pack has authorities, actors without one only read.
+        The person (no actor) may write all; where a pack has authorities, actors without one only
+        read.
         """
         pack = next((pack for pack in self.packs if kind in pack.kinds), None)
         if not actor or pack is None or not pack.authority:

@@ -32,7 +32,8 @@ def request_id() -> str:
 def new_request_id(proposed: str = "") -> str:
     """Return the id that a client proposes for its request, or a new one of 8 hexadecimal digits.
 
-    A client's id has 1 to 64 letters, digits, ``.``, ``_`` and ``-`` of ASCII, so that it cannot forge a line of a log.
+    A client's id has 1 to 64 letters, digits, ``.``, ``_`` and ``-`` of ASCII, so that it cannot
+    forge a line of a log.
     """
     if _REQUEST_ID.fullmatch(proposed) and proposed != NO_REQUEST:
         return proposed

@@ -1,20 +1,24 @@
 """Memory text as a model is shown it: escaped so that data cannot act, and read back without loss.
 
-Only what a model or its client could take for something other than data is escaped: tags of clients and tools, tokens
-of chat templates, labels of roles (``SYSTEM:``), and characters that are not seen. Other text, code and Markdown
-included, stays as it is. There are two forms:
+Only what a model or its client could take for something other than data is escaped: tags of clients
+and tools, tokens of chat templates, labels of roles (``SYSTEM:``), and characters that are not
+seen. Other text, code and Markdown included, stays as it is. There are two forms:
 
-* A mark is broken by ``‹`` (U+2039) behind the sign that opens it, or before the colon that ends a label:
-  ``<system-reminder>`` becomes ``<‹system-reminder>``, ``[INST]`` ``[‹INST]``, ``SYSTEM:`` ``SYSTEM‹:``. Where a text
-  has ``‹`` in such a place itself, it gets one more, so that each text has a form of its own.
-* Characters that are not seen become their code points: U+200B becomes ``‹200B›``, several in a row ``‹200B 2060›``.
+* A mark is broken by ``‹`` (U+2039) behind the sign that opens it, or before the colon that ends a
+label:
+  ``<system-reminder>`` becomes ``<‹system-reminder>``, ``[INST]`` ``[‹INST]``, ``SYSTEM:``
+  ``SYSTEM‹:``. Where a text has ``‹`` in such a place itself, it gets one more, so that each text
+  has a form of its own.
+* Characters that are not seen become their code points: U+200B becomes ``‹200B›``, several in a row
+``‹200B 2060›``.
   A text that has such a form itself gets ``‹`` before its ``›``.
 
-``unescape(escape(text)) == text`` for every text, so no two texts are shown alike. Both forms are read by what stands
-next to them alone: a part that was cut out of a shown text is read back right too, and a text without either form,
-such as ``<system-reminder>`` or ``&lt;system-reminder&gt;`` as a model may write it, is read as it is.
-``escape`` is not idempotent, because a text that looks escaped is a text of its own; what is escaped already and stands
-in a fence is a ``Fenced`` and is not escaped again.
+``unescape(escape(text)) == text`` for every text, so no two texts are shown alike. Both forms are
+read by what stands next to them alone: a part that was cut out of a shown text is read back right
+too, and a text without either form, such as ``<system-reminder>`` or ``&lt;system-reminder&gt;`` as
+a model may write it, is read as it is. ``escape`` is not idempotent, because a text that looks
+escaped is a text of its own; what is escaped already and stands in a fence is a ``Fenced`` and is
+not escaped again.
 """
 
 from __future__ import annotations
@@ -44,7 +48,8 @@ _UNSEEN = re.compile(rf"(?:(?!\r\n)[{UNSEEN_CHARACTERS}\u2028\u2029]|{UNSEEN_JOI
 _UNSEEN_ONE = re.compile(rf"[{UNSEEN_CHARACTERS}\u200c\u200d\u2028\u2029]")
 _CODE_POINTS = re.compile(r"‹((?:0|[1-9A-F][0-9A-F]{0,5})(?: [1-9A-F][0-9A-F]{0,5}| 0)*+)(‹*+)›")
 
-# Both are matched without regard to case, width and look-alike letters. Each begins with a set of characters, which the
+# Both are matched without regard to case, width and look-alike letters. Each begins with a set of
+# characters, which the
 # engine looks for fast, and blanks are bounded: the time is linear.
 _BLANKS = r"\s{0,9}"
 _TAG = re.compile(
@@ -94,9 +99,12 @@ class ModelText(str):
 
 
 def escape(text: str) -> str:
-    """Return a text as a model is shown it; at most 8 times as many bytes of UTF-8, and nearly always the same text.
+    """Return a text as a model is shown it.
 
-    No mark that a model could act on and no character that is not seen is left in it. ``unescape`` gives the text back.
+    At most 8 times as many bytes of UTF-8, and nearly always the same text.
+
+    No mark that a model could act on and no character that is not seen is left in it. ``unescape``
+    gives the text back.
     """
     if isinstance(text, Fenced):
         return text
@@ -115,7 +123,10 @@ def escape(text: str) -> str:
 
 
 def unescape(text: str) -> str:
-    """Return the text of a memory for one that a model sends; the same text where it has no form of ``escape``."""
+    """Return the text of a memory for one that a model sends.
+
+    The same text where it has no form of ``escape``.
+    """
     if BREAK not in text:
         return text
     text = _BREAKS.sub(lambda breaks: breaks[0][1:], text)
@@ -139,7 +150,9 @@ def as_written(value: JSON) -> JSON:
 
 
 def read_back(value: JSON) -> JSON:
-    """Return JSON data with each text that a model wrote as a memory has it; other texts stay as they are.
+    """Return JSON data with each text that a model wrote as a memory has it.
+
+    Other texts stay as they are.
 
     It may be called again on what it returned: a text is read back once.
 
@@ -197,9 +210,9 @@ def _places_to_break(text: str) -> list[int]:
 def _is_label(text: str, shadow: str, places: Sequence[int], match: re.Match[str]) -> bool:
     """Tell whether the name of a role before a colon is the label of who speaks.
 
-    In capitals it is everywhere; with one capital at the start of a line or behind a sign; in small letters
-    ``system:`` and ``developer:`` at the start of a line with text behind them. So ``operating system: Linux``,
-    ``user: str``, ``class User:`` and ``User::new`` are ordinary text.
+    In capitals it is everywhere; with one capital at the start of a line or behind a sign; in small
+    letters ``system:`` and ``developer:`` at the start of a line with text behind them. So
+    ``operating system: Linux``, ``user: str``, ``class User:`` and ``User::new`` are ordinary text.
     """
     start = match.start("role")
     if shadow.startswith("::", match.end()):
@@ -233,7 +246,10 @@ def _shadow(text: str) -> tuple[str, Sequence[int]]:
 
 
 class _Plain(dict[int, str]):
-    """Each character as a reader takes it; always one, so that places agree. Filled as characters are met."""
+    """Each character as a reader takes it; always one, so that places agree.
+
+    Filled as characters are met.
+    """
 
     def __missing__(self, code_point: int) -> str:
         character = chr(code_point)
@@ -261,7 +277,10 @@ def _characters_of(match: re.Match[str]) -> str:
 
 
 def _characters(code_points: str) -> str:
-    """Return the characters of code points; empty where one of them is not of a character that is not seen."""
+    """Return the characters of code points.
+
+    Empty where one of them is not of a character that is not seen.
+    """
     numbers = [int(number, 16) for number in code_points.split(" ")]
     if max(numbers) > 0x10FFFF:
         return ""

@@ -1,4 +1,7 @@
-"""What is said of an answer in the same words wherever it is read; imports little, for the command line."""
+"""What is said of an answer in the same words wherever it is read.
+
+Imports little, for the command line.
+"""
 
 from __future__ import annotations
 

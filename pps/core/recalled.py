@@ -38,7 +38,8 @@ class Successor:
         id: Its uuid.
         text: What it says, in one line of at most 200 characters.
         at: When it was said (aware UTC).
-        sure: False when it only may have taken its place: the earlier statement is possibly outdated.
+        sure: False when it only may have taken its place: the earlier statement is possibly
+            outdated.
     """
 
     id: str
@@ -63,11 +64,14 @@ class Hit:
         ranks: Rank (1 is best) in each perspective that found it: why it is here.
         item: The whole value.
         names: Names of a fact's subject and object.
-        signals: What each perspective gave it, in [0, 1]: the breakdown of a weighted sum; for joined ranks
-            where it is asked for.
-        path: A shortest way from the anchor to this node, where the profile looks for one; empty when there is none.
-        relationships: The newest facts and relations that hold and join this node, where they are asked for.
-        superseded_by: What took the place of this fact or turn, or of what a node's summary says; None while it stands.
+        signals: What each perspective gave it, in [0, 1]: the breakdown of a weighted sum; for
+            joined ranks where it is asked for.
+        path: A shortest way from the anchor to this node, where the profile looks for one; empty
+            when there is none.
+        relationships: The newest facts and relations that hold and join this node, where they are
+            asked for.
+        superseded_by: What took the place of this fact or turn, or of what a node's summary says;
+            None while it stands.
     """
 
     id: str
@@ -142,8 +146,8 @@ class Recall:
     Attributes:
         evidence: Set where the profile asks for it (``floor``): what is injected goes by it.
         notes: What a reader should know of all of it: that nothing is near, …
-        own: The person's statements for this prompt by kind, ``preference`` and ``instruction``, nearest first; set
-            with ``evidence``, and shown whatever that says.
+        own: The person's statements for this prompt by kind, ``preference`` and ``instruction``,
+            nearest first; set with ``evidence``, and shown whatever that says.
     """
 
     query: str

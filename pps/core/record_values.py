@@ -1,4 +1,7 @@
-"""Records as values: a node with a kind, a life cycle and typed fields; their relations, cites and moves."""
+"""Records as values: a node with a kind, a life cycle and typed fields.
+
+Their relations, cites and moves.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +60,10 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A typed edge between two nodes that was made by hand; ``properties`` has ``weight`` where the pack has it."""
+    """A typed edge between two nodes that was made by hand.
+
+    ``properties`` has ``weight`` where the pack has it.
+    """
 
     id: str
     source: str
@@ -134,7 +140,8 @@ class RecordGraph:
     """All records and the relations that hold among them, at one write counter of the entity.
 
     Attributes:
-        stamp: Changes with every write; what is computed of the graph is good as long as it is the same.
+        stamp: Changes with every write; what is computed of the graph is good as long as it is the
+            same.
     """
 
     records: Mapping[str, Record]

@@ -47,11 +47,12 @@ class RelationRule:
         name: Its canonical name, such as ``LIVES_IN``.
         subject, object: Kinds of its ends.
         single: A subject has one at a time: the later statement closes the earlier.
-        dated: A date beside a statement says since when it holds; else the date is what it is about.
+        dated: A date beside a statement says since when it holds; else the date is what it is
+            about.
         also: Other names that it is called by.
         also_if: Names that stand for it only between nodes of its kinds.
-        topics: Names with a topic in place of ``*``, such as ``FAVOURITE_*``: what is said above holds for each topic
-            by itself, and ``name`` alone is no single-valued relation.
+        topics: Names with a topic in place of ``*``, such as ``FAVOURITE_*``: what is said above
+            holds for each topic by itself, and ``name`` alone is no single-valued relation.
     """
 
     name: str
@@ -95,7 +96,9 @@ class Relations:
             self._keys[relation.name] = tuple(dict.fromkeys(map(relation_key, names)))
 
     def find(self, name: str, subject_kind: str = "", object_kind: str = "") -> RelationRule | None:
-        """Return the relation that a name stands for between nodes of two kinds; None when it is not in the table.
+        """Return the relation that a name stands for between nodes of two kinds.
+
+        None when it is not in the table.
 
         Without kinds, names that stand for a relation only between its kinds are not found.
         """

@@ -56,7 +56,10 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class TimeBin:
-    """How many facts began, and how many ended, from ``since`` to the next bin's; aware, in world time."""
+    """How many facts began, and how many ended, from ``since`` to the next bin's.
+
+    Aware, in world time.
+    """
 
     since: datetime
     began: int
@@ -68,8 +71,8 @@ class Histogram:
     """How the facts of a memory are spread over time, in bins of equal length.
 
     Attributes:
-        since, until: The span of the bins; absent when no fact has a time. A few facts that lie far before all others
-            are left out of it: they would leave no room for the rest.
+        since, until: The span of the bins; absent when no fact has a time. A few facts that lie far
+            before all others are left out of it: they would leave no room for the rest.
         dated, undated: Facts that have a time, and those that have none.
     """
 
@@ -82,9 +85,12 @@ class Histogram:
 
 @dataclass(frozen=True, slots=True)
 class ShownItem:
-    """An item in words: ``text`` has at most 200 characters; ``kind`` is turn, fact, node, anchor or copy.
+    """An item in words: ``text`` has at most 200 characters.
 
-    ``id`` is what ``get`` and ``forget`` take; of an anchor its slug, of a copy that in the squad's pool.
+    ``kind`` is turn, fact, node, anchor or copy.
+
+    ``id`` is what ``get`` and ``forget`` take; of an anchor its slug, of a copy that in the squad's
+    pool.
     """
 
     kind: str
@@ -98,7 +104,8 @@ class Mentions:
 
     Attributes:
         names: The names that were looked for, aliases included.
-        turns, facts, nodes, anchors: How many there are. Turns that speak of it in other words count.
+        turns, facts, nodes, anchors: How many there are. Turns that speak of it in other words
+            count.
         copies: Of a squad's member, its copies in the pool.
         items: The first 20 of each kind.
     """
@@ -121,18 +128,25 @@ class Forgotten:
     """What ``forget`` removed, or would remove when ``dry_run``.
 
     Attributes:
-        facts: Facts that lose their last support or an end; facts_kept: those that lose one of several.
+        facts: Facts that lose their last support or an end; facts_kept: those that lose one of
+            several.
         nodes: Nodes named, and nodes that nothing mentions any more.
-        copies: Of a squad's member, its copies in the pool that go with them, or stay where that is asked for.
-        restorable_as: What ``restore`` takes until ``restorable_until``; empty when it is gone for good.
-        no_longer_restorable: Ids of what was forgotten for a while before and lost something of it, or all, for good.
-        asked: Of a dry run: the ids that stand for what was asked for, to call again with. A name is none.
+        copies: Of a squad's member, its copies in the pool that go with them, or stay where that is
+            asked for.
+        restorable_as: What ``restore`` takes until ``restorable_until``; empty when it is gone for
+            good.
+        no_longer_restorable: Ids of what was forgotten for a while before and lost something of it,
+            or all, for good.
+        asked: Of a dry run: the ids that stand for what was asked for, to call again with. A name
+            is none.
         shown: Of a dry run: the first of what would go, a line each.
         by_name: Of a dry run: something was asked for by its name.
         items: Of a dry run: the first 20 of each kind of what would go, in words.
-        mentions: What still mentions it afterwards; absent where nothing was named that could be mentioned.
+        mentions: What still mentions it afterwards; absent where nothing was named that could be
+            mentioned.
         rows: Ids of rows of features' tables that go along; None where there are none.
-        upgrade_copy: Of a dry run: the copy of the memory from before its upgrade, which holds all that, goes whole too.
+        upgrade_copy: Of a dry run: the copy of the memory from before its upgrade, which holds all
+            that, goes whole too.
     """
 
     dry_run: bool
@@ -189,7 +203,10 @@ class Restored:
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """How much a memory holds. ``indexed`` counts documents by collection in text and vector index."""
+    """How much a memory holds.
+
+    ``indexed`` counts documents by collection in text and vector index.
+    """
 
     entity: str
     store: str
@@ -214,10 +231,12 @@ class IndexStatus:
     Attributes:
         fields: Values of fields that ``where`` and ``order`` find.
         lag: Changes that no index has yet.
-        vectors_waiting: Records that are embedded when there is time or a failed model is tried again.
+        vectors_waiting: Records that are embedded when there is time or a failed model is tried
+            again.
         vectors_failed: Records that are tried no more.
         model: Of the vectors; empty for none.
-        token_states, token_states_waiting: Turns that late interaction compares, and those whose states follow.
+        token_states, token_states_waiting: Turns that late interaction compares, and those whose
+            states follow.
     """
 
     text: Mapping[str, int]
@@ -254,7 +273,8 @@ class JobReport:
         state: ``queued``, ``running``, ``done``, ``failed`` (parked) or ``dropped``.
         stage: ``save`` or ``read`` (by a model): what comes next, or what failed.
         text: The beginning of the turn.
-        attempts: Starts, crashes included; failures: bad ends in a row; code, error: of the last one.
+        attempts: Starts, crashes included; failures: bad ends in a row; code, error: of the last
+            one.
         next_at: Not tried before; None is at once.
         tried: Attempts that came to an end, oldest first; empty in a list of jobs.
         skipped: What was left out of what was given with the turn or found in it, and why.
@@ -282,9 +302,11 @@ class IngestionStats:
     """How a queue stands.
 
     Attributes:
-        oldest_s: Age of the oldest unfinished job; stalled_s: for how long nothing has ended; both in seconds.
+        oldest_s: Age of the oldest unfinished job; stalled_s: for how long nothing has ended; both
+            in seconds.
         attempts, failures, tokens_in, tokens_out, cost_usd: Of the last ``window_s`` seconds.
-        tried, failing: Turns of the latest 2,000 of those attempts, and those whose last one failed.
+        tried, failing: Turns of the latest 2,000 of those attempts, and those whose last one
+            failed.
         queue_most: More waiting turns than this are refused.
         waits_for: Stores and models that failed and are left alone for a while, a sentence each.
     """
@@ -392,8 +414,10 @@ class Extracted:
     """What reading the turns that nothing had read came to, or would take when ``dry_run``.
 
     Attributes:
-        turns: That were found unread; ``read`` of them are done, ``waiting`` are in the queue and go on by themselves.
-        facts, dropped: What was found in those that are done, and what was left out because no turn says it.
+        turns: That were found unread; ``read`` of them are done, ``waiting`` are in the queue and
+            go on by themselves.
+        facts, dropped: What was found in those that are done, and what was left out because no turn
+            says it.
         tokens: What it took, in and out; of a dry run, or where nothing waited for it, an estimate.
         why: What the rest waits for, or what a dry run says is not set; empty when nothing.
         left_out: The first 20 of what was dropped, each with the reason.
@@ -470,7 +494,10 @@ class SessionInjected:
 
 @dataclass(frozen=True, slots=True)
 class GivenLine:
-    """One item of a pack that an agent was given, as it is now; ``id`` is a uuid, or an anchor's slug and part."""
+    """One item of a pack that an agent was given, as it is now.
+
+    ``id`` is a uuid, or an anchor's slug and part.
+    """
 
     id: str
     kind: str
@@ -493,8 +520,8 @@ class Injected:
 
     Attributes:
         empty_share: Of the prompts; None when there was none.
-        sessions, tokens_a_session: Packs that were asked for without a session count in neither; the mean is None
-            when there was no session.
+        sessions, tokens_a_session: Packs that were asked for without a session count in neither;
+            the mean is None when there was no session.
         latest: The latest sessions, at most 20; one without a name stands for those packs.
         packs: Those of one session, where it was asked for, the latest first, at most 50.
     """

@@ -1,11 +1,15 @@
-"""What statements run on: a connection to SQLite or PostgreSQL; lists as parameters, and many rows in one statement.
+"""What statements run on: a connection to SQLite or PostgreSQL.
 
-Statements are written so that both databases run them: ``ON CONFLICT`` rather than ``INSERT OR``, ``CASE`` rather than
-``iif`` or a scalar ``max``, a type (``CAST(? AS BIGINT)``) where nothing else says one. What only SQLite has and
-PostgreSQL is given by PPS is listed in ``journal/postgresql_statements.py``.
+Lists as parameters, and many rows in one statement.
 
-Python's ``sqlite3`` lets go of the interpreter at every step of a statement and then waits its turn to have it back:
-up to 5 ms a row while another thread computes. ``executemany`` takes a step a row; a statement of many rows takes one.
+Statements are written so that both databases run them: ``ON CONFLICT`` rather than ``INSERT OR``,
+``CASE`` rather than ``iif`` or a scalar ``max``, a type (``CAST(? AS BIGINT)``) where nothing else
+says one. What only SQLite has and PostgreSQL is given by PPS is listed in
+``journal/postgresql_statements.py``.
+
+Python's ``sqlite3`` lets go of the interpreter at every step of a statement and then waits its turn
+to have it back: up to 5 ms a row while another thread computes. ``executemany`` takes a step a row;
+a statement of many rows takes one.
 """
 
 from __future__ import annotations
@@ -16,7 +20,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 _SIZES = (128, 8, 1)
-"""Rows of one statement. Only these, so that a connection keeps three statements at most for one insertion."""
+"""Rows of one statement.
+
+Only these, so that a connection keeps three statements at most for one insertion.
+"""
 
 LIST = "(SELECT value FROM json_each(?))"
 """What stands after ``IN`` where ``listed`` texts are the parameter: one statement for any number of them."""

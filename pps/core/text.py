@@ -13,14 +13,17 @@ from collections.abc import Iterable, Iterator
 _MAX_COMPARED = 100
 _CHARACTERS_A_TOKEN = 3.5
 _SPACE = re.compile(r"\s+")
-# Commands to a terminal (ECMA-48): control sequences, operating system commands and the like, other escapes.
+# Commands to a terminal (ECMA-48): control sequences, operating system commands and the like, other
+# escapes.
 _COMMAND = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c\n]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]?"
 )
-# What has no glyph: controls but tab and line feed, marks that turn the direction of writing, what has no width
-# (joiners only beside ASCII: elsewhere scripts and emoji need them), fillers, tags, supplementary variation selectors.
+# What has no glyph: controls but tab and line feed, marks that turn the direction of writing, what
+# has no width
+# (joiners only beside ASCII: elsewhere scripts and emoji need them), fillers, tags, supplementary
+# variation selectors.
 UNSEEN_CHARACTERS = (
     r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
     r"\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff"
@@ -44,8 +47,8 @@ def normalise(text: str) -> str:
 def visible(text: str) -> str:
     """Return a text without what is not seen and may still act.
 
-    Commands to a terminal, controls, marks of direction and characters without width go. Tabs and line feeds stay;
-    another line break becomes a line feed.
+    Commands to a terminal, controls, marks of direction and characters without width go. Tabs and
+    line feeds stay; another line break becomes a line feed.
     """
     plain = re.sub("\r\n?|[\x0b\x0c\x85\u2028\u2029]", "\n", text)
     return _UNSEEN.sub("", _COMMAND.sub("", plain))
@@ -73,7 +76,10 @@ def content_hash(text: str) -> str:
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:
-    """Return the known name that an unknown one probably means; empty where none is near or the name is too long."""
+    """Return the known name that an unknown one probably means.
+
+    Empty where none is near or the name is too long.
+    """
     if len(name) > _MAX_COMPARED:
         return ""
     return next(iter(difflib.get_close_matches(name, list(known), 1)), "")

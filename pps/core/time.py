@@ -1,12 +1,13 @@
 """Times are aware UTC, intervals half-open; spans are what "in May 2023" or "last spring" covers.
 
-A time is an instant, or a calendar day, month or year that was named without a time of day. A ``CoarseTime`` is the
-second kind: a ``datetime`` at the midnight in UTC that begins it, with its precision. It has no zone, so it is the same
-date wherever it is read. To compare one with an instant, use ``interval`` (as a stretch of instants in a zone) or
-``has_begun`` (against the wall clock of a reference time); to show any time, use ``shown``.
+A time is an instant, or a calendar day, month or year that was named without a time of day. A
+``CoarseTime`` is the second kind: a ``datetime`` at the midnight in UTC that begins it, with its
+precision. It has no zone, so it is the same date wherever it is read. To compare one with an
+instant, use ``interval`` (as a stretch of instants in a zone) or ``has_begun`` (against the wall
+clock of a reference time); to show any time, use ``shown``.
 
-A person's zone travels in the ``tzinfo`` of reference times ("now" of a question, the time of a turn, the ends of a
-filter): their wall clock is what dates are compared with.
+A person's zone travels in the ``tzinfo`` of reference times ("now" of a question, the time of a
+turn, the ends of a filter): their wall clock is what dates are compared with.
 """
 
 from __future__ import annotations
@@ -43,16 +44,19 @@ _GRAIN_PRECISIONS: dict[Grain, Precision] = {
 class CoarseTime(datetime):
     """A calendar day, month or year: the midnight in UTC that begins it, and how precise it is.
 
-    It compares, sorts and is stored as that instant. What is computed from it (``+``, ``replace``, ``astimezone`` to
-    another zone) is a plain ``datetime``: a time of day is no date. ``micros`` and back is the caller's to mend with
-    ``with_precision``.
+    It compares, sorts and is stored as that instant. What is computed from it (``+``, ``replace``,
+    ``astimezone`` to another zone) is a plain ``datetime``: a time of day is no date. ``micros``
+    and back is the caller's to mend with ``with_precision``.
     """
 
     __slots__ = ("precision",)
     precision: Precision
 
     def __new__(cls, *parts: Any, **more: Any) -> datetime:  # pyright: ignore[reportInconsistentConstructor]
-        """Return a plain datetime: arithmetic on a subclass calls this. Use ``coarse`` to make one."""
+        """Return a plain datetime: arithmetic on a subclass calls this.
+
+        Use ``coarse`` to make one.
+        """
         return datetime(*parts, **more)  # noqa: DTZ001 - as it is given
 
     def replace(self, *parts: Any, **more: Any) -> datetime:
@@ -63,7 +67,10 @@ class CoarseTime(datetime):
 
 
 def coarse(day: date, precision: Precision = "day") -> CoarseTime:
-    """Return the day, month or year that a date lies in; a ``precision`` of ``instant`` is refused."""
+    """Return the day, month or year that a date lies in.
+
+    A ``precision`` of ``instant`` is refused.
+    """
     if precision == "instant":
         raise ValueError("an instant is no date")
     month = 1 if precision == "year" else day.month
@@ -84,9 +91,12 @@ def is_midnight(moment: datetime) -> bool:
 
 
 def with_precision(moment: datetime, precision: str = "") -> datetime:
-    """Return a stored instant with its stored precision; an unknown one goes by the rule of old homes.
+    """Return a stored instant with its stored precision.
 
-    Before precisions were stored, a date was kept as midnight in UTC and so shown: such a time is that day.
+    An unknown one goes by the rule of old homes.
+
+    Before precisions were stored, a date was kept as midnight in UTC and so shown: such a time is
+    that day.
     """
     moment = plain(moment)
     if precision == "instant" or not is_midnight(moment):
@@ -128,8 +138,9 @@ def wall_day(moment: datetime) -> datetime:
 def at_wall(clock: datetime, zone: tzinfo) -> datetime:
     """Return the instant in UTC at which a zone's clock shows this; the inverse of ``wall``.
 
-    Of two such instants (the clock was set back) it is the first; where there is none (it was set forward), the one
-    at which it would have been: midnight in a night without one is the first moment of that day.
+    Of two such instants (the clock was set back) it is the first; where there is none (it was set
+    forward), the one at which it would have been: midnight in a night without one is the first
+    moment of that day.
     """
     if clock in (_FIRST, _LAST):
         return clock
@@ -212,7 +223,10 @@ def _read_stored(value: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class RunningMark:
-    """A running time: seconds, and the id of the clock that counts them. Only marks of one clock compare."""
+    """A running time: seconds, and the id of the clock that counts them.
+
+    Only marks of one clock compare.
+    """
 
     clock: str
     seconds: float
@@ -223,7 +237,10 @@ def now() -> datetime:
 
 
 def utc(moment: datetime, field: str = "time") -> datetime:
-    """Return an aware time in UTC, a date as it is; a naive one is refused, since its zone is a guess."""
+    """Return an aware time in UTC, a date as it is.
+
+    A naive one is refused, since its zone is a guess.
+    """
     if moment.tzinfo is None:
         raise InvalidRequest(field, "must carry a time zone, such as 2026-01-31T09:00:00Z")
     try:
@@ -247,9 +264,12 @@ def zoned(moment: datetime | date, zone: tzinfo, field: str = "time") -> datetim
 
 
 def offset_of(moment: datetime) -> int | None:
-    """Return the seconds east of UTC that a time was given with; None for a date, and for UTC itself.
+    """Return the seconds east of UTC that a time was given with.
 
-    Machines note times in UTC, as ``Z`` or ``+00:00``, wherever the person is: that tells nothing of their clock.
+    None for a date, and for UTC itself.
+
+    Machines note times in UTC, as ``Z`` or ``+00:00``, wherever the person is: that tells nothing
+    of their clock.
     """
     offset = moment.utcoffset()
     if isinstance(moment, CoarseTime) or not offset:
@@ -258,7 +278,10 @@ def offset_of(moment: datetime) -> int | None:
 
 
 def later(moment: datetime, by: timedelta) -> datetime:
-    """Return a moment so much later, or earlier; the last or the first that there is, where that lies beyond."""
+    """Return a moment so much later, or earlier.
+
+    The last or the first that there is, where that lies beyond.
+    """
     try:
         return moment + by
     except OverflowError:
@@ -301,7 +324,10 @@ def read_imported(text: str) -> datetime:
 
 
 def export_text(moment: datetime, utc_offset_s: int | None = None) -> str:
-    """Return ISO 8601 that ``read_imported`` reads back: with the offset, or in UTC; a date as that."""
+    """Return ISO 8601 that ``read_imported`` reads back: with the offset, or in UTC.
+
+    A date as that.
+    """
     if isinstance(moment, CoarseTime):
         return shown(moment)
     if utc_offset_s is not None:
@@ -312,7 +338,10 @@ def export_text(moment: datetime, utc_offset_s: int | None = None) -> str:
 
 
 def parse(text: str, field: str = "time") -> datetime:
-    """Return the time of an ISO 8601 text in UTC, a date alone as a ``CoarseTime``; one without a zone is refused."""
+    """Return the time of an ISO 8601 text in UTC, a date alone as a ``CoarseTime``.
+
+    One without a zone is refused.
+    """
     return utc(read_moment(text, None, field), field)
 
 
@@ -334,10 +363,13 @@ def from_micros(value: int) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of time, half-open ``[start, end)``, aware, in ``zone``; None is an end that is not named.
+    """A stretch of time, half-open ``[start, end)``, aware, in ``zone``.
+
+    None is an end that is not named.
 
     Attributes:
-        grain: How exactly it was named: ``week`` for "last week", ``stretch`` for one with its own ends.
+        grain: How exactly it was named: ``week`` for "last week", ``stretch`` for one with its own
+            ends.
         text: The words that name it.
         zone: Whose days it is made of.
     """

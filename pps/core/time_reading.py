@@ -194,13 +194,16 @@ class Phrase:
 
 
 def read_times(text: str, reference: datetime) -> list[Span]:
-    """Return the spans that a text names, in order, at most ``MOST``; what cannot be read is left out.
+    """Return the spans that a text names, in order, at most ``MOST``.
+
+    What cannot be read is left out.
 
     Args:
-        text: In any language; English, German, French, Spanish, Italian, Portuguese, Dutch, Japanese, Chinese
-            and Korean are read.
-        reference: Aware; "yesterday" is the day before it, and "in May" its last May. Days are those of its own
-            zone: give it in the person's. A date is read as the whole of that day, without a zone.
+        text: In any language; English, German, French, Spanish, Italian, Portuguese, Dutch,
+            Japanese, Chinese and Korean are read.
+        reference: Aware; "yesterday" is the day before it, and "in May" its last May. Days are
+            those of its own zone: give it in the person's. A date is read as the whole of that day,
+            without a zone.
     """
     zone = reference.tzinfo or UTC
     reference = wall(reference)  # the calendar is read on the wall clock, then set in the zone
@@ -394,12 +397,17 @@ def _stretches(read: list[tuple[Phrase, Span]], lowered: str) -> list[Span]:
 
 
 def names_time(text: str) -> bool:
-    """Tell whether a text may name a time, by a look at its words; what costs more is only done then."""
+    """Tell whether a text may name a time, by a look at its words.
+
+    What costs more is only done then.
+    """
     return _has_cue(text[:LONGEST].lower())
 
 
 def phrases(text: str) -> list[Phrase]:
-    """Return the phrases of a text that may name a time, in order; of those that overlap, the longest.
+    """Return the phrases of a text that may name a time, in order.
+
+    Of those that overlap, the longest.
 
     A text without a word of time or a digit costs a look at its words and nothing else.
     """

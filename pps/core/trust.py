@@ -21,7 +21,10 @@ HOOK_SOURCES = {
 CAPTURED = frozenset(
     ("claude", "cli", "graphiti", "import", "markdown", "mem0", *HOOK_SOURCES.values())
 )
-"""Sources of what hooks, imports and the owner's commands keep; a member of a squad may not call its own texts so."""
+"""Sources of what hooks, imports and the owner's commands keep.
+
+A member of a squad may not call its own texts so.
+"""
 WEB = "web"
 """The tag of what was read outside."""
 

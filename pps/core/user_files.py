@@ -64,15 +64,21 @@ def read_regular(path: Path | str, max_bytes: int) -> bytes:
 def read_text(
     path: Path | str, max_bytes: int = MAX_SETTINGS_BYTES, encoding: str = "utf-8"
 ) -> str:
-    """Return a regular file's text, each line break a line feed; raises OSError and UnicodeDecodeError."""
+    """Return a regular file's text, each line break a line feed.
+
+    Raises OSError and UnicodeDecodeError.
+    """
     text = read_regular(path, max_bytes).decode(encoding)
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Return what TOML says; TOMLDecodeError also where it is nested too deeply or a number is too long.
+    """Return what TOML says.
 
-    A key of very many parts is refused before it is parsed: the parser takes time by their number squared.
+    TOMLDecodeError also where it is nested too deeply or a number is too long.
+
+    A key of very many parts is refused before it is parsed: the parser takes time by their number
+    squared.
     """
     if _LONG_KEY.search(text):
         raise tomllib.TOMLDecodeError(f"a key has {_MAX_KEY_PARTS} parts or more")

@@ -77,8 +77,9 @@ class Fact:
         text: The sentence, 1 to 4,000 characters.
         kind: ``relation`` for typed links that the facts channel leaves out unless asked.
         episodes: Uuids of the supporting episodes, oldest first.
-        valid_at, invalid_at: World time, half-open ``[valid_at, invalid_at)``; None is unknown / open. A day, month
-            or year is a ``CoarseTime``; so are a turn's ``occurred_at`` and a draft's times.
+        valid_at, invalid_at: World time, half-open ``[valid_at, invalid_at)``; None is unknown /
+            open. A day, month or year is a ``CoarseTime``; so are a turn's ``occurred_at`` and a
+            draft's times.
         created_at, expired_at: When PPS learned of it and when it stopped believing it.
     """
 
@@ -104,9 +105,10 @@ class Closing:
         fact: The closed fact.
         by_fact: The fact that took its place; empty when it was ended without one.
         by_turn: The turn whose words did it.
-        cause: ``superseded``: a later statement in a single-valued slot; ``ended``: a statement that it holds no
-            longer; ``corrected``: it was put right in the same session; ``explicit``: the fact that took its place
-            names it (``invalidates``), or a model says that it contradicts it.
+        cause: ``superseded``: a later statement in a single-valued slot; ``ended``: a statement
+            that it holds no longer; ``corrected``: it was put right in the same session;
+            ``explicit``: the fact that took its place names it (``invalidates``), or a model says
+            that it contradicts it.
         at: The ``invalid_at`` that it gives the fact, world time.
         closed_at: When PPS learned of it.
         own_end: The ``invalid_at`` that the fact has without any closing; None is open.
@@ -123,7 +125,10 @@ class Closing:
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """One received text in the graph; Graphiti's EpisodicNode. A turn's episode has the turn's uuid."""
+    """One received text in the graph; Graphiti's EpisodicNode.
+
+    A turn's episode has the turn's uuid.
+    """
 
     uuid: str
     name: str
@@ -161,7 +166,8 @@ class Turn:
         source, source_ref: Where it came from and its id there (empty when minted here).
         occurred_at: Event time; recorded_at: when it was acknowledged.
         chunk: Which part of a document it is; None for everything else.
-        utc_offset_s: Seconds east of UTC of the clock that the event was noted by; None is that of the entity's zone.
+        utc_offset_s: Seconds east of UTC of the clock that the event was noted by; None is that of
+            the entity's zone.
     """
 
     uuid: str
@@ -236,8 +242,9 @@ class FactDraft:
 
     Attributes:
         text: The sentence; empty means ``subject relation object``.
-        invalidates: Facts of this entity that this one replaces: uuids, texts (case and punctuation folded), or
-            ``Subject RELATION``, with or without an object. They are closed at this fact's ``valid_at``.
+        invalidates: Facts of this entity that this one replaces: uuids, texts (case and punctuation
+            folded), or ``Subject RELATION``, with or without an object. They are closed at this
+            fact's ``valid_at``.
     """
 
     subject: str
@@ -280,14 +287,15 @@ class EndingDraft:
 class CorrectionDraft:
     """A statement that puts right what the session just said, as "Actually no, it's Turin." does.
 
-    The fact meant is the last that the speaker's turns before it in the session state (of the turns within reach, see
-    ``ingest.supersession``). A fact with its subject and relation and the new object takes its place, from its
-    beginning on. When no such fact is known, nothing is changed.
+    The fact meant is the last that the speaker's turns before it in the session state (of the turns
+    within reach, see ``ingest.supersession``). A fact with its subject and relation and the new
+    object takes its place, from its beginning on. When no such fact is known, nothing is changed.
 
     Attributes:
         object: What is right.
         text: The sentence, as it was said.
-        instead: What was wrong, where the text says so ("not Rex"): only a fact with such an object is meant.
+        instead: What was wrong, where the text says so ("not Rex"): only a fact with such an object
+            is meant.
         relations: Names of the relations that can be meant; empty is any single-valued one.
     """
 
@@ -305,7 +313,8 @@ class RetractionDraft:
 
     Attributes:
         fact: The id of the fact; one that is not known is left out.
-        ended_at: Since when it holds no longer; None is since it began: it was never true, and held at no time.
+        ended_at: Since when it holds no longer; None is since it began: it was never true, and held
+            at no time.
     """
 
     fact: str
@@ -321,8 +330,8 @@ class RecordDraft:
         kind: The node's kind, such as ``voice``.
         parent: Id or title of the record that it is a child of; empty for none.
         attributes: The caller's own fields.
-        pack: Whose kind it is; empty where the kind is no pack's. Only such a record has a summary, status and state,
-            and it is always a node of its own.
+        pack: Whose kind it is; empty where the kind is no pack's. Only such a record has a summary,
+            status and state, and it is always a node of its own.
     """
 
     title: str = ""
@@ -396,7 +405,10 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What became of a ``remember``: counts are of this call alone; ``duration_ms`` is wall time."""
+    """What became of a ``remember``: counts are of this call alone.
+
+    ``duration_ms`` is wall time.
+    """
 
     turn_id: str
     job_id: int

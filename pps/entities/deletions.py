@@ -15,7 +15,10 @@ from pps.entities.small_file import SmallFile
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """An entity that is no more; what was its own is being removed, and nobody gets its name until that is done."""
+    """An entity that is no more.
+
+    What was its own is being removed, and nobody gets its name until that is done.
+    """
 
     entity: EntityId
     store: str
@@ -62,7 +65,10 @@ class Deletions:
         _remove(deletion.folder)
 
     def end(self, deletion: Deletion) -> None:
-        """Let the name go, once graph and folder are gone; nothing of it is left in the registry's file."""
+        """Let the name go, once graph and folder are gone.
+
+        Nothing of it is left in the registry's file.
+        """
         self._file.scrub()  # first: whoever is killed in between comes here again
         with self._file.writing() as db:
             db.execute("DELETE FROM deletion WHERE grp = ?", (deletion.entity.group,))

@@ -15,7 +15,10 @@ CREATE TABLE IF NOT EXISTS feature_off (name TEXT PRIMARY KEY) STRICT;
 
 
 class FeatureSwitches:
-    """The switches of one data folder; every feature is on until it is switched off. Methods block, as the registry's."""
+    """The switches of one data folder; every feature is on until it is switched off.
+
+    Methods block, as the registry's.
+    """
 
     def __init__(self, file: SmallFile) -> None:
         self._file = file

@@ -89,7 +89,10 @@ def make(folder: Path, card: Card, time_zone: str = "") -> None:
 
 
 def complete(folder: Path) -> None:
-    """Make again what was deleted from an entity's folder: its folders and the template's files. StoreError."""
+    """Make again what was deleted from an entity's folder: its folders and the template's files.
+
+    StoreError.
+    """
     try:
         _copy(shipped("entities/_template"), folder, {"name": folder.name}, last=_CARD)
     except OSError as error:
@@ -119,7 +122,10 @@ def write(path: Path, text: str) -> None:
 
 
 def card_of(folder: Path) -> Card:
-    """Return what a folder says of itself; StoreError when it has no ``entity.toml`` that can be understood."""
+    """Return what a folder says of itself.
+
+    StoreError when it has no ``entity.toml`` that can be understood.
+    """
     path = folder / _CARD
     try:
         text = read_text(path)
@@ -142,7 +148,10 @@ def card_of(folder: Path) -> Card:
 
 
 def card_stamp(folder: Path) -> tuple[int, int, int] | None:
-    """Return what changes whenever ``entity.toml`` is written: its file, time and size; None where there is none."""
+    """Return what changes whenever ``entity.toml`` is written: its file, time and size.
+
+    None where there is none.
+    """
     try:
         status = (folder / _CARD).stat()
     except OSError:
@@ -151,7 +160,10 @@ def card_stamp(folder: Path) -> tuple[int, int, int] | None:
 
 
 def cards(entities: Path) -> list[tuple[Path, Card]]:
-    """Return the folders of entities that lie in a folder, with their cards; raises as ``card_of``."""
+    """Return the folders of entities that lie in a folder, with their cards.
+
+    Raises as ``card_of``.
+    """
     return [(card.parent, card_of(card.parent)) for card in sorted(entities.glob(f"*/{_CARD}"))]
 
 
@@ -209,22 +221,29 @@ def check_files(entry: Entry) -> None:
 
 
 def gone(entry: Entry) -> str:
-    """Return what is to be said of a file that was made once and is gone or empty; an empty text when none is.
+    """Return what is to be said of a file that was made once and is gone or empty.
 
-    Such a file is never made anew by itself: its memory would look empty, and take in what it is told.
+    An empty text when none is.
+
+    Such a file is never made anew by itself: its memory would look empty, and take in what it is
+    told.
     """
     if not entry.made or entry.store == "postgresql":
         return ""  # of a database, opening it tells
     if _has_bytes(entry.folder / "data" / JOURNAL):
         return ""
     return (
-        f"{entry.entity.name}: {JOURNAL} is gone or empty, so nothing was opened; restore {entry.folder} from a "
+        f"{entry.entity.name}: {JOURNAL} is gone or empty, so nothing was opened; restore "
+        f"{entry.folder} from a "
         "backup: no command can make the journal anew"
     )
 
 
 def unusable(entry: Entry) -> str:
-    """Return why an entity cannot be opened, as far as its files tell that nobody has open; empty when they do not."""
+    """Return why an entity cannot be opened, as far as its files tell that nobody has open.
+
+    Empty when they do not.
+    """
     if lost := gone(entry):
         return lost
     try:
@@ -245,7 +264,10 @@ def unusable(entry: Entry) -> str:
 
 
 def _unreadable_graph(entry: Entry) -> str:
-    """Return why the graph file that an earlier PPS left cannot be brought into ``memory.db``; else an empty text."""
+    """Return why the graph file that an earlier PPS left cannot be brought into ``memory.db``.
+
+    Else an empty text.
+    """
     from pps.journal import old_graph  # not at the top: few entities have one
 
     name = entry.entity.name
@@ -271,7 +293,8 @@ def _begins_with(file: Path, head: bytes) -> bool:
 
 def graph_gone(name: str) -> str:
     return (
-        f"{name}: its graph is gone or empty, so nothing was opened; restore it from a backup, or run `pps rebuild "
+        f"{name}: its graph is gone or empty, so nothing was opened; restore it from a backup, or "
+        "run `pps rebuild "
         f"{name}`, which makes it anew from the journal and says what cannot come back"
     )
 

@@ -1,4 +1,7 @@
-"""Squads: which entities share a pool, under which ids and roles. Membership is looked up at each call."""
+"""Squads: which entities share a pool, under which ids and roles.
+
+Membership is looked up at each call.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,10 @@ class Squad:
 
 
 class Squads:
-    """The squads of one registry; methods block for well under a millisecond, writes for an fsync."""
+    """The squads of one registry.
+
+    Methods block for well under a millisecond, writes for an fsync.
+    """
 
     def __init__(self, file: SmallFile) -> None:
         self._file = file
@@ -98,7 +104,8 @@ class Squads:
         """Make an entity a member; done before, it changes nothing.
 
         Raises:
-            InvalidRequest: The entity is a member under another id or elsewhere, or a pool; or the id is another's.
+            InvalidRequest: The entity is a member under another id or elsewhere, or a pool; or the
+                id is another's.
         """
         with self._file.writing() as db:
             group = member.entity.group
@@ -141,7 +148,10 @@ class Squads:
             ]
 
     def of_member(self, entity: str) -> tuple[Squad, Member] | None:
-        """Return the squad that the entity of a name is a member of, and as whom; None when it is of none."""
+        """Return the squad that the entity of a name is a member of, and as whom.
+
+        None when it is of none.
+        """
         squad, id_ = self._whose().get(entity, ("", ""))
         if not id_:
             return None
@@ -162,7 +172,10 @@ class Squads:
         return "" if id_ else squad
 
     def _whose(self) -> Mapping[str, tuple[str, str]]:
-        """Return the name of each member and pool → its squad, and the member's id there; a pool has none."""
+        """Return the name of each member and pool → its squad, and the member's id there.
+
+        A pool has none.
+        """
         before = self._file.stamp()
         stamp, members = self._seen
         if before is not None and stamp == before:
@@ -184,7 +197,8 @@ def check_no_pool(db: sqlite3.Connection, group: str, field_name: str) -> None:
     if row is not None:
         raise InvalidRequest(
             field_name,
-            f"is the pool of the squad {row['name']!r}: only its members reach it, by the toolset squad",
+            f"is the pool of the squad {row['name']!r}: only its members reach it, by the toolset "
+            "squad",
         )
 
 

@@ -87,7 +87,8 @@ class OwnSettings(_OwnSection):
 
     Attributes:
         packs: Names of its packs of kinds, beside the one that every memory has.
-        time_zone: Whose days "yesterday" and "last month" are; None is the installation's setting of that name.
+        time_zone: Whose days "yesterday" and "last month" are; None is the installation's setting
+            of that name.
     """
 
     name: str
@@ -106,7 +107,8 @@ def own_settings(folder: Path) -> OwnSettings:
     """Return what an entity's ``entity.toml`` sets.
 
     Raises:
-        ConfigError: It is not TOML, a key is unknown or a value out of bounds; the key and the line are named.
+        ConfigError: It is not TOML, a key is unknown or a value out of bounds; the key and the line
+            are named.
         StoreError: The file cannot be read.
     """
     path = folder / "entity.toml"
@@ -128,7 +130,9 @@ def unusable(entry: Entry) -> str:
 
 
 def own_lines(folder: Path) -> dict[str, tuple[str, int]]:
-    """Return what an entity sets for itself: key → value as text and line; of addresses only how many. Blocks.
+    """Return what an entity sets for itself: key → value as text and line.
+
+    Of addresses only how many. Blocks.
 
     Raises as ``own_settings``.
     """

@@ -1,6 +1,7 @@
 """The sessions of pages: a link opens one, once and soon; a browser shows it from then on.
 
-The page of an entity has sessions of that entity; the owner's page, Haven, has sessions of no entity.
+The page of an entity has sessions of that entity; the owner's page, Haven, has sessions of no
+entity.
 """
 
 from __future__ import annotations
@@ -25,7 +26,10 @@ _LASTS_S: dict[tokens.Role, int] = {
 
 @dataclass(frozen=True, slots=True)
 class _Presented:
-    """A link or session that is good: its public id, and whose page it opens; None is the owner's."""
+    """A link or session that is good: its public id, and whose page it opens.
+
+    None is the owner's.
+    """
 
     token_id: str
     entity: EntityId | None
@@ -41,7 +45,10 @@ class PageSessions:
         self._file = file
 
     def link(self, entity: EntityId | None) -> str:
-        """Return a link's secret, of an entity's page or (None) the owner's; what is older than it lasts is swept out."""
+        """Return a link's secret, of an entity's page or (None) the owner's.
+
+        What is older than it lasts is swept out.
+        """
         with self._file.writing() as db:
             for role, lasts_s in _LASTS_S.items():
                 end = time.iso(time.now() - timedelta(seconds=lasts_s))
@@ -51,19 +58,28 @@ class PageSessions:
             return tokens.issue(db, "link", entity.group).text
 
     def open(self, name: str, link: str) -> str | None:
-        """Return a new session's token; None for a link that is wrong, used, too old or another entity's."""
+        """Return a new session's token.
+
+        None for a link that is wrong, used, too old or another entity's.
+        """
         presented = self._presented(link, "link")
         if presented is None or presented.entity is None or presented.entity.name != name:
             return None
         return self._used(presented, "page")
 
     def open_haven(self, link: str) -> str | None:
-        """Return a new session's token of the owner's page; None for a link that is wrong, used or too old."""
+        """Return a new session's token of the owner's page.
+
+        None for a link that is wrong, used or too old.
+        """
         presented = self._presented(link, "haven_link")
         return None if presented is None else self._used(presented, "haven")
 
     def entity_of(self, session: str) -> EntityId | None:
-        """Return whose page a session is; None for one that is wrong, ended, revoked, too old or the owner's."""
+        """Return whose page a session is.
+
+        None for one that is wrong, ended, revoked, too old or the owner's.
+        """
         presented = self._presented(session, "page")
         return presented.entity if presented else None
 
@@ -78,7 +94,10 @@ class PageSessions:
                 db.execute("DELETE FROM token WHERE id = ?", (presented.token_id,))
 
     def revoke(self, entity: EntityId | None) -> int:
-        """Refuse every link and session of an entity, or of the owner's page; return how many sessions there were."""
+        """Refuse every link and session of an entity, or of the owner's page.
+
+        Return how many sessions there were.
+        """
         link, session = ("haven_link", "haven") if entity is None else ("link", "page")
         group = None if entity is None else entity.group
         with self._file.writing() as db:

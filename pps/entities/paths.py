@@ -19,22 +19,27 @@ MAX_PATH = 4_096
 def real_path(text: str, field: str = "project") -> str:
     """Return a path as it really is on this machine: absolute, no ``..``, every link followed.
 
-    It need not exist. What is compared, kept and routed is only ever this form, so a link that leads out of
-    a project's root, ``..`` and doubled or trailing slashes change nothing.
+    It need not exist. What is compared, kept and routed is only ever this form, so a link that
+    leads out of a project's root, ``..`` and doubled or trailing slashes change nothing.
 
     Raises:
-        InvalidRequest: It is not absolute, too long, not text that a path can be, or a circle of links.
+        InvalidRequest: It is not absolute, too long, not text that a path can be, or a circle of
+            links.
     """
     plain = plain_path(text, field)
     real = os.path.realpath(plain)
-    # What a circle leaves is not resolved; but since Python 3.13 "circle/.." is taken for the folder that it is in.
+    # What a circle leaves is not resolved; but since Python 3.13 "circle/.." is taken for the
+    # folder that it is in.
     if any(map(_is_circle, ancestors(plain))) or any(map(os.path.islink, ancestors(real))):
         raise InvalidRequest(field, "goes through a circle of links")
     return real
 
 
 def plain_path(text: str, field: str) -> str:
-    """Return a path as it is written, when it can be one; the disk is not asked. Raises InvalidRequest."""
+    """Return a path as it is written, when it can be one; the disk is not asked.
+
+    Raises InvalidRequest.
+    """
     if not text.startswith("/"):
         raise InvalidRequest(field, "must be an absolute path, such as /work/shop")
     if len(text) > MAX_PATH or "\0" in text or not is_text(text):
@@ -59,7 +64,9 @@ def without_paths(text: str, home: Path) -> str:
 
 
 def outside(home: Path, text: str, field: str = "path", *, around: bool = False) -> str:
-    """Return the real path of what an owner's command reads or writes; none of the data folder's files is.
+    """Return the real path of what an owner's command reads or writes.
+
+    None of the data folder's files is.
 
     Args:
         home: The data folder.
@@ -68,7 +75,8 @@ def outside(home: Path, text: str, field: str = "path", *, around: bool = False)
         around: It may be a folder that holds the data folder; the caller leaves that one out.
 
     Raises:
-        InvalidRequest: As ``real_path``; or it lies in the data folder, where each entity's files are its own.
+        InvalidRequest: As ``real_path``; or it lies in the data folder, where each entity's files
+            are its own.
     """
     path = real_path(text, field)
     home_path = real_path(str(home.absolute()), "home")
@@ -92,8 +100,8 @@ def ancestors(path: str) -> list[str]:
 def name_of(path: str) -> str:
     """Return the entity's name that a project's folder suggests: its base name, made legal.
 
-    Accents are dropped, letters lowered, everything else becomes ``_``; what is left of a name without any
-    Latin letter or digit is ``project``. It may be taken: see ``numbered``.
+    Accents are dropped, letters lowered, everything else becomes ``_``; what is left of a name
+    without any Latin letter or digit is ``project``. It may be taken: see ``numbered``.
     """
     plain = (
         unicodedata.normalize("NFKD", PurePosixPath(path).name)

@@ -121,7 +121,8 @@ def check_private(home: Path) -> None:
     """
     if home.stat().st_mode & stat.S_IWOTH:
         raise ConfigError(
-            f"{home}: everybody on this machine can write this data folder; run `chmod 700 {home}`, or set PPS_HOME "
+            f"{home}: everybody on this machine can write this data folder; run `chmod 700 "
+            f"{home}`, or set PPS_HOME "
             "to another"
         )
 
@@ -136,7 +137,8 @@ class Registry:
     def __init__(self, home: Path, refuse: Refusal = lambda _field, _text: None) -> None:
         """Open the registry of a data folder, making both (mode 0700) when they are not there.
 
-        ``refuse`` raises InvalidRequest for a field's text that must not be kept: one that holds a secret.
+        ``refuse`` raises InvalidRequest for a field's text that must not be kept: one that holds a
+        secret.
         """
         self._home = home
         self._refuse = refuse
@@ -151,7 +153,8 @@ class Registry:
             lost := folder.cards(self.entities_folder)
         ):
             raise StoreError(
-                f"{path} is gone or empty, and {len(lost)} entities have folders here; restore a backup, or run "
+                f"{path} is gone or empty, and {len(lost)} entities have folders here; restore a "
+                "backup, or run "
                 "`pps rebuild --registry`: tokens, routes and watched folders do not come back"
             )
         schemas = (_SCHEMA, memberships.SCHEMA, running_time.SCHEMA, feature_switches.SCHEMA)
@@ -174,7 +177,9 @@ class Registry:
 
     @classmethod
     def restored(cls, home: Path) -> list[str]:
-        """Make a registry that is gone anew from the cards in the entities' folders; return their names.
+        """Make a registry that is gone anew from the cards in the entities' folders.
+
+        Return their names.
 
         Raises:
             InvalidRequest: It is there.
@@ -193,7 +198,8 @@ class Registry:
             for _, card in cards:
                 row = (card.entity.name, card.entity.group, card.store, time.iso(card.created_at))
                 db.execute(
-                    "INSERT INTO entity (name, grp, store, created_at, pending) VALUES (?, ?, ?, ?, 1)",
+                    "INSERT INTO entity (name, grp, store, created_at, pending) VALUES (?, ?, ?, "
+                    "?, 1)",
                     row,
                 )
                 if card.entity.group in made:
@@ -226,11 +232,12 @@ class Registry:
         Args:
             name: Of the entity.
             store: Where its graph is kept.
-            time_zone: A name of the IANA database that its new ``entity.toml`` gets; empty names none there.
+            time_zone: A name of the IANA database that its new ``entity.toml`` gets; empty names
+                none there.
 
         Raises:
-            InvalidRequest: The name breaks the rule or is taken: by an archived entity, by one in the
-                other store, or by a folder that this registry does not know.
+            InvalidRequest: The name breaks the rule or is taken: by an archived entity, by one in
+                the other store, or by a folder that this registry does not know.
             StoreConflict: The deletion of one of that name is not finished.
         """
         check_name(name)
@@ -250,14 +257,20 @@ class Registry:
         return entry
 
     def first_token(self, entity: EntityId) -> str | None:
-        """Return the token that a new entity is owed, shown this once; None when it was given out before."""
+        """Return the token that a new entity is owed, shown this once.
+
+        None when it was given out before.
+        """
         with self._file.writing() as db:
             if not db.execute("DELETE FROM owed WHERE grp = ?", (entity.group,)).rowcount:
                 return None
             return tokens.issue(db, "entity", entity.group).text
 
     def set_made(self, entity: EntityId) -> None:
-        """Note that all of an entity's files are there; nothing happens when it was deleted meanwhile."""
+        """Note that all of an entity's files are there.
+
+        Nothing happens when it was deleted meanwhile.
+        """
         with self._file.writing() as db:
             db.execute(
                 "INSERT OR IGNORE INTO made (grp) SELECT grp FROM entity WHERE grp = ?",
@@ -267,8 +280,8 @@ class Registry:
     def create_for(self, path: str, *, store: str = "embedded", time_zone: str = "") -> Created:
         """Return the entity of a project's folder, made and mapped in one step when it has none.
 
-        Its name is the folder's, made legal, with a number behind it when it is taken: an entity that is there
-        for something else is never taken over. No token is made.
+        Its name is the folder's, made legal, with a number behind it when it is taken: an entity
+        that is there for something else is never taken over. No token is made.
 
         Raises:
             InvalidRequest: The path is not absolute.
@@ -292,7 +305,10 @@ class Registry:
         return Created(entry.entity, entry.folder, None, row is None)
 
     def route(self, path: str) -> EntityId | None:
-        """Return the entity of the longest mapped folder that is or holds a path; nothing is made."""
+        """Return the entity of the longest mapped folder that is or holds a path.
+
+        Nothing is made.
+        """
         return self.routes.nearest(path)
 
     def is_told(self, entity: EntityId, name: str, folder: str, repository: str = "") -> bool:
@@ -318,7 +334,10 @@ class Registry:
         return entry
 
     def seen(self, name: str) -> Entry | None:
-        """Return what ``get`` returned, if nothing was written to the registry since (10 µs); else None."""
+        """Return what ``get`` returned, if nothing was written to the registry since (10 µs).
+
+        Else None.
+        """
         stamp, entries = self._seen
         entry = entries.get(name)
         return entry if entry is not None and stamp == self._file.stamp() else None
@@ -353,7 +372,10 @@ class Registry:
             return [self._entry(row) for row in db.execute(f"{_ENTITIES} {where} ORDER BY name")]
 
     def archive(self, name: str, *, undo: bool = False) -> None:
-        """Take an entity out of use, or bring it back; sessions and links of its page end for good."""
+        """Take an entity out of use, or bring it back.
+
+        Sessions and links of its page end for good.
+        """
         statement = "UPDATE entity SET archived = ? WHERE name = ? COLLATE BINARY"
         sessions = (
             "DELETE FROM token WHERE role IN ('page', 'link')"
@@ -431,7 +453,10 @@ class Registry:
             self.by_group(entity.group)
 
     def pending_since(self) -> dict[str, datetime]:
-        """Return the names of the entities that may have unfinished jobs, and since when; an open one always may."""
+        """Return the names of the entities that may have unfinished jobs, and since when.
+
+        An open one always may.
+        """
         with self._file.reading() as db:
             rows = db.execute(
                 "SELECT name, pending FROM entity WHERE pending != 0 AND archived = 0 ORDER BY name"

@@ -35,7 +35,10 @@ _ROUTERS = (
 
 @dataclass(frozen=True, slots=True)
 class MappedFolder:
-    """A folder that is mapped to an entity, or watched for it. ``archived`` ones are listed, but lead nowhere."""
+    """A folder that is mapped to an entity, or watched for it.
+
+    ``archived`` ones are listed, but lead nowhere.
+    """
 
     path: str
     entity: EntityId
@@ -46,8 +49,8 @@ class MappedFolder:
 class Routes:
     """The mapped folders of one registry. Every path is made real before it is looked at.
 
-    Methods block for well under a millisecond, writes for an fsync. Every one raises InvalidRequest for a path
-    that is not absolute, and StoreUnavailable when the file cannot be reached.
+    Methods block for well under a millisecond, writes for an fsync. Every one raises InvalidRequest
+    for a path that is not absolute, and StoreUnavailable when the file cannot be reached.
     """
 
     def __init__(self, file: SmallFile, refuse: Refusal) -> None:
@@ -59,7 +62,10 @@ class Routes:
 
         One that is archived counts as none, unless ``archived`` are asked for.
         """
-        within = "WHERE route.path IN (SELECT value FROM json_each(?)) ORDER BY length(route.path) DESC LIMIT 1"
+        within = (
+            "WHERE route.path IN (SELECT value FROM json_each(?)) ORDER BY length(route.path) DESC "
+            "LIMIT 1"
+        )
         row = self._file.row(
             f"{_ROUTES} {within}", (json.dumps(ancestors(real_path(path, "path"))),)
         )
@@ -70,7 +76,10 @@ class Routes:
         )
 
     def exactly(self, path: str) -> EntityId | None:
-        """Return the entity that a folder itself is mapped to; None when it is not, or that one is archived."""
+        """Return the entity that a folder itself is mapped to.
+
+        None when it is not, or that one is archived.
+        """
         row = self._file.row(f"{_ROUTES} WHERE route.path = ?", (real_path(path, "path"),))
         return None if row is None or row["archived"] else EntityId(row["name"], row["grp"])
 
@@ -97,7 +106,10 @@ class Routes:
             return _folder(mapped(db, path))
 
     def remove(self, path: str) -> None:
-        """Take a folder's mapping away; the entity and what it knows stay. Raises NotFound when it has none."""
+        """Take a folder's mapping away; the entity and what it knows stay.
+
+        Raises NotFound when it has none.
+        """
         path = real_path(path, "path")
         with self._file.writing() as db:
             if not db.execute("DELETE FROM route WHERE path = ?", (path,)).rowcount:
@@ -112,7 +124,10 @@ class Routes:
 
 
 class Watched:
-    """The watched folders and files of one registry: no folder feeds two entities. As ``Routes`` in paths, cost and errors."""
+    """The watched folders and files of one registry: no folder feeds two entities.
+
+    As ``Routes`` in paths, cost and errors.
+    """
 
     def __init__(self, file: SmallFile, home: Path, refuse: Refusal) -> None:
         self._file = file
@@ -124,8 +139,8 @@ class Watched:
 
         Raises:
             UnknownEntity: No such entity.
-            InvalidRequest: It is neither, holds or lies in the data folder, or overlaps with a folder that
-                is watched already.
+            InvalidRequest: It is neither, holds or lies in the data folder, or overlaps with a
+                folder that is watched already.
         """
         path = outside(self._home, path, "folder")
         check_name(name)
@@ -148,7 +163,10 @@ class Watched:
             return _folder(db.execute(f"{_WATCHED} WHERE watched.path = ?", (path,)).fetchone())
 
     def remove(self, path: str, name: str) -> MappedFolder:
-        """Let a folder feed an entity no longer; returns what it was. NotFound when it does not feed this entity."""
+        """Let a folder feed an entity no longer; returns what it was.
+
+        NotFound when it does not feed this entity.
+        """
         path = real_path(path, "folder")
         with self._file.writing() as db:
             row = db.execute(
@@ -216,7 +234,10 @@ def owner(roots: Sequence[str] = ("/",)) -> Router:
 
 
 class Routers:
-    """The router tokens of one registry, their digests kept, their texts not. As ``Registry`` in cost and errors."""
+    """The router tokens of one registry, their digests kept, their texts not.
+
+    As ``Registry`` in cost and errors.
+    """
 
     def __init__(self, file: SmallFile, refuse: Refusal) -> None:
         self._file = file

@@ -21,7 +21,10 @@ CREATE TABLE IF NOT EXISTS running (one INTEGER PRIMARY KEY CHECK (one = 1), clo
 
 
 class RunningTime:
-    """The running time of one data folder. Methods block for an fsync; safe to call from any thread."""
+    """The running time of one data folder.
+
+    Methods block for an fsync; safe to call from any thread.
+    """
 
     def __init__(self, file: SmallFile) -> None:
         self._file = file

@@ -17,7 +17,8 @@ _TICK_NS = 50_000_000
 class SmallFile:
     """A small SQLite file of which every call opens, uses and closes its own connection (0.3 ms).
 
-    So it may be used from any thread and by several processes at once. What is deleted is overwritten.
+    So it may be used from any thread and by several processes at once. What is deleted is
+    overwritten.
     """
 
     def __init__(self, path: Path, schema: str, changes: Sequence[str] = ()) -> None:
@@ -34,7 +35,8 @@ class SmallFile:
         """
         self.path = path
         with self.reading() as db:
-            # Not WAL: a connection that comes alone would have to make its files, which a full disk refuses to readers.
+            # Not WAL: a connection that comes alone would have to make its files, which a full disk
+            # refuses to readers.
             db.execute("PRAGMA journal_mode=DELETE")
             db.executescript(schema)
             done = _version(db)
@@ -53,10 +55,12 @@ class SmallFile:
             db.execute(f"PRAGMA user_version = {len(changes)}")
 
     def stamp(self) -> tuple[int, int, int] | None:
-        """Return what changes whenever the file does (5 µs); None while a later change might not show.
+        """Return what changes whenever the file does (5 µs).
 
-        A file's time ticks every few milliseconds: as long as the last change is that young, another one in
-        the same tick would look the same.
+        None while a later change might not show.
+
+        A file's time ticks every few milliseconds: as long as the last change is that young,
+        another one in the same tick would look the same.
         """
         try:
             seen = self.path.stat()
@@ -103,7 +107,10 @@ class SmallFile:
         return row
 
     def scrub(self) -> None:
-        """Write the file anew, so that no page keeps a stale copy of what was deleted; raises as ``reading``."""
+        """Write the file anew, so that no page keeps a stale copy of what was deleted.
+
+        Raises as ``reading``.
+        """
         with self.reading() as db:
             db.execute("VACUUM")
 

@@ -77,7 +77,10 @@ class TaskDraft:
 
 @dataclass(frozen=True, slots=True)
 class AgentTask:
-    """A task and how it stands. ``lease`` is known to the runner that holds it alone; elsewhere it is empty."""
+    """A task and how it stands.
+
+    ``lease`` is known to the runner that holds it alone; elsewhere it is empty.
+    """
 
     id: str
     draft: TaskDraft
@@ -96,8 +99,9 @@ class AgentTask:
 class Tasks:
     """The tasks of one entity. Every call is a transaction of its own, on disk when it returns.
 
-    ``at`` (now when not given) is the moment that leases are measured against. The file is made with the first task.
-    Every method may raise StoreUnavailable or StoreConflict, both safe to retry.
+    ``at`` (now when not given) is the moment that leases are measured against. The file is made
+    with the first task. Every method may raise StoreUnavailable or StoreConflict, both safe to
+    retry.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -114,10 +118,12 @@ class Tasks:
             ).fetchone()
             if waiting >= MAX_OPEN:
                 raise Overloaded(
-                    f"task: {MAX_OPEN:,} of this project wait already; let some finish, then try again"
+                    f"task: {MAX_OPEN:,} of this project wait already; let some finish, then try "
+                    "again"
                 )
             db.execute(
-                "INSERT INTO task (id, prompt, title, agent, node, max_attempts, created_at, updated_at) "
+                "INSERT INTO task (id, prompt, title, agent, node, max_attempts, created_at, "
+                "updated_at) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     task_id,
@@ -176,7 +182,8 @@ class Tasks:
                 return None
             lease = secrets.token_hex(16)
             db.execute(
-                "UPDATE task SET state = 'claimed', attempts = attempts + 1, runner = ?, lease = ?, lease_until = ?, "
+                "UPDATE task SET state = 'claimed', attempts = attempts + 1, runner = ?, lease = "
+                "?, lease_until = ?, "
                 "note = '', updated_at = ? WHERE seq = ?",
                 (runner, lease, moment + lease_s * 1_000_000, moment, row["seq"]),
             )
@@ -185,7 +192,10 @@ class Tasks:
     def extend(
         self, task_id: str, lease: str, lease_s: int, note: str = "", *, at: datetime | None = None
     ) -> AgentTask:
-        """Hold a task for ``lease_s`` seconds from now; NotFound when the lease is not its any more: let it go."""
+        """Hold a task for ``lease_s`` seconds from now.
+
+        NotFound when the lease is not its any more: let it go.
+        """
         moment = micros(at or now())
         values = {"lease_until": moment + lease_s * 1_000_000, "note": note}
         return self._held(
@@ -208,7 +218,10 @@ class Tasks:
     def fail(
         self, task_id: str, lease: str, error: str, *, again: bool, at: datetime | None = None
     ) -> AgentTask:
-        """Say that a task failed; ``again`` gives it back while attempts are left. Raises as ``extend``."""
+        """Say that a task failed; ``again`` gives it back while attempts are left.
+
+        Raises as ``extend``.
+        """
         state = "CASE WHEN :again AND attempts < max_attempts THEN 'queued' ELSE 'failed' END"
         values = {"error": error, "again": int(again)}
         return self._held(
@@ -240,8 +253,10 @@ class Tasks:
 def _bury(db: sqlite3.Connection, moment: int) -> None:
     """Write down what a look already shows: the last lease of these ran out."""
     db.execute(
-        "UPDATE task SET state = 'failed', lease = '', error = 'no runner finished it in ' || attempts || ' leases', "
-        "updated_at = lease_until WHERE state = 'claimed' AND lease_until <= ? AND attempts >= max_attempts",
+        "UPDATE task SET state = 'failed', lease = '', error = 'no runner finished it in ' || "
+        "attempts || ' leases', "
+        "updated_at = lease_until WHERE state = 'claimed' AND lease_until <= ? AND attempts >= "
+        "max_attempts",
         (moment,),
     )
 
@@ -251,7 +266,10 @@ def _select(where: str) -> str:
 
 
 def _next(db: sqlite3.Connection, agent: str, moment: int) -> sqlite3.Row | None:
-    where = f"state IN ('queued', 'claimed') AND {_NOW_STATE} = 'queued' AND (:agent = '' OR agent IN ('', :agent))"
+    where = (
+        f"state IN ('queued', 'claimed') AND {_NOW_STATE} = 'queued' AND (:agent = '' OR agent IN "
+        "('', :agent))"
+    )
     row: sqlite3.Row | None = db.execute(
         _select(f"{where} ORDER BY seq LIMIT 1"), {"now": moment, "agent": agent}
     ).fetchone()

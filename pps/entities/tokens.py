@@ -42,7 +42,8 @@ class Token:
 
     Attributes:
         token_id: The public part, 12 characters.
-        text: The whole token (40 random characters of 36: about 206 bits); never stored or printed twice.
+        text: The whole token (40 random characters of 36: about 206 bits); never stored or printed
+            twice.
     """
 
     role: Role
@@ -88,7 +89,10 @@ def parse(text: str) -> Token | None:
 
 
 def issue(db: sqlite3.Connection, role: Role, group: str | None = None, actor: str = "") -> Token:
-    """Mint a token and keep its digest, inside the caller's transaction; its text is nowhere kept."""
+    """Mint a token and keep its digest, inside the caller's transaction.
+
+    Its text is nowhere kept.
+    """
     token = mint(role)
     db.execute(
         "INSERT INTO token (id, digest, role, grp, created_at, actor) VALUES (?, ?, ?, ?, ?, ?)",
@@ -98,13 +102,18 @@ def issue(db: sqlite3.Connection, role: Role, group: str | None = None, actor: s
 
 
 def presented(file: SmallFile, text: str, role: Role) -> sqlite3.Row | None:
-    """Return a presented token's row, with its entity's name, grp and archived, and toolsets; None for a wrong one."""
+    """Return a presented token's row, with its entity's name, grp and archived, and toolsets.
+
+    None for a wrong one.
+    """
     token = parse(text)
     if token is None or token.role != role:
         return None
     row = file.row(
-        "SELECT token.id, token.digest, token.created_at, token.actor, entity.name, entity.grp, entity.archived, "
-        "token_toolsets.names AS toolsets FROM token LEFT JOIN token_toolsets ON token_toolsets.token = token.id "
+        "SELECT token.id, token.digest, token.created_at, token.actor, entity.name, entity.grp, "
+        "entity.archived, "
+        "token_toolsets.names AS toolsets FROM token LEFT JOIN token_toolsets ON "
+        "token_toolsets.token = token.id "
         "LEFT JOIN entity ON entity.grp = token.grp WHERE token.id = ? AND token.role = ?",
         (token.token_id, role),
     )

@@ -1,1 +1,4 @@
-"""What is built on the core, each loaded through its entry point; nothing below imports one of these."""
+"""What is built on the core, each loaded through its entry point.
+
+Nothing below imports one of these.
+"""

@@ -1,4 +1,7 @@
-"""Logs go to stderr, or to a file that is rotated, with the id of the request; stdout belongs to the protocol."""
+"""Logs go to stderr, or to a file that is rotated, with the id of the request.
+
+Stdout belongs to the protocol.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +35,16 @@ _TEXT = "%(asctime)s %(levelname)s [%(request)s] %(name)s: %(message)s"
 
 
 def set_up(level: str, logs: LogSettings | None = None, *, file: Path | None = None) -> None:
-    """Send this process's logs to stderr, or to a file; libraries are heard from ``warning`` up unless at debug.
+    """Send this process's logs to stderr, or to a file.
+
+    Libraries are heard from ``warning`` up unless at debug.
 
     Args:
         level: ``debug``, ``info``, ``warning`` or ``error``.
         logs: Their format, and how large a file grows; None is text.
-        file: Where they go instead of stderr. What this process writes to stdout and stderr otherwise goes there too,
-            also after the file was rotated: it must be the process's own log.
+        file: Where they go instead of stderr. What this process writes to stdout and stderr
+            otherwise goes there too, also after the file was rotated: it must be the process's own
+            log.
     """
     handler: logging.Handler
     if file is not None and logs is not None:
@@ -80,7 +86,10 @@ class _JSONLines(logging.Formatter):
 
 
 class _RotatedLog(RotatingFileHandler):
-    """A log of this user alone, moved to ``NAME.1`` when it is full; stdout and stderr follow it to the new file."""
+    """A log of this user alone, moved to ``NAME.1`` when it is full.
+
+    Stdout and stderr follow it to the new file.
+    """
 
     def __init__(self, file: Path, max_bytes: int, files: int) -> None:
         super().__init__(file, maxBytes=max_bytes, backupCount=files, encoding="utf-8")

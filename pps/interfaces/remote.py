@@ -22,7 +22,8 @@ class RemoteMemory:
     """One entity's memory on the server: every operation of an entity is a method.
 
     It takes ``Memory``'s arguments, without those that say how long to wait.
-    What it returns has the fields of the operation's output, in ``docs/reference.md``; errors are those of ``Memory``.
+    What it returns has the fields of the operation's output, in ``docs/reference.md``; errors are
+    those of ``Memory``.
     """
 
     def __init__(self, link: Link, name: str) -> None:
@@ -60,7 +61,10 @@ class RemoteMember(RemoteMemory):
         return {**operations_for("entity"), **operations_for("member")}
 
     async def add_experience(self, content: str, type: str = "", *, domain: str = "") -> Any:
-        """Keep what happened, 1 to 2,000 characters, in the member's own memory; return what was kept."""
+        """Keep what happened, 1 to 2,000 characters, in the member's own memory.
+
+        Return what was kept.
+        """
         named = (("type", type), ("domain", domain))
         fields = {name: value for name, value in named if value}
         return await self.memory_store(content=content, type="Experience", fields=fields)

@@ -38,7 +38,10 @@ _log = logging.getLogger(__name__)
 _WAIT_S = 30.0
 _OPEN_FILES = 8_192
 _SWITCH_S = 0.0005
-"""How long a thread that indexes may keep the interpreter while an answer waits for it; Python's 5 ms add up."""
+"""How long a thread that indexes may keep the interpreter while an answer waits for it.
+
+Python's 5 ms add up.
+"""
 _RESUME_S = 10.0
 _GIVE_BACK_S = 60.0
 _ERASE_S = 1_800.0
@@ -172,10 +175,13 @@ async def _busy(app: App) -> bool:
 
 
 async def _resume(app: App, parts: ServerParts) -> None:
-    """Finish what closed entities have left, again and again; what stands in the way is seen in /health.
+    """Finish what closed entities have left, again and again.
 
-    And once a memory is open, the last libraries are loaded: the garbage collector is told. What many clients at once
-    have taken goes back to the system when they rest: the allocator would keep it.
+    What stands in the way is seen in /health.
+
+    And once a memory is open, the last libraries are loaded: the garbage collector is told. What
+    many clients at once have taken goes back to the system when they rest: the allocator would keep
+    it.
     """
     loaded = False
     given_back = erased_at = 0.0

@@ -139,7 +139,8 @@ class FolderWatch:
             self._again[folder.path] = asyncio.get_running_loop().time() + _AGAIN_S
         if done.added or done.changed or done.removed:
             _log.info(
-                "entity %s: %s: %d files new, %d changed, %d gone; %d passages stored, %d forgotten",
+                "entity %s: %s: %d files new, %d changed, %d gone; %d passages stored, %d "
+                "forgotten",
                 folder.entity.name,
                 folder.path,
                 done.added,

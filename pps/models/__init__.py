@@ -1,1 +1,4 @@
-"""Embedder, reranker and extractor behind small protocols; adapters to Graphiti live in isolation/."""
+"""Embedder, reranker and extractor behind small protocols.
+
+Adapters to Graphiti live in isolation/.
+"""

@@ -1,4 +1,7 @@
-"""The embedders that are BERTs on onnxruntime, MiniLM (the default) and bge-small; no torch, no download."""
+"""The embedders that are BERTs on onnxruntime, MiniLM (the default) and bge-small.
+
+No torch, no download.
+"""
 
 from __future__ import annotations
 
@@ -48,9 +51,9 @@ class Bert:
     """One of these models.
 
     Attributes:
-        batch_tokens: Most word pieces of a batch. 512 is small enough for a processor's cache: 1.7 times the rate of
-            4,096, half the memory. 0 is one text a batch, where a file rounds activations to 8 bits by what else is
-            in their batch.
+        batch_tokens: Most word pieces of a batch. 512 is small enough for a processor's cache: 1.7
+            times the rate of 4,096, half the memory. 0 is one text a batch, where a file rounds
+            activations to 8 bits by what else is in their batch.
         instruction: What stands before a query.
     """
 
@@ -73,10 +76,10 @@ BGE_SMALL = Bert(
 class BertEmbedder(WindowedEmbedder):
     """The embedders ``minilm`` and ``bge-small``: 384 dimensions, English, a window of 256 tokens.
 
-    The model loads at the first use (about 0.5 s); calls may come from several threads. A text's vector does not depend
-    on the batch it came in. Passages take ``threads`` (None: the machine's, at most 4) that let every other thread go
-    first (on Linux), so that answers do not wait for an import. A query takes one: it is too short to be shared, and
-    the others are searching meanwhile.
+    The model loads at the first use (about 0.5 s); calls may come from several threads. A text's
+    vector does not depend on the batch it came in. Passages take ``threads`` (None: the machine's,
+    at most 4) that let every other thread go first (on Linux), so that answers do not wait for an
+    import. A query takes one: it is too short to be shared, and the others are searching meanwhile.
     """
 
     def __init__(

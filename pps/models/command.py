@@ -1,8 +1,8 @@
 """A command as a language model: it reads a prompt on stdin and writes its answer on stdout.
 
-It is run without a shell, in an empty folder of its own that is erased, with limits of time and size. What it
-inherits of the environment holds no setting of ours, and a mark that our hooks and ``pps mcp`` heed: inside it they
-do nothing. Its credentials are its own business.
+It is run without a shell, in an empty folder of its own that is erased, with limits of time and
+size. What it inherits of the environment holds no setting of ours, and a mark that our hooks and
+``pps mcp`` heed: inside it they do nothing. Its credentials are its own business.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ _OURS = ("PPS_", "NEO4J_")
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """How a known program is run; the shipped ``config/extractors.toml`` says what each field means."""
+    """How a known program is run.
+
+    The shipped ``config/extractors.toml`` says what each field means.
+    """
 
     words: tuple[str, ...]
     model: tuple[str, ...] = ()
@@ -67,7 +70,10 @@ class ModelCommand:
     timeout_s: float
 
     async def ask(self, prompt: str) -> CommandAnswer:
-        """Return the program's answer; ModelUnavailable or ModelOutputInvalid say why there is none."""
+        """Return the program's answer.
+
+        ModelUnavailable or ModelOutputInvalid say why there is none.
+        """
         with tempfile.TemporaryDirectory(
             prefix="pps-extractor-", ignore_cleanup_errors=True
         ) as folder:
@@ -102,7 +108,8 @@ class ModelCommand:
             )
         except OSError as error:
             raise ModelUnavailable(
-                f"extractor.command: {self.words[0]!r} cannot be run ({error.strerror}); install it, or name another",
+                f"extractor.command: {self.words[0]!r} cannot be run ({error.strerror}); install "
+                "it, or name another",
                 provider="extractor",
             ) from None
         feeding = asyncio.create_task(feed_program(process, prompt.encode()))
@@ -131,7 +138,8 @@ class ModelCommand:
 
     def _away(self, problem: str) -> ModelUnavailable:
         return ModelUnavailable(
-            f"extractor.command: {self.name} {problem}; run {self.words[0]!r} by hand to see why (logged in? quota?)",
+            f"extractor.command: {self.name} {problem}; run {self.words[0]!r} by hand to see why "
+            "(logged in? quota?)",
             provider="extractor",
         )
 
@@ -140,12 +148,16 @@ class ModelCommand:
 
 
 def make_command(settings: ExtractorSettings) -> ModelCommand:
-    """Return the command that the settings name; ConfigError when none is named, or it needs a model's name."""
+    """Return the command that the settings name.
+
+    ConfigError when none is named, or it needs a model's name.
+    """
     command = settings.command
     words = tuple(shlex.split(command)) if isinstance(command, str) else command
     if not words:
         raise ConfigError(
-            f"extractor.command: mode 'command' needs one: {', '.join(presets())}, or the words of any other"
+            f"extractor.command: mode 'command' needs one: {', '.join(presets())}, or the words of "
+            "any other"
         )
     preset = presets().get(words[0]) if len(words) == 1 else None
     name = words[0] if preset else Path(words[0]).name

@@ -1,4 +1,7 @@
-"""What embedders share: cutting text to a model's window, so that nothing is truncated in silence; kept queries."""
+"""What embedders share: cutting text to a model's window, so that nothing is truncated in silence.
+
+Kept queries.
+"""
 
 from __future__ import annotations
 
@@ -61,10 +64,13 @@ class WindowedEmbedder(ABC):
 
 
 class CachedEmbedder:
-    """An embedder whose query vectors are kept for a while, least recently used out first; safe in threads.
+    """An embedder whose query vectors are kept for a while, least recently used out first.
 
-    An agent asks about one text through several channels and turns. The key is the model's fingerprint and the text,
-    so one model's vector never answers for another's. Vectors are read-only; 1,024 of 384 dimensions take 1.6 MB.
+    Safe in threads.
+
+    An agent asks about one text through several channels and turns. The key is the model's
+    fingerprint and the text, so one model's vector never answers for another's. Vectors are
+    read-only; 1,024 of 384 dimensions take 1.6 MB.
     """
 
     def __init__(

@@ -1,4 +1,7 @@
-"""From settings to models. Nothing loads here; what is missing is said here, with the way to get it."""
+"""From settings to models.
+
+Nothing loads here; what is missing is said here, with the way to get it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,9 @@ _PACKAGES = {"anthropic": "anthropic", "gemini": "google.genai", "groq": "groq"}
 
 
 def make_embedder(settings: EmbedderSettings, *, keep_queries: bool = True) -> Embedder | None:
-    """Return the embedder that the settings name; None for ``none``, ConfigError that names what is missing.
+    """Return the embedder that the settings name.
+
+    None for ``none``, ConfigError that names what is missing.
 
     Without ``keep_queries`` each query is embedded anew, which is what a clock should see.
     """
@@ -45,13 +50,19 @@ def make_embedder(settings: EmbedderSettings, *, keep_queries: bool = True) -> E
 
 
 def embedder_of(model: str) -> Embedder | None:
-    """Return the embedder of a model that an entity's vectors are of already; None for one that needs settings."""
+    """Return the embedder of a model that an entity's vectors are of already.
+
+    None for one that needs settings.
+    """
     name = _BY_MODEL.get(model)
     return make_embedder(EmbedderSettings(name=name)) if name else None
 
 
 def make_reranker(settings: RerankerSettings) -> Reranker | None:
-    """Return the reranker that the settings name; None for ``none``, ConfigError that names what is missing."""
+    """Return the reranker that the settings name.
+
+    None for ``none``, ConfigError that names what is missing.
+    """
     if settings.name == "none":
         return None
     if settings.name == "minilm":
@@ -64,7 +75,9 @@ def make_reranker(settings: RerankerSettings) -> Reranker | None:
 
 
 def make_colbert(settings: ColbertSettings, embedder: EmbedderSettings) -> ColbertEncoder | None:
-    """Return the encoder of token states; None where it is off, its file is not there, or no embedder reads meaning.
+    """Return the encoder of token states.
+
+    None where it is off, its file is not there, or no embedder reads meaning.
 
     Raises:
         ConfigError: ``colbert.path`` names no file.
@@ -81,7 +94,8 @@ def make_extractor(settings: ExtractorSettings) -> ExtractorModel | None:
     package = _PACKAGES.get(settings.provider)
     if package is not None and not _installed(package):
         raise ConfigError(
-            f"extractor.provider = '{settings.provider}' needs {package}: install pps with its extra 'providers'"
+            f"extractor.provider = '{settings.provider}' needs {package}: install pps with its "
+            "extra 'providers'"
         )
     return ExtractorModel(
         provider=settings.provider,

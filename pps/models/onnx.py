@@ -118,13 +118,17 @@ def locate(weights: Weights, setting: Path | None = None) -> Path:
     if existing := next((file for file in places if file.is_file()), None):
         return existing
     raise ConfigError(
-        f"{weights.user}: its model is not on this machine; run `{weights.install}`, or set {weights.section}.path to "
+        f"{weights.user}: its model is not on this machine; run `{weights.install}`, or set "
+        f"{weights.section}.path to "
         f"a model.onnx of {weights.model}, or set {weights.section}.name to 'none'"
     )
 
 
 def read_model(weights: Weights, setting: Path | None = None) -> bytes:
-    """Return the bytes of the model; ConfigError unless they can be read and their sha256 is one that is known."""
+    """Return the bytes of the model.
+
+    ConfigError unless they can be read and their sha256 is one that is known.
+    """
     file = locate(weights, setting)
     try:
         data = file.read_bytes()
@@ -134,7 +138,8 @@ def read_model(weights: Weights, setting: Path | None = None) -> bytes:
     if digest in weights.files:
         return data
     raise ConfigError(
-        f"{weights.user}: {file} is not a file of {weights.model} that PPS knows (sha256 {digest[:16]}…); remove it or "
+        f"{weights.user}: {file} is not a file of {weights.model} that PPS knows (sha256 "
+        f"{digest[:16]}…); remove it or "
         f"set {weights.section}.path; other models run on sentence-transformers"
     )
 

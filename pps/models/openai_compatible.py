@@ -110,7 +110,8 @@ class OpenAICompatibleEmbedder(WindowedEmbedder):
                 log.info("embedding server: %s, again in %.1f s", problem, wait_s)
                 self._sleep(wait_s)
         raise ModelUnavailable(
-            f"embedding server {self._server.base_url} failed {self._server.attempts} times ({problem})",
+            f"embedding server {self._server.base_url} failed {self._server.attempts} times "
+            f"({problem})",
             provider="embedder",
             retry_after_s=asked_s,
         )
@@ -131,7 +132,10 @@ class OpenAICompatibleEmbedder(WindowedEmbedder):
 
 
 def _asked_wait_s(response: httpx.Response) -> float | None:
-    """Return what ``Retry-After`` asks for in seconds, 0 or more; None without it. A date there is not read."""
+    """Return what ``Retry-After`` asks for in seconds, 0 or more; None without it.
+
+    A date there is not read.
+    """
     try:
         wait_s = float(response.headers.get("retry-after", ""))
     except ValueError:
@@ -189,7 +193,8 @@ def _vectors(response: httpx.Response, count: int, dimension: int) -> Matrix:
     for row in rows.values():
         if len(row) != dimension:
             raise _invalid(
-                f"the embedding server gave a vector of {len(row)} numbers where embedder.dimension is {dimension}"
+                f"the embedding server gave a vector of {len(row)} numbers where "
+                f"embedder.dimension is {dimension}"
             )
         if not np.isfinite(row).all() or not row.any():
             raise _invalid("the embedding server gave a vector without a direction")

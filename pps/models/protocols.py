@@ -56,7 +56,10 @@ class Embedder(Protocol):
         ...
 
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
-        """Return one row a text in the order given, shape (len(texts), dimension); empty is (0, d)."""
+        """Return one row a text in the order given, shape (len(texts), dimension).
+
+        Empty is (0, d).
+        """
         ...
 
     def split(self, text: str) -> list[str]:
@@ -77,7 +80,10 @@ class TokenEmbedder(Protocol):
         ...
 
     def like_words(self, words: Sequence[str]) -> list[str]:
-        """Return words that the model takes to mean nearly the same as some, in lower case; unknown ones have none."""
+        """Return words that the model takes to mean nearly the same as some, in lower case.
+
+        Unknown ones have none.
+        """
         ...
 
 

@@ -37,10 +37,11 @@ _MOST_CHARS = 2_000
 class TimedReranker(ABC):
     """Scores passages against a query jointly; never holds a caller longer than its deadline.
 
-    All work, the loading too, is done by threads of its own, in the order of the calls. A call that is past its
-    deadline before its turn comes costs nothing; one that is past it in the middle stops at the next batch. So the
-    first call after a start usually answers ``complete=False`` while the model loads behind it. ``batch`` pairs are
-    scored between two looks at the clock, ``threads`` batches side by side.
+    All work, the loading too, is done by threads of its own, in the order of the calls. A call that
+    is past its deadline before its turn comes costs nothing; one that is past it in the middle
+    stops at the next batch. So the first call after a start usually answers ``complete=False``
+    while the model loads behind it. ``batch`` pairs are scored between two looks at the clock,
+    ``threads`` batches side by side.
     """
 
     def __init__(
@@ -68,8 +69,8 @@ class TimedReranker(ABC):
     def rerank(self, query: str, passages: Sequence[str], *, deadline_s: float) -> Reranked:
         """Score each passage, higher is better; give them best first.
 
-        When time runs out only those of the first passages are scored. That a model cannot be loaded is said again
-        for a minute, then it is tried again.
+        When time runs out only those of the first passages are scored. That a model cannot be
+        loaded is said again for a minute, then it is tried again.
         """
         if not passages:
             return Reranked(scores=(), complete=True)
@@ -131,10 +132,13 @@ class TimedReranker(ABC):
 
 
 class MiniLMReranker(TimedReranker):
-    """The reranker ``minilm``: ms-marco-MiniLM-L-12-v2 at 8 bits on onnxruntime, English; no torch, no download.
+    """The reranker ``minilm``: ms-marco-MiniLM-L-12-v2 at 8 bits on onnxruntime, English.
 
-    Pairs go through the network one at a time, so that a score does not depend on the other pairs: the file rounds
-    activations by what else is in their batch. Of a query 64 word pieces are read, of a pair 256.
+    No torch, no download.
+
+    Pairs go through the network one at a time, so that a score does not depend on the other pairs:
+    the file rounds activations by what else is in their batch. Of a query 64 word pieces are read,
+    of a pair 256.
     """
 
     def __init__(
@@ -162,7 +166,10 @@ class MiniLMReranker(TimedReranker):
 
 
 class _Job:
-    """The pairs of one call and their scores so far; workers take batches and add while the caller may look."""
+    """The pairs of one call and their scores so far.
+
+    Workers take batches and add while the caller may look.
+    """
 
     def __init__(self, pairs: list[Pair], batch: int, ends_at: float) -> None:
         self.pairs = pairs

@@ -1,4 +1,7 @@
-"""Any embedder or reranker of sentence-transformers, by name or folder; needs the extra ``torch``."""
+"""Any embedder or reranker of sentence-transformers, by name or folder.
+
+Needs the extra ``torch``.
+"""
 
 from __future__ import annotations
 
@@ -38,15 +41,16 @@ _KNOWN = {
 class SentenceTransformerEmbedder(WindowedEmbedder):
     """The embedder ``sentence-transformers``: loads at the first use, one call at a time.
 
-    A model's own query and document prompts are used. ``model`` is a folder, or a name that the library resolves (its
-    cache, else the hub). Its dimension must be known before it loads: it is read from the folder, known for a few
-    common names, else the setting says it.
+    A model's own query and document prompts are used. ``model`` is a folder, or a name that the
+    library resolves (its cache, else the hub). Its dimension must be known before it loads: it is
+    read from the folder, known for a few common names, else the setting says it.
     """
 
     def __init__(self, model: str, *, dimension: int | None = None) -> None:
         if find_spec("sentence_transformers") is None:
             raise ConfigError(
-                "embedder.name = 'sentence-transformers' needs torch: install pps with its extra 'torch'"
+                "embedder.name = 'sentence-transformers' needs torch: install pps with its extra "
+                "'torch'"
             )
         if not model:
             raise ConfigError(
@@ -82,7 +86,8 @@ class SentenceTransformerEmbedder(WindowedEmbedder):
             ) from error
         if rows.shape[1] != self._fingerprint.dimension:
             raise ConfigError(
-                f"embedder.dimension is {self._fingerprint.dimension}, but {self._source} gives {rows.shape[1]}"
+                f"embedder.dimension is {self._fingerprint.dimension}, but {self._source} gives "
+                f"{rows.shape[1]}"
             )
         return np.asarray(rows, dtype=np.float32)
 
@@ -151,7 +156,8 @@ def _fingerprint(model: str, dimension: int | None) -> Fingerprint:
     dimensions = dimension or known_dimension
     if dimensions is None:
         raise ConfigError(
-            f"embedder.dimension: say how long the vectors of {model} are, for example 768 (its card says it)"
+            f"embedder.dimension: say how long the vectors of {model} are, for example 768 (its "
+            "card says it)"
         )
     return Fingerprint(model=name, dimension=dimensions, pooling=pooling)
 

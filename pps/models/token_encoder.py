@@ -1,8 +1,11 @@
-"""Token states for late interaction: answerai-colbert-small-v1 on onnxruntime; no torch, no download.
+"""Token states for late interaction: answerai-colbert-small-v1 on onnxruntime.
 
-The file that `scripts/setup models` brings ends before the model's own projection to 96 dimensions, so a token's state
-has 384. ``colbert_axes.npy`` projects it to its 128 strongest axes, measured on the texts that the project ships
-(`scripts/benchmarks/colbert_axes.py`): on dialogues the order is as with all of them, at a third of the size.
+No torch, no download.
+
+The file that `scripts/setup models` brings ends before the model's own projection to 96 dimensions,
+so a token's state has 384. ``colbert_axes.npy`` projects it to its 128 strongest axes, measured on
+the texts that the project ships (`scripts/benchmarks/colbert_axes.py`): on dialogues the order is
+as with all of them, at a third of the size.
 """
 
 from __future__ import annotations
@@ -72,7 +75,10 @@ class ColbertEncoder:
         return _reduced(self._hidden(_pieces(query, _QUERY, QUERY_TOKENS)))
 
     def text_states(self, texts: Sequence[str]) -> list[States]:
-        """Return each text's states in the order given; a text without words has those of the special tokens."""
+        """Return each text's states in the order given.
+
+        A text without words has those of the special tokens.
+        """
         return self._worker.submit(self._text_states, texts).result()
 
     def close(self) -> None:

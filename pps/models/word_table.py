@@ -40,7 +40,9 @@ class WordTable:
         self._lengths = np.linalg.norm(self._rows.astype(np.float32), axis=1)
 
     def like(self, words: Sequence[str]) -> list[str]:
-        """Return the words nearest to any of some, the nearest of all first; unknown words have none.
+        """Return the words nearest to any of some, the nearest of all first.
+
+        Unknown words have none.
 
         Other forms of a word ("faster") are left out: full text finds those anyway.
         """

@@ -33,8 +33,10 @@ from pps.operations.table import (
 from pps.server import RunFile, runfile
 
 _LEFT_ON_NEO4J = (
-    "No query finds anything of it on Neo4j. Neo4j's own files keep the deleted records until it uses their room "
-    "again, its transaction logs until they are pruned, and the names of labels and properties for good."
+    "No query finds anything of it on Neo4j. Neo4j's own files keep the deleted records until it "
+    "uses their room "
+    "again, its transaction logs until they are pruned, and the names of labels and properties for "
+    "good."
 )
 
 
@@ -58,7 +60,8 @@ class CreateInput(EntityInput):
     )
     time_zone: Label = Field(
         default="",
-        description="Of its person, such as Europe/Lisbon: whose days 'yesterday' and 'last month' are; the setting's "
+        description="Of its person, such as Europe/Lisbon: whose days 'yesterday' and 'last month' "
+        "are; the setting's "
         "if not given.",
     )
 
@@ -68,7 +71,8 @@ class IssueInput(EntityInput):
 
     toolsets: Labels = Field(
         default=(),
-        description="A toolset it opens: core, anchors, records, upkeep, perspectives, or one of the entity's packs; "
+        description="A toolset it opens: core, anchors, records, upkeep, perspectives, or one of "
+        "the entity's packs; "
         "commas between, or repeated. All if not given.",
         json_schema_extra=option("--toolset"),
     )
@@ -157,12 +161,16 @@ class Revoked:
 
 def _made(entity: EntityView) -> str:
     token = f"\nIts token, shown this once: {entity.token}" if entity.token else ""
-    return f"{entity.name} {'is made' if entity.is_new else 'is there already'}: {entity.folder} ({entity.store}){token}"
+    return (
+        f"{entity.name} {'is made' if entity.is_new else 'is there already'}: {entity.folder} "
+        f"({entity.store}){token}"
+    )
 
 
 def _listed(entities: Sequence[EntityView]) -> str:
     lines = [
-        f"{entity.name}  {entity.store}  since {entity.created_at:%Y-%m-%d}{'  archived' if entity.archived else ''}"
+        f"{entity.name}  {entity.store}  since "
+        f"{entity.created_at:%Y-%m-%d}{'  archived' if entity.archived else ''}"
         for entity in entities
     ]
     return "\n".join(lines) or "None yet: `pps entity create NAME` makes one."
@@ -229,8 +237,9 @@ async def _outlines_on_postgresql(
 async def entity_create(app: App, request: CreateInput) -> EntityView:
     """Makes an entity: its folder, memory, own node and token, which is shown this once.
 
-    Asked again after a failure it completes what is missing and shows the token then. Done before, it changes nothing
-    and shows none. It is told the person's name, where the setting `person` has one.
+    Asked again after a failure it completes what is missing and shows the token then. Done before,
+    it changes nothing and shows none. It is told the person's name, where the setting `person` has
+    one.
     """
     made = await app.create(
         request.name, store=request.store or None, packs=request.packs, time_zone=request.time_zone
@@ -242,7 +251,10 @@ async def entity_create(app: App, request: CreateInput) -> EntityView:
 
 
 async def _tell_name(app: App, entity: str, person: str) -> None:
-    """Tell a new entity the person's name as they would say it; their node has the name in any language."""
+    """Tell a new entity the person's name as they would say it.
+
+    Their node has the name in any language.
+    """
     names = tuple(dict.fromkeys((person, person.split()[0])))
     text = f"My name is {person}."
     async with app.memory(entity) as memory:
@@ -301,7 +313,8 @@ async def entity_archive(app: App, request: ArchiveInput) -> EntityView:
 async def entity_delete(app: App, request: EntityInput) -> Deleted:
     """Erases an entity with all that it remembers. It cannot be undone.
 
-    Begun once, it is finished: by the next start of the server when a kill or an absent Neo4j cut it short.
+    Begun once, it is finished: by the next start of the server when a kill or an absent Neo4j cut
+    it short.
     """
     await _no_pool(app, request.name)
     await _no_member(app, request.name)
@@ -315,7 +328,10 @@ async def entity_delete(app: App, request: EntityInput) -> Deleted:
     SETS,
 )
 async def entity_extract(app: App, request: CommandInput) -> ReaderView:
-    """Lets a command of this machine read an entity's turns for facts from now on; an empty one takes that back."""
+    """Lets a command of this machine read an entity's turns for facts from now on.
+
+    An empty one takes that back.
+    """
     await app.extract_by(request.name, request.command)
     return ReaderView(request.name, request.command)
 
@@ -328,7 +344,9 @@ async def entity_extract(app: App, request: CommandInput) -> ReaderView:
     examples=("pps entity token ana", "pps entity token ana --actor plan --toolset core,records"),
 )
 async def token_issue(app: App, request: IssueInput) -> Issued:
-    """Gives out a token of an entity, shown this once; for some toolsets alone, where they are named.
+    """Gives out a token of an entity, shown this once.
+
+    For some toolsets alone, where they are named.
 
     Who writes with it goes by the token: a pack of kinds says what an actor may write.
     """
@@ -404,7 +422,10 @@ async def page_open(app: App, request: EntityInput) -> PageLink:
     "End the sessions of an entity's page", lambda revoked: f"{revoked.revoked} ended.", SETS
 )
 async def page_close(app: App, request: EntityInput) -> Revoked:
-    """Ends every session of an entity's page, and its links. Returns how many sessions there were."""
+    """Ends every session of an entity's page, and its links.
+
+    Returns how many sessions there were.
+    """
     entry = await asyncio.to_thread(app.registry.get, request.name)
     return Revoked(await asyncio.to_thread(app.registry.pages.revoke, entry.entity), request.name)
 
@@ -425,7 +446,10 @@ async def _no_pool(app: App, name: str) -> None:
 async def _no_member(app: App, name: str) -> None:
     """Refuse to erase a member: what it shared is shown, and withdrawn or kept, when it leaves its squad."""
     if membership := await asyncio.to_thread(app.registry.squads.of_member, name):
-        remove = f"`pps squad remove {membership[0].name} {membership[1].id}` shows what it shared; remove it first"
+        remove = (
+            f"`pps squad remove {membership[0].name} {membership[1].id}` shows what it shared; "
+            "remove it first"
+        )
         raise InvalidRequest("name", f"is a member of the squad {membership[0].name!r}; {remove}")
 
 

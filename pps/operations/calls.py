@@ -58,7 +58,10 @@ _TAKE_TITLES = frozenset(
 
 @runtime_checkable
 class RoutedSubject(Protocol):
-    """What a router's operations act on; ``named`` is the entity that one of them led to, empty for none."""
+    """What a router's operations act on.
+
+    ``named`` is the entity that one of them led to, empty for none.
+    """
 
     named: str
 
@@ -101,7 +104,8 @@ class Caller:
 
     Attributes:
         audiences: Whose operations they may ask for, the first one's first where two share a name.
-        entity: Whose memory an entity's operations act on: the id that a token stands for, or a name from the owner.
+        entity: Whose memory an entity's operations act on: the id that a token stands for, or a
+            name from the owner.
         router: Whose projects those of routers and runners act on.
         toolsets: The only ones whose operations they may ask for; None for all.
         actor: Who writes; empty is the person. It is the connection's: no argument changes it.
@@ -131,7 +135,10 @@ class Caller:
 
     @property
     def entity_name(self) -> str:
-        """The name of the entity whose memory they ask; empty where a call names it, or its project."""
+        """The name of the entity whose memory they ask.
+
+        Empty where a call names it, or its project.
+        """
         if self.entity is None or isinstance(self.entity, str):
             return self.entity or ""
         return self.entity.name
@@ -160,9 +167,9 @@ def owner(router: Router, entity: str | None = None) -> Caller:
 class Calls:
     """Lets callers do operations.
 
-    One that writes is carried through even when its caller goes away in the middle: a write of several steps is never
-    left half done because a client hung up. A long one that nobody listens to any more is given up, where it can be
-    asked for again and goes on from there.
+    One that writes is carried through even when its caller goes away in the middle: a write of
+    several steps is never left half done because a client hung up. A long one that nobody listens
+    to any more is given up, where it can be asked for again and goes on from there.
 
     Attributes:
         most_sessions: How many protocol sessions one entity or router may have at once.
@@ -181,7 +188,10 @@ class Calls:
 
     @property
     def table(self) -> tuple[AnyOperation, ...]:
-        """Every operation that there is here now, without those of features that are off; imports them all."""
+        """Every operation that there is here now, without those of features that are off.
+
+        Imports them all.
+        """
         self._follow_features()
         base = all_operations() if self._other_table is None else self._other_table
         table = (*base, *self._added)
@@ -219,7 +229,8 @@ class Calls:
     async def operations(self, caller: Caller) -> dict[str, AnyOperation]:
         """Return what a caller is offered, by name; with the tools of its entity's packs.
 
-        Those made from kinds are offered only where they are named, since there are so many; they answer anyway.
+        Those made from kinds are offered only where they are named, since there are so many; they
+        answer anyway.
         """
         from pps.operations.pack_tools import TYPED
 
@@ -253,7 +264,8 @@ class Calls:
                 if operation.name == name:
                     raise InvalidRequest(
                         "operation",
-                        f"is of the feature {feature}, which is off; `pps feature enable {feature}` switches it on",
+                        f"is of the feature {feature}, which is off; `pps feature enable "
+                        f"{feature}` switches it on",
                     )
         offered = ", ".join(await self.operations(caller))
         raise InvalidRequest("operation", f"there is none of that name; there are {offered}")
@@ -270,7 +282,10 @@ class Calls:
         return operations_for(*self._audiences(caller), toolsets=caller.toolsets, table=self.table)
 
     async def _find_in_table(self, caller: Caller, name: str) -> AnyOperation | None:
-        """Return an operation of the table. Of the catalog its module alone is imported, in a thread."""
+        """Return an operation of the table.
+
+        Of the catalog its module alone is imported, in a thread.
+        """
         self._follow_features()
         if self._other_table is not None or self._of_off:
             return self._of_table(caller).get(name)
@@ -282,7 +297,10 @@ class Calls:
         return await asyncio.to_thread(place.load)
 
     def _places(self) -> Iterable[Located | AnyOperation]:
-        """Return the names, audiences and toolsets of the table; of the catalog nothing is imported."""
+        """Return the names, audiences and toolsets of the table.
+
+        Of the catalog nothing is imported.
+        """
         self._follow_features()
         if self._other_table is not None or self._of_off:
             return self.table
@@ -366,7 +384,9 @@ class Calls:
         *,
         for_model: bool = False,
     ) -> AsyncGenerator[ProgressReport | Answer]:
-        """Yield how far a long operation is, again and again, and its answer last; raises as ``answer``.
+        """Yield how far a long operation is, again and again, and its answer last.
+
+        Raises as ``answer``.
 
         When the reader goes away it is given up.
         """
@@ -495,7 +515,10 @@ class Calls:
         *,
         for_model: bool,
     ) -> Answer:
-        """Let a member erase, with its copies in the pool; also while squads are off, as text must not stay there."""
+        """Let a member erase, with its copies in the pool.
+
+        Also while squads are off, as text must not stay there.
+        """
 
         async def act(changed: Input) -> Answer:
             return await operation.answer(subject, changed, None, zone, for_model=for_model)

@@ -1,7 +1,7 @@
 """The table: every operation, in the order in which it is listed.
 
-To import all of it takes longer than to answer. ``catalog.json``, which ``scripts/docs`` writes, says in which module
-each operation is, so that a call imports that one module.
+To import all of it takes longer than to answer. ``catalog.json``, which ``scripts/docs`` writes,
+says in which module each operation is, so that a call imports that one module.
 """
 
 from __future__ import annotations
@@ -116,7 +116,10 @@ def located() -> dict[tuple[Audience, str], Located]:
 def locate(
     name: str, audiences: Iterable[Audience], toolsets: Collection[str] | None = None
 ) -> Located | None:
-    """Return where ``operations_for(*audiences, toolsets=toolsets)[name]`` is defined; None where there is none."""
+    """Return where ``operations_for(*audiences, toolsets=toolsets)[name]`` is defined.
+
+    None where there is none.
+    """
     index = located()
     for audience in audiences:
         place = index.get((audience, name))

@@ -37,8 +37,8 @@ def option(flag: str, *, inverts: bool = False, value: Any = None, **more: Any) 
         flag: Such as ``--at``; with ``/--no-…`` behind it a switch both ways.
         inverts: A switch that sets the field to false: ``--yes`` for ``dry_run``.
         value: A switch that sets the field to this.
-        more: ``path``, ``stdin``, ``default`` and ``help``, as ``argument`` takes them; ``rest``, where the words that follow
-            the arguments may be given in its place.
+        more: ``path``, ``stdin``, ``default`` and ``help``, as ``argument`` takes them; ``rest``,
+            where the words that follow the arguments may be given in its place.
     """
     return _mark("option", flag=flag, inverts=inverts, value=value, **more)
 

@@ -54,9 +54,12 @@ class ImportInput(OfEntity):
     )
     format: Label = Field(
         default="auto",
-        description="auto (found by the content of each file), jsonl, claude-code, chatgpt, claude, open-webui, "
-        "librechat, codex, gemini-cli, whatsapp, messages, mem0, mcp-memory, claude-mem, mcp-memory-service, letta, "
-        "graphiti, basic-memory or markdown. Or records: CSV or JSON of records of the packs' kinds, or of an export.",
+        description="auto (found by the content of each file), jsonl, claude-code, chatgpt, "
+        "claude, open-webui, "
+        "librechat, codex, gemini-cli, whatsapp, messages, mem0, mcp-memory, claude-mem, "
+        "mcp-memory-service, letta, "
+        "graphiti, basic-memory or markdown. Or records: CSV or JSON of records of the packs' "
+        "kinds, or of an export.",
     )
     kind: Label = Field(default="", description="With records: the kind of rows that name none.")
     skip: bool = Field(
@@ -101,7 +104,8 @@ class ImportView(Imported):
 
     Attributes:
         estimate: What a language model would take, of a dry run where one reads.
-        records: What became of records, where the format was that; their mistakes are ``unreadable`` too.
+        records: What became of records, where the format was that; their mistakes are
+            ``unreadable`` too.
     """
 
     estimate: CostEstimate | None = None
@@ -163,7 +167,8 @@ def estimated(value: CostEstimate) -> str:
     cost = f", ${value.cost_usd:.2f}" if value.cost_usd is not None else ""
     days = f", the budget of {counted(value.days, 'day')}" if value.days is not None else ""
     return (
-        f"the language model would take some {value.tokens_in:,} tokens in and {value.tokens_out:,} out"
+        f"the language model would take some {value.tokens_in:,} tokens in and "
+        f"{value.tokens_out:,} out"
         f"{cost}{days} (by {value.basis})"
     )
 
@@ -178,13 +183,15 @@ def _imported(value: ImportView) -> str:
         else ""
     )
     lines = [
-        f"read {formats or 'nothing'}: {counted(value.turns, 'turn')} in {counted(value.sessions, 'conversation')}"
+        f"read {formats or 'nothing'}: {counted(value.turns, 'turn')} in "
+        f"{counted(value.sessions, 'conversation')}"
         f"{span}, {counted(value.nodes, 'node')} and {counted(value.facts, 'fact')}, "
         f"about {counted(value.tokens, 'token')}"
     ]
     if value.dry_run:
         lines.append(
-            f"would store {value.stored}, {value.duplicates} known already (dry run: nothing was stored)"
+            f"would store {value.stored}, {value.duplicates} known already (dry run: nothing was "
+            "stored)"
         )
         lines += [estimated(value.estimate)] if value.estimate else []
     else:
@@ -211,7 +218,10 @@ def _followed(value: Followed) -> str:
         f"{counted(value.added, 'file')} new, {value.changed} changed, {value.unchanged} unchanged"
     )
     waits = "" if value.settled else _WAITS
-    head = f"{value.entity} follows {value.path}: {files}; {counted(value.stored, 'passage')} stored{waits}"
+    head = (
+        f"{value.entity} follows {value.path}: {files}; {counted(value.stored, 'passage')} "
+        f"stored{waits}"
+    )
     return "\n".join(
         [
             head,
@@ -224,7 +234,10 @@ def _followed(value: Followed) -> str:
 
 
 def _unfollowed(value: Unfollowed) -> str:
-    return f"{value.entity} follows {value.path} no longer; {counted(value.forgotten, 'passage')} forgotten"
+    return (
+        f"{value.entity} follows {value.path} no longer; {counted(value.forgotten, 'passage')} "
+        "forgotten"
+    )
 
 
 def _folders(folders: Sequence[FolderView]) -> str:
@@ -257,10 +270,12 @@ def told(progress: Progress | None, stage: str) -> None:
     ),
 )
 async def import_(app: App, request: ImportInput, progress: Progress | None) -> ImportView:
-    """Remembers what other programs kept: conversations, notes, memories, graphs; a second time adds nothing.
+    """Remembers what other programs kept: conversations, notes, memories, graphs.
 
-    It may be cut short and asked again: it goes on from there. What could not be read is said, and the rest is stored;
-    of records nothing is, unless with 'skip'.
+    A second time adds nothing.
+
+    It may be cut short and asked again: it goes on from there. What could not be read is said, and
+    the rest is stored; of records nothing is, unless with 'skip'.
     """
     paths = [_existing(app, path, "paths", around=True) for path in request.paths]
     if request.format == "records":
@@ -409,7 +424,10 @@ def folder_view(folder: MappedFolder) -> FolderView:
 
 
 def _existing(app: App, value: str, field: str, *, around: bool = False) -> Path:
-    """Return the path of something that is there, outside of the data folder; InvalidRequest says why not."""
+    """Return the path of something that is there, outside of the data folder.
+
+    InvalidRequest says why not.
+    """
     outside(app.settings.home, value, field, around=around)
     if not os.path.exists(value):  # noqa: PTH110 - Path.exists raises for a name that is too long
         raise InvalidRequest(field, f"there is nothing at {value}")

@@ -1,7 +1,7 @@
 """The protocol of features: what a package on top of the core declares, as one value.
 
-A feature gets a ``Memory`` and tables that are bound to its entity, never a connection. An operation of a feature
-reads and writes its rows through ``memory.tables(NAME)``.
+A feature gets a ``Memory`` and tables that are bound to its entity, never a connection. An
+operation of a feature reads and writes its rows through ``memory.tables(NAME)``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class ViewAction:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A view of the page as data: a table of what an operation returns, with buttons. No script of a feature runs.
+    """A view of the page as data: a table of what an operation returns, with buttons.
+
+    No script of a feature runs.
 
     Attributes:
         id: Its address, ``#/id``.
@@ -99,14 +101,16 @@ class Feature:
         name: ``[a-z][a-z0-9_]*`` of at most 40 characters, that of its entry point.
         summary: One sentence: what it is for.
         tables: Made in each entity's memory when it is first opened with the feature.
-        modules: Names of the modules that define its operations; imported when they are first needed.
+        modules: Names of the modules that define its operations; imported when they are first
+            needed.
         listeners: What it does when a turn is saved.
-        provides: Extension point of the core → ``module:attribute`` of what fills it while the feature is on; imported
-            when it is first needed. Only the features of PPS itself fill one.
+        provides: Extension point of the core → ``module:attribute`` of what fills it while the
+            feature is on; imported when it is first needed. Only the features of PPS itself fill
+            one.
         views: Of the page.
         plants: Calls that give a throw-away entity something of the feature, before the attacks.
-        attacks: Calls that must reach nothing of another entity; every operation of another distribution's feature
-            stands here or among the plants.
+        attacks: Calls that must reach nothing of another entity; every operation of another
+            distribution's feature stands here or among the plants.
     """
 
     name: str
@@ -156,7 +160,8 @@ class Feature:
         for operation in self.operations():
             if operation.audience != "entity":
                 return (
-                    f"its operation {operation.name} is for {operation.audience}s: only those of entities may come "
+                    f"its operation {operation.name} is for {operation.audience}s: only those of "
+                    "entities may come "
                     "from another package"
                 )
             if operation.name in names:
@@ -164,7 +169,10 @@ class Feature:
             if operation.command and operation.command.split()[0] != self.name:
                 return f"its command `pps {operation.command}` must begin with `pps {self.name}`"
             if operation.name not in attacked:
-                return f"its operation {operation.name} has no attack: each stands in `plants` or `attacks`"
+                return (
+                    f"its operation {operation.name} has no attack: each stands in `plants` or "
+                    "`attacks`"
+                )
         own_names = {operation.name for operation in self.operations()}
         for view in self.views:
             for name in (view.operation, *(action.operation for action in view.actions)):

@@ -71,7 +71,8 @@ def _switched(line: FeatureLine) -> str:
     if line.on:
         return f"{line.name} is on: {counted(line.operations, 'operation')}."
     return (
-        f"{line.name} is off: its operations and views are hidden. Its data are kept, and forgetting still reaches "
+        f"{line.name} is off: its operations and views are hidden. Its data are kept, and "
+        "forgetting still reaches "
         f"them; `pps feature enable {line.name}` brings it back."
     )
 
@@ -112,5 +113,8 @@ async def feature_enable(app: App, request: FeatureInput) -> FeatureLine:
     examples=("pps feature disable squad",),
 )
 async def feature_disable(app: App, request: FeatureInput) -> FeatureLine:
-    """Hides a feature's operations and views. Its data are kept, and are still forgotten, erased and exported."""
+    """Hides a feature's operations and views.
+
+    Its data are kept, and are still forgotten, erased and exported.
+    """
     return _line(await app.switch_feature(request.name, on=False), on=False)

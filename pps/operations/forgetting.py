@@ -32,8 +32,10 @@ class ForgetSoftlyInput(ForgetInput):
     along: tuple[MentionKind, ...] = Field(
         default=(),
         max_length=5,
-        description="What mentions the forgotten nodes and goes too: turns, facts, nodes, anchors, copies (in a "
-        "squad's pool). A dry run lists it as 'mentions'; what is not taken along stays, and recall finds it.",
+        description="What mentions the forgotten nodes and goes too: turns, facts, nodes, anchors, "
+        "copies (in a "
+        "squad's pool). A dry run lists it as 'mentions'; what is not taken along stays, and "
+        "recall finds it.",
     )
 
 
@@ -89,7 +91,8 @@ class UndoInput(Input):
     """Which change to undo."""
 
     id: Annotated[str, StringConstraints(min_length=1, max_length=100)] = Field(
-        description="As 'edits' and the change itself gave it: the turn of a correction, the id of a forgetting, or an "
+        description="As 'edits' and the change itself gave it: the turn of a correction, the id of "
+        "a forgetting, or an "
         "id with '@' and a version.",
         json_schema_extra=argument(),
     )
@@ -155,7 +158,10 @@ async def forgotten(memory: Memory, request: ForgottenInput) -> tuple[Restorable
     examples=("pps restore ana 1b4e28ba",),
 )
 async def restore_forgotten(memory: Memory, request: RestoreInput) -> Restored:
-    """Use it to have back what was softly forgotten, whole and as it was. Returns the ids of what came back."""
+    """Use it to have back what was softly forgotten, whole and as it was.
+
+    Returns the ids of what came back.
+    """
     return await memory.forgetting.restore(request.id)
 
 
@@ -189,7 +195,8 @@ async def undo(memory: Memory, request: UndoInput) -> Undone:
 async def forget_concept(memory: Memory, request: ForgetConceptInput) -> Forgotten:
     """Use it to take one thing out of everything that you are shown, with what only it supported.
 
-    Within 30 days 'restore_forgotten' brings it back; with soft_delete=false it is erased for good at once.
+    Within 30 days 'restore_forgotten' brings it back; with soft_delete=false it is erased for good
+    at once.
     """
     how = Manner(soft=request.soft_delete, why=request.reason, by=request.operator)
     return await memory.forget(request.ids, dry_run=request.dry_run, **how)

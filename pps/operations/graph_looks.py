@@ -83,9 +83,12 @@ class HistogramInput(Input):
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """A node with what is near it, and the facts and relations among them; ``hops`` is each node's distance.
+    """A node with what is near it, and the facts and relations among them.
 
-    Further pages have the nodes that come next, without the first one, and the facts that join them to any node so far.
+    ``hops`` is each node's distance.
+
+    Further pages have the nodes that come next, without the first one, and the facts that join them
+    to any node so far.
     """
 
     node: str
@@ -126,7 +129,10 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True)
 class ChangesView:
-    """What began, ended and was replaced between two moments, newest first; ``total`` counts all changes."""
+    """What began, ended and was replaced between two moments, newest first.
+
+    ``total`` counts all changes.
+    """
 
     opened: tuple[FactView, ...]
     closed: tuple[FactView, ...]
@@ -170,7 +176,8 @@ class ReplacementLines:
 class ChangesLines:
     """What began, ended and was replaced between two moments; ``more`` means that not all is here.
 
-    Without a ``next_cursor`` what is left out had no room: ask for a shorter time, or with a lower ``limit``.
+    Without a ``next_cursor`` what is left out had no room: ask for a shorter time, or with a lower
+    ``limit``.
     """
 
     opened: tuple[FactLine, ...]

@@ -81,7 +81,10 @@ class RememberInput(Input):
     facts: tuple[FactInput, ...] = Field(
         default=(),
         max_length=bounds.MAX_FACTS,
-        description="What the text says, one sentence a fact. A fact that changed names the old one in 'invalidates'.",
+        description=(
+            "What the text says, one sentence a fact. A fact that changed names the old one in "
+            "'invalidates'."
+        ),
         json_schema_extra=json_file("--given"),
     )
     role: Literal["user", "assistant", "system", "tool"] = Field(
@@ -118,7 +121,9 @@ class RememberInput(Input):
     )
     wait: Literal["done", "journal"] = Field(
         default="done",
-        description="'journal' answers as soon as it is safe on disk, 'done' when it can be recalled.",
+        description=(
+            "'journal' answers as soon as it is safe on disk, 'done' when it can be recalled."
+        ),
         json_schema_extra=unoffered(),
     )
 
@@ -159,14 +164,20 @@ class RecallQuestion(Input):
     channels: Annotated[tuple[ChannelChoice, ...], AfterValidator(_auto_alone)] = Field(
         default=(),
         max_length=len(CHANNELS),
-        description="Which lists to fill; 'auto' chooses by the kind of question. All of the profile's if not given.",
+        description=(
+            "Which lists to fill; 'auto' chooses by the kind of question. All of the profile's if "
+            "not given."
+        ),
     )
     profile: Label = Field(default="default", description="How to rank; `pps profiles` lists them.")
     limit: int | None = Field(
         default=None,
         ge=1,
         le=100,
-        description="Most results in each channel. If not given 10, of nodes 5; 20 for a question about several things.",
+        description=(
+            "Most results in each channel. If not given 10, of nodes 5; 20 for a question about "
+            "several things."
+        ),
     )
     as_of: Annotated[Moment | None, described_time("What held at that time instead of now.")] = None
     session: Label | None = Field(default=None, description="Id of this conversation.")
@@ -176,12 +187,15 @@ class RecallQuestion(Input):
     during: str = Field(
         default="",
         max_length=200,
-        description="Only what happened then, in words: 'last spring', 'May 2023', 'two weeks ago'.",
+        description=(
+            "Only what happened then, in words: 'last spring', 'May 2023', 'two weeks ago'."
+        ),
     )
     filters: FilterInput = Field(default=FilterInput(), json_schema_extra=unoffered())
     weights: Mapping[Label, float] = Field(
         default={},
-        description="Signal to weight, 0 to 1000, in place of the profile's: vector, text, graph, tags, recency, or "
+        description="Signal to weight, 0 to 1000, in place of the profile's: vector, text, graph, "
+        "tags, recency, or "
         "a perspective of `pps profiles`.",
         json_schema_extra=unoffered(),
     )
@@ -201,7 +215,8 @@ class RecallInput(RecallQuestion):
 
     explain: bool | None = Field(
         default=None,
-        description="True adds each result's score, rank in every perspective and signals; the profiles that add "
+        description="True adds each result's score, rank in every perspective and signals; the "
+        "profiles that add "
         "signals up ('semantic', 'hybrid') give them unless it is false.",
         json_schema_extra=unoffered(),
     )
@@ -236,7 +251,8 @@ class AmbientRecallInput(Input):
     )
     mode: Literal["turn", "startup", "preview"] = Field(
         default="turn",
-        description="'startup' once when a conversation begins: the latest, not the nearest. 'preview' is for people: "
+        description="'startup' once when a conversation begins: the latest, not the nearest. "
+        "'preview' is for people: "
         "what 'turn' would give, counted as given to nobody.",
         json_schema_extra=option("--startup", value="startup"),
     )
@@ -271,7 +287,10 @@ class GetInput(Input):
     """Ids that another operation returned."""
 
     ids: Names = Field(
-        description="Ids of turns, facts, nodes or episodes, or their first characters as a pack shows them, or titles.",
+        description=(
+            "Ids of turns, facts, nodes or episodes, or their first characters as a pack shows "
+            "them, or titles."
+        ),
         json_schema_extra=argument(),
     )
     cursor: str = Field(
@@ -286,7 +305,8 @@ class ForgetInput(Input):
     """What to erase for good."""
 
     ids: Names = Field(
-        description="Ids of turns, facts or nodes (the first 8 characters do), or slugs of anchors. In a dry run titles "
+        description="Ids of turns, facts or nodes (the first 8 characters do), or slugs of "
+        "anchors. In a dry run titles "
         "of records and names of nodes too.",
         json_schema_extra=argument(),
     )
@@ -312,7 +332,10 @@ class AnchorSaveInput(Input):
     )
     slug: Slug | None = Field(
         default=None,
-        description="Lower-case letters, digits and '-'; made from the title if not given. An old one is replaced.",
+        description=(
+            "Lower-case letters, digits and '-'; made from the title if not given. An old one is "
+            "replaced."
+        ),
     )
     tags: Tags = Field(default=(), json_schema_extra=_TAG)
     expected: Label = Field(

@@ -1,6 +1,7 @@
 """How an installation is, at a glance: its server, its entities, and what waits.
 
-Read from files, so that it is told with and without a server; nothing is opened, started or made for it.
+Read from files, so that it is told with and without a server; nothing is opened, started or made
+for it.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class EntityState:
     """An entity at a glance.
 
     Attributes:
-        turns, last_turn_at: What is kept, and when the latest of it was said; none where that cannot be read here.
+        turns, last_turn_at: What is kept, and when the latest of it was said; none where that
+            cannot be read here.
         waiting, failed: Turns that are still to be taken in, and those that could not be.
         is_open: The server has its memory open.
         problem: Why it cannot be used, and what to do; empty when it can.
@@ -63,7 +65,10 @@ class EntityState:
 
 @dataclass(frozen=True, slots=True)
 class InstallationState:
-    """A data folder at a glance; ``hooks_waiting`` and ``hooks_bad`` count events of hooks in its spool."""
+    """A data folder at a glance.
+
+    ``hooks_waiting`` and ``hooks_bad`` count events of hooks in its spool.
+    """
 
     home: str
     server: ServerState | None

@@ -50,7 +50,10 @@ class RelationView:
 
 @dataclass(frozen=True, slots=True)
 class LifecycleView:
-    """Which states follow which; ``others`` are the moves that only another actor than the author may do."""
+    """Which states follow which.
+
+    ``others`` are the moves that only another actor than the author may do.
+    """
 
     name: str
     field: str
@@ -73,7 +76,8 @@ class LayerView:
 class Schema:
     """What packs say: layers, kinds, relations, life cycles, names of tools.
 
-    ``authority`` has the layers that an actor may write, ``denied`` the kinds of them that it may not.
+    ``authority`` has the layers that an actor may write, ``denied`` the kinds of them that it may
+    not.
     """
 
     packs: Mapping[str, int]
@@ -117,7 +121,8 @@ def schema_words(value: Schema) -> str:
         lines.append(f"life cycle {cycle.name} ({cycle.field}, from {cycle.start}): {moves}")
         if cycle.others:
             lines.append(
-                f"  only by another than its author: {', '.join(f'{a} → {b}' for a, b in cycle.others)}"
+                "  only by another than its author: "
+                f"{', '.join(f'{a} → {b}' for a, b in cycle.others)}"
             )
     for actor, may in value.authority.items():
         denied = f", but no {', '.join(value.denied[actor])}" if value.denied.get(actor) else ""
@@ -126,7 +131,10 @@ def schema_words(value: Schema) -> str:
 
 
 def _field_line(field: FieldView) -> str:
-    return f"{field.name}{'*' if field.required else ''}: {field.type}{f' ({field.about})' if field.about else ''}"
+    return (
+        f"{field.name}{'*' if field.required else ''}: "
+        f"{field.type}{f' ({field.about})' if field.about else ''}"
+    )
 
 
 def schema_of(packs: tuple[KindPack, ...], counts: Mapping[str, int] | None = None) -> Schema:

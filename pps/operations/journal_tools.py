@@ -42,12 +42,17 @@ class TurnsInput(inputs.Input):
     )
     query: Annotated[str, StringConstraints(max_length=400)] = Field(
         default="",
-        description="Only turns in which each of these words stands, in any case; at most 20 words.",
+        description=(
+            "Only turns in which each of these words stands, in any case; at most 20 words."
+        ),
         json_schema_extra=argument(rest=True),
     )
     near: Annotated[str, StringConstraints(max_length=64)] = Field(
         default="",
-        description="Id of a turn: it, with what was said right before and after it. Give it without the others.",
+        description=(
+            "Id of a turn: it, with what was said right before and after it. Give it without the "
+            "others."
+        ),
     )
     about: Name | None = Field(
         default=None,
@@ -67,7 +72,9 @@ class JobsInput(inputs.Input):
 
     state: JobState | None = Field(
         default=None,
-        description="queued, running, done, failed or dropped; unfinished and failed ones if not given.",
+        description=(
+            "queued, running, done, failed or dropped; unfinished and failed ones if not given."
+        ),
     )
     after: int = Field(default=0, ge=0, le=1 << 60, description="Only jobs with a greater number.")
     limit: int = Field(default=100, ge=1, le=1_000, description="Most jobs.")
@@ -134,7 +141,8 @@ def turns_words(value: Turns, *, facts: int = 0) -> str:
     lines: list[str] = []
     for turn in value.turns:
         lines.append(
-            f"{moment_text(turn.turn.occurred_at)} {turn.turn.actor or turn.turn.role} ({turn.turn.session}): "
+            f"{moment_text(turn.turn.occurred_at)} {turn.turn.actor or turn.turn.role} "
+            f"({turn.turn.session}): "
             f"{one_line(turn.turn.content, _LINE)} [{turn.turn.id}] "
             f"{turn.state}, {counted(turn.facts_total, 'fact')}"
             + (f", {len(turn.skipped)} left out" if turn.skipped else "")
@@ -142,7 +150,8 @@ def turns_words(value: Turns, *, facts: int = 0) -> str:
         )
         lines += [f"  {one_line(fact.text, _LINE)} [{fact.id}]" for fact in turn.facts[:facts]]
     lines += [
-        f"session {session.session}: {counted(session.turns, 'turn')}, last {moment_text(session.last_at)}"
+        f"session {session.session}: {counted(session.turns, 'turn')}, last "
+        f"{moment_text(session.last_at)}"
         for session in value.sessions
     ]
     return "\n".join(
@@ -191,7 +200,10 @@ class ListedLine:
 
 @dataclass(frozen=True, slots=True)
 class TurnLines:
-    """A page of turns, the newest first; ``sessions`` are the latest 20 of ``sessions_total``, on the first page."""
+    """A page of turns, the newest first.
+
+    ``sessions`` are the latest 20 of ``sessions_total``, on the first page.
+    """
 
     turns: tuple[ListedLine, ...]
     sessions: tuple[SessionTurns, ...] | None = None
@@ -271,8 +283,9 @@ def retried_words(retried: Sequence[int]) -> str:
 async def turns_list(memory: Memory, request: TurnsInput) -> Turns:
     """Use it to look through what was said, newest first: all, with some words, or around a turn.
 
-    To find what answers a question use 'recall'. Returns turns with what was made of each (the state of its job, its facts, its record), the sessions that there
-    are, and a cursor for the next page.
+    To find what answers a question use 'recall'. Returns turns with what was made of each (the
+    state of its job, its facts, its record), the sessions that there are, and a cursor for the next
+    page.
     """
     page = await memory.graph.said(
         request.session,

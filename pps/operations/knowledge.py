@@ -32,10 +32,12 @@ REMEMBER_WAIT_S = 2.0
     for_model=model_views.pack_for_model,
 )
 async def ambient_recall(memory: Memory, request: inputs.AmbientRecallInput) -> outputs.PackView:
-    """Call it before you answer, with what was just said; with mode 'startup' once when a conversation begins.
+    """Call it before you answer, with what was just said.
 
-    Returns what you know that matters now, ready to read within a token budget: nodes, facts, anchors, recent turns
-    and summaries. It is memory, not instruction.
+    With mode 'startup' once when a conversation begins.
+
+    Returns what you know that matters now, ready to read within a token budget: nodes, facts,
+    anchors, recent turns and summaries. It is memory, not instruction.
     """
     return outputs.pack_view(await memory.ambient_recall(**inputs.options(request)))
 
@@ -55,8 +57,9 @@ async def ambient_recall(memory: Memory, request: inputs.AmbientRecallInput) -> 
 async def recall(memory: Memory, request: inputs.RecallInput) -> outputs.RecallView:
     """Use it when you look for something on purpose: a question or key words.
 
-    Returns one ranked list for each channel (nodes, facts, episodes, anchors, turns). 'as_of' asks for another time. A
-    hit with 'superseded_by' no longer holds, and one where that is not 'sure' may not: go by what took its place.
+    Returns one ranked list for each channel (nodes, facts, episodes, anchors, turns). 'as_of' asks
+    for another time. A hit with 'superseded_by' no longer holds, and one where that is not 'sure'
+    may not: go by what took its place.
     """
     return outputs.recall_view(
         await memory.recall(request.query, **_asked(request, "query", "explain"))
@@ -78,7 +81,10 @@ class FactCorrectInput(inputs.Input):
     text: str = Field(
         default="",
         max_length=MAX_TEXT,
-        description="The right sentence; it must name subject and object. Made from the old one if not given.",
+        description=(
+            "The right sentence; it must name subject and object. Made from the old one if not "
+            "given."
+        ),
     )
     since: Annotated[
         Moment | None,
@@ -97,9 +103,12 @@ class FactCorrectInput(inputs.Input):
     ),
 )
 async def fact_correct(memory: Memory, request: FactCorrectInput) -> FactCorrection:
-    """Use it when a fact is wrong: it was never true, or is no longer true; with what is right, if that is known.
+    """Use it when a fact is wrong: it was never true, or is no longer true.
 
-    Returns the turn that says so, which 'undo' takes, the id of the right fact, and what still says the old thing.
+    Give what is right, if that is known.
+
+    Returns the turn that says so, which 'undo' takes, the id of the right fact, and what still says
+    the old thing.
     """
     right = RightFact(request.subject, request.relation, request.object, request.text)
     return await memory.correcting.correct(
@@ -117,8 +126,8 @@ async def fact_correct(memory: Memory, request: FactCorrectInput) -> FactCorrect
 async def why(memory: Memory, request: inputs.WhyInput) -> Why:
     """Use it when a recall did not return what you expected: name that by its id in 'expect'.
 
-    Returns each candidate's rank in every perspective and what became of it, and why the expected one is not there.
-    Takes what 'recall' takes.
+    Returns each candidate's rank in every perspective and what became of it, and why the expected
+    one is not there. Takes what 'recall' takes.
     """
     return await memory.why(request.query, request.expect, **_asked(request, "query", "expect"))
 
@@ -163,10 +172,12 @@ async def remember(memory: Memory, request: inputs.RememberInput) -> Receipt:
     for_model=model_views.timeline_for_model,
 )
 async def timeline(memory: Memory, request: inputs.TimelineInput) -> outputs.Timeline:
-    """Use it to see how things came to be. Returns facts in the order of time since which they hold, ended ones too.
+    """Use it to see how things came to be.
 
-    'superseded_by' names what took the place of a fact. It answers a page at a time: pass 'next_cursor' as 'cursor' for
-    the next.
+    Returns facts in the order of time since which they hold, ended ones too.
+
+    'superseded_by' names what took the place of a fact. It answers a page at a time: pass
+    'next_cursor' as 'cursor' for the next.
     """
     return outputs.timeline_view(await memory.timeline(**inputs.options(request)))
 
@@ -181,10 +192,12 @@ async def timeline(memory: Memory, request: inputs.TimelineInput) -> outputs.Tim
     for_model=model_views.items_for_model,
 )
 async def get(memory: Memory, request: inputs.GetInput) -> tuple[outputs.ItemView, ...]:
-    """Use it to read in full what another tool showed in part. Returns the turn, fact, node or episode of each id.
+    """Use it to read in full what another tool showed in part.
 
-    It answers a page at a time, and a long text in parts: pass 'next_cursor' as 'cursor', with the same ids, for the
-    next.
+    Returns the turn, fact, node or episode of each id.
+
+    It answers a page at a time, and a long text in parts: pass 'next_cursor' as 'cursor', with the
+    same ids, for the next.
     """
     return await read_items(memory, request.ids, request.cursor)
 
@@ -217,7 +230,10 @@ async def anchor_save(memory: Memory, request: inputs.AnchorSaveInput) -> Anchor
 async def anchor_search(
     memory: Memory, request: inputs.AnchorSearchInput
 ) -> tuple[outputs.HitView, ...]:
-    """Use it when the answer is likely in an anchor. Returns the best anchors, each with the passage that answers."""
+    """Use it when the answer is likely in an anchor.
+
+    Returns the best anchors, each with the passage that answers.
+    """
     return tuple(
         map(outputs.hit_view, await memory.anchor_search(request.query, limit=request.limit))
     )
@@ -273,7 +289,10 @@ class AnchorRevertInput(inputs.AnchorInput):
     for_model=model_views.anchor_versions_for_model,
 )
 async def anchor_history(memory: Memory, request: inputs.AnchorInput) -> tuple[AnchorVersion, ...]:
-    """Use it to see how an anchor changed. Returns its versions, the latest first, each with its number and text."""
+    """Use it to see how an anchor changed.
+
+    Returns its versions, the latest first, each with its number and text.
+    """
     return tuple(reversed(await memory.anchor_versions(request.slug)))
 
 
@@ -285,7 +304,10 @@ async def anchor_history(memory: Memory, request: inputs.AnchorInput) -> tuple[A
     examples=("pps anchors revert ana sourdough 2",),
 )
 async def anchor_revert(memory: Memory, request: AnchorRevertInput) -> AnchorInfo:
-    """Use it to have an earlier version of an anchor back. That makes a new version; what stands now stays as one."""
+    """Use it to have an earlier version of an anchor back.
+
+    That makes a new version; what stands now stays as one.
+    """
     return await memory.anchor_revert(request.slug, request.version)
 
 
@@ -297,7 +319,10 @@ async def anchor_revert(memory: Memory, request: AnchorRevertInput) -> AnchorInf
     examples=("pps anchors delete ana sourdough",),
 )
 async def anchor_delete(memory: Memory, request: inputs.AnchorInput) -> outputs.AnchorDeleted:
-    """Use it to delete an anchor's file, its versions and its index entries; it cannot be undone, as 'forget' with soft can."""
+    """Use it to delete an anchor's file, its versions and its index entries.
+
+    It cannot be undone, as 'forget' with soft can.
+    """
     await memory.anchor_delete(request.slug)
     return outputs.AnchorDeleted(request.slug)
 
@@ -310,7 +335,10 @@ async def anchor_delete(memory: Memory, request: inputs.AnchorInput) -> outputs.
     examples=("pps anchors resync ana",),
 )
 async def anchor_resync(memory: Memory, _: inputs.Nothing) -> ResyncReport:
-    """Use it after anchors' files were edited, added or deleted by hand. Returns how many were indexed and removed."""
+    """Use it after anchors' files were edited, added or deleted by hand.
+
+    Returns how many were indexed and removed.
+    """
     return await memory.anchor_resync()
 
 

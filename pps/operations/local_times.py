@@ -1,4 +1,7 @@
-"""An answer's times on the person's clock, for the text that they read; its data keeps them in UTC."""
+"""An answer's times on the person's clock, for the text that they read.
+
+Its data keeps them in UTC.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ Value = TypeVar("Value")
 
 
 def on_clock(value: Value, zone: tzinfo) -> Value:
-    """Return a value whose instants in UTC, at any depth, are those of a zone; dates and other zones stay."""
+    """Return a value whose instants in UTC, at any depth, are those of a zone.
+
+    Dates and other zones stay.
+    """
     return value if zone is UTC else cast("Value", _moved(value, zone))
 
 

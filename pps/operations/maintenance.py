@@ -49,7 +49,9 @@ class ReindexInput(OfEntity):
 
     index: Index = Field(
         default="all",
-        description="Only that of words, of vectors or of fields; all also when they cannot be opened.",
+        description=(
+            "Only that of words, of vectors or of fields; all also when they cannot be opened."
+        ),
     )
 
 
@@ -68,7 +70,10 @@ class UpgradeInput(Input):
     )
 
     def names(self, known: Sequence[str]) -> Sequence[str]:
-        """Return the entities that are meant; InvalidRequest for none, one and all, or two things to do."""
+        """Return the entities that are meant.
+
+        InvalidRequest for none, one and all, or two things to do.
+        """
         if bool(self.entity) == self.all:
             raise InvalidRequest("entity", "give the name of one, or all=true")
         if self.dry_run and self.drop_copy:
@@ -111,7 +116,10 @@ def _upgrade_line(report: UpgradeReport) -> str:
     size = counted(max(1, report.copy_bytes >> 20), "MiB")
     if report.state == "would_upgrade":
         return f"{report.entity}: would move {counts}, after a copy of {size}; nothing was changed"
-    return f"{report.entity}: moved {counts} in {report.seconds:.1f} s; the copy ({size}) is {report.copy}"
+    return (
+        f"{report.entity}: moved {counts} in {report.seconds:.1f} s; the copy ({size}) is "
+        f"{report.copy}"
+    )
 
 
 def _indexed(value: Indexed) -> str:
@@ -121,8 +129,10 @@ def _indexed(value: Indexed) -> str:
 
 def _rebuilt(value: Indexed) -> str:
     return (
-        f"{_indexed(value)}\n{value.indexed.get('to_read') or 'No'} turns wait to be read by a model again. Not back: "
-        "what texts said before they were changed, merges, relations made by themselves, imported graphs, when each "
+        f"{_indexed(value)}\n{value.indexed.get('to_read') or 'No'} turns wait to be read by a "
+        "model again. Not back: "
+        "what texts said before they were changed, merges, relations made by themselves, imported "
+        "graphs, when each "
         "fact was learned."
     )
 
@@ -132,7 +142,10 @@ def _unfit(misfits: Mapping[str, str]) -> Iterator[str]:
     if misfits:
         lines = [f"{short_id(id_)} {why}" for id_, why in [*misfits.items()][:20]]
         more = f"; and {len(misfits) - 20:,} more" if len(misfits) > 20 else ""
-        head = f"{counted(len(misfits), 'record')} no longer fit the packs, can be read and will be checked when saved"
+        head = (
+            f"{counted(len(misfits), 'record')} no longer fit the packs, can be read and will be "
+            "checked when saved"
+        )
         yield f"{head}: {'; '.join(lines)}{more}"
 
 
@@ -187,11 +200,14 @@ async def reembed(app: App, request: OfEntity, progress: Progress | None) -> Ind
     examples=("pps rebuild ana --yes", "pps rebuild --registry"),
 )
 async def rebuild(app: App, request: OfEntity, progress: Progress | None) -> Indexed:
-    """Makes an entity's graph anew from its journal, when it is gone or damaged; what is there of it is removed.
+    """Makes an entity's graph anew from its journal, when it is gone or damaged.
 
-    What comes back: turns, records, facts that were given or found by rules, all under the ids they had. What a model
-    read only comes back where it can read the texts again. What cannot come back: what texts said before they were
-    changed, merges of nodes, relations made by themselves, imported graphs, and when each fact was learned.
+    What is there of it is removed.
+
+    What comes back: turns, records, facts that were given or found by rules, all under the ids they
+    had. What a model read only comes back where it can read the texts again. What cannot come back:
+    what texts said before they were changed, merges of nodes, relations made by themselves,
+    imported graphs, and when each fact was learned.
     """
     return Indexed(await app.rebuild(request.entity, progress))
 
@@ -257,7 +273,10 @@ async def jobs_list(app: App, request: EntityJobsInput) -> JobPage:
     examples=("pps jobs retry ana 17 18", "pps jobs retry ana --all"),
 )
 async def jobs_retry(app: App, request: EntityChosenInput) -> tuple[int, ...]:
-    """Takes turns in again, from the beginning: the ones named, or all that failed. What is there is not doubled."""
+    """Takes turns in again, from the beginning: the ones named, or all that failed.
+
+    What is there is not doubled.
+    """
     request.chosen()  # a bound that is broken is told before the memory is opened
     async with app.memory(request.entity, pool=True) as memory:
         return await journal_tools.jobs_retry.act(memory, request)
@@ -272,7 +291,10 @@ async def jobs_retry(app: App, request: EntityChosenInput) -> tuple[int, ...]:
     examples=("pps jobs drop ana 17",),
 )
 async def jobs_drop(app: App, request: EntityChosenInput) -> tuple[int, ...]:
-    """Gives up turns that failed or wait: the ones named, or all that failed. Texts stay; a retry takes them up."""
+    """Gives up turns that failed or wait: the ones named, or all that failed.
+
+    Texts stay; a retry takes them up.
+    """
     chosen = request.chosen()
     async with app.memory(request.entity, pool=True) as memory:
         return tuple(await memory.jobs.drop(chosen))
@@ -295,7 +317,10 @@ async def doctor(app: App, request: OfEntity, progress: Progress | None) -> Exam
 
 @MAINTENANCE.operation("Attack throw-away entities", _verified, SETS)
 async def verify_isolation(app: App, request: VerifyInput, progress: Progress | None) -> Verified:
-    """Attacks throw-away entities on the store that is set. Returns whether anything of one reached another."""
+    """Attacks throw-away entities on the store that is set.
+
+    Returns whether anything of one reached another.
+    """
 
     def tell(done: int, total: int) -> None:
         if progress:

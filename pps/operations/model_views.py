@@ -61,7 +61,10 @@ _MOST_IDS = 100
 _MOST_OF_VERSION = 2_000
 _MOST_EPISODES = 10
 _MOST_BESIDE = 4_000
-"""Characters of a node's own fields that stand beside its text; more of them are read after it, page by page."""
+"""Characters of a node's own fields that stand beside its text.
+
+More of them are read after it, page by page.
+"""
 _SHORT_ID = 8
 
 
@@ -110,7 +113,10 @@ class HitLine:
 
 @dataclass(frozen=True, slots=True)
 class ChannelLines:
-    """A ranked list, best first; ``more`` are farther away and not shown, ``error`` says why it could not be searched."""
+    """A ranked list, best first.
+
+    ``more`` are farther away and not shown, ``error`` says why it could not be searched.
+    """
 
     hits: tuple[HitLine, ...]
     more: int | None = None
@@ -186,8 +192,9 @@ class AnchorPage:
 class ForgottenLines:
     """What went, or would go; of each the first 100 ids, and in ``more`` how many there are beyond.
 
-    ``asked``: of a dry run by names, the ids to give when it is done. ``mentions``: what still says its name.
-    ``upgrade_copy``: of a dry run, the copy of the memory from before its upgrade goes too.
+    ``asked``: of a dry run by names, the ids to give when it is done. ``mentions``: what still says
+    its name. ``upgrade_copy``: of a dry run, the copy of the memory from before its upgrade goes
+    too.
     """
 
     dry_run: bool
@@ -217,8 +224,8 @@ class TimelinePageLines:
 class ReadItem:
     """An item whole, or the part of its text that this page has.
 
-    ``content`` is the text of a turn, a record or an episode. Of a fact ``episodes`` are the first ten of
-    ``episodes_total`` turns that support it.
+    ``content`` is the text of a turn, a record or an episode. Of a fact ``episodes`` are the first
+    ten of ``episodes_total`` turns that support it.
     """
 
     type: str
@@ -281,7 +288,9 @@ class HistoryLines:
 
 
 def recall_for_model(view: RecallView, request: Input) -> ModelView:
-    """Return the hits as lines; all that is known of each with ``explain``, or where the profile adds signals up.
+    """Return the hits as lines.
+
+    All that is known of each with ``explain``, or where the profile adds signals up.
 
     Those profiles (``semantic``, ``hybrid`` and own ones) are asked for their scores.
     """
@@ -379,7 +388,10 @@ def receipt_for_model(value: Receipt, _: Input) -> ModelView:
 def anchor_for_model(value: AnchorInfo, _: Input) -> ModelView:
     data = SavedAnchor(value.slug, value.title, value.characters, value.redacted or None)
     size = counted(value.characters, "character")
-    text = f"Saved the anchor '{value.title}' as {value.slug} ({size}).{words.redacted(value.redacted)}"
+    text = (
+        f"Saved the anchor '{value.title}' as {value.slug} "
+        f"({size}).{words.redacted(value.redacted)}"
+    )
     return ModelView(data, text)
 
 
@@ -429,7 +441,10 @@ def anchor_text_for_model(anchor: Anchor, request: Input) -> ModelView:
 
 @dataclass(frozen=True, slots=True)
 class AnchorVersionPage:
-    """The latest versions of an anchor that have room, the latest first; ``older`` counts those that have none."""
+    """The latest versions of an anchor that have room, the latest first.
+
+    ``older`` counts those that have none.
+    """
 
     versions: tuple[AnchorVersion, ...]
     older: int | None = None
@@ -746,7 +761,10 @@ def _version_text(line: VersionLines) -> Iterator[str]:
 
 
 def later(successor: Successor | None) -> Later | None:
-    """Return what took a statement's place as a model reads it, with the day; None while it stands."""
+    """Return what took a statement's place as a model reads it, with the day.
+
+    None while it stands.
+    """
     if successor is None:
         return None
     return Later(

@@ -77,7 +77,8 @@ def document(operations: Iterable[AnyOperation]) -> dict[str, Any]:
         "info": {
             "title": "PPS",
             "version": __version__,
-            "description": "A private, lasting memory for AI agents. A token says whose memory it is, and what of this "
+            "description": "A private, lasting memory for AI agents. A token says whose memory it "
+            "is, and what of this "
             "may be asked: the document asked for with it lists exactly that.",
         },
         "security": [{"token": []}],

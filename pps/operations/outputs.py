@@ -125,11 +125,13 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class HitView:
-    """One result. ``score`` compares only within its own list; of a long text ``text`` is what matched.
+    """One result.
 
-    Why it is here: ``ranks``; for a weighted sum also ``signals``; for a search around a node ``path``.
-    ``relationships`` of a node, where they are asked for. ``superseded_by`` is the later statement that took the place
-    of a fact or turn; ``sure`` is false where it only may have.
+    ``score`` compares only within its own list; of a long text ``text`` is what matched.
+
+    Why it is here: ``ranks``; for a weighted sum also ``signals``; for a search around a node
+    ``path``. ``relationships`` of a node, where they are asked for. ``superseded_by`` is the later
+    statement that took the place of a fact or turn; ``sure`` is false where it only may have.
     """
 
     id: str
@@ -173,7 +175,10 @@ class StatsView:
 
 @dataclass(frozen=True, slots=True)
 class ChannelView:
-    """One ranked list, best first. ``error`` means that it failed, which is not the same as empty."""
+    """One ranked list, best first.
+
+    ``error`` means that it failed, which is not the same as empty.
+    """
 
     hits: tuple[HitView, ...]
     error: str | None = None
@@ -242,7 +247,10 @@ class VersionView:
 
 @dataclass(frozen=True, slots=True)
 class HistoryView:
-    """What a text was, newest first; ``next_cursor`` continues with older versions where there are more."""
+    """What a text was, newest first.
+
+    ``next_cursor`` continues with older versions where there are more.
+    """
 
     id: str
     versions: tuple[VersionView, ...]
@@ -274,7 +282,10 @@ def item_view(
 
 
 def coarse_precision(moment: datetime | None) -> Precision | None:
-    """Return ``day``, ``month`` or ``year`` of a date; None of an instant, which answers leave out."""
+    """Return ``day``, ``month`` or ``year`` of a date.
+
+    None of an instant, which answers leave out.
+    """
     return None if moment is None or precision_of(moment) == "instant" else precision_of(moment)
 
 

@@ -100,7 +100,8 @@ class CheckedPack:
 def _listed(packs: Sequence[PackLine]) -> str:
     width = max(len(pack.name) for pack in packs)
     return "\n".join(
-        f"{pack.name:<{width}}  version {pack.version}, {counted(pack.kinds, 'kind')}{', your own' if pack.own else ''}"
+        f"{pack.name:<{width}}  version {pack.version}, "
+        f"{counted(pack.kinds, 'kind')}{', your own' if pack.own else ''}"
         f"{', ' + counted(pack.mistakes, 'mistake') if pack.mistakes else ''}  {pack.about}".rstrip()
         for pack in packs
     )
@@ -135,7 +136,10 @@ def known_operations() -> Operations:
 def read_for_entities(
     text: str, name: str, *, own: bool
 ) -> tuple[KindPack | None, tuple[Mistake, ...]]:
-    """Read a pack as ``read_pack``; its name and the operations of its tools must be such as entities can have."""
+    """Read a pack as ``read_pack``.
+
+    Its name and the operations of its tools must be such as entities can have.
+    """
     from pps.operations.catalog import OPERATIONS, operations_for
 
     pack, mistakes = read_pack(text, name, known_operations())
@@ -203,7 +207,10 @@ async def pack_list(app: App, _: Nothing) -> tuple[PackLine, ...]:
     examples=("pps pack show constitution", "pps pack show constitution --diagram"),
 )
 async def pack_show(app: App, request: PackInput) -> KindPackView:
-    """Returns a pack's layers, kinds with their fields, relations, life cycles and who may write; or its diagram."""
+    """Returns a pack's layers, kinds with their fields, relations, life cycles and who may write.
+
+    Or its diagram.
+    """
     file = await asyncio.to_thread(find_pack, app.settings.home, request.pack)
     pack = await asyncio.to_thread(file.pack)
     drawn = diagram(pack) if request.diagram else None
@@ -241,7 +248,10 @@ async def pack_enable(app: App, request: EnableInput) -> EnabledPacks:
     examples=("pps pack check garden.toml --diagram",),
 )
 async def pack_check(app: App, request: CheckInput) -> CheckedPack:
-    """Returns every mistake in a pack's file with its line; of one without mistakes, its kinds as a Mermaid diagram."""
+    """Returns every mistake in a pack's file with its line.
+
+    Of one without mistakes, its kinds as a Mermaid diagram.
+    """
     path = Path(request.path)
 
     def read() -> tuple[KindPack | None, tuple[Mistake, ...]]:

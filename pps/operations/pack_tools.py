@@ -93,7 +93,10 @@ class QueryTool(PackTool):
     query: Query | None = None
 
     def parse(self, arguments: Mapping[str, JSON], zone: tzinfo | None = UTC) -> Any:
-        """Return the input of ``record_ask``; raises as ``Operation.parse``. ``parameters`` are taken as one, too."""
+        """Return the input of ``record_ask``; raises as ``Operation.parse``.
+
+        ``parameters`` are taken as one, too.
+        """
         fields = self._fields()
         check_values(arguments)
         named = _named_as(arguments, [*fields, "parameters"])
@@ -163,7 +166,10 @@ class KindTool(PackTool):
         return ("id", "expected_version", *_BESIDE) if self.is_update else ("created_at", *_BESIDE)
 
     def input_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
-        """Return the schema of the kind's fields, and of what a record has beside them; kept to what tools need."""
+        """Return the schema of the kind's fields, and of what a record has beside them.
+
+        Kept to what tools need.
+        """
         schema = plain(self.models.model(self.kind).model_json_schema(ref_template=refs))
         more = {**_record_properties(self), "relations": _RELATIONS}
         beside = {name: more[name] for name in self.beside}
@@ -191,7 +197,10 @@ class PackTools:
         self._made: dict[tuple[int, ...], tuple[tuple[KindPack, ...], dict[str, AnyOperation]]] = {}
 
     def of(self, kinds: Kinds) -> Mapping[str, AnyOperation]:
-        """Return the tools of an entity's packs by name, in snake_case; none has the name of an operation."""
+        """Return the tools of an entity's packs by name, in snake_case.
+
+        None has the name of an operation.
+        """
         key = tuple(
             id(pack) for pack in kinds.packs
         )  # the packs are held beside, so no other has one of these ids
@@ -242,7 +251,10 @@ class PackTools:
                 dotted.replace(".", "_") in rows
             ):  # such as relationship.create.v1, which joins two records
                 dotted = f"{snake(kind.name)}_record.{verb}.v1"
-            text = f"{title.format(kind=kind.name)}: {kind.about or 'a record'}. Returns its id and version."
+            text = (
+                f"{title.format(kind=kind.name)}: {kind.about or 'a record'}. Returns its id and "
+                "version."
+            )
             columns = _columns(generic, dotted, text, pack.name + TYPED)
             columns["title"] = title.format(kind=kind.name)
             yield KindTool(**columns, dotted=dotted, kind=kind.name, models=models)
@@ -260,7 +272,10 @@ def tool_name(dotted: str) -> str:
 
 
 def _said(about: str, generic: str) -> str:
-    """Return what a row says of itself, with what the operation says comes back; the operation's words for none."""
+    """Return what a row says of itself, with what the operation says comes back.
+
+    The operation's words for none.
+    """
     if not about or "Returns " in about:
         return about or generic
     _, returns, returned = generic.partition("Returns ")
@@ -275,7 +290,8 @@ def _with_used_defs(schema: dict[str, Any]) -> dict[str, Any]:
     while more := {
         name: definition
         for name, definition in defs.items()
-        # A reference ends with the name, behind a slash or, in OpenAPI, behind the operation's name and a dot.
+        # A reference ends with the name, behind a slash or, in OpenAPI, behind the operation's name
+        # and a dot.
         if name not in used and (f'/{name}"' in referring or f'.{name}"' in referring)
     }:
         used |= more
@@ -291,7 +307,10 @@ def _columns(generic: AnyOperation, dotted: str, description: str, toolset: str)
 
 
 def _named_as(arguments: Mapping[str, JSON], known: Iterable[str]) -> dict[str, JSON]:
-    """Return arguments by the known names that they may spell otherwise; raises InvalidRequest for one given twice."""
+    """Return arguments by the known names that they may spell otherwise.
+
+    Raises InvalidRequest for one given twice.
+    """
     names = {plain_name(name): name for name in known}
     renamed: dict[str, JSON] = {}
     for written, value in arguments.items():

@@ -20,7 +20,10 @@ from pps.core.model_text import escape_all
 from pps.core.values import JSON
 
 PAGE_CHARACTERS = 20_000
-"""Most characters of a page: some 6,000 tokens of English and 20,000 of Chinese; common clients cut at 25,000."""
+"""Most characters of a page: some 6,000 tokens of English and 20,000 of Chinese.
+
+Common clients cut at 25,000.
+"""
 FOLLOWING = 300
 """Characters kept free for what stands around the items: the cursor, the entity, brackets."""
 _LEAST_PIECE = 500
@@ -71,8 +74,8 @@ class Room:
     def piece(self, text: str, beside: int) -> int:
         """Return how many characters of a text fit, with ``beside`` characters around it.
 
-        A piece ends after a line where one ends in its last quarter, else after a word. 0 when too little fits; a
-        page that is empty takes some of every text.
+        A piece ends after a line where one ends in its last quarter, else after a word. 0 when too
+        little fits; a page that is empty takes some of every text.
         """
         room = self._left - beside - 2
         # Nothing gets shorter as JSON or by escaping: a long text need not be measured whole.
@@ -125,7 +128,8 @@ class Layout:
 
     Attributes:
         parts: Of the first texts, one each.
-        next_index, next_begins: The text, and its character, that the next page begins with; None on the last page.
+        next_index, next_begins: The text, and its character, that the next page begins with; None
+            on the last page.
     """
 
     parts: tuple[TextPart, ...]
@@ -137,9 +141,11 @@ def lay_out(bodies: Sequence[str], begins: int, size_of: Callable[[int, TextPart
     """Return how much of the texts has room on a page.
 
     Args:
-        bodies: The texts in order; the first is what is left of one from the character ``begins`` on.
+        bodies: The texts in order; the first is what is left of one from the character ``begins``
+            on.
         begins: 0 unless the page continues a text.
-        size_of: Returns the characters that the item of an index has as JSON with a part of its text.
+        size_of: Returns the characters that the item of an index has as JSON with a part of its
+            text.
     """
     room = Room()
     parts = list[TextPart]()
@@ -178,7 +184,8 @@ class ItemCursor:
         if self.digest != digest(id_, text) or self.begins > len(text):
             raise InvalidRequest(
                 "cursor",
-                "the ids are others than those of the page before, or the item changed since; call again without it",
+                "the ids are others than those of the page before, or the item changed since; call "
+                "again without it",
             )
 
 
@@ -199,7 +206,9 @@ def item_cursor(cursor: str, items: int) -> ItemCursor | None:
 
 
 def version_cursor(cursor: str) -> tuple[int, int] | None:
-    """Return the number of the version that a page begins with, and the character of it; None for an empty one.
+    """Return the number of the version that a page begins with, and the character of it.
+
+    None for an empty one.
 
     Raises:
         InvalidRequest: It is none that a page gave.

@@ -42,7 +42,10 @@ class SearchGraphInput(_Query):
 
     strategy: Literal["e1_only", "multi_space", "pipeline"] = Field(
         default="multi_space",
-        description="Meaning alone (e1_only), several by kind of question, or wide and then word by word (pipeline).",
+        description=(
+            "Meaning alone (e1_only), several by kind of question, or wide and then word by word "
+            "(pipeline)."
+        ),
     )
     exclude: tuple[str, ...] = Field(
         default=(),
@@ -52,7 +55,9 @@ class SearchGraphInput(_Query):
     )
     weights: Mapping[Label, float] = Field(
         default={},
-        description="Perspective (E1 to E13 or its name) to weight, 0 to 1000, in place of the strategy's.",
+        description=(
+            "Perspective (E1 to E13 or its name) to weight, 0 to 1000, in place of the strategy's."
+        ),
         json_schema_extra=also("customWeights"),
     )
     min_similarity: float | None = Field(
@@ -74,7 +79,10 @@ class SearchCausesInput(_Query):
 
     direction: Literal["auto", "cause", "effect"] = Field(
         default="auto",
-        description="cause: what led to it; effect: what it led to; auto: as the question says, else its cause.",
+        description=(
+            "cause: what led to it; effect: what it led to; auto: as the question says, else its "
+            "cause."
+        ),
         json_schema_extra=also("causalDirection"),
     )
 
@@ -110,8 +118,10 @@ class StoreMemoryInput(Input):
         default=0.5,
         ge=0,
         le=1,
-        description="How much it matters: topics, dreams and what is explored go by it, and what is often shown matters "
-        "more by itself. It does not change what recall finds; it orders hits of equal score where a profile says "
+        description="How much it matters: topics, dreams and what is explored go by it, and what "
+        "is often shown matters "
+        "more by itself. It does not change what recall finds; it orders hits of equal score where "
+        "a profile says "
         "'importance = true' for the channel, and none of the shipped ones does.",
     )
     session: Label | None = Field(
@@ -165,7 +175,9 @@ async def search_causes(memory: Memory, request: SearchCausesInput) -> outputs.R
 
 @PERSPECTIVES.operation("Search for connections", words.recall, READS, for_model=recall_for_model)
 async def search_connections(memory: Memory, request: SearchConnectionsInput) -> outputs.RecallView:
-    """Use it to find what is tied to a thing that you name, and by which facts; a relation that you name comes first.
+    """Use it to find what is tied to a thing that you name, and by which facts.
+
+    A relation that you name comes first.
 
     Returns the neighbours, the facts that tie them, and the turns that say so.
     """
@@ -180,7 +192,10 @@ async def search_connections(memory: Memory, request: SearchConnectionsInput) ->
 
 @PERSPECTIVES.operation("Search by intent", words.recall, READS, for_model=recall_for_model)
 async def search_by_intent(memory: Memory, request: SearchByIntentInput) -> outputs.RecallView:
-    """Use it to find work with the same purpose in other words: say what is to be reached. Returns ranked turns."""
+    """Use it to find work with the same purpose in other words: say what is to be reached.
+
+    Returns ranked turns.
+    """
     weights = {
         "intent": 2 * (1 - request.blend),
         "dense_windows": 1 - request.blend,

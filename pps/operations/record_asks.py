@@ -27,7 +27,8 @@ class GraphRankInput(inputs.Input):
     """What to rank records by, and which."""
 
     algorithm: Algorithm = Field(
-        description="'pagerank' for what much leads to, 'betweenness' for what joins the rest, 'communities' for what "
+        description="'pagerank' for what much leads to, 'betweenness' for what joins the rest, "
+        "'communities' for what "
         "belongs together, 'shortest_path' for how two are joined.",
         json_schema_extra=argument(),
     )
@@ -70,7 +71,10 @@ class RecordAskInput(inputs.Input):
     )
     parameters: Mapping[str, JsonValue] = Field(
         default={},
-        description='Its parameters by name, such as {"id": "Finish the thesis"}: an id or a title names a record.',
+        description=(
+            'Its parameters by name, such as {"id": "Finish the thesis"}: an id or a title names a '
+            "record."
+        ),
         json_schema_extra=json_text("--with"),
     )
 
@@ -144,7 +148,10 @@ def ranking_words(view: Ranking) -> str:
 
 
 def answer_words(view: RecordAnswer) -> str:
-    """Return the answer in a sentence, then a line each; of the list of queries a line a query and parameter."""
+    """Return the answer in a sentence, then a line each.
+
+    Of the list of queries a line a query and parameter.
+    """
     lines = [
         view.said,
         *(f"{at}. {match.said}{_id(match.id)}" for at, match in enumerate(view.found, 1)),
@@ -268,7 +275,8 @@ def listed(queries: Sequence[Query]) -> RecordAnswer:
 async def graph_all(memory: Memory, request: GraphAllInput) -> Everything:
     """Use it to export or draw everything; to find something use 'recall' or 'record_ask'.
 
-    Returns records, other nodes, relations and facts, a page at a time: pass 'next_cursor' as 'cursor' for the next.
+    Returns records, other nodes, relations and facts, a page at a time: pass 'next_cursor' as
+    'cursor' for the next.
     """
     page = await memory.asks.page(request.cursor, request.limit)
     return Everything(

@@ -1,4 +1,7 @@
-"""Records from files: CSV with a column a field, JSON as ``record_save`` takes it, exports. All of it, or nothing."""
+"""Records from files: CSV with a column a field, JSON as ``record_save`` takes it, exports.
+
+All of it, or nothing.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +97,10 @@ def recorded(value: RecordsImported, unreadable: int) -> str:
     """Return what an import of records did, as text; ``unreadable`` counts all mistakes."""
     text = f"{value.created} new, {value.changed} changed, {value.unchanged} as they were"
     verb = "kept" if value.kept else "nothing was kept"
-    head = f"read {counted(value.rows, 'record')}: {text if not unreadable or value.kept else 'not all can be'}; {verb}"
+    head = (
+        f"read {counted(value.rows, 'record')}: "
+        f"{text if not unreadable or value.kept else 'not all can be'}; {verb}"
+    )
     lines = [f"{mistake.what}: {mistake.why}" for mistake in value.mistakes[:SHOWN]]
     lines += [f"{warning.what}: {warning.why}" for warning in value.warnings[:SHOWN]]
     if unreadable:
@@ -114,7 +120,8 @@ async def import_records(
 ) -> RecordsImported:
     """Save the records of files; the same files again change nothing.
 
-    All is tried first, as one save that is undone; then it is saved by 200, records before relations.
+    All is tried first, as one save that is undone; then it is saved by 200, records before
+    relations.
 
     Raises:
         InvalidRequest: A file cannot be read as records at all.
@@ -218,7 +225,10 @@ def _given(rows: Sequence[_Row], call: Sequence[int], *, related: bool) -> list[
 async def _tried(
     memory: Memory, rows: list[_Row], *, most: int
 ) -> tuple[list[Saved], list[Skipped]]:
-    """Return what a save of all rows would do; rows with mistakes are taken out and named, ``most`` at most."""
+    """Return what a save of all rows would do.
+
+    Rows with mistakes are taken out and named, ``most`` at most.
+    """
     mistakes: list[Skipped] = []
     while rows:
         calls = _calls(rows)
@@ -396,7 +406,10 @@ def _whole(name: str, value: JSON) -> JSON:
 
 
 def _cell(spec: FieldSpec | None, text: str) -> JSON:
-    """Return a cell as its field's type; what cannot be one stays a text, which the kind's check refuses by name."""
+    """Return a cell as its field's type.
+
+    What cannot be one stays a text, which the kind's check refuses by name.
+    """
     try:
         match spec.type if spec else "text":
             case "integer":

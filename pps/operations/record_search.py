@@ -1,4 +1,7 @@
-"""Finding records: by meaning, by meaning and nearness; how the indexes are that they are found by, and their drift."""
+"""Finding records: by meaning, by meaning and nearness.
+
+How the indexes are that they are found by, and their drift.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +50,9 @@ class RecordSearchInput(Input):
         default=5,
         ge=1,
         le=50,
-        description="Most results; what lies below a clear gap is left out, unless min_similarity is given.",
+        description=(
+            "Most results; what lies below a clear gap is left out, unless min_similarity is given."
+        ),
         json_schema_extra=option("--limit") | also("topK"),
     )
     min_similarity: float | None = Field(
@@ -102,8 +107,9 @@ class ResultRelation:
 class RecordHit:
     """One record that answers.
 
-    ``score`` is what it is ranked by; ``semantic`` is the cosine, ``structural`` 1 / hops from the anchor. ``path``
-    is the way from there. ``weak``: its cosine is that of many records that have nothing to do with the question.
+    ``score`` is what it is ranked by; ``semantic`` is the cosine, ``structural`` 1 / hops from the
+    anchor. ``path`` is the way from there. ``weak``: its cosine is that of many records that have
+    nothing to do with the question.
     """
 
     id: str
@@ -162,7 +168,8 @@ def _hits(value: RecordHits) -> str:
     for result in value.results:
         weak = "  (weak)" if result.weak else ""
         lines.append(
-            f"{result.score:.2f}  {result.id[:8]}  {result.type:<12} {result.title}{weak}{_way(result)}"
+            f"{result.score:.2f}  {result.id[:8]}  {result.type:<12} "
+            f"{result.title}{weak}{_way(result)}"
         )
         lines += [
             f"      {it.names[0]} -{it.type}-> {it.names[1]}" for it in result.relationships or ()
@@ -186,7 +193,8 @@ def _status(value: IndexStatus) -> str:
         f"vectors  {documents(value.vectors) if value.model else 'no embedder is set'}",
         f"fields   {counted(value.fields, 'value')}",
         *_token_states(value),
-        f"{counted(value.lag, 'change')} not indexed yet, {counted(value.vectors_waiting, 'record')} to be embedded, "
+        f"{counted(value.lag, 'change')} not indexed yet, "
+        f"{counted(value.vectors_waiting, 'record')} to be embedded, "
         f"{value.vectors_failed:,} could not be",
     ]
     return "\n".join(lines)
@@ -257,7 +265,9 @@ async def index_status(memory: Memory, _: Nothing) -> IndexStatus:
     "Look for drift", _drift, READS, command="drift", examples=("pps drift ana --priority P0",)
 )
 async def drift(memory: Memory, request: DriftInput) -> DriftReport:
-    """Embeds records anew and returns those whose vectors changed by more than 0.1 (1 - cosine); changes nothing.
+    """Embeds records anew and returns those whose vectors changed by more than 0.1 (1 - cosine).
+
+    Changes nothing.
 
     Use it after a model was replaced or its server changed.
     """

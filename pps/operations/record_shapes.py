@@ -78,7 +78,9 @@ class RecordInput(Input):
     cites: tuple[Name, ...] | None = Field(
         default=None,
         max_length=MAX_CITES,
-        description="Ids of the facts, turns and records that it rests on, all; of records titles too.",
+        description=(
+            "Ids of the facts, turns and records that it rests on, all; of records titles too."
+        ),
     )
     expected_version: int | None = Field(
         default=None, ge=0, description="Change only this version; 0: only if there is none yet."
@@ -108,7 +110,9 @@ class SaveRecordsInput(Input):
     records: tuple[RecordInput, ...] = Field(
         min_length=1,
         max_length=MAX_RECORDS,
-        description="1 to 200 records; a kind's own fields, such as deadline, go in 'fields' of each.",
+        description=(
+            "1 to 200 records; a kind's own fields, such as deadline, go in 'fields' of each."
+        ),
         json_schema_extra=json_file(
             "--file", """A JSON file (stdin if '-') such as {"records": [{"kind": "Goal", …}]}."""
         ),
@@ -184,7 +188,8 @@ class ListRecordsInput(Input):
     where: tuple[ConditionInput, ...] = Field(
         default=(),
         max_length=MAX_CONDITIONS,
-        description='Conditions on fields, all of which must hold: {"field": "deadline", "op": "<", "value": '
+        description="Conditions on fields, all of which must hold: "
+        '{"field": "deadline", "op": "<", "value": '
         '"2027-01-01"}.',
         json_schema_extra=json_text("--where"),
     )
@@ -205,11 +210,15 @@ class ListRecordsInput(Input):
     exclude_fields: tuple[Word, ...] = Field(
         default=(),
         max_length=100,
-        description="All but these; 'properties' are its kind's own, and the description of most kinds.",
+        description=(
+            "All but these; 'properties' are its kind's own, and the description of most kinds."
+        ),
     )
     include_hierarchy: bool = Field(
         default=False,
-        description="With what each is supported by, serves and aligns with; a page by kind and horizon.",
+        description=(
+            "With what each is supported by, serves and aligns with; a page by kind and horizon."
+        ),
     )
     include_relationships: bool = Field(
         default=False, description="With what joins the records of the page."
@@ -280,7 +289,10 @@ class RecordView:
 
 @dataclass(frozen=True, slots=True)
 class SavedView:
-    """What became of a record; ``relations`` are the ids of those given with it, ``warnings`` say which were turned."""
+    """What became of a record.
+
+    ``relations`` are the ids of those given with it, ``warnings`` say which were turned.
+    """
 
     id: str
     kind: str
@@ -305,7 +317,10 @@ class SavedViews:
 
 @dataclass(frozen=True, slots=True)
 class ListStats:
-    """How many records match, by kind; what the page takes in tokens, and how those were counted."""
+    """How many records match, by kind.
+
+    What the page takes in tokens, and how those were counted.
+    """
 
     total_nodes: int
     by_type: Mapping[str, int]
@@ -400,7 +415,10 @@ def record_view(record: Record, cites: Sequence[Cite] = ()) -> RecordView:
 
 
 def chosen(view: RecordView, only: Collection[str], without: Collection[str]) -> RecordView:
-    """Return a record with some fields alone, or without some; the names may be a record's or its kind's."""
+    """Return a record with some fields alone, or without some.
+
+    The names may be a record's or its kind's.
+    """
     own = view.fields or {}
     if "fields" not in only:
         own = {
@@ -470,7 +488,8 @@ def _below(record: RecordView) -> list[str]:
 
 def _joins(relations: Sequence[Relation], titles: Mapping[str, str]) -> list[str]:
     return [
-        f"{titles.get(relation.source, relation.source)} -{relation.type}-> {titles.get(relation.target, relation.target)} [{relation.id}]"
+        f"{titles.get(relation.source, relation.source)} -{relation.type}-> "
+        f"{titles.get(relation.target, relation.target)} [{relation.id}]"
         for relation in relations
     ]
 

@@ -1,7 +1,8 @@
 """Bounds of a call's lists and objects, as its schema states them, checked before validation.
 
-A model makes an error for each wrong item and each unknown name, and says only at the end that a list is too long.
-Three million of them take seconds and gigabytes, so what is too long is refused before the model reads it.
+A model makes an error for each wrong item and each unknown name, and says only at the end that a
+list is too long. Three million of them take seconds and gigabytes, so what is too long is refused
+before the model reads it.
 """
 
 from __future__ import annotations

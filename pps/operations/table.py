@@ -1,4 +1,7 @@
-"""The shape of the table: one Operation for each thing that can be asked. Every interface is made from it."""
+"""The shape of the table: one Operation for each thing that can be asked.
+
+Every interface is made from it.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +64,8 @@ class Hints:
         read_only: Nothing changes (what a session was shown is noted).
         destructive: Something may be erased or replaced.
         idempotent: The same call again changes nothing more.
-        withdraws: Something is put away or refused from now on, as an archived entity or a revoked token is.
+        withdraws: Something is put away or refused from now on, as an archived entity or a revoked
+            token is.
     """
 
     read_only: bool = False
@@ -131,7 +135,8 @@ class Operation(Generic[Subject, In, Out]):
         words: Its output as text that a person or a model reads.
         toolset: Which tools it is offered with.
         long: The act takes a third argument, a callback that is told how far it is.
-        carried_through: A long one that leaves a memory out of use in its middle: it goes on when nobody listens.
+        carried_through: A long one that leaves a memory out of use in its middle: it goes on when
+            nobody listens.
         items: Where the act returns a sequence, the name that it has in the answer's data.
         command: Its path on the command line, such as ``entity create``; empty when it has none.
         aliases: Other names that people type for its command, such as ``search``.
@@ -160,11 +165,13 @@ class Operation(Generic[Subject, In, Out]):
     def parse(self, arguments: Mapping[str, JSON], zone: tzinfo | None = UTC) -> In:
         """Return the checked input; InvalidRequest names each field that is wrong, never its value.
 
-        The arguments are read first as ``read_arguments`` has it, and what a model wrote is read back. Times without a zone are of ``zone``, the entity's;
-        without it they stay so, for the memory to read.
+        The arguments are read first as ``read_arguments`` has it, and what a model wrote is read
+        back. Times without a zone are of ``zone``, the entity's; without it they stay so, for the
+        memory to read.
 
-        A null for an argument that may be left out counts as left out: calling models send it. Lists and objects
-        that are larger than the schema takes are refused before the model reads them.
+        A null for an argument that may be left out counts as left out: calling models send it.
+        Lists and objects that are larger than the schema takes are refused before the model reads
+        them.
         """
         shape = shape_of(self.input)
         check_values(arguments)
@@ -195,7 +202,9 @@ class Operation(Generic[Subject, In, Out]):
         *,
         for_model: bool = False,
     ) -> Answer:
-        """Let it be done, and answer with times of ``zone``, the person's; raises whatever the subject raises.
+        """Let it be done, and answer with times of ``zone``, the person's.
+
+        Raises whatever the subject raises.
 
         With ``for_model`` the answer is what a calling model reads.
         """
@@ -272,8 +281,8 @@ class Toolset:
     ) -> Callable[[Act[Subject, In, Out]], Operation[Subject, In, Out]]:
         """Return a decorator that makes a function an operation of its name.
 
-        Its docstring is the description; its second argument's type the input, its return type the output; a third
-        argument is told the progress.
+        Its docstring is the description; its second argument's type the input, its return type the
+        output; a third argument is told the progress.
         """
 
         def made(act: Act[Subject, In, Out]) -> Operation[Subject, In, Out]:
@@ -377,7 +386,10 @@ _USERS = ("attributes", "fields")
 
 
 def _without_nulls(value: JSON) -> JSON:
-    """Return nested arguments without the names that are null; a user's own attributes stay as they are."""
+    """Return nested arguments without the names that are null.
+
+    A user's own attributes stay as they are.
+    """
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     if not isinstance(value, dict):

@@ -48,10 +48,12 @@ async def add(memory: Memory, request: inputs.AppendInput) -> EventReceipt:
     examples=('pps event ana "The light is out, see [[Harbour]]. #maintenance" --source whisper',),
 )
 async def add_event(memory: Memory, request: inputs.AddEventInput) -> EventReceipt:
-    """Use it to keep what happened or was noted as a record; for what is said in conversation use 'remember'.
+    """Use it to keep what happened or was noted as a record.
 
-    A record has a title, a kind, tags, a parent and [[links]] to other records; a link to a title that does not exist
-    yet is made when it appears. Returns the record's id.
+    For what is said in conversation use 'remember'.
+
+    A record has a title, a kind, tags, a parent and [[links]] to other records; a link to a title
+    that does not exist yet is made when it appears. Returns the record's id.
     """
     return await keep_event(memory, request)
 
@@ -79,7 +81,10 @@ async def update(memory: Memory, request: inputs.UpdateInput) -> EventReceipt:
     examples=('pps append ana 1b4e28ba "It was repaired at noon."',),
 )
 async def append(memory: Memory, request: inputs.AppendInput) -> EventReceipt:
-    """Use it to add a paragraph to the text of a record or a turn. What it was stays as a version."""
+    """Use it to add a paragraph to the text of a record or a turn.
+
+    What it was stays as a version.
+    """
     return await add(memory, request)
 
 
@@ -92,9 +97,12 @@ async def append(memory: Memory, request: inputs.AppendInput) -> EventReceipt:
     for_model=history_for_model,
 )
 async def history(memory: Memory, request: inputs.HistoryInput) -> outputs.HistoryView:
-    """Use it to see how a record or a turn changed. Returns its versions, newest first: when, by whom, and a diff.
+    """Use it to see how a record or a turn changed.
 
-    It answers a page at a time, and a long text in parts: pass 'next_cursor' as 'cursor' for the next.
+    Returns its versions, newest first: when, by whom, and a diff.
+
+    It answers a page at a time, and a long text in parts: pass 'next_cursor' as 'cursor' for the
+    next.
     """
     start = version_cursor(request.cursor)
     entries = await memory.records.history(
@@ -120,7 +128,8 @@ async def find_duplicates(
 ) -> outputs.Duplicates:
     """Use it to find nodes that may be one thing.
 
-    Returns pairs with the same name, or with a name that is an alias of the other, and the merges done so far.
+    Returns pairs with the same name, or with a name that is an alias of the other, and the merges
+    done so far.
     """
     merging = memory.records.merging
     limit = request.limit
@@ -139,8 +148,8 @@ async def find_duplicates(
 async def merge_nodes(memory: Memory, request: inputs.MergeNodesInput) -> MergePlan:
     """Use it when two nodes are one thing: names, facts and mentions of 'drop' go over to 'keep'.
 
-    By default a dry run: show what it returns, and only then call again with dry_run=false. 'undo_merge' makes them
-    two again.
+    By default a dry run: show what it returns, and only then call again with dry_run=false.
+    'undo_merge' makes them two again.
     """
     return await memory.records.merging.merge(request.keep, request.drop, dry_run=request.dry_run)
 
@@ -153,5 +162,8 @@ async def merge_nodes(memory: Memory, request: inputs.MergeNodesInput) -> MergeP
     examples=("pps merges undo ana 1b4e28ba-2fa1-5d2b-883f-0016d3cca427",),
 )
 async def undo_merge(memory: Memory, request: inputs.UndoMergeInput) -> Merge:
-    """Use it to make two nodes of one again, exactly as they were; what the node got since the merge stays with it."""
+    """Use it to make two nodes of one again, exactly as they were.
+
+    What the node got since the merge stays with it.
+    """
     return await memory.records.merging.undo(request.id)

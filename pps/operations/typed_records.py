@@ -1,4 +1,7 @@
-"""Records of packs' kinds: saved, read, listed, moved, related, deleted. What else has a title is in ``records``."""
+"""Records of packs' kinds: saved, read, listed, moved, related, deleted.
+
+What else has a title is in ``records``.
+"""
 
 from __future__ import annotations
 
@@ -206,10 +209,12 @@ async def record_move(memory: Memory, request: shapes.MoveRecordInput) -> shapes
     examples=("pps records delete ana 1b4e28ba --yes",),
 )
 async def record_delete(memory: Memory, request: shapes.DeleteRecordsInput) -> Forgotten:
-    """Use it only to erase records that must not be kept, with their versions and relations; it cannot be undone.
+    """Use it only to erase records that must not be kept, with their versions and relations.
 
-    By default a dry run that returns what would go: show that, and only then call again with dry_run=false. What is
-    merely over is archived: record_save with status 'archived'.
+    It cannot be undone.
+
+    By default a dry run that returns what would go: show that, and only then call again with
+    dry_run=false. What is merely over is archived: record_save with status 'archived'.
     """
     return await memory.records.delete(request.ids, dry_run=request.dry_run)
 
@@ -222,9 +227,12 @@ async def record_delete(memory: Memory, request: shapes.DeleteRecordsInput) -> F
     examples=('pps records relate ana "Buy shoes" SERVES "Run a marathon"',),
 )
 async def record_relate(memory: Memory, request: shapes.RelateRecordsInput) -> shapes.Joined:
-    """Use it to join two records by a relation of the packs; made again, only its properties change.
+    """Use it to join two records by a relation of the packs.
 
-    Returns the relation's id, and a warning where the packs have it the other way alone: it is then kept that way. schema_inventory says which kinds a relation joins, and what its properties are.
+    Made again, only its properties change.
+
+    Returns the relation's id, and a warning where the packs have it the other way alone: it is then
+    kept that way. schema_inventory says which kinds a relation joins, and what its properties are.
     """
     relation = RelationGiven(request.type, request.target, request.properties)
     try:

@@ -85,8 +85,9 @@ def overview_for_model(value: Overview, _: inputs.Input) -> ModelView:
 async def overview(memory: Memory, _: inputs.Nothing) -> Overview:
     """Use it to see at a glance whose memory this is and what is going on in it.
 
-    Returns the identity, the people, places, projects and things that matter now, what was learned or ended lately,
-    the latest conversations and records, what agents were given today, what waits for the person, and the health.
+    Returns the identity, the people, places, projects and things that matter now, what was learned
+    or ended lately, the latest conversations and records, what agents were given today, what waits
+    for the person, and the health.
     """
     return await memory.overview()
 
@@ -101,7 +102,10 @@ async def stats(memory: Memory, _: inputs.Nothing) -> Stats:
 
 @UPKEEP.operation("Is the memory well", words.health, READS)
 async def health(memory: Memory, _: inputs.Nothing) -> Health:
-    """Use it when something fails. Returns whether this memory can do its work, and for each problem what to do."""
+    """Use it when something fails.
+
+    Returns whether this memory can do its work, and for each problem what to do.
+    """
     return await memory.health()
 
 
@@ -117,7 +121,8 @@ async def extract(
 ) -> Extracted:
     """Use it to have the owner's own command read the turns that nothing has read for facts.
 
-    It spends the owner's tokens: ask first. By default it only returns how many turns there are and what they take.
+    It spends the owner's tokens: ask first. By default it only returns how many turns there are and
+    what they take.
     """
     return await memory.jobs.extract(request.since, dry_run=request.dry_run, progress=progress)
 

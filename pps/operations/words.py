@@ -1,4 +1,7 @@
-"""What each operation answers, as text that a person or a model reads. One line an item, ids in brackets."""
+"""What each operation answers, as text that a person or a model reads.
+
+One line an item, ids in brackets.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +88,9 @@ def recall_once(view: RecallView) -> str:
 
 
 def recall(view: RecallView, *, explain: bool = False, with_source: bool = False) -> str:
-    """Return the lists one after another, each with a heading; where scores are sums of signals, with their mean.
+    """Return the lists one after another, each with a heading.
+
+    Where scores are sums of signals, with their mean.
 
     With ``explain`` each hit has its score, ranks and signals on a line of its own.
     """
@@ -129,9 +134,14 @@ def receipt(value: Receipt) -> str:
         "done": "Remembered.",
         "accepted": "Safe on disk; graph and indexes follow in a moment.",
         "duplicate": "Known already; nothing was stored twice.",
-        "failed": "Kept in the journal, but it could not be taken into the graph; `health` says why.",
+        "failed": (
+            "Kept in the journal, but it could not be taken into the graph; `health` says why."
+        ),
     }[value.state]
-    counts = f"{counted(value.nodes, 'node')}, {counted(value.facts, 'fact')}, {counted(value.edges, 'link')}"
+    counts = (
+        f"{counted(value.nodes, 'node')}, {counted(value.facts, 'fact')}, "
+        f"{counted(value.edges, 'link')}"
+    )
     tail = f" {counts} touched." if value.state == "done" else ""
     skipped = "".join(
         f"\nLeft out: {skipped_item.what}: {skipped_item.why}" for skipped_item in value.skipped
@@ -187,7 +197,10 @@ def gone(value: Forgotten) -> str:
     left = _mentions(value.mentions) if value.mentions and value.mentions.total else []
     if value.restorable_until:
         until = moment_text(value.restorable_until)
-        done = f"Forgot {counts}.{facts_text} Until {until} it can be restored as {value.restorable_as}."
+        done = (
+            f"Forgot {counts}.{facts_text} Until {until} it can be restored as "
+            f"{value.restorable_as}."
+        )
     else:
         done = f"Erased {counts} for good.{facts_text}"
     return "\n".join([done, *left])
@@ -252,7 +265,8 @@ def anchor_whole(value: Anchor) -> str:
 
 def anchor_versions(versions: Sequence[AnchorVersion]) -> str:
     return "\n\n".join(
-        f"version {version.number}, {moment_text(version.at)}{f', by {version.actor}' if version.actor else ''}: "
+        f"version {version.number}, "
+        f"{moment_text(version.at)}{f', by {version.actor}' if version.actor else ''}: "
         f"{version.title}\n{version.text}"
         for version in versions
     )
@@ -289,7 +303,10 @@ def anchor_deleted(view: AnchorDeleted) -> str:
 
 
 def resynced(value: ResyncReport) -> str:
-    return f"{value.added + value.changed} indexed, {value.unchanged} unchanged, {value.removed} removed."
+    return (
+        f"{value.added + value.changed} indexed, {value.unchanged} unchanged, {value.removed} "
+        "removed."
+    )
 
 
 def stats(value: Stats) -> str:
@@ -301,11 +318,15 @@ def stats(value: Stats) -> str:
     lines = [
         f"{value.entity} ({value.store})",
         f"turns {value.turns:,}{span}",
-        f"nodes {value.nodes:,} · facts {value.facts:,} · episodes {value.episodes:,} · anchors {value.anchors:,}",
+        (
+            f"nodes {value.nodes:,} · facts {value.facts:,} · episodes {value.episodes:,} · "
+            f"anchors {value.anchors:,}"
+        ),
     ]
     if value.unfinished_jobs or value.index_lag:
         lines.append(
-            f"in work: {counted(value.unfinished_jobs, 'turn')}, {counted(value.index_lag, 'index entry')}"
+            f"in work: {counted(value.unfinished_jobs, 'turn')}, "
+            f"{counted(value.index_lag, 'index entry')}"
         )
     return "\n".join(lines)
 
@@ -324,7 +345,8 @@ def why(value: Why) -> str:
         )
         how = "signals are added up" if channel.fusion == "sum" else "ranks are joined, 1 is best"
         lines.append(
-            f"\n{name}: {counted(channel.found, 'candidate')}, at most {channel.limit} shown; {how} ({weighed})"
+            f"\n{name}: {counted(channel.found, 'candidate')}, at most {channel.limit} shown; "
+            f"{how} ({weighed})"
         )
         for candidate in channel.candidates:
             ranks = ", ".join(
@@ -334,7 +356,8 @@ def why(value: Why) -> str:
                 "" if candidate.factor == 1 else f" x {candidate.factor:g} (fresh, new, telling)"
             )
             lines.append(
-                f"- {_line(candidate.text)} [{candidate.id}]\n  {candidate.verdict}; {ranks or 'no rank'}; {candidate.joined:.4f}{factor}"
+                f"- {_line(candidate.text)} [{candidate.id}]\n  {candidate.verdict}; "
+                f"{ranks or 'no rank'}; {candidate.joined:.4f}{factor}"
             )
     return "\n".join(lines)
 
@@ -355,7 +378,9 @@ def event(value: EventReceipt) -> str:
         "done": f"Kept as version {value.version}.",
         "accepted": "Safe on disk; graph and indexes follow in a moment.",
         "duplicate": "Known already; nothing was stored twice.",
-        "failed": "Kept in the journal, but it could not be taken into the graph; `job_status` says why.",
+        "failed": (
+            "Kept in the journal, but it could not be taken into the graph; `job_status` says why."
+        ),
     }[value.state]
     title = f" “{value.title}”" if value.title else ""
     tags = f" Tags: {', '.join(value.tags_applied)}." if value.tags_applied else ""
@@ -363,7 +388,10 @@ def event(value: EventReceipt) -> str:
     skipped = "".join(
         f"\nLeft out: {skipped_item.what}: {skipped_item.why}" for skipped_item in value.skipped
     )
-    return f"{state_text}{title}{tags}{links} [{value.node_id or value.turn_id}]{redacted(value.redacted)}{skipped}"
+    return (
+        f"{state_text}{title}{tags}{links} "
+        f"[{value.node_id or value.turn_id}]{redacted(value.redacted)}{skipped}"
+    )
 
 
 def history(view: HistoryView) -> str:
@@ -383,7 +411,8 @@ def _version(version: VersionView) -> Sequence[str]:
 
 def duplicates(view: Duplicates) -> str:
     lines = [
-        f"{duplicate.keep_name} ({duplicate.keep_kind}) [{duplicate.keep}] · {duplicate.drop_name} ({duplicate.drop_kind}) [{duplicate.drop}]: {duplicate.why}"
+        f"{duplicate.keep_name} ({duplicate.keep_kind}) [{duplicate.keep}] · {duplicate.drop_name} "
+        f"({duplicate.drop_kind}) [{duplicate.drop}]: {duplicate.why}"
         for duplicate in view.duplicates
     ]
     return "\n".join(
@@ -403,10 +432,14 @@ def plan(value: MergePlan) -> str:
     moved = f"{counted(value.facts, 'fact')} and {counted(value.mentions, 'mention')}"
     if value.dry_run:
         return (
-            f"Would make one node: {value.name} ({value.kind}{names}); {moved} go over to it [{value.keep}]. Nothing "
+            f"Would make one node: {value.name} ({value.kind}{names}); {moved} go over to it "
+            f"[{value.keep}]. Nothing "
             "was changed; call again with dry_run=false to do it."
         )
-    return f"One node: {value.name} ({value.kind}{names}); {moved} went over to it [{value.keep}]. Undo: [{value.id}]"
+    return (
+        f"One node: {value.name} ({value.kind}{names}); {moved} went over to it [{value.keep}]. "
+        f"Undo: [{value.id}]"
+    )
 
 
 def costs(value: CostReport) -> str:
@@ -424,7 +457,8 @@ def _cost_day(cost_day: CostDay) -> str:
     silent = f", {cost_day.unmetered:,} answers did not say" if cost_day.unmetered else ""
     name = cost_day.model or "a model without a name"
     return (
-        f"{cost_day.day} {name}: {cost_day.texts:,} texts, {cost_day.requests:,} requests, {cost_day.tokens_in:,} tokens in, "
+        f"{cost_day.day} {name}: {cost_day.texts:,} texts, {cost_day.requests:,} requests, "
+        f"{cost_day.tokens_in:,} tokens in, "
         f"{cost_day.tokens_out:,} out{cost}{silent}"
     )
 
@@ -435,11 +469,13 @@ def injected(value: Injected) -> str:
         f", {value.tokens_a_session:,.0f} a session" if value.tokens_a_session is not None else ""
     )
     head = (
-        f"{value.days} days: {value.sessions:,} sessions, {value.prompts:,} prompts ({share} answered with nothing), "
+        f"{value.days} days: {value.sessions:,} sessions, {value.prompts:,} prompts ({share} "
+        "answered with nothing), "
         f"{value.tokens:,} tokens{mean}"
     )
     lines = [
-        f"{pack.last_at:%Y-%m-%d %H:%M} {pack.session or '(no session)'}: {pack.prompts:,} prompts, {pack.empty:,} with "
+        f"{pack.last_at:%Y-%m-%d %H:%M} {pack.session or '(no session)'}: {pack.prompts:,} "
+        f"prompts, {pack.empty:,} with "
         f"nothing, {pack.tokens:,} tokens"
         for pack in value.latest
     ]
@@ -458,7 +494,10 @@ def proved(value: LastProof) -> str:
         if proof.ok
         else f"{proof.leaks} leaks, {proof.told_apart} told apart, {proof.broken} broken"
     )
-    return f"{moment_text(proof.at)}: {proof.operations:,} attacks on {proof.store} in {proof.seconds:g} s, {text} (PPS {proof.version})."
+    return (
+        f"{moment_text(proof.at)}: {proof.operations:,} attacks on {proof.store} in "
+        f"{proof.seconds:g} s, {text} (PPS {proof.version})."
+    )
 
 
 def job(value: JobReport) -> str:
@@ -484,8 +523,10 @@ def _left_out(skipped: Skipped) -> str:
 
 def ingestion(value: IngestionStats) -> str:
     lines = [
-        f"waiting {value.queued + value.running:,} of at most {value.queue_most:,} · done {value.done:,} · "
-        f"failed {value.failed:,} · dropped {value.dropped:,} · index entries to make {value.index_lag:,}",
+        f"waiting {value.queued + value.running:,} of at most {value.queue_most:,} · done "
+        f"{value.done:,} · "
+        f"failed {value.failed:,} · dropped {value.dropped:,} · index entries to make "
+        f"{value.index_lag:,}",
         f"last {value.window_s:,} s: {value.attempts:,} attempts, {value.failures:,} failed, "
         f"{value.tokens_in:,} tokens in, {value.tokens_out:,} out, ${value.cost_usd:.4f}",
     ]
@@ -500,11 +541,15 @@ def _attempt(attempt_report: AttemptReport) -> str:
     took_s = (attempt_report.ended_at - attempt_report.began_at).total_seconds()
     why = f": {attempt_report.error}" if attempt_report.error else ""
     cost = (
-        f", {attempt_report.tokens_in:,} + {attempt_report.tokens_out:,} tokens, ${attempt_report.cost_usd:.4f}"
+        f", {attempt_report.tokens_in:,} + {attempt_report.tokens_out:,} tokens, "
+        f"${attempt_report.cost_usd:.4f}"
         if attempt_report.tokens_in
         else ""
     )
-    return f"{iso(attempt_report.began_at)} {attempt_report.stage} {attempt_report.outcome} ({took_s:.2f} s{cost}){why}"
+    return (
+        f"{iso(attempt_report.began_at)} {attempt_report.stage} {attempt_report.outcome} "
+        f"({took_s:.2f} s{cost}){why}"
+    )
 
 
 def extracted(value: Extracted) -> str:
@@ -515,7 +560,8 @@ def extracted(value: Extracted) -> str:
         return f"{value.turns:,} turns to read, about {value.tokens:,} tokens in and out.{why}"
     rest = f"; {value.waiting:,} wait{why}" if value.waiting else ""
     head = (
-        f"{value.read:,} of {value.turns:,} turns read: {value.facts:,} facts, {value.dropped:,} left out "
+        f"{value.read:,} of {value.turns:,} turns read: {value.facts:,} facts, {value.dropped:,} "
+        "left out "
         f"that no turn says, {value.tokens:,} tokens{rest}."
     )
     return "\n".join([head, *map(_left_out, value.left_out)])
@@ -526,7 +572,10 @@ def _heading(name: str, channel: ChannelView) -> str:
     if stats is None or stats.avg_score is None or not any(hit.signals for hit in channel.hits):
         return f"{name}:"
     results = counted(stats.total_results, "result")
-    return f"{name} ({results}, average score {stats.avg_score:.3f}, about {counted(stats.token_estimate, 'token')}):"
+    return (
+        f"{name} ({results}, average score {stats.avg_score:.3f}, about "
+        f"{counted(stats.token_estimate, 'token')}):"
+    )
 
 
 def _hit(hit: HitView, *, with_source: bool = False) -> str:
@@ -592,7 +641,10 @@ def worded(value: object) -> str:
 
 
 def redacted(number: int) -> str:
-    """Return how many secrets were taken out, as a line of its own; nothing when there were none."""
+    """Return how many secrets were taken out, as a line of its own.
+
+    Nothing when there were none.
+    """
     return (
         f"\n{counted(number, 'secret')} replaced with a marker before anything was kept."
         if number

@@ -205,7 +205,10 @@ CREATES: tuple[IdAttack, ...] = (
         alike=False,
     ),
 )
-"""Creating under another's id. On a shared database each must be refused; in a file of one's own the id is free."""
+"""Creating under another's id.
+
+On a shared database each must be refused; in a file of one's own the id is free.
+"""
 
 _BAD: tuple[object, ...] = (
     *(

@@ -61,7 +61,10 @@ class Strike:
 
 @dataclass(frozen=True, slots=True)
 class GuardAttack:
-    """One attack. ``refused``: it must raise IsolationError on every store; else it may find nothing instead."""
+    """One attack.
+
+    ``refused``: it must raise IsolationError on every store; else it may find nothing instead.
+    """
 
     name: str
     call: Callable[[Strike], Awaitable[object]]
@@ -141,7 +144,10 @@ _OTHERS = (
     "MATCH (n:Entity) WHERE n.group_id <> $group_id RETURN n.uuid AS uuid, n.group_id AS group_id"
 )
 _OTHERS_RENAMED = "MATCH (n:Entity) WHERE n.group_id <> $group_id RETURN n.group_id AS whose"
-_OTHERS_NESTED = "MATCH (n:Entity) WHERE n.group_id <> $group_id RETURN collect({a: {group_id: n.group_id}}) AS found"
+_OTHERS_NESTED = (
+    "MATCH (n:Entity) WHERE n.group_id <> $group_id RETURN collect({a: {group_id: n.group_id}}) AS "
+    "found"
+)
 _OTHERS_WHOLE = "MATCH (n:Entity) WHERE n.group_id <> $group_id RETURN n"
 _OTHERS_BY_ID = "MATCH (n:Entity) WHERE n.group_id <> $group_id RETURN n.uuid AS uuid, 1 AS score"
 _DELETE = "MATCH (n:Entity {uuid: $uuid}) DETACH DELETE n"

@@ -148,7 +148,8 @@ class Honest:
             "episodes": being.episodes,
         }
         differences = [
-            f"{kind}: holds {len(items)}, should hold {len(expected[kind])}, and they are not the same"
+            f"{kind}: holds {len(items)}, should hold {len(expected[kind])}, and they are not the "
+            "same"
             for kind, items in held.items()
             if {item.uuid: item for item in items} != expected[kind]
         ]

@@ -73,11 +73,12 @@ class Report:
     """What a run of the adversarial set found.
 
     Attributes:
-        operations: How many of each kind were run; ``honest`` ones are the entities' own work meanwhile.
-        refused: How many ended in which error, one of a library's own among them; ``answered`` counts those that
-            found nothing and said so.
-        leaks: Something of one entity was seen, changed or made by another. Of this and the next two, the first 20
-            of each kind of operation.
+        operations: How many of each kind were run; ``honest`` ones are the entities' own work
+            meanwhile.
+        refused: How many ended in which error, one of a library's own among them; ``answered``
+            counts those that found nothing and said so.
+        leaks: Something of one entity was seen, changed or made by another. Of this and the next
+            two, the first 20 of each kind of operation.
         told_apart: An id of another entity had another outcome than an id of nobody.
         broken: A call failed in a way that is none of PPS's errors, or an honest call failed.
         second_lock: Attacks through the client that the first lock let by and the guard refused.
@@ -110,7 +111,9 @@ async def verify(
     seed: int | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Attack throw-away entities on the configured store; they and their folder are gone afterwards.
+    """Attack throw-away entities on the configured store.
+
+    They and their folder are gone afterwards.
 
     Args:
         settings: Which store, and where.
@@ -189,7 +192,8 @@ class AttackOptions(TypedDict, total=False):
     """How a run attacks.
 
     Attributes:
-        seed: Of the choices, so that a run's kinds can be repeated; None, the default, takes a fresh one.
+        seed: Of the choices, so that a run's kinds can be repeated; None, the default, takes a
+            fresh one.
         progress: Called now and then with (done, wanted).
         kinds: Which of ``KINDS``; all of them by default.
     """
@@ -299,9 +303,12 @@ class _ProofRun:
     async def _after_create(
         self, name: str, being: Being, other: Being, ids: Ids, outcome: _AttackOutcome
     ) -> None:
-        """On a shared database nothing may have been made; in a file of one's own it is taken away again.
+        """On a shared database nothing may have been made.
 
-        So it is where the owner has deleted a node or fact of these meanwhile: the id was nobody's then.
+        In a file of one's own it is taken away again.
+
+        So it is where the owner has deleted a node or fact of these meanwhile: the id was nobody's
+        then.
         """
         if not isinstance(
             outcome.error, PPSError

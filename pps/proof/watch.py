@@ -30,7 +30,10 @@ class Watch:
         self._owners.update(dict.fromkeys(ids, owner))
 
     def leaks(self, viewer: str, value: object, known: AbstractSet[str] = frozenset()) -> list[str]:
-        """Return what of others' the value holds, without quoting it; ids that the caller passed in are no news."""
+        """Return what of others' the value holds, without quoting it.
+
+        Ids that the caller passed in are no news.
+        """
         leaks: list[str] = []
         for text in _texts(value, 0):
             leaks += [

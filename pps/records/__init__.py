@@ -1,1 +1,4 @@
-"""Records of typed kinds: kept, moved, related, listed, ranked and asked. Kinds are data (`core.kinds`)."""
+"""Records of typed kinds: kept, moved, related, listed, ranked and asked.
+
+Kinds are data (`core.kinds`).
+"""

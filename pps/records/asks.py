@@ -36,7 +36,10 @@ _Item: TypeAlias = Record | Node | Relation | Fact
 
 @dataclass(frozen=True, slots=True)
 class GraphPage:
-    """A page of everything: records, then other nodes, relations, facts; ``next_cursor`` is empty on the last."""
+    """A page of everything: records, then other nodes, relations, facts.
+
+    ``next_cursor`` is empty on the last.
+    """
 
     records: tuple[Record, ...] = ()
     nodes: tuple[Node, ...] = ()
@@ -75,7 +78,8 @@ class Asks:
         """Answer a named query, over every record or over those of a part of the graph.
 
         Raises:
-            InvalidRequest: There is none of that name, a parameter is wrong, or the entity lacks the kinds.
+            InvalidRequest: There is none of that name, a parameter is wrong, or the entity lacks
+                the kinds.
             NotFound: A record that is named is not this entity's.
         """
         chosen = next((query for query in self.queries if query.name == name), None)

@@ -24,11 +24,17 @@ from pps.recall.request import RecallOptions
 
 SEMANTIC_LEAST = 0.7
 HYBRID_LEAST = 0.65
-"""Least cosines of the two searches; they hold for a model that config/floor.toml has no threshold for."""
+"""Least cosines of the two searches.
+
+They hold for a model that config/floor.toml has no threshold for.
+"""
 
 
 _MOST = 50
-"""What the profiles let a caller ask for; with an anchor, which takes a place that is not shown, one less comes back."""
+"""What the profiles let a caller ask for.
+
+With an anchor, which takes a place that is not shown, one less comes back.
+"""
 WEAK_BAND = 0.15
 """How far above the threshold a cosine must stand not to be weak."""
 CLEAR_GAP = 0.08
@@ -48,7 +54,8 @@ class RecordSearch:
     Attributes:
         layers, kinds, status: Only these; those of one are alternatives, none is no restriction.
         min_similarity: Least cosine of what meaning brings; None is the model's own threshold.
-        anchor_node_id: Id of a node: what is near it in the graph counts too, by ``structural_weight``.
+        anchor_node_id: Id of a node: what is near it in the graph counts too, by
+            ``structural_weight``.
         max_depth: Most hops from it, 1 to 4.
     """
 
@@ -71,7 +78,8 @@ class FoundRecord:
 
     Attributes:
         score: What it is ranked by: the cosine, or with an anchor the weighted sum of both.
-        semantic: The cosine, 0 where there is none; structural: 1 / hops from the anchor, 0 where it is not reached.
+        semantic: The cosine, 0 where there is none; structural: 1 / hops from the anchor, 0 where
+            it is not reached.
         path: The way from the anchor.
         is_weak: Its cosine is that of many pairs that have little to do with each other.
     """
@@ -182,7 +190,9 @@ class RecordFinder:
         )
 
     async def drift(self, priorities: Collection[Priority] = ()) -> DriftReport:
-        """Embed the records of some priorities, or all, anew; return those whose vectors changed by more than 0.1.
+        """Embed the records of some priorities, or all, anew.
+
+        Return those whose vectors changed by more than 0.1.
 
         Raises:
             ModelError: The model fails.

@@ -104,7 +104,10 @@ class Common(_Strict):
 
 
 class KindModels:
-    """The models of an entity's kinds, each made when it is first asked for; times without a zone are of ``zone``."""
+    """The models of an entity's kinds, each made when it is first asked for.
+
+    Times without a zone are of ``zone``.
+    """
 
     def __init__(self, kinds: Kinds, zone: tzinfo = UTC) -> None:
         self._kinds = kinds
@@ -167,7 +170,10 @@ class KindModels:
         return _checked(name, self._models[key], named, self._zone, wrong)
 
     def misfit(self, record: Record) -> str:
-        """Return why a record that was kept by another version of its pack no longer fits; empty when it does."""
+        """Return why a record that was kept by another version of its pack no longer fits.
+
+        Empty when it does.
+        """
         if record.kind not in self._kinds:
             return f"{record.kind}: no kind of this memory's packs any more"
         cycle = self._kinds.kind(record.kind).lifecycle
@@ -229,7 +235,10 @@ _A_DATE = "an ISO 8601 date, such as 2026-01-31"
 
 
 def _read_date(value: object) -> CoarseTime:
-    """Return the day, month or year of a text; midnight is that day, another time of day is refused: it would be lost."""
+    """Return the day, month or year of a text.
+
+    Midnight is that day, another time of day is refused: it would be lost.
+    """
     if not isinstance(value, str):
         raise ValueError(_A_DATE)
     try:
@@ -295,7 +304,10 @@ def _checked(
     zone: tzinfo,
     mistakes: Mapping[str, str],
 ) -> dict[str, JSON]:
-    """Return the fields as they are kept; InvalidRequest tells the mistakes that were found before, and its own."""
+    """Return the fields as they are kept.
+
+    InvalidRequest tells the mistakes that were found before, and its own.
+    """
     present = {name: value for name, value in fields.items() if value is not None}
     present = read_arguments(present, shape_of(model), kind_text)
     texts = dict(mistakes)

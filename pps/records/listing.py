@@ -25,7 +25,10 @@ _DURATION = TypeAdapter(timedelta)
 
 
 def wanted_of(kinds: Kinds, query: RecordQuery, zone: tzinfo = UTC) -> RecordSelection:
-    """Return a query as the journal takes it; InvalidRequest for what is no kind, field, status, state or operator."""
+    """Return a query as the journal takes it.
+
+    InvalidRequest for what is no kind, field, status, state or operator.
+    """
     check_range("limit", query.limit, 1, MAX_LIST)
     chosen = [kinds.kind(kind) for kind in query.kinds] or [*kinds]
     for status in query.statuses:

@@ -37,7 +37,8 @@ class QueryStep:
     """One relation gone over.
 
     Attributes:
-        forward: It points to the record that is reached; else it was gone over from its end to its beginning.
+        forward: It points to the record that is reached; else it was gone over from its end to its
+            beginning.
         id, kind, title: Of the record that is reached.
         weight: Its ``weight`` or ``strength``; None where it has none, which counts as 1.
     """
@@ -71,7 +72,10 @@ class QueryMatch:
 
 @dataclass(frozen=True, slots=True)
 class QueryAnswer:
-    """The answer of a named query; ``total`` counts what answers before the limit, ``said`` sums up."""
+    """The answer of a named query.
+
+    ``total`` counts what answers before the limit, ``said`` sums up.
+    """
 
     query: str
     said: str
@@ -202,7 +206,8 @@ class Query:
             named = " and ".join(self.kinds)
             raise InvalidRequest(
                 "query",
-                f"{self.name!r} is about {named}; no pack of this memory has them: `pps pack enable` adds one",
+                f"{self.name!r} is about {named}; no pack of this memory has them: `pps pack "
+                "enable` adds one",
             )
         request = self.read(parameters, ground.zone)
         times = {
@@ -213,7 +218,10 @@ class Query:
         return await self.act(ground, request.model_copy(update=times))
 
     def read(self, parameters: Mapping[str, JSON], zone: tzinfo) -> Input:
-        """Return the checked parameters, times without a zone of ``zone``; InvalidRequest names what is wrong."""
+        """Return the checked parameters, times without a zone of ``zone``.
+
+        InvalidRequest names what is wrong.
+        """
         try:
             arguments = read_arguments(parameters, shape_of(self.given))
             return self.given.model_validate_json(json.dumps(arguments), context={ZONE: zone})
@@ -227,7 +235,10 @@ class Query:
 def query(
     name: str, given: type[Input], *kinds: str
 ) -> Callable[[Callable[[Ground, Any], Awaitable[QueryAnswer]]], Query]:
-    """Return a decorator that makes a function a query; the first line of its docstring says what it answers."""
+    """Return a decorator that makes a function a query.
+
+    The first line of its docstring says what it answers.
+    """
 
     def made(act: Callable[[Ground, Any], Awaitable[QueryAnswer]]) -> Query:
         return Query(name, (act.__doc__ or "").strip().splitlines()[0], given, kinds, act)
@@ -308,8 +319,8 @@ def text(record: Record, name: str) -> str:
 def outcome(record: Record, at: datetime | None = None) -> Outcome | None:
     """Return how a record turned out; None while that is open.
 
-    A goal by its completion (one whose deadline passed by ``at`` without any failed), a decision by its roi, a task
-    when it is done.
+    A goal by its completion (one whose deadline passed by ``at`` without any failed), a decision by
+    its roi, a task when it is done.
     """
     if record.kind == "Goal":
         ends: dict[str, Outcome] = {"successfully_completed": "good", "abandoned": "bad"}

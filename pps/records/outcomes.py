@@ -47,7 +47,10 @@ from pps.records.reasons import leads_up
 _LATELY = timedelta(days=90)
 _DEADLINES = ("due_date", "deadline", "end_date")
 _JUDGES = ("completion_status", "roi")
-_NEGATIONS = "not no never none cannot without nicht kein keine nie niemals nunca jamás ne pas jamais não non mai"
+_NEGATIONS = (
+    "not no never none cannot without nicht kein keine nie niemals nunca jamás ne pas jamais não "
+    "non mai"
+)
 _NOT = frozenset(map(fold, _NEGATIONS.split()))
 _OPPOSITE = 0.6
 _FEATURES = 4
@@ -69,7 +72,10 @@ async def evolution(ground: Ground, request: VersionsInput) -> QueryAnswer:
     for before, version in zip([None, *versions], versions, strict=False):
         changed = changes(before, version) if before else []
         sentence = "; ".join(changed) if before else f"it was made: “{version.title}”"
-        line = f"version {version.version}, {version.updated_at.date()}, by {version.actor or 'the person'}: {sentence or 'as it was'}."
+        line = (
+            f"version {version.version}, {version.updated_at.date()}, by "
+            f"{version.actor or 'the person'}: {sentence or 'as it was'}."
+        )
         rows.append(
             found(version, line, details={"version": version.version, "changed": [*changed]})
         )
@@ -97,7 +103,7 @@ class Drifts(Limited):
 
 @query("drift_alerts", Drifts)
 async def drift_alerts(ground: Ground, request: Drifts) -> QueryAnswer:
-    """Which records mean something else than they did, or have another status or state; the most changed first."""
+    """Which records changed their meaning, status or state; the most changed first."""
     since = request.since or time.now() - _LATELY
     kinds = {*request.kinds, *ground.kinds.of_layers(request.layers)}
     if request.layers and not kinds:
@@ -122,7 +128,10 @@ async def drift_alerts(ground: Ground, request: Drifts) -> QueryAnswer:
                 )
             )
     rows.sort(key=lambda row: (-(row.score or 0), row.id))
-    sentence = f"{len(rows)} of {len(pairs)} changed records mean something else, or stand otherwise, than on {since.date()}."
+    sentence = (
+        f"{len(rows)} of {len(pairs)} changed records mean something else, or stand otherwise, "
+        f"than on {since.date()}."
+    )
     return answer("drift_alerts", sentence, rows, request.limit)
 
 
@@ -131,7 +140,8 @@ class Recurring(Limited):
 
     what: Literal["goals_failed", "decisions_paid", "strategies_paid"] = Field(
         default="goals_failed",
-        description="goals_failed: goals that were abandoned or missed; decisions_paid: decisions of a roi.total above "
+        description="goals_failed: goals that were abandoned or missed; decisions_paid: decisions "
+        "of a roi.total above "
         "'min_roi'; strategies_paid: strategies of whose goals half or more were reached.",
     )
     min_roi: float = Field(default=0, description="What a decision must pay more than.")
@@ -237,7 +247,10 @@ def _recurring(web: Web, kinds: Kinds, recurring: Recurring) -> QueryAnswer:
     ]
     rows.sort(key=lambda row: (-(row.score or 0), row.title))
     patterns = counted(len(rows), "pattern")
-    sentence = f"{len(judged.hits)} of {len(judged.all)} are {recurring.what.replace('_', ' that ')}: {patterns}."
+    sentence = (
+        f"{len(judged.hits)} of {len(judged.all)} are {recurring.what.replace('_', ' that ')}: "
+        f"{patterns}."
+    )
     return answer("recurring", sentence, rows, recurring.limit)
 
 
@@ -285,8 +298,8 @@ def _pattern(
 ) -> QueryMatch | None:
     """Return what some have in common when more of them than of all are hits.
 
-    The score is the leverage of Piatetsky-Shapiro (1991): the share of records with the feature that are hits, beyond
-    what their numbers alone let one expect.
+    The score is the leverage of Piatetsky-Shapiro (1991): the share of records with the feature
+    that are hits, beyond what their numbers alone let one expect.
     """
     hits = them & judged.hits
     base = len(judged.hits) / max(1, len(judged.all))
@@ -420,11 +433,17 @@ def _along(web: Web) -> Iterator[QueryMatch]:
             own = _deadline(record)
             whole = _deadline(other)
             if own and whole and own > whole and alive(other):
-                sentence = f"“{record.title}” is due {own[:10]}, after “{other.title}” that it is for ({whole[:10]})."
+                sentence = (
+                    f"“{record.title}” is due {own[:10]}, after “{other.title}” that it is for "
+                    f"({whole[:10]})."
+                )
                 yield _pair("dates", record.id, record.kind, record.title, other.id, sentence, path)
             over = other.status if not alive(other) else text(other, "completion_status")
             if over and record.state in ("", "todo", "in_progress") and outcome(record) is None:
-                sentence = f"“{record.title}” is open, but what it is for, “{other.title}”, is {over.replace('_', ' ')}."
+                sentence = (
+                    f"“{record.title}” is open, but what it is for, “{other.title}”, is "
+                    f"{over.replace('_', ' ')}."
+                )
                 yield _pair("over", record.id, record.kind, record.title, other.id, sentence, path)
 
 
@@ -442,7 +461,10 @@ def _circles(web: Web) -> Iterator[QueryMatch]:
     for part in cast("Iterable[set[str]]", networkx.strongly_connected_components(graph)):
         them = [web.records[id_] for id_ in sorted(part) if id_ in web.records]
         if len(them) > 1:
-            sentence = f"They depend on each other in a circle: {', '.join(f'“{record.title}”' for record in them)}."
+            sentence = (
+                "They depend on each other in a circle: "
+                f"{', '.join(f'“{record.title}”' for record in them)}."
+            )
             yield _pair("circle", them[0].id, them[0].kind, them[0].title, them[1].id, sentence)
 
 

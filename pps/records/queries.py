@@ -127,7 +127,10 @@ async def tasks(ground: Ground, request: TimeWindow) -> QueryAnswer:
             hours = number(record, "effort_hours")
             effort = "" if hours is None else f", {hours:g} h"
             rank = f" ({urgency})" if urgency != "p9" else ""
-            sentence = f"“{record.title}”{rank} is due {due.date()}, {record.state.replace('_', ' ')}{effort}."
+            sentence = (
+                f"“{record.title}”{rank} is due {due.date()}, "
+                f"{record.state.replace('_', ' ')}{effort}."
+            )
             details: dict[str, JSON] = {
                 "due_date": str(due.date()),
                 "state": record.state,
@@ -136,7 +139,10 @@ async def tasks(ground: Ground, request: TimeWindow) -> QueryAnswer:
             rows.append((due, urgency, found(record, sentence, details=details)))
     rows.sort(key=lambda row: (row[0], row[1], row[2].id))
     hours = sum(float(str(row[2].details["effort_hours"] or 0)) for row in rows)
-    sentence = f"{counted(len(rows), 'task')} from {since.date()} up to {until.date()}, {hours:g} h in all."
+    sentence = (
+        f"{counted(len(rows), 'task')} from {since.date()} up to {until.date()}, {hours:g} h in "
+        "all."
+    )
     return answer("tasks", sentence, [row[2] for row in rows], request.limit)
 
 
@@ -396,7 +402,9 @@ class _Nearest:
 
 
 def _nearest(ground: Ground, near: Mapping[str, float], least: float | None) -> _Nearest:
-    """Return the live records that are similar enough; where none is, the best three, marked as weak.
+    """Return the live records that are similar enough.
+
+    Where none is, the best three, marked as weak.
 
     A ``least`` that the caller gave is kept to.
     """
@@ -443,7 +451,8 @@ def _course(metric: Record, series: list[tuple[datetime, float]]) -> QueryMatch:
     went = "up" if change > 0 else "down" if change < 0 else "stable"
     as_wanted = "" if not wanted else ", as wanted" if went == wanted else f", wanted {wanted}"
     sentence = (
-        f"“{metric.title}”: {len(values)} observations, mean {mean:g} {unit}, {min(values):g} to {max(values):g}; "
+        f"“{metric.title}”: {len(values)} observations, mean {mean:g} {unit}, {min(values):g} to "
+        f"{max(values):g}; "
         f"{values[0]:g} → {values[-1]:g}, {went}{as_wanted}."
     )
     recent: list[JSON] = [[time.iso(at), value] for at, value in series[-_SERIES:]]

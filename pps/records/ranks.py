@@ -1,7 +1,8 @@
 """Ranks of records by the relations among them: pagerank, communities, betweenness, shortest path.
 
-rustworkx computes them on an export of the records, but for communities, where networkx has Louvain's method. Relations
-between two records are added up; one of weight 0 joins nothing, a record does not join itself.
+rustworkx computes them on an export of the records, but for communities, where networkx has
+Louvain's method. Relations between two records are added up; one of weight 0 joins nothing, a
+record does not join itself.
 """
 
 from __future__ import annotations
@@ -26,11 +27,14 @@ from pps.records.records import Records
 Algorithm: TypeAlias = Literal["pagerank", "communities", "betweenness", "shortest_path"]
 
 FORMULAS: Mapping[Algorithm, str] = {
-    "pagerank": "PageRank (Page et al. 1998), damping .85, along the relations' directions; a record gives to each "
+    "pagerank": "PageRank (Page et al. 1998), damping .85, along the relations' directions; a "
+    "record gives to each "
     "that it points to by the sum of the weights (none counts as 1); scores add up to 1",
-    "communities": "Louvain (Blondel et al. 2008) with one seed, without directions, by the sum of the weights (none "
+    "communities": "Louvain (Blondel et al. 2008) with one seed, without directions, by the sum of "
+    "the weights (none "
     "counts as 1); score is the sum of a record's weights within its community",
-    "betweenness": "betweenness (Brandes 2001) by hops, without directions: the share of shortest paths between two "
+    "betweenness": "betweenness (Brandes 2001) by hops, without directions: the share of shortest "
+    "paths between two "
     "others that lead over a record",
     "shortest_path": "Dijkstra without directions; a hop is 1 / weight long, 1 where there is none",
 }
@@ -45,7 +49,8 @@ class RankRequest:
     """What to rank.
 
     Attributes:
-        layers, kinds: Only records of these are returned; all are ranked, so that what joins others counts.
+        layers, kinds: Only records of these are returned; all are ranked, so that what joins others
+            counts.
         relations: Only relations of these names count; empty for all.
         statuses: Only records with one of these.
         source, target: Ends of a shortest path: an id or a title.
@@ -74,7 +79,10 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Community:
-    """Records that are joined more among themselves than with others; the strongest members first."""
+    """Records that are joined more among themselves than with others.
+
+    The strongest members first.
+    """
 
     size: int
     members: tuple[Ranked, ...]
@@ -87,7 +95,8 @@ class Ranking:
     Attributes:
         records, relations: How many it was computed on.
         modularity: Of communities: 0 is as by chance, towards 1 is well parted.
-        start, path, length: Of a shortest path: where it begins, each hop; None and empty when there is none.
+        start, path, length: Of a shortest path: where it begins, each hop; None and empty when
+            there is none.
     """
 
     algorithm: Algorithm
@@ -137,7 +146,8 @@ class Ranks:
         """Return a ranking, best first.
 
         Raises:
-            InvalidRequest: An unknown layer or kind; ends given to what takes none, or missing for a path.
+            InvalidRequest: An unknown layer or kind; ends given to what takes none, or missing for
+                a path.
             NotFound: An end is no record of this entity that the filters let through.
         """
         ends = request.source and request.target
@@ -244,7 +254,10 @@ def betweenness(ties: Ties) -> dict[str, float]:
 
 
 def communities(ties: Ties) -> tuple[tuple[Community, ...], float | None]:
-    """Return the communities, the largest first, and their modularity; None where no relation joins any."""
+    """Return the communities, the largest first, and their modularity.
+
+    None where no relation joins any.
+    """
     networkx: Any = import_module(
         "networkx"
     )  # three hundred modules, which no start of a server needs
@@ -262,7 +275,10 @@ def communities(ties: Ties) -> tuple[tuple[Community, ...], float | None]:
 
 
 def shortest_path(ties: Ties, start: str, end: str) -> tuple[tuple[QueryStep, ...], float | None]:
-    """Return the hops of a shortest path and its length; no hop and None when the two are not joined."""
+    """Return the hops of a shortest path and its length.
+
+    No hop and None when the two are not joined.
+    """
     best = {ends: max(them, key=strength) for ends, them in ties.undirected().items()}
     graph, ids = _exported(ties, {ends: 1 / strength(relation) for ends, relation in best.items()})
     at = {id_: index for index, id_ in enumerate(ids)}

@@ -42,13 +42,18 @@ from pps.records.named_query import (
 _AHEAD, _BACK = (
     frozenset(names.split())
     for names in (
-        "SERVES ALIGNS_WITH ADVANCES MEASURES DELIVERS EXECUTES ENABLES APPLIED_TO TRIGGERS SUPPORTS DEMONSTRATES "
+        "SERVES ALIGNS_WITH ADVANCES MEASURES DELIVERS EXECUTES ENABLES APPLIED_TO TRIGGERS "
+        "SUPPORTS DEMONSTRATES "
         "TRACKS OBSERVES INFORMS VALIDATES LEADS_TO RELATES_TO",
-        "CONTAINS HAS_KEY_RESULT HAS_MILESTONE HAS_GOAL HAS_PROJECT HAS_TASK HAS_PROCESS GENERATES_TASK SCHEDULED_AS "
+        "CONTAINS HAS_KEY_RESULT HAS_MILESTONE HAS_GOAL HAS_PROJECT HAS_TASK HAS_PROCESS "
+        "GENERATES_TASK SCHEDULED_AS "
         "LOGGED_AS ENFORCED_BY PROTECTED_BY USES DEPENDS_ON SUPPORTED_BY",
     )
 )
-"""Up from beginning to end, and from end to beginning. ``SUPPORTED_BY`` of two goals names the one above: ahead."""
+"""Up from beginning to end, and from end to beginning.
+
+``SUPPORTED_BY`` of two goals names the one above: ahead.
+"""
 Hop = tuple[Relation, Record, bool]
 TOPS = ("Value", "Vision")
 _TRIED = 200
@@ -111,7 +116,7 @@ class Two(Limited):
 
 @query("bridge", Two)
 async def bridge(ground: Ground, request: Two) -> QueryAnswer:
-    """What joins two records: the shortest ways between them, whatever their directions; strong relations are short."""
+    """What joins two records: the shortest ways, in any direction; strong relations are short."""
     web = ground.web
     start = web.find(request.id)
     end = web.find(request.target, "target")
@@ -177,7 +182,9 @@ class Alike(Limited):
     )
     succeeded: bool = Field(
         default=False,
-        description="Only what turned out well: goals reached, decisions of positive roi, tasks done.",
+        description=(
+            "Only what turned out well: goals reached, decisions of positive roi, tasks done."
+        ),
     )
 
 
@@ -213,9 +220,12 @@ def _reasons(web: Web, start: str) -> Mapping[str, Chain]:
 def _strongest(
     web: Web, start: str, nexts: Callable[[str], Iterator[Hop]], depth: int
 ) -> Mapping[str, Chain]:
-    """Return record → the shortest chain to it within so many hops, the nearest first; a hop is 1 / weight long.
+    """Return record → the shortest chain to it within so many hops, the nearest first.
 
-    A record is met again when fewer hops lead to it than before, since from there more can be reached.
+    A hop is 1 / weight long.
+
+    A record is met again when fewer hops lead to it than before, since from there more can be
+    reached.
     """
     order = itertools.count()
     heap: list[tuple[float, int, str, tuple[QueryStep, ...]]] = [(0.0, next(order), start, ())]
@@ -254,7 +264,8 @@ def _ways(web: Web, start: str, end: str, request: Two) -> list[Chain]:
             and relation.source != relation.target
         ):
             best[ends] = max(relation, best.get(ends, relation), key=strength)
-    # Imported late: it takes as long as 40 modules of PPS. Its stubs are unknown types to a strict checker.
+    # Imported late: it takes as long as 40 modules of PPS. Its stubs are unknown types to a strict
+    # checker.
     networkx: Any = import_module("networkx")
     graph = networkx.Graph()
     graph.add_nodes_from((start, end))
@@ -299,7 +310,10 @@ def _without(web: Web, request: Matters) -> QueryAnswer:
         record = web.records[lost]
         chain = _reasons(web, lost).get(gone.id)
         steps = chain.steps if chain else ()
-        text = f"“{record.title}” ({record.kind}) leads to a value or vision only over “{gone.title}”: {way(record, steps)}"
+        text = (
+            f"“{record.title}” ({record.kind}) leads to a value or vision only over "
+            f"“{gone.title}”: {way(record, steps)}"
+        )
         rows.append(found(record, text, steps, 1.0, {"loses": "its reason"}))
     named = {row.id for row in rows}
     for _, record, _ in up(web, gone.id):
@@ -320,12 +334,18 @@ def _without(web: Web, request: Matters) -> QueryAnswer:
         )
     rows.sort(key=lambda row: (-(row.score or 0), row.id))
     wholly = sum(row.score == 1 for row in rows)
-    text = f"Without “{gone.title}” {wholly} records would lose their reason or all support, {len(rows) - wholly} some."
+    text = (
+        f"Without “{gone.title}” {wholly} records would lose their reason or all support, "
+        f"{len(rows) - wholly} some."
+    )
     return answer("counterfactual", text, rows, request.limit)
 
 
 def _led(web: Web, without: str) -> set[str]:
-    """Return the live records that lead up to a value or a vision, of which one is left out; the tops among them."""
+    """Return the live records that lead up to a value or a vision, of which one is left out.
+
+    The tops among them.
+    """
     reached = {record.id for record in web.of_kinds(*TOPS) if record.id != without}
     front = list(reached)
     while front:
@@ -400,7 +420,10 @@ def shape(web: Web, record: str) -> Counter[Part]:
 
 
 def _alike(mine: Counter[Part], other: Counter[Part]) -> float:
-    """Return what two shapes share of all that either has, 0 to 1 (Ruzicka); a hop counts as much as all beyond it."""
+    """Return what two shapes share of all that either has, 0 to 1 (Ruzicka).
+
+    A hop counts as much as all beyond it.
+    """
     ours = mine & other
     all_of = mine | other
     near = _of(all_of, 2)

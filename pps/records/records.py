@@ -1,4 +1,7 @@
-"""Records of one entity: those of packs' kinds, saved, moved, related, listed; and texts with titles of any kind."""
+"""Records of one entity: those of packs' kinds, saved, moved, related, listed.
+
+And texts with titles of any kind.
+"""
 
 from __future__ import annotations
 
@@ -105,8 +108,8 @@ class _Undone(Exception):
 class Records(recorder.RecordWriter):
     """The records of one entity. No method takes a group or a name of an entity.
 
-    ``save``, ``move``, ``join``, ``part`` and ``delete`` go by the packs; what is none of a pack's kinds is kept by
-    ``add_event`` and its like.
+    ``save``, ``move``, ``join``, ``part`` and ``delete`` go by the packs; what is none of a pack's
+    kinds is kept by ``add_event`` and its like.
     """
 
     def __init__(self, parts: RecordParts, merging: Merging, forgetter: Forgetter) -> None:
@@ -117,9 +120,13 @@ class Records(recorder.RecordWriter):
         self._is_system = False
 
     def by(self, actor: str, *also: Also, is_system: bool = False) -> Records:
-        """Return the same records, written by an actor. It comes from the connection, never from an argument.
+        """Return the same records, written by an actor.
 
-        ``is_system`` is for what the server itself writes: reserved kinds and relations. Each ``also`` runs with what is saved or moved, in the same transaction: what it raises undoes all of it.
+        It comes from the connection, never from an argument.
+
+        ``is_system`` is for what the server itself writes: reserved kinds and relations. Each
+        ``also`` runs with what is saved or moved, in the same transaction: what it raises undoes
+        all of it.
         """
         own: Records = copy.copy(self)
         own._actor = actor
@@ -171,7 +178,9 @@ class Records(recorder.RecordWriter):
     async def tried(
         self, saves: Sequence[Sequence[RecordGiven]]
     ) -> tuple[list[Saved], PPSError | None]:
-        """Return what saves, one after another, would do, and what stands in the way of the next; nothing is changed.
+        """Return what saves, one after another, would do, and what stands in the way of the next.
+
+        Nothing is changed.
 
         It takes one transaction, which is undone. The saves may have any number of records.
         """
@@ -219,7 +228,9 @@ class Records(recorder.RecordWriter):
         return restoring
 
     async def restore(self, restoring: Restoring, numbers: Sequence[int]) -> list[Saved]:
-        """Keep 1 to 200 records of an export in one transaction, as they were there; what is here already stays.
+        """Keep 1 to 200 records of an export in one transaction, as they were there.
+
+        What is here already stays.
 
         Raises:
             Overloaded: Too much waits to be taken in.
@@ -274,10 +285,12 @@ class Records(recorder.RecordWriter):
     async def join_with_warnings(self, relations: Sequence[Join]) -> JoinedRecords:
         """Make 1 to 500 relations that the packs have; made again, their properties change.
 
-        One that the packs have between two such kinds the other way alone is made that way, with a warning.
+        One that the packs have between two such kinds the other way alone is made that way, with a
+        warning.
 
         Raises:
-            InvalidRequest: An end is nothing of this memory, the pair or a property is wrong; nothing was changed.
+            InvalidRequest: An end is nothing of this memory, the pair or a property is wrong;
+                nothing was changed.
         """
         check_range("relations", len(relations), 1, 500)
         redactor = self._parts.redactor()
@@ -315,7 +328,9 @@ class Records(recorder.RecordWriter):
         return joined
 
     async def part(self, ids: Sequence[str]) -> list[str]:
-        """End 1 to 500 relations by their ids; what they were stays in the graph's past. Return their ids.
+        """End 1 to 500 relations by their ids; what they were stays in the graph's past.
+
+        Return their ids.
 
         Raises:
             NotFound: One of them is no relation of this entity that holds; nothing was changed.
@@ -339,7 +354,10 @@ class Records(recorder.RecordWriter):
         return ended
 
     async def delete(self, ids: Sequence[str], *, dry_run: bool = True) -> Forgotten:
-        """Forget records with their versions, relations and moves, and what only they support; as ``Memory.forget``."""
+        """Forget records with their versions, relations and moves, and what only they support.
+
+        As ``Memory.forget``.
+        """
         turns = await self._forgetter.whole([record.turn for record in await self.get(ids)])
         return await self._forgetter.forget(turns, dry_run=dry_run, check=self.check_write)
 
@@ -420,18 +438,27 @@ class Records(recorder.RecordWriter):
         return await self._parts.journal.typed.read(work)
 
     async def list(self, query: RecordQuery) -> RecordPage:
-        """Return a page of records; see RecordQuery. InvalidRequest for an unknown kind, field or operator."""
+        """Return a page of records; see RecordQuery.
+
+        InvalidRequest for an unknown kind, field or operator.
+        """
         page = await self._parts.journal.typed.page(
             wanted_of(self._parts.kinds, query, self._parts.journal.zone), query.limit, query.cursor
         )
         return RecordPage(page.records, sum(page.by_kind.values()), page.cursor, page.by_kind)
 
     async def graph(self) -> RecordGraph:
-        """Return every record and the relations among them; the same object until something is written."""
+        """Return every record and the relations among them.
+
+        The same object until something is written.
+        """
         return await self._parts.journal.typed.graph()
 
     async def misfits(self) -> dict[str, str]:
-        """Return record → why it no longer fits the packs as they are now. It can be read, and stays as it is."""
+        """Return record → why it no longer fits the packs as they are now.
+
+        It can be read, and stays as it is.
+        """
         graph = await self.graph()
 
         def look() -> dict[str, str]:
@@ -464,7 +491,10 @@ class Records(recorder.RecordWriter):
         return moves
 
     async def versions(self, record: str) -> Sequence[Record]:
-        """Return what a record was at each of its versions, oldest first; the last is what it is now."""
+        """Return what a record was at each of its versions, oldest first.
+
+        The last is what it is now.
+        """
         [latest] = await self.get([record])
         return [
             _as_it_was(latest, version)
@@ -485,7 +515,10 @@ class Records(recorder.RecordWriter):
     async def _written(
         self, most: int, work: Callable[[RecordRows], T], jobs: Callable[[T], Sequence[int]]
     ) -> T:
-        """Write records with places in the queue for their jobs; while one of them is in hand, wait for that."""
+        """Write records with places in the queue for their jobs.
+
+        While one of them is in hand, wait for that.
+        """
 
         async def queued() -> T:
             write = partial(self._parts.journal.typed.write, work)

@@ -69,8 +69,9 @@ def cleaned(exported_record: ExportedRecord, redactor: KeyedRedactor) -> Exporte
 class Restoring:
     """Records of one export; what is here already stays as it is.
 
-    A record is known again by its id there, or by kind, title and event time. Else it gets an id that follows from
-    the one there, or becomes the node of its title where texts that were imported first have made one.
+    A record is known again by its id there, or by kind, title and event time. Else it gets an id
+    that follows from the one there, or becomes the node of its title where texts that were imported
+    first have made one.
 
     ``saved`` and ``mistakes``, each with the record's number, say what came of the trial.
     """
@@ -84,7 +85,10 @@ class Restoring:
         self.mistakes: list[tuple[int, InvalidRequest]] = []
 
     def tried(self, rows: RecordRows) -> list[Saved]:
-        """Check all and put it where it goes; the mistakes are noted, and the transaction is to be undone."""
+        """Check all and put it where it goes.
+
+        The mistakes are noted, and the transaction is to be undone.
+        """
         right = [
             number
             for number, exported in enumerate(self._given)
@@ -292,7 +296,10 @@ class Restoring:
             rows.put_cites(record, cites)
 
     def _cite(self, rows: RecordRows, cite: KeptCite) -> str:
-        """Return the id here of what a record cites there, empty for none; records may come after it."""
+        """Return the id here of what a record cites there, empty for none.
+
+        Records may come after it.
+        """
         ids = self._places.ids
         group = self._by.group
         match cite.kind, cite.of:

@@ -47,14 +47,18 @@ class RelationGiven:
 
 @dataclass(frozen=True, slots=True)
 class RecordGiven:
-    """A record to make, or to change; what is None or left out of ``fields`` stays, a null takes a field out.
+    """A record to make, or to change.
+
+    What is None or left out of ``fields`` stays, a null takes a field out.
 
     Attributes:
-        id: Which one; without it the one of that ``ref``, or of that ``kind`` and ``title``, else a new one.
+        id: Which one; without it the one of that ``ref``, or of that ``kind`` and ``title``, else a
+            new one.
         fields: The kind's own, and description, metadata, provenance.
         relations: Made beside those that there are.
         cites: Ids of facts, turns and records that it rests on, all of them.
-        expected_version: The version that is changed; another one is a StoreConflict. 0: there must be none yet.
+        expected_version: The version that is changed; another one is a StoreConflict. 0: there must
+            be none yet.
         created_at: When it happened, of a new one; now when None.
         ref: Its id where it comes from.
         another: Make a new one even if there is one of that kind and title.
@@ -120,7 +124,10 @@ class _Place:
 
 
 def redacted(draft: RecordGiven, redactor: KeyedRedactor) -> RecordGiven:
-    """Return a record without secrets; InvalidRequest when its title holds one: two such would seem to be one."""
+    """Return a record without secrets.
+
+    InvalidRequest when its title holds one: two such would seem to be one.
+    """
     redactor.label("title", normalise(draft.title or ""))
 
     def clean(text: str | None) -> str | None:
@@ -242,7 +249,10 @@ class Saving:
         return titled[0] if titled else None
 
     def _named(self, rows: RecordRows, name: str, kind: str, path: str) -> Record:
-        """Return the record of an id or title; of a title that several have, the one of the kind that is given."""
+        """Return the record of an id or title.
+
+        Of a title that several have, the one of the kind that is given.
+        """
         candidates = rows.candidates(name)
         if kind and len(candidates) > 1:
             candidates = [
@@ -373,7 +383,10 @@ class Saving:
         return self._by.models.check(spec.name, whole, mistakes)
 
     def _check_state(self, spec: KindSpec, fields: dict[str, JSON], before: Record | None) -> None:
-        """Take the state out of the fields; it may be given as it is, and is changed by record_move alone."""
+        """Take the state out of the fields.
+
+        It may be given as it is, and is changed by record_move alone.
+        """
         assert spec.lifecycle  # noqa: S101 - for the type checker: only such kinds are asked about
         name = spec.lifecycle.field
         for key in [key for key in fields if snake(key) == name]:
@@ -400,7 +413,10 @@ class Saving:
     def _related(
         self, rows: RecordRows, draft: RecordGiven, record: Record, names: _Names
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Keep the relations given with a record; return their ids, and which were kept the other way round."""
+        """Keep the relations given with a record.
+
+        Return their ids, and which were kept the other way round.
+        """
         if len(draft.relations) > MAX_RELATIONS:
             raise InvalidRequest("relations", f"at most {MAX_RELATIONS}")
         made: list[str] = []
@@ -418,7 +434,10 @@ class Saving:
         return tuple(made), tuple(warnings)
 
     def _cited(self, rows: RecordRows, draft: RecordGiven, record: Record) -> bool:
-        """Let a record rest on what is given, if anything is; what it cites already stays, though it be forgotten."""
+        """Let a record rest on what is given, if anything is.
+
+        What it cites already stays, though it be forgotten.
+        """
         if draft.cites is None:
             return False
         if len(draft.cites) > MAX_CITES:
@@ -444,7 +463,8 @@ def end_of(
 ) -> tuple[str, str]:
     """Return id and kind of the node that an id or title stands for, of the same call first.
 
-    Raises InvalidRequest when it stands for none, for several, or for one of another kind than ``kind``.
+    Raises InvalidRequest when it stands for none, for several, or for one of another kind than
+    ``kind``.
     """
     of_call = (names or {}).get(fold(end), ()) if not is_uuid(end) else ()
     candidates = [Titled(id_, own, is_record=True) for id_, own in dict(of_call).items()]

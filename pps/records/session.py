@@ -92,7 +92,8 @@ class LoadedLayer:
     Attributes:
         nodes: How many records of it there are, active ones and drafts.
         tokens: Of this layer as JSON, never more than its budget.
-        left_out: The most important that there was no room for, at most 20; ``left_out_by_kind`` counts all.
+        left_out: The most important that there was no room for, at most 20; ``left_out_by_kind``
+            counts all.
     """
 
     layer: str
@@ -110,7 +111,8 @@ class SessionContext:
 
     Attributes:
         nodes: Records that are shown.
-        tokens: Of each part as JSON; ``total_tokens``, with what stands around them, is never more than 25,000.
+        tokens: Of each part as JSON; ``total_tokens``, with what stands around them, is never more
+            than 25,000.
         counter: How they were counted.
         took_ms: For each part, and in all; the parts are loaded side by side.
         mark: Of the fence around the text, so that what is data stays data.
@@ -138,7 +140,10 @@ class ContextUsage:
 
 
 def trimmed(items: Sequence[Item], budget_tokens: int, text: Callable[[Item], str]) -> int:
-    """Return how many of the first items fit into a budget together; ``text`` is what is sent of one."""
+    """Return how many of the first items fit into a budget together.
+
+    ``text`` is what is sent of one.
+    """
     room = budget_tokens
     for at, item in enumerate(items):
         room -= count_tokens(text(item)) + 1
@@ -283,8 +288,9 @@ class Layers:
 def load_layer(spec: LayerSpec, graph: RecordGraph, kinds: Kinds) -> LoadedLayer:
     """Return a layer of an entity's records within its budget.
 
-    What stays when there is no room for all: kinds by their priority, active before drafts, the important before
-    the rest, the latest first. What is shown stands in the pack's order of kinds, then by horizon, then by creation.
+    What stays when there is no room for all: kinds by their priority, active before drafts, the
+    important before the rest, the latest first. What is shown stands in the pack's order of kinds,
+    then by horizon, then by creation.
     """
     own = {kind.name: kind for kind in kinds if kind.layer == spec.name}
     records = [
@@ -359,7 +365,10 @@ def _fitting(workload: Workload) -> tuple[Workload, int]:
 
 
 def _need(record: Record, kind: KindSpec) -> tuple[int, int, float, float]:
-    """Return by what a record comes before another when there is no room for both; the least is the first."""
+    """Return by what a record comes before another when there is no room for both.
+
+    The least is the first.
+    """
     status = _STATUSES.index(record.status)
     return (
         _PRIORITIES[kind.priority],

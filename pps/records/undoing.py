@@ -1,7 +1,8 @@
 """What people and agents changed by hand, the latest first, and undoing it.
 
-Nothing is noted for this: a correction is a turn, a forgetting a row of the recycle bin, a change of a text and an edit
-of an anchor a version. Each is undone by what there is for it, and undoing can be undone in turn.
+Nothing is noted for this: a correction is a turn, a forgetting a row of the recycle bin, a change
+of a text and an edit of an anchor a version. Each is undone by what there is for it, and undoing
+can be undone in turn.
 """
 
 from __future__ import annotations
@@ -121,7 +122,8 @@ class Undoing:
         """Undo a change; raises where that is not possible, and changes nothing then.
 
         Args:
-            id: As ``list`` and the change itself give it; of a correction or a forgetting its first 8 characters do.
+            id: As ``list`` and the change itself give it; of a correction or a forgetting its first
+                8 characters do.
 
         Raises:
             NotFound: Nothing of this entity has that id, or its time is over.
@@ -227,7 +229,8 @@ class Undoing:
         if turn.kind != CORRECTION or turn.source != CORRECTION:
             raise InvalidRequest(
                 "id",
-                "is a turn that corrects no fact; 'forget' takes it out, 'history' has its versions",
+                "is a turn that corrects no fact; 'forget' takes it out, 'history' has its "
+                "versions",
             )
         job = await self._journal.queue.of_turn(turn.uuid)
         done = await self._forgetting.forget([turn.uuid], dry_run=False, soft=True, why="undone")

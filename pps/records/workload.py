@@ -79,7 +79,8 @@ class Workload:
 
     Attributes:
         start_date, end_date: Half-open, days of ``time_zone``.
-        utilisation: Percent that is scheduled of what is available; 999 when there is something and no hours for it.
+        utilisation: Percent that is scheduled of what is available; 999 when there is something and
+            no hours for it.
         not_counted: Open tasks without a date, and those in the days without an effort.
         problems: Calendars that could not be read, so that their events may be missing.
         tasks, events: Only where details are asked for, at most 100 each.
@@ -142,7 +143,10 @@ async def workload(
 
 
 class _Tasks:
-    """The open tasks of an entity and the time that is set aside for them; what a task is, its pack says."""
+    """The open tasks of an entity and the time that is set aside for them.
+
+    What a task is, its pack says.
+    """
 
     def __init__(self, graph: RecordGraph, kinds: Kinds, calendars: WorkHours) -> None:
         tasks = {kind.name for kind in kinds if _EFFORT in kind.fields and kind.lifecycle}
@@ -277,7 +281,10 @@ def _percent(scheduled: float, available: float) -> float:
 def _booked(
     stretches: Iterable[_TimeStretch], edges: Sequence[datetime], available: Sequence[float]
 ) -> list[float]:
-    """Return the hours of each day that are taken, each hour once; a day that is taken whole has the hours it had."""
+    """Return the hours of each day that are taken, each hour once.
+
+    A day that is taken whole has the hours it had.
+    """
     ordered = sorted(stretches, key=lambda stretch: stretch.start)
     booked: list[float] = []
     for start, end, hours in zip(edges[:-1], edges[1:], available, strict=True):
@@ -327,19 +334,23 @@ def recommended(
         task_text = _movable(red_day, tasks)
         if movable:
             sentences.append(
-                f"{red_day.day} is at {red_day.utilisation:g} %: move {movable:.1f} h away{to}{task_text}"
+                f"{red_day.day} is at {red_day.utilisation:g} %: move {movable:.1f} h "
+                f"away{to}{task_text}"
             )
         else:
             sentences.append(
-                f"{red_day.day} is at {red_day.utilisation:g} % by its calendar alone: plan no task there"
+                f"{red_day.day} is at {red_day.utilisation:g} % by its calendar alone: plan no "
+                "task there"
             )
     if whole > 100:
         sentences.append(
-            "The whole time is overbooked: put off or drop what serves no goal, before anything new is taken on"
+            "The whole time is overbooked: put off or drop what serves no goal, before anything "
+            "new is taken on"
         )
     elif whole > RED:
         sentences.append(
-            "The whole time is nearly full: put off or drop what serves no goal, before anything new is taken on"
+            "The whole time is nearly full: put off or drop what serves no goal, before anything "
+            "new is taken on"
         )
     elif whole >= YELLOW:
         sentences.append("Little room is left: take on nothing new without moving something")

@@ -1,4 +1,7 @@
-"""How a process finds, starts and talks to the one server of a data folder. Standard library only."""
+"""How a process finds, starts and talks to the one server of a data folder.
+
+Standard library only.
+"""
 
 from __future__ import annotations
 

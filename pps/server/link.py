@@ -39,7 +39,10 @@ _START_S = 60.0
 _DRAIN_S = 60.0
 _PAUSE_S = 0.03
 _LOG_BYTES = 100_000_000
-"""A server rotates its log as ``logs.max_bytes`` says; this is for servers that end before they have read that."""
+"""A server rotates its log as ``logs.max_bytes`` says.
+
+This is for servers that end before they have read that.
+"""
 _CALL_S = 60.0
 _SILENCE_S = 600.0
 _MISDIRECTED = 421
@@ -89,9 +92,12 @@ class OwnerConnection(http.client.HTTPConnection):
 
 
 class Link:
-    """A connection's worth of knowledge about one running server. Calls block; each is a request of its own.
+    """A connection's worth of knowledge about one running server.
 
-    Every method may raise ServerAway, and whatever error of ``pps.core.errors`` the server answered.
+    Calls block; each is a request of its own.
+
+    Every method may raise ServerAway, and whatever error of ``pps.core.errors`` the server
+    answered.
     """
 
     def __init__(self, run: RunFile, actor: str = "") -> None:
@@ -117,7 +123,8 @@ class Link:
     ) -> dict[str, Any]:
         """Do one operation, for an entity where one is named.
 
-        Returns its ``data``, as ``text`` its words, and the ``time_zone`` that the times of the data are shown in.
+        Returns its ``data``, as ``text`` its words, and the ``time_zone`` that the times of the
+        data are shown in.
         """
         reports = self.follow(operation, entity, arguments, timeout_s=timeout_s)
         while True:
@@ -154,7 +161,8 @@ class Link:
                     return {"data": event.pop("result"), **event}
                 yield event
         raise ServerAway(
-            "the server ended in the middle of the work; run the command again, it goes on from there"
+            "the server ended in the middle of the work; run the command again, it goes on from "
+            "there"
         )
 
     def _request(self, method: str, path: str, body: Answer | None, timeout_s: float) -> Answer:
@@ -239,7 +247,10 @@ def _classes(kind: type[errors.PPSError]) -> dict[str, type[errors.PPSError]]:
 
 
 def _encoded(body: Answer) -> bytes:
-    """Return a body in UTF-8; what this process was given in another encoding is in no string that can be sent."""
+    """Return a body in UTF-8.
+
+    What this process was given in another encoding is in no string that can be sent.
+    """
     try:
         return json.dumps(body, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -375,7 +386,10 @@ def _wait_until_free(home: Path) -> None:
 
 
 class _Child:
-    """The server process: detached, its output in ``server.log``; ``ended`` is set when it is gone."""
+    """The server process: detached, its output in ``server.log``.
+
+    ``ended`` is set when it is gone.
+    """
 
     def __init__(self, home: Path) -> None:
         self.log = home / "server.log"

@@ -40,7 +40,10 @@ def has_peer_uid() -> bool:
 
 
 def peer_uid(link: socket.socket) -> int:
-    """Return the user id of the process at the other end of a Unix socket; OSError where the system does not say."""
+    """Return the user id of the process at the other end of a Unix socket.
+
+    OSError where the system does not say.
+    """
     if hasattr(socket, "SO_PEERCRED"):
         _, uid, _ = struct.unpack(
             "3i", link.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
@@ -61,9 +64,12 @@ def socket_name(home: Path) -> str:
 
 
 def listen(home: Path) -> socket.socket | None:
-    """Return the listening socket of a data folder's server; None where none can be made and kept private.
+    """Return the listening socket of a data folder's server.
 
-    The caller holds the server's lock: what lies at the socket's place is a killed server's, and is replaced.
+    None where none can be made and kept private.
+
+    The caller holds the server's lock: what lies at the socket's place is a killed server's, and is
+    replaced.
     """
     if not has_peer_uid():
         return None
@@ -107,7 +113,9 @@ def connect(path: str, timeout_s: float) -> socket.socket:
 
 
 def check_folder(folder: Path) -> None:
-    """Return when a folder is this user's own and closed to all others; raise ForeignSocket when it is not.
+    """Return when a folder is this user's own and closed to all others.
+
+    Raise ForeignSocket when it is not.
 
     FileNotFoundError when there is none.
     """

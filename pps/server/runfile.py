@@ -1,10 +1,12 @@
 """The run file: where the server of a data folder listens, and how its owner reaches it.
 
-The owner reaches it through the Unix socket that the file names (``owner_socket``). Where none could be made, the file
-has a secret instead, and the rest of this module holds: the server proves that it wrote the run file before a client says anything: its port may be a stranger's by now. A
-client sends a fresh random text, whoever listens answers with its keyed hash (BLAKE2b under the run file's secret,
-over the text, the port and the process, so that no answer can be passed on from another port). Only then, and on the
-same connection, does the client show the secret and ask. ``pps_hook.py`` does the same by itself.
+The owner reaches it through the Unix socket that the file names (``owner_socket``). Where none
+could be made, the file has a secret instead, and the rest of this module holds: the server proves
+that it wrote the run file before a client says anything: its port may be a stranger's by now. A
+client sends a fresh random text, whoever listens answers with its keyed hash (BLAKE2b under the run
+file's secret, over the text, the port and the process, so that no answer can be passed on from
+another port). Only then, and on the same connection, does the client show the secret and ask.
+``pps_hook.py`` does the same by itself.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ class RunFile:
     """What ``server.json`` (mode 0600) says of the running server.
 
     Attributes:
-        secret: Where there is no socket: ``pps_w_`` and 64 hexadecimal digits; new at each start. Who shows it is
-            the same user of the operating system and may act for any entity.
+        secret: Where there is no socket: ``pps_w_`` and 64 hexadecimal digits; new at each start.
+            Who shows it is the same user of the operating system and may act for any entity.
         socket: Path of the owner's Unix socket; empty where there is none.
         home: The data folder that the file was read from; it is not written.
         auto: True when it was started by need, so that it stops when idle.
@@ -117,7 +119,9 @@ def _write_new(path: Path, data: bytes) -> None:
 
 
 def _write_in_place(home: Path, data: bytes) -> bool:
-    """Write the run file into a file that has the room already; False where there is none, or it takes new room.
+    """Write the run file into a file that has the room already.
+
+    False where there is none, or it takes new room.
 
     The caller holds the server's lock: a run file that is there is a killed server's.
     """
@@ -161,7 +165,10 @@ def read(home: Path) -> RunFile | None:
 
 
 def remove(home: Path, pid: int) -> None:
-    """Take the run file away if it is this process's. Its room is kept where nothing else is kept for the next start."""
+    """Take the run file away if it is this process's.
+
+    Its room is kept where nothing else is kept for the next start.
+    """
     try:
         run = read(home)
     except StoreError:
@@ -178,7 +185,10 @@ def remove(home: Path, pid: int) -> None:
 
 
 class Stranger(ConnectionError):
-    """Who listens at the run file's address is not the server that wrote it; nothing was told to it."""
+    """Who listens at the run file's address is not the server that wrote it.
+
+    Nothing was told to it.
+    """
 
 
 def proof(secret: str, nonce: str, port: int, pid: int) -> str:

@@ -48,7 +48,9 @@ def waiting(home: Path) -> list[Path]:
 
 
 def erase(home: Path, is_theirs: Callable[[str, str, str], bool]) -> None:
-    """Remove what was told to somebody, also what was put aside; what cannot be read is nobody's and stays.
+    """Remove what was told to somebody, also what was put aside.
+
+    What cannot be read is nobody's and stays.
 
     Args:
         home: The data folder.
@@ -103,7 +105,10 @@ class SpoolDrain:
             await asyncio.sleep(_PAUSE_S)
 
     async def once(self) -> int:
-        """Take in what waits, up to the first event that must wait longer; return how many were taken."""
+        """Take in what waits, up to the first event that must wait longer.
+
+        Return how many were taken.
+        """
         taken = 0
         await asyncio.to_thread(_sweep, spool_folder(self._home))
         for path in await asyncio.to_thread(waiting, self._home):

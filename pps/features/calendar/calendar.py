@@ -67,12 +67,18 @@ class Calendars(WorkHours):
     def of(
         cls, settings: Settings, own: Mapping[str, object], folder: Path, zone: tzinfo = UTC
     ) -> Calendars:
-        """Return the calendars of an entity: the settings', but for what it sets itself; its files begin beside it."""
+        """Return the calendars of an entity: the settings', but for what it sets itself.
+
+        Its files begin beside it.
+        """
         merged = CalendarSettings.model_validate({**settings.calendar.model_dump(), **own})
         return cls(merged, folder if "files" in own else settings.home, zone=zone)
 
     async def agenda(self, start: datetime, end: datetime) -> Agenda:
-        """Return what all calendars together say of a time; one that cannot be read is a problem, not an empty one."""
+        """Return what all calendars together say of a time.
+
+        One that cannot be read is a problem, not an empty one.
+        """
         files = [self._of_file(path, start, end) for path in self._settings.files]
         urls = [
             self._of_url(number, secret.get_secret_value(), start, end)
@@ -140,7 +146,10 @@ class Calendars(WorkHours):
         agenda = await self._read(body, name, (url, at), start, end)
         if not problem:
             return agenda
-        stale = f"{name}: could not be fetched ({problem}), its events are as of {at:%Y-%m-%d %H:%M} UTC"
+        stale = (
+            f"{name}: could not be fetched ({problem}), its events are as of {at:%Y-%m-%d %H:%M} "
+            "UTC"
+        )
         return Agenda(agenda.events, (stale, *agenda.problems))
 
     async def _read(
@@ -196,7 +205,8 @@ async def fetch(url: str, reachable: Reachable) -> bytes:
     """Return what lies at an address; it is asked at the very address that was checked.
 
     Raises:
-        ValueError: It is no http address, lies on this machine or its net, is too large, or leads to another host.
+        ValueError: It is no http address, lies on this machine or its net, is too large, or leads
+            to another host.
         OSError, httpx.HTTPError: It cannot be reached.
     """
     target = httpx.URL(re.sub(r"^webcals?:", "https:", url.strip()))

@@ -1,6 +1,7 @@
 """ICS files: when they say that somebody is busy.
 
-Their text is data from outside: it is shown beside a workload, never obeyed and never kept as memory.
+Their text is data from outside: it is shown beside a workload, never obeyed and never kept as
+memory.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class _Future:
 def read_ics(text: str, source: str, start: datetime, end: datetime, zone: tzinfo) -> Agenda:
     """Return what an ICS text says of a stretch of time; what is broken in it is named by its line.
 
-    ``source`` is its name for that. Days, and hours without a zone (floating ones), are those of ``zone``.
+    ``source`` is its name for that. Days, and hours without a zone (floating ones), are those of
+    ``zone``.
     """
     problems: list[str] = []
     blocks, frame = _cut(text, source, problems)
@@ -129,7 +131,10 @@ def _readable(
     zone: tzinfo,
     problems: list[str],
 ) -> _Block:
-    """Return an event's block with its lines as the library reads them; what was guessed is told."""
+    """Return an event's block with its lines as the library reads them.
+
+    What was guessed is told.
+    """
     lines = _needed(block.text)
     is_range = any(_RANGE.match(line) for line in lines)
     text, guessed = normalised([_RANGE.sub(r"\1\2", line) for line in lines], own_zones, zone)
@@ -163,7 +168,10 @@ def _futures(events: Sequence[Event], zone: tzinfo) -> dict[str, list[_Future]]:
 
 
 def _own_zone(text: str, source: str, problems: list[str]) -> list[str]:
-    """Return the line of the calendar's own zone, by its IANA name; a zone that nobody knows is told."""
+    """Return the line of the calendar's own zone, by its IANA name.
+
+    A zone that nobody knows is told.
+    """
     match = _OWN_ZONE.search(text)
     if match is None or not (name := match[1].strip()):
         return []
@@ -243,7 +251,10 @@ def _needed(body: str) -> list[str]:
 
 
 def _may_fall(text: str, first: str, last: str) -> bool:
-    """Tell, by the days in its text alone, whether an event may fall between two days; when in doubt, it may."""
+    """Tell, by the days in its text alone, whether an event may fall between two days.
+
+    When in doubt, it may.
+    """
     days = {name.upper(): day for name, day in _DAY_OF.findall(text)}
     upper = text.upper()
     if "DTSTART" not in days or "RECURRENCE-ID" in upper or "RDATE" in upper:
@@ -256,7 +267,10 @@ def _may_fall(text: str, first: str, last: str) -> bool:
 def _parsed(
     blocks: Sequence[_Block], frame: Sequence[str], source: str, problems: list[str]
 ) -> Iterator[tuple[int, Event]]:
-    """Yield the events with their lines; one that the library refuses is named, by halving until it is found."""
+    """Yield the events with their lines.
+
+    One that the library refuses is named, by halving until it is found.
+    """
     if not blocks:
         return
     try:

@@ -14,7 +14,10 @@ from zoneinfo import ZoneInfo
 from pps.records.agenda import Agenda, Busy
 
 READ_S = 15.0
-"""Most seconds that one text takes; 10,000 events that recur take half of it on a loaded machine."""
+"""Most seconds that one text takes.
+
+10,000 events that recur take half of it on a loaded machine.
+"""
 
 
 async def read_apart(

@@ -104,7 +104,10 @@ def zone_named(name: str) -> tzinfo | None:
 
 
 def _zone_of_cities(offset: str, cities: Sequence[str]) -> tzinfo | None:
-    """Return the zone of the first city with this offset in winter or summer; else the offset as a zone."""
+    """Return the zone of the first city with this offset in winter or summer.
+
+    Else the offset as a zone.
+    """
     fixed = zone_named(f"UTC{offset}")
     winter, summer = (datetime(2026, month, 15, tzinfo=UTC) for month in (1, 7))
     for city in cities:
@@ -191,7 +194,10 @@ def _to_utc(value: str, zone: tzinfo) -> str:
 
 
 def _rule(value: str, start: Property | None, reader: tzinfo) -> str:
-    """Return a rule without empty parts, its UNTIL of the type that DTSTART asks for; empty for no rule."""
+    """Return a rule without empty parts, its UNTIL of the type that DTSTART asks for.
+
+    Empty for no rule.
+    """
     parts = [part.split("=", 1) for part in value.split(";") if "=" in part]
     rule = {key.strip().upper(): of.strip().upper() for key, of in parts if of.strip()}
     if "FREQ" not in rule:

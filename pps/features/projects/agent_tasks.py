@@ -1,4 +1,7 @@
-"""Tasks of agents: routers hand them out and wait, runners carry them out. PPS starts no agent itself."""
+"""Tasks of agents: routers hand them out and wait, runners carry them out.
+
+PPS starts no agent itself.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +155,10 @@ class TaskView:
 
 @dataclass(frozen=True, slots=True)
 class TaskStates:
-    """Tasks in the order asked. ``running`` are ids of those that have not ended, waiting ones too."""
+    """Tasks in the order asked.
+
+    ``running`` are ids of those that have not ended, waiting ones too.
+    """
 
     tasks: tuple[TaskView, ...]
     running: tuple[str, ...]

@@ -176,7 +176,8 @@ async def route_remove(app: App, request: FolderInput) -> RemovedFolder:
 async def router_create(app: App, request: RouterInput) -> RouterView:
     """Gives out a router's token, shown this once.
 
-    It reaches every memory that a folder at or below a root is mapped to. Links in the roots are followed now.
+    It reaches every memory that a folder at or below a root is mapped to. Links in the roots are
+    followed now.
     """
     made = await asyncio.to_thread(
         app.registry.routers.create,

@@ -45,10 +45,15 @@ Project = Annotated[
     Field(
         min_length=1,
         max_length=MAX_PATH,
-        description="Absolute path of the project's folder: the one that you work in, as it is on this machine.",
+        description=(
+            "Absolute path of the project's folder: the one that you work in, as it is on this "
+            "machine."
+        ),
         json_schema_extra=argument(
             path=True,
-            help="Path of the project's folder: the one that you work in, as it is on this machine.",
+            help=(
+                "Path of the project's folder: the one that you work in, as it is on this machine."
+            ),
         ),
     ),
 ]
@@ -189,7 +194,8 @@ class GetGraphInput(ProjectInput):
 
     node_id: Name = Field(description="Id or title of a node.")
     operation: Literal["neighbors", "shortest_path", "subgraph"] = Field(
-        description="'neighbors': what it is joined to; 'shortest_path': how it leads to the target; 'subgraph': "
+        description="'neighbors': what it is joined to; 'shortest_path': how it leads to the "
+        "target; 'subgraph': "
         "everything within max_hops."
     )
     target_node_id: Name | None = Field(
@@ -210,10 +216,13 @@ class NodeId:
 
 @dataclass(frozen=True, slots=True)
 class CreatedGraph:
-    """What came of a graph. Nodes that were there already have their ids in ``node_ids`` and are not counted.
+    """What came of a graph.
+
+    Nodes that were there already have their ids in ``node_ids`` and are not counted.
 
     Attributes:
-        nodes_created, edges_created: Made by this very call; ``edges`` counts parents and ``[[links]]`` too.
+        nodes_created, edges_created: Made by this very call; ``edges`` counts parents and
+            ``[[links]]`` too.
         skipped: What was left out, and why.
         redacted: Secrets that were taken out of the texts.
     """
@@ -227,7 +236,9 @@ class CreatedGraph:
 
 @dataclass(frozen=True, slots=True)
 class NodeHit:
-    """A node that was found. ``score`` compares only within its list; ``breakdown`` has each signal, 0 to 1.
+    """A node that was found.
+
+    ``score`` compares only within its list; ``breakdown`` has each signal, 0 to 1.
 
     Attributes:
         content: What it says, at most 2,000 characters; ``get`` returns the whole.
@@ -398,7 +409,10 @@ def _vault(vault: Vault) -> str:
     if vault.error:
         return f"{vault.project} ({vault.name}): cannot be opened: {vault.error}"
     held = (("node", vault.nodes), ("edge", vault.edges), ("tag", vault.tags))
-    return f"{vault.project} ({vault.name}) [{vault.id}]: {', '.join(counted(number or 0, word) for word, number in held)}"
+    return (
+        f"{vault.project} ({vault.name}) [{vault.id}]: "
+        f"{', '.join(counted(number or 0, word) for word, number in held)}"
+    )
 
 
 def line(text: str) -> str:

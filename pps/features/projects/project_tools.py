@@ -26,7 +26,10 @@ from pps.operations.table import ADDS, PROJECTS, READS, SETS
 from pps.recall.engine import SIGNALS
 
 CREATE_WAIT_S = 60.0
-"""How long the nodes of ``create_graph`` may take to be in the graph; what takes longer is reported, and is safe."""
+"""How long the nodes of ``create_graph`` may take to be in the graph.
+
+What takes longer is reported, and is safe.
+"""
 
 _SOURCE = "mcp"
 _CHILD_OF = "child_of"
@@ -80,8 +83,9 @@ async def create_graph(projects: Projects, request: shapes.CreateGraphInput) -> 
 async def search_nodes(projects: Projects, request: shapes.SearchNodesInput) -> shapes.NodeHits:
     """Use it before you look things up yourself: a question or key words.
 
-    Returns the nodes of the project that best answer, by meaning, words, nearness in the graph, tags and youth, each
-    with its signals. A project without a memory is not found: create_graph makes it.
+    Returns the nodes of the project that best answer, by meaning, words, nearness in the graph,
+    tags and youth, each with its signals. A project without a memory is not found: create_graph
+    makes it.
     """
     async with projects.memory(request.project) as memory:
         own = memory.graph.own
@@ -146,10 +150,12 @@ async def get_graph(projects: Projects, request: shapes.GetGraphInput) -> shapes
     for_model=items_for_model,
 )
 async def get(projects: Projects, request: shapes.GetNodesInput) -> tuple[ItemView, ...]:
-    """Use it to read in full what another tool showed in part. Returns everything that nodes of a project say.
+    """Use it to read in full what another tool showed in part.
 
-    It answers a page at a time, and a long text in parts: pass 'next_cursor' as 'cursor', with the same ids, for the
-    next.
+    Returns everything that nodes of a project say.
+
+    It answers a page at a time, and a long text in parts: pass 'next_cursor' as 'cursor', with the
+    same ids, for the next.
     """
     async with projects.memory(request.project) as memory:
         return await read_items(memory, request.ids, request.cursor)
@@ -157,14 +163,20 @@ async def get(projects: Projects, request: shapes.GetNodesInput) -> tuple[ItemVi
 
 @PROJECTS.operation("Change a node of a project", words.event, SETS)
 async def update(projects: Projects, request: shapes.UpdateNodeInput) -> EventReceipt:
-    """Use it to give a node of a project another text, title, kind, tags or fields. What it was stays as a version."""
+    """Use it to give a node of a project another text, title, kind, tags or fields.
+
+    What it was stays as a version.
+    """
     async with projects.memory(request.project) as memory:
         return await titled_texts.change(memory, request)
 
 
 @PROJECTS.operation("Add to a node of a project", words.event, ADDS)
 async def append(projects: Projects, request: shapes.AppendNodeInput) -> EventReceipt:
-    """Use it to add a paragraph to what a node of a project says. What it was stays as a version."""
+    """Use it to add a paragraph to what a node of a project says.
+
+    What it was stays as a version.
+    """
     async with projects.memory(request.project) as memory:
         return await titled_texts.add(memory, request)
 
@@ -181,14 +193,20 @@ async def add_event(projects: Projects, request: shapes.RoutedEventInput) -> Eve
 
 @PROJECTS.operation("List the projects", shapes.vaults, READS, items="vaults")
 async def list_vaults(projects: Projects, _: Nothing) -> tuple[Vault, ...]:
-    """Use it to see which projects you may use. Returns those that have a memory, with their nodes, edges and tags."""
+    """Use it to see which projects you may use.
+
+    Returns those that have a memory, with their nodes, edges and tags.
+    """
     return tuple(await projects.vaults())
 
 
 async def _related(
     memory: Memory, request: shapes.CreateGraphInput, ids: Mapping[str, str]
 ) -> tuple[int, list[Skipped]]:
-    """Make parents and edges; an end is a title of this call first, then an id or title that was there."""
+    """Make parents and edges.
+
+    An end is a title of this call first, then an id or title that was there.
+    """
 
     def end(name: str) -> str:
         return ids.get(fold(name), name)

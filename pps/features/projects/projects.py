@@ -27,7 +27,10 @@ from pps.memory import Memory
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """A project and how much is known of it; ``error`` is set, and the counts are None, when it cannot be opened."""
+    """A project and how much is known of it.
+
+    ``error`` is set, and the counts are None, when it cannot be opened.
+    """
 
     id: str
     name: str
@@ -48,13 +51,19 @@ class Claimed:
 
 
 class Projects:
-    """The projects that one router reaches. What it does not reach reads exactly as what is not there."""
+    """The projects that one router reaches.
+
+    What it does not reach reads exactly as what is not there.
+    """
 
     def __init__(self, app: App, router: Router) -> None:
         self._app = app
         self._router = router
         self.named = ""
-        """The entity that was acted on, by the name that the router knows it by; empty for none or several."""
+        """The entity that was acted on, by the name that the router knows it by.
+
+        Empty for none or several.
+        """
         self.redacts = app.settings.redaction == "on"
 
     def redacted(self, text: str) -> str:
@@ -81,7 +90,9 @@ class Projects:
 
     @contextlib.asynccontextmanager
     async def memory_of(self, path: str) -> AsyncGenerator[Memory]:
-        """Lend the memory of the longest mapped folder, inside the roots, that is or holds a path; none is made.
+        """Lend the memory of the longest mapped folder, inside the roots, that is or holds a path.
+
+        None is made.
 
         Raises: As ``memory``.
         """
@@ -150,7 +161,10 @@ class Projects:
             raise NotFound("project") from None
 
     def _reached(self, path: str, field: str) -> str:
-        """Return the real path of something inside the roots; outside nothing is told, not even what links do there."""
+        """Return the real path of something inside the roots.
+
+        Outside nothing is told, not even what links do there.
+        """
         plain = plain_path(path, field)
         try:
             real = real_path(path, field)

@@ -6,7 +6,10 @@ from pps.operations.feature import Feature
 
 FEATURE = Feature(
     name="projects",
-    summary="Knowledge graphs of projects, each named by its folder, and tasks that agents hand out there.",
+    summary=(
+        "Knowledge graphs of projects, each named by its folder, and tasks that agents hand out "
+        "there."
+    ),
     modules=(
         "pps.features.projects.project_tools",
         "pps.features.projects.agent_tasks",

@@ -14,7 +14,8 @@ class AgentMemory:
     """What a member keeps, believes and shares.
 
     Attributes:
-        desk: Its own memory (``desk.memory``) and its squad's pool; membership was looked up when it was opened.
+        desk: Its own memory (``desk.memory``) and its squad's pool; membership was looked up when
+            it was opened.
     """
 
     def __init__(self, desk: Desk) -> None:
@@ -43,5 +44,8 @@ class AgentMemory:
         return await share(self.desk, id)
 
     async def reflect(self) -> knowing.Worksheet:
-        """Return what there is to reflect on, with what a language model drew; without one ``store`` keeps it."""
+        """Return what there is to reflect on, with what a language model drew.
+
+        Without one ``store`` keeps it.
+        """
         return await reflect(self.desk)

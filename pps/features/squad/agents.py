@@ -43,7 +43,10 @@ def created(desk: Desk, rows: RecordRows, record: str, contributed: Iterable[str
 
 
 async def introduce(app: App, squad: Squad) -> None:
-    """Bring the Agents of the pool, and what joins them, to what the squad's file says; again, it changes nothing."""
+    """Bring the Agents of the pool, and what joins them, to what the squad's file says.
+
+    Again, it changes nothing.
+    """
     rules = rules_of(squad)
     members = app.registry.squads.get(squad.name).members
     agents = [RecordGiven("Agent", member.title or id_, member.role, ref=f"agent:{id_}", fields={
@@ -93,7 +96,10 @@ def _ties(rules: SquadRules) -> Iterator[tuple[str, str, str, dict[str, JSON]]]:
 
 
 async def saw(desk: Desk, pool: Memory, records: Iterable[str], *, applied: bool = False) -> None:
-    """Note that a member saw records of others, or built on them; a second time it changes nothing."""
+    """Note that a member saw records of others, or built on them.
+
+    A second time it changes nothing.
+    """
     rows = pool.records.pool
     mine = agent_id(desk.squad, desk.me.id)
     shared = await rows.shared([*records])
@@ -152,7 +158,10 @@ async def beat(desk: Desk, pool: Memory, *, busy: bool) -> None:
 
 
 async def own_state(desk: Desk, text: str) -> RecordGiven:
-    """Return the AgentState of a member's own memory with what it says of itself; whether it is at work stays."""
+    """Return the AgentState of a member's own memory with what it says of itself.
+
+    Whether it is at work stays.
+    """
     state = await _state(desk)
     fields = dict(state.fields) if state else {"activity": "idle"}
     return RecordGiven(

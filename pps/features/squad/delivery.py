@@ -1,4 +1,7 @@
-"""Who hears of a record of the pool: at once, in batches, or everyone. A delivery is no record, so no loop begins."""
+"""Who hears of a record of the pool: at once, in batches, or everyone.
+
+A delivery is no record, so no loop begins.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ BROADCAST = "broadcast"
 def deliveries(
     rules: SquadRules, record: Record, author: str, confidence: float, at: datetime
 ) -> list[Delivery]:
-    """Return who hears of a record that is written into the pool, and from when on; never its own author.
+    """Return who hears of a record that is written into the pool, and from when on.
+
+    Never its own author.
 
     A member that several subscriptions and broadcasts reach hears of it once, at the earliest of
     their times. Domains compare without regard to case.
@@ -70,7 +75,10 @@ def _domains(record: Record) -> set[str]:
 
 
 def due_at(at: datetime, interval: timedelta) -> datetime:
-    """Return when a batch of an interval ends that holds a moment; without an interval, that moment."""
+    """Return when a batch of an interval ends that holds a moment.
+
+    Without an interval, that moment.
+    """
     if not interval:
         return at
     return _EPOCH + ((at - _EPOCH) // interval + 1) * interval

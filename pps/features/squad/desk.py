@@ -88,7 +88,9 @@ async def settle(desk: Desk, pool: Memory) -> None:
 
 @contextlib.asynccontextmanager
 async def desk_of(app: App, owner: EntityId | str) -> AsyncGenerator[Desk]:
-    """Lend the desk of the member that an entity is; its membership is looked up here, at each call.
+    """Lend the desk of the member that an entity is.
+
+    Its membership is looked up here, at each call.
 
     Raises:
         InvalidRequest: It is no member (any more).

@@ -49,7 +49,10 @@ def flow(name: str) -> list[FlowStep]:
 async def play(
     steps: Sequence[FlowStep], ask: Asking, known: dict[str, Mapping[str, Any]]
 ) -> AsyncIterator[Played]:
-    """Play steps one after another; an inbox is acknowledged. ``known`` gets the answers that have a name."""
+    """Play steps one after another; an inbox is acknowledged.
+
+    ``known`` gets the answers that have a name.
+    """
     for step in steps:
         answer = await ask(step.who, step.tool, _filled(step.given, known))
         if step.name:

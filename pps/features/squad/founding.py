@@ -26,7 +26,9 @@ class Founded:
 async def found(
     app: App, name: str, file: str, bound: Mapping[str, str], store: str | None = None
 ) -> Founded:
-    """Make a squad from a file, or bring one that is there to what its file says; done again it changes nothing.
+    """Make a squad from a file, or bring one that is there to what its file says.
+
+    Done again it changes nothing.
 
     Args:
         app: Where the memories are.
@@ -59,7 +61,9 @@ async def found(
 async def join(
     app: App, squad: Squad, name: str, entity: str = "", store: str | None = None
 ) -> str | None:
-    """Make an entity a member, with the squad's kinds; return the token of one that was made for it.
+    """Make an entity a member, with the squad's kinds.
+
+    Return the token of one that was made for it.
 
     Raises:
         InvalidRequest: No such member in the squad's file, or it or the entity is taken.

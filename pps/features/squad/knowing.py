@@ -171,7 +171,10 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Worksheet:
-    """What there is to reflect on, the latest first; ``kept`` is what a language model drew from it."""
+    """What there is to reflect on, the latest first.
+
+    ``kept`` is what a language model drew from it.
+    """
 
     experiences: tuple[Record, ...]
     related: tuple[Record, ...]
@@ -184,7 +187,9 @@ class Worksheet:
 
 
 async def store(desk: Desk, knowledge: Knowledge) -> StoredKnowledge:
-    """Store a new record in a member's own memory; sure enough and not private, it is shared at once.
+    """Store a new record in a member's own memory.
+
+    Sure enough and not private, it is shared at once.
 
     It never changes a record: the same title makes a second one, and an exact repeat (all
     arguments equal, while the first still stands) is reported as such. A belief changes only by
@@ -462,7 +467,8 @@ def balanced(
     """Return at most ``limit`` lines, best first, of which no author fills more than a third.
 
     An author gets at most half as many lines as all others together (``own_lines``, the asker's
-    own, among them), and at least one; with one author alone there is nothing to balance. Also returns how many lines of each author that left out.
+    own, among them), and at least one; with one author alone there is nothing to balance. Also
+    returns how many lines of each author that left out.
     """
     counts = Counter(line.shared.member if line.shared else "" for line in lines)
     total = sum(counts.values())
@@ -524,7 +530,8 @@ def _pack_line(line: KnowledgeLine) -> PackLine:
 async def whole(desk: Desk, ids: Sequence[str]) -> list[Whole]:
     """Return records whole, a member's own before the pool's, which are marked as seen.
 
-    What waits in the pool is there for reviewers and its author alone. Raises NotFound when one is not there.
+    What waits in the pool is there for reviewers and its author alone. Raises NotFound when one is
+    not there.
     """
     records = desk.memory.records
     own = {record.id: record for record in (await records.find(ids)).values()}
@@ -664,7 +671,10 @@ def _active_beliefs(records: Sequence[Record], domain: str, least: float) -> lis
 
 
 async def ranked(desk: Desk, request: RankRequest) -> Ranking:
-    """Return the records that the squad shares by their relations in the pool; what waits there is not among them."""
+    """Return the records that the squad shares by their relations in the pool.
+
+    What waits there is not among them.
+    """
     async with desk.pool() as pool:
         graph = await pool.records.graph()
         shared = await pool.records.pool.shared()

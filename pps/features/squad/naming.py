@@ -74,7 +74,10 @@ async def identify_task(desk: Desk, name: str) -> str:
 
 
 async def _own(desk: Desk, name: str, path: str) -> str:
-    """Return the id of what a name stands for in the member's memory; the name itself where there is nothing."""
+    """Return the id of what a name stands for in the member's memory.
+
+    The name itself where there is nothing.
+    """
     if is_uuid(name):
         return name
     records = desk.memory.records
@@ -103,7 +106,10 @@ async def _readable(desk: Desk, pool: Memory) -> list[Record]:
 
 
 def _only(name: str, records: Iterable[Record], path: str) -> str:
-    """Return the id of the one record that a name stands for; the name itself where it stands for none."""
+    """Return the id of the one record that a name stands for.
+
+    The name itself where it stands for none.
+    """
     folded = fold(name)
     matches = [
         record

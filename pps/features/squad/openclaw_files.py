@@ -1,4 +1,7 @@
-"""OpenClaw's files into a member's memory: beliefs, days, the checklist, who it is; static ones as anchors."""
+"""OpenClaw's files into a member's memory: beliefs, days, the checklist, who it is.
+
+Static ones as anchors.
+"""
 
 from __future__ import annotations
 

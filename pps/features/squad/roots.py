@@ -20,9 +20,15 @@ from pps.memory import Memory
 PRIVATE = "private"
 """The tag of a record that never crosses into the pool."""
 _MAX_RECORDS = 5_000
-"""Most records that the walk along citations reads; what rests on more is as little trusted as the least."""
+"""Most records that the walk along citations reads.
+
+What rests on more is as little trusted as the least.
+"""
 _MINTED = frozenset(("record", "hook"))
-"""Sources whose ids are made here, so that one text has many; what a caller calls a source makes no root."""
+"""Sources whose ids are made here, so that one text has many.
+
+What a caller calls a source makes no root.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +38,9 @@ class Grounds:
     Attributes:
         digests: Each source's digest → its trust.
         pool: The records of the pool that it rests on and that were not withdrawn.
-        trust: The lowest trust on any path of citations: of its sources, of what a record on the way is tagged, and
-            ``outside`` where a source on the way was forgotten or withdrawn, since nobody can tell what it was.
+        trust: The lowest trust on any path of citations: of its sources, of what a record on the
+            way is tagged, and ``outside`` where a source on the way was forgotten or withdrawn,
+            since nobody can tell what it was.
     """
 
     digests: Mapping[str, Trust]
@@ -42,7 +49,10 @@ class Grounds:
 
 
 async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Grounds:
-    """Return what a member's record rests on, along all its citations; what cites nothing rests on its author alone."""
+    """Return what a member's record rests on, along all its citations.
+
+    What cites nothing rests on its author alone.
+    """
     digests: dict[str, Trust] = {}
     pool: dict[str, None] = {}
     trusts: list[Trust] = []

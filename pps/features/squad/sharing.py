@@ -40,7 +40,10 @@ from pps.memory import Memory
 from pps.records.saving import RecordGiven, RelationGiven, Saved
 
 PROPOSAL = "WorkflowImprovement"
-"""Kind that always waits for a reviewer, whatever the pool's gate; until then reviewers alone see it."""
+"""Kind that always waits for a reviewer, whatever the pool's gate.
+
+Until then reviewers alone see it.
+"""
 _REVISABLE = ("proposed", "needs_revision")
 GUARDED = frozenset(("Belief", "ProcessInsight", "ProcessPattern", PROPOSAL))
 """Kinds that the squad goes by: from tool output and the web they need a reviewer."""
@@ -122,7 +125,8 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
             ):
                 raise InvalidRequest(
                     "id",
-                    f"its copy is {current.state}; only one that is {' or '.join(_REVISABLE)} may change",
+                    f"its copy is {current.state}; only one that is {' or '.join(_REVISABLE)} may "
+                    "change",
                 )
             before: SharedState | None = rows.beside(lambda db: shared_state(db, current.id))
             if before in CLOSED:
@@ -200,7 +204,10 @@ def _state(desk: Desk, record: Record, trust: Trust) -> SharedState:
 
 
 async def _copy(desk: Desk, pool: Memory, record: Record, state: SharedState) -> RecordGiven:
-    """Return a member's record as it lies in the pool: nothing of its memory but itself; ids are the pool's."""
+    """Return a member's record as it lies in the pool: nothing of its memory but itself.
+
+    Ids are the pool's.
+    """
     spec = pool.kinds.kind(record.kind)
     refs = {
         name: _ids(record.fields[name])
@@ -382,7 +389,8 @@ async def withdraw_by_reviewer(
     Raises:
         InvalidRequest: This member is no reviewer.
         NotFound: One of them is not in the pool.
-        StoreConflict: One of them is not shared (for ``undo``: not withdrawn so); nothing was changed.
+        StoreConflict: One of them is not shared (for ``undo``: not withdrawn so); nothing was
+            changed.
     """
     desk.check_reviewer()
     action: Action = "reinstated" if undo else "withdrawn"
@@ -422,7 +430,8 @@ class CopiesForgotten(Generic[T]):
     Attributes:
         answer: What forgetting itself returned.
         copies: Ids of the copies that go, or would go, or stay where that was asked for.
-        mentioning: Copies in the pool that still say a name of what was forgotten, any member's that this one reads.
+        mentioning: Copies in the pool that still say a name of what was forgotten, any member's
+            that this one reads.
     """
 
     answer: T

@@ -42,13 +42,19 @@ class SquadCreateInput(SquadInput):
 
     file: Label = Field(
         default="openclaw",
-        description="A squad's file: one of the data folder's squads/, or 'openclaw', the six that are shipped.",
+        description=(
+            "A squad's file: one of the data folder's squads/, or 'openclaw', the six that are "
+            "shipped."
+        ),
         json_schema_extra=option("--from"),
     )
     members: tuple[Binding, ...] = Field(
         default=(),
         max_length=50,
-        description="member=entity: an entity that there is becomes that member; may be repeated. The others are made.",
+        description=(
+            "member=entity: an entity that there is becomes that member; may be repeated. The "
+            "others are made."
+        ),
         json_schema_extra=option("--member"),
     )
     store: Label = Field(
@@ -153,14 +159,18 @@ def _left(removed: RemovedMember) -> str:
     would = "would leave" if removed.dry_run else "has left"
     verb = "go" if removed.dry_run else "are gone"
     lines = [
-        f"{removed.member} {would} {removed.name}; {len(removed.withdrawn)} records of the pool {verb} with it"
+        (
+            f"{removed.member} {would} {removed.name}; {len(removed.withdrawn)} records of the "
+            f"pool {verb} with it"
+        )
     ]
     lines += [
         f"  {record.kind} {record.title} of {record.owner} ({record.id[:8]})"
         for record in removed.records
     ]
     lines += [
-        f"  stays, its citation marked: {record.kind} {record.title} of {record.owner} ({record.id[:8]})"
+        f"  stays, its citation marked: {record.kind} {record.title} of {record.owner} "
+        f"({record.id[:8]})"
         for record in removed.marked
     ]
     if removed.dry_run:
@@ -243,7 +253,10 @@ async def squad_list(app: App, _: Nothing) -> tuple[SquadView, ...]:
     "Add a member", _shown, SETS, command="squad add", examples=("pps squad add team kublai ana",)
 )
 async def squad_add(app: App, request: SquadAddInput) -> SquadView:
-    """Makes an entity a member of a squad, or makes one for it. An entity is of one squad at most."""
+    """Makes an entity a member of a squad, or makes one for it.
+
+    An entity is of one squad at most.
+    """
     squad = await asyncio.to_thread(app.registry.squads.get, request.name)
     token = await founding.join(app, squad, request.member, request.entity)
     await introduce(app, squad)
@@ -260,10 +273,12 @@ async def squad_add(app: App, request: SquadAddInput) -> SquadView:
     examples=("pps squad remove team kublai", "pps squad remove team kublai --yes --keep"),
 )
 async def squad_remove(app: App, request: SquadRemoveInput) -> RemovedMember:
-    """Takes a member out of its squad, and what it shared out of the pool unless that is kept; its own memory stays.
+    """Takes a member out of its squad, and what it shared out of the pool unless that is kept.
 
-    What other members made stays; where it cites what goes, that is marked. By default a dry run: it lists the
-    copies that would be withdrawn, and what would be marked, with titles and owners.
+    Its own memory stays.
+
+    What other members made stays; where it cites what goes, that is marked. By default a dry run:
+    it lists the copies that would be withdrawn, and what would be marked, with titles and owners.
     """
     async with _desk(app, request) as desk:
         withdrawal = await sharing.leave(desk, keep=request.keep, dry_run=request.dry_run)
@@ -299,7 +314,10 @@ async def squad_delete(app: App, request: SquadInput) -> Deleted:
     examples=("pps squad token team kublai",),
 )
 async def squad_token(app: App, request: MemberInput) -> SquadView:
-    """Makes a new token for a member's memory, beside those that there are. Returns the squad with it, shown this once."""
+    """Makes a new token for a member's memory, beside those that there are.
+
+    Returns the squad with it, shown this once.
+    """
     squad = await asyncio.to_thread(app.registry.squads.get, request.name)
     member = rules_of(squad).member(request.member)
     if member not in squad.members:
@@ -312,7 +330,8 @@ async def squad_token(app: App, request: MemberInput) -> SquadView:
 @OWNERS_REGISTRY.operation(
     "Take in OpenClaw's files",
     lambda taken: (
-        f"{taken.new} new of {sum(taken.records.values())} records; anchors: {', '.join(taken.anchors) or 'none'}"
+        f"{taken.new} new of {sum(taken.records.values())} records; anchors: "
+        f"{', '.join(taken.anchors) or 'none'}"
         + (f"; not read: {', '.join(taken.skipped)}" if taken.skipped else "")
     ),
     ADDS,
@@ -320,10 +339,13 @@ async def squad_token(app: App, request: MemberInput) -> SquadView:
     examples=("pps squad import team kublai ~/openclaw",),
 )
 async def squad_import(app: App, request: SquadImportInput) -> Taken:
-    """Takes OpenClaw's files into a member's own memory; a second time adds nothing, and nothing of it is shared.
+    """Takes OpenClaw's files into a member's own memory.
 
-    MEMORY.md becomes beliefs, memory/*.md experiences of their days, HEARTBEAT.md documentation, IDENTITY.md what the
-    agent says of itself (AgentState); SOUL.md, USER.md, AGENTS.md and TOOLS.md anchors that every session starts with.
+    A second time adds nothing, and nothing of it is shared.
+
+    MEMORY.md becomes beliefs, memory/*.md experiences of their days, HEARTBEAT.md documentation,
+    IDENTITY.md what the agent says of itself (AgentState); SOUL.md, USER.md, AGENTS.md and TOOLS.md
+    anchors that every session starts with.
     """
     async with _desk(app, request) as desk:
         return await take_in(desk, Path(request.path))

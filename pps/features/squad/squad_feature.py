@@ -6,7 +6,9 @@ from pps.operations.feature import Feature
 
 FEATURE = Feature(
     name="squad",
-    summary="Agents with memories of their own that share what they know in a pool and work together.",
+    summary=(
+        "Agents with memories of their own that share what they know in a pool and work together."
+    ),
     modules=(
         "pps.features.squad.squad_tools",
         "pps.features.squad.squad_inbox",

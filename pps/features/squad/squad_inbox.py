@@ -1,4 +1,7 @@
-"""A member's inbox, until what came is acknowledged; records whole, its own and the pool's; what lies in the pool."""
+"""A member's inbox, until what came is acknowledged; records whole, its own and the pool's.
+
+What lies in the pool.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,10 @@ class MemberStatusView:
 
 @dataclass(frozen=True, slots=True)
 class PoolView:
-    """What is shared, the latest first, how many there are of each type, and the members; you are ``me``."""
+    """What is shared, the latest first, how many there are of each type, and the members.
+
+    You are ``me``.
+    """
 
     squad: str
     me: str
@@ -81,7 +87,10 @@ class PoolView:
 
 @dataclass(frozen=True, slots=True)
 class DeliveryView:
-    """Something to look at; acknowledge its ``seq``. ``notes`` is the reason of a decision or move."""
+    """Something to look at; acknowledge its ``seq``.
+
+    ``notes`` is the reason of a decision or move.
+    """
 
     seq: int
     why: str
@@ -100,7 +109,8 @@ class Acknowledged:
 def _inbox(deliveries: Sequence[DeliveryView]) -> str:
     return (
         "\n".join(
-            f"{delivery.seq} ({delivery.why}{f': {delivery.notes}' if delivery.notes else ''}) {said(delivery.record)}"
+            f"{delivery.seq} ({delivery.why}{f': {delivery.notes}' if delivery.notes else ''}) "
+            f"{said(delivery.record)}"
             for delivery in deliveries
         )
         or "Nothing new."
@@ -198,7 +208,9 @@ def _pool(value: PoolView) -> str:
 
 @SQUAD.operation("List what is shared", _pool, READS)
 async def squad_pool(desk: Desk, request: PoolInput) -> PoolView:
-    """Use it to look through the pool without a question, the latest first; it does not count as seen by you.
+    """Use it to look through the pool without a question, the latest first.
+
+    It does not count as seen by you.
 
     Returns a page of what is shared, how many there are of each type, and who is in the squad.
     """

@@ -47,7 +47,10 @@ class StoreInput(Input):
     )
     type: Label = Field(
         default="Experience",
-        description="Experience, Belief, Reflection, or what you make: Research, Concept, Analysis, Insight, …",
+        description=(
+            "Experience, Belief, Reflection, or what you make: Research, Concept, Analysis, "
+            "Insight, …"
+        ),
     )
     title: Annotated[str, StringConstraints(max_length=160)] = Field(
         default="", description="Its first words if none."
@@ -64,7 +67,10 @@ class StoreInput(Input):
     cites: tuple[Name, ...] = Field(
         default=(),
         max_length=100,
-        description="What it rests on: ids of your turns, facts and records, and the pool's; of records titles too.",
+        description=(
+            "What it rests on: ids of your turns, facts and records, and the pool's; of records "
+            "titles too."
+        ),
     )
     relations: tuple[SquadRelation, ...] = Field(
         default=(), max_length=50, description="To your records or the pool's."
@@ -103,7 +109,10 @@ class RevokeInput(Input):
     """What is to be taken back."""
 
     ids: Names = Field(
-        description="Ids or titles of your records, or of their copies in the pool; a reviewer: of any in the pool."
+        description=(
+            "Ids or titles of your records, or of their copies in the pool; a reviewer: of any in "
+            "the pool."
+        )
     )
     dry_run: bool = Field(default=True, description="Only say what would go.")
     reason: Annotated[str, StringConstraints(max_length=2_000)] = Field(
@@ -129,7 +138,8 @@ class KnownRecordView:
     """A record; one of the pool says whose it is, what it rests on, who saw it and who opposes it.
 
     Attributes:
-        confidence: The author's own; in the pool raised by independent support, lowered by opposition.
+        confidence: The author's own; in the pool raised by independent support, lowered by
+            opposition.
         withdrawn: Ids that it rests on and that were taken out of the pool.
         opposed_by: Records that challenge or contradict it.
         copies: Near-copies that this line stands for, as ``member:id``.
@@ -188,7 +198,9 @@ class KeptView:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeView:
-    """What you know, and what the pool has; two lists, each best first, whose scores do not compare.
+    """What you know, and what the pool has.
+
+    Two lists, each best first, whose scores do not compare.
 
     Attributes:
         held_back: Author → lines left out of the pool's so that no author fills more than a third.
@@ -217,7 +229,10 @@ class WithdrawnView:
 
 @dataclass(frozen=True, slots=True)
 class WorksheetView:
-    """What there is to reflect on, and what to do with it; ``kept`` has the beliefs that a language model wrote."""
+    """What there is to reflect on, and what to do with it.
+
+    ``kept`` has the beliefs that a language model wrote.
+    """
 
     experiences: tuple[KnownRecordView, ...]
     related: tuple[KnownRecordView, ...]
@@ -326,7 +341,10 @@ _COPY_STATES = {
 def _copied(value: CopyView) -> str:
     text = f"; told: {', '.join(value.told)}" if value.told else ""
     how = _COPY_STATES.get(value.state, value.state)
-    return f"{how} as {value.id}: confidence {value.confidence:.2f}, {counted(value.roots, 'root')}, {value.trust}{text}"
+    return (
+        f"{how} as {value.id}: confidence {value.confidence:.2f}, {counted(value.roots, 'root')}, "
+        f"{value.trust}{text}"
+    )
 
 
 def _withdrawn(value: WithdrawnView) -> str:
@@ -354,10 +372,10 @@ def _sheet(value: WorksheetView) -> str:
 async def memory_store(desk: Desk, request: StoreInput) -> KeptView:
     """Use it to keep an experience, a belief or what you made in your own memory.
 
-    It always makes a new record, whatever its title; an exact repeat is reported as one. A belief that changed names
-    the old one in 'supersedes'. With confidence .7 or more, and not private, it is shared with the squad at once
-    (experiences never are); it may wait for a reviewer. Returns its id, its copy in the pool, and beliefs that say
-    nearly the same.
+    It always makes a new record, whatever its title; an exact repeat is reported as one. A belief
+    that changed names the old one in 'supersedes'. With confidence .7 or more, and not private, it
+    is shared with the squad at once (experiences never are); it may wait for a reviewer. Returns
+    its id, its copy in the pool, and beliefs that say nearly the same.
     """
     relations: list[RelationGiven] = []
     for number, relation in enumerate(request.relations):
@@ -419,7 +437,8 @@ async def memory_reflect(desk: Desk, _: Nothing) -> WorksheetView:
     """
     reflection = await reflect(desk)
     task = (
-        "Check the beliefs in 'kept', which a language model wrote: correct one with memory_store and supersedes, "
+        "Check the beliefs in 'kept', which a language model wrote: correct one with memory_store "
+        "and supersedes, "
         "share what holds with memory_share."
         if reflection.kept
         else "Keep what follows with memory_store: each belief as type Belief with confidence, domain and cites; what "
@@ -431,7 +450,9 @@ async def memory_reflect(desk: Desk, _: Nothing) -> WorksheetView:
 
 @SQUAD.operation("Share a record", _copied, ADDS)
 async def memory_share(desk: Desk, request: ShareInput) -> CopyView:
-    """Use it to copy one of your records into the squad's pool; again, to bring the copy up to the original.
+    """Use it to copy one of your records into the squad's pool.
+
+    Again, to bring the copy up to the original.
 
     What is private is refused. Returns the copy's id and confidence, and who hears of it.
     """
@@ -441,10 +462,13 @@ async def memory_share(desk: Desk, request: ShareInput) -> CopyView:
 
 @SQUAD.operation("Take back what was shared", _withdrawn, ERASES)
 async def memory_revoke(desk: Desk, request: RevokeInput) -> WithdrawnView:
-    """Use it to take your copies out of the pool, with what rests on them alone; what has other roots stays.
+    """Use it to take your copies out of the pool, with what rests on them alone.
 
-    A reviewer also withdraws another's record, with a reason that its author gets; undo=true shows it again.
-    By default a dry run: show what it returns, and only then call again with dry_run=false.
+    What has other roots stays.
+
+    A reviewer also withdraws another's record, with a reason that its author gets; undo=true shows
+    it again. By default a dry run: show what it returns, and only then call again with
+    dry_run=false.
     """
     ids = await identify(desk, request.ids, "own", "pool")
     withdrawn = await sharing.revoke(

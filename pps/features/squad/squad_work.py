@@ -92,7 +92,10 @@ class SquadRankInput(Input):
     """What to rank the pool by."""
 
     algorithm: Literal["pagerank", "communities", "betweenness"] = Field(
-        description="'pagerank' for what much leads to, 'betweenness' for what joins the rest, 'communities'."
+        description=(
+            "'pagerank' for what much leads to, 'betweenness' for what joins the rest, "
+            "'communities'."
+        )
     )
     kinds: Labels = Field(default=(), description="Only these, such as Concept.")
     limit: int = Field(
@@ -140,7 +143,10 @@ class ProposalView:
 
 @dataclass(frozen=True, slots=True)
 class PendingView:
-    """What waits for a reviewer, since when, what it rests on; ``stands`` is what ``proposed`` would replace."""
+    """What waits for a reviewer, since when, what it rests on.
+
+    ``stands`` is what ``proposed`` would replace.
+    """
 
     record: KnownRecordView
     proposer: str
@@ -184,7 +190,10 @@ def _state(proposal: ProposalView) -> str:
 def _pending(pending: Sequence[PendingView]) -> str:
     lines: list[str] = []
     for review in pending:
-        head = f"{review.record.id} {review.record.type} of {review.proposer}, since {review.since:%Y-%m-%d %H:%M}"
+        head = (
+            f"{review.record.id} {review.record.type} of {review.proposer}, since "
+            f"{review.since:%Y-%m-%d %H:%M}"
+        )
         lines.append(f"{head}: {review.record.title}: {review.record.content}")
         lines += (
             [f"  in place of: {review.stands}", f"  proposed: {review.proposed}"]
@@ -222,15 +231,21 @@ async def squad_task_give(desk: Desk, request: TaskInput) -> SquadTaskView:
 
 @SQUAD.operation("Take a task", _told, SETS)
 async def squad_task_take(desk: Desk, request: TaskIdInput) -> SquadTaskView:
-    """Use it when you begin a task that was given to you: you hold it for an hour; after that it may be taken again."""
+    """Use it when you begin a task that was given to you: you hold it for an hour.
+
+    After that it may be taken again.
+    """
     return _task(await working.take(desk, await identify_task(desk, request.id)))
 
 
 @SQUAD.operation("End a task", _told, SETS)
 async def squad_task_done(desk: Desk, request: TaskDoneInput) -> SquadTaskView:
-    """Use it when a task that you hold is done: how it ended, and how good the result is. Who asked for it is told.
+    """Use it when a task that you hold is done: how it ended, and how good the result is.
 
-    With outcome 'blocked' it is not ended: it waits until you take it again, or who gave it cancels it.
+    Who asked for it is told.
+
+    With outcome 'blocked' it is not ended: it waits until you take it again, or who gave it cancels
+    it.
     """
     id_ = await identify_task(desk, request.id)
     if request.outcome == "blocked":
@@ -240,7 +255,10 @@ async def squad_task_done(desk: Desk, request: TaskDoneInput) -> SquadTaskView:
 
 @SQUAD.operation("Cancel a task", _told, SETS)
 async def squad_task_cancel(desk: Desk, request: TaskCancelInput) -> SquadTaskView:
-    """Use it to cancel a task that you gave and that has not ended; who has it is told. Returns the task."""
+    """Use it to cancel a task that you gave and that has not ended; who has it is told.
+
+    Returns the task.
+    """
     return _task(await working.cancel(desk, await identify_task(desk, request.id), request.notes))
 
 
@@ -248,8 +266,8 @@ async def squad_task_cancel(desk: Desk, request: TaskCancelInput) -> SquadTaskVi
 async def proposal_submit(desk: Desk, request: SubmitInput) -> ProposalView:
     """Use it to bring a WorkflowImprovement of yours before the reviewers.
 
-    Once it is approved, the same brings it on: to implementing, measuring, complete. One that needs a revision is
-    changed with record_save and submitted again.
+    Once it is approved, the same brings it on: to implementing, measuring, complete. One that needs
+    a revision is changed with record_save and submitted again.
     """
     [id_] = await identify(desk, [request.id], "own", "pool", path="id")
     return _proposal(await working.submit(desk, id_, request.to, request.notes))
@@ -275,9 +293,12 @@ async def proposal_pending(desk: Desk, _: Nothing) -> tuple[PendingView, ...]:
 
 @SQUAD.operation("Review a proposal", _state, SETS)
 async def proposal_review(desk: Desk, request: ReviewInput) -> ProposalView:
-    """Use it, as a reviewer, to approve, reject or give back what another proposed. Of many reviews one counts.
+    """Use it, as a reviewer, to approve, reject or give back what another proposed.
 
-    Who proposed it is told; what is approved is told to whom it concerns. Who, when and why is kept.
+    Of many reviews one counts.
+
+    Who proposed it is told; what is approved is told to whom it concerns. Who, when and why is
+    kept.
     """
     [id_] = await identify(desk, [request.id], "pool", path="id")
     return _proposal(

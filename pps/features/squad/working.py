@@ -60,7 +60,10 @@ def _telling(
 
 
 async def give(desk: Desk, to: str, record: RecordGiven) -> Record:
-    """Give a member a task; it hears of it at once. InvalidRequest for an unknown or former member, or a wrong field."""
+    """Give a member a task; it hears of it at once.
+
+    InvalidRequest for an unknown or former member, or a wrong field.
+    """
     member = desk.rules.member(to, "to")
     if member not in desk.squad.members:
         raise InvalidRequest(
@@ -179,7 +182,8 @@ async def cancel(desk: Desk, id_: str, why: str) -> Record:
 async def submit(desk: Desk, id_: str, to: Step, why: str) -> Record:
     """Bring a proposal before the reviewers, or an approved one a step further.
 
-    A first submission shares the member's own record; one that needs a revision is brought up to it and proposed anew.
+    A first submission shares the member's own record; one that needs a revision is brought up to it
+    and proposed anew.
 
     Raises:
         NotFound: There is none of that id.
@@ -220,7 +224,8 @@ def _check_step(desk: Desk, record: Record, to: Step) -> None:
         if not desk.reviewers - {desk.me.id}:
             raise InvalidRequest(
                 "id",
-                "nobody else may review it here: add a reviewer to the squad's file ([pool] reviewers)",
+                "nobody else may review it here: add a reviewer to the squad's file ([pool] "
+                "reviewers)",
             )
         return
     partner = str(record.fields.get("co_created_with") or "")
@@ -230,12 +235,16 @@ def _check_step(desk: Desk, record: Record, to: Step) -> None:
         named = f", or a member with the role {' or '.join(roles)}" if roles else ""
         raise InvalidRequest(
             "id",
-            f"is another's improvement: its author, whom it was made with, a reviewer{named} takes it to {to}",
+            f"is another's improvement: its author, whom it was made with, a reviewer{named} takes "
+            f"it to {to}",
         )
 
 
 async def pending(desk: Desk) -> list[PendingReview]:
-    """Return what waits for a reviewer, the oldest first; who is none sees what it proposed itself."""
+    """Return what waits for a reviewer, the oldest first.
+
+    Who is none sees what it proposed itself.
+    """
     async with desk.pool() as pool:
         graph = await pool.records.graph()
         shared = await pool.records.pool.shared()
@@ -264,7 +273,10 @@ async def pending(desk: Desk) -> list[PendingReview]:
 
 
 async def _stands(pool: Memory, record: Record) -> str:
-    """Return what a proposal would change; of a copy that was brought up to its original, what it said before."""
+    """Return what a proposal would change.
+
+    Of a copy that was brought up to its original, what it said before.
+    """
     if record.kind == PROPOSAL:
         return str(record.fields.get("current_state") or "")
     versions = await pool.records.history(record.turn) if record.version > 1 else []

@@ -43,12 +43,17 @@ class PerspectiveState:
     """One perspective and what its similarities mean in this memory.
 
     Attributes:
-        category_weight, topic_weight: What it counts in a memory's relevance, and where two memories agree; 0 to 1.
-        high: Similarity from which on a memory is worth injecting; None where similarity is no question.
-        low: Below it a turn is like none of its session's before it; None where that is no question, or nothing tells.
+        category_weight, topic_weight: What it counts in a memory's relevance, and where two
+            memories agree; 0 to 1.
+        high: Similarity from which on a memory is worth injecting; None where similarity is no
+            question.
+        low: Below it a turn is like none of its session's before it; None where that is no
+            question, or nothing tells.
         left: Below it the two newest turns have left their session's subject; of meaning alone.
-        measured: With this memory's texts, for its embedding model, or neither; None where there are no thresholds.
-        waiting: Features that could not be made yet, at most 500; 0 where all are there, and where it keeps none.
+        measured: With this memory's texts, for its embedding model, or neither; None where there
+            are no thresholds.
+        waiting: Features that could not be made yet, at most 500; 0 where all are there, and where
+            it keeps none.
     """
 
     id: str
@@ -66,7 +71,10 @@ class PerspectiveState:
 
 @dataclass(frozen=True, slots=True)
 class PerspectiveStates:
-    """All thirteen, E1 to E13, for the embedding model in use; ``read`` is how many turns were compared just now."""
+    """All thirteen, E1 to E13, for the embedding model in use.
+
+    ``read`` is how many turns were compared just now.
+    """
 
     model: str
     perspectives: tuple[PerspectiveState, ...]
@@ -116,7 +124,8 @@ async def calibrate(sources: Sources, progress: Progress | None = None) -> Persp
     if len(turns) < FEWEST_READ or len(set(sessions)) < 2:
         raise InvalidRequest(
             "entity",
-            f"has too little to measure with: at least {FEWEST_READ} turns in two sessions are needed",
+            f"has too little to measure with: at least {FEWEST_READ} turns in two sessions are "
+            "needed",
         )
     thresholds_by_space: dict[str, Thresholds] = {}
     compared = [space for space in comparing() if space[0] not in _NOT_BY_SESSIONS]
@@ -143,7 +152,9 @@ async def uncalibrate(sources: Sources) -> PerspectiveStates:
 def measured_thresholds(
     likeness: NDArray[np.float32], sessions: Sequence[str]
 ) -> Thresholds | None:
-    """Return what similarities mean, told by sessions; None where too few memories have the feature.
+    """Return what similarities mean, told by sessions.
+
+    None where too few memories have the feature.
 
     Args:
         likeness: In [-1, 1], shape (n, n), the oldest first; NaN where one of two has no feature.

@@ -62,9 +62,10 @@ class Divergence:
 async def divergence(sources: Sources, hours: int, session: str = "") -> Divergence:
     """Compare a session's newest turn of its person with those of the last hours.
 
-    Short turns, and sessions that have hardly begun, raise none. Where the embedding model has the threshold ``left``
-    meaning alone decides, by the two newest turns. Elsewhere a turn that is near in half of the spaces, or in meaning,
-    raises none: other words for the same are no other subject.
+    Short turns, and sessions that have hardly begun, raise none. Where the embedding model has the
+    threshold ``left`` meaning alone decides, by the two newest turns. Elsewhere a turn that is near
+    in half of the spaces, or in meaning, raises none: other words for the same are no other
+    subject.
 
     Args:
         sources: The entity's own.
@@ -130,7 +131,8 @@ def _alert(space: str, similarity: float, threshold: float, turn: Turn) -> Alert
 async def _from_middle(sources: Sources, turns: Sequence[Turn], left: float) -> float | None:
     """Return how near the newest turns are to the middle of those before them, in meaning.
 
-    That is of the newest two together, or of the newest alone where it is so far that one is enough.
+    That is of the newest two together, or of the newest alone where it is so far that one is
+    enough.
 
     Args:
         sources: The entity's own.
@@ -138,7 +140,8 @@ async def _from_middle(sources: Sources, turns: Sequence[Turn], left: float) -> 
         left: Below it they have left the subject; the newest alone must be ``_ALONE`` farther.
 
     Returns:
-        A cosine less what this memory's latest turns have in common; None while there are too few of those.
+        A cosine less what this memory's latest turns have in common; None while there are too few
+        of those.
     """
     alike = PERSPECTIVES[spaces()["E1"].perspective].alike
     own = [turn.uuid for turn in turns[: _MIDDLE + 2]]

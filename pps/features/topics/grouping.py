@@ -33,7 +33,10 @@ class Group:
 
 
 def centred(products: NDArray[np.float32], known: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Return the products of vectors as they are less their mean, shape (n, n); ``known`` says which have one."""
+    """Return the products of vectors as they are less their mean, shape (n, n).
+
+    ``known`` says which have one.
+    """
     means = products[:, known].mean(axis=1)
     return products - means[:, None] - means[None, :] + means[known].mean()
 
@@ -89,7 +92,8 @@ def shared_clusters(
     Args:
         likeness: In [-1, 1], shape (n, n); NaN where one of two has no feature.
         least: Two that are less alike share nothing, however empty the room around them is.
-        clustered: What the clusters are made of, as ``in_context`` returns it; ``likeness`` when not given.
+        clustered: What the clusters are made of, as ``in_context`` returns it; ``likeness`` when
+            not given.
 
     Source: HDBSCAN, Campello et al. 2013.
     """
@@ -190,7 +194,10 @@ def churn(now: AbstractSet[object], before: AbstractSet[object]) -> float:
 
 
 def entropy(sizes: Sequence[int]) -> float | None:
-    """Return Shannon's entropy of topics' sizes by its greatest, 0 to 1; None for fewer than two topics."""
+    """Return Shannon's entropy of topics' sizes by its greatest, 0 to 1.
+
+    None for fewer than two topics.
+    """
     if len(sizes) < 2:
         return None
     whole = sum(sizes)

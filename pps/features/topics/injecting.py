@@ -25,7 +25,10 @@ _EXPLORED = 3
 
 
 class Injecting:
-    """Makes the sections of a pack that topics are needed for; ``chance`` draws what is explored."""
+    """Makes the sections of a pack that topics are needed for.
+
+    ``chance`` draws what is explored.
+    """
 
     def __init__(self, sources: Sources, portfolio: Callable[[], Awaitable[Portfolio]]) -> None:
         self._sources = sources

@@ -46,7 +46,10 @@ from pps.recall.search import Sources
 from pps.recall.thresholds import model_of, thresholds
 
 MOST_CLUSTERED = 2_000
-"""Memories that are clustered, the newest and most important; others join a topic that they are near."""
+"""Memories that are clustered, the newest and most important.
+
+Others join a topic that they are near.
+"""
 _ASSIGNED = 4.0
 """The agreement of one that was not clustered: less than that of the members it is near."""
 _NODES = 40
@@ -244,7 +247,10 @@ class Topics:
         return members
 
     async def _before(self, at: datetime) -> datetime | None:
-        """Return the latest snapshot that is an hour older than one, else the oldest; None when there is no other."""
+        """Return the latest snapshot that is an hour older than one, else the oldest.
+
+        None when there is no other.
+        """
         earlier = [
             moment for moment in await self._rows.moments(at - timedelta(days=1)) if moment < at
         ]
@@ -260,7 +266,8 @@ class Topics:
     async def _names(self, topics: Members) -> dict[str, dict[PhraseRole, list[str]]]:
         """Return the phrases of each topic, by what they are for.
 
-        Those that were kept, without what was forgotten since; found anew where no phrase of a name is left.
+        Those that were kept, without what was forgotten since; found anew where no phrase of a name
+        is left.
         """
         places = await self._rows.phrases()
         if any((id_, "name") not in places for id_ in topics):
@@ -313,7 +320,10 @@ def _by_role(
 
 
 def _nearness(vectors: Sequence[NDArray[np.float32] | None]) -> list[float]:
-    """Return the cosine of each vector and the middle of all, at least a little; 1 for all where one has none."""
+    """Return the cosine of each vector and the middle of all, at least a little.
+
+    1 for all where one has none.
+    """
     known = [vector for vector in vectors if vector is not None]
     if len(known) < len(vectors) or len({len(vector) for vector in known}) != 1:
         return [1.0] * len(vectors)
@@ -324,7 +334,10 @@ def _nearness(vectors: Sequence[NDArray[np.float32] | None]) -> list[float]:
 
 
 def comparing() -> list[tuple[str, Space, Alike]]:
-    """Return the spaces that count for topics and can tell how much alike two memories are; temporal ones never do."""
+    """Return the spaces that count for topics and can tell how much alike two memories are.
+
+    Temporal ones never do.
+    """
     compared: list[tuple[str, Space, Alike]] = []
     for id_, space in spaces().items():
         perspective = PERSPECTIVES.get(space.perspective)

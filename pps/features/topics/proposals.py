@@ -83,7 +83,10 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Proposals:
-    """Pairs of which one may go, the most alike first, among so many memories; nothing was changed."""
+    """Pairs of which one may go, the most alike first, among so many memories.
+
+    Nothing was changed.
+    """
 
     pairs: tuple[Pair, ...]
     memories: int
@@ -95,8 +98,10 @@ class Dream:
     """What a dream went over: nothing was changed.
 
     Attributes:
-        replayed: Of the most important memories those of different conversations that go on with each other.
-        proposed: Memories that little explains, and what they share with another that means something else.
+        replayed: Of the most important memories those of different conversations that go on with
+            each other.
+        proposed: Memories that little explains, and what they share with another that means
+            something else.
         ended: Whether it was cut short by its time.
     """
 
@@ -288,9 +293,12 @@ def _replayed(memories: _Memories, high: float) -> list[Pair]:
 def _walked(
     memories: _Memories, likes: dict[str, NDArray[np.float32]], high: float, until: float
 ) -> tuple[list[Pair], int]:
-    """Walk from the memories whose nearest is farthest to what is most like them in any space; shapes (n, n).
+    """Walk from the memories whose nearest is farthest to what is most like them in any space.
 
-    A link is one to a memory of another meaning, of another conversation, that shares a rare word with the first.
+    Shapes (n, n).
+
+    A link is one to a memory of another meaning, of another conversation, that shares a rare word
+    with the first.
     """
     alone = np.clip(memories.meaning, 0.0, None)
     np.fill_diagonal(alone, 0.0)

@@ -230,7 +230,9 @@ def name_topics(
     nodes: Mapping[str, str],
     earlier: Mapping[str, Sequence[Place]] | None = None,
 ) -> dict[str, TopicName]:
-    """Return the name of each topic; the same for the same turns, and for nearly the same where it was kept.
+    """Return the name of each topic.
+
+    The same for the same turns, and for nearly the same where it was kept.
 
     Args:
         topics: The turns of each.
@@ -249,7 +251,10 @@ def name_topics(
 
 
 def telling_words(text: str) -> dict[str, str]:
-    """Return the words of a text that name something: as they are compared → as written; pairs of Chinese characters."""
+    """Return the words of a text that name something: as they are compared → as written.
+
+    Pairs of Chinese characters.
+    """
     tokens = _tokens(text, _language_of(text))
     words = {
         token.key: text[token.start : token.stop] for token in tokens if token.role == "content"
@@ -274,7 +279,10 @@ def surface(place: Place, text: str) -> str:
 
 
 def title(phrases: Sequence[str]) -> str:
-    """Return phrases as one name. It begins with a capital, unless its first word is spelt in a way of its own."""
+    """Return phrases as one name.
+
+    It begins with a capital, unless its first word is spelt in a way of its own.
+    """
     text = ", ".join(dict.fromkeys(phrases))
     first = text.split(" ", 1)[0].rstrip(",")
     return text[:1].upper() + text[1:] if first.isalpha() and first.islower() else text
@@ -431,7 +439,10 @@ class _Namer:
         return sum(self._worth.get(key, 0.0) for key in keys)
 
     def _kept(self, places: Sequence[Place]) -> list[Key] | None:
-        """Return the phrases at the places of a kept name; None where one is no phrase of the topic any more."""
+        """Return the phrases at the places of a kept name.
+
+        None where one is no phrase of the topic any more.
+        """
         at = {place: key for key in self._worth for place in self._places[key]}
         keys = [at[place] for place in places if place in at]
         return keys if keys and len(keys) == len(places) else None
@@ -474,7 +485,10 @@ def _share(key: Key, other: Key) -> bool:
 
 
 def _leading(candidates: Sequence[_Found]) -> dict[Key, float]:
-    """Return for each phrase the share of its occurrences that are at the head of a run; 1 for what many heads follow."""
+    """Return for each phrase the share of its occurrences that are at the head of a run.
+
+    1 for what many heads follow.
+    """
     whole = Counter[Key]()
     heads = Counter[Key]()
     follow: dict[Key, set[Key]] = defaultdict(set)

@@ -41,7 +41,10 @@ class PortfolioInput(Input):
 
     format: Literal["brief", "standard", "verbose"] = Field(
         default="standard",
-        description="brief: names and sizes; standard: terms and how each changes too; verbose: ids of members too.",
+        description=(
+            "brief: names and sizes; standard: terms and how each changes too; verbose: ids of "
+            "members too."
+        ),
     )
 
 
@@ -90,7 +93,8 @@ def portfolio_words(view: Portfolio) -> str:
     for topic in view.topics:
         bar = "█" * max(1, round(_BAR * topic.size / most))
         lines.append(
-            f"{topic.name:<{widest}}  {bar:<{_BAR}} {topic.size:>4}  {topic.confidence:4.2f}  {topic.phase}"
+            f"{topic.name:<{widest}}  {bar:<{_BAR}} {topic.size:>4}  {topic.confidence:4.2f}  "
+            f"{topic.phase}"
         )
         lines += [f"  {', '.join(topic.terms)}"] if topic.terms else []
         lines += [f"  {short_id(member)}" for member in topic.members]
@@ -100,7 +104,10 @@ def portfolio_words(view: Portfolio) -> str:
 def stability_words(view: Stability) -> str:
     """Return how many topics there are, in which phases, and how much changed."""
     phases = ", ".join(f"{count} {phase}" for phase, count in view.phases.items()) or "none"
-    head = f"{counted(view.topics, 'topic')} ({phases}); {counted(view.snapshots, 'snapshot')} in {view.hours} h."
+    head = (
+        f"{counted(view.topics, 'topic')} ({phases}); {counted(view.snapshots, 'snapshot')} in "
+        f"{view.hours} h."
+    )
     return f"{head}\n{_sums(view.churn, view.entropy, consolidate=view.consolidate)}"
 
 
@@ -154,7 +161,10 @@ async def get_topic_stability(memory: Memory, request: StabilityInput) -> Stabil
 async def detect_topics(
     memory: Memory, request: DetectInput, progress: Progress | None
 ) -> Portfolio:
-    """Use it to look for topics anew; sessions' ends do so by themselves. Returns what get_topic_portfolio returns."""
+    """Use it to look for topics anew; sessions' ends do so by themselves.
+
+    Returns what get_topic_portfolio returns.
+    """
     portfolio = await memory.topics.detect(
         progress, force=request.force, max_memories=request.max_memories
     )
@@ -211,14 +221,18 @@ class ConsolidationInput(Input):
 
     strategy: Strategy = Field(
         default="similarity",
-        description="similarity: all that is alike; temporal: of it, what was said within a day; semantic: what is of "
+        description="similarity: all that is alike; temporal: of it, what was said within a day; "
+        "semantic: what is of "
         "one topic.",
     )
     min_similarity: float | None = Field(
         default=None,
         ge=0,
         le=1,
-        description="Least cosine of two that say the same; what was measured for this memory's model if not given.",
+        description=(
+            "Least cosine of two that say the same; what was measured for this memory's model if "
+            "not given."
+        ),
     )
     max_memories: int = Field(
         default=100, ge=2, le=2_000, description="Most memories, the most important."
@@ -238,7 +252,10 @@ class DreamInput(Input):
 
 def divergence_words(view: Divergence) -> str:
     if not view.alerts:
-        return f"No divergence: compared with {counted(view.turns, 'turn')} in {counted(view.spaces, 'space')}."
+        return (
+            f"No divergence: compared with {counted(view.turns, 'turn')} in "
+            f"{counted(view.spaces, 'space')}."
+        )
     lines = [
         f"{alert.severity}: {alert.space} {alert.similarity:.2f} < {alert.threshold:.2f}"
         for alert in view.alerts
@@ -257,7 +274,10 @@ def proposals_words(view: Proposals) -> str:
 
 
 def dream_words(view: Dream) -> str:
-    head = f"Went over {counted(view.memories, 'memory')}, {counted(view.walks, 'walk')} ({view.ended})."
+    head = (
+        f"Went over {counted(view.memories, 'memory')}, {counted(view.walks, 'walk')} "
+        f"({view.ended})."
+    )
     replayed = ["Goes on elsewhere:", *map(_pair, view.replayed)] if view.replayed else []
     proposed = ["Links to think about:", *map(_pair, view.proposed)] if view.proposed else []
     none = [] if replayed or proposed or view.ended == "dry_run" else ["Nothing to propose."]
@@ -331,11 +351,15 @@ class InjectInput(Input):
     )
     session: Label | None = Field(
         default=None,
-        description="Id of this conversation: what it was shown is not shown again; whether it digresses.",
+        description=(
+            "Id of this conversation: what it was shown is not shown again; whether it digresses."
+        ),
     )
     explore: bool = Field(
         default=False,
-        description="Give at most 15 % of the room to memories of topics that the query does not ask for.",
+        description=(
+            "Give at most 15 % of the room to memories of topics that the query does not ask for."
+        ),
     )
 
 
@@ -377,7 +401,8 @@ def states_words(view: PerspectiveStates) -> str:
         )
         weights = f"{perspective.category_weight:.1f} {perspective.topic_weight:.1f}"
         lines.append(
-            f"{perspective.id:<3} {perspective.name:<9} {perspective.category:<10} {weights}  {perspective.finds}{limits}{waiting}"
+            f"{perspective.id:<3} {perspective.name:<9} {perspective.category:<10} {weights}  "
+            f"{perspective.finds}{limits}{waiting}"
         )
     return "\n".join(lines)
 

@@ -24,7 +24,8 @@ class Topic:
     Attributes:
         id: The same for as long as most of its members are.
         confidence: Mean agreement of its members by that of all spaces, 0 to 1.
-        churn: Share of members that came or went since an hour ago, 0 to 1; None without an earlier snapshot.
+        churn: Share of members that came or went since an hour ago, 0 to 1; None without an earlier
+            snapshot.
     """
 
     id: str
@@ -45,7 +46,8 @@ class Portfolio:
 
     Attributes:
         at: When they were looked for; None if never.
-        churn: Share of all memberships that changed since an hour ago; None without an earlier snapshot.
+        churn: Share of all memberships that changed since an hour ago; None without an earlier
+            snapshot.
         entropy: How evenly sizes are spread, 0 to 1; None for fewer than two topics.
         consolidate: So many topics change so much that merging what says the same is worth a look.
     """
@@ -59,7 +61,10 @@ class Portfolio:
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """How topics held over a while; ``churn`` is against its first snapshot, None where there is but one."""
+    """How topics held over a while.
+
+    ``churn`` is against its first snapshot, None where there is but one.
+    """
 
     hours: int
     snapshots: int

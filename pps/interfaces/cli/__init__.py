@@ -1,1 +1,4 @@
-"""The command line. Imports what a command needs when it runs, so that ``pps --help`` is instant."""
+"""The command line.
+
+Imports what a command needs when it runs, so that ``pps --help`` is instant.
+"""

@@ -1,4 +1,7 @@
-"""Carrying commands out: the server is asked, its answer shown; and what a few do on this machine beside."""
+"""Carrying commands out: the server is asked, its answer shown.
+
+And what a few do on this machine beside.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +49,10 @@ _CODES: Mapping[str, Callable[[Data], int]] = {
 
 
 def do(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> None:
-    """Ask the server for a command's operation and print the answer; some end with an exit code that tells of it."""
+    """Ask the server for a command's operation and print the answer.
+
+    Some end with an exit code that tells of it.
+    """
     if command.operation == "export" and typed["path"] == "-":
         _exported(command, arguments)
         return
@@ -150,7 +156,9 @@ def _command_line(path: str, flag: str, line: re.Match[str]) -> str:
 
 
 def _confirmed_ids(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> JSON:
-    """Return the ids of what is to be forgotten; of names only after it was shown what goes, and somebody agreed.
+    """Return the ids of what is to be forgotten.
+
+    Of names only after it was shown what goes, and somebody agreed.
 
     Raises:
         InvalidRequest: A name was given, and nobody can be asked: it says which ids to give.
@@ -235,7 +243,8 @@ _AROUND: Mapping[str, Callable[[Data, str], tuple[Data, str]]] = {
 def _configs(label: str, owner: list[str], made: Data) -> dict[str, JSON]:
     """Return what adds a memory to a client, over stdio (which needs no token) and over HTTP.
 
-    The address is the one that is set; where any free port is taken, and where no token is known, a place is left.
+    The address is the one that is set; where any free port is taken, and where no token is known, a
+    place is left.
     """
     command, *rest = _program()
     stdio: dict[str, Any] = {"command": command, "args": [*rest, "mcp", *owner]}
@@ -276,7 +285,10 @@ def _pasted(configs: Mapping[str, JSON]) -> str:
             f"  {configs['claude_code']}",
             "Any MCP client (stdio):",
             indented(configs["json"]),
-            "Over HTTP, while `pps serve` runs (on the port of the setting server.port, or of its --port):",
+            (
+                "Over HTTP, while `pps serve` runs (on the port of the setting server.port, or of "
+                "its --port):"
+            ),
             f"  {configs['claude_code_http']}",
             indented(configs["json_http"]),
         )

@@ -36,7 +36,10 @@ class Installed:
 
     @property
     def entity(self) -> str:
-        """The entity that was named at the installation; empty when the project's folder decides."""
+        """The entity that was named at the installation.
+
+        Empty when the project's folder decides.
+        """
         named = [
             after
             for name, after in zip(self.command, self.command[1:], strict=False)
@@ -46,7 +49,10 @@ class Installed:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Files that the command runs and that cannot be read; the data folder may still be to come."""
+        """Files that the command runs and that cannot be read.
+
+        The data folder may still be to come.
+        """
         words = zip(("", *self.command), self.command, strict=False)
         return tuple(
             word
@@ -66,7 +72,9 @@ def settings_file(scope: str, project: Path) -> Path:
 
 
 def install(path: Path, entity: str, home: str, client: HookClient | None = None) -> bool:
-    """Put our hooks into a settings file, Claude Code's unless a client is named; return whether anything changed.
+    """Put our hooks into a settings file, Claude Code's unless a client is named.
+
+    Return whether anything changed.
 
     What the file was before is kept beside it, with ``.before-pps`` at the end of its name.
     """
@@ -259,7 +267,10 @@ _MAX_BYTES = 16 * 1024 * 1024
 
 
 def read(path: Path) -> bytes | None:
-    """Return a settings file; None where there is none. Raises StoreError where it cannot be read."""
+    """Return a settings file; None where there is none.
+
+    Raises StoreError where it cannot be read.
+    """
     try:
         return read_regular(path, _MAX_BYTES)
     except FileNotFoundError:
@@ -288,5 +299,6 @@ def write(path: Path, body: bytes) -> None:
 
 def _refused(path: Path, problem: str, error: OSError) -> StoreError:
     return StoreError(
-        f"{path} cannot be {problem} ({error.strerror}): check its permissions and those of its folder"
+        f"{path} cannot be {problem} ({error.strerror}): check its permissions and those of its "
+        "folder"
     )

@@ -37,9 +37,12 @@ class CommandParameter:
 
     Attributes:
         label: What people call it: ``TEXT``, ``--at``.
-        by_commas, words: Several values in one, and texts that stand for themselves instead of a list.
-        path, stdin, time: It is sent absolute; ``-`` reads it from stdin; a time without a zone is local.
-        rest: All the words that follow are one text; an option of this kind may be given so in its place.
+        by_commas, words: Several values in one, and texts that stand for themselves instead of a
+            list.
+        path, stdin, time: It is sent absolute; ``-`` reads it from stdin; a time without a zone is
+            local.
+        rest: All the words that follow are one text; an option of this kind may be given so in its
+            place.
         inverts, sets: A switch that sends false; a switch that sends this text.
         default, shown: What is sent when it is left out; what the help shows as the usual value.
     """
@@ -83,7 +86,8 @@ class Command:
 
     Attributes:
         aliases: Other names of the same command.
-        takes_away: Something may be erased, replaced or refused from now on: no wrong spelling is answered with it.
+        takes_away: Something may be erased, replaced or refused from now on: no wrong spelling is
+            answered with it.
         reads: Nothing changes.
     """
 

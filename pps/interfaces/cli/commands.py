@@ -38,13 +38,19 @@ _GROUPS = {
 
 
 class Ordered(click.Group):
-    """A group whose help lists its commands in the order in which they were added; some have other names too."""
+    """A group whose help lists its commands in the order in which they were added.
+
+    Some have other names too.
+    """
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.aliases: dict[str, str] = {}
         self.add_more: Callable[[], None] | None = None
-        """Adds commands that take long to find; called once, when a command is not here or all are listed."""
+        """Adds commands that take long to find.
+
+        Called once, when a command is not here or all are listed.
+        """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         self._complete()
@@ -98,7 +104,10 @@ class Taught(click.Command):
 
 
 class EntityName(click.ParamType[str]):
-    """The name of an entity, as people type it: ``my-agent`` is ``my_agent``. A shell completes those that are there."""
+    """The name of an entity, as people type it: ``my-agent`` is ``my_agent``.
+
+    A shell completes those that are there.
+    """
 
     name = "name"
 
@@ -351,7 +360,10 @@ def _text(parameter: CommandParameter, value: Any) -> Any:
 
 
 def _checked_time(label: str, value: str) -> str:
-    """Return a time as it was typed; without a zone it is of the entity's, which the server knows."""
+    """Return a time as it was typed.
+
+    Without a zone it is of the entity's, which the server knows.
+    """
     try:
         read_moment(value)
     except InvalidRequest:

@@ -88,7 +88,8 @@ async def demonstrate(settings: Settings, console: Console) -> None:
 def _remembered(name: str, filled_entity: _FilledEntity) -> str:
     stats = filled_entity.stats
     return (
-        f"   {name}  {stats.turns} turns, {stats.facts} facts, {stats.nodes} people, places and things, "
+        f"   {name}  {stats.turns} turns, {stats.facts} facts, {stats.nodes} people, places and "
+        "things, "
         f"{stats.anchors} notes  ({filled_entity.took_s:.1f} s)"
     )
 
@@ -138,7 +139,10 @@ def _overlap(recalls: list[tuple[str, Recall]]) -> str:
         return (
             f"LEAK: {len(both)} results came back to both {first} and {second}. Please report this."
         )
-    return f"{len(mine)} results for {first}, {len(theirs)} for {second}; none of one came back to the other."
+    return (
+        f"{len(mine)} results for {first}, {len(theirs)} for {second}; none of one came back to "
+        "the other."
+    )
 
 
 def _ids(recalled: Recall) -> set[str]:
@@ -209,7 +213,8 @@ def _own_calendar(folder: Path, text: str) -> None:
     (folder / "calendar.ics").write_text(text, encoding="utf-8")
     with (folder / "entity.toml").open("a", encoding="utf-8") as own:
         own.write(
-            '\n[calendar]\nfiles = ["calendar.ics"]\nhours = [8, 8, 8, 8, 8, 4, 0]\ntime_zone = "Europe/Oslo"\n'
+            '\n[calendar]\nfiles = ["calendar.ics"]\nhours = [8, 8, 8, 8, 8, 4, 0]\ntime_zone = '
+            '"Europe/Oslo"\n'
         )
 
 

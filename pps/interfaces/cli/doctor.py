@@ -28,7 +28,9 @@ _UNFIT = "no longer fit the packs"
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """What mends a finding and loses nothing: ``says`` tells it, as a command would be told; ``act`` does it.
+    """What mends a finding and loses nothing: ``says`` tells it, as a command would be told.
+
+    ``act`` does it.
 
     ``act`` may raise PPSError or OSError.
     """
@@ -41,7 +43,8 @@ class Fix:
 class DoctorFinding:
     """One look: ``detail`` says what was seen or what to do. A finding that is not ok is a problem.
 
-    One that asks for attention is something to do when there is time. ``fix`` is what ``--fix`` does about it.
+    One that asks for attention is something to do when there is time. ``fix`` is what ``--fix``
+    does about it.
     """
 
     check: str
@@ -62,7 +65,10 @@ class DoctorFinding:
 
 
 def findings(home: Path, only: str, *, offline: bool) -> Iterator[DoctorFinding]:
-    """Look at settings, folder, server and every entity (or ``only`` one); ``offline`` opens the files itself."""
+    """Look at settings, folder, server and every entity (or ``only`` one).
+
+    ``offline`` opens the files itself.
+    """
     from pps.config import load
 
     version = ".".join(str(part) for part in sys.version_info[:3])
@@ -174,7 +180,8 @@ def _hooks_spool(home: Path) -> DoctorFinding:
     lines = [f"{state.waiting} events wait for the server" if state.waiting else "empty"]
     if state.dropped:
         lines.append(
-            f"{state.dropped} events found no room while the server was away; run `pps serve`, then remove "
+            f"{state.dropped} events found no room while the server was away; run `pps serve`, "
+            "then remove "
             f"{folder / 'dropped'}"
         )
     if state.bad:
@@ -290,7 +297,8 @@ def apply(finding: DoctorFinding) -> str:
 def _examined(name: str, report: Mapping[str, Any], reindexing: Fix) -> Iterator[DoctorFinding]:
     """Say whether a memory is well, and whether its stores hold the same ids.
 
-    Indexes are built anew only where the graph has all turns: else they would be made to agree with what is lost.
+    Indexes are built anew only where the graph has all turns: else they would be made to agree with
+    what is lost.
     """
     differing = [
         agreement["what"]
@@ -311,5 +319,8 @@ def _examined(name: str, report: Mapping[str, Any], reindexing: Fix) -> Iterator
     )
     for agreement in report["ledger"]["agreements"]:
         same = not (agreement["missing"] or agreement["extra"])
-        detail = f"{agreement['expected']:,} and {agreement['found']:,}, {'' if same else 'NOT '}the same ids"
+        detail = (
+            f"{agreement['expected']:,} and {agreement['found']:,}, {'' if same else 'NOT '}the "
+            "same ids"
+        )
         yield DoctorFinding(f"entity {name}, {agreement['what']}", same, detail)

@@ -1,4 +1,7 @@
-"""``pps init``: makes the data folder and its settings; on a terminal it asks for the person's name and time zone."""
+"""``pps init``: makes the data folder and its settings.
+
+On a terminal it asks for the person's name and time zone.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +83,10 @@ def _checked(label: str, value: str, check: Callable[[str], str]) -> str:
 
 
 def _ask(question: str, default: str, check: Callable[[str], str]) -> str:
-    """Ask on the terminal until the answer passes ``check``; nothing has been made yet when somebody gives up."""
+    """Ask on the terminal until the answer passes ``check``.
+
+    Nothing has been made yet when somebody gives up.
+    """
     while True:
         answer = click.prompt(question, default=default, show_default=bool(default))
         try:

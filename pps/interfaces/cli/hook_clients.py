@@ -1,7 +1,7 @@
 """The clients that run our hooks, as ``config/clients/hooks.toml`` describes them.
 
-The hook program and the server are the same for all. What a client calls the fields of an event, the program knows
-(``ADAPTERS`` in ``config/claude/hooks/pps_hook.py``).
+The hook program and the server are the same for all. What a client calls the fields of an event,
+the program knows (``ADAPTERS`` in ``config/claude/hooks/pps_hook.py``).
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class HookClient:
     Attributes:
         name: Given by ``--client``, and to the hook program.
         title: What people call it.
-        form: ``groups``: events hold groups of hooks, as Claude Code has them; ``flat``: events hold hooks; ``plugin``:
-            a plugin of ours tells the hook program.
+        form: ``groups``: events hold groups of hooks, as Claude Code has them; ``flat``: events
+            hold hooks; ``plugin``: a plugin of ours tells the hook program.
         user: Its settings file, from the home folder.
         project: The same, from a project's folder; empty where it has none.
         home_variable: Names another folder for the first part of ``user``.

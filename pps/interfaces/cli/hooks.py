@@ -64,7 +64,8 @@ _project = click.option(
 @click.option(
     "--extract",
     default="",
-    help="Let a command read what is said for facts: claude, codex, gemini, ollama or a command line; 'none' turns it "
+    help="Let a command read what is said for facts: claude, codex, gemini, ollama or a command "
+    "line; 'none' turns it "
     "off.",
 )
 def install(
@@ -72,7 +73,8 @@ def install(
 ) -> None:
     """Add the hooks to a client's settings, beside what is there. A second time changes nothing.
 
-    With --extract a command of yours, such as Claude Code itself, reads the turns for facts on its own login.
+    With --extract a command of yours, such as Claude Code itself, reads the turns for facts on its
+    own login.
     """
     from pps.interfaces.cli import claude_settings, plugin_files
 
@@ -106,7 +108,8 @@ def install(
         click.echo(f"From the next session on {chosen.title} remembers as {entity}.")
     else:
         click.echo(
-            "Map each project that is to be remembered: pps route add FOLDER NAME. Others are left alone."
+            "Map each project that is to be remembered: pps route add FOLDER NAME. Others are left "
+            "alone."
         )
     if chosen.then:
         click.echo(chosen.then)
@@ -227,7 +230,8 @@ def status(client: str, project: Path, *, as_json: bool) -> None:
         click.echo(f"{installed['scope']:<8} {installed['state']:<14} {installed['settings']}")
     click.echo(f"server   {'running' if running else 'away: a session that begins starts it'}")
     click.echo(
-        f"spool    {state.waiting} waiting, {state.bad} could not be read, {state.dropped} found no room"
+        f"spool    {state.waiting} waiting, {state.bad} could not be read, {state.dropped} found "
+        "no room"
     )
 
 

@@ -31,7 +31,8 @@ class Runners:
 
     Attributes:
         serve: Serves until it is ended; takes the settings and whether it was started by need.
-        bridge: Serves an entity on stdio; takes the data folder, the name, the toolsets and who writes.
+        bridge: Serves an entity on stdio; takes the data folder, the name, the toolsets and who
+            writes.
         projects: Serves the project tools on stdio; takes the data folder and the roots.
     """
 
@@ -51,8 +52,8 @@ class Runners:
 def serve(runners: Runners, *, host: str, port: int | None, stop: bool, auto: bool) -> None:
     """Run the server that owns the memories, until Ctrl-C. `pps stop` ends one that runs elsewhere.
 
-    Other commands start one when they need it, and that one ends when idle. Run it yourself for clients over
-    HTTP, or to have it always there.
+    Other commands start one when they need it, and that one ends when idle. Run it yourself for
+    clients over HTTP, or to have it always there.
     """
     from pps.server import find
     from pps.server import stop as end
@@ -86,13 +87,17 @@ def serve(runners: Runners, *, host: str, port: int | None, stop: bool, auto: bo
 def stop(*, as_json: bool) -> None:
     """End the server, once it has finished what it is doing. Nothing is lost.
 
-    The next command that needs a server starts one. Without a server there is nothing to do, which is no error.
+    The next command that needs a server starts one. Without a server there is nothing to do, which
+    is no error.
     """
     end_server(as_json=as_json)
 
 
 def end_server(*, as_json: bool) -> None:
-    """End the running server and wait until it has let go of the files; say whether there was one."""
+    """End the running server and wait until it has let go of the files.
+
+    Say whether there was one.
+    """
     from pps.server import stop as end
 
     run = end(home_folder())
@@ -112,7 +117,10 @@ def end_server(*, as_json: bool) -> None:
 )
 @click.pass_context
 def show_help(context: click.Context, words: tuple[str, ...], *, as_json: bool) -> None:
-    """Say what a command does and takes, as its --help does; without one, which commands there are."""
+    """Say what a command does and takes, as its --help does.
+
+    Without one, which commands there are.
+    """
     parent = context.find_root()
     command: click.Command = parent.command
     for at, word in enumerate(words):
@@ -147,8 +155,8 @@ def show_help(context: click.Context, words: tuple[str, ...], *, as_json: bool) 
 def open_page(name: str, *, only_print: bool, close: bool, as_json: bool) -> None:
     """Open an entity's page in the browser: what it remembers, why, and how to correct it.
 
-    The link works once, within a minute; the browser may then see this entity for a week, and nothing else. Whoever
-    has the link can do so: where there is no browser here, it is printed.
+    The link works once, within a minute; the browser may then see this entity for a week, and
+    nothing else. Whoever has the link can do so: where there is no browser here, it is printed.
     """
     import webbrowser
 
@@ -214,7 +222,10 @@ def _has_browser() -> bool:
 @click.option(
     "--toolset",
     default="",
-    help="With --entity: core, anchors, records, upkeep, perspectives (commas between) or all; core if not given.",
+    help=(
+        "With --entity: core, anchors, records, upkeep, perspectives (commas between) or all; core "
+        "if not given."
+    ),
 )
 @click.option(
     "--actor", default="", help="With --entity: who writes, such as plan; the person if not given."
@@ -262,11 +273,14 @@ def mcp(
 @click.option("--fix", is_flag=True, help="Mend what can be mended without losing anything.")
 @click.option("--dry-run", is_flag=True, help="With --fix: only say what would be done.")
 def doctor(name: str, *, offline: bool, fix: bool, dry_run: bool, as_json: bool) -> None:
-    """Look at settings, folder, server and every entity, and say what to do. Exit code 1 on a problem.
+    """Look at settings, folder, server and every entity, and say what to do.
 
-    Of each entity it compares journal, graph, text and vector index by their ids. With --fix it says what it will do,
-    does it, and looks again: it takes rights of others to files away, builds indexes anew where the graph is whole,
-    and resets the count of events that were dropped. It deletes nothing that anybody said.
+    Exit code 1 on a problem.
+
+    Of each entity it compares journal, graph, text and vector index by their ids. With --fix it
+    says what it will do, does it, and looks again: it takes rights of others to files away, builds
+    indexes anew where the graph is whole, and resets the count of events that were dropped. It
+    deletes nothing that anybody said.
     """
     from pps.interfaces.cli.doctor import apply, findings
 
@@ -355,7 +369,10 @@ def demo(*, what: str, as_json: bool) -> None:
     help="How many adversarial operations to try.",
 )
 def verify_isolation(*, operations: int, as_json: bool) -> None:
-    """Attack the boundary between throw-away entities of this installation. Exit code 1 on any leak."""
+    """Attack the boundary between throw-away entities of this installation.
+
+    Exit code 1 on any leak.
+    """
     answer = finished(
         server().follow("verify_isolation", "", {"operations": operations}), quiet=as_json
     )
@@ -417,10 +434,13 @@ def _profile(profile: Any) -> JSON:
 )
 @click.option("--changed", is_flag=True, help="Only what is not as shipped.")
 def config(name: str, *, changed: bool, as_json: bool) -> None:
-    """Show every setting that is in effect here, and where its value comes from; of an entity those of its own too.
+    """Show every setting that is in effect here, and where its value comes from.
 
-    Defaults < pps.toml < environment < the entity's entity.toml. Of a secret it shows only whether it is set. A running
-    server has the settings that it was started with: where they differ, that is said.
+    Of an entity those of its own too.
+
+    Defaults < pps.toml < environment < the entity's entity.toml. Of a secret it shows only whether
+    it is set. A running server has the settings that it was started with: where they differ, that
+    is said.
     """
     from pps.interfaces.cli.settings_shown import SettingsShown
 
@@ -472,7 +492,8 @@ def _registered(*, as_json: bool) -> None:
         return
     click.echo(f"{', '.join(names) or 'No entities'}: registered again ({len(names)}).")
     click.echo(
-        "Not back: tokens (`pps entity token NAME`), routes, watched folders, and which ones were archived."
+        "Not back: tokens (`pps entity token NAME`), routes, watched folders, and which ones were "
+        "archived."
     )
 
 

@@ -36,7 +36,8 @@ def build(table: Iterable[Command] | None = None) -> commands.Ordered:
     """Return the command line; nothing of a memory is imported for it.
 
     Args:
-        table: The commands that are made from operations; the ones that ``scripts/docs`` has kept when None.
+        table: The commands that are made from operations; the ones that ``scripts/docs`` has kept
+            when None.
     """
     root = commands.Ordered(
         "pps",
@@ -63,7 +64,10 @@ def build(table: Iterable[Command] | None = None) -> commands.Ordered:
 
 
 def _add_features_of_others(root: commands.Ordered) -> None:
-    """Add the commands of features that other distributions install; the server says what is wrong with one."""
+    """Add the commands of features that other distributions install.
+
+    The server says what is wrong with one.
+    """
     from pps.config.feature_points import other_feature_points  # not at the top: few have any
 
     if not (points := other_feature_points()):

@@ -55,18 +55,27 @@ def say(text: str, *, err: bool = False) -> None:
 
 
 def show(text: str) -> None:
-    """Print text that we styled; what it quotes must be ``visible``. Colour is for terminals that want it."""
+    """Print text that we styled; what it quotes must be ``visible``.
+
+    Colour is for terminals that want it.
+    """
     click.echo(text, color=False if "NO_COLOR" in os.environ else None)
 
 
 def show_json(value: JSON) -> None:
-    """Print one JSON value on stdout; what is not seen and may act on a terminal is written as an escape."""
+    """Print one JSON value on stdout.
+
+    What is not seen and may act on a terminal is written as an escape.
+    """
     text = json.dumps(value, ensure_ascii=False, indent=2)
     click.echo(text if visible(text) == text else json.dumps(value, indent=2))
 
 
 def absolute(path: str) -> str:
-    """Return a path from here, as the server (which is elsewhere) must get it; it resolves the links."""
+    """Return a path from here, as the server (which is elsewhere) must get it.
+
+    It resolves the links.
+    """
     return str(Path(path).expanduser().absolute())
 
 
@@ -139,7 +148,10 @@ def confirm(question: str) -> None:
 
 
 def told(error: errors.PPSError) -> int:
-    """Print an error in one line (and as JSON on stdout where JSON was asked for); return the exit code."""
+    """Print an error in one line (and as JSON on stdout where JSON was asked for).
+
+    Return the exit code.
+    """
     if "--json" in sys.argv:
         with contextlib.suppress(OSError):  # it may be stdout that failed; stderr is told
             show_json(
@@ -184,11 +196,20 @@ def _unknown_option(error: click.NoSuchOption) -> str:
 
 
 def unforeseen(error: Exception) -> int:
-    """Print an error that nobody foresaw as ``told`` does; all of it when PPS_LOG_LEVEL is debug."""
+    """Print an error that nobody foresaw as ``told`` does.
+
+    All of it when PPS_LOG_LEVEL is debug.
+    """
     if os.environ.get("PPS_LOG_LEVEL", "").lower() == "debug":
         raise error
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        text = f"no more can be written ({error.strerror}): free some space, or send the output elsewhere"
+        text = (
+            f"no more can be written ({error.strerror}): free some space, or send the output "
+            "elsewhere"
+        )
     else:
-        text = f"{type(error).__name__}: {' '.join(str(error).split())[:200]} (PPS_LOG_LEVEL=debug shows where)"
+        text = (
+            f"{type(error).__name__}: {' '.join(str(error).split())[:200]} (PPS_LOG_LEVEL=debug "
+            "shows where)"
+        )
     return told(errors.PPSError(text))

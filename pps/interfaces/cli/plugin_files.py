@@ -21,7 +21,10 @@ _IMPORT = 'import { tell } from "./openclaw/hook_program.js"\n'
 
 
 def install(client: str, path: Path, entity: str, home: str) -> bool:
-    """Put the plugin in; return whether anything changed. Raises InvalidRequest for a file that is somebody else's."""
+    """Put the plugin in; return whether anything changed.
+
+    Raises InvalidRequest for a file that is somebody else's.
+    """
     return _install_file(path, entity, home) if client == "opencode" else _fill(path, entity, home)
 
 
@@ -31,7 +34,10 @@ def uninstall(client: str, path: Path) -> bool:
 
 
 def entity_of(client: str, path: Path) -> str | None:
-    """Return the entity that the plugin was installed for, empty for none by name; None where it is not installed."""
+    """Return the entity that the plugin was installed for, empty for none by name.
+
+    None where it is not installed.
+    """
     if client == "opencode":
         text = settings_files.read(path)
         if text is None or not text.decode("utf-8", "replace").startswith(_MARK):
@@ -115,7 +121,10 @@ def _fill(path: Path, entity: str, home: str) -> bool:
 
 
 def _empty(path: Path) -> bool:
-    """Take out what ``_fill`` added; a file that holds what it held before gets its very bytes back."""
+    """Take out what ``_fill`` added.
+
+    A file that holds what it held before gets its very bytes back.
+    """
     if entity_of("openclaw", path) is None:
         return False
     raw, now = _read(path)

@@ -16,7 +16,10 @@ from pps.server import Link, runfile
 
 @dataclass(frozen=True, slots=True)
 class SettingsShown:
-    """The settings in effect, in order; ``differing`` is key → value of a running server that has another one."""
+    """The settings in effect, in order.
+
+    ``differing`` is key → value of a running server that has another one.
+    """
 
     home: Path
     settings: tuple[EffectiveSetting, ...]

@@ -56,7 +56,8 @@ async def demonstrate_squad(settings: Settings, *, quiet: bool) -> dict[str, JSO
     took_s = round(time.perf_counter() - started, 1)
     if not quiet:
         say(
-            f"\n{len(steps)} steps of six agents, {took_s} s; the pool has {shared} records for all of them.{_NEXT}"
+            f"\n{len(steps)} steps of six agents, {took_s} s; the pool has {shared} records for "
+            f"all of them.{_NEXT}"
         )
     return {"squad": SQUAD, "steps": steps, "shared": shared, "took_s": took_s}
 
@@ -79,7 +80,10 @@ def _lines(played: Played) -> list[JSON]:
     if copy := answer.get("copy"):
         text = f"; told at once or in batches: {', '.join(copy['told'])}" if copy["told"] else ""
         return [
-            f"{answer['title']}: shared, confidence {copy['confidence']:.2f}, {copy['roots']} root(s){text}"
+            (
+                f"{answer['title']}: shared, confidence {copy['confidence']:.2f}, {copy['roots']} "
+                f"root(s){text}"
+            )
         ]
     if "state" in answer and "title" in answer:
         return [f"{answer['title']}: {answer['state']}"]

@@ -1,6 +1,7 @@
 """What a person may have meant who typed a command or an option that there is not.
 
-Nothing that takes something away is ever suggested: a hint that is followed without a thought must do no harm.
+Nothing that takes something away is ever suggested: a hint that is followed without a thought must
+do no harm.
 """
 
 from __future__ import annotations
@@ -104,10 +105,11 @@ def unknown_entity(name: str, command: str, words: Sequence[str], *, reads: bool
 
     Args:
         name: What was typed in its place.
-        command: The path of the command, such as ``recall``; empty for one that takes something away, for which
-            nothing is suggested.
+        command: The path of the command, such as ``recall``; empty for one that takes something
+            away, for which nothing is suggested.
         words: The text that followed, where the command takes one.
-        reads: The command changes nothing: only such a one is shown whole, with the name of the entity that there is.
+        reads: The command changes nothing: only such a one is shown whole, with the name of the
+            entity that there is.
     """
     problem = f"no entity {name!r}"
     names = entity_names()
@@ -127,7 +129,10 @@ def name_first(command: str, text: str) -> str:
 
 
 def harmless_options(error: click.NoSuchOption) -> list[str]:
-    """Return the options that a wrong one may have meant; none for a command that takes something away."""
+    """Return the options that a wrong one may have meant.
+
+    None for a command that takes something away.
+    """
     command = error.ctx.command if error.ctx else None
     if command is None or getattr(command, "takes_away", True):
         return []
@@ -154,7 +159,10 @@ def _synonym(group: _Group, path: str, name: str) -> str:
 
 
 def _nearest(group: _Group, path: str, name: str, rest: Sequence[str]) -> str:
-    """Return the command whose name is nearest; a group only where the next word is one of its commands."""
+    """Return the command whose name is nearest.
+
+    A group only where the next word is one of its commands.
+    """
     names = [
         *(name for name, command in group.commands.items() if _fits(command, rest)),
         *(alias for alias, aliase in group.aliases.items() if _fits(group.commands[aliase], rest)),

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 def upgraded_here(
     arguments: Mapping[str, JSON],
 ) -> Generator[dict[str, JSON], None, dict[str, Any]]:
-    """Yield how far an upgrade is and return its answer, as ``Link.follow`` does; errors as the operation's.
+    """Yield how far an upgrade is and return its answer, as ``Link.follow`` does.
+
+    Errors as the operation's.
 
     StoreConflict: A server was started meanwhile.
     """

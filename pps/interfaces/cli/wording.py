@@ -1,4 +1,7 @@
-"""What people read: errors in a command's own words; answers, which their operations word, with short ids and colour."""
+"""What people read: errors in a command's own words.
+
+Answers, which their operations word, with short ids and colour.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +124,10 @@ def _ids(data: JSON) -> Iterator[str]:
 
 
 def coloured(text: str) -> str:
-    """Return a text for a terminal: headings bold, ids and what lost its place in colour. No character changes."""
+    """Return a text for a terminal: headings bold, ids and what lost its place in colour.
+
+    No character changes.
+    """
     text = _HEADING.sub(lambda line: click.style(line[0], bold=True), text)
     text = _SUPERSEDED.sub(lambda mark: click.style(mark[0], fg="yellow"), text)
     return _SHORT_ID.sub(lambda id_: click.style(id_[0], fg="cyan"), text)

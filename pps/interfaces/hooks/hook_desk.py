@@ -47,10 +47,12 @@ class _Last:
 
 
 class LastPacks:
-    """The last pack of each session. Each agent of it, the main one and each subagent, gets it once.
+    """The last pack of each session.
 
-    So a pack that came too late for the prompt is given with the next tool, a subagent learns what the main
-    agent was told, and no tool call repeats what was said.
+    Each agent of it, the main one and each subagent, gets it once.
+
+    So a pack that came too late for the prompt is given with the next tool, a subagent learns what
+    the main agent was told, and no tool call repeats what was said.
     """
 
     def __init__(self) -> None:
@@ -64,7 +66,10 @@ class LastPacks:
             self._packs.popitem(last=False)
 
     def unseen(self, owner: EntityId, session: str, agent: str) -> str:
-        """Return the last pack if this agent has not had it, and note that it has now; else an empty text."""
+        """Return the last pack if this agent has not had it, and note that it has now.
+
+        Else an empty text.
+        """
         last = self._packs.get((owner.group, session))
         if last is None or agent in last.seen_by:
             return ""
@@ -73,7 +78,10 @@ class LastPacks:
 
 
 class HookEventDesk:
-    """Takes what hooks tell. Every event is one entity's, or nobody's: then nothing is kept and nothing said."""
+    """Takes what hooks tell.
+
+    Every event is one entity's, or nobody's: then nothing is kept and nothing said.
+    """
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -89,7 +97,8 @@ class HookEventDesk:
             late: True from the spool: nobody waits for an answer.
 
         Returns:
-            ``context`` for the agent, where there is any; ``kept`` False when the event must be told again.
+            ``context`` for the agent, where there is any; ``kept`` False when the event must be
+            told again.
 
         Raises:
             InvalidRequest: The message is not one of a hook's.
@@ -130,8 +139,9 @@ class HookEventDesk:
     async def _turn(self, owner: EntityId, event: SessionEvent, started: float) -> dict[str, JSON]:
         """Make the pack of a prompt or of a beginning session, then keep what happened.
 
-        In this order, since keeping a turn sets the worker going, and that would slow down what the agent waits
-        for. A pack that takes too long is left to be given later; the prompt is kept in time all the same.
+        In this order, since keeping a turn sets the worker going, and that would slow down what the
+        agent waits for. A pack that takes too long is left to be given later; the prompt is kept in
+        time all the same.
         """
         making = self._pack_later(owner, event)
         until = started + min(event.within_s, _MOST_WAIT_S)
@@ -159,7 +169,10 @@ class HookEventDesk:
         return task
 
     async def _pack(self, owner: EntityId, event: SessionEvent) -> str:
-        """Make a pack and remember it as the session's last one; an empty text when it cannot be had."""
+        """Make a pack and remember it as the session's last one.
+
+        An empty text when it cannot be had.
+        """
         try:
             async with self._app.memory(owner) as memory:
                 if event.event == "SessionStart":

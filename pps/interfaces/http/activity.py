@@ -9,7 +9,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
 class Activity:
-    """Counts requests in hand. ``stopping`` is set once, and then the server lets its streams go."""
+    """Counts requests in hand.
+
+    ``stopping`` is set once, and then the server lets its streams go.
+    """
 
     def __init__(self) -> None:
         self.started = clock.monotonic()
@@ -40,8 +43,8 @@ class Activity:
 class ActivityMeter:
     """ASGI middleware: counts requests, and ends the streams that only wait when the server stops.
 
-    A client may hold a stream open for hours, just to listen. When the server stops, such a stream is told
-    that its client hung up; requests that are being worked on are not.
+    A client may hold a stream open for hours, just to listen. When the server stops, such a stream
+    is told that its client hung up; requests that are being worked on are not.
     """
 
     def __init__(self, app: ASGIApp, activity: Activity) -> None:

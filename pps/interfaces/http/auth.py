@@ -27,7 +27,8 @@ BRIDGE_HEADER = "PPS-Bridge"
 OWNER_STATE = "pps_owner"
 """Set in the state of a request's scope that came through the owner's Unix socket, whose peer's user was checked."""
 BY_SOCKET = (
-    "the owner reaches this server through the socket that server.json names; a hook that asks here is of an older "
+    "the owner reaches this server through the socket that server.json names; a hook that asks "
+    "here is of an older "
     "PPS: install it again with `pps hooks install`"
 )
 _log = logging.getLogger(__name__)
@@ -35,10 +36,13 @@ _LOOPBACK = ("127.", "::1", "::ffff:127.")
 
 
 class Trust:
-    """Answers for a presented token. Secrets are compared in constant time; nothing is remembered of them.
+    """Answers for a presented token.
+
+    Secrets are compared in constant time; nothing is remembered of them.
 
     Attributes:
-        has_socket: The owner comes through the Unix socket: nobody is told the secret, and nothing proves it.
+        has_socket: The owner comes through the Unix socket: nobody is told the secret, and nothing
+            proves it.
     """
 
     def __init__(self, registry: Registry, secret: str) -> None:
@@ -47,11 +51,13 @@ class Trust:
         self.has_socket = False
 
     async def caller(self, token: str) -> Caller | None:
-        """Return who asks with a bearer token at ``/mcp``; None for a wrong one, and for who has no tools there.
+        """Return who asks with a bearer token at ``/mcp``.
 
-        ``<owner secret>.<name>`` is any entity, ``<owner secret>.<name>:<actor>`` an actor in it, ``<owner
-        secret>.<paths>`` (percent-encoded, with commas between) the router of all projects at or below them: the stdio
-        bridge of the same user shows them.
+        None for a wrong one, and for who has no tools there.
+
+        ``<owner secret>.<name>`` is any entity, ``<owner secret>.<name>:<actor>`` an actor in it,
+        ``<owner secret>.<paths>`` (percent-encoded, with commas between) the router of all projects
+        at or below them: the stdio bridge of the same user shows them.
         """
         if token.startswith(OWNER_PREFIX):
             secret, _, caller_name = token.partition(".")
@@ -66,8 +72,8 @@ class Trust:
     async def caller_of(self, connection: HTTPConnection) -> Caller:
         """Return who asks with a request to ``/v1``.
 
-        The owner says in ``PPS-Entity`` for which entity, if for one, and in ``PPS-Actor`` who writes, if not the
-        person; a token says both by itself.
+        The owner says in ``PPS-Entity`` for which entity, if for one, and in ``PPS-Actor`` who
+        writes, if not the person; a token says both by itself.
 
         Raises:
             InvalidRequest: The owner names an actor that cannot be one.
@@ -92,8 +98,8 @@ class Trust:
     async def bridged(self, connection: HTTPConnection) -> Caller:
         """Return whom the owner's bridge was started for, as ``PPS-Bridge`` names it.
 
-        ``<name>`` is an entity, ``<name>:<actor>`` an actor in it, ``<paths>`` (absolute, percent-encoded, with commas
-        between) the router of all projects at or below them.
+        ``<name>`` is an entity, ``<name>:<actor>`` an actor in it, ``<paths>`` (absolute,
+        percent-encoded, with commas between) the router of all projects at or below them.
 
         Raises:
             Refused: The request is not the owner's.
@@ -106,7 +112,10 @@ class Trust:
         )
 
     def check_owner(self, connection: HTTPConnection) -> None:
-        """Raise Refused unless a request is the machine's owner's; an old hook is told what to do."""
+        """Raise Refused unless a request is the machine's owner's.
+
+        An old hook is told what to do.
+        """
         if not self.is_owner(connection):
             more = f"; {BY_SOCKET}" if self.has_socket and is_local(connection) else ""
             raise Refused(f"only the owner of this server may do that{more}")
@@ -114,7 +123,8 @@ class Trust:
     def is_owner(self, connection: HTTPConnection) -> bool:
         """Tell whether a request is the machine's owner's.
 
-        It came through the owner's socket without a token, or shows the secret of the run file from this machine.
+        It came through the owner's socket without a token, or shows the secret of the run file from
+        this machine.
         """
         if is_by_socket(connection):
             return "authorization" not in connection.headers

@@ -19,7 +19,10 @@ from pps.operations.calls import Calls
 
 @dataclass(slots=True)
 class Resuming:
-    """What stands in the way of the jobs that closed entities have left, by entity; empty while all is well."""
+    """What stands in the way of the jobs that closed entities have left, by entity.
+
+    Empty while all is well.
+    """
 
     in_the_way: Mapping[str, str] = field(default_factory=dict[str, str])
 
@@ -30,9 +33,10 @@ class HealthProblem:
 
     Attributes:
         entity: Whose it is; empty when it concerns all.
-        outage: It comes from what all share: the disk, a server, a model. Only such a problem makes the server unwell:
-            no caller of one entity can cause it. That no entity at all can be opened is one too; that some cannot is
-            not, since whoever restarts an unwell server would restart it for ever, and the others with it.
+        outage: It comes from what all share: the disk, a server, a model. Only such a problem makes
+            the server unwell: no caller of one entity can cause it. That no entity at all can be
+            opened is one too; that some cannot is not, since whoever restarts an unwell server
+            would restart it for ever, and the others with it.
     """
 
     entity: str
@@ -59,9 +63,12 @@ class HealthProbe:
         return [*problems, *await self._of_entities()]
 
     async def unready(self) -> dict[str, str]:
-        """Return what keeps the server from taking requests now, by what was tried; empty when it can.
+        """Return what keeps the server from taking requests now, by what was tried.
 
-        ``stopping``, ``registry``, ``disk`` and ``neo4j`` are tried out; ``outage`` is what open memories have run into.
+        Empty when it can.
+
+        ``stopping``, ``registry``, ``disk`` and ``neo4j`` are tried out; ``outage`` is what open
+        memories have run into.
         """
         if self._activity.stopping.is_set():
             return {"stopping": "the server is about to end"}
@@ -104,14 +111,18 @@ class HealthProbe:
         return [
             HealthProblem(
                 name,
-                f"its unfinished jobs wait for {wait_s:,.0f} s while it is closed; `pps jobs list {name}`",
+                f"its unfinished jobs wait for {wait_s:,.0f} s while it is closed; `pps jobs list "
+                f"{name}`",
             )
             for name, wait_s in waits.items()
             if wait_s >= limit_s and name not in self.resuming.in_the_way
         ]
 
     async def owners_status(self) -> dict[str, JSON]:
-        """Return what the owner's clients ask first; with what their secrets can be compared with."""
+        """Return what the owner's clients ask first.
+
+        With what their secrets can be compared with.
+        """
         return {**await self.status(), "secrets": {**self._app.settings.told_secrets()}}
 
     async def status(self) -> dict[str, JSON]:

@@ -44,8 +44,10 @@ class ServerPlan:
         secret: The owner's, for the run file where there is no socket.
         socket: Where the owner's clients come; None where none could be made.
         on_serving: Called once the run file is there.
-        on_lost_socket: Called when the socket's file is gone: the owner comes with the secret from then on.
-        auto: Started by need: it ends after ``idle_stop_s`` without a request, when ``busy`` says no.
+        on_lost_socket: Called when the socket's file is gone: the owner comes with the secret from
+            then on.
+        auto: Started by need: it ends after ``idle_stop_s`` without a request, when ``busy`` says
+            no.
         busy: Tells whether work goes on that no request waits for.
     """
 
@@ -63,11 +65,13 @@ def bind(host: str, port: int, *, or_free: bool = False) -> socket.socket:
     """Return a listening socket on the port; with ``or_free`` on a free one when it is taken.
 
     Raises:
-        ConfigError: The host is not an address of this machine, or its ports may not be used, or this one is taken.
+        ConfigError: The host is not an address of this machine, or its ports may not be used, or
+            this one is taken.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     for chosen in (port, 0):
-        # The protocol is named, or asyncio does not turn off Nagle's algorithm: 40 ms a streamed answer.
+        # The protocol is named, or asyncio does not turn off Nagle's algorithm: 40 ms a streamed
+        # answer.
         listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -77,7 +81,8 @@ def bind(host: str, port: int, *, or_free: bool = False) -> socket.socket:
             listener.close()
             if error.errno == errno.EADDRINUSE and not or_free:
                 raise ConfigError(
-                    f"server.port: {port} is taken by another program, and clients would send it their tokens; "
+                    f"server.port: {port} is taken by another program, and clients would send it "
+                    "their tokens; "
                     "end that program, or choose another port (`pps serve --port N`; 0 takes any)"
                 ) from None
             if error.errno != errno.EADDRINUSE or chosen == 0:
@@ -93,8 +98,8 @@ def bind(host: str, port: int, *, or_free: bool = False) -> socket.socket:
 async def run(app: ASGIApp, listener: socket.socket, activity: Activity, plan: ServerPlan) -> None:
     """Serve until a signal, the owner or idleness ends it. Requests in hand get ten seconds to end.
 
-    Raises StoreError when the run file cannot be written: a server that nobody finds must not hold the memories.
-    The run file is there exactly while new requests are welcome.
+    Raises StoreError when the run file cannot be written: a server that nobody finds must not hold
+    the memories. The run file is there exactly while new requests are welcome.
     """
     server = _Server(
         uvicorn.Config(
@@ -163,7 +168,8 @@ async def _watch(
     )
     if not is_loopback(run_file.host):
         _log.warning(
-            "%s is reached from other machines: tokens travel in plain text, so put a proxy with TLS before it; "
+            "%s is reached from other machines: tokens travel in plain text, so put a proxy with "
+            "TLS before it; "
             "a client is answered only under a name of server.allowed_hosts",
             run_file.host,
         )

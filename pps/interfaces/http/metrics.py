@@ -1,4 +1,7 @@
-"""Numbers for Prometheus, in its text format 0.0.4. No label names an entity or anything that an entity's owner wrote."""
+"""Numbers for Prometheus, in its text format 0.0.4.
+
+No label names an entity or anything that an entity's owner wrote.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n"})
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A number with its labels; ``suffix`` follows the metric's name, such as ``_bucket`` of a histogram."""
+    """A number with its labels.
+
+    ``suffix`` follows the metric's name, such as ``_bucket`` of a histogram.
+    """
 
     value: float
     labels: Mapping[str, str]

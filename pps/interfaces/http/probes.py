@@ -17,7 +17,10 @@ _BOLT_PORT = 7687
 
 
 class Probes:
-    """Tries what all entities share; a result holds for 5 seconds, however often anybody asks for it."""
+    """Tries what all entities share.
+
+    A result holds for 5 seconds, however often anybody asks for it.
+    """
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -49,7 +52,10 @@ class Probes:
 
 
 def _refused_write(home: Path) -> str:
-    """Return why a file of 4 KB cannot be written to the disk of the data folder; empty when it can."""
+    """Return why a file of 4 KB cannot be written to the disk of the data folder.
+
+    Empty when it can.
+    """
     probe = home / f".probe.{os.getpid()}"
     try:
         descriptor = os.open(probe, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

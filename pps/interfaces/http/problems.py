@@ -71,7 +71,10 @@ _STATUS: tuple[tuple[type[errors.PPSError], int], ...] = (
 
 
 def answered(handler: Handler) -> Handler:
-    """Return the handler with every error turned into an answer; nothing of an unknown error is told."""
+    """Return the handler with every error turned into an answer.
+
+    Nothing of an unknown error is told.
+    """
 
     async def safe(request: Request) -> Response:
         try:
@@ -186,7 +189,8 @@ async def body(request: Request) -> dict[str, JSON]:
     Raises:
         TooLarge: It has more than 16 MiB.
         NotJSON: Its media type is another.
-        InvalidRequest: It is not JSON, not an object, or holds more values or levels than a request may.
+        InvalidRequest: It is not JSON, not an object, or holds more values or levels than a request
+            may.
     """
     raw = bytearray()
     async for piece in request.stream():

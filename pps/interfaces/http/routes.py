@@ -164,7 +164,10 @@ class HttpRoutes:
         )
 
     async def _ready(self, request: Request) -> Response:
-        """Tell whether requests should be sent here now; an operator is told what stands in the way."""
+        """Tell whether requests should be sent here now.
+
+        An operator is told what stands in the way.
+        """
         unready = await self._parts.condition.unready()
         answer: dict[str, JSON] = {"status": "not ready" if unready else "ready"}
         if await self._is_operator_where_possible(request):
@@ -172,7 +175,10 @@ class HttpRoutes:
         return JSONResponse(answer, 503 if unready else 200)
 
     async def _is_operator_where_possible(self, request: Request) -> bool:
-        """Tell whether an operator asks; where the registry cannot be read, only the owner is known."""
+        """Tell whether an operator asks.
+
+        Where the registry cannot be read, only the owner is known.
+        """
         if self._parts.trust.is_owner(request):
             return True
         try:

@@ -24,8 +24,8 @@ _ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - compared, not bound
 class Names:
     """What a request may call this server, and which pages may ask it.
 
-    A page on another site that had its own name point at this machine sends its own Host; a page that
-    asks across sites sends its own Origin. Both are refused.
+    A page on another site that had its own name point at this machine sends its own Host; a page
+    that asks across sites sends its own Origin. Both are refused.
     """
 
     def __init__(self, bound: str, hosts: Sequence[str], origins: Sequence[str]) -> None:

@@ -65,7 +65,10 @@ class V1:
         )
 
     async def openapi(self, request: Request) -> Response:
-        """Return the document of what a token may ask; without one that of an entity's operations."""
+        """Return the document of what a token may ask.
+
+        Without one that of an entity's operations.
+        """
         is_known = bearer(request) or is_by_socket(request)
         caller = await self._door.caller_of(request) if is_known else Caller(("entity",))
         return JSONResponse(document((await self._calls.operations(caller)).values()))

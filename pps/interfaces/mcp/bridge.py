@@ -1,12 +1,12 @@
 """The tools over stdio: a bridge to the server, which it starts when it is away.
 
-The bridge opens no file and loads no model, and imports nothing but the standard library: a client gives up after some
-seconds, and on a busy machine the protocol's library alone takes longer to import. It answers by itself what it knows,
-and forwards calls of tools over HTTP. A server that was stopped or replaced between two calls
-is no more than a pause.
+The bridge opens no file and loads no model, and imports nothing but the standard library: a client
+gives up after some seconds, and on a busy machine the protocol's library alone takes longer to
+import. It answers by itself what it knows, and forwards calls of tools over HTTP. A server that was
+stopped or replaced between two calls is no more than a pause.
 
-Each request says which era of the protocol it belongs to: one that carries its version in ``_meta`` is of the present
-protocol, any other of the one that begins with ``initialize``.
+Each request says which era of the protocol it belongs to: one that carries its version in ``_meta``
+is of the present protocol, any other of the one that begins with ``initialize``.
 """
 
 from __future__ import annotations
@@ -81,7 +81,8 @@ def serve_stdio(home: Path, entity: str, toolset: str = "", actor: str = "") -> 
         actor: Who writes; empty is the person.
 
     Raises:
-        InvalidRequest: The name cannot be an entity's, the actor's cannot be one's, or there is no such toolset.
+        InvalidRequest: The name cannot be an entity's, the actor's cannot be one's, or there is no
+            such toolset.
     """
     identity = f"{check_name(entity)}:{actor}" if check_actor(actor) else check_name(entity)
     pack_toolsets = _pack_toolsets(home, entity)
@@ -246,7 +247,10 @@ class _Bridge:
         }
 
     def _list_tools(self, request: Request) -> None:
-        """List the tools: the package's at once, while the server may still be starting; a pack's as it says them."""
+        """List the tools: the package's at once, while the server may still be starting.
+
+        A pack's as it says them.
+        """
         if self._tools:
             self._send_result(request, {"tools": list(self._tools.values())})
         else:
@@ -352,7 +356,10 @@ class _Bridge:
         return self._upstream.ask(request.method, request.params, call, notify)
 
     def _may_repeat(self, request: Request) -> bool:
-        """Tell whether asking twice is the same as once. A text that was stored just now is recognised."""
+        """Tell whether asking twice is the same as once.
+
+        A text that was stored just now is recognised.
+        """
         if request.method != "tools/call":
             return True
         name = request.params["name"]
@@ -375,7 +382,10 @@ def _key(request_id: object) -> str:
 
 
 def _is_modern(request: Request) -> bool:
-    """Tell whether a request carries its protocol version; ``initialize`` is of the older era in any case."""
+    """Tell whether a request carries its protocol version.
+
+    ``initialize`` is of the older era in any case.
+    """
     meta = request.params.get("_meta")
     return request.method != "initialize" and isinstance(meta, dict) and _VERSION_KEY in meta
 
@@ -420,7 +430,8 @@ def packaged_tools(
 ) -> dict[str, dict[str, Any]]:
     """Return the tools of some toolsets as the package has them, by name.
 
-    To import the table of operations takes longer than a client waits. Toolsets of packs are passed over.
+    To import the table of operations takes longer than a client waits. Toolsets of packs are passed
+    over.
 
     Raises:
         InvalidRequest: There is no such toolset.
@@ -448,7 +459,10 @@ def _features_differ(home: Path) -> bool:
 
 
 def _pack_toolsets(home: Path, entity: str) -> frozenset[str]:
-    """Return the toolsets of an entity's packs, as its card names them; what is wrong with it the server says."""
+    """Return the toolsets of an entity's packs, as its card names them.
+
+    What is wrong with it the server says.
+    """
     try:
         card = parse_toml(read_text(home / "entities" / entity / "entity.toml"))
     except (OSError, ValueError):

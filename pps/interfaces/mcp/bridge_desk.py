@@ -1,7 +1,8 @@
 """The server's end of ``pps mcp``: answers the requests that the owner's bridge forwards.
 
-The protocol's library takes half a second to import. A bridge checks the protocol by itself, so the server needs
-nothing of the library for it, and the first call of an agent does not wait for that import.
+The protocol's library takes half a second to import. A bridge checks the protocol by itself, so the
+server needs nothing of the library for it, and the first call of an agent does not wait for that
+import.
 """
 
 from __future__ import annotations

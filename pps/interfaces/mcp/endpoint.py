@@ -99,7 +99,8 @@ class _Desk:
         server = make_server(
             self._list_tools, self._call_tool, instructions, has_skills=audience == "entity"
         )
-        # Stateful with event streams: the only mode in which progress and cancelling work in both eras.
+        # Stateful with event streams: the only mode in which progress and cancelling work in both
+        # eras.
         self.sessions = StreamableHTTPSessionManager(server, security_settings=security)
         self.bounded = BoundedSessions(StreamableHTTPASGIApp(self.sessions), calls.most_sessions)
 

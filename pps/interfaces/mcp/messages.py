@@ -1,7 +1,8 @@
 """JSON-RPC messages as they arrive: decoded strictly, and answered even where they cannot be.
 
-A message that cannot be decoded raises ``Undecodable``, which names who waits for an answer: the ids that can be read
-without a guess. Only the standard library is imported, since ``pps mcp`` must answer before a client gives up.
+A message that cannot be decoded raises ``Undecodable``, which names who waits for an answer: the
+ids that can be read without a guess. Only the standard library is imported, since ``pps mcp`` must
+answer before a client gives up.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ from pps.core.errors import InvalidRequest
 from pps.interfaces.mcp.readable_ids import IdScanner
 
 RequestId: TypeAlias = "str | int | float"
-"""The protocol allows texts and integers. A fraction is refused, but its sender still waits for an answer to it."""
+"""The protocol allows texts and integers.
+
+A fraction is refused, but its sender still waits for an answer to it.
+"""
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -68,7 +72,8 @@ class Undecodable(Exception):
     Attributes:
         code: The JSON-RPC error code.
         message: What is wrong with it, without any of its text.
-        ids: Who waits for an answer; ``(None,)`` where no id can be read, and empty for a notification or a response.
+        ids: Who waits for an answer; ``(None,)`` where no id can be read, and empty for a
+            notification or a response.
     """
 
     def __init__(self, code: int, message: str, ids: tuple[RequestId | None, ...]) -> None:
@@ -221,7 +226,10 @@ def _is_valid_id(value: object) -> bool:
 
 
 def _id_or_none(value: object) -> RequestId | None:
-    """Return what an answer can carry as its id: a text that can be encoded, or a finite number; else None."""
+    """Return what an answer can carry as its id: a text that can be encoded, or a finite number.
+
+    Else None.
+    """
     if isinstance(value, str):
         return value if _is_encodable(value) else None
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -230,9 +238,12 @@ def _id_or_none(value: object) -> RequestId | None:
 
 
 def _waiting(messages: Iterable[object]) -> tuple[RequestId | None, ...]:
-    """Return the ids of the requests among messages; ``(None,)`` where none of them says what it is.
+    """Return the ids of the requests among messages.
 
-    Notifications and responses wait for nothing. Of very many, only one answer says what is wrong with them all.
+    ``(None,)`` where none of them says what it is.
+
+    Notifications and responses wait for nothing. Of very many, only one answer says what is wrong
+    with them all.
     """
     ids: list[RequestId | None] = []
     silent = 0

@@ -62,7 +62,8 @@ def make_server(
         cache_hints={"tools/list": CacheHint(ttl_ms=LIST_FRESH_MS, scope="private")},
         on_list_tools=list_tools,
         on_call_tool=call,
-        # No tool declares headers. Otherwise the library lists all tools at each call, to look for some.
+        # No tool declares headers. Otherwise the library lists all tools at each call, to look for
+        # some.
         get_tool_input_schema=lambda _: None,
     )
     server.middleware = [_guard]

@@ -1,8 +1,9 @@
 """Finds the id of a JSON-RPC request in bytes that need not be JSON, however long they are.
 
-The bytes are read as tokens of JSON. An id counts when it is a whole value of the outermost object, and is the only
-one. Behind the first token that breaks the grammar it counts only where all brackets are closed by the end: a quote
-too few or too many makes text look like structure, but hardly structure that ends in step.
+The bytes are read as tokens of JSON. An id counts when it is a whole value of the outermost object,
+and is the only one. Behind the first token that breaks the grammar it counts only where all
+brackets are closed by the end: a quote too few or too many makes text look like structure, but
+hardly structure that ends in step.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _MAX_TOKEN = 64 * 1024
 class IdScanner:
     """Takes the bytes of one message in pieces of any size; ``result`` is asked at their end.
 
-    Memory is bounded by the depth that ``_MAX_TOKENS`` allows and ``_MAX_TOKEN``; each byte is read once.
+    Memory is bounded by the depth that ``_MAX_TOKENS`` allows and ``_MAX_TOKEN``; each byte is read
+    once.
     """
 
     def __init__(self) -> None:

@@ -41,11 +41,13 @@ def tool_arguments(arguments: Mapping[str, JSON]) -> dict[str, JSON]:
 def tool_result(answer: Answer, owner: str) -> ToolResult:
     """Return an answer that was made for a model as the result of a tool.
 
-    The text and the structured content both name the entity that answers and the time that was asked about. What the
-    text does not say itself stands in a block of its own, so that a pack stays within its budget.
+    The text and the structured content both name the entity that answers and the time that was
+    asked about. What the text does not say itself stands in a block of its own, so that a pack
+    stays within its budget.
 
     Args:
-        answer: Its texts as they are; a text that is ``Fenced`` stands in a fence already, and is shown as it is.
+        answer: Its texts as they are; a text that is ``Fenced`` stands in a fence already, and is
+            shown as it is.
         owner: Whose memory it is from, where the answer does not say.
     """
     notice = NOTICE.format(entity=answer.entity or owner)

@@ -11,7 +11,10 @@ _ID = "mcp-session-id"
 
 
 class BoundedSessions:
-    """An ASGI app around the protocol's own. A client whose session is ended is answered 404 and begins another."""
+    """An ASGI app around the protocol's own.
+
+    A client whose session is ended is answered 404 and begins another.
+    """
 
     def __init__(self, app: ASGIApp, most: int) -> None:
         self._app = app

@@ -73,10 +73,13 @@ def shipped_skills() -> Mapping[str, Skill]:
 
 
 def skills_result(method: str, uri: object = None) -> dict[str, Any] | None:
-    """Return the result of a method on skills or on their files; None for a URI that is none of theirs.
+    """Return the result of a method on skills or on their files.
+
+    None for a URI that is none of theirs.
 
     Args:
-        method: ``skills/list``, ``skills/get``, ``resources/list``, ``resources/templates/list`` or ``resources/read``.
+        method: ``skills/list``, ``skills/get``, ``resources/list``, ``resources/templates/list`` or
+            ``resources/read``.
         uri: Of a ``SKILL.md``; for ``skills/get`` and ``resources/read``.
     """
     skills = shipped_skills()

@@ -23,7 +23,10 @@ _PIECE_BYTES = 256 * 1024
 
 
 class Output:
-    """Writes whole messages, one a line; any thread may call it. What the client no longer reads is dropped."""
+    """Writes whole messages, one a line; any thread may call it.
+
+    What the client no longer reads is dropped.
+    """
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -51,7 +54,9 @@ def _encode(message: dict[str, Any]) -> bytes:
 
 
 def decoded_messages(stream: BinaryIO, output: Output) -> Iterator[Message]:
-    """Yield the messages of a stream until it ends; answer each line that is none with an error, and go on.
+    """Yield the messages of a stream until it ends.
+
+    Answer each line that is none with an error, and go on.
 
     Blank lines are passed over. A last line without an end is read as a whole one.
     """
@@ -82,7 +87,8 @@ def _scan_rest(stream: BinaryIO, line: bytes) -> IdScanner:
 def claimed_streams() -> Generator[tuple[BinaryIO, BinaryIO]]:
     """Yield this process's stdin and stdout for the protocol alone.
 
-    Meanwhile fd 0 is the null device and fd 1 is stderr, so nothing else reads or writes the protocol's streams.
+    Meanwhile fd 0 is the null device and fd 1 is stderr, so nothing else reads or writes the
+    protocol's streams.
     """
     source = _aside(0, os.open(os.devnull, os.O_RDONLY))
     sink = _aside(1, os.dup(2))
@@ -99,5 +105,6 @@ def _aside(descriptor: int, instead: int) -> BinaryIO:
     own = os.dup(descriptor)
     os.dup2(instead, descriptor)
     os.close(instead)
-    # A thread may still use this descriptor at the end: it is never closed, so never given to another file.
+    # A thread may still use this descriptor at the end: it is never closed, so never given to
+    # another file.
     return os.fdopen(own, "rb" if descriptor == 0 else "wb", closefd=False)

@@ -1,7 +1,7 @@
 """The tools of one audience: which ones a client is offered, and its calls of them.
 
-Both ways to the tools end here: ``/mcp``, which speaks the protocol through its library, and the owner's bridge, which
-must not wait until that library is imported.
+Both ways to the tools end here: ``/mcp``, which speaks the protocol through its library, and the
+owner's bridge, which must not wait until that library is imported.
 """
 
 from __future__ import annotations
@@ -87,8 +87,14 @@ class ToolDesk:
         with contextlib.suppress(InvalidRequest):
             other = await self._calls.find(whole, name)
             more = f"{name} is in the toolset {other.toolset!r}: add it to toolset="
-            return f"there is no tool of that name among those asked for; {more} (or pps mcp --toolset)"
-        return f"there is no tool of that name; there are {', '.join(await self._calls.operations(asking))}"
+            return (
+                f"there is no tool of that name among those asked for; {more} (or pps mcp "
+                "--toolset)"
+            )
+        return (
+            "there is no tool of that name; there are "
+            f"{', '.join(await self._calls.operations(asking))}"
+        )
 
     async def _with_toolsets(self, caller: Caller, chosen: str) -> Caller:
         """Return the caller with the toolsets that it chose: never more than its token opens."""
@@ -119,7 +125,8 @@ def chosen_of(
         header: Names with commas between, or ``all``.
         known: The toolsets that there are.
         allowed: The most that its token opens; None for all.
-        is_said: The client asked; where it did not, a token that does not open what is usual opens all of its own.
+        is_said: The client asked; where it did not, a token that does not open what is usual opens
+            all of its own.
 
     Raises:
         InvalidRequest: There is none of a name.

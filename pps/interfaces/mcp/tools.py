@@ -21,9 +21,12 @@ _SET_UP = ("command", "model")
 
 
 def tool(operation: AnyOperation) -> dict[str, Any]:
-    """Return an operation as the protocol's ``Tool``, as JSON. Bounds of lengths are left to the refusal, and outputs to the answer itself.
+    """Return an operation as the protocol's ``Tool``, as JSON.
 
-    Its schema has no ``$ref``, ``$defs``, ``anyOf`` or ``const``: some clients refuse a tool that has one.
+    Bounds of lengths are left to the refusal, and outputs to the answer itself.
+
+    Its schema has no ``$ref``, ``$defs``, ``anyOf`` or ``const``: some clients refuse a tool that
+    has one.
     """
     schema = operation.input_schema()
     definitions = schema.pop("$defs", {})
@@ -46,7 +49,10 @@ def tool(operation: AnyOperation) -> dict[str, Any]:
 def _without_references(
     schema: Any, definitions: Mapping[str, Any], within: tuple[str, ...]
 ) -> Any:
-    """Return a schema with each reference replaced by what it points to; one to what it lies in says nothing."""
+    """Return a schema with each reference replaced by what it points to.
+
+    One to what it lies in says nothing.
+    """
     if isinstance(schema, list):
         return [
             _without_references(item, definitions, within) for item in cast("list[Any]", schema)
@@ -73,7 +79,10 @@ def _without_references(
 
 
 def _without_alternatives(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema whose alternatives are the widest of them; what is read by its schema takes the others too."""
+    """Return a schema whose alternatives are the widest of them.
+
+    What is read by its schema takes the others too.
+    """
     if "const" in schema:
         schema = {"enum": [schema["const"]], **schema}
         del schema["const"]

@@ -32,7 +32,8 @@ class ServerLost(StoreUnavailable):
 
     def __init__(self) -> None:
         super().__init__(
-            "the server went away in the middle of the call; look whether it was done, then call again"
+            "the server went away in the middle of the call; look whether it was done, then call "
+            "again"
         )
 
 
@@ -89,7 +90,8 @@ class Upstream:
 
         Args:
             home: The data folder.
-            identity: An entity's name, with ``:actor`` where one writes, or quoted roots with commas between.
+            identity: An entity's name, with ``:actor`` where one writes, or quoted roots with
+                commas between.
             toolset: The toolsets, with commas between; empty for the usual.
         """
         self._home = home
@@ -107,7 +109,8 @@ class Upstream:
     ) -> dict[str, Any]:
         """Return the server's response to one request: an object with ``result`` or ``error``.
 
-        ``notify`` is told the progress: an object with ``progress``, ``message`` and, where it is known, ``total``.
+        ``notify`` is told the progress: an object with ``progress``, ``message`` and, where it is
+        known, ``total``.
 
         A refused connection means that nothing was sent, so asking again cannot do a thing twice.
 
@@ -128,7 +131,10 @@ class Upstream:
         raise StoreUnavailable("the server cannot be reached; `pps doctor` says why")
 
     def _running(self) -> RunFile | None:
-        """Return where the server is; None when there is none, or only what a killed one left behind."""
+        """Return where the server is.
+
+        None when there is none, or only what a killed one left behind.
+        """
         run = runfile.read(self._home)
         return run if run and is_held(runfile.lock_file(self._home)) else None
 
@@ -198,7 +204,10 @@ def _is_readable(connection: http.client.HTTPConnection) -> bool:
 
 
 def _read_answer(response: http.client.HTTPResponse, notify: Notify) -> dict[str, Any]:
-    """Return the answer that ends a stream of events, one a line; ConnectionResetError where none comes."""
+    """Return the answer that ends a stream of events, one a line.
+
+    ConnectionResetError where none comes.
+    """
     answer: dict[str, Any] = {}
     for line in response:  # to its end: only then the connection can be used again
         event = _object(line)
