@@ -33,7 +33,7 @@ from pps.ingest.hook_events import (
     last_answer,
     said_in,
 )
-from pps.ingest.importing.claude_code import Session
+from pps.ingest.importing.claude_code import ClaudeSession
 from pps.ingest.importing.items import Item
 from pps.ingest.importing.run import Given, Keep, keep_each
 from pps.ingest.lenient_json import JSONEntry
@@ -198,7 +198,7 @@ def _is_prompt(entry: JSONEntry) -> bool:
 
 def _answers(lines: list[bytes], reading: TranscriptReading) -> Iterator[AssistantAnswer]:
     """Yield what was said in the session itself, as an import of the transcript would read it."""
-    session, is_ours = Session(reading.session), cache(reading.is_ours)
+    session, is_ours = ClaudeSession(reading.session), cache(reading.is_ours)
     entries = (JSONEntry.loaded(line) for line in lines if b'"assistant"' in line)
     read = (
         one

@@ -400,7 +400,7 @@ _SERIES_ITEM = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class AmendingStatement:
     """A turn or a fact, as the detection sees it.
 
     Attributes:
@@ -481,7 +481,7 @@ class Rules:
         self._scale = data.models.get(model, data.models["other"])
 
     def amendments(
-        self, earlier: Sequence[Statement], later: Sequence[Statement]
+        self, earlier: Sequence[AmendingStatement], later: Sequence[AmendingStatement]
     ) -> dict[str, Amendment]:
         """Return id → the amendment of each statement of ``earlier`` that one of ``later`` amends.
 
@@ -589,7 +589,7 @@ class Rules:
             "nearness": nearness,
         }
 
-    def nearness_of(self, first: Statement, second: Statement) -> float:
+    def nearness_of(self, first: AmendingStatement, second: AmendingStatement) -> float:
         """Return how near two statements are in meaning; 0 without vectors.
 
         It is 0 at the cosine ``far``, 1 at ``near``, and at most 1.5.
@@ -601,7 +601,7 @@ class Rules:
         return min(_MAX_NEARNESS, scaled)
 
     def _compare(
-        self, old: Statement, new: Statement, windows: Sequence[AmendingSentence]
+        self, old: AmendingStatement, new: AmendingStatement, windows: Sequence[AmendingSentence]
     ) -> Amendment | None:
         """Return the amendment of the best pair of sentences, or None where that is unlikely."""
         best_score = float("-inf")
@@ -641,7 +641,7 @@ def rules_for(model: str) -> Rules:
     return Rules(_AmendingFile.model_validate(data), model)
 
 
-def _may_be_two_people(old: Statement, new: Statement) -> bool:
+def _may_be_two_people(old: AmendingStatement, new: AmendingStatement) -> bool:
     if new.speaker:
         return bool(old.speaker) and old.speaker != new.speaker
     return bool(old.speaker) and not old.amends

@@ -18,7 +18,7 @@ from pps.core.recalled import Successor
 from pps.core.text import fold, one_line
 from pps.core.time import now
 from pps.core.values import Closing, Fact, Node, Turn, Vector
-from pps.recall.amending import Statement, rules_for
+from pps.recall.amending import AmendingStatement, rules_for
 
 if TYPE_CHECKING:
     from pps.index.indexes import EntityIndexes
@@ -223,7 +223,9 @@ class Superseding:
             support = supports.get(fact.uuid)
             said_at = (support.said_at if support else None) or fact.valid_at or fact.created_at
             earlier.append(
-                Statement(fact.uuid, fact.text, said_at, "", vectors.get(fact.uuid), amends=False)
+                AmendingStatement(
+                    fact.uuid, fact.text, said_at, "", vectors.get(fact.uuid), amends=False
+                )
             )
         rules = rules_for(self.embedder.fingerprint.model if self.embedder else "")
         new = [statement_of(turn, vectors) for turn in speaking]
@@ -314,10 +316,10 @@ def _may_amend(turn: Turn) -> bool:
     return turn.role == "user" and turn.kind != "summary" and turn.chunk is None
 
 
-def statement_of(turn: Turn, vectors: Mapping[str, Vector]) -> Statement:
+def statement_of(turn: Turn, vectors: Mapping[str, Vector]) -> AmendingStatement:
     """Return a turn as a statement; a person without a name may be any person."""
     speaker = turn.actor or ("" if turn.role == "user" else turn.role)
-    return Statement(
+    return AmendingStatement(
         turn.uuid,
         _own_words(turn),
         turn.occurred_at,

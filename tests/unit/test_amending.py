@@ -12,7 +12,14 @@ import pytest
 
 from pps.config import EmbedderSettings, shipped
 from pps.models.factory import make_embedder
-from pps.recall.amending import Amendment, Phrases, Rules, SentenceReader, Statement, rules_for
+from pps.recall.amending import (
+    AmendingStatement,
+    Amendment,
+    Phrases,
+    Rules,
+    SentenceReader,
+    rules_for,
+)
 
 MODEL = "all-MiniLM-L6-v2"
 MARCH = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
@@ -29,11 +36,11 @@ PAIRS: dict[str, list[Pair]] = tomllib.loads(
 )
 
 
-def statement(text: str, days: int = 0, speaker: str = "user") -> Statement:
-    return Statement(text, text, MARCH + timedelta(days=days), speaker)
+def statement(text: str, days: int = 0, speaker: str = "user") -> AmendingStatement:
+    return AmendingStatement(text, text, MARCH + timedelta(days=days), speaker)
 
 
-def amended(*statements: Statement) -> dict[str, Amendment]:
+def amended(*statements: AmendingStatement) -> dict[str, Amendment]:
     """Return what is amended among statements, by the rules without vectors."""
     return rules_for("").amendments(statements, statements)
 
@@ -190,7 +197,10 @@ def test_typed_values_are_dates_times_sums_and_counts() -> None:
 )
 def test_items_of_a_series_amend_nothing(earlier: str, later: str) -> None:
     at = datetime(2026, 3, 1, tzinfo=UTC)
-    statements = [Statement("a", earlier, at), Statement("b", later, at + timedelta(days=1))]
+    statements = [
+        AmendingStatement("a", earlier, at),
+        AmendingStatement("b", later, at + timedelta(days=1)),
+    ]
     assert rules_for("other").amendments(statements, statements) == {}
 
 

@@ -41,7 +41,7 @@ def is_entry(entry: JSONEntry) -> bool:
 
 
 def read(source: Source) -> Iterator[Read]:
-    session = Session(PurePath(source.name).stem)
+    session = ClaudeSession(PurePath(source.name).stem)
     for line in objects(source):
         if isinstance(line, Unreadable):
             yield line
@@ -66,7 +66,7 @@ class _SplitAnswer:
         yield from self.tools
 
 
-class Session:
+class ClaudeSession:
     """Reads the entries of one transcript; knows the time of the latest, and the answer that is not at its end.
 
     ``name`` is that of the session, for entries that do not say of which they are.
