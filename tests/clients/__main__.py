@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -138,7 +139,8 @@ def _try_of(served: Served, person: Path, project: Path, model: SpokenModel, pro
 def _checked(client: Client, served: Served, tried: Try) -> int:
     hooks_env = {**served.env, "HOME": str(tried.home)}
     command = client.command(tried.programs)
-    version = tried.run(*command, "--version").split()[-1]
+    named = re.search(r"\d+(?:\.\d+)+", tried.run(*command, "--version"))
+    version = named[0] if named else "of an unknown version"
     installed = pps(hooks_env, "hooks", "install", "--client", client.name, "--entity", ENTITY)
     client.configure(tried, command)
     printed = client.ask(tried, command)
