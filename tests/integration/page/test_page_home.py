@@ -10,6 +10,7 @@ import pytest
 from tests.chromium import Chromium, Window
 from tests.integration.interfaces.serving import Served
 from tests.squads import write_squad
+from tests.taken_in import wait_until_taken_in
 
 pytestmark = pytest.mark.chromium
 XSS = "<img src=x onerror=window.hit=1>"
@@ -45,6 +46,7 @@ def wren(served: Served) -> Served:
             "session": "loft talk",
         },
     )
+    wait_until_taken_in(served, "wren_home")
     (served.home / "entities" / "wren_home" / "identity.md").write_text("I keep **house**.")
     return served
 
@@ -101,6 +103,7 @@ def test_what_waits_leads_to_what_failed_and_to_the_pairs_that_may_be_one(
     served.link.call(
         "remember", "waits", {"content": "Priya likes clay.", "nodes": nodes, "facts": facts}
     )
+    wait_until_taken_in(served, "waits")
     with browser.window(served, "waits") as window:
         window.go("#/home", "section[aria-labelledby=home-waiting]")
         assert "1 pair may be one and the same" in _section(window, "waiting")
@@ -203,6 +206,7 @@ def test_names_and_texts_of_home_stay_text_however_long(browser: Chromium, serve
         ],
     }
     served.link.call("remember", "hostile_home", said)
+    wait_until_taken_in(served, "hostile_home")
     served.link.call("ambient_recall", "hostile_home", {"context": XSS, "session": XSS})
     (served.home / "entities" / "hostile_home" / "identity.md").write_text(
         f"{XSS}\n\n" + "q" * 9000

@@ -9,6 +9,7 @@ import pytest
 
 from tests.chromium import Chromium, Window
 from tests.integration.interfaces.serving import Served
+from tests.taken_in import wait_until_taken_in
 
 pytestmark = pytest.mark.chromium
 XSS = "<img src=x onerror=window.hit=1>"
@@ -56,6 +57,7 @@ def rhea(served: Served) -> Served:
     ]
     for turn in turns:
         served.link.call("remember", "rhea", turn)
+    wait_until_taken_in(served, "rhea")
     served.link.call(
         "anchor_save", "rhea", {"title": "The red pouch", "text": "Wren's EpiPen is in it."}
     )
@@ -186,6 +188,7 @@ def test_matches_are_marked_whatever_their_letters_become_and_far_into_a_long_te
         XSS,
     ):
         served.link.call("remember", "marks", {"content": text})
+    wait_until_taken_in(served, "marks")
     with browser.window(served, "marks") as window:
         for words, marked in (
             ("FLUSS", ["Fluß"]),
@@ -217,6 +220,7 @@ def test_names_and_texts_of_a_profile_stay_text_however_long(
     }
     served.link.call("remember", "odd", said)
     served.link.call("anchor_save", "odd", {"title": XSS, "text": XSS, "slug": "odd"})
+    wait_until_taken_in(served, "odd")
     [known] = served.link.call("timeline", "odd", {})["data"]["facts"]
     with browser.window(served, "odd", viewport={"width": 360, "height": 740}) as window:
         window.go(f"#/item/{known['subject']}", ".profile-fact")
