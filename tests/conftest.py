@@ -55,6 +55,18 @@ the acceptance suite, filters and walks in the isolation and contract suites. Th
 the store, whose contract, isolation and acceptance suites run on both; the long form runs these on both as well."""
 
 
+_ALSO_ON_POSTGRESQL = (
+    "integration/test_journal_jobs.py",
+    "integration/test_journal_links.py",
+    "integration/test_journal_mirror.py",
+    "integration/test_journal_turns.py",
+    "integration/test_memory.py",
+    "isolation/test_proof.py",
+)
+"""Files whose parameter ``postgresql`` the short form runs too, beside the contract of stores. The long form runs all:
+the statements and the code above them are those of the embedded store."""
+
+
 def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     """Name a long text by its length: each side sends all names, and a test's stands in the environment."""
     if isinstance(val, str | bytes) and len(val) > _LONGEST_ID:
@@ -87,19 +99,23 @@ def _is_embedded(item: pytest.Item) -> bool:
 
 
 def _side(item: pytest.Item) -> str:
-    """Return which tests stay together: of a file, all that load torch, on a server the isolation suite and the rest."""
+    """Return which tests stay together: of a file, all that load torch, on Neo4j the isolation suite and the rest.
+
+    A PostgreSQL server starts in seconds: each side of the run has its own.
+    """
     if item.get_closest_marker("postgresql"):
-        return "postgresql"
+        return f"{item.path.stem} on postgresql"
     if _is_embedded(item):
         return "torch" if item.get_closest_marker("torch") else item.path.stem
     return "neo4j isolation" if item.path.is_relative_to(_HERE / "isolation") else "neo4j"
 
 
 def _only_in_the_long_form(item: pytest.Item) -> bool:
-    by_parameter = any(
-        isinstance(one, str) and one in ("neo4j", "postgresql")
-        for one in getattr(getattr(item, "callspec", None), "params", {}).values()
-    )
+    if _has_parameter(item, "postgresql"):
+        if item.path.parent.name == "graph_store":
+            return False
+        return str(item.path.relative_to(_HERE)) not in _ALSO_ON_POSTGRESQL
+    by_parameter = _has_parameter(item, "neo4j")
     integration = (
         item.path.is_relative_to(_HERE / "integration") and item.path.parent.name != "graph_store"
     )
@@ -110,6 +126,11 @@ def _only_in_the_long_form(item: pytest.Item) -> bool:
     return by_parameter and (
         measuring or above or item.get_closest_marker("beside_the_graph") is not None
     )
+
+
+def _has_parameter(item: pytest.Item, value: str) -> bool:
+    parameters = getattr(getattr(item, "callspec", None), "params", {}).values()
+    return any(isinstance(one, str) and one == value for one in parameters)
 
 
 @pytest.hookimpl(tryfirst=True)
