@@ -563,6 +563,8 @@ class Memory:
             *self.parts.engine.problems,
             *self.parts.features.problems,
         ]
+        if (publisher := self.parts.indexer.publisher) is not None:
+            problems += (await publisher.state()).problems()
         clock = await self.forgetting.look_at_clock()
         problems += filter(None, [clock.problem])
         drifted = await self.parts.indexer.drift.notes(self.entity.name)

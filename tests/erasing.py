@@ -7,9 +7,6 @@ from pathlib import Path
 
 from pps.app import App
 from pps.entities.registry import Registry
-from pps.graph.neo4j import open_neo4j
-from pps.isolation.client import erase
-from pps.isolation.counters import IsolationCounters
 from pps.journal.journal import Journal
 from pps.store.graph_tables import GraphTables
 from pps.store.sql_graph import clear
@@ -34,14 +31,8 @@ def left_in(home: Path, words: Sequence[str]) -> list[str]:
 
 
 async def lose_graph(app: App, name: str) -> None:
-    """Take away the graph of an entity that is closed: its rows, or its group on the server."""
+    """Take away the rows of the graph of an entity that is closed."""
     entry = app.registry.get(name)
-    if entry.store == "embedded":
-        journal = await Journal.open(entry.folder / "data" / "memory.db", entry.entity.group)
-        await GraphTables(journal).write(clear)
-        await journal.close()
-    else:
-        at = app.settings.neo4j
-        pool = await open_neo4j(at.uri, at.user, at.password.get_secret_value(), at.database)
-        await erase(entry.entity, pool.driver(), IsolationCounters())
-        await pool.close()
+    journal = await Journal.open(entry.folder / "data" / "memory.db", entry.entity.group)
+    await GraphTables(journal).write(clear)
+    await journal.close()

@@ -13,10 +13,10 @@ from graphiti_core.driver.driver import GraphDriver
 
 from pps.core.ids import EntityId
 from pps.graph.graph_store import GraphStore
-from pps.graph.neo4j import Neo4jPool, open_neo4j
-from pps.graph.store_neo4j import Neo4jStore
 from pps.isolation.client import EntityDriver, bound_driver
 from pps.isolation.counters import IsolationCounters
+from pps.isolation.neo4j import Neo4jPool, open_neo4j
+from pps.isolation.store_neo4j import Neo4jStore
 from pps.journal.db import prepare_file
 from pps.journal.journal import Journal
 from pps.journal.postgresql import database_of

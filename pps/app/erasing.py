@@ -1,4 +1,8 @@
-"""Deletions that are begun: carried through at once, or by the next start after a kill."""
+"""What is to be removed: entities that are deleted, and graphs on Neo4j that are published no more.
+
+Both are noted before they are begun, carried through at once where that is possible, and tried again after a kill, or
+when Neo4j is back.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,14 @@ from contextlib import AbstractAsyncContextManager
 
 from pps.app.shared import Shared
 from pps.core.errors import PPSError, StoreError, StoreUnavailable
+from pps.core.ids import EntityId
 from pps.entities.deletions import Deletion
 from pps.entities.registry import Registry
+
+_NOBODY = "removed"
+"""Stands for the name of an entity that may be no more."""
+_PATIENCE_S = 300.0
+_FIRST_RETRY_S, _LONGEST_RETRY_S = 1.0, 60.0
 
 
 class Erasing:
@@ -20,6 +30,10 @@ class Erasing:
         shared: Has the connection to a server.
         gate: Keeps everybody else from an entity of a name; who calls ``finished`` or ``carry_out``
             holds it.
+
+    Attributes:
+        unpublishing: Held while graphs are removed from Neo4j.
+        stays: Why some could not be removed at the last try; empty when all are gone.
     """
 
     def __init__(
@@ -29,6 +43,9 @@ class Erasing:
         gate: Callable[[str], AbstractAsyncContextManager[None]],
     ) -> None:
         self._deletions = registry.deletions
+        self._unpublished = registry.unpublishing
+        self.unpublishing = asyncio.Lock()
+        self.stays = ""
         self._shared = shared
         self._gate = gate
 
@@ -59,18 +76,15 @@ class Erasing:
         return deletion
 
     async def carry_out(self, deletion: Deletion) -> None:
-        """Remove files and graph.
+        """Remove the files, and what is published on Neo4j.
 
-        StoreError or StoreUnavailable say what is left, and the next start tries again.
+        Where Neo4j is away, it goes when that answers.
+
+        Raises:
+            StoreError, StoreUnavailable: Files are left; the next start tries again.
         """
         try:
             await asyncio.to_thread(self._deletions.remove_files, deletion)
-            if deletion.store == "neo4j":
-                from pps.isolation.client import erase
-
-                await erase(
-                    deletion.entity, (await self._shared.server()).driver(), self._shared.counters
-                )
             if deletion.store == "postgresql":
                 database = await self._shared.database()
                 await asyncio.to_thread(database.erase, deletion.entity.group)
@@ -80,3 +94,37 @@ class Erasing:
             raise kind(
                 f"the deletion of {deletion.entity.name} is begun and not finished: {error.message}"
             ) from error
+        await self.unpublish()
+
+    async def unpublish(self) -> str:
+        """Remove the graphs from Neo4j that are published no more; return why some stay, an empty text when none does."""
+        async with self.unpublishing:
+            groups = await asyncio.to_thread(self._unpublished.groups)
+            if not groups:
+                return ""
+            try:
+                from pps.isolation.client import erase
+
+                async with asyncio.timeout(_PATIENCE_S):
+                    driver = (await self._shared.server()).driver()
+                    for group in groups:
+                        await erase(EntityId(_NOBODY, group), driver, self._shared.counters)
+                        await asyncio.to_thread(self._unpublished.end, group)
+            except PPSError as error:
+                self.stays = error.message
+            except TimeoutError:
+                self.stays = f"Neo4j took longer than {_PATIENCE_S:.0f} s"
+            else:
+                self.stays = ""
+            return self.stays
+
+    async def keep_unpublishing(self) -> None:
+        """Try again and again to remove what is published no more, as long as the app is open."""
+        wait_s = _FIRST_RETRY_S
+        while True:
+            try:
+                left = await self.unpublish()
+            except PPSError as error:  # the registry's file
+                left = error.message
+            wait_s = min(2 * wait_s, _LONGEST_RETRY_S) if left else _FIRST_RETRY_S
+            await asyncio.sleep(wait_s)

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pps.app.erasing import Erasing
@@ -76,6 +77,21 @@ class _Open:
     users: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class PublishedState:
+    """Whether an entity's graph is published on Neo4j.
+
+    Attributes:
+        behind: Changes that the published graph lacks; None while all of it is written anew, or where it is not published.
+        waits_for: Why nothing is written or removed now; empty while it goes on.
+    """
+
+    name: str
+    is_published: bool
+    behind: int | None = None
+    waits_for: str = ""
+
+
 class App:
     """Every entity of one data folder, with at most ``server.open_entities`` open at once.
 
@@ -131,14 +147,16 @@ class App:
             shared.features = features.enabled
             shared.provided = features.provided
             app = cls(settings, registry, shared, features)
-            keeping = asyncio.create_task(_keep_running_time(registry.running))
+            keeping = [asyncio.create_task(_keep_running_time(registry.running))]
             for name, why in (await app.finish_deletions()).items():
                 _log.warning("%s: %s", name, why)
+            keeping.append(asyncio.create_task(app._erasing.keep_unpublishing()))
             try:
                 yield app
             finally:
-                keeping.cancel()
-                await asyncio.wait([keeping])
+                for task in keeping:
+                    task.cancel()
+                await asyncio.wait(keeping)
                 await app.close_all()
                 await asyncio.to_thread(registry.running.save)
 
@@ -215,15 +233,14 @@ class App:
         return self.settings.time_zone if is_set else ""
 
     async def delete(self, name: str) -> Deletion:
-        """Erase an entity: its memory is closed, its registration taken away, then its graph and files are removed.
+        """Erase an entity: its memory is closed, its registration taken away, then its files are removed.
 
-        Nobody gets the name before all of it is gone. What a kill or a failure cuts short, the next start finishes,
+        What is published on Neo4j goes too; where that is away, it goes when it answers, see ``unpublishing``. Nobody gets the name before all of it is gone. What a kill or a failure cuts short, the next start finishes,
         and so does the next deletion or creation under that name.
 
         Raises:
             UnknownEntity: No such entity.
             StoreConflict: It is in use and stays so for 30 s, or another process has it open; nothing was changed.
-            StoreUnavailable: The server that holds its graph is away; nothing was changed.
             StoreError: Something of it could not be removed; the next start tries again.
         """
         async with self._gate(name):
@@ -231,8 +248,6 @@ class App:
             if finished:
                 return finished
             entry = self.registry.get(name)
-            if entry.store == "neo4j":
-                await (await self._shared.server()).check()
             if entry.store == "postgresql":
                 await asyncio.to_thread((await self._shared.database()).check)
             await self._unused(name)
@@ -257,6 +272,86 @@ class App:
         Return what stands in the way, by the name of the entity.
         """
         return await self._erasing.finish_all()
+
+    async def publish(self, name: str, *, anew: bool = False) -> PublishedState:
+        """Publish an entity's graph on Neo4j from now on; done before, it changes nothing unless it is to be ``anew``.
+
+        Raises:
+            InvalidRequest: The memory lies on PostgreSQL.
+            ConfigError: Neo4j cannot be used as it is set; nothing was changed.
+            StoreUnavailable: It is away; nothing was changed.
+            StoreConflict: The memory is in use and stays so for 30 s.
+        """
+        entry = await asyncio.to_thread(self.registry.mount, name)
+        if entry.store == "postgresql":
+            raise InvalidRequest("entity", f"{name!r} lies on PostgreSQL, which is not published")
+        await (await self._shared.server()).check()
+        async with self._gate(name):
+            await self._unused(name)
+            held = await self._whole(entry) or await self._opened(entry)
+            publisher = held.memory.parts.indexer.publisher
+            if publisher is not None and anew:
+                await publisher.begin_anew()
+            elif publisher is None:
+                await self._begin_publishing(entry, held.memory)
+        return await self.publishing(name)
+
+    async def _begin_publishing(self, entry: Entry, memory: Memory) -> None:
+        from pps.isolation.publishing import ANEW, PUBLISHED_AT
+
+        await memory.parts.journal.set_meta(PUBLISHED_AT, ANEW)
+        await self._close(entry.entity.name)
+        async with self._erasing.unpublishing:  # nobody removes what is published from now on
+            await asyncio.to_thread(self.registry.set_published, entry.entity, True)
+
+    async def publishing(self, name: str) -> PublishedState:
+        """Return whether an entity's graph is published, and how far that is."""
+        async with self.memory(name, pool=True) as memory:
+            publisher = memory.parts.indexer.publisher
+            if publisher is None:
+                return PublishedState(name, is_published=False)
+            state = await publisher.state()
+            return PublishedState(name, True, state.behind, state.waits_for)
+
+    async def unpublish(self, name: str) -> PublishedState:
+        """Publish an entity's graph no more and remove it from Neo4j; where that is away, when it answers.
+
+        Raises:
+            StoreConflict: The memory is in use and stays so for 30 s.
+            StoreUnavailable: An earlier PPS kept the graph on Neo4j alone, which is away; nothing was changed.
+        """
+        entry = await asyncio.to_thread(self.registry.mount, name)
+        async with self._gate(name):
+            await self._unused(name)
+            if entry.store == "neo4j":
+                if await self._whole(entry) is None:  # opened, its tables have the graph
+                    await self._opened(entry)
+                await self._close(name)
+                await asyncio.to_thread(self.registry.set_published, entry.entity, False)
+        return PublishedState(name, is_published=False, waits_for=await self._erasing.unpublish())
+
+    async def unpublished_graphs(self) -> tuple[int, str]:
+        """Return how many graphs are to be removed from Neo4j, and why the last try did not."""
+        groups = await asyncio.to_thread(self.registry.unpublishing.groups)
+        return len(groups), self._erasing.stays
+
+    async def dump_graphiti(self, address: str, folder: Path) -> Path:
+        """Write a group that stock Graphiti keeps on a Neo4j to a file in a folder, for an import; return the file.
+
+        Args:
+            address: ``neo4j://HOST:PORT/DATABASE?group=NAME``; user and password are those that are set.
+            folder: An empty folder.
+
+        Raises:
+            InvalidRequest: The address cannot be read, or the group has nothing or is an entity's.
+            StoreUnavailable, ConfigError: Neo4j cannot be used there.
+        """
+        from pps.isolation.graphiti_dump import GraphitiGroup, dump_group
+
+        source, file = GraphitiGroup.parse(address), folder / "graphiti.json"
+        at = self.settings.neo4j
+        await dump_group(source, at.user, at.password.get_secret_value(), file)
+        return file
 
     async def archive(self, name: str, *, undo: bool = False) -> None:
         self.registry.get(name)

@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pps.app.shared import Shared, fingerprint_text
 from pps.app.upgrading import remove_old_graph, upgrade
@@ -47,8 +47,10 @@ from pps.ingest.revising import RecordParts
 from pps.ingest.work_rules import WorkRules
 from pps.ingest.worker import Worker
 from pps.ingest.write_path import Pipeline
+from pps.isolation.adopting import adopt_group
 from pps.isolation.binding import Models
 from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
+from pps.isolation.publishing import ANEW, PUBLISHED_AT, Publisher
 from pps.journal.journal import Journal
 from pps.memory import Memory, Parts
 from pps.models.command import make_command
@@ -62,8 +64,9 @@ from pps.records.session import Layers
 from pps.records.work_hours import ProvidedCalendars
 from pps.store.graph_tables import GraphTables
 
-_COPIED = "graph_copied"
-"""Set in the journal once its tables have a copy of the graph on Neo4j."""
+if TYPE_CHECKING:
+    from pps.isolation.neo4j_driver import PooledNeo4jDriver
+
 Anew = Literal["no", "vectors", "all", "graph"]
 """What to begin anew, empty: ``vectors`` for another model, ``all`` indexes that cannot be opened, the ``graph`` too.
 
@@ -150,6 +153,7 @@ class _Opening:
         entity, journal, shared = self._entry.entity, self._journal, self._shared
         indexes = await self._indexes()
         client = await self._client(indexes)
+        publisher = await self._publisher(client, indexes)
         redactor = partial(KeyedRedactor, await journal.secret("identifiers"), on=self._redacts)
         journal.given.clean = lambda session: redactor().identifier(session)
         with contextlib.suppress(
@@ -160,8 +164,10 @@ class _Opening:
             self._entry.folder / "anchors", indexes, self.embedder, journal, redaction=self._redacts
         )
         vectors = self._vectors()
-        indexer = self._indexer(client, indexes, vectors, anchors)
+        indexer = self._indexer(client, indexes, vectors, anchors, publisher)
         await indexer.follow()
+        if publisher is not None:
+            publisher.start()
         self._stack.push_async_callback(indexer.close)
         costs = await self._costs(client)
         relations = await asyncio.to_thread(load_relations, shared.settings.home)
@@ -179,8 +185,7 @@ class _Opening:
             client, journal, indexer, anchors, recycle_bin, worker, pipeline, self_node
         )
         merging = Merging(client, journal, indexer, vectors, worker, pipeline, self_node)
-        missing = (await shared.server()).missing if self._entry.store == "neo4j" else None
-        bookkeeper = Bookkeeper(client, journal, indexes, indexer, missing)
+        bookkeeper = Bookkeeper(client, journal, indexes, indexer, self._missing_on_server)
         notes = await _repaired(
             forgetter, merging, indexer, anchors, pipeline, is_made_anew=self._anew != "no"
         )
@@ -316,8 +321,11 @@ class _Opening:
 
     async def _client(self, indexes: EntityIndexes) -> IsolatedGraphitiClient:
         shared, mine = self._shared, self._extractor != self._shared.settings.extractor
-        driver = await self._driver(indexes)
-        self._stack.push_async_callback(driver.close)
+        if self._entry.store == "neo4j":
+            await self._prepare_publishing(indexes)
+        remedy = f"`pps rebuild {self._entry.entity.name}` makes it anew"
+        store = "postgresql" if self._entry.store == "postgresql" else "embedded"
+        driver = EntityDriver(GraphTables(self._journal, remedy, indexes), store, _kept_open)
         extractor = make_extractor(self._extractor) if mine else shared.extractor
         models = Models(
             self.embedder, shared.reranker, extractor, shared.settings.reranker.deadline_ms / 1000
@@ -328,18 +336,52 @@ class _Opening:
         self._stack.push_async_callback(client.close)
         if self._anew == "graph":
             await client.clear()
-        if self._entry.store == "neo4j" and not await self._journal.get_meta(_COPIED):
-            await client.fill_copy()
-            await self._journal.set_meta(_COPIED, "1")
         return client
 
-    async def _driver(self, indexes: EntityIndexes) -> EntityDriver:
-        if self._entry.store == "neo4j":
+    async def _prepare_publishing(self, indexes: EntityIndexes) -> None:
+        """Read a graph that an earlier PPS left on Neo4j alone into the tables; note that they hold the graph.
+
+        Raises StoreUnavailable where Neo4j is away, and StoreError where what was read is not the same.
+        """
+        journal = self._journal
+        if await journal.get_meta(PUBLISHED_AT) is not None:
+            return
+        if self._entry.made and self._anew != "graph":
             driver = (await self._shared.server()).driver()
-            return EntityDriver(driver, "neo4j", _kept_open, GraphTables(self._journal))
-        remedy = f"`pps rebuild {self._entry.entity.name}` makes it anew"
-        store = "postgresql" if self._entry.store == "postgresql" else "embedded"
-        return EntityDriver(GraphTables(self._journal, remedy, indexes), store, _kept_open)
+            tables = GraphTables(journal)
+            await adopt_group(self._entry.entity, driver, tables, indexes, self._shared.counters)
+            await journal.set_meta(PUBLISHED_AT, str((await journal.log_span()).last))
+        else:
+            await journal.set_meta(PUBLISHED_AT, ANEW)
+
+    async def _publisher(
+        self, client: IsolatedGraphitiClient, indexes: EntityIndexes
+    ) -> Publisher | None:
+        """Begin to publish the graph on Neo4j, where the entity's is."""
+        if self._entry.store != "neo4j":
+            return None
+        shared = self._shared
+
+        async def connect() -> PooledNeo4jDriver:
+            return (await shared.server()).driver()
+
+        publisher = Publisher(
+            self._entry.entity,
+            GraphTables(self._journal, indexes=indexes),
+            connect,
+            indexes,
+            Models(
+                self.embedder, shared.reranker, None, shared.settings.reranker.deadline_ms / 1000
+            ),
+            shared.counters,
+        )
+        await publisher.open(anew=self._anew == "graph")
+        self._stack.push_async_callback(publisher.stop)
+        client.search_published(publisher)
+        return publisher
+
+    async def _missing_on_server(self) -> tuple[str, ...]:
+        return await (await self._shared.server()).missing()
 
     def _indexer(
         self,
@@ -347,6 +389,7 @@ class _Opening:
         indexes: EntityIndexes,
         vectors: PassageVectors | None,
         anchors: Anchors,
+        publisher: Publisher | None,
     ) -> Indexer:
         records = RecordVectors(self.kinds, self._journal, indexes, vectors)
         drift = Drift(
@@ -356,11 +399,11 @@ class _Opening:
             scheduled=self._shared.settings.embedder.drift == "scheduled",
         )
         colbert = self._shared.colbert if self.embedder else None
-        return Indexer(client, self._journal, indexes, vectors, anchors, drift, colbert)
+        return Indexer(client, self._journal, indexes, vectors, anchors, drift, colbert, publisher)
 
     def _own_providers(self) -> tuple[Provider, ...]:
         own: dict[Provider, bool] = {
-            "store": self._entry.store != "neo4j",
+            "store": self._entry.store != "postgresql",
             "extractor": self._extractor != self._shared.settings.extractor,
         }
         return tuple(name for name, is_own in own.items() if is_own)
@@ -423,7 +466,7 @@ class _Opening:
 
 
 async def _kept_open() -> None:
-    """Close nothing: the pool to a server is the process's, the graph tables are in the journal."""
+    """Close nothing: the graph tables are in the journal."""
 
 
 async def _repaired(

@@ -28,9 +28,9 @@ from pps.models.token_encoder import ColbertEncoder
 
 if TYPE_CHECKING:
     from pps.context.lines import Line
-    from pps.graph.neo4j import Neo4jPool
     from pps.ingest.work_rules import SharedWork
     from pps.isolation.counters import IsolationCounters
+    from pps.isolation.neo4j import Neo4jPool
     from pps.journal.postgresql import Database
     from pps.recall.profiles import Profiles
 
@@ -67,6 +67,7 @@ class Shared:
     _server: Neo4jPool | None = None
     _database: Database | None = None
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _connecting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def load_embedder(self) -> None:
         """Load the embedding model, where it is one on this machine.
@@ -117,10 +118,10 @@ class Shared:
         return await self.lines_of(entity, text, limit) if self.lines_of else ()
 
     async def server(self) -> Neo4jPool:
-        """Return the one connection pool to Neo4j, opened when the first entity needs it."""
-        async with self._lock:
+        """Return the one connection pool to Neo4j, opened when the first graph is published."""
+        async with self._connecting:
             if self._server is None:
-                from pps.graph.neo4j import open_neo4j
+                from pps.isolation.neo4j import open_neo4j
 
                 server = self.settings.neo4j
                 password = server.password.get_secret_value()

@@ -46,7 +46,7 @@ class _Section(BaseModel):
 
 
 class Neo4jSettings(_Section):
-    """How to reach Neo4j; used when ``store`` is ``neo4j``."""
+    """How to reach Neo4j; used for graphs that are published there."""
 
     uri: str = Field(default="bolt://127.0.0.1:7687", min_length=1)
     user: str = "neo4j"
@@ -330,7 +330,8 @@ class Settings(_Section):
     Attributes:
         home: The data folder (``$PPS_HOME``).
         store: ``embedded`` (tables in the entity's ``memory.db``), ``postgresql`` (rows of one
-            database) or ``neo4j``; new entities are made there.
+            database) or ``neo4j`` (embedded, with the graph published on Neo4j); new entities are
+            made there.
         redaction: Whether secrets are taken out of what comes in before any of it is kept.
         time_zone: Of new entities, and of those whose ``entity.toml`` names none; `pps init` sets
             the machine's.

@@ -10,6 +10,7 @@ from pathlib import Path
 from pps.core.errors import IsolationError, StoreError, UnknownEntity
 from pps.core.ids import EntityId
 from pps.entities.folder import card_of
+from pps.entities.publications import begin_unpublishing
 from pps.entities.small_file import SmallFile
 
 
@@ -65,12 +66,14 @@ class Deletions:
         _remove(deletion.folder)
 
     def end(self, deletion: Deletion) -> None:
-        """Let the name go, once graph and folder are gone.
+        """Let the name go, once the folder is gone.
 
-        Nothing of it is left in the registry's file.
+        Of a published graph the registry keeps the group until it is gone, and nothing else.
         """
         self._file.scrub()  # first: whoever is killed in between comes here again
         with self._file.writing() as db:
+            if deletion.store == "neo4j":
+                begin_unpublishing(db, deletion.entity)
             db.execute("DELETE FROM deletion WHERE grp = ?", (deletion.entity.group,))
 
     def sweep(self) -> None:

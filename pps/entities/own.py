@@ -178,6 +178,15 @@ def set_extractor(folder: Path, command: str) -> None:
     _rewrite(folder / "entity.toml", changed)
 
 
+def set_store(folder: Path, store: str) -> None:
+    """Note in an entity's card whether its graph is published; only the key ``store`` changes. As ``set_packs``."""
+
+    def changed(text: str) -> str:
+        return re.sub(r"(?m)^store\s*=.*$", f'store = "{store}"', text, count=1)
+
+    _rewrite(folder / "entity.toml", changed)
+
+
 def set_packs(folder: Path, names: Sequence[str]) -> None:
     """Give an entity packs of kinds, from its next opening on; only the key ``packs`` changes.
 

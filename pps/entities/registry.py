@@ -32,6 +32,7 @@ from pps.entities import (
     folder,
     memberships,
     paths,
+    publications,
     rooms,
     routing,
     running_time,
@@ -41,7 +42,9 @@ from pps.entities.deletions import Deletions
 from pps.entities.feature_switches import FeatureSwitches
 from pps.entities.folder import Entry
 from pps.entities.memberships import Squads
+from pps.entities.own import set_store
 from pps.entities.page_sessions import PageSessions
+from pps.entities.publications import Unpublishing
 from pps.entities.rooms import Rooms
 from pps.entities.routing import Refusal, Routers, Routes, Watched
 from pps.entities.running_time import RunningTime
@@ -158,7 +161,8 @@ class Registry:
                 "`pps rebuild --registry`: tokens, routes and watched folders do not come back"
             )
         schemas = (_SCHEMA, memberships.SCHEMA, running_time.SCHEMA, feature_switches.SCHEMA)
-        self._file = SmallFile(path, "".join((*schemas, rooms.SCHEMA)), _CHANGES)
+        more = (rooms.SCHEMA, publications.SCHEMA)
+        self._file = SmallFile(path, "".join((*schemas, *more)), _CHANGES)
         self._seen: tuple[object, dict[str, Entry]] = (None, {})
         self._making = threading.Lock()  # who mounts an entity waits until its folder is whole
         self.routes = Routes(self._file, refuse)
@@ -170,6 +174,7 @@ class Registry:
         self.pages = PageSessions(self._file)
         self.rooms = Rooms(self._file, refuse)
         self.deletions = Deletions(self._file, self.entities_folder)
+        self.unpublishing = Unpublishing(self._file)
 
     def stamp(self) -> object:
         """Return what changes whenever the registry does; None while a later change might not show."""
@@ -358,10 +363,31 @@ class Registry:
         with self._making:
             card = folder.check_card(entry.folder, entry.entity)
         if card.store != entry.store:
-            raise StoreError(
-                f"{entry.folder}: made for the store {card.store!r}, registered for {entry.store!r}"
-            )
+            if {card.store, entry.store} != {"embedded", "neo4j"}:
+                raise StoreError(
+                    f"{entry.folder}: made for the store {card.store!r}, registered for {entry.store!r}"
+                )
+            set_store(entry.folder, entry.store)  # publishing was begun or ended, and cut short
         return entry
+
+    def set_published(self, entity: EntityId, is_published: bool) -> None:
+        """Note whether an entity's graph is published on Neo4j, and where it is no more, that it is to go from there.
+
+        Raises:
+            UnknownEntity: It was deleted.
+        """
+        store = "neo4j" if is_published else "embedded"
+        with self._file.writing() as db:
+            changed = db.execute(
+                "UPDATE entity SET store = ? WHERE grp = ?", (store, entity.group)
+            ).rowcount
+            if changed and is_published:
+                db.execute("DELETE FROM unpublishing WHERE grp = ?", (entity.group,))
+            elif changed:
+                publications.begin_unpublishing(db, entity)
+        entry = self.by_group(entity.group)
+        with self._making:
+            set_store(entry.folder, store)
 
     def by_group(self, group: str) -> Entry:
         return self._one("grp", group)

@@ -154,7 +154,7 @@ def node_of(row: Mapping[str, Any]) -> Node:
     return Node(
         uuid=str(row["uuid"]),
         name=str(row["name"]),
-        created_at=_moment(row["created_at"]),
+        created_at=moment_of(row["created_at"]),
         kind=kind,
         summary=str(row.get("summary") or ""),
         aliases=_texts(ours.get("aliases")),
@@ -173,7 +173,7 @@ def fact_of(row: Mapping[str, Any]) -> Fact:
         object=str(row["target_node_uuid"]),
         relation=str(row["name"]),
         text=str(row["fact"]),
-        created_at=_moment(row["created_at"]),
+        created_at=moment_of(row["created_at"]),
         kind="relation" if ours.get("kind") == "relation" else "fact",
         episodes=_texts(row.get("episodes")),
         valid_at=_world_time(row.get("valid_at"), precisions.get("valid_at", "")),
@@ -190,8 +190,8 @@ def episode_of(row: Mapping[str, Any]) -> Episode:
         uuid=str(row["uuid"]),
         name=str(row["name"]),
         content=str(row["content"]),
-        valid_at=with_precision(_moment(row["valid_at"])),
-        created_at=_moment(row["created_at"]),
+        valid_at=with_precision(moment_of(row["valid_at"])),
+        created_at=moment_of(row["created_at"]),
         source=source if source in ("message", "json") else "text",
         description=str(row.get("source_description") or ""),
         facts=_texts(row.get("entity_edges")),
@@ -293,7 +293,8 @@ _PLAIN_PPS = _dump({"kind": "fact", "attributes": {}})
 _PLAIN_FACT = json.dumps({ATTRIBUTE: _PLAIN_PPS}, ensure_ascii=False)
 
 
-def _moment(value: object) -> datetime:
+def moment_of(value: object) -> datetime:
+    """Return a stored time as an instant in UTC; StoreError when there is none."""
     moment = _maybe(value)
     if moment is None:
         raise StoreError("a stored row has no time where one is required")

@@ -12,6 +12,7 @@ import contextlib
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 from pps.core.errors import StoreError
 from pps.core.time import in_zone, iso, parse
@@ -32,8 +33,9 @@ from pps.ingest.perspective_data import PerspectiveData
 from pps.ingest.support import with_days
 from pps.ingest.token_states import TokenStates
 from pps.isolation.client import IsolatedGraphitiClient
+from pps.isolation.publishing import Publisher
 from pps.journal.change_log import LogEntry
-from pps.journal.entries import Change
+from pps.journal.entries import GRAPH_KINDS, Change
 from pps.journal.journal import Journal
 from pps.models.token_encoder import ColbertEncoder
 
@@ -119,7 +121,9 @@ class Indexer:
         anchors: Anchors,
         drift: Drift,
         colbert: ColbertEncoder | None = None,
+        publisher: Publisher | None = None,
     ) -> None:
+        self.publisher = publisher
         self.records = drift.records
         self.token_states = TokenStates(journal, indexes, colbert)
         self.drift = drift
@@ -132,7 +136,7 @@ class Indexer:
         self._perspective_data = PerspectiveData(client, journal, vectors)
         self.draining = asyncio.Lock()
         self._saved_at = time.monotonic()
-        self._saved_position = 0
+        self._saved_position = self._dropped = 0
         self._behind: list[Follower] = []
 
     async def follow(self) -> None:
@@ -140,6 +144,7 @@ class Indexer:
         span = await self._journal.log_span()
         await self._indexes.follow(span.dropped)
         self._saved_position = self._passed()
+        self._dropped = span.dropped
         self._behind = [
             name
             for name, position in self._indexes.positions.items()
@@ -167,15 +172,21 @@ class Indexer:
         return {entry.change.id for entry in entries}
 
     async def save_positions(self) -> None:
-        """Put the positions of the indexes on disk, and drop the entries that all have passed.
+        """Put the positions of the followers on disk, and drop the entries that all have passed.
 
         An index that is being made anew has no position to save: after a crash it is made anew again.
         """
-        if self._behind or not self._unsaved():
+        if self._behind:
             return
-        passed = await self._indexes.save_positions()
-        await self._journal.drop_entries(passed)
-        self._saved_at, self._saved_position = time.monotonic(), passed
+        if self._unsaved():
+            self._saved_position = await self._indexes.save_positions()
+            self._saved_at = time.monotonic()
+        passed = self._saved_position
+        if self.publisher is not None:
+            passed = min(passed, await self.publisher.save_position())
+        if passed > self._dropped:
+            await self._journal.drop_entries(passed)
+            self._dropped = passed
 
     async def close(self) -> None:
         """Save the positions; what cannot be saved is applied again at the next start."""
@@ -256,8 +267,13 @@ class Indexer:
         return min((one for one in waits_s if one is not None), default=None)
 
     async def purge(self) -> None:
-        """Make sure that nothing of a forgotten text stays in the files of the indexes, nor its id in the log."""
+        """Make sure that nothing of a forgotten text stays in the files of the indexes, nor its id in the log.
+
+        What is published on Neo4j goes too; where that is away, the log keeps the ids until it is back.
+        """
         await self._indexes.purge()
+        if self.publisher is not None:
+            await self.publisher.forget()
         await self.save_positions()
 
     async def _drain(self, written: Written) -> int:
@@ -290,6 +306,8 @@ class Indexer:
         except BaseException:
             self.records.not_applied()
             raise
+        if self.publisher is not None:
+            self.publisher.notify()
         if self._unsaved() >= SAVED_AFTER_ENTRIES:
             await self.save_positions()
         return total
@@ -314,7 +332,8 @@ class Indexer:
             "fact": [],
         }  # first: turns are indexed with their facts
         for change in dict.fromkeys(changes):
-            ids.setdefault(change.kind, []).append(change.id)
+            if change.kind not in GRAPH_KINDS:
+                ids.setdefault(cast("ItemKind", change.kind), []).append(change.id)
         if turns := ids.get("episode"):  # and they are found by the words of their neighbours
             ids["episode"] = list(
                 dict.fromkeys([*turns, *await self._journal.near(turns, WINDOW_TURNS)])
@@ -351,7 +370,6 @@ class Indexer:
         if which != "text":
             await self.records.begin_anew()
         if which == "all":
-            await self._client.fill_copy()
             await self._journal.perspective_data.clear()
         filling = _Filling(to, None if which == "text" else self._vectors, progress)
         counts = {
@@ -369,21 +387,12 @@ class Indexer:
         await self.drain()
         await self.save_positions()
         await self.embed_due()
+        if self.publisher is not None and which != "text":
+            await self.publisher.begin_anew()
         return counts
 
     async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
-        """Give every node and fact of a graph on a server a new vector, then rebuild the indexes."""
-        vectors = self._vectors if self._client.keeps_vectors else None
-        after = ""
-        while vectors and (nodes := await self._client.scan_nodes(after, _PAGE)):
-            rows = await vectors.of([node.name for node in nodes])
-            await self._client.save_nodes(nodes, {node.uuid: rows[node.name] for node in nodes})
-            after = nodes[-1].uuid
-        after = ""
-        while vectors and (facts := await self._client.scan_facts(after, _PAGE)):
-            rows = await vectors.of([fact.text for fact in facts])
-            await self._client.save_facts(facts, {fact.uuid: rows[fact.text] for fact in facts})
-            after = facts[-1].uuid
+        """Make every vector anew."""
         counts = await self.rebuild(progress)
         await self._journal.set_meta(REEMBEDDING, "")
         return counts
@@ -443,12 +452,10 @@ class Indexer:
         if kind == "fact":
             facts = [written.facts[uuid] for uuid in ids if uuid in written.facts]
             others = [uuid for uuid in ids if uuid not in written.facts]
-            await self._client.refresh("fact", others)
             facts += await with_days(await self._client.facts(others), self._client, self._journal)
             await self._perspective_data.facts(ids, facts)
             return await embedded(fact_docs(facts, self._journal.now()), self._vectors)
         if kind == "episode":
-            await self._client.refresh("episode", ids)
             turns = await self._journal.turns(ids)
             docs = await self._episodes.of(turns, written.facts)
             await self._perspective_data.turns(ids, turns)
@@ -462,7 +469,6 @@ class Indexer:
         """Return the entries of nodes; a record has a second one, of what it says."""
         nodes = [written.nodes[uuid] for uuid in ids if uuid in written.nodes]
         others = [uuid for uuid in ids if uuid not in written.nodes]
-        await self._client.refresh("node", others)
         nodes += await self._client.nodes(others)
         await self.records.gone(_absent(ids, nodes))
         turns = await self._journal.records.texts(

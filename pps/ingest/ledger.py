@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from pps.core.errors import PPSError
 from pps.core.reports import Agreement, Ledger, Stats
 from pps.core.values import ItemKind
 from pps.index.indexes import EntityIndexes
@@ -16,6 +17,7 @@ from pps.ingest.token_states import has_states
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 
+PUBLISHED_GRAPH = "published graph"
 _DAMAGED = "stop the server, keep a copy, restore a backup"
 _PAGE = 500
 _SAMPLES = 3
@@ -53,7 +55,7 @@ class Bookkeeper:
         indexer: Indexer,
         missing: Callable[[], Awaitable[tuple[str, ...]]] | None = None,
     ) -> None:
-        """``missing`` returns what a graph's server lacks of its indexes."""
+        """``missing`` returns what the server that the graph is published on lacks of its indexes."""
         self._name = client.entity.name
         self._client = client
         self._journal = journal
@@ -159,11 +161,7 @@ class Bookkeeper:
                 open_ | parked | lagging,
             ),
         ]
-        for kind in ("node", "fact"):
-            copied = await self._client.copied_ids(kind)
-            if copied is not None:
-                what = f"{_WORDS[kind]} of the graph and their copy"
-                compared.append(_Compared(what, true[kind], copied, lagging))
+        compared += await self._published(lagging)
         for kind, expected in true.items():
             text, vectors = await self._held(kind)
             compared.append(
@@ -182,6 +180,24 @@ class Bookkeeper:
                 _Compared("turns and token states", with_states, token_owners, lagging | open_)
             )
         return compared, len(lagging | open_)
+
+    async def _published(self, lagging: AbstractSet[str]) -> list[_Compared]:
+        """Compare the graph that is published on Neo4j, where that answers; ``_surroundings`` says when it does not."""
+        if self._indexer.publisher is None:
+            return []
+        try:
+            found = await self._indexer.publisher.differences()
+        except PPSError:
+            return []
+        return [
+            _Compared(
+                f"{kind} and {PUBLISHED_GRAPH}",
+                set(expected),
+                (set(expected) - found.missing[kind]) | found.extra[kind],
+                lagging,
+            )
+            for kind, expected in found.expected.items()
+        ]
 
     async def _turns_with_states(self) -> set[str]:
         turns, seq = set[str](), 0
@@ -209,14 +225,21 @@ class Bookkeeper:
     def _mend(self, one: Agreement) -> str:
         if one.what.startswith("turns done"):
             return f"`pps jobs retry {self._name} ID` takes a turn in again (`pps jobs show {self._name} TURN`: its ID)"
+        if one.what.endswith(PUBLISHED_GRAPH):
+            return f"`pps publish {self._name} neo4j --anew` writes it again"
         return f"`pps reindex {self._name}` mends it"
 
     async def _surroundings(self) -> tuple[str, ...]:
-        """Return what a graph's server lacks of its indexes."""
-        absent = await self._missing() if self._missing else ()
-        return tuple(
-            f"Neo4j lacks {one}; the next start of {self._name} makes it" for one in absent
-        )
+        """Return what stands in the way of publishing, and what the server lacks of its indexes."""
+        if self._indexer.publisher is None:
+            return ()
+        problems = (await self._indexer.publisher.state()).problems()
+        try:
+            absent = await self._missing() if self._missing else ()
+        except PPSError as error:
+            return (*problems, f"the published graph was not compared: {error.message}")
+        lacks = [f"Neo4j lacks {one}; the next start of the server makes it" for one in absent]
+        return (*problems, *lacks)
 
 
 def _lasting(before: _Compared, now: _Compared) -> _Compared:

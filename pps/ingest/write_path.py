@@ -1,9 +1,7 @@
 """From journal to graph and indexes: extract, plan, embed, write, index; every step can be run again.
 
 One transaction writes what the jobs of a batch bring: closings, entries of the change log, nodes, facts, episodes, records, and that
-the jobs are done. The indexes follow the log. No model is asked within the transaction. On Neo4j the order of
-writes makes a crash harmless: the log first, then the graph, then the rest; an episode comes after what its old words
-said was put right, since until then it shows that its text was changed.
+the jobs are done. The indexes and a published graph follow the log. No model is asked within the transaction.
 """
 
 from __future__ import annotations
@@ -390,7 +388,6 @@ class Pipeline:
                 **{fact.uuid: texts[fact.text] for fact in facts if fact.text in texts},
             },
         )
-        # On a server the log comes before the graph: an indexer that ran in between would find nothing, and pass it.
         async with self._indexer.draining:
             await self._client.apply(change, noted, finished)
         self._written = Written(marked, batch.nodes, batch.facts, records)
@@ -436,9 +433,6 @@ class Pipeline:
         await self._keep_records(changes.nodes)
         await self._note_said(job.turn.uuid)
         await self._settle_model(job.turn, changes)
-        await self._client.refresh("node", changes.nodes)
-        await self._client.refresh("fact", changes.facts)
-        await self._client.refresh("episode", [job.turn.uuid])
         marked = [
             *(Change("node", uuid) for uuid in changes.nodes),
             *(Change("fact", uuid) for uuid in changes.facts),

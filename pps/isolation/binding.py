@@ -15,7 +15,6 @@ from pps.isolation.counters import IsolationCounters
 from pps.isolation.graphiti_objects import GraphitiObjects
 from pps.isolation.guard import BoundDriver
 from pps.models.protocols import Embedder, ExtractorModel, Reranker
-from pps.store.graph_tables import GraphTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,6 @@ class Inside:
     graphiti: Graphiti
     models: Models
     counters: IsolationCounters
-    tables: GraphTables | None
 
 
 def check_uuids(uuids: Sequence[str]) -> list[str]:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, Self, TypeAlias, TypeVar, Unpack
+from typing import Literal, Protocol, Self, TypeAlias, TypeVar, Unpack
 
 from graphiti_core import Graphiti
 from graphiti_core.driver.driver import GraphDriver, GraphProvider
@@ -18,9 +18,8 @@ from pps.core.errors import ConfigError, InvalidRequest, ModelUnavailable, NotSe
 from pps.core.ids import EntityId, check_uuid
 from pps.core.reports import timeline_cursor
 from pps.core.time import plain
-from pps.core.values import Episode, Fact, GraphCounts, ItemKind, Node
+from pps.core.values import Episode, Fact, GraphCounts, Node
 from pps.graph.graph_store import GraphChange, GraphStore, GraphTimelineOptions
-from pps.graph.store_neo4j import Neo4jStore
 from pps.index.indexes import EntityIndexes
 from pps.isolation.binding import FirstLock, Inside, Models, check_limit, check_uuids
 from pps.isolation.counters import IsolationCounters, NoBreach
@@ -34,15 +33,15 @@ from pps.isolation.graphiti_models import (
     make_llm,
 )
 from pps.isolation.graphiti_objects import GraphitiObjects, GroupObjects, GroupOperations
-from pps.isolation.graphiti_search import GraphFilters, GroupSearch
+from pps.isolation.graphiti_search import GraphFilters
 from pps.isolation.guard import BoundDriver, GuardedDriver
-from pps.isolation.neo4j_copy import CopiedNeo4jStore
 from pps.isolation.providers import TokensUsed
 from pps.isolation.recipes import GraphitiResults, SearchOptions, search_recipe
 from pps.isolation.sql_driver import SqlDriver
 from pps.isolation.sql_objects import SqlObjects
 from pps.isolation.sql_operations import SqlOperations
 from pps.isolation.sql_search import SqlSearch
+from pps.isolation.store_neo4j import Neo4jStore
 from pps.journal.db import Work, nothing
 from pps.models.protocols import Vector
 from pps.store.graph_tables import GraphTables
@@ -63,14 +62,23 @@ class EntityDriver:
     """What an entity's client is opened on, and how to give it back.
 
     Attributes:
-        driver: A driver of Neo4j; for the others the graph tables, which are bound to one group.
-        copy: For Neo4j, the entity's own graph tables, which get a copy of what is written.
+        driver: The graph tables, which are bound to one group; for ``neo4j``, where graphs are published, a driver of the
+            server.
     """
 
     driver: GraphDriver | GraphTables
     store: StoreName
     close: Callable[[], Awaitable[None]]
-    copy: GraphTables | None = None
+
+
+class PublishedSearch(Protocol):
+    """Runs Graphiti's recipes where the graph is published."""
+
+    async def search(
+        self, query: str, recipe: str, limit: int, options: SearchOptions
+    ) -> GraphitiResults:
+        """Return what a recipe finds there; see ``IsolatedGraphitiClient.search``."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +110,7 @@ class IsolatedGraphitiClient:
 
     def __init__(self, inside: Inside) -> None:
         self._inside = inside
+        self._published: PublishedSearch | None = None
         self._one_at_a_time = asyncio.Lock()
 
     @classmethod
@@ -127,13 +136,17 @@ class IsolatedGraphitiClient:
             ConfigError: The driver is not of the store that was named, or a provider's package is missing.
         """
         counters = counters or IsolationCounters()
-        client = cls(_inside(entity, opened, indexes, models or Models(), counters))
+        client = cls(bind(entity, opened, indexes, models or Models(), counters))
         try:
             await client._audit(opened.store)
         except BaseException:
             await client.close()
             raise
         return client
+
+    def search_published(self, published: PublishedSearch | None) -> None:
+        """Let ``search`` run on the graph that is published, from now on; None takes that back."""
+        self._published = published
 
     async def close(self) -> None:
         """Let go of the connections to the language model; driver and indexes belong to whoever opened them."""
@@ -158,11 +171,6 @@ class IsolatedGraphitiClient:
     @property
     def _store(self) -> GraphStore:
         return self._inside.store
-
-    @property
-    def keeps_vectors(self) -> bool:
-        """Whether the graph has vectors of its own: on a server; else the indexes alone have them."""
-        return isinstance(self._store, Neo4jStore)
 
     def take_tokens_used(self) -> dict[str, TokensUsed]:
         """Return by model what this entity's language model took since this was last asked, failed attempts too."""
@@ -265,11 +273,15 @@ class IsolatedGraphitiClient:
         Raises:
             InvalidRequest: A bound is broken.
             NotFound: The centre is not this entity's; nothing was searched.
+            StoreUnavailable: The memory publishes its graph, where recipes run, and that is behind or away.
         """
         if center is not None:
             await self.nodes([center], strict=True)
         options = SearchOptions(center=center, filters=filters, as_of=as_of)
-        return await search_recipe(self._inside, query, recipe, check_limit(limit, 1_000), options)
+        most = check_limit(limit, 1_000)
+        if self._published is not None:
+            return await self._published.search(query, recipe, most, options)
+        return await search_recipe(self._inside, query, recipe, most, options)
 
     async def apply(
         self,
@@ -277,14 +289,15 @@ class IsolatedGraphitiClient:
         before: Work[object] = nothing,
         after: Work[object] = nothing,
     ) -> None:
-        """Write a change and what the journal's tables get with it: in the graph's tables, one transaction.
-
-        On a server ``before`` is on disk before the graph changes, and ``after`` once it has.
+        """Write a change, and what the journal's other tables get with it, in one transaction.
 
         Args:
             change: Ids are the entity's, or fresh; bounds and errors as of the single writes.
-            before: Writes other tables of the entity's own journal.
-            after: As ``before``.
+            before: Writes other tables of the entity's own journal, before the graph's.
+            after: As ``before``, after the graph's.
+
+        Raises:
+            InvalidRequest: ``before`` or ``after`` is given and the graph is not in the journal's tables.
         """
         nodes, facts, episodes = change.nodes, change.facts, change.episodes
         items = (*nodes, *facts, *episodes)
@@ -298,10 +311,9 @@ class IsolatedGraphitiClient:
         if isinstance(self._store, SqlGraphStore):
             await self._store.apply(change, before, after)
             return
-        is_deleting = bool(change.gone_facts or change.gone_episodes or change.gone_nodes)
-        await self._beside(before, secure=False)
+        if before is not nothing or after is not nothing:
+            raise InvalidRequest("before", "needs a graph in the tables of the entity's journal")
         await self._store.apply(change)
-        await self._beside(after, secure=is_deleting)
 
     async def save_nodes(self, nodes: Sequence[Node], vectors: Mapping[str, Vector]) -> None:
         """Create or update nodes.
@@ -365,25 +377,6 @@ class IsolatedGraphitiClient:
         """Delete everything of this entity from the graph."""
         await self._store.clear()
 
-    async def refresh(self, kind: ItemKind, uuids: Sequence[str]) -> None:
-        """Let the tables have nodes, facts or episodes as the server has them; nothing where the tables are the graph."""
-        wanted = check_uuids(uuids)
-        if wanted and isinstance(self._store, CopiedNeo4jStore):
-            await self._store.refresh(kind, wanted)
-
-    async def fill_copy(self) -> None:
-        """Make the tables' copy of a graph on a server anew; nothing where the tables are the graph."""
-        if isinstance(self._store, CopiedNeo4jStore):
-            await self._store.fill()
-
-    async def copied_ids(self, kind: ItemKind) -> set[str] | None:
-        """Return the ids of nodes, or of facts, in the tables' copy; None where the tables are the graph."""
-        return (
-            await self._store.copied_ids(kind)
-            if isinstance(self._store, CopiedNeo4jStore)
-            else None
-        )
-
     async def extract_episode(self, uuid: str) -> GraphitiChanges:
         """Let Graphiti's pipeline read an episode that is stored: it extracts nodes and facts, resolves and saves them.
 
@@ -424,7 +417,7 @@ class IsolatedGraphitiClient:
         nodes, facts = (
             tuple(dict.fromkeys(item.uuid for item in items)) for items in (made.nodes, made.edges)
         )
-        return GraphitiChanges(nodes, facts, (made.episode.uuid,), await self._facts_before(facts))
+        return GraphitiChanges(nodes, facts, (made.episode.uuid,), self._facts_before())
 
     async def _by_id(
         self,
@@ -439,21 +432,10 @@ class IsolatedGraphitiClient:
             self._inside.lock.all_there(len(found), len(wanted))
         return found
 
-    async def _beside(self, work: Work[object], *, secure: bool) -> None:
-        """Write tables of the journal beside a graph on a server."""
-        if work is nothing:
-            return
-        if self._inside.tables is None:
-            raise InvalidRequest("before", "needs the tables of the entity's journal")
-        await self._inside.tables.journal.write(work, secure=secure)
-
-    async def _facts_before(self, facts: Sequence[str]) -> dict[str, Fact]:
+    def _facts_before(self) -> dict[str, Fact]:
         """Return the facts that Graphiti has just changed, as they were before."""
-        if isinstance(self._inside.guard, SqlDriver):
-            return dict(self._inside.guard.replaced_facts)
-        if isinstance(self._store, CopiedNeo4jStore):
-            return {fact.uuid: fact for fact in await self._store.copied_facts(facts)}
-        return {}
+        guard = self._inside.guard
+        return dict(guard.replaced_facts) if isinstance(guard, SqlDriver) else {}
 
     def _need_models(self) -> None:
         if self._inside.models.extractor is None:
@@ -503,13 +485,14 @@ async def erase(entity: EntityId, driver: GraphDriver, counters: IsolationCounte
     await Neo4jStore(guard.for_own_statements(), entity.group).clear()
 
 
-def _inside(
+def bind(
     entity: EntityId,
     opened: EntityDriver,
     indexes: EntityIndexes,
     models: Models,
     counters: IsolationCounters,
 ) -> Inside:
+    """Return all that is bound to an entity on a store; for this package alone. Raises as ``bound_driver``."""
     graph: GraphStore
     objects: GraphitiObjects
     driver: BoundDriver
@@ -521,13 +504,9 @@ def _inside(
     else:
         driver = _guarded(entity, opened, opened.driver, counters)
         own = driver.for_own_statements()
-        graph = (
-            CopiedNeo4jStore(own, entity.group, SqlGraphStore(opened.copy))
-            if opened.copy
-            else Neo4jStore(own, entity.group)
-        )
+        graph = Neo4jStore(own, entity.group)
         objects = GroupObjects(own, entity.group)
-        driver.search_interface = GroupSearch(entity, graph, objects, indexes, counters)
+        # No hook for searches: Graphiti sends its own statements, under the guard.
         driver.graph_operations_interface = GroupOperations(entity, graph, objects, counters)
     graphiti = Graphiti(
         graph_driver=driver,
@@ -536,8 +515,7 @@ def _inside(
         cross_encoder=GraphitiReranker(models.reranker, models.rerank_deadline_s),
     )
     lock = FirstLock(entity, driver, counters)
-    tables = opened.driver if isinstance(opened.driver, GraphTables) else opened.copy
-    return Inside(entity, driver, lock, graph, objects, indexes, graphiti, models, counters, tables)
+    return Inside(entity, driver, lock, graph, objects, indexes, graphiti, models, counters)
 
 
 def _guarded(

@@ -37,7 +37,7 @@ from pydantic import PrivateAttr
 
 from pps.core.ids import EntityId
 from pps.graph.graph_store import Executor, GraphStore, Rows
-from pps.graph.mapping import in_order, mention_id
+from pps.graph.mapping import in_order, mention_id, moment_of
 from pps.isolation.counters import IsolationCounters
 
 _Object = TypeVar("_Object", EntityNode, EntityEdge, EpisodicNode)
@@ -93,6 +93,13 @@ _STRANGERS = "\nUNION ALL\n".join(
     for label in ("Entity", "Episodic", "Community", "Saga")
 )
 """Whether what stands in the place of another group has the shape of one: no such value comes back by itself."""
+
+
+MENTIONS_OF = """
+UNWIND $uuids AS id
+MATCH (e:Episodic)-[m:MENTIONS]->(n:Entity) USING INDEX SEEK e:Episodic(uuid)
+WHERE e.uuid = id AND e.group_id = $group_id AND n.group_id = $group_id
+RETURN e.uuid AS episode, n.uuid AS node, m.uuid AS mention, m.created_at AS created_at"""
 
 
 class GraphitiObjects(ABC):
@@ -176,6 +183,19 @@ class GroupObjects(GraphitiObjects):
                 if row["mention"] != mention_id(self._group, episode, str(row["node"]))
             }
         )
+
+    async def mentions_of(self, episodes: Sequence[str]) -> list[tuple[str, str, str, datetime]]:
+        """Return the mentions of episodes: episode, node, the mention's own uuid, and when it was made."""
+        rows = await self._rows(MENTIONS_OF, uuids=list(episodes)) if episodes else []
+        return [
+            (
+                str(row["episode"]),
+                str(row["node"]),
+                str(row["mention"]),
+                moment_of(row["created_at"]),
+            )
+            for row in rows
+        ]
 
     async def strangers(self) -> set[bool]:
         return {bool(row["is_group"]) for row in await self._rows(_STRANGERS)}

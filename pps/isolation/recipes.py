@@ -1,19 +1,21 @@
-"""Graphiti's search recipes by name, over the entity's own indexes. A recipe is copied for each call."""
+"""Graphiti's search recipes by name: over an entity's own indexes, or as they are on Neo4j. A recipe is copied for each call."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
-from typing import TypedDict, TypeVar
+from typing import TypeAlias, TypedDict, TypeVar
 
 from graphiti_core.search import search_config_recipes as stock
 from graphiti_core.search.search_config import (
     EdgeReranker,
+    EdgeSearchMethod,
     EpisodeReranker,
     NodeReranker,
+    NodeSearchMethod,
     SearchConfig,
     SearchResults,
 )
@@ -26,7 +28,7 @@ from pps.graph.mapping import episode_of, fact_of, node_of
 from pps.isolation.binding import Inside
 from pps.isolation.counters import NoBreach
 from pps.isolation.graphiti_models import GraphitiErrors, rerank_scores
-from pps.isolation.graphiti_search import GraphFilters, within
+from pps.isolation.graphiti_search import GraphFilters, edge_matches, node_matches, within
 
 RECIPES: tuple[str, ...] = (
     "COMBINED_HYBRID_SEARCH_RRF",
@@ -168,10 +170,8 @@ async def search_recipe(
     models, center = inside.models, options.get("center")
     means = Means(center is not None, models.embedder is not None, models.reranker is not None)
     chosen = plan(recipe, limit=limit, means=means)
-    filters, at = (
-        options.get("filters") or GraphFilters(),
-        utc(options.get("as_of") or now(), "as_of"),
-    )
+    filters = options.get("filters") or GraphFilters()
+    at = utc(options.get("as_of") or now(), "as_of")
     filters.check()
     # Graphiti asks for a vector whatever the recipe; without an embedder there is nothing to compare it with.
     vector = (
@@ -179,15 +179,24 @@ async def search_recipe(
         if models.embedder
         else [0.0]
     )
-    with NoBreach(inside.entity), GraphitiErrors(), within(at, filters):
-        found = await inside.graphiti.search_(
+
+    async def search(config: SearchConfig, search_filter: SearchFilters) -> SearchResults:
+        return await inside.graphiti.search_(
             query,
-            config=chosen.config,
+            config=config,
             group_ids=[inside.entity.group],
             center_node_uuid=center,
-            search_filter=SearchFilters(),
+            search_filter=search_filter,
             query_vector=vector,
         )
+
+    with NoBreach(inside.entity), GraphitiErrors(), within(at, filters):
+        if inside.guard.search_interface is not None:  # its searches see what passes and no more
+            found = await search(chosen.config, SearchFilters())
+        else:
+            if not means.vectors:
+                _leave_out_vectors(chosen.config)
+            found = await _narrowed_search(search, chosen.config, filters)
     inside.lock.own_groups(
         item.group_id for channel in (found.nodes, found.edges, found.episodes) for item in channel
     )
@@ -202,6 +211,70 @@ async def search_recipe(
     if chosen.rerank is Rerank.CROSS_ENCODER:
         return await _by_reranker(inside, query, results, limit)
     return results
+
+
+_Searching: TypeAlias = Callable[[SearchConfig, SearchFilters], Awaitable[SearchResults]]
+_OVER_FETCH, _MOST_FETCHED = 2, 20_000
+
+
+async def _narrowed_search(
+    search: _Searching, config: SearchConfig, filters: GraphFilters
+) -> SearchResults:
+    """Return what a recipe finds of what passes, with lists as long as the recipe's limit where there is enough.
+
+    The database knows kinds and relations. What holds at a time, and which facts are relations, is told afterwards, so
+    more is asked for than is wanted, and more again as long as a list was cut off and lacks something.
+    """
+    in_database = SearchFilters(
+        node_labels=list(filters.kinds) or None, edge_types=list(filters.relations) or None
+    )
+    limit, fetched = config.limit, config.limit * _OVER_FETCH
+    while True:
+        config.limit = fetched
+        found = await search(config, in_database)
+        narrowed = _narrowed(found, limit)
+        lists = (
+            (found.nodes, narrowed.nodes),
+            (found.edges, narrowed.edges),
+            (found.episodes, narrowed.episodes),
+        )
+        lacks = any(len(all_) >= fetched and len(passing) < limit for all_, passing in lists)
+        if not lacks or fetched >= _MOST_FETCHED:
+            return narrowed
+        fetched *= 4
+
+
+def _narrowed(found: SearchResults, limit: int) -> SearchResults:
+    """Return the first results that the scope lets pass, at most ``limit`` in each channel, with their scores."""
+    nodes = [place for place, node in enumerate(found.nodes) if node_matches(node)][:limit]
+    edges = [place for place, edge in enumerate(found.edges) if edge_matches(edge)][:limit]
+    episodes = range(min(limit, len(found.episodes)))
+    return SearchResults(
+        nodes=[found.nodes[place] for place in nodes],
+        node_reranker_scores=_scores_at(found.node_reranker_scores, nodes),
+        edges=[found.edges[place] for place in edges],
+        edge_reranker_scores=_scores_at(found.edge_reranker_scores, edges),
+        episodes=[found.episodes[place] for place in episodes],
+        episode_reranker_scores=_scores_at(found.episode_reranker_scores, episodes),
+    )
+
+
+def _scores_at(scores: Sequence[float], places: Iterable[int]) -> list[float]:
+    return [scores[place] for place in places if place < len(scores)]
+
+
+def _leave_out_vectors(config: SearchConfig) -> None:
+    """Let a recipe go by text and graph: there is no vector to compare with."""
+    if config.edge_config:
+        methods = config.edge_config.search_methods
+        config.edge_config.search_methods = [
+            one for one in methods if one != EdgeSearchMethod.cosine_similarity
+        ]
+    if config.node_config:
+        methods_of_nodes = config.node_config.search_methods
+        config.node_config.search_methods = [
+            one for one in methods_of_nodes if one != NodeSearchMethod.cosine_similarity
+        ]
 
 
 async def _by_distance(

@@ -16,7 +16,7 @@ from pps.core.sql import Connection
 from pps.core.sql import insert as insert_rows
 from pps.core.values import ItemKind
 from pps.journal import meta
-from pps.journal.entries import Change
+from pps.journal.entries import Change, GraphKind
 
 _DROPPED = "log_dropped"
 """Set to the position up to which entries were dropped."""
@@ -69,7 +69,10 @@ def log_entries(connection: Connection, after: int, limit: int) -> list[LogEntry
         "SELECT position, kind, id FROM change_log WHERE position > ? ORDER BY position LIMIT ?",
         (after, limit),
     )
-    return [LogEntry(position, Change(cast("ItemKind", kind), id_)) for position, kind, id_ in rows]
+    return [
+        LogEntry(position, Change(cast("ItemKind | GraphKind", kind), id_))
+        for position, kind, id_ in rows
+    ]
 
 
 def count_entries(connection: Connection, after: int) -> int:

@@ -226,11 +226,20 @@ class QueueState:
     failing: int = 0
 
 
+GraphKind: TypeAlias = Literal["graph_node", "graph_fact", "graph_episode"]
+"""Kinds of log entries about rows of the graph; an episode is read with what it mentions."""
+GRAPH_KINDS: tuple[GraphKind, ...] = ("graph_node", "graph_fact", "graph_episode")
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Something whose derived index entries must be made anew from the truth (or removed)."""
+    """Something that followers of the change log read again where it is true.
 
-    kind: ItemKind
+    Attributes:
+        kind: An ``ItemKind`` is for the indexes; a ``GraphKind`` is for a copy of the graph, and indexes pass it over.
+    """
+
+    kind: ItemKind | GraphKind
     id: str
 
 

@@ -15,7 +15,6 @@ from pps.core.errors import InvalidRequest, PPSError
 from pps.core.values import FactDraft, NodeDraft
 from pps.entities.folder import Entry
 from pps.entities.page_sessions import LINK_S
-from pps.ingest.rules import USER
 from pps.journal.outline import Outline
 from pps.operations.command_line import argument, option, unoffered
 from pps.operations.inputs import Input, Label, Labels, Nothing
@@ -32,6 +31,7 @@ from pps.operations.table import (
 )
 from pps.server import RunFile, runfile
 
+_WAITS_FOR_NEO4J = "Neo4j is away: the graph that is published there is removed when it answers; `pps health` says whether it waits."
 _LEFT_ON_NEO4J = (
     "No query finds anything of it on Neo4j. Neo4j's own files keep the deleted records until it "
     "uses their room "
@@ -255,6 +255,8 @@ async def _tell_name(app: App, entity: str, person: str) -> None:
 
     Their node has the name in any language.
     """
+    from pps.ingest.rules import USER  # not at the top: a server starts without what reads texts
+
     names = tuple(dict.fromkeys((person, person.split()[0])))
     text = f"My name is {person}."
     async with app.memory(entity) as memory:
@@ -313,13 +315,17 @@ async def entity_archive(app: App, request: ArchiveInput) -> EntityView:
 async def entity_delete(app: App, request: EntityInput) -> Deleted:
     """Erases an entity with all that it remembers. It cannot be undone.
 
-    Begun once, it is finished: by the next start of the server when a kill or an absent Neo4j cut
-    it short.
+    Begun once, it is finished: by the next start of the server when a kill cut it short. What is
+    published of it on Neo4j is removed too; where Neo4j is away, when it answers again.
     """
     await _no_pool(app, request.name)
     await _no_member(app, request.name)
     gone = await app.delete(request.name)
-    return Deleted(request.name, left=_LEFT_ON_NEO4J if gone.store == "neo4j" else "")
+    if gone.store != "neo4j":
+        return Deleted(request.name)
+    waiting = await asyncio.to_thread(app.registry.unpublishing.groups)
+    is_left = gone.entity.group in waiting
+    return Deleted(request.name, left=_WAITS_FOR_NEO4J if is_left else _LEFT_ON_NEO4J)
 
 
 @OWNERS_REGISTRY.operation(

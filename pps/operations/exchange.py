@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -49,8 +50,13 @@ class ImportInput(OfEntity):
 
     paths: tuple[LocalPath, ...] = Field(
         min_length=1,
-        description="Files, folders or zip files of this machine, absolute.",
-        json_schema_extra=argument(path=True, help="Files, folders or zip files of this machine."),
+        description="Files, folders or zip files of this machine, absolute; or a group that Graphiti keeps on a Neo4j: "
+        "neo4j://HOST:PORT/DATABASE?group=NAME.",
+        json_schema_extra=argument(
+            path=True,
+            help="Files, folders or zip files of this machine; or neo4j://HOST:PORT/DATABASE?group=NAME, a group of "
+            "Graphiti's.",
+        ),
     )
     format: Label = Field(
         default="auto",
@@ -267,6 +273,7 @@ def told(progress: Progress | None, stage: str) -> None:
         "pps import ana ~/.claude/projects",
         "pps import ana export.zip --dry-run",
         "pps import ana goals.csv --format records --kind Goal --dry-run",
+        "pps import ana 'neo4j://127.0.0.1:7687/neo4j?group=main' --format graphiti",
     ),
 )
 async def import_(app: App, request: ImportInput, progress: Progress | None) -> ImportView:
@@ -277,7 +284,41 @@ async def import_(app: App, request: ImportInput, progress: Progress | None) -> 
     It may be cut short and asked again: it goes on from there. What could not be read is said, and
     the rest is stored; of records nothing is, unless with 'skip'.
     """
-    paths = [_existing(app, path, "paths", around=True) for path in request.paths]
+    with tempfile.TemporaryDirectory(prefix="pps-import-") as folder:
+        paths = list[Path]()
+        for number, path in enumerate(request.paths):
+            if _is_address(path):
+                place = Path(folder) / str(number)
+                await asyncio.to_thread(place.mkdir)
+                paths.append(await _dumped(app, request, path, place, progress))
+            else:
+                paths.append(_existing(app, path, "paths", around=True))
+        return await _imported_files(app, request, paths, progress)
+
+
+def _is_address(path: str) -> bool:
+    return path.partition("://")[0] in (
+        "neo4j",
+        "neo4j+s",
+        "neo4j+ssc",
+        "bolt",
+        "bolt+s",
+        "bolt+ssc",
+    )
+
+
+async def _dumped(
+    app: App, request: ImportInput, address: str, folder: Path, progress: Progress | None
+) -> Path:
+    if request.format not in ("auto", "graphiti"):
+        raise InvalidRequest("format", f"{request.format!r} is of files; a Neo4j has graphiti")
+    told(progress, "reading Neo4j")
+    return await app.dump_graphiti(address, folder)
+
+
+async def _imported_files(
+    app: App, request: ImportInput, paths: list[Path], progress: Progress | None
+) -> ImportView:
     if request.format == "records":
         return await _records(app, request, paths, progress)
     wanted = Wanted(paths, format=request.format, dry_run=request.dry_run, avoid=app.settings.home)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from pydantic import Field
 
 from pps.app import App
+from pps.app.hosting import PublishedState
 from pps.app.upgrading import UpgradeReport, copy_notes
 from pps.core.errors import InvalidRequest, PPSError
 from pps.core.ids import short_id
@@ -52,6 +54,20 @@ class ReindexInput(OfEntity):
         description=(
             "Only that of words, of vectors or of fields; all also when they cannot be opened."
         ),
+    )
+
+
+class PublishInput(OfEntity):
+    """Whose graph to publish, and where."""
+
+    target: Literal["neo4j"] = Field(
+        description="Where: neo4j, as NEO4J_URI and its like are set.", json_schema_extra=argument()
+    )
+    anew: bool = Field(
+        default=False, description="Empty what is published and write all of it again."
+    )
+    stop: bool = Field(
+        default=False, description="Publish no more, and remove what is published there."
     )
 
 
@@ -210,6 +226,42 @@ async def rebuild(app: App, request: OfEntity, progress: Progress | None) -> Ind
     imported graphs, and when each fact was learned.
     """
     return Indexed(await app.rebuild(request.entity, progress))
+
+
+def _published(value: PublishedState) -> str:
+    if not value.is_published:
+        removed = "what was published is removed from Neo4j"
+        if value.waits_for:
+            removed = f"it is removed from Neo4j when that answers ({value.waits_for})"
+        return f"{value.name} is published no more; {removed}"
+    if value.behind is None:
+        return f"{value.name} is published on Neo4j; all of it is being written there"
+    lacks = f"{counted(value.behind, 'change')} behind" if value.behind else "up to date"
+    return f"{value.name} is published on Neo4j; {lacks}"
+
+
+@MAINTENANCE.operation(
+    "Publish a graph on Neo4j",
+    _published,
+    SETS,
+    command="publish",
+    examples=(
+        "pps publish ana neo4j",
+        "pps publish ana neo4j --anew",
+        "pps publish ana neo4j --stop",
+    ),
+)
+async def publish(app: App, given: PublishInput) -> PublishedState:
+    """Publishes an entity's graph on Neo4j from now on, for Neo4j's own tools and stock Graphiti to read.
+
+    The memory itself stays where it is, and goes on while Neo4j is away: what changes is written there afterwards.
+    What others change there is not read back; 'anew' writes over it. 'stop' removes it from Neo4j, if need be later.
+    """
+    if given.anew and given.stop:
+        raise InvalidRequest("stop", "is not taken with anew")
+    if given.stop:
+        return await app.unpublish(given.entity)
+    return await app.publish(given.entity, anew=given.anew)
 
 
 @MAINTENANCE.operation(

@@ -108,7 +108,6 @@ READS: tuple[IdAttack, ...] = (
     IdAttack("scan_nodes", lambda b, i: b.client.scan_nodes(i.node, 20), alike=False),
     IdAttack("scan_facts", lambda b, i: b.client.scan_facts(i.fact, 20), alike=False),
     IdAttack("scan_episodes", lambda b, i: b.client.scan_episodes(i.episode, 20), alike=False),
-    IdAttack("copied_ids", lambda b, i: b.client.copied_ids("node"), alike=False),
     IdAttack("index vectors", lambda b, i: b.indexes.vectors("nodes", [i.node])),
     IdAttack("journal turn", lambda b, i: b.journal.turn(i.turn)),
     IdAttack("journal turns", lambda b, i: b.journal.turns([i.turn, i.episode])),
@@ -167,11 +166,7 @@ WRITES: tuple[IdAttack, ...] = (
             )
         ),
     ),
-    IdAttack("refresh a node", lambda b, i: b.client.refresh("node", [i.node])),
-    IdAttack("refresh a fact", lambda b, i: b.client.refresh("fact", [i.fact])),
-    IdAttack("refresh an episode", lambda b, i: b.client.refresh("episode", [i.episode])),
     IdAttack("extract_episode", lambda b, i: b.client.extract_episode(i.episode)),
-    IdAttack("fill_copy", lambda b, i: b.client.fill_copy()),
     IdAttack("journal forget_turns", lambda b, i: b.journal.forget_turns([i.turn])),
     IdAttack(
         "index delete", lambda b, i: b.indexes.apply([], [("nodes", i.node), ("facts", i.fact)])

@@ -19,11 +19,16 @@ from graphiti_core.edges import (
 from graphiti_core.nodes import CommunityNode, EntityNode, EpisodicNode, Node, SagaNode
 from graphiti_core.search.search_filters import SearchFilters
 from graphiti_core.search.search_utils import (
+    edge_bfs_search,
+    edge_fulltext_search,
+    episode_mentions_reranker,
     get_communities_by_nodes,
     get_embeddings_for_edges,
     get_embeddings_for_nodes,
     get_mentioned_nodes,
+    node_bfs_search,
     node_distance_reranker,
+    node_fulltext_search,
 )
 from graphiti_core.utils.maintenance.community_operations import (
     get_community_clusters,
@@ -230,8 +235,9 @@ def _hook(s: Strike, name: str) -> Any:
     return getattr(s.being.client.inside.guard, name)
 
 
-def _search(s: Strike) -> Any:
-    return _hook(s, "search_interface")
+def _client_guard(s: Strike) -> Any:
+    """Return the driver that the client's own searches run on: with PPS's hooks, or with Graphiti's statements."""
+    return s.being.client.inside.guard
 
 
 def _operations(s: Strike) -> Any:
@@ -273,11 +279,11 @@ STOCK: tuple[GuardAttack, ...] = (
             "clone": _clone,
             "with_database": _other_database,
             "session on another database": _other_session,
-            "search everywhere": lambda s: _search(s).node_fulltext_search(
-                s.guard, "Ana", None, None, 10
+            "search everywhere": lambda s: node_fulltext_search(
+                _client_guard(s), "Ana", SearchFilters(), None, 10
             ),
-            "search theirs": lambda s: _search(s).edge_fulltext_search(
-                s.guard, "Ana", None, [s.own_group, s.group], 10
+            "search theirs": lambda s: edge_fulltext_search(
+                _client_guard(s), "Ana", SearchFilters(), [s.own_group, s.group], 10
             ),
         },
         refused=True,
@@ -344,20 +350,20 @@ STOCK: tuple[GuardAttack, ...] = (
 HOOKED: tuple[GuardAttack, ...] = (
     *_attacks(
         {
-            "a walk from a node": lambda s: _search(s).node_bfs_search(
-                s.guard, [s.ids.node], SearchFilters(), 3, [s.own_group]
+            "a walk from a node": lambda s: node_bfs_search(
+                _client_guard(s), [s.ids.node], SearchFilters(), 3, [s.own_group]
             ),
-            "a walk from an episode": lambda s: _search(s).edge_bfs_search(
-                s.guard, [s.ids.episode], 3, SearchFilters(), [s.own_group]
+            "a walk from an episode": lambda s: edge_bfs_search(
+                _client_guard(s), [s.ids.episode], 3, SearchFilters(), [s.own_group]
             ),
-            "a search by a fact": lambda s: _search(s).edge_fulltext_search(
-                s.guard, "Ana", SearchFilters(edge_uuids=[s.ids.fact]), [s.own_group]
+            "a search by a fact": lambda s: edge_fulltext_search(
+                _client_guard(s), "Ana", SearchFilters(edge_uuids=[s.ids.fact]), [s.own_group]
             ),
-            "a search by ends": lambda s: _search(s).edge_fulltext_search(
-                s.guard, "Ana", _between(s), [s.own_group]
+            "a search by ends": lambda s: edge_fulltext_search(
+                _client_guard(s), "Ana", _between(s), [s.own_group]
             ),
-            "mentions of a node": lambda s: _search(s).episode_mentions_reranker(
-                s.guard, [[s.ids.node]]
+            "mentions of a node": lambda s: episode_mentions_reranker(
+                _client_guard(s), [[s.ids.node]]
             ),
             "a node, hooked": lambda s: _operations(s).node_get_by_uuids(
                 None, s.guard, [s.ids.node]
@@ -372,4 +378,4 @@ HOOKED: tuple[GuardAttack, ...] = (
         refused=False,
     ),
 )
-"""What Graphiti's pipeline asks of PPS in place of the database: each finds nothing of what is another's."""
+"""What Graphiti's searches and pipeline ask, of PPS's hooks where it has them: each finds nothing of another's."""

@@ -17,9 +17,9 @@ from typing import TypedDict, Unpack
 from pps.config import Settings
 from pps.core.errors import InvalidRequest, IsolationError, NotFound, PPSError
 from pps.core.ids import EntityId
-from pps.graph.neo4j import open_neo4j
 from pps.index.indexes import EntityIndexes
 from pps.isolation.client import EntityDriver
+from pps.isolation.neo4j import open_neo4j
 from pps.isolation.recipes import RECIPES
 from pps.journal.journal import Journal
 from pps.journal.postgresql import database_of
@@ -152,7 +152,7 @@ async def throw_away(settings: Settings) -> AsyncGenerator[tuple[Path, ArenaStor
         async def on_neo4j(
             entity: EntityId, journal: Journal, indexes: EntityIndexes
         ) -> EntityDriver:
-            return EntityDriver(pool.driver(), "neo4j", pool.driver().close, GraphTables(journal))
+            return EntityDriver(pool.driver(), "neo4j", pool.driver().close)
 
         try:
             yield Path(place.name), ArenaStore(on_neo4j)

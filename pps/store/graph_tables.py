@@ -10,15 +10,17 @@ import asyncio
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pps.core.errors import StoreError
 from pps.core.sql import Connection
-from pps.index.indexes import EntityIndexes
 from pps.journal.db import Work, nothing
 from pps.journal.journal import Journal
 from pps.models.protocols import Vector
 from pps.store.sql_session import SqlSession
+
+if TYPE_CHECKING:  # a server starts without the libraries of indexes
+    from pps.index.indexes import EntityIndexes
 
 _T = TypeVar("_T")
 

@@ -25,10 +25,10 @@ from pps.core.values import Episode, Fact, Node
 from pps.entities.folder import JOURNAL
 from pps.entities.registry import Entry
 from pps.graph.mapping import mention_id
-from pps.graph.neo4j import open_neo4j
 from pps.index.indexes import EntityIndexes
 from pps.isolation.client import EntityDriver
 from pps.isolation.graphiti_models import GraphitiEmbedder, GraphitiReranker, NoExtractor
+from pps.isolation.neo4j import open_neo4j
 from pps.journal.journal import Journal
 from pps.models.protocols import Embedder, Vector
 from pps.proof.arena import ExposedClient

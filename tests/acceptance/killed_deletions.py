@@ -13,7 +13,7 @@ from pps.core.values import FactDraft, NodeDraft
 from pps.entities.deletions import Deletions
 from pps.entities.registry import Registry
 from pps.entities.small_file import SmallFile
-from pps.graph.store_neo4j import Neo4jStore
+from pps.isolation.store_neo4j import Neo4jStore
 from pps.server import spool
 from tests.acceptance.killed_steps import arm, deadly
 

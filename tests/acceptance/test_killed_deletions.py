@@ -7,6 +7,7 @@ kills at every step, archived and not.
 from __future__ import annotations
 
 import signal
+from functools import partial
 
 import pytest
 
@@ -18,6 +19,7 @@ from tests.acceptance.killed_steps import process
 from tests.erasing import left_in
 from tests.on_neo4j import anything_of
 from tests.sampling import sample
+from tests.waiting import settle_until
 
 
 def chosen(store: str) -> list[tuple[int, bool]]:
@@ -42,9 +44,15 @@ async def test_a_kill_at_any_step_of_a_deletion_leaves_nothing_once_the_next_sta
                 await app.delete(NAME)
             assert app.registry.deletions.pending() == []
             assert left_in(settings.home, (MARK, NAME)) == []
+            await settle_until(partial(is_unpublished, app))
             await none_on_neo4j(settings)
             assert (await app.create(NAME)).is_new
             await app.delete(NAME)
+
+
+async def is_unpublished(app: App) -> bool:
+    """What is published goes last, beside everything else: the registry has noted its group alone."""
+    return await app.unpublished_graphs() == (0, "")
 
 
 async def none_on_neo4j(settings: Settings) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from pps.app import App
 from pps.core.ids import new_group
-from pps.graph.neo4j import Neo4jPool, open_neo4j
+from pps.isolation.neo4j import Neo4jPool, open_neo4j
 from pps.memory import Memory
 from tests.integration.interfaces.serving import Served, neo4j_env, serving
 from tests.integration.recall_scene import play

@@ -14,8 +14,8 @@ from neo4j import AsyncGraphDatabase
 
 from pps.core.errors import ConfigError, StoreConflict, StoreError, StoreUnavailable
 from pps.core.ids import new_group
-from pps.graph import neo4j_schema
-from pps.graph.neo4j import Neo4jPool, open_neo4j
+from pps.isolation import neo4j_schema
+from pps.isolation.neo4j import Neo4jPool, open_neo4j
 from tests.neo4j_server import Neo4jServer
 
 pytestmark = pytest.mark.neo4j
@@ -42,6 +42,7 @@ def test_every_label_has_an_index_on_its_group_and_a_unique_uuid() -> None:
         assert ("range", label, ("group_id",)) in shapes
         assert ("unique", label, ("uuid",)) in shapes
     assert {label for kind, label, _ in shapes if kind == "fulltext"} == {*LABELS[:3], "RELATES_TO"}
+    assert {label for kind, label, _ in shapes if kind == "vector"} == {"Entity", "RELATES_TO"}
 
 
 async def test_an_open_pool_has_every_index_in_use(

@@ -15,8 +15,8 @@ import pytest
 from neo4j import GraphDatabase
 
 from pps.core.errors import StoreUnavailable
-from pps.graph.neo4j import Neo4jPool
-from pps.graph.store_neo4j import Neo4jStore
+from pps.isolation.neo4j import Neo4jPool
+from pps.isolation.store_neo4j import Neo4jStore
 from tests.kitchen import saved_kitchen
 from tests.neo4j_server import QUICK, SCRIPT, Neo4jServer, neo4j_script, start_neo4j, stop_neo4j
 from tests.waiting import wait_until

@@ -25,11 +25,11 @@ from graphiti_core.search.search_config_recipes import (
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import new_group
 from pps.core.values import Episode, Fact, Node
-from pps.graph import neo4j_cypher as cypher
 from pps.graph.graph_store import ByUuid
-from pps.graph.neo4j import Neo4jPool
-from pps.graph.store_neo4j import Neo4jStore
+from pps.isolation import neo4j_cypher as cypher
 from pps.isolation.graphiti_models import GraphitiEmbedder, GraphitiReranker, NoExtractor
+from pps.isolation.neo4j import Neo4jPool
+from pps.isolation.store_neo4j import Neo4jStore
 from tests.kitchen import EMBEDDER, T0, new_id, saved_kitchen, vectors_of
 from tests.neo4j_server import Neo4jServer
 

@@ -11,9 +11,9 @@ from graphiti_core.edges import EntityEdge, HasEpisodeEdge
 from pps.config import Settings
 from pps.core.errors import ConfigError, IsolationError, PPSError
 from pps.core.ids import EntityId, new_group
-from pps.graph.neo4j import open_neo4j
 from pps.index.indexes import EntityIndexes
 from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
+from pps.isolation.neo4j import open_neo4j
 from pps.journal.journal import Journal
 from pps.models.hash import HashEmbedder
 from pps.proof.arena import DIMENSION, Arena, ArenaStore, Being

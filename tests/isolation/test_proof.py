@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pps.config import Settings
-from pps.graph.neo4j import open_neo4j
+from pps.isolation.neo4j import open_neo4j
 from pps.proof import verify as proving
 from pps.proof.arena import Arena, Being, ExposedClient
 from pps.proof.by_id import IdAttack, Ids

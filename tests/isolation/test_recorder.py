@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from pps.config import Settings
-from pps.graph.neo4j import open_neo4j
 from pps.isolation.graphiti_models import make_llm
 from pps.isolation.graphiti_objects import GroupOperations
 from pps.isolation.graphiti_search import GroupSearch
 from pps.isolation.guard import BoundDriver, GuardedDriver
+from pps.isolation.neo4j import open_neo4j
 from pps.isolation.sql_driver import SqlDriver
 from pps.models.protocols import ExtractorModel
 from tests.isolation.recorder import interfaces, record

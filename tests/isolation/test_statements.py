@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pps.graph import neo4j_cypher
-from pps.isolation import graphiti_objects
+from pps.isolation import graphiti_objects, neo4j_cypher
 from pps.isolation.guard import FOREIGN_IDS
 
 SOURCE = Path(__file__).resolve().parent.parent.parent / "pps"

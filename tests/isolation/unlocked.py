@@ -21,12 +21,12 @@ from pps.graph.mapping import (
     node_of,
     node_pps,
 )
-from pps.graph.store_neo4j import Neo4jStore
 from pps.isolation import client as client_module
 from pps.isolation.binding import FirstLock, Inside
 from pps.isolation.graphiti_objects import GroupObjects
 from pps.isolation.graphiti_search import GroupSearch
 from pps.isolation.guard import GuardedDriver, _Checks
+from pps.isolation.store_neo4j import Neo4jStore
 from pps.models.protocols import Vector
 from pps.proof.arena import ExposedClient
 

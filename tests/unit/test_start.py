@@ -77,7 +77,7 @@ import pps.isolation
 from graphiti_core.helpers import parse_db_date
 assert "neo4j" not in sys.modules
 assert parse_db_date("2026-01-02T03:04:05+00:00").year == 2026
-import pps.graph.neo4j
+import pps.isolation.neo4j
 from graphiti_core.driver.neo4j_driver import Neo4jDriver
 from neo4j.time import DateTime
 assert Neo4jDriver.__module__ == "graphiti_core.driver.neo4j_driver"

@@ -353,7 +353,7 @@ def _joined(parameter: CommandParameter, value: Any, words: tuple[str, ...]) -> 
 
 def _text(parameter: CommandParameter, value: Any) -> Any:
     if parameter.path:
-        return output.absolute(value)
+        return value if "://" in value else output.absolute(value)
     if parameter.stdin and value == "-":
         return sys.stdin.read()
     return _checked_time(parameter.label, value) if parameter.time else value

@@ -60,15 +60,27 @@ class HealthProbe:
         problems = [HealthProblem("", reason, outage=True) for reason in shared.values()]
         if "registry" in shared:
             return problems
-        return [*problems, *await self._of_entities()]
+        return [*problems, *await self._of_publishing(), *await self._of_entities()]
+
+    async def _of_publishing(self) -> list[HealthProblem]:
+        """Return what keeps graphs from being published on Neo4j or removed there: memories work without it."""
+        away = await self._probes.publishing()
+        left, why = await self._app.unpublished_graphs()
+        found = [HealthProblem("", away)] if away else []
+        if left and why:
+            graphs = "a graph that is" if left == 1 else f"{left} graphs that are"
+            found.append(
+                HealthProblem("", f"{graphs} published no more waits to be removed: {why}")
+            )
+        return found
 
     async def unready(self) -> dict[str, str]:
         """Return what keeps the server from taking requests now, by what was tried.
 
         Empty when it can.
 
-        ``stopping``, ``registry``, ``disk`` and ``neo4j`` are tried out; ``outage`` is what open
-        memories have run into.
+        ``stopping``, ``registry`` and ``disk`` are tried out; ``outage`` is what open memories have
+        run into.
         """
         if self._activity.stopping.is_set():
             return {"stopping": "the server is about to end"}

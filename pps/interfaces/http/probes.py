@@ -1,4 +1,4 @@
-"""What a server needs of its surroundings, tried out: a disk that takes writes, and Neo4j where entities lie there."""
+"""What a server needs of its surroundings, tried out: a disk that takes writes; and Neo4j, where graphs are published."""
 
 from __future__ import annotations
 
@@ -26,15 +26,24 @@ class Probes:
         self._app = app
         self._lock = asyncio.Lock()
         self._found: dict[str, str] = {}
+        self._publishing = ""
         self._until = 0.0
 
     async def failing(self) -> dict[str, str]:
-        """Return what stands in the way, by what was tried: ``registry``, ``disk``, ``neo4j``."""
+        """Return what stands in the way, by what was tried: ``registry``, ``disk``."""
+        await self._try()
+        return self._found
+
+    async def publishing(self) -> str:
+        """Return why graphs cannot be published; empty when they can, or none is. Everything else works meanwhile."""
+        await self._try()
+        return self._publishing
+
+    async def _try(self) -> None:
         async with self._lock:
             if clock.monotonic() >= self._until:
                 self._found = await self._tried()
                 self._until = clock.monotonic() + _KEEP_S
-            return self._found
 
     async def _tried(self) -> dict[str, str]:
         failing: dict[str, str] = {}
@@ -44,10 +53,12 @@ class Probes:
             entries = await asyncio.to_thread(self._app.registry.list)
         except PPSError as error:
             return {**failing, "registry": error.message}
+        self._publishing = ""
         if any(entry.store == "neo4j" for entry in entries):
             uri = self._app.settings.neo4j.uri
-            if reason := await _refused_connection(uri):
-                failing["neo4j"] = f"Neo4j does not answer at {uri} ({reason})"
+            reason = await _refused_connection(uri)
+            if reason:
+                self._publishing = f"publishing waits: Neo4j does not answer at {uri} ({reason})"
         return failing
 
 

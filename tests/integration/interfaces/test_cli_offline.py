@@ -69,6 +69,7 @@ COMMANDS = [
     "stats",
     "overview",
     "rebuild",
+    "publish",
     "upgrade",
     "why",
     "reindex",

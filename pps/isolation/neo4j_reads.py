@@ -8,9 +8,9 @@ from typing import Any, Unpack
 from pps.core.errors import InvalidRequest
 from pps.core.time import utc
 from pps.core.values import Episode, Fact, GraphCounts, Node
-from pps.graph import neo4j_cypher as cypher
 from pps.graph.graph_store import CypherStore, GraphTimelineOptions, Rows, as_of_bounds
 from pps.graph.mapping import FACT_TIMES, episode_of, fact_of, node_of, parse_cursor
+from pps.isolation import neo4j_cypher as cypher
 
 _TIMES = frozenset(FACT_TIMES)
 _MOST_OF_TIMELINE = 1_000

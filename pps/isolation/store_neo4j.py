@@ -13,14 +13,15 @@ import orjson
 
 from pps.core.errors import NotFound, StoreConflict
 from pps.core.time import now
-from pps.core.values import Episode, Fact, Node, Vector
+from pps.core.values import JSON, Episode, Fact, Node, Vector
 from pps.graph import mapping
-from pps.graph import neo4j_cypher as cypher
 from pps.graph.graph_store import Rows, Transaction, slices
-from pps.graph.neo4j_reads import Neo4jReads, readable
+from pps.isolation import neo4j_cypher as cypher
+from pps.isolation.neo4j_reads import Neo4jReads, readable
+from pps.store.graph_rows import StoredFact, StoredNode
 
 _T = TypeVar("_T")
-_Item = TypeVar("_Item", Node, Fact, Episode)
+_Item = TypeVar("_Item", Node, Fact, Episode, StoredNode)
 _Row = dict[str, Any]
 
 _BATCH = 1_000
@@ -73,6 +74,37 @@ class Neo4jStore(Neo4jReads):
                     await self._run(transaction, cypher.CREATE_FACTS, **_fact_columns(new, vectors))
 
         await self._write(facts, work)
+
+    async def save_stored_nodes(
+        self, nodes: Sequence[StoredNode], vectors: Mapping[str, Vector]
+    ) -> None:
+        """Create or update nodes with Graphiti's labels and attributes; as ``save_nodes``."""
+
+        async def work(transaction: Transaction) -> None:
+            for batch in slices(_latest(nodes), _BATCH):
+                existing = await self._there(transaction, cypher.NODES_THERE, batch)
+                rows = [
+                    _stored_node_row(node, existing.get(node.uuid))
+                    | {"vector": _digits(vectors.get(node.uuid))}
+                    for node in batch
+                ]
+                await self._run_rows(transaction, cypher.SAVE_NODES, rows)
+
+        await self._write(nodes, work)
+
+    async def save_stored_facts(
+        self, facts: Sequence[StoredFact], vectors: Mapping[str, Vector]
+    ) -> None:
+        """Create or update facts with Graphiti's attributes and reference times; as ``save_facts``."""
+        await self.save_facts([stored.fact for stored in facts], vectors)
+        special = [stored for stored in facts if stored.graphiti or stored.reference_time]
+
+        async def work(transaction: Transaction) -> None:
+            for batch in slices(special, _BATCH):
+                rows = [_stored_fact_row(stored) for stored in batch]
+                await self._run_rows(transaction, cypher.UPDATE_FACTS, rows)
+
+        await self._write(special, work)
 
     async def save_episodes(self, episodes: Sequence[Episode]) -> None:
         async def work(transaction: Transaction) -> None:
@@ -212,6 +244,40 @@ def _fact_row(fact: Fact, stored: _Row) -> _Row:
     pps = mapping.fact_pps(fact, mapping.foreign_attributes(stored["attributes"]))
     data = {**_as_text(mapping.fact_columns(fact)), mapping.ATTRIBUTE: pps}
     return {"uuid": fact.uuid, "subject": fact.subject, "object": fact.object, "data": data}
+
+
+def _stored_node_row(stored: StoredNode, existing: _Row | None) -> _Row:
+    node, kept = stored.node, _as_properties(stored.graphiti)
+    labels = sorted({*mapping.node_labels(node), *stored.labels})
+    data = {
+        **kept,
+        **_as_text(mapping.node_columns(node)),
+        mapping.ATTRIBUTE: mapping.node_pps(node, kept),
+    }
+    dropped = [label for label in existing["labels"] if label not in labels] if existing else []
+    return {"uuid": node.uuid, "labels": labels, "dropped": dropped, "data": data}
+
+
+def _stored_fact_row(stored: StoredFact) -> _Row:
+    fact, kept = stored.fact, _as_properties(stored.graphiti)
+    data = {
+        **kept,
+        **_as_text(mapping.fact_columns(fact)),
+        mapping.ATTRIBUTE: mapping.fact_pps(fact, kept),
+    }
+    if stored.reference_time is not None:
+        data["reference_time"] = stored.reference_time
+    return {"uuid": fact.uuid, "subject": fact.subject, "object": fact.object, "data": data}
+
+
+def _as_properties(attributes: Mapping[str, JSON]) -> _Row:
+    """Return the attributes that can be properties: texts, numbers, truth values and lists of texts."""
+    return {
+        name: value
+        for name, value in attributes.items()
+        if isinstance(value, (str, int, float, bool))
+        or (isinstance(value, list) and value and all(isinstance(one, str) for one in value))
+    }
 
 
 def _fact_columns(facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> dict[str, Any]:

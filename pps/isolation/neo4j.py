@@ -11,8 +11,8 @@ from neo4j import AsyncDriver, AsyncGraphDatabase, NotificationMinimumSeverity
 from neo4j.exceptions import ConfigurationError
 
 from pps.core.errors import ConfigError
-from pps.graph import neo4j_schema
-from pps.graph.neo4j_driver import Address, PooledNeo4jDriver, again, driver_on, mapped, mapping
+from pps.isolation import neo4j_schema
+from pps.isolation.neo4j_driver import Address, PooledNeo4jDriver, again, driver_on, mapped, mapping
 
 _OLDEST = (5, 26)
 _SCHEME = re.compile(r"(bolt|neo4j)(\+s|\+ssc)?://")

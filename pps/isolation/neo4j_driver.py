@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, LiteralString, Protocol, TypeVar, cast
 
 # isort: off
-from pps.graph import quiet as quiet  # before anything of Graphiti
+from pps.isolation import quiet as quiet  # before anything of Graphiti
 
 from graphiti_core.driver.driver import GraphDriverSession
 from graphiti_core.driver.neo4j_driver import Neo4jDriver

@@ -1,9 +1,9 @@
 """The indexes and constraints of a Neo4j database that PPS uses: which ones, which are missing, making them.
 
-They are Graphiti's own, with three changes. Its plain indexes on ``uuid`` are uniqueness constraints here (of
+They are Graphiti's own, with four changes. Its plain indexes on ``uuid`` are uniqueness constraints here (of
 the same names, so that stock Graphiti finds them and adds nothing): two entities can then never both create
-one id. Every label has a range index on ``group_id``. And pages and timelines of one group have an index that
-gives them in order.
+one id. Every label has a range index on ``group_id``. Pages and timelines of one group have an index that
+gives them in order. And the embeddings have vector indexes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, LiteralString, Protocol, cast
 
 # isort: off
-from pps.graph import quiet as quiet  # before anything of Graphiti
+from pps.isolation import quiet as quiet  # before anything of Graphiti
 
 from graphiti_core.driver.driver import GraphProvider
 from graphiti_core.graph_queries import get_fulltext_indices, get_range_indices
@@ -34,6 +34,12 @@ _EXTRA = (
     ("pps_relation_pages", "RELATIONSHIP", "RELATES_TO", ("group_id", "uuid")),
     ("pps_relation_times", "RELATIONSHIP", "RELATES_TO", ("group_id", "valid_at", "uuid")),
 )
+_VECTORS = (
+    ("pps_entity_vectors", "NODE", "Entity", ("name_embedding",)),
+    ("pps_relation_vectors", "RELATIONSHIP", "RELATES_TO", ("fact_embedding",)),
+)
+"""Of cosine similarity and of any dimension: each entity's vectors are of its own model. They know no groups, so that
+Graphiti and PPS compare the vectors of one group instead; Neo4j's own tools use them."""
 _SHOW = (
     "SHOW INDEXES YIELD name, state, type, entityType, labelsOrTypes, properties, owningConstraint"
 )
@@ -58,7 +64,7 @@ class Index:
     """One index that must be there.
 
     Attributes:
-        kind: ``unique`` (a constraint and its index), ``range`` or ``fulltext``.
+        kind: ``unique`` (a constraint and its index), ``range``, ``fulltext`` or ``vector``.
         entity: ``NODE`` or ``RELATIONSHIP``.
     """
 
@@ -80,13 +86,17 @@ class Index:
         """Return the statement that makes it; all of its parts are names of this module's or Graphiti's."""
         pattern = f"(x:{self.label})" if self.entity == "NODE" else f"()-[x:{self.label}]-()"
         properties = ", ".join(f"x.{name}" for name in self.properties)
-        head = {"unique": "CONSTRAINT", "range": "RANGE INDEX", "fulltext": "FULLTEXT INDEX"}[
-            self.kind
-        ]
+        head = {
+            "unique": "CONSTRAINT",
+            "range": "RANGE INDEX",
+            "fulltext": "FULLTEXT INDEX",
+            "vector": "VECTOR INDEX",
+        }[self.kind]
         tail = {
             "unique": f"REQUIRE {properties} IS UNIQUE",
             "range": f"ON ({properties})",
             "fulltext": f"ON EACH [{properties}]",
+            "vector": f"ON ({properties})",
         }[self.kind]
         return cast(LiteralString, f"CREATE {head} {self.name} IF NOT EXISTS FOR {pattern} {tail}")
 
@@ -102,7 +112,11 @@ def wanted() -> tuple[Index, ...]:
         Index(name, "range", entity, label, properties)
         for name, entity, label, properties in _EXTRA
     )
-    return (*map(_parse, own), *extra)
+    vectors = (
+        Index(name, "vector", entity, label, properties)
+        for name, entity, label, properties in _VECTORS
+    )
+    return (*map(_parse, own), *extra, *vectors)
 
 
 async def missing(run: Runs) -> tuple[Index, ...]:

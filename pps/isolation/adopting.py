@@ -1,0 +1,138 @@
+"""A group that lies on Neo4j alone is read into an entity's tables: memories of an earlier PPS had their graph there."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from datetime import datetime
+from typing import Final, TypeAlias
+
+from graphiti_core.driver.driver import GraphDriver
+
+from pps.core.errors import StoreError
+from pps.core.ids import EntityId
+from pps.index.indexes import EntityIndexes
+from pps.isolation.binding import Inside, Models
+from pps.isolation.client import EntityDriver, bind
+from pps.isolation.counters import IsolationCounters
+from pps.isolation.graph_digests import compare_graphs
+from pps.isolation.graphiti_objects import GroupObjects
+from pps.isolation.sql_objects import stored_episode, stored_fact, stored_node
+from pps.store.graph_rows import StoredEpisode, StoredFact, StoredNode
+from pps.store.graph_tables import GraphTables
+from pps.store.sql_graph import (
+    SqlGraphStore,
+    clear,
+    put_episodes,
+    put_facts,
+    put_mentions,
+    put_nodes,
+)
+from pps.store.sql_session import SqlSession
+
+Writing: TypeAlias = Callable[[SqlSession], None]
+_PAGE: Final = 1_000
+
+
+class GroupReader:
+    """Reads all of one group on Neo4j as rows, a page at a time, by statements that bind the group. Changes nothing."""
+
+    def __init__(self, inside: Inside) -> None:
+        assert isinstance(inside.objects, GroupObjects)  # noqa: S101 - what a driver of Neo4j is bound to
+        self.store = inside.store
+        self._objects = inside.objects
+
+    async def nodes(self) -> AsyncIterator[list[StoredNode]]:
+        """Yield pages of nodes; their vectors are in the indexes."""
+        after = ""
+        while page := await self.store.scan_nodes(after, _PAGE):
+            after = page[-1].uuid
+            uuids = [node.uuid for node in page]
+            found = await self._objects.nodes(uuids)
+            yield [stored_node({**n.model_dump(), "attributes": n.attributes}) for n in found]
+
+    async def facts(self) -> AsyncIterator[list[StoredFact]]:
+        """Yield pages of facts."""
+        after = ""
+        while page := await self.store.scan_facts(after, _PAGE):
+            after = page[-1].uuid
+            uuids = [fact.uuid for fact in page]
+            rows = [stored_fact(edge.model_dump()) for edge in await self._objects.edges(uuids)]
+            whole = {fact.uuid: fact for fact in page}
+            # Graphiti's object of a fact has no precision of its times.
+            yield [StoredFact(whole[r.uuid], r.graphiti, r.reference_time) for r in rows]
+
+    async def episodes(
+        self,
+    ) -> AsyncIterator[tuple[list[StoredEpisode], list[tuple[str, str, str, datetime]]]]:
+        """Yield pages of episodes with what they mention."""
+        after = ""
+        while page := await self.store.scan_episodes(after, _PAGE):
+            after = page[-1].uuid
+            uuids = [episode.uuid for episode in page]
+            found = await self._objects.episodes(uuids)
+            rows = [stored_episode({**e.model_dump(), "source": e.source.value}) for e in found]
+            whole = {episode.uuid: episode for episode in page}
+            rows = [StoredEpisode(whole[row.uuid], row.source, row.metadata) for row in rows]
+            yield rows, await self._objects.mentions_of(uuids)
+
+
+async def _kept_open() -> None:
+    """Close nothing: the pool to a server is the process's."""
+
+
+async def adopt_group(
+    entity: EntityId,
+    driver: GraphDriver,
+    tables: GraphTables,
+    indexes: EntityIndexes,
+    counters: IsolationCounters,
+) -> None:
+    """Make an entity's tables hold what its group on Neo4j holds, and compare both. Neo4j is not changed.
+
+    Cut short, it is begun anew.
+
+    Raises:
+        StoreUnavailable: Neo4j is away.
+        StoreError: The tables do not hold the same; they are empty then.
+    """
+    opened = EntityDriver(driver, "neo4j", _kept_open)
+    reader = GroupReader(bind(entity, opened, indexes, Models(), counters))
+    await tables.write(clear, secure=True)
+    async for nodes in reader.nodes():
+        await tables.write(_putting_nodes(nodes))
+    async for facts in reader.facts():
+        await tables.write(_putting_facts(facts))
+    async for episodes, mentions in reader.episodes():
+        await tables.write(_putting_episodes(episodes, mentions))
+    copy = SqlGraphStore(tables)
+    before, after = await reader.store.counts(), await copy.counts()
+    differences = await compare_graphs(reader.store, copy)
+    if before != after or differences.any:
+        await tables.write(clear, secure=True)
+        found = [
+            f"{len(differences.missing[kind] | differences.extra[kind])} {kind}"
+            for kind in differences.expected
+            if differences.missing[kind] or differences.extra[kind]
+        ]
+        raise StoreError(
+            f"{entity.name}: its graph on Neo4j was read, and {', '.join(found) or 'the mentions'} came out otherwise; "
+            "nothing was changed there. Stop what writes to that group and open the memory again"
+        )
+
+
+def _putting_nodes(nodes: Sequence[StoredNode]) -> Writing:
+    return lambda session: put_nodes(session, nodes)
+
+
+def _putting_facts(facts: Sequence[StoredFact]) -> Writing:
+    return lambda session: put_facts(session, facts)
+
+
+def _putting_episodes(
+    episodes: Sequence[StoredEpisode], mentions: Sequence[tuple[str, str, str, datetime]]
+) -> Writing:
+    def put(session: SqlSession) -> None:
+        put_episodes(session, episodes)
+        put_mentions(session, mentions)
+
+    return put

@@ -1,0 +1,104 @@
+"""Two graphs of one entity compared item by item: what one of them lacks, has too much, or has otherwise."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import blake2b
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+
+import numpy as np
+
+from pps.core.time import precision_of
+from pps.core.values import Episode, Fact, Node
+from pps.graph.graph_store import GraphStore
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_Item = TypeVar("_Item", Node, Fact, Episode)
+Digests: TypeAlias = dict[str, str]
+"""Uuid → digest of the item."""
+
+_PAGE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Differences:
+    """Where a copy of a graph is not as the graph: uuids by kind (``nodes``, ``facts``, ``episodes``).
+
+    Attributes:
+        expected: What the graph has.
+        missing: What the copy lacks or has otherwise.
+        extra: What only the copy has.
+    """
+
+    expected: Mapping[str, AbstractSet[str]]
+    missing: Mapping[str, AbstractSet[str]]
+    extra: Mapping[str, AbstractSet[str]]
+
+    def without(self, uuids: AbstractSet[str]) -> Differences:
+        """Return the differences but those of some ids."""
+        return Differences(
+            self.expected,
+            {kind: found - uuids for kind, found in self.missing.items()},
+            {kind: found - uuids for kind, found in self.extra.items()},
+        )
+
+    @property
+    def any(self) -> bool:
+        return any(self.missing.values()) or any(self.extra.values())
+
+
+async def compare_graphs(
+    graph: GraphStore, copy: GraphStore, *, vectors: bool = False
+) -> Differences:
+    """Compare all nodes, facts, and episodes with what they mention; with ``vectors`` those of nodes and facts too."""
+    truth = await digests_of(graph, vectors=vectors)
+    copied = await digests_of(copy, vectors=vectors)
+    missing = {
+        kind: {uuid for uuid, digest in items.items() if copied[kind].get(uuid) != digest}
+        for kind, items in truth.items()
+    }
+    extra = {kind: copied[kind].keys() - items.keys() for kind, items in truth.items()}
+    return Differences({kind: items.keys() for kind, items in truth.items()}, missing, extra)
+
+
+async def digests_of(store: GraphStore, *, vectors: bool = False) -> dict[str, Digests]:
+    """Return a digest of each node, fact, and episode with what it mentions, by kind."""
+    nodes, facts, episodes = Digests(), Digests(), Digests()
+    async for page_of_nodes in _pages(store.scan_nodes):
+        found = await store.node_vectors([node.uuid for node in page_of_nodes]) if vectors else {}
+        nodes.update((node.uuid, _digest(node, found.get(node.uuid))) for node in page_of_nodes)
+    async for page_of_facts in _pages(store.scan_facts):
+        found = await store.fact_vectors([fact.uuid for fact in page_of_facts]) if vectors else {}
+        facts.update((fact.uuid, _digest(fact, found.get(fact.uuid))) for fact in page_of_facts)
+    async for page in _pages(store.scan_episodes):
+        mentioned = await store.mentioned_nodes([episode.uuid for episode in page])
+        episodes.update((one.uuid, _digest(one, mentioned.get(one.uuid, []))) for one in page)
+    return {"nodes": nodes, "facts": facts, "episodes": episodes}
+
+
+async def _pages(scan: Callable[[str, int], Awaitable[list[_Item]]]) -> AsyncIterator[list[_Item]]:
+    after = ""
+    while page := await scan(after, _PAGE):
+        yield page
+        after = page[-1].uuid
+
+
+def _digest(item: Node | Fact | Episode, more: object) -> str:
+    fields = {name: getattr(item, name) for name in item.__dataclass_fields__}
+    content = {"item": fields, "more": more}
+    text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=_plain)
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime):
+        return [value.isoformat(), precision_of(value)]
+    if isinstance(value, np.ndarray):
+        return cast("NDArray[np.float32]", value).tolist()
+    return str(value)

@@ -1,0 +1,479 @@
+"""The graph of an entity as it is published on Neo4j: a follower of the change log that writes what SQL tables say.
+
+Stock Graphiti, Neo4j Browser and Bloom read it there, and Graphiti's own recipes run on it. Nothing is read back from
+it: an entry of the log names what changed, the tables say what it is now, and that is written. So every entry can be
+applied again. While Neo4j is away the memory goes on, and what was not published waits in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias, TypeVar
+
+from graphiti_core.driver.driver import GraphDriver
+
+from pps.core.errors import IsolationError, PPSError, StoreError, StoreUnavailable
+from pps.core.ids import EntityId
+from pps.core.log_context import unforeseen
+from pps.core.text import counted
+from pps.core.values import Vector
+from pps.index.indexes import EntityIndexes
+from pps.isolation.binding import Inside, Models
+from pps.isolation.client import EntityDriver, bind
+from pps.isolation.counters import IsolationCounters
+from pps.isolation.graph_digests import Differences, compare_graphs
+from pps.isolation.recipes import GraphitiResults, SearchOptions, search_recipe
+from pps.isolation.store_neo4j import Neo4jStore
+from pps.journal.entries import Change
+from pps.store.graph_log import log_graph_rows
+from pps.store.graph_rows import StoredEpisode, StoredFact, StoredNode
+from pps.store.graph_tables import GraphTables
+from pps.store.sql_graph import SqlGraphStore
+
+Connect: TypeAlias = Callable[[], Awaitable[GraphDriver]]
+_Item = TypeVar("_Item", StoredNode, StoredFact, StoredEpisode, "tuple[str, str]")
+
+PUBLISHED_AT = "published_position"
+"""Set in the journal to the position up to which the published graph has everything, or to ``ANEW``.
+
+Set to anything, it says that the graph is in the journal's tables: memories of an earlier PPS had it on Neo4j alone.
+"""
+ANEW = "anew"
+
+WAIT_S = 2.0
+"""How long a search waits until the published graph has everything that the tables had at the call."""
+_ENTRIES_AT_ONCE = 1_000
+_PAGE = 1_000
+_LOOK_S = 2.0
+_FIRST_RETRY_S, _LONGEST_RETRY_S = 0.25, 15.0
+_PATIENCE_S = 60.0
+"""How long one write to Neo4j may take; a connection that was cut off says nothing for much longer."""
+_VECTORS_LATE_S = 1.0
+"""How long the vectors of what changed are waited for."""
+_SAVED_AFTER_S = 10.0
+_SAVED_AFTER_ENTRIES = 256
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishingState:
+    """How far a published graph is.
+
+    Attributes:
+        behind: Changes that it lacks; None while all of it is written anew.
+        waits_for: Why nothing is written now; empty while it goes on.
+        refused: Id → why Neo4j does not take it, of things that are passed over.
+    """
+
+    behind: int | None
+    waits_for: str
+    refused: dict[str, str]
+
+    def problems(self) -> list[str]:
+        """Return what is wrong, in words."""
+        found = list[str]()
+        if self.waits_for:
+            lacks = "all of it" if self.behind is None else counted(self.behind, "change")
+            found.append(
+                f"publishing waits: Neo4j lacks {lacks} ({self.waits_for}); the memory works without it"
+            )
+        if self.refused:
+            uuid, why = next(iter(self.refused.items()))
+            found.append(
+                f"Neo4j does not take {counted(len(self.refused), 'item')}, such as {uuid}: {why}"
+            )
+        return found
+
+
+class Publisher:
+    """Keeps one entity's group on Neo4j as its tables say. ``open`` comes first, then ``start``.
+
+    Args:
+        entity: Whose graph it is.
+        tables: Its graph, which is true.
+        connect: Returns the driver of the server; raises StoreUnavailable while it is away.
+        indexes: The entity's; recipes on Neo4j do not read them.
+        models: What recipes use.
+        counters: Where refusals of the guard are counted.
+    """
+
+    def __init__(
+        self,
+        entity: EntityId,
+        tables: GraphTables,
+        connect: Connect,
+        indexes: EntityIndexes,
+        models: Models,
+        counters: IsolationCounters,
+    ) -> None:
+        self._entity = entity
+        self._journal = tables.journal
+        self._source = SqlGraphStore(tables)
+        self._connect = connect
+        self._indexes = indexes
+        self._models = models
+        self._counters = counters
+        self._inside: Inside | None = None
+        self._position: int | None = None
+        self._needed_after = 0
+        self._saved = 0
+        self._saved_at = time.monotonic()
+        self._waits_for = ""
+        self._refused: dict[str, str] = {}
+        self._ahead = 0
+        self._passed_at = time.monotonic()
+        self._woken = asyncio.Event()
+        self._moved = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    async def open(self, *, anew: bool = False) -> None:
+        """Read how far the published graph is, and have the log name every row of the graph that changes from now on.
+
+        ``anew``: write all of it again. So it is where the log no longer reaches back to where it was.
+        """
+        span = await self._journal.log_span()
+        stored = await self._journal.get_meta(PUBLISHED_AT)
+        position = int(stored) if stored and stored.isdigit() and not anew else None
+        if position is not None and span.dropped <= position <= span.last:
+            self._position = self._saved = self._needed_after = position
+        else:
+            self._needed_after = span.last
+            await self._journal.set_meta(PUBLISHED_AT, ANEW)
+        await self._journal.write(log_graph_rows)
+
+    def start(self) -> None:
+        """Begin to publish, beside everything else."""
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """Stop publishing; what is left waits in the log."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+        with contextlib.suppress(StoreError):
+            await self.save_position()
+
+    async def begin_anew(self) -> None:
+        """Write all of it again, from an empty group."""
+        await self.stop()
+        self._position = self._inside = None
+        self._saved = -1
+        self._ahead = 0
+        self._needed_after = (await self._journal.log_span()).last
+        await self._journal.set_meta(PUBLISHED_AT, ANEW)
+        self.start()
+
+    def notify(self) -> None:
+        """Look at the log soon: something may have changed."""
+        self._woken.set()
+
+    async def state(self) -> PublishingState:
+        """Return how far the published graph is."""
+        behind = None
+        if self._position is not None:
+            behind = await self._journal.count_entries(self._position)
+        return PublishingState(behind, self._waits_for if behind != 0 else "", dict(self._refused))
+
+    async def save_position(self) -> int:
+        """Put the position on disk; return the one behind which the log's entries are needed."""
+        position = self._position
+        if position is not None and position != self._saved:
+            await self._journal.set_meta(PUBLISHED_AT, str(position))
+            self._saved, self._saved_at = position, time.monotonic()
+        return self._needed_after if position is None else self._saved
+
+    async def catch_up(self, timeout_s: float = WAIT_S) -> None:
+        """Wait until the published graph has everything that the tables have now.
+
+        Raises:
+            StoreUnavailable: It did not within the time; says how far it is behind.
+        """
+        end = (await self._journal.log_span()).last
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self._position is None or self._position < end:
+                    moved = self._moved
+                    self._woken.set()
+                    await moved.wait()
+        except TimeoutError:
+            state = await self.state()
+            lacks = "is being written anew" if state.behind is None else _behind(state.behind)
+            why = f" ({state.waits_for})" if state.waits_for else ""
+            raise StoreUnavailable(
+                f"the graph published on Neo4j {lacks}{why}; try again, or recall with a profile of PPS's own"
+            ) from None
+
+    async def forget(self) -> None:
+        """Give what was deleted a moment to go from Neo4j too; where Neo4j is away it goes when that is back."""
+        if not self._waits_for:
+            with contextlib.suppress(StoreUnavailable):
+                await self.catch_up()
+
+    async def search(
+        self, query: str, recipe: str, limit: int, options: SearchOptions
+    ) -> GraphitiResults:
+        """Return what a recipe finds on Neo4j, once that has everything that the tables have; at most 2 s are waited.
+
+        Raises:
+            StoreUnavailable: Neo4j is behind, and says how far, or away.
+        """
+        await self.catch_up()
+        inside = await self._reach()
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                return await search_recipe(inside, query, recipe, limit, options)
+        except TimeoutError:
+            raise StoreUnavailable(f"Neo4j did not answer within {_PATIENCE_S:.0f} s") from None
+
+    async def differences(self) -> Differences:
+        """Compare the published graph with the tables; ids that the log still names are left out.
+
+        Raises:
+            StoreUnavailable: Neo4j is away.
+        """
+        found = await compare_graphs(self._source, (await self._reach()).store)
+        entries = await self._journal.log_entries(self._position or 0, 100_000)
+        return found.without({entry.change.id for entry in entries})
+
+    async def _run(self) -> None:
+        retry_s = _FIRST_RETRY_S
+        while True:
+            try:
+                await self._publish()
+                self._waits_for = ""
+                retry_s = _FIRST_RETRY_S
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_S):
+                        await self._woken.wait()
+                continue
+            except TimeoutError:
+                self._waits_for = "Neo4j does not answer"
+            except PPSError as error:
+                if self._waits_for != error.message:
+                    _log.warning("%s: publishing waits: %s", self._entity.name, error.message)
+                self._waits_for = error.message
+            except Exception as error:  # noqa: BLE001 - a defect: the memory goes on without it, and health says so
+                unforeseen(_log, f"{self._entity.name}: a defect in publishing", error)
+                self._waits_for = f"an unforeseen error ({type(error).__name__})"
+            await asyncio.sleep(retry_s * random.uniform(0.5, 1.0))  # noqa: S311 - spreads tries
+            retry_s = min(2 * retry_s, _LONGEST_RETRY_S)
+
+    async def _publish(self) -> None:
+        """Apply what the log holds behind the position, until nothing is left whose vectors are made."""
+        if self._position is None:
+            await self._publish_anew()
+        while True:
+            self._woken.clear()
+            position = self._position or 0
+            entries = await self._journal.log_entries(position, _ENTRIES_AT_ONCE)
+            made = self._vectors_made()
+            ready = [entry for entry in entries if made is None or entry.position <= made]
+            if not ready:
+                break
+            await self._apply([entry.change for entry in ready])
+            self._pass(ready[-1].position)
+            is_old = time.monotonic() - self._saved_at > _SAVED_AFTER_S
+            if is_old or ready[-1].position - self._saved >= _SAVED_AFTER_ENTRIES:
+                await self.save_position()
+        if entries and time.monotonic() - self._passed_at > _VECTORS_LATE_S:
+            await self._publish_without_vectors()
+
+    async def _publish_without_vectors(self) -> None:
+        """Apply what is behind the index of vectors, as it is when a model is away; all of it is applied again later.
+
+        So what is deleted goes from Neo4j meanwhile, and what is new is there, found by text alone.
+        """
+        self._ahead = max(self._ahead, self._position or 0)
+        while entries := await self._journal.log_entries(self._ahead, _ENTRIES_AT_ONCE):
+            await self._apply([entry.change for entry in entries])
+            self._ahead = entries[-1].position
+
+    def _vectors_made(self) -> int | None:
+        """Return the position of the log up to which the indexes have vectors; None where there is no model."""
+        return self._indexes.positions.get("vectors")
+
+    def _pass(self, position: int) -> None:
+        self._position = position
+        self._passed_at = time.monotonic()
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+    async def _publish_anew(self) -> None:
+        """Empty the group and write all that the tables have; what changes meanwhile is in the log behind it."""
+        target = await self._target()
+        end, made = (await self._journal.log_span()).last, self._vectors_made()
+        self._needed_after = start = end if made is None else min(end, made)
+        self._refused.clear()
+        await target.clear()
+        after = ""
+        while nodes := await self._source.scan_nodes(after, _PAGE):
+            after = nodes[-1].uuid
+            await self._save_nodes([node.uuid for node in nodes])
+        after = ""
+        while facts := await self._source.scan_facts(after, _PAGE):
+            after = facts[-1].uuid
+            await self._save_facts([fact.uuid for fact in facts])
+        after = ""
+        while episodes := await self._source.scan_episodes(after, _PAGE):
+            after = episodes[-1].uuid
+            await self._save_episodes([episode.uuid for episode in episodes])
+        self._pass(start)
+        await self.save_position()
+
+    async def _apply(self, changes: Sequence[Change]) -> None:
+        """Write the things that changed as they are now; those that are gone go first.
+
+        An entry for the indexes counts for nodes and facts too: it may stand for a vector that was made late.
+        """
+        nodes = _ids(changes, "node", "graph_node")
+        facts = _ids(changes, "fact", "graph_fact")
+        episodes = _ids(changes, "graph_episode")
+        if not (nodes or facts or episodes):
+            return
+        target = await self._target()
+        async with asyncio.timeout(_PATIENCE_S):
+            await target.delete_facts(_absent(facts, await self._source.facts(facts)))
+            await target.delete_episodes(_absent(episodes, await self._source.episodes(episodes)))
+            await target.delete_nodes(_absent(nodes, await self._source.nodes(nodes)))
+        await self._save_nodes(nodes)
+        await self._save_facts(facts)
+        await self._save_episodes(episodes)
+
+    async def _save_nodes(self, uuids: Sequence[str]) -> None:
+        target = await self._target()
+        nodes = await self._source.stored_nodes(uuids)
+        vectors = await self._source.node_vectors(uuids)
+
+        async def save(some: Sequence[StoredNode]) -> None:
+            await target.save_stored_nodes(some, _of(vectors, some))
+
+        await self._save_each(nodes, save, lambda node: node.uuid)
+
+    async def _save_facts(self, uuids: Sequence[str]) -> None:
+        """Save facts; an end that Neo4j lacks is saved before: its own entry may be further on in the log."""
+        target = await self._target()
+        facts = await self._source.stored_facts(uuids)
+        ends = [end for one in facts for end in (one.fact.subject, one.fact.object)]
+        known = await self._known_nodes(ends)
+        facts = [one for one in facts if {one.fact.subject, one.fact.object} <= known]
+        vectors = await self._source.fact_vectors(uuids)
+
+        async def save(some: Sequence[StoredFact]) -> None:
+            await target.save_stored_facts(some, _of(vectors, some))
+
+        await self._save_each(facts, save, lambda one: one.uuid)
+
+    async def _save_episodes(self, uuids: Sequence[str]) -> None:
+        """Save episodes, and join each to the nodes that it mentions and to no others."""
+        target = await self._target()
+        episodes = await self._source.stored_episodes(uuids)
+
+        async def save(some: Sequence[StoredEpisode]) -> None:
+            await target.save_episodes([one.episode for one in some])
+
+        await self._save_each(episodes, save, lambda one: one.uuid)
+        saved = [one.uuid for one in episodes if one.uuid not in self._refused]
+        mentioned = await self._source.mentioned_nodes(saved)
+        async with asyncio.timeout(_PATIENCE_S):
+            published = await target.mentioned_nodes(saved)
+        wanted = {(episode, node) for episode, nodes in mentioned.items() for node in nodes}
+        present = {(episode, node) for episode, nodes in published.items() for node in nodes}
+        known = await self._known_nodes([node for _, node in wanted - present])
+        new = sorted(pair for pair in wanted - present if pair[1] in known)
+        async with asyncio.timeout(_PATIENCE_S):
+            await target.delete_mentions(sorted(present - wanted))
+        await self._save_each(new, target.save_mentions, lambda pair: pair[0])
+
+    async def _known_nodes(self, uuids: Sequence[str]) -> set[str]:
+        """Return those of some nodes that Neo4j has, once it has got those that it lacked."""
+        wanted = list(dict.fromkeys(uuids))
+        target = await self._target()
+        async with asyncio.timeout(_PATIENCE_S):
+            known = {node.uuid for node in await target.nodes(wanted)}
+        missing = [uuid for uuid in wanted if uuid not in known]
+        if missing:
+            await self._save_nodes(missing)
+            async with asyncio.timeout(_PATIENCE_S):
+                known |= {node.uuid for node in await target.nodes(missing)}
+        return known
+
+    async def _save_each(
+        self,
+        items: Sequence[_Item],
+        save: Callable[[Sequence[_Item]], Awaitable[None]],
+        uuid_of: Callable[[_Item], str],
+    ) -> None:
+        """Save items together; one that Neo4j does not take is passed over and noted, so that it holds up no other."""
+        if not items:
+            return
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                await save(items)
+        except PPSError as error:
+            if error.retryable or isinstance(error, IsolationError):
+                raise
+            if len(items) == 1:
+                self._refused[uuid_of(items[0])] = error.message
+                return
+            half = len(items) // 2
+            await self._save_each(items[:half], save, uuid_of)
+            await self._save_each(items[half:], save, uuid_of)
+            return
+        for item in items:
+            self._refused.pop(uuid_of(item), None)
+
+    async def _target(self) -> Neo4jStore:
+        store = (await self._reach()).store
+        assert isinstance(store, Neo4jStore)  # noqa: S101 - what a driver of Neo4j is bound to
+        return store
+
+    async def _reach(self) -> Inside:
+        """Return what is bound to the group on Neo4j, audited when it is first reached.
+
+        Raises:
+            StoreUnavailable: Neo4j is away.
+            ConfigError: It cannot be used.
+            IsolationError: An edge joins the group to another.
+        """
+        if self._inside is None:
+            driver = await self._connect()
+            opened = EntityDriver(driver, "neo4j", _kept_open)
+            inside = bind(self._entity, opened, self._indexes, self._models, self._counters)
+            if crossing := await inside.store.foreign_edges():
+                raise self._counters.refuse(
+                    self._entity,
+                    "audit",
+                    f"{crossing} edge(s) on Neo4j join this entity's published graph to another; remove them there",
+                )
+            self._inside = inside
+        return self._inside
+
+
+def _ids(changes: Sequence[Change], *kinds: str) -> list[str]:
+    return list(dict.fromkeys(change.id for change in changes if change.kind in kinds))
+
+
+async def _kept_open() -> None:
+    """Close nothing: the pool to a server is the process's."""
+
+
+def _of(
+    vectors: dict[str, Vector], items: Sequence[StoredNode] | Sequence[StoredFact]
+) -> dict[str, Vector]:
+    return {item.uuid: vectors[item.uuid] for item in items if item.uuid in vectors}
+
+
+def _absent(uuids: Sequence[str], present: Sequence[object]) -> list[str]:
+    known = {getattr(item, "uuid") for item in present}  # noqa: B009 - nodes, facts and episodes all have one
+    return [uuid for uuid in uuids if uuid not in known]
+
+
+def _behind(number: int) -> str:
+    return f"is {counted(number, 'change')} behind"

@@ -1,0 +1,238 @@
+"""A memory whose graph is published on Neo4j: the tables are true, and the server has what they have, soon after."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from graphiti_core import Graphiti
+from graphiti_core.edges import EntityEdge
+from graphiti_core.nodes import EntityNode, EpisodeType, EpisodicNode
+from graphiti_core.search import search_config_recipes as stock
+from graphiti_core.search.search_filters import SearchFilters
+
+from pps.app import App
+from pps.config import EmbedderSettings, Neo4jSettings, Settings
+from pps.core.values import FactDraft, NodeDraft
+from pps.isolation.graph_digests import digests_of
+from pps.isolation.graphiti_models import GraphitiEmbedder, GraphitiReranker, make_llm
+from pps.isolation.neo4j import open_neo4j
+from pps.isolation.publishing import Publisher
+from pps.isolation.recipes import RECIPES
+from pps.isolation.store_neo4j import Neo4jStore
+from pps.memory import Memory
+from pps.operations.calls import Caller, Calls
+from pps.store.graph_tables import GraphTables
+from pps.store.sql_graph import SqlGraphStore
+from tests.neo4j_server import Neo4jServer
+
+pytestmark = pytest.mark.neo4j
+
+IMPORTED = "imported"
+TEXTS = (
+    ("Ana", "LIVES_IN", "Lisbon", "Ana lives in Lisbon by the river."),
+    ("Ana", "DRINKS", "Coffee", "Ana drinks strong coffee."),
+    ("Ben", "LIVES_IN", "Porto", "Ben lives in Porto near the bridge."),
+    ("Ben", "KNOWS", "Ana", "Ben knows Ana from the choir."),
+)
+
+
+@pytest.fixture
+def settings(neo4j_server: Neo4jServer, tmp_path: Path) -> Settings:
+    server = neo4j_server
+    return Settings(
+        home=tmp_path / "home",
+        embedder=EmbedderSettings(name="hash"),
+        neo4j=Neo4jSettings(
+            uri=server.uri, user=server.user, password=server.password, database=server.database
+        ),
+    )
+
+
+@pytest.fixture
+async def app(settings: Settings) -> AsyncIterator[App]:
+    async with App.open(settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def server_store(settings: Settings) -> AsyncIterator[OnServer]:
+    """Returns stores of groups as the server has them, below every guard."""
+    at = settings.neo4j
+    pool = await open_neo4j(at.uri, at.user, at.password.get_secret_value(), at.database)
+    yield lambda group: Neo4jStore(pool.driver(), group)
+    await pool.close()
+
+
+OnServer = Callable[[str], Neo4jStore]
+
+
+def publisher_of(memory: Memory) -> Publisher:
+    publisher = memory.parts.indexer.publisher
+    assert publisher is not None
+    return publisher
+
+
+async def told(memory: Memory) -> None:
+    for number, (subject, relation, target, text) in enumerate(TEXTS):
+        await memory.remember(
+            text,
+            source_ref=f"t{number}",
+            nodes=[NodeDraft(subject, kind="Person"), NodeDraft(target)],
+            facts=[FactDraft(subject, relation, target, text=text)],
+        )
+    assert await memory.settled()
+
+
+async def same_on_both(memory: Memory, server_store: OnServer) -> None:
+    await publisher_of(memory).catch_up(60)
+    tables = SqlGraphStore(GraphTables(memory.parts.journal, indexes=memory.parts.indexes))
+    expected = await digests_of(tables, vectors=True)
+    assert await digests_of(server_store(memory.entity.group), vectors=True) == expected
+    assert all(expected.values())
+
+
+async def test_what_is_remembered_forgotten_and_merged_is_published(
+    app: App, server_store: OnServer
+) -> None:
+    await app.create("ana", store="neo4j")
+    async with app.memory("ana") as memory:
+        await told(memory)
+        await same_on_both(memory, server_store)
+        (turn,) = [one for one in await memory.parts.journal.recent(10) if "choir" in one.content]
+        await memory.forget([turn.uuid], dry_run=False)
+        await same_on_both(memory, server_store)
+        store = server_store(memory.entity.group)
+        assert "choir" not in repr(
+            [await store.scan_facts("", 100), await store.scan_episodes("", 100)]
+        )
+        nodes = {node.name: node for node in await store.scan_nodes("", 100)}
+        assert nodes["Ben"].kind == "Person"
+        assert (await memory.ledger()).problems == ()
+
+
+async def test_the_same_answers_come_with_and_without_neo4j(app: App) -> None:
+    answers = list[str]()
+    for name, store in (("first", "neo4j"), ("second", "embedded")):
+        await app.create(name, store=store)
+        async with app.memory(name) as memory:
+            await told(memory)
+            found = await memory.recall("where does Ana live?")
+            answers.append(repr([[hit.text for hit in found[one]] for one in found.channels]))
+    assert answers[0] == answers[1]
+
+
+async def test_recipes_run_on_neo4j_and_wait_for_it(app: App) -> None:
+    await app.create("ana", store="neo4j")
+    async with app.memory("ana") as memory:
+        await told(memory)
+        for recipe in RECIPES:
+            found = await memory.recall("where does Ana live?", profile=recipe)
+            texts = [hit.text for channel in found.channels.values() for hit in channel.hits]
+            assert any("Ana" in text for text in texts), recipe
+
+
+async def test_stock_graphiti_finds_on_a_published_group_what_a_recall_finds(
+    app: App, settings: Settings
+) -> None:
+    await app.create("ana", store="neo4j")
+    async with app.memory("ana") as memory:
+        await told(memory)
+        await publisher_of(memory).catch_up(60)
+        query = "where does Ben live?"
+        at = settings.neo4j
+        graphiti = Graphiti(
+            at.uri,
+            at.user,
+            at.password.get_secret_value(),
+            llm_client=make_llm(None),
+            embedder=GraphitiEmbedder(memory.parts.engine.sources.embedder),
+            cross_encoder=GraphitiReranker(None, 1.0),
+        )
+        try:
+            for recipe in (
+                "EDGE_HYBRID_SEARCH_RRF",
+                "NODE_HYBRID_SEARCH_RRF",
+                "EDGE_HYBRID_SEARCH_MMR",
+            ):
+                config = getattr(stock, recipe).model_copy(deep=True)
+                config.limit = 20
+                stocks = await graphiti.search_(
+                    query,
+                    config=config,
+                    group_ids=[memory.entity.group],
+                    search_filter=SearchFilters(),
+                )
+                ours = await memory.parts.client.search(query, recipe=recipe, limit=20)
+                assert [node.uuid for node in stocks.nodes] == [node.uuid for node, _ in ours.nodes]
+                assert [edge.uuid for edge in stocks.edges] == [fact.uuid for fact, _ in ours.facts]
+                assert ours.nodes or ours.facts
+        finally:
+            await graphiti.close()
+
+
+async def test_a_group_of_stock_graphiti_is_imported(app: App, settings: Settings) -> None:
+    """Its nodes, facts with their times, and episodes; a second time adds nothing."""
+    at = settings.neo4j
+    graphiti = Graphiti(
+        at.uri,
+        at.user,
+        at.password.get_secret_value(),
+        llm_client=make_llm(None),
+        embedder=GraphitiEmbedder(None),
+        cross_encoder=GraphitiReranker(None, 1.0),
+    )
+    moment = datetime(2025, 3, 1, 12, tzinfo=UTC)
+    try:
+        ana, lisbon = [
+            EntityNode(
+                name=name, group_id=IMPORTED, labels=["Entity", kind], name_embedding=[0.1, 0.2]
+            )
+            for name, kind in (("Ana", "Person"), ("Lisbon", "City"))
+        ]
+        episode = EpisodicNode(
+            name="one",
+            group_id=IMPORTED,
+            source=EpisodeType.message,
+            source_description="chat",
+            content="Ana: I live in Lisbon.",
+            valid_at=moment,
+        )
+        fact = EntityEdge(
+            group_id=IMPORTED,
+            source_node_uuid=ana.uuid,
+            target_node_uuid=lisbon.uuid,
+            name="LIVES_IN",
+            fact="Ana lives in Lisbon.",
+            fact_embedding=[0.1, 0.2],
+            episodes=[episode.uuid],
+            created_at=moment,
+            valid_at=moment,
+        )
+        for item in (ana, lisbon, episode, fact):
+            await item.save(graphiti.driver)
+        await app.create("ben")
+        calls = Calls(app)
+        told_twice = []
+        for _ in range(2):
+            address = f"{at.uri}/{at.database}?group={IMPORTED}"
+            answer = await calls.answer(
+                Caller(("owner",)),
+                "import",
+                {"entity": "ben", "paths": [address], "format": "graphiti"},
+                lambda *_: None,
+            )
+            told_twice.append(answer.data)
+        assert [one["stored"] for one in told_twice] == [1, 0]
+        async with app.memory("ben") as memory:
+            (found,) = await memory.parts.client.scan_facts("", 10)
+            assert (found.text, found.valid_at) == ("Ana lives in Lisbon.", moment)
+            kinds = {node.name: node.kind for node in await memory.parts.client.scan_nodes("", 10)}
+            assert (kinds["Ana"], kinds["Lisbon"]) == ("Person", "City")
+    finally:
+        await graphiti.driver.execute_query(
+            "MATCH (n {group_id: $group}) DETACH DELETE n", group=IMPORTED
+        )
+        await graphiti.close()
