@@ -157,6 +157,7 @@ def test_nothing_of_the_package_reads_a_named_file_in_another_way() -> None:
         "pps/interfaces/mcp/bridge.py",
         "pps/interfaces/mcp/skills.py",
         "pps/operations/catalog.py",
+        "pps/interfaces/cli/command_table.py",
         "pps/models/onnx.py",
         "pps/models/sentence_transformers.py",
         "pps/models/token_counts.py",
