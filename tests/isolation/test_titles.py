@@ -23,6 +23,7 @@ TITLED: dict[str, list[dict[str, Any]]] = {
     "recall": [{"query": "coffee", "profile": "hybrid", "center": "{title}"}],
     "why": [{"query": "coffee", "expect": "{title}"}],
     "timeline": [{"id": "{title}"}],
+    "turns_list": [{"about": "{title}"}],
     "get": [{"ids": ["{title}"]}, {"ids": ["Ana", "{title}"]}],
     "forget": [{"ids": ["{title}"]}, {"ids": ["{title}"], "soft": True, "dry_run": False}],
     "forget_concept": [{"id": "{title}"}],
