@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from pps.core.time import precision_of
+from pps.core.time import plain, precision_of
 from pps.core.values import Episode, Fact, Node
 from pps.graph.graph_store import GraphStore
 
@@ -78,7 +78,11 @@ async def digests_of(store: GraphStore, *, vectors: bool = False) -> dict[str, D
         facts.update((fact.uuid, _digest(fact, found.get(fact.uuid))) for fact in page_of_facts)
     async for page in _pages(store.scan_episodes):
         mentioned = await store.mentioned_nodes([episode.uuid for episode in page])
-        episodes.update((one.uuid, _digest(one, mentioned.get(one.uuid, []))) for one in page)
+        # Neo4j keeps no precision of an episode's time: midnight is a day there, whatever it was.
+        plain_times = [replace(one, valid_at=plain(one.valid_at)) for one in page]
+        episodes.update(
+            (one.uuid, _digest(one, sorted(mentioned.get(one.uuid, [])))) for one in plain_times
+        )
     return {"nodes": nodes, "facts": facts, "episodes": episodes}
 
 
