@@ -30,6 +30,7 @@ from pps.isolation.counters import IsolationCounters
 from pps.isolation.graph_digests import Differences, compare_graphs
 from pps.isolation.recipes import GraphitiResults, SearchOptions, search_recipe
 from pps.isolation.store_neo4j import Neo4jStore
+from pps.journal.change_log import LogEntry
 from pps.journal.entries import Change
 from pps.store.graph_log import log_graph_rows
 from pps.store.graph_rows import StoredEpisode, StoredFact, StoredNode
@@ -54,6 +55,7 @@ _LOOK_S = 2.0
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.25, 15.0
 _PATIENCE_S = 60.0
 """How long one write to Neo4j may take; a connection that was cut off says nothing for much longer."""
+_ENDS_WITHIN_S = 2.0
 _VECTORS_LATE_S = 1.0
 """How long the vectors of what changed are waited for."""
 _SAVED_AFTER_S = 10.0
@@ -131,6 +133,7 @@ class Publisher:
         self._passed_at = time.monotonic()
         self._woken = asyncio.Event()
         self._moved = asyncio.Event()
+        self._stopping = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     async def open(self, *, anew: bool = False) -> None:
@@ -150,11 +153,19 @@ class Publisher:
 
     def start(self) -> None:
         """Begin to publish, beside everything else."""
+        self._stopping.clear()
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop publishing; what is left waits in the log."""
+        """Stop publishing; what is left waits in the log.
+
+        What is being written has a moment to end: a call that is cancelled leaves its connection open until it is
+        found by the garbage collector.
+        """
         if self._task is not None:
+            self._stopping.set()
+            self._woken.set()
+            await asyncio.wait([self._task], timeout=_ENDS_WITHIN_S)
             self._task.cancel()
             await asyncio.wait([self._task])
         with contextlib.suppress(StoreError):
@@ -244,7 +255,7 @@ class Publisher:
 
     async def _run(self) -> None:
         retry_s = _FIRST_RETRY_S
-        while True:
+        while not self._stopping.is_set():
             try:
                 await self._publish()
                 self._waits_for = ""
@@ -262,14 +273,18 @@ class Publisher:
             except Exception as error:  # noqa: BLE001 - a defect: the memory goes on without it, and health says so
                 unforeseen(_log, f"{self._entity.name}: a defect in publishing", error)
                 self._waits_for = f"an unforeseen error ({type(error).__name__})"
-            await asyncio.sleep(retry_s * random.uniform(0.5, 1.0))  # noqa: S311 - spreads tries
+            pause_s = retry_s * random.uniform(0.5, 1.0)  # noqa: S311 - spreads tries
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(pause_s):
+                    await self._stopping.wait()
             retry_s = min(2 * retry_s, _LONGEST_RETRY_S)
 
     async def _publish(self) -> None:
         """Apply what the log holds behind the position, until nothing is left whose vectors are made."""
         if self._position is None:
             await self._publish_anew()
-        while True:
+        entries: Sequence[LogEntry] = ()
+        while not self._stopping.is_set():
             self._woken.clear()
             position = self._position or 0
             entries = await self._journal.log_entries(position, _ENTRIES_AT_ONCE)

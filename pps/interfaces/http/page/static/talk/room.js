@@ -57,7 +57,7 @@ function Settings({ room }) {
   };
   return html`<form class="form" onSubmit=${submit}>
     ${!state.owned_by && html`<label><span>Title</span> <input name="title" maxlength="120" defaultValue=${state.title} /></label>`}
-    <label><span>What you are called here</span> <input name="person" maxlength="100" defaultValue=${state.person} /></label>
+    <label><span>What you are called here</span> <input name="person" dir="auto" maxlength="100" defaultValue=${state.person} /></label>
     <p class="row"><button class="plain">Keep that</button>
       <label class="check"><input type="checkbox" checked=${state.off_record} onChange=${(event) => describe({ off_record: event.target.checked })} /> Off the record: nothing that is said is kept</label></p>
     ${error && html`<${Alert}>${error}<//>`}
