@@ -76,7 +76,9 @@ class Shape:
         """Return the choice that a text names in any case; None where it names none, or several."""
         if self.choices is None or text in self.choices:
             return text
-        return self._plain_choices.get(plain_name(text))
+        named = self._plain_choices.get(plain_name(text))
+        # Capitals after a digit read as words of their own: NEO4J.
+        return named or self._plain_choices.get(plain_name(text.lower()))
 
     @cached_property
     def short(self) -> str:

@@ -33,8 +33,8 @@ def connection() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:")) as opened:
         for statement in MIGRATIONS[0]:
             opened.execute(statement)
-        for statement in MIGRATIONS[-1]:
-            if "change_log" in statement:
+        for statement in (statement for version in MIGRATIONS[1:] for statement in version):
+            if "CREATE TABLE change_log" in statement:
                 opened.execute(statement)
         yield opened
 
