@@ -184,7 +184,7 @@ class _Opening:
         forgetter = Forgetter(
             client, journal, indexer, anchors, recycle_bin, worker, pipeline, self_node
         )
-        merging = Merging(client, journal, indexer, vectors, worker, pipeline, self_node)
+        merging = Merging(client, journal, indexer, worker, pipeline, self_node)
         bookkeeper = Bookkeeper(client, journal, indexes, indexer, self._missing_on_server)
         notes = await _repaired(
             forgetter, merging, indexer, anchors, pipeline, is_made_anew=self._anew != "no"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Protocol, TypeAlias, TypedDict, TypeVar, Unpack
 
@@ -104,7 +104,6 @@ class GraphChange:
     Attributes:
         nodes, facts, episodes: Created or updated.
         parted, mentions: Pairs of episode and node that are parted, and joined.
-        vectors: Uuid of a node or fact → vector of its name or sentence; one without keeps what it has.
         gone_facts, gone_episodes, gone_nodes: Uuids of what is deleted.
     """
 
@@ -113,14 +112,9 @@ class GraphChange:
     parted: Sequence[tuple[str, str]] = ()
     episodes: Sequence[Episode] = ()
     mentions: Sequence[tuple[str, str]] = ()
-    vectors: Mapping[str, Vector] = field(default_factory=dict[str, Vector])
     gone_facts: Sequence[str] = ()
     gone_episodes: Sequence[str] = ()
     gone_nodes: Sequence[str] = ()
-
-    def vectors_of(self, items: Sequence[Node] | Sequence[Fact]) -> dict[str, Vector]:
-        """Return the vectors that are of some nodes or facts."""
-        return {item.uuid: self.vectors[item.uuid] for item in items if item.uuid in self.vectors}
 
 
 class GraphStore(ABC):
@@ -207,8 +201,8 @@ class GraphStore(ABC):
 
     async def apply(self, change: GraphChange) -> None:
         """Write a change, one transaction after the other; errors as of the single writes."""
-        await self.save_nodes(change.nodes, change.vectors_of(change.nodes))
-        await self.save_facts(change.facts, change.vectors_of(change.facts))
+        await self.save_nodes(change.nodes, {})
+        await self.save_facts(change.facts, {})
         await self.delete_mentions(change.parted)
         await self.save_episodes(change.episodes)
         await self.save_mentions(change.mentions)

@@ -27,7 +27,6 @@ from pps.core.values import Fact, Node
 from pps.graph.graph_store import GraphChange
 from pps.ingest.alike_names import alike
 from pps.ingest.indexer import Indexer
-from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.worker import Worker
 from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
@@ -141,7 +140,6 @@ class Merging:
         client: IsolatedGraphitiClient,
         journal: Journal,
         indexer: Indexer,
-        vectors: PassageVectors | None,
         worker: Worker,
         pipeline: Pipeline,
         self_node: str,
@@ -149,7 +147,6 @@ class Merging:
         self._client = client
         self._journal = journal
         self._indexer = indexer
-        self._vectors = vectors
         self._self_node = self_node
         self._worker = worker
         self._pipeline = pipeline
@@ -330,7 +327,6 @@ class Merging:
     async def _take_back(self, moves: Moves) -> None:
         kept, gone = moves.kept.uuid, moves.gone.uuid
         found = await self._client.nodes([kept])
-        vectors = await self._vectors.of([moves.gone.name]) if self._vectors else {}
         facts = await self._moved(moves, gone)
         change = GraphChange(
             nodes=[
@@ -340,7 +336,6 @@ class Merging:
             facts=facts,
             parted=[(one, kept) for one in moves.new_mentions],
             mentions=[(one, gone) for one in await self._there(moves.mentions)],
-            vectors={gone: vectors[moves.gone.name]} if vectors else {},
         )
         await self._write(moves, change, gone, partial(move_record, old=kept, new=gone))
         await self._finish(facts)

@@ -337,7 +337,7 @@ class RecycleBin:
             ),
         ]
         rows = await self._rows_to_put_back(content)
-        vectors = await self._vectors(content)
+        await self._know_vectors(content)
         here = {one.uuid for one in await client.episodes([one.uuid for one in content.episodes])}
         mentioning = [turn for turn, _ in content.mentions]
         turns = {turn.uuid for turn in await journal.turns(mentioning)}
@@ -347,10 +347,6 @@ class RecycleBin:
             facts=facts,
             episodes=[one for one in content.episodes if one.uuid not in here],
             mentions=[pair for pair in content.mentions if pair[0] in turns],
-            vectors={
-                **{one.uuid: vectors[one.name] for one in nodes if one.name in vectors},
-                **{one.uuid: vectors[one.text] for one in facts if one.text in vectors},
-            },
         )
         async with self._indexer.draining:
             await client.apply(change, partial(put_back, rows=rows, changes=changes))
@@ -428,14 +424,12 @@ class RecycleBin:
                 nodes.append(with_names_back(here[node.uuid], node))
         return nodes
 
-    async def _vectors(self, content: _Content) -> dict[str, Vector]:
+    async def _know_vectors(self, content: _Content) -> None:
         """Have the vectors at hand that the indexes will ask for: those that were kept, and those of the neighbours."""
         if content.fingerprint != await self._journal.get_meta("fingerprint"):
-            return {}
-        kept = {text: _vector(one) for text, one in content.vectors.items()}
-        self._indexer.know(kept)
+            return
+        self._indexer.know({text: _vector(row) for text, row in content.vectors.items()})
         await self._indexer.know_near(content.plan.turns)
-        return kept
 
     async def _given(self, row: Binned, content: _Content) -> tuple[dict[str, str], list[Binned]]:
         """Return what was given with turns, but for those that lost something else too: that is with the other row."""

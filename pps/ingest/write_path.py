@@ -44,7 +44,6 @@ from pps.journal.entries import Change, Job, JobPayload, JobResult, Reading
 from pps.journal.job_queue import read_again
 from pps.journal.journal import Journal
 from pps.journal.record_book import put_records
-from pps.models.protocols import Vector
 
 _FACTS_OF_A_NODE = 2_000
 _SAME_TEXT = 8
@@ -165,7 +164,7 @@ class Pipeline:
     async def _save_settled(
         self, batch: Batch, settled: Settled, again: Sequence[str] = ()
     ) -> None:
-        """Write facts that were closed or opened, with the vectors that the indexes have of them, and their closings."""
+        """Write facts that were closed or opened, and their closings; the indexes keep the vectors that they have."""
         changed = list(batch.facts.values())
         vectors = await self._indexer.known_vectors((), [*changed, *batch.stored.values()], ())
         self._indexer.know(vectors)
@@ -173,17 +172,12 @@ class Pipeline:
             *(Change("fact", fact.uuid) for fact in changed),
             *(Change("episode", turn) for fact in changed for turn in fact.episodes),
         ]
-        new = [fact for fact in changed if fact.uuid not in batch.stored and fact.text in vectors]
 
         def before(db: Connection) -> None:
             _note_closings(db, batch, settled, again)
             log_changes(db, marked)
 
-        change = GraphChange(
-            facts=changed,
-            episodes=list(batch.restated.values()),
-            vectors={fact.uuid: vectors[fact.text] for fact in new},
-        )
+        change = GraphChange(facts=changed, episodes=list(batch.restated.values()))
         async with self._indexer.draining:
             await self._client.apply(
                 change, before, partial(_erase_stale_closings, settled=settled)
@@ -353,10 +347,9 @@ class Pipeline:
         )  # their vectors follow: a model that is away keeps no record waiting
         names = [node.name for node in nodes if node.kind not in kinds]
         spoken_words = [spoken(turn) for turn in turns if turn.kind not in self._kinds]
-        texts = dict[str, Vector]()
-        if self._vectors:
+        if self._vectors:  # one call for what the indexes ask for next
             words = [*names, *(fact.text for fact in facts)]
-            texts = await self._vectors.of(words, soon=spoken_words)
+            await self._vectors.of(words, soon=spoken_words)
         records = {
             batch.records[turn.uuid]: turn.content for turn in turns if turn.uuid in batch.records
         }
@@ -383,10 +376,6 @@ class Pipeline:
             parted=batch.parted,
             episodes=[*batch.episodes.values(), *batch.restated.values()],
             mentions=list(batch.mentions),
-            vectors={
-                **{node.uuid: texts[node.name] for node in nodes if node.name in texts},
-                **{fact.uuid: texts[fact.text] for fact in facts if fact.text in texts},
-            },
         )
         async with self._indexer.draining:
             await self._client.apply(change, noted, finished)

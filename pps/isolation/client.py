@@ -301,7 +301,7 @@ class IsolatedGraphitiClient:
         """
         nodes, facts, episodes = change.nodes, change.facts, change.episodes
         items = (*nodes, *facts, *episodes)
-        ids = _check_batch((item.uuid for item in items), change.vectors)
+        ids = _check_batch((item.uuid for item in items), {})
         check_uuids([id_ for fact in facts for id_ in (fact.subject, fact.object, *fact.episodes)])
         check_uuids([id_ for episode in episodes for id_ in episode.facts])
         check_uuids([*change.gone_facts, *change.gone_episodes, *change.gone_nodes])
