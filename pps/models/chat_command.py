@@ -1,7 +1,6 @@
 """A command that talks: it reads the whole prompt on stdin and writes its answer on stdout, as it comes.
 
-It is run as a command that reads turns is (``command``): without a shell, in an empty folder that is erased, without
-settings of ours, within limits of time and size. It needs no key of ours, and gets no tools.
+It is run as ``program`` says. It needs no key of ours, and gets no tools.
 """
 
 from __future__ import annotations
@@ -9,10 +8,8 @@ from __future__ import annotations
 import asyncio
 import codecs
 import json
-import shlex
 import tempfile
 import tomllib
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,37 +18,21 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from pps.config import shipped
-from pps.core.errors import ConfigError, ModelOutputInvalid, ModelUnavailable
+from pps.core.errors import ModelUnavailable
 from pps.core.text import estimate_tokens
 from pps.models.chat import ChatMessage, ChatTool, Piece, TalkSettings, Used, Words
-from pps.models.command import (
-    Preset,
-    end_program,
-    feed_program,
-    program_environment,
-    sum_at,
-    values_at,
-)
+from pps.models.program import Preset, Program, named_program, sum_at, values_at
 
 _MOST_OUT = 4 * 1024 * 1024
 """Bytes of an answer with all that is around it; a program that writes more is ended."""
-_PROVIDER = "talk"
 _SPEAKERS = {"user": "", "assistant": "You: ", "system": "", "tool": ""}
 
 
 @dataclass(frozen=True, slots=True)
-class TalkerPreset:
+class TalkerPreset(Preset):
     """How a known program is run to talk; the shipped ``config/talkers.toml`` says what each field means."""
 
-    words: tuple[str, ...]
-    model: tuple[str, ...] = ()
     piece: str = ""
-    answer: str = ""
-    failed: str = ""
-    tokens_in: tuple[str, ...] = ()
-    tokens_out: tuple[str, ...] = ()
-    unset: tuple[str, ...] = ()
-    own_home: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +57,14 @@ class ChatCommand:
         ) as folder:
             try:
                 async with asyncio.timeout(self.timeout_s):
-                    async for data in self._output(prompt, Path(folder)):
+                    async for data in self.program.output(prompt, Path(folder)):
                         for text in reading.take(data):
                             yield Words(text)
             except TimeoutError:
                 raise ModelUnavailable(
-                    f"talk.command: {self.name} was not done within {self.timeout_s:g} s (talk.timeout_s)",
-                    provider=_PROVIDER,
+                    f"talk.command: {self.name} was not done within {self.timeout_s:g} s "
+                    "(talk.timeout_s)",
+                    provider="talk",
                 ) from None
         for text in reading.end():
             yield Words(text)
@@ -93,46 +75,10 @@ class ChatCommand:
                 estimate_tokens(prompt), estimate_tokens("".join(reading.said)), metered=False
             )
 
-    async def _output(self, prompt: str, folder: Path) -> AsyncGenerator[bytes]:
-        preset = Preset(self.preset.words, unset=self.preset.unset, own_home=self.preset.own_home)
-        try:
-            process = await asyncio.create_subprocess_exec(
-                *self.words,
-                stdin=PIPE,
-                stdout=PIPE,
-                stderr=DEVNULL,
-                cwd=folder,
-                env=program_environment(preset, folder),
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise ModelUnavailable(
-                f"talk.command: {self.words[0]!r} cannot be run ({error.strerror}); install it, or name another",
-                provider=_PROVIDER,
-            ) from None
-        feeding = asyncio.create_task(feed_program(process, prompt.encode()))
-        try:
-            taken = 0
-            while process.stdout and (data := await process.stdout.read(65_536)):
-                taken += len(data)
-                if taken > _MOST_OUT:
-                    raise self.invalid(f"wrote more than {_MOST_OUT:,} bytes")
-                yield data
-            code = await process.wait()
-        finally:
-            feeding.cancel()
-            await end_program(process)
-        if code:
-            raise self.away(f"ended with code {code}")
-
-    def away(self, problem: str) -> ModelUnavailable:
-        return ModelUnavailable(
-            f"talk.command: {self.name} {problem}; run {self.words[0]!r} by hand to see why (logged in? quota?)",
-            provider=_PROVIDER,
-        )
-
-    def invalid(self, problem: str) -> ModelOutputInvalid:
-        return ModelOutputInvalid(f"talk.command: {self.name} {problem}", provider=_PROVIDER)
+    @property
+    def program(self) -> Program[TalkerPreset]:
+        """The program, as it is run."""
+        return Program("talk", self.name, self.words, self.preset, _MOST_OUT)
 
 
 class _ProgramOutput:
@@ -163,7 +109,7 @@ class _ProgramOutput:
         try:
             text = self._decoder.decode(data, is_last)
         except UnicodeDecodeError:
-            raise self._command.invalid("wrote something that is no UTF-8") from None
+            raise self._command.program.invalid("wrote something that is no UTF-8") from None
         if not (preset.piece or preset.answer):
             return [text] if text else []
         self._rest += text
@@ -179,9 +125,11 @@ class _ProgramOutput:
         try:
             value: object = json.loads(text)
         except (ValueError, RecursionError):
-            raise self._command.invalid("wrote something else than its documented output") from None
+            raise self._command.program.invalid(
+                "wrote something else than its documented output"
+            ) from None
         if preset.failed and any(values_at(value, preset.failed)):
-            raise self._command.away("could not ask its model")
+            raise self._command.program.away("could not ask its model")
         self.tokens_in += sum_at(value, preset.tokens_in)
         self.tokens_out += sum_at(value, preset.tokens_out)
         texts = values_at(value, preset.piece or preset.answer)
@@ -190,20 +138,16 @@ class _ProgramOutput:
 
 def make_chat_command(settings: TalkSettings) -> ChatCommand:
     """Return the command that the settings name; ConfigError when none is named, or it needs a model's name."""
-    given = settings.command or ""
-    words = tuple(shlex.split(given)) if isinstance(given, str) else tuple(given)
-    if not words:
-        raise ConfigError(
-            f"talk.command: server 'command' needs one: {', '.join(talkers())}, or the words of any other"
-        )
-    preset = talkers().get(words[0]) if len(words) == 1 else None
-    name = words[0] if preset else Path(words[0]).name
-    preset = preset or TalkerPreset(words)
-    if any("{model}" in word for word in preset.words) and not settings.model:
-        raise ConfigError(f"talk.model: command '{name}' needs a model's name")
-    words = (*preset.words, *(preset.model if settings.model else ()))
-    filled = tuple(word.replace("{model}", settings.model) for word in words)
-    return ChatCommand(name, filled, preset, settings.timeout_s)
+    program = named_program(
+        "talk",
+        "server 'command'",
+        settings.command or "",
+        settings.model,
+        talkers(),
+        TalkerPreset,
+        _MOST_OUT,
+    )
+    return ChatCommand(program.name, program.words, program.preset, settings.timeout_s)
 
 
 @cache

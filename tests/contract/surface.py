@@ -70,7 +70,7 @@ from pps.interfaces.remote import RemoteMember, RemoteMemory
 from pps.isolation.recipes import RECIPES
 from pps.journal.kept_records import KEPT
 from pps.memory import Memory
-from pps.models.command import Preset
+from pps.models.program import Preset
 from pps.operations import openapi
 from pps.operations.calls import Calls, ProgressReport
 from pps.operations.catalog import OPERATIONS, operations_for
