@@ -1,5 +1,5 @@
 // Pieces that views share: icons, times, ids, states, and what an item looks like in a line.
-import { acts, call, clock, go, href, html, useCall, useEffect, useMemo, useRef, useState, zoneName } from "./core.js";
+import { acts, call, clock, go, href, html, useCall, useEffect, useLayoutEffect, useMemo, useRef, useState, zoneName } from "./core.js";
 import { Said } from "./markdown.js";
 
 const PATHS = {
@@ -89,7 +89,7 @@ export const counted = (n, one, many = `${one}s`) => `${n.toLocaleString("en")} 
 /** An input that begins with a value; what is typed stays when the page is drawn anew because something came. */
 export function Typed({ value, ...given }) {
   const input = useRef(null);
-  useEffect(() => {
+  useLayoutEffect(() => {
     input.current.value = value;
   }, [value]);
   return html`<input ref=${input} dir="auto" ...${given} />`;

@@ -90,11 +90,12 @@ function Composer({ room, draft, editing, endEdit }) {
   const [error, fail] = useState("");
   const present = room.state.members.filter((one) => !one.is_out);
   const off = isOff || room.state.off_record;
-  useEffect(() => {
+  // Before anybody can type: what is set after the paint would stand beside the first letters.
+  useLayoutEffect(() => {
     area.current.value = editing ? editing.text : localStorage.getItem(kept) || "";
     if (editing) area.current.focus();
   }, [room.id, editing?.id]);
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (draft.text === undefined) return;
     area.current.value = draft.text;
     area.current.focus();
