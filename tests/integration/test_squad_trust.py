@@ -476,6 +476,82 @@ async def test_what_rests_on_a_private_record_stays_private(team: Team) -> None:
         await team.ask("mongke", "memory_share", id=kept["id"])
 
 
+async def test_what_is_tagged_private_later_leaves_the_pool_at_the_next_heartbeat(
+    team: Team,
+) -> None:
+    kept = await team.store("mongke", "The code is kanarie67.", **BELIEF)
+    built = await team.store("jochi", "Codes are short.", cites=[kept["copy"]["id"]], **BELIEF)
+    await team.ask("mongke", "record_save", records=[{"id": kept["id"], "tags": ["private"]}])
+    await team.ask("mongke", "heartbeat")
+    assert "kanarie67" not in await team.pool_text()
+    left = await team.ask("jochi", "memory_query", topic="codes are short")
+    assert built["copy"]["id"] not in [line["id"] for line in left["pool"]]
+
+
+RESTING = {
+    "BASED_ON": ("Belief", {}, "Experience", {}, False),
+    "SYNTHESIZES": (
+        "Content",
+        {"type": "article"},
+        "Research",
+        {"topic": "tides", "findings": "They turn."},
+        False,
+    ),
+    "FORMED": ("Belief", {}, "Reflection", {}, True),
+}
+"""Relation → the resting kind and its fields, the kind it rests on and its fields, and whether the
+relation leads from there to what rests."""
+
+
+async def resting_on(team: Team, relation: str, ground: dict[str, Any]) -> str:
+    """Store a record of mongke's and what rests on it by a relation; return the id of the latter."""
+    kind, fields, ground_kind, ground_fields, into = RESTING[relation]
+    below = await team.store(
+        "mongke", "The page says so.", type=ground_kind, fields=ground_fields, **ground
+    )
+    relations = [] if into else [{"type": relation, "target": below["id"]}]
+    above = await team.store(
+        "mongke", "So it is.", type=kind, fields=fields, confidence=0.2, relations=relations
+    )
+    if into:
+        await team.ask(
+            "mongke", "record_relate", source=below["id"], type=relation, target=above["id"]
+        )
+    return str(above["id"])
+
+
+@pytest.mark.parametrize("relation", RESTING)
+async def test_what_rests_on_a_private_record_by_a_relation_stays_private(
+    team: Team, relation: str
+) -> None:
+    resting = await resting_on(team, relation, {"private": True, "confidence": 0.2})
+    with pytest.raises(InvalidRequest, match="rests on a private record"):
+        await team.ask("mongke", "memory_share", id=resting)
+
+
+@pytest.mark.parametrize("relation", RESTING)
+async def test_what_rests_on_the_web_by_a_relation_is_from_outside(
+    team: Team, relation: str
+) -> None:
+    resting = await resting_on(team, relation, {"tags": ["web"], "confidence": 0.2})
+    copy = await team.ask("mongke", "memory_share", id=resting)
+    assert copy["trust"] == "outside"
+
+
+async def test_a_belief_based_on_anothers_share_from_the_web_waits(team: Team) -> None:
+    """The relation leads into the pool, where the page's copy is."""
+    page = await team.store(
+        "jochi",
+        "The page says so.",
+        type="Event",
+        confidence=0.9,
+        tags=["web"],
+    )
+    relations = [{"type": "BASED_ON", "target": page["copy"]["id"]}]
+    kept = await team.store("mongke", "So it is.", relations=relations, **BELIEF)
+    assert (kept["copy"]["trust"], kept["copy"]["state"]) == ("outside", "waiting")
+
+
 async def test_a_members_token_is_made_anew(team: Team) -> None:
     answer = await team.calls.answer(OPERATOR, "squad_token", {"name": "team", "member": "mongke"})
     [member] = [m for m in answer.data["members"] if m["id"] == "mongke"]  # type: ignore[union-attr]

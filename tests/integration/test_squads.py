@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -230,3 +231,29 @@ async def test_openclaws_headings_times_tables_projects_and_checks_are_kept(
         "atlas",
     )
     assert [item.text for item in items if item.what == "checklist"] == ["Look at the inbox"]
+
+
+async def test_each_of_openclaws_files_that_is_no_plain_file_is_named(
+    app: App, tmp_path: Path
+) -> None:
+    write_squad(app.settings.home, "trio")
+    squad = (await founding.found(app, "team", "trio", {})).squad
+    folder = tmp_path / "openclaw"
+    (folder / "memory").mkdir(parents=True)
+    os.mkfifo(folder / "MEMORY.md")
+    os.mkfifo(folder / "memory" / "2026-02-03.md")
+    (folder / "HEARTBEAT.md").symlink_to("/dev/zero")
+    (folder / "SOUL.md").symlink_to("/dev/zero")
+    (folder / "USER.md").symlink_to(folder / "absent")
+    (folder / "IDENTITY.md").mkdir()
+    async with desk_of(app, squad.members["kublai"].entity) as desk:
+        taken = await take_in(desk, folder)
+    assert set(taken.skipped) == {
+        "MEMORY.md",
+        "2026-02-03.md",
+        "HEARTBEAT.md",
+        "SOUL.md",
+        "USER.md",
+        "IDENTITY.md",
+    }
+    assert (taken.records, taken.anchors) == ({}, ())

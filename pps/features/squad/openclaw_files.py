@@ -6,6 +6,7 @@ Static ones as anchors.
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -110,7 +111,7 @@ def _read(folder: Path) -> tuple[list[RecordGiven], dict[str, str], list[str]]:
     static = {
         name: _text(folder / name)
         for name in (_IDENTITY, *_STATIC_FILES)
-        if (folder / name).is_file()
+        if os.path.lexists(folder / name)
     }
     skipped += [name for name, text in static.items() if text is None]
     return drafts, {name: text for name, text in static.items() if text}, skipped
@@ -119,7 +120,7 @@ def _read(folder: Path) -> tuple[list[RecordGiven], dict[str, str], list[str]]:
 def _files(folder: Path) -> Iterator[tuple[Path, str]]:
     """Yield the files that become records, each with the kind of its records."""
     for name, kind in (("MEMORY.md", "Belief"), ("HEARTBEAT.md", "Documentation")):
-        if (folder / name).is_file():
+        if os.path.lexists(folder / name):
             yield folder / name, kind
     for place in sorted((folder / "memory").glob("*.md")):
         yield place, "Experience"

@@ -24,6 +24,10 @@ _MAX_RECORDS = 5_000
 
 What rests on more is as little trusted as the least.
 """
+_RESTS_ON = frozenset(("BASED_ON", "SYNTHESIZES"))
+"""Relations whose source rests on their target, as if it cited it."""
+_LEADS_TO = frozenset(("CONTRIBUTED_TO", "DISCOVERED", "FORMED", "PRODUCED"))
+"""Relations whose target rests on their source."""
 _MINTED = frozenset(("record", "hook"))
 """Sources whose ids are made here, so that one text has many.
 
@@ -38,8 +42,8 @@ class Grounds:
     Attributes:
         digests: Each source's digest → its trust.
         pool: The records of the pool that it rests on and that were not withdrawn.
-        trust: The lowest trust on any path of citations: of its sources, of what a record on the
-            way is tagged, and ``outside`` where a source on the way was forgotten or withdrawn,
+        trust: The lowest trust on any path that it rests on: of its sources, of what a record on
+            the way is tagged, and ``outside`` where a source on the way was forgotten or withdrawn,
             since nobody can tell what it was.
     """
 
@@ -49,9 +53,9 @@ class Grounds:
 
 
 async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Grounds:
-    """Return what a member's record rests on, along all its citations.
+    """Return what a member's record rests on, along all its citations and relations (``_RESTS_ON``).
 
-    What cites nothing rests on its author alone.
+    What rests on nothing else rests on its author alone.
     """
     digests: dict[str, Trust] = {}
     pool: dict[str, None] = {}
@@ -65,14 +69,16 @@ async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Gr
             break
         ids = [record.id for record in level]
         cites = await memory.records.cites(ids)
+        related = await _related(memory, ids)
         pool_cites = {
-            id_: [cite for cite in cited if not cite.relation]
+            id_: [cite for cite in cited if not cite.relation or cite.relation in _RESTS_ON]
             for id_, cited in (await memory.records.pool.cites(ids)).items()
         }
         for source in level:
             tagged: Trust = "outside" if WEB in source.tags else "person"
             trusts.append(tagged)
-            if not cites.get(source.id) and not pool_cites.get(source.id):
+            grounded = cites.get(source.id) or related.get(source.id) or pool_cites.get(source.id)
+            if not grounded:
                 digests.setdefault(word_of(key, member), lowest([tagged, "agent"]))
         for cite in (cite for cited in pool_cites.values() for cite in cited):
             if cite.gone:
@@ -90,11 +96,26 @@ async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Gr
             digest, trust = _source(key, turn, member)
             digests[digest] = lowest([trust, digests.get(digest, trust)])
         next_ids = dict.fromkeys(cite.id for cite in held if cite.kind == "record")
+        next_ids |= dict.fromkeys(
+            id_ for below_ids in related.values() for id_ in below_ids if id_ not in visited
+        )
         records = await memory.records.find(next_ids)
         if any(id_ not in records for id_ in next_ids):
             trusts.append("outside")
         level = [*{record.id: record for record in records.values()}.values()]
     return Grounds(digests, tuple(pool), lowest([*trusts, *digests.values()]))
+
+
+async def _related(memory: Memory, ids: Sequence[str]) -> dict[str, list[str]]:
+    """Return record → the member's own records that it rests on by a relation."""
+    related: dict[str, list[str]] = {}
+    wanted = set(ids)
+    for relation in await memory.records.relations(ids):
+        if relation.type in _RESTS_ON and relation.source in wanted:
+            related.setdefault(relation.source, []).append(relation.target)
+        if relation.type in _LEADS_TO and relation.target in wanted:
+            related.setdefault(relation.target, []).append(relation.source)
+    return related
 
 
 async def rests_on_private(memory: Memory, record: Record) -> bool:
@@ -104,13 +125,17 @@ async def rests_on_private(memory: Memory, record: Record) -> bool:
     while level:
         if any(PRIVATE in each.tags for each in level):
             return True
-        cites = await memory.records.cites([each.id for each in level])
+        ids = [each.id for each in level]
+        cites = await memory.records.cites(ids)
         below = {
             cite.id
             for cited in cites.values()
             for cite in cited
-            if cite.kind == "record" and not cite.gone and cite.id not in seen
+            if cite.kind == "record" and not cite.gone
         }
+        for related_ids in (await _related(memory, ids)).values():
+            below.update(related_ids)
+        below -= seen
         seen |= below
         level = list((await memory.records.find(below)).values())
     return False

@@ -496,11 +496,15 @@ async def _copies_naming(desk: Desk, names: Sequence[str]) -> dict[str, ShownIte
 
 
 async def withdraw_orphans(desk: Desk) -> tuple[str, ...]:
-    """Withdraw the copies whose originals this member no longer has; return their ids."""
+    """Withdraw the copies whose originals this member no longer has or tagged private since.
+
+    Returns the ids of all that went with them.
+    """
     async with desk.pool() as pool:
         mine = await pool.records.pool.shared(member=desk.me.id)
         originals = await desk.memory.records.find(copy.origin for copy in mine.values())
-        gone = [id_ for id_, copy in mine.items() if copy.origin and copy.origin not in originals]
+        shareable = {id_ for id_, record in originals.items() if PRIVATE not in record.tags}
+        gone = [id_ for id_, copy in mine.items() if copy.origin and copy.origin not in shareable]
         return (await take_out(desk, pool, gone)).gone if gone else ()
 
 
