@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -63,20 +64,26 @@ class Window:
 
     Attributes:
         page: Playwright's.
+        base: The server's address.
+        root: The page's path: an entity's, or the owner's.
         said: What the console was told of errors, and scripts' errors: a page that is well says nothing.
         asked: The addresses that were asked.
+        heard: All that came over its sockets, a frame each.
     """
 
     page: Any
-    base: str
-    name: str
+    base: str = ""
+    root: str = ""
     said: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
+    heard: list[str] = field(default_factory=list)
 
-    @property
-    def root(self) -> str:
-        """Return the page's path: an entity's, or (without a name) the owner's."""
-        return f"page/{self.name}" if self.name else "haven"
+    def open(self, link: str) -> None:
+        """Open a page by a link, and wait until it is there."""
+        parts = urlsplit(link)
+        self.base, self.root = f"{parts.scheme}://{parts.netloc}", parts.path.strip("/")
+        self.page.goto(link)
+        self.page.wait_for_selector("nav a")
 
     def go(self, address: str, until: str = "h1") -> None:
         """Go to an address of the page, such as ``#/ask?q=bees``, and wait until something is seen.
@@ -154,25 +161,36 @@ class Chromium:
 
         Without a name it is the owner's page.
         """
-        context = self.browser.new_context(
-            **{"viewport": {"width": 1280, "height": 860}, **profile}
-        )
-        context.set_default_timeout(_WAIT_MS)
-        context.add_init_script(_COUNT_CALLS)
-        window = Window(context.new_page(), served.run.url, name)
-        window.page.on(
-            "console", lambda one: window.said.append(one.text) if one.type == "error" else None
-        )
-        window.page.on("pageerror", lambda error: window.said.append(str(error)))
-        window.page.on("request", lambda one: window.asked.append(one.url))
-        try:
+        with self.blank(**profile) as window:
             opened = (
                 served.link.call("page_open", "", {"name": name})
                 if name
                 else served.link.call("haven_open", "", {})
             )
-            window.page.goto(str(opened["data"]["url"]))
-            window.page.wait_for_selector("nav a")
+            window.open(str(opened["data"]["url"]))
+            yield window
+
+    @contextlib.contextmanager
+    def blank(self, **profile: Any) -> Iterator[Window]:
+        """Open a tab that shows nothing yet, in a profile of its own; ``Window.open`` opens a page there."""
+        context = self.browser.new_context(
+            **{"viewport": {"width": 1280, "height": 860}, **profile}
+        )
+        context.set_default_timeout(_WAIT_MS)
+        context.add_init_script(_COUNT_CALLS)
+        window = Window(context.new_page())
+        window.page.on(
+            "console", lambda one: window.said.append(one.text) if one.type == "error" else None
+        )
+        window.page.on("pageerror", lambda error: window.said.append(str(error)))
+        window.page.on("request", lambda one: window.asked.append(one.url))
+        window.page.on(
+            "websocket",
+            lambda socket: socket.on(
+                "framereceived", lambda frame: window.heard.append(str(frame))
+            ),
+        )
+        try:
             yield window
         finally:
             context.close()

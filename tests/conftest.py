@@ -56,6 +56,7 @@ the store, whose contract, isolation and acceptance suites run on both; the long
 
 
 _ALSO_ON_POSTGRESQL = (
+    "integration/page/test_page_rooms.py",
     "integration/test_journal_jobs.py",
     "integration/test_journal_links.py",
     "integration/test_journal_mirror.py",

@@ -151,3 +151,17 @@ def serving(home: Path, **more: str) -> Iterator[Served]:
         finally:
             process.kill()
             process.join()
+
+
+@contextlib.contextmanager
+def killed_at_the_end(home: Path, **more: str) -> Iterator[Served]:
+    """Run ``pps serve`` as ``serving`` does; it is killed when the block ends, unless the block killed it before."""
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    env = clean_env(home, **more)
+    with (home / "test-server.log").open("ab") as log, Path(os.devnull).open("rb") as nothing:
+        process = forked.start(["serve"], env, nothing, log, log)
+        try:
+            yield Served(home, env, wait_for_run_file(home, process))
+        finally:
+            process.kill()
+            process.join()

@@ -1,4 +1,4 @@
-"""A life of eighty turns from Home: somebody in it is corrected, and forgotten; a question shows both at once."""
+"""A life of eighty turns from Home: somebody in it is corrected, and forgotten; a question in Talk shows both at once."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
+from tests.chat_server import ChatServer, chat_server
 from tests.chromium import Chromium, Window
 from tests.integration.interfaces.serving import Served
+from tests.room_socket import let_answer
 from tests.taken_in import wait_until_taken_in
+from tests.talk_page import messages_of, say, wait_for_answers
 
 pytestmark = pytest.mark.chromium
 LIFE = Path(__file__).parents[2] / "life"
@@ -67,6 +70,12 @@ def jonas(served: Served) -> Served:
 
 
 @pytest.fixture
+def chat() -> Iterator[ChatServer]:
+    with chat_server() as chat:
+        yield chat
+
+
+@pytest.fixture
 def window(browser: Chromium, jonas: Served) -> Iterator[Window]:
     with browser.window(jonas, "jonas") as window:
         yield window
@@ -81,6 +90,14 @@ def _pack(served: Served, question: str) -> str:
     return str(served.link.call("ambient_recall", "jonas", request)["data"]["text"])
 
 
+def _asked_in_talk(window: Window, served: Served, question: str, answers: int) -> str:
+    """Ask in the entity's own room; return the answer, which has each line of the prompt with the question's last word."""
+    wait_until_taken_in(served, "jonas")
+    window.go("#/talk", until=".composer")
+    say(window, question)
+    return wait_for_answers(window, answers)
+
+
 def _open_from_home(window: Window, name: str) -> None:
     window.go("#/home", "section[aria-label=People] li")
     more = window.page.locator("section[aria-label=People] summary")
@@ -92,8 +109,9 @@ def _open_from_home(window: Window, name: str) -> None:
 
 
 def test_somebody_is_corrected_and_then_forgotten_from_home_and_a_question_shows_it(
-    window: Window, jonas: Served
+    window: Window, jonas: Served, chat: ChatServer
 ) -> None:
+    let_answer(jonas, "jonas", server="openai", model="jonas", base_url=chat.base_url)
     assert "Toledo" in _pack(jonas, "Where is Karolina getting married?")
     _open_from_home(window, "Karolina")
     sentence = next(
@@ -112,6 +130,11 @@ def test_somebody_is_corrected_and_then_forgotten_from_home_and_a_question_shows
     assert all("superseded" in line or "outdated" in line or "until" in line for line in stale)
     window.go("#/home", "section[aria-labelledby=home-changes]")
     assert "in Evora" in window.text("section[aria-labelledby=home-changes]")
+    question = "My sister's wedding is soon. Which town was it, and what do you know of married?"
+    answer = _asked_in_talk(window, jonas, question, 1)
+    assert "Evora" in answer
+    stale = [line for line in answer.split(" / ") if "married" in line and "Toledo" in line]
+    assert all("superseded" in line or "outdated" in line or "until" in line for line in stale)
 
     _open_from_home(window, "Karolina")
     window.page.locator("section[aria-label=Forget]").last.locator("button").click()
@@ -131,3 +154,12 @@ def test_somebody_is_corrected_and_then_forgotten_from_home_and_a_question_shows
     window.page.wait_for_selector("main[data-view=search] [role=status]")
     window.rest()
     assert "Karolina" not in window.text()
+    # The earlier answer in this room named her: it is forgotten along.
+    window.go("#/talk", until=".composer")
+    left = len([message for message in messages_of(window) if message[0] == "jonas"])
+    question = (
+        "Whom shall I ring first on the morning of 12 September? What do you know of Karolina?"
+    )
+    assert _asked_in_talk(window, jonas, question, left + 1) == "I know nothing of that."
+    given = chat.prompts("jonas")[-1]
+    assert given.count("Karolina") == 1, "the question alone says her name"

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from tests.chat_server import ChatServer, chat_server
-from tests.chromium import Chromium, Window
+from tests.chromium import Chromium
 from tests.integration.interfaces.serving import Served
 from tests.room_socket import let_answer
+from tests.talk_page import make_talkers, say, wait_for_answers
 
 pytestmark = [pytest.mark.chromium, pytest.mark.xdist_group("chromium")]
 
@@ -20,20 +21,6 @@ pytestmark = [pytest.mark.chromium, pytest.mark.xdist_group("chromium")]
 def chat() -> Iterator[ChatServer]:
     with chat_server() as chat:
         yield chat
-
-
-def say(window: Window, text: str) -> None:
-    window.page.fill("textarea[name=text]", text)
-    window.page.keyboard.press("Enter")
-
-
-def answered(window: Window, count: int = 1) -> str:
-    """Wait until so many answers are there; return the last one's words."""
-    window.page.wait_for_function(
-        "(count) => document.querySelectorAll('.message.theirs:not(.coming)').length >= count && !document.querySelector('.coming')",
-        arg=count,
-    )
-    return str(window.page.inner_text(".message.theirs:last-of-type .said >> nth=-1"))
 
 
 def test_a_new_user_goes_to_a_first_answer(
@@ -48,7 +35,7 @@ def test_a_new_user_goes_to_a_first_answer(
         window.page.wait_for_selector(".message.mine:not(.sending)")
         let_answer(served, "nora", server="openai", model="nora", base_url=chat.base_url)
         say(window, "What do you know of Aurora?")
-        assert "My boat is called Aurora." in answered(window)
+        assert "My boat is called Aurora." in wait_for_answers(window, 1)
         assert window.moderate() == []
         window.page.click("text=was given >> nth=0")
         window.page.click("summary:has-text('What nora wrote down')")
@@ -57,16 +44,10 @@ def test_a_new_user_goes_to_a_first_answer(
     assert len([one for one in turns if one["turn"]["source"] == "haven"]) == 3
 
 
-def make(served: Served, chat: ChatServer, *names: str) -> None:
-    for name in names:
-        served.create(name)
-        let_answer(served, name, server="openai", model=name, base_url=chat.base_url)
-
-
 def test_words_stream_and_an_answer_is_stopped_tried_again_and_taken_back(
     served: Served, browser: Chromium, chat: ChatServer
 ) -> None:
-    make(served, chat, "otto")
+    make_talkers(served, chat, "otto")
     chat.answers["otto"] = ["One two three four five.", "Six seven eight.", "Nine."]
     chat.mode = "held"
     with browser.window(served, "otto") as window:
@@ -93,11 +74,11 @@ def test_words_stream_and_an_answer_is_stopped_tried_again_and_taken_back(
 def test_what_is_typed_while_the_server_is_away_is_kept_and_sent_once(
     served: Served, browser: Chromium, chat: ChatServer
 ) -> None:
-    make(served, chat, "pia")
+    make_talkers(served, chat, "pia")
     with browser.window(served, "pia") as window:
         window.go("#/talk", until=".composer")
         say(window, "First.")
-        answered(window)
+        wait_for_answers(window, 1)
         os.kill(served.run.pid, signal.SIGSTOP)
         try:
             say(window, "Said to nobody.")
@@ -106,7 +87,7 @@ def test_what_is_typed_while_the_server_is_away_is_kept_and_sent_once(
             window.page.fill("textarea[name=text]", "A draft")
         finally:
             os.kill(served.run.pid, signal.SIGCONT)
-        assert "Said to nobody." in answered(window, 2)
+        assert "Said to nobody." in wait_for_answers(window, 2)
         window.page.reload()
         window.page.wait_for_selector(".message.theirs >> nth=1")
         assert window.page.input_value("textarea[name=text]") == "A draft"
@@ -119,7 +100,7 @@ def test_what_is_typed_while_the_server_is_away_is_kept_and_sent_once(
 def test_the_owners_page_has_all_entities_and_a_room_of_several(
     served: Served, browser: Chromium, chat: ChatServer
 ) -> None:
-    make(served, chat, "rita", "timo")
+    make_talkers(served, chat, "rita", "timo")
     chat.answers = {"rita": ["Rita here."], "timo": ["Timo here."]}
     with browser.window(served, "") as window:
         window.go("#/new", until="form")
@@ -129,14 +110,14 @@ def test_the_owners_page_has_all_entities_and_a_room_of_several(
         window.page.click("text=Open the room")
         window.page.wait_for_selector(".composer")
         say(window, "Who is there?")
-        answered(window, 2)
+        wait_for_answers(window, 2)
         assert "Rita here." in window.text()
         assert window.moderate() == []
         window.page.click(".about > summary")
         window.page.click("text=Send timo out")
         window.page.wait_for_selector("text=Call timo in")
         say(window, "Only you hear this.")
-        answered(window, 3)
+        wait_for_answers(window, 3)
         assert window.moderate() == []
         window.page.click("nav a[href='#/entities']")
         window.page.wait_for_selector("text=Open rita's own page")
@@ -151,14 +132,14 @@ def test_the_owners_page_has_all_entities_and_a_room_of_several(
 def test_a_room_is_usable_on_a_phone_in_the_dark(
     served: Served, browser: Chromium, chat: ChatServer
 ) -> None:
-    make(served, chat, "uma")
+    make_talkers(served, chat, "uma")
     phone = {"width": 390, "height": 800}
     with browser.window(
         served, "uma", color_scheme="dark", viewport=phone, reduced_motion="reduce"
     ) as window:
         window.go("#/talk", until=".composer")
         say(window, "A long word: " + "x" * 300)
-        answered(window)
+        wait_for_answers(window, 1)
         assert window.moderate() == []
         wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         assert window.page.evaluate(wide) <= 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
@@ -17,8 +16,7 @@ import pytest
 
 from tests.browser_session import page_of
 from tests.chat_server import ChatMode, ChatServer, chat_server
-from tests.integration.interfaces import forked
-from tests.integration.interfaces.serving import Served, clean_env, serving, wait_for_run_file
+from tests.integration.interfaces.serving import Served, killed_at_the_end, serving
 from tests.room_socket import RoomSocket, SocketProblem, haven_of, let_answer, room_socket
 from tests.waiting import wait_until
 
@@ -537,20 +535,6 @@ def test_who_comes_back_gets_what_it_missed_once_and_in_order(
             positions = [event["position"] for event in back.heard("message")]
             assert positions == sorted(set(positions))
             assert positions[0] > missed["position"] - 1
-
-
-@contextlib.contextmanager
-def killed_at_the_end(home: Path) -> Iterator[Served]:
-    """Run a server that the block kills, or this."""
-    home.mkdir(mode=0o700)
-    env = clean_env(home)
-    with (home / "test-server.log").open("ab") as log, Path(os.devnull).open("rb") as nothing:
-        process = forked.start(["serve"], env, nothing, log, log)
-        try:
-            yield Served(home, env, wait_for_run_file(home, process))
-        finally:
-            process.kill()
-            process.join()
 
 
 def test_a_server_killed_in_an_answer_loses_nothing_and_says_nothing_twice(
