@@ -135,7 +135,7 @@ class Features:
             if feature.feature is None or (feature.name in self._off and not is_off_too):
                 continue
             if target := feature.feature.provides.get(point):
-                return _imported(target)
+                return import_target(target)
         return None
 
     def is_on(self, name: str) -> bool:
@@ -167,13 +167,13 @@ def load_feature(point: FeaturePoint) -> LoadedFeature:
         Exception: Whatever the import raises.
     """
     check_feature_name(point.name)
-    value = _imported(point.target)
+    value = import_target(point.target)
     if not isinstance(value, LoadedFeature) or value.name != point.name:
         raise PPSError(f"{point.target} is no Feature of the name {point.name}")
     return value
 
 
-def _imported(target: str) -> Any:
+def import_target(target: str) -> Any:
     """Return what ``module:attribute`` names; the attribute may have dots."""
     module, _, attribute = target.partition(":")
     return attrgetter(attribute)(import_module(module))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
-HOW_TO_SET = "nobody answers for {name} yet: set [talk] server (openai, anthropic or command) and model in its entity.toml"
 MOST_CHARACTERS = 60_000
 """Most characters of one answer; a model that says more is cut off there."""
 

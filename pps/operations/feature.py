@@ -111,6 +111,8 @@ class Feature:
         plants: Calls that give a throw-away entity something of the feature, before the attacks.
         attacks: Calls that must reach nothing of another entity; every operation of another
             distribution's feature stands here or among the plants.
+        attack_suite: ``module:class`` of ``pps.proof.by_feature.OwnAttacks``: attacks on what the
+            feature offers beside operations; empty where it offers nothing.
     """
 
     name: str
@@ -122,6 +124,7 @@ class Feature:
     views: tuple[View, ...] = ()
     plants: tuple[Attack, ...] = ()
     attacks: tuple[Attack, ...] = ()
+    attack_suite: str = ""
 
     def __post_init__(self) -> None:
         check_feature_name(self.name)

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 from pps.app import App
+from pps.app.features import import_target
 from pps.config import Settings
 from pps.core.errors import InvalidRequest, NotFound, PPSError
+from pps.core.ids import EntityId
 from pps.core.values import JSON
 from pps.memory import Memory
 from pps.models.hash import HashEmbedder
@@ -28,6 +30,8 @@ _NAMES = ("ana", "ana_2")
 _MOST_IDS = 20
 _MOST_FINDINGS = 20
 _KIND = "feature"
+_REFUSALS = ("", NotFound.__name__, InvalidRequest.__name__)
+"""Names of the errors that an attack may end in; empty is an answer."""
 
 
 class _Call(Protocol):
@@ -48,9 +52,45 @@ class _Findings:
 
 
 @dataclass(frozen=True, slots=True)
-class _CallOutcome:
+class CallOutcome:
+    """What a call came to: the name of its error, empty for none, and all that it says."""
+
     error: str
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class OwnAttempt:
+    """An attempt on what belongs to another entity, and the same on what is nobody's: the outcomes must be alike."""
+
+    name: str
+    of_other: CallOutcome
+    of_nobody: CallOutcome
+
+
+class OwnAttacks(Protocol):
+    """A feature's attacks on what it offers beside operations, made of an app, the attacker and the other entity.
+
+    ``Feature.attack_suite`` names the class.
+    """
+
+    def __init__(self, app: App, mine: EntityId, theirs: EntityId) -> None: ...
+
+    async def plant(self, marks: Mapping[str, str]) -> None:
+        """Give the other something that holds its mark; ``marks`` has those of both, by name."""
+        ...
+
+    async def held(self) -> str:
+        """Return what the feature keeps of the other outside of its memory: no attempt may change it."""
+        ...
+
+    async def attempts(self) -> Sequence[OwnAttempt]:
+        """Try everything as the attacker, each with what is the other's and with what is nobody's."""
+        ...
+
+    async def close(self) -> None:
+        """End what it began."""
+        ...
 
 
 async def with_features(report: Report, settings: Settings) -> Report:
@@ -61,7 +101,7 @@ async def with_features(report: Report, settings: Settings) -> Report:
             installed_feature.feature
             for installed_feature in app.features.installed()
             if installed_feature.feature is not None
-            and (_calls(installed_feature.feature, "attacks"))
+            and (_calls(installed_feature.feature, "attacks") or _suite(installed_feature.feature))
         ]
         if not features:
             return report
@@ -113,6 +153,9 @@ async def _attack(app: App, features: Sequence[Any]) -> _Findings:
                             )
             for feature in features:
                 await _attack_with(feature, mine, theirs, marks, findings)
+                if suite := _suite(feature):
+                    attacks: OwnAttacks = import_target(suite)(app, mine.entity, theirs.entity)
+                    await _attack_by_suite(feature, attacks, mine, theirs, marks, findings)
     finally:
         for name in _NAMES:
             await app.delete(name)
@@ -134,13 +177,44 @@ async def _attack_with(
             findings.refused[outcome.error or "answered"] += 1
             if their_mark in outcome.text:
                 _note(findings.leaks, name, mine, "a mark planted in another entity")
-            if outcome.error not in ("", NotFound.__name__, InvalidRequest.__name__):
+            if outcome.error not in _REFUSALS:
                 _note(findings.broken, name, mine, outcome.error)
             elif outcome.error != nobodys.error:
                 text = "another's id had another outcome than an id of nobody"
                 _note(findings.told_apart, name, mine, text)
         if await _held(theirs) != before:
             _note(findings.leaks, name, mine, "something of another entity was changed")
+
+
+async def _attack_by_suite(
+    feature: Any,
+    attacks: OwnAttacks,
+    mine: Memory,
+    theirs: Memory,
+    marks: Mapping[str, str],
+    findings: _Findings,
+) -> None:
+    their_mark = marks[theirs.entity.name]
+    try:
+        await attacks.plant(marks)
+        await theirs.settled()
+        before = (await _held(theirs), await attacks.held())
+        for attempt in await attacks.attempts():
+            name = f"{_KIND}: {feature.name}: {attempt.name}"
+            findings.calls += 1
+            findings.refused[attempt.of_other.error or "answered"] += 1
+            if their_mark in attempt.of_other.text:
+                _note(findings.leaks, name, mine, "a mark planted in another entity")
+            if attempt.of_other.error not in _REFUSALS:
+                _note(findings.broken, name, mine, attempt.of_other.error)
+            elif attempt.of_other != attempt.of_nobody:
+                text = "what is another's had another outcome than what is nobody's"
+                _note(findings.told_apart, name, mine, text)
+        if (await _held(theirs), await attacks.held()) != before:
+            text = "something of another entity was changed"
+            _note(findings.leaks, f"{_KIND}: {feature.name}", mine, text)
+    finally:
+        await attacks.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,26 +233,30 @@ async def _held(memory: Memory) -> _Held:
     return _Held(tuple(ids), tuple(repr(row) for row in rows))
 
 
-async def _ask(memory: Memory, feature: Any, call: _Call, id_: str, mark: str) -> _CallOutcome:
+async def _ask(memory: Memory, feature: Any, call: _Call, id_: str, mark: str) -> CallOutcome:
     """Carry out a call of a feature for an entity; return its error's name and all that it says."""
     operation: Any = next(
         (operation for operation in feature.operations() if operation.name == call.operation), None
     )
     if operation is None:
-        return _CallOutcome("there is no such operation", "")
+        return CallOutcome("there is no such operation", "")
     filled = json.dumps(call.arguments).replace("{id}", id_).replace("{mark}", mark)
     try:
         request = operation.parse(cast("dict[str, JSON]", json.loads(filled)), memory.zone)
         answer = await operation.answer(memory, request)
     except PPSError as error:
-        return _CallOutcome(type(error).__name__, error.message)
+        return CallOutcome(type(error).__name__, error.message)
     except Exception as error:  # noqa: BLE001 - whatever else comes out is a finding, and the run goes on
-        return _CallOutcome(type(error).__name__, str(error))
-    return _CallOutcome("", f"{answer.data} {answer.text}")
+        return CallOutcome(type(error).__name__, str(error))
+    return CallOutcome("", f"{answer.data} {answer.text}")
 
 
 def _calls(feature: Any, text: str) -> Sequence[_Call]:
     return getattr(feature, text, ())
+
+
+def _suite(feature: Any) -> str:
+    return getattr(feature, "attack_suite", "")
 
 
 def _name(feature: Any, call: _Call) -> str:

@@ -11,4 +11,5 @@ FEATURE = Feature(
     tables=TABLES,
     modules=("pps.features.haven.haven_tools",),
     provides={"talk": "pps.features.haven.room_requests:House"},
+    attack_suite="pps.features.haven.room_attacks:RoomAttacks",
 )

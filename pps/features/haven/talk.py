@@ -192,8 +192,12 @@ class Talk:
         room = await self.room(viewer, id)
         if change in ("joined", "left"):
             _check_owner(viewer)
-        member = next((one for one in room.members() if one.name == entity), None)
-        whom = member or await self._entity(entity)
+        whom = next((member for member in room.members() if member.name == entity), None)
+        if whom is None and viewer.entity is not None:
+            # Before anything is looked up: whether there is an entity of that name is not for this session to know.
+            raise InvalidRequest("entity", "must be of this room")
+        if whom is None:
+            whom = await self._entity(entity)
         live = self._live_room(id)
         if change in ("left", "sent_out"):
             live.wanted = deque(one for one in live.wanted if one.entity != whom)
