@@ -15,7 +15,6 @@ from pps.proof.verify import Report, verify
 
 async def report_of(home: Path) -> Report:
     settings = Settings(home=home, embedder=EmbedderSettings(name="hash"))
-    home.mkdir()
     return await with_features(await verify(settings, operations=1), settings)
 
 

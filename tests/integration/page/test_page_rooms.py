@@ -34,7 +34,11 @@ from tests.room_socket import let_answer
 from tests.talk_page import make_talkers, messages_of, say, wait_for_answers
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.chromium, pytest.mark.xdist_group("chromium")]
+pytestmark = [
+    pytest.mark.chromium,
+    pytest.mark.timeout(600),
+    pytest.mark.xdist_group("chromium"),
+]
 DOCS = Path(__file__).parents[3] / "docs" / "talk.md"
 CANARY = "kestrel7731"
 
