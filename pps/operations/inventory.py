@@ -90,9 +90,15 @@ class Schema:
     tools: Mapping[str, str]
 
 
+_LEGEND = (
+    "Layers, when a session is given them and within how many tokens; kinds with their priority "
+    "(P0 is the highest); fields, * must be given."
+)
+
+
 def schema_words(value: Schema) -> str:
     """Return a schema as text: the kinds by layer with their fields, then relations, life cycles and actors."""
-    lines: list[str] = []
+    lines: list[str] = [_LEGEND] if value.kinds else []
     layer = None
     for kind in value.kinds:
         if kind.layer != layer:

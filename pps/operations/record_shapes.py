@@ -358,7 +358,8 @@ class Joined:
 
 def joined(view: Joined) -> str:
     """Return the relations of a call as text, a line each, then its warnings."""
-    lines = [f"[{id_}]{'' if view.created else ' held already'}" for id_ in view.ids]
+    state = "Related" if view.created else "Related already"
+    lines = [f"{state}. [{id_}]" for id_ in view.ids]
     return "\n".join([*lines, *view.warnings])
 
 

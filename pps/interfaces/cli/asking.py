@@ -206,14 +206,14 @@ def _estimated(command: Command, arguments: Arguments) -> None:
 
 
 def _created(data: Data, text: str) -> tuple[Data, str]:
-    """Add how it goes on: the line for Claude Code, where the others are, and a first command."""
+    """Add how it goes on: the hooks of Claude Code, where other clients are, and a first command."""
     name = data["name"]
     configs = _configs(f"pps-{name}", ["--entity", name], data)
     lines = (
         text,
-        f"Claude Code: {configs['claude_code']}",
-        f"Other clients, over stdio or HTTP: pps entity show {name}",
-        f'Next: pps remember {name} "Ana drinks her coffee black."',
+        f"Claude Code: pps hooks install --entity {name}",
+        f"Its tools, and other clients over stdio or HTTP: pps entity show {name}",
+        f'Next: pps remember {name} "I moved to Lisbon in March."',
     )
     return {**data, "clients": configs}, "\n".join(lines)
 

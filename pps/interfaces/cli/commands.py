@@ -34,6 +34,7 @@ _GROUPS = {
     "squad": "Make squads of entities that share and work together.",
     "pack": "List, show, check and enable packs of kinds.",
     "merges": "Find nodes that are one thing, merge them, undo a merge.",
+    "feature": "List the features of this installation; switch one on or off.",
 }
 
 

@@ -20,6 +20,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from pps.app import App
 from pps.config import Settings, shipped
+from pps.config.home import home_folder
+from pps.core.errors import InvalidRequest
 from pps.core.recalled import Recall
 from pps.core.reports import Stats
 from pps.core.time import parse
@@ -34,6 +36,8 @@ YEAR = "iris"
 """The entity that has a year of records."""
 PACK = "constitution"
 """The pack of those records."""
+OWN_FOLDER = "pps-demo"
+"""The data folder of a demonstration, beside the usual one."""
 WEEK = date(2026, 3, 16)
 TASK = "Resew the herbal of 1790"
 QUESTION = "kitchen morning Saturday Haven"
@@ -42,6 +46,8 @@ THEN = date(2026, 2, 1)
 PROMPTS = ("thanks!", "I bake a cake for Wren. Carrot and walnut?")
 _SHOWN = 3
 _BATCH = 64
+_MADE_BY_DEMO = ".made-by-pps-demo"
+"""The file that says that a folder may be emptied by the next demonstration."""
 _LINE = 96
 """Most characters of a memory's text in a line."""
 
@@ -67,13 +73,47 @@ class _FilledEntity:
     took_s: float
 
 
+def choose_folder() -> Path:
+    """Return the data folder of a demonstration, so that it never mixes with the user's own memories.
+
+    It is the folder that ``PPS_HOME`` names, as it is. Else it is one beside the usual folder: what an
+    earlier demonstration left there is removed first, and its server is stopped.
+
+    Raises:
+        InvalidRequest: The folder beside the usual one was not made by a demonstration.
+    """
+    if os.environ.get("PPS_HOME", "").strip():
+        return home_folder()
+    from pps.server import stop
+
+    folder = home_folder().with_name(OWN_FOLDER)
+    mark = folder / _MADE_BY_DEMO
+    if mark.exists():
+        stop(folder)
+        shutil.rmtree(folder)
+    elif folder.exists():
+        raise InvalidRequest(
+            "PPS_HOME",
+            f"{folder} was not made by `pps demo` and is left alone; name an empty folder: "
+            "`PPS_HOME=/tmp/pps-demo pps demo`",
+        )
+    folder.mkdir(mode=0o700, parents=True)
+    mark.touch()
+    return folder
+
+
 async def demonstrate(settings: Settings, console: Console) -> None:
-    """Make the entities of the sample, ask them, and print the story a step at a time."""
+    """Make the entities of the sample, ask them, and print the story a step at a time.
+
+    Raises:
+        InvalidRequest: The data folder has an entity that the demonstration would make.
+    """
 
     def say(line: str, style: str = "") -> None:
         console.print(line, style=style, markup=False, highlight=False, soft_wrap=True)
 
     async with App.open(settings) as app:
+        _refuse_existing(app)
         say("1. Two agents live through the same spring, each with a memory of its own.", "bold")
         for name in ENTITIES:
             say(_remembered(name, await _ingested(app, name, console)))
@@ -83,6 +123,17 @@ async def demonstrate(settings: Settings, console: Console) -> None:
             for line in lines:
                 say(f"   {line}")
     say(_next())
+
+
+def _refuse_existing(app: App) -> None:
+    existing = {entry.entity.name for entry in app.registry.list(include_archived=True)}
+    for name in (*ENTITIES, YEAR):
+        if name in existing:
+            raise InvalidRequest(
+                "PPS_HOME",
+                f"this data folder has an entity {name!r} already, and the demonstration makes "
+                f"{', '.join(ENTITIES)} and {YEAR}; unset PPS_HOME or name an empty folder",
+            )
 
 
 def _remembered(name: str, filled_entity: _FilledEntity) -> str:
@@ -237,12 +288,18 @@ async def _year(app: App) -> tuple[str, list[str]]:
 
 
 def _next() -> str:
-    """Return what to type next, in the data folder that this process was given."""
-    beside = Path(sys.executable).with_name("pps")
-    own = (
-        "pps"
-        if shutil.which("pps")
-        else os.path.relpath(beside if beside.exists() else sys.argv[0])
-    )
+    """Return what to type next, in the data folder of the demonstration and in the reader's own."""
+    return _NEXT.format(pps=this_pps(), own=_own_pps())
+
+
+def this_pps() -> str:
+    """Return the command ``pps`` as it is typed here for the data folder of this process."""
     home = os.environ.get("PPS_HOME")
-    return _NEXT.format(pps=f"PPS_HOME={shlex.quote(home)} {own}" if home else own, own=own)
+    return f"PPS_HOME={shlex.quote(home)} {_own_pps()}" if home else _own_pps()
+
+
+def _own_pps() -> str:
+    if shutil.which("pps"):
+        return "pps"
+    beside = Path(sys.executable).with_name("pps")
+    return os.path.relpath(beside if beside.exists() else sys.argv[0])

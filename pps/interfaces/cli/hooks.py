@@ -147,7 +147,10 @@ def _facts(entity: str, extract: str) -> str:
             else f"Facts are found by {extract!r}."
         )
     if not (settings := _found()):
-        return "Facts come from the agent that remembers; docs/ingestion.md says how else."
+        return (
+            "By default rules read facts from plain sentences. With `claude`, `codex`, `gemini` or "
+            "`ollama` on your PATH a model finds more: install again with --extract NAME."
+        )
     line = f"pps hooks install --entity {entity or 'NAME'} --extract {settings[0]}"
     text = f"{' and '.join(settings)} can read what is said for facts, on your own login: `{line}`."
     if not entity:

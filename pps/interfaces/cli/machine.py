@@ -330,28 +330,33 @@ def _looked(findings: Iterable[DoctorFinding], *, quiet: bool) -> list[DoctorFin
         AS_JSON,
     ],
     cls=Taught,
-    examples=("PPS_HOME=/tmp/pps-demo pps demo", "PPS_HOME=/tmp/pps-squad pps demo squad"),
+    examples=("pps demo", "PPS_HOME=/tmp/pps-demo pps demo", "pps demo squad"),
 )
 def demo(*, what: str, as_json: bool) -> None:
     """Tell the shipped sample as a story in five steps: two entities that stay apart, and one with a year of records.
 
     With `squad`: six agents work on one thing, each with its own memory, and share what they find. It needs no server
     and no key. --json is for `squad`.
+
+    Your own memories are left alone: the data folder is `pps-demo` beside the usual one, and each run begins it anew.
+    Where PPS_HOME is set, that folder is used as it is; entities that are there already are refused.
     """
     import asyncio
+    import os
 
     from rich.console import Console
 
     from pps.config import load
-    from pps.interfaces.cli.demo import demonstrate
+    from pps.interfaces.cli.demo import choose_folder, demonstrate
     from pps.interfaces.cli.squad_demo import demonstrate_squad
 
+    if as_json and what != "squad":
+        raise InvalidRequest("--json", "goes with `pps demo squad`")
+    os.environ["PPS_HOME"] = str(choose_folder())
     if what == "squad":
         done = asyncio.run(demonstrate_squad(load(), quiet=as_json))
         if as_json:
             show_json(done)
-    elif as_json:
-        raise InvalidRequest("--json", "goes with `pps demo squad`")
     else:
         asyncio.run(demonstrate(load(), Console()))
 

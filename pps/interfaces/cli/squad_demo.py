@@ -12,12 +12,15 @@ from pps.core.errors import InvalidRequest
 from pps.core.values import JSON
 from pps.features.squad import founding
 from pps.features.squad.flow import Played, flow, play
+from pps.interfaces.cli.demo import this_pps
 from pps.interfaces.cli.output import say
 from pps.operations.calls import Caller, Calls
 
 SQUAD = "demo"
 _NEXT = """
-Ask more of it, once `pps serve` runs: pps squad show demo; pps records list demo_kublai"""
+Ask more of it:
+  {pps} squad show demo
+  {pps} records list demo_kublai"""
 
 
 async def demonstrate_squad(settings: Settings, *, quiet: bool) -> dict[str, JSON]:
@@ -57,7 +60,7 @@ async def demonstrate_squad(settings: Settings, *, quiet: bool) -> dict[str, JSO
     if not quiet:
         say(
             f"\n{len(steps)} steps of six agents, {took_s} s; the pool has {shared} records for "
-            f"all of them.{_NEXT}"
+            f"all of them.{_NEXT.format(pps=this_pps())}"
         )
     return {"squad": SQUAD, "steps": steps, "shared": shared, "took_s": took_s}
 

@@ -17,7 +17,7 @@ def test_an_entity_is_made_in_five_lines_by_the_name_that_was_typed(served: Serv
     assert len(lines) == 5
     assert lines[0].startswith("my_agent is made: ")
     assert lines[1].startswith("Its token, shown this once: pps_e_")
-    assert lines[2].startswith("Claude Code: claude mcp add pps-my_agent ")
+    assert lines[2].startswith("Claude Code: pps hooks install --entity my_agent")
     assert "pps entity show my_agent" in lines[3]
     assert lines[4].startswith("Next: pps remember my_agent ")
     shown = served.pps("entity", "show", "my-agent").stdout

@@ -285,7 +285,7 @@ def test_the_script_is_the_same_command(served: Served) -> None:
         script, env=served.env, capture_output=True, text=True, timeout=60, check=False
     )
     assert made.returncode == 0, made.stderr
-    assert "claude mcp add pps-hans" in made.stdout
+    assert "pps hooks install --entity hans" in made.stdout
     assert "hans" in served.pps("entity", "list").stdout
     bad = subprocess.run(
         [*script[:2], "Hans"],
