@@ -95,17 +95,17 @@ class NodeInput(Input):
 
     model_config = ConfigDict(json_schema_extra={SHORT: "name"})
 
-    name: Name = Field(description="Its usual name. The same name, in any case, is the same node.")
+    name: Name = Field(description="Usual name. Names that differ only in case are one node.")
     kind: str = Field(
         default="Thing", max_length=64, description="One word, such as Person, Place, Project."
     )
     summary: str = Field(
         default="",
         max_length=bounds.MAX_TEXT,
-        description="What is known of it, in a sentence or two.",
+        description="What is known of the node, in one or two sentences.",
     )
     aliases: tuple[Name, ...] = Field(
-        default=(), max_length=bounds.MAX_ALIASES, description="Other names of it."
+        default=(), max_length=bounds.MAX_ALIASES, description="Other names of the node."
     )
     tags: tuple[Tag, ...] = Field(default=(), max_length=bounds.MAX_TAGS)
     attributes: Mapping[str, JsonValue] = Field(
@@ -119,7 +119,7 @@ class NodeInput(Input):
 class FactInput(Input):
     """One sentence that joins two nodes, with the time in which it holds."""
 
-    subject: Name = Field(description="Name of the node it is about.")
+    subject: Name = Field(description="Name of the node that the fact is about.")
     relation: Name = Field(description="The verb in capitals, such as LIVES_IN.")
     object: Name = Field(description="Name of the node at the other end.")
     text: str = Field(

@@ -50,19 +50,18 @@ class CreateInput(EntityInput):
     """An entity to make."""
 
     store: Label = Field(
-        default="", description="'embedded', 'postgresql' or 'neo4j'; the setting's if not given."
+        default="", description="'embedded', 'postgresql' or 'neo4j'. Default: the setting."
     )
     packs: tuple[Label, ...] = Field(
         default=(),
         max_length=20,
-        description="A pack of kinds that it gets, as pack_list names it; may be repeated.",
+        description="Pack of kinds to enable, from pack_list; may be repeated.",
         json_schema_extra=option("--pack"),
     )
     time_zone: Label = Field(
         default="",
-        description="Of its person, such as Europe/Lisbon: whose days 'yesterday' and 'last month' "
-        "are; the setting's "
-        "if not given.",
+        description="Time zone of its person, such as Europe/Lisbon: decides what 'yesterday' and "
+        "'last month' are. Default: the setting.",
     )
 
 
@@ -77,27 +76,27 @@ class IssueInput(EntityInput):
         json_schema_extra=option("--toolset"),
     )
     actor: Annotated[str, StringConstraints(max_length=40)] = Field(
-        default="", description="Who writes with it, such as plan; the person if not given."
+        default="", description="Who writes with the token, such as plan. Default: the person."
     )
 
 
 class ListInput(Input):
     """Which entities."""
 
-    archived: bool = Field(default=False, description="Those at rest too.")
+    archived: bool = Field(default=False, description="True lists archived entities too.")
 
 
 class ArchiveInput(EntityInput):
     """An entity to put to rest or bring back."""
 
-    undo: bool = Field(default=False, description="Bring it back.")
+    undo: bool = Field(default=False, description="True brings an archived entity back.")
 
 
 class CommandInput(EntityInput):
     """A command that is to read an entity's turns."""
 
     command: Label = Field(
-        description="The command; an empty one takes it back.", json_schema_extra=unoffered()
+        description="The command; an empty one removes it.", json_schema_extra=unoffered()
     )
 
 
@@ -186,16 +185,16 @@ def _shown(entity: EntityView) -> str:
 
 
 @OWNERS_REGISTRY.operation(
-    "How things are",
+    "Show server and entities",
     state_words,
     READS,
     command="status",
     examples=("pps status", "pps status --json"),
 )
 async def status(app: App, _: Nothing) -> InstallationState:
-    """Returns the running server, every entity with what it keeps and what waits, and what is wrong.
+    """Returns the running server, every entity with what it holds and what waits, and problems.
 
-    On the command line it starts no server; exit code 1 where an entity cannot be used.
+    On the command line it starts no server; the exit code is 1 if an entity cannot be used.
     """
     home = app.settings.home
     registry = app.registry
@@ -235,11 +234,11 @@ async def _outlines_on_postgresql(
     examples=("pps entity create ana", "pps entity create ana --pack constitution"),
 )
 async def entity_create(app: App, request: CreateInput) -> EntityView:
-    """Makes an entity: its folder, memory, own node and token, which is shown this once.
+    """Makes an entity: its folder, memory, own node and token, which is shown only once.
 
-    Asked again after a failure it completes what is missing and shows the token then. Done before,
-    it changes nothing and shows none. It is told the person's name, where the setting `person` has
-    one.
+    Called again after a failure, it completes what is missing and shows the token. If the entity
+    exists, it changes nothing and shows no token. The entity learns the person's name if the
+    setting `person` has one.
     """
     made = await app.create(
         request.name, store=request.store or None, packs=request.packs, time_zone=request.time_zone
@@ -292,14 +291,17 @@ async def entity_show(app: App, request: EntityInput) -> EntityView:
 
 
 @REGISTRY.operation(
-    "Put an entity to rest",
+    "Archive an entity",
     lambda entity: f"{entity.name} is {'archived' if entity.archived else 'back'}.",
     WITHDRAWS,
     command="entity archive",
     examples=("pps entity archive ana", "pps entity archive ana --undo"),
 )
 async def entity_archive(app: App, request: ArchiveInput) -> EntityView:
-    """Puts an entity to rest: nothing is lost, its tokens are refused; 'undo' brings it back."""
+    """Archives an entity: nothing is lost, and its tokens are refused.
+
+    'undo' brings it back.
+    """
     await _no_pool(app, request.name)
     await app.archive(request.name, undo=request.undo)
     return _entity(await asyncio.to_thread(app.registry.get, request.name))
@@ -313,10 +315,10 @@ async def entity_archive(app: App, request: ArchiveInput) -> EntityView:
     examples=("pps entity delete ana --yes",),
 )
 async def entity_delete(app: App, request: EntityInput) -> Deleted:
-    """Erases an entity with all that it remembers. It cannot be undone.
+    """Erases an entity with its whole memory.
 
-    Begun once, it is finished: by the next start of the server when a kill cut it short. What is
-    published of it on Neo4j is removed too; where Neo4j is away, when it answers again.
+    It cannot be undone. If the server is killed meanwhile, its next start finishes the deletion.
+    Its graph on Neo4j is removed too, when Neo4j answers.
     """
     await _no_pool(app, request.name)
     await _no_member(app, request.name)
@@ -329,32 +331,31 @@ async def entity_delete(app: App, request: EntityInput) -> Deleted:
 
 
 @OWNERS_REGISTRY.operation(
-    "Let a command read",
+    "Set an entity's extraction command",
     lambda reader: f"{reader.name} is read by {reader.command or 'no command'}.",
     SETS,
 )
 async def entity_extract(app: App, request: CommandInput) -> ReaderView:
-    """Lets a command of this machine read an entity's turns for facts from now on.
+    """Sets the command of this machine that finds facts in an entity's turns from now on.
 
-    An empty one takes that back.
+    An empty command removes it.
     """
     await app.extract_by(request.name, request.command)
     return ReaderView(request.name, request.command)
 
 
 @REGISTRY.operation(
-    "Give out a token",
+    "Make a token",
     lambda issued: issued.token,
     ADDS,
     command="entity token",
     examples=("pps entity token ana", "pps entity token ana --actor plan --toolset core,records"),
 )
 async def token_issue(app: App, request: IssueInput) -> Issued:
-    """Gives out a token of an entity, shown this once.
+    """Makes a token of an entity, shown only once.
 
-    For some toolsets alone, where they are named.
-
-    Who writes with it goes by the token: a pack of kinds says what an actor may write.
+    It is limited to the named toolsets, if any. The token also says who writes: a pack of kinds
+    says what each actor may write.
     """
     named = [toolset.strip() for some in request.toolsets for toolset in some.split(",")]
     from pps.operations.pack_tools import toolsets  # not at the top: it imports records
@@ -367,46 +368,53 @@ async def token_issue(app: App, request: IssueInput) -> Issued:
 
 
 @REGISTRY.operation(
-    "Refuse an entity's tokens",
+    "Revoke an entity's tokens",
     lambda revoked: f"{revoked.revoked} revoked.",
     WITHDRAWS,
     command="entity token --revoke",
     examples=("pps entity token ana --revoke",),
 )
 async def token_revoke(app: App, request: EntityInput) -> Revoked:
-    """Refuses every token of an entity from now on. Returns how many there were."""
+    """Revokes every token of an entity.
+
+    Returns how many there were.
+    """
     return Revoked(await asyncio.to_thread(app.registry.revoke_tokens, request.name), request.name)
 
 
 @OWNERS_REGISTRY.operation(
-    "Give out an operator's token",
+    "Make an operator's token",
     lambda issued: issued.token,
     ADDS,
     command="entity token --operator",
     examples=("pps entity token --operator",),
 )
 async def operator_issue(app: App, _: Nothing) -> Issued:
-    """Gives out a token for metrics and the registry, shown this once."""
+    """Makes a token for metrics and the registry, shown only once."""
     return Issued(await asyncio.to_thread(app.registry.operator_token))
 
 
 @OWNERS_REGISTRY.operation(
-    "Refuse operators' tokens",
+    "Revoke operators' tokens",
     lambda revoked: f"{revoked.revoked} revoked.",
     WITHDRAWS,
     command="entity token --operator --revoke",
     examples=("pps entity token --operator --revoke",),
 )
 async def operator_revoke(app: App, _: Nothing) -> Revoked:
-    """Refuses every operator's token from now on. Returns how many there were."""
+    """Revokes every operator's token.
+
+    Returns how many there were.
+    """
     return Revoked(await asyncio.to_thread(app.registry.revoke_operator_tokens))
 
 
 @OWNERS_REGISTRY.operation("Open an entity's page", lambda page_link: page_link.url, ADDS)
 async def page_open(app: App, request: EntityInput) -> PageLink:
-    """Returns a link that opens an entity's page in a browser, once and soon.
+    """Returns a link that opens an entity's page in a browser.
 
-    The browser then has a session of a week, for that entity alone; page_close ends it.
+    It works once, within a minute. The browser then has a session of a week, for that entity alone;
+    page_close ends it.
     """
     entry = await asyncio.to_thread(app.registry.get, request.name)
     if entry.archived:

@@ -95,13 +95,15 @@ class WatchInput(OfEntity):
 class UnwatchInput(WatchInput):
     """A folder to follow no longer."""
 
-    forget: bool = Field(default=False, description="Forget what it brought, too.")
+    forget: bool = Field(default=False, description="True also forgets what was read from it.")
 
 
 class WatchedInput(Input):
     """Whose folders."""
 
-    name: Label = Field(default="", description="Only this entity's.", json_schema_extra=argument())
+    name: Label = Field(
+        default="", description="Only folders of this entity.", json_schema_extra=argument()
+    )
 
 
 @dataclass(slots=True)
@@ -279,10 +281,9 @@ def told(progress: Progress | None, stage: str) -> None:
 async def import_(app: App, request: ImportInput, progress: Progress | None) -> ImportView:
     """Remembers what other programs kept: conversations, notes, memories, graphs.
 
-    A second time adds nothing.
-
-    It may be cut short and asked again: it goes on from there. What could not be read is said, and
-    the rest is stored; of records nothing is, unless with 'skip'.
+    Importing again adds nothing. An interrupted import continues when it is run again. What cannot
+    be read is reported, and the rest is stored; for records nothing is stored, unless 'skip' is
+    set.
     """
     with tempfile.TemporaryDirectory(prefix="pps-import-") as folder:
         paths = list[Path]()
@@ -358,9 +359,10 @@ async def _records(
     examples=("pps export ana ana.jsonl",),
 )
 async def export(app: App, request: FileInput, progress: Progress | None) -> Exported:
-    """Writes an entity's turns, nodes, facts and records as JSON lines to a new file, which 'import' reads again.
+    """Writes an entity's turns, nodes, facts and records to a new file of JSON lines.
 
-    The file holds everything in plain text and may be read by you alone. Anchors are files already.
+    'import' reads it. The file holds everything in plain text; only you may read it. Anchors are
+    not included: they are files already.
     """
     path = Path(request.path)
     outside(app.settings.home, str(path))
@@ -381,10 +383,10 @@ async def export(app: App, request: FileInput, progress: Progress | None) -> Exp
     ),
 )
 async def watch_add(app: App, request: WatchInput, progress: Progress | None) -> Followed:
-    """Takes in a folder's Markdown files, or one file, and follows what changes in it while the server runs.
+    """Imports a folder's Markdown files, or one file, and follows changes while the server runs.
 
-    A file that changes is read again, one that is deleted is forgotten; what changed while no server ran is seen at its
-    next start. A folder feeds one entity.
+    A changed file is read again, a deleted one is forgotten. Changes while no server ran are found
+    at its next start. A folder belongs to one entity.
     """
     folder = await asyncio.to_thread(app.registry.watched.add, request.path, request.entity)
     async with app.memory(request.entity) as memory:
@@ -394,7 +396,7 @@ async def watch_add(app: App, request: WatchInput, progress: Progress | None) ->
 
 
 @MAINTENANCE.operation(
-    "Follow a folder no longer",
+    "Stop following a folder",
     _unfollowed,
     WITHDRAWS,
     command="watch remove",
@@ -402,7 +404,10 @@ async def watch_add(app: App, request: WatchInput, progress: Progress | None) ->
     examples=("pps watch remove ana ~/notes --forget",),
 )
 async def watch_remove(app: App, request: UnwatchInput, progress: Progress | None) -> Unfollowed:
-    """Follows a folder no longer; what it brought stays; with 'forget' that goes too."""
+    """Stops following a folder.
+
+    What was read from it stays, unless 'forget' is set.
+    """
     watched = app.registry.watched
     forgotten = 0
     if request.forget:

@@ -18,7 +18,7 @@ class FeatureInput(Input):
     """A feature, by its name."""
 
     name: Label = Field(
-        description="Its name, as feature_list says it.", json_schema_extra=argument()
+        description="Name of the feature, from feature_list.", json_schema_extra=argument()
     )
 
 
@@ -86,7 +86,7 @@ def _switched(line: FeatureLine) -> str:
     examples=("pps feature list",),
 )
 async def feature_list(app: App, _: Nothing) -> tuple[FeatureLine, ...]:
-    """Returns what is built on the core: each feature with its commands, where it comes from, and whether it is on."""
+    """Returns the installed features, each with its commands, its package, and whether it is on."""
     features = app.features
     lines = [_line(feature, on=features.is_on(feature.name)) for feature in features.installed()]
     gone = [FeatureLine(name, "", "", on=False) for name in features.absent()]
@@ -101,7 +101,10 @@ async def feature_list(app: App, _: Nothing) -> tuple[FeatureLine, ...]:
     examples=("pps feature enable squad",),
 )
 async def feature_enable(app: App, request: FeatureInput) -> FeatureLine:
-    """Offers a feature's operations and views again; its listeners go on where they stood."""
+    """Offers a feature's operations and views again.
+
+    Its listeners continue where they stopped.
+    """
     return _line(await app.switch_feature(request.name, on=True), on=True)
 
 
@@ -115,6 +118,6 @@ async def feature_enable(app: App, request: FeatureInput) -> FeatureLine:
 async def feature_disable(app: App, request: FeatureInput) -> FeatureLine:
     """Hides a feature's operations and views.
 
-    Its data are kept, and are still forgotten, erased and exported.
+    Its data is kept, and is still forgotten, erased and exported.
     """
     return _line(await app.switch_feature(request.name, on=False), on=False)

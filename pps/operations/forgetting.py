@@ -26,16 +26,16 @@ class ForgetSoftlyInput(ForgetInput):
     """What to forget, and whether for good."""
 
     soft: bool = Field(
-        default=False, description="It can be restored for 30 days, and nothing shows it meanwhile."
+        default=False,
+        description="True hides it everywhere and lets it be restored for 30 days. False erases it.",
     )
-    reason: Why = Field(default="", description="Why, kept with what is softly forgotten.")
+    reason: Why = Field(default="", description="Reason, kept with what is softly forgotten.")
     along: tuple[MentionKind, ...] = Field(
         default=(),
         max_length=5,
-        description="What mentions the forgotten nodes and goes too: turns, facts, nodes, anchors, "
-        "copies (in a "
-        "squad's pool). A dry run lists it as 'mentions'; what is not taken along stays, and "
-        "recall finds it.",
+        description="Kinds of items that mention the forgotten nodes and are forgotten with them: "
+        "turns, facts, nodes, anchors, copies (in a squad's pool). A dry run lists such "
+        "items as 'mentions'. Those of other kinds stay, and recall finds them.",
     )
 
 
@@ -44,7 +44,7 @@ class ForgottenInput(Input):
 
     id: Id | None = Field(
         default=None,
-        description="Only that entry, with what still mentions it.",
+        description="Only this entry, with what still mentions it.",
         json_schema_extra=argument(),
     )
 
@@ -53,15 +53,16 @@ class ForgetConceptInput(Input):
     """One thing to forget."""
 
     id: Name = Field(
-        description="Id of a node, record, fact or turn (the first 8 characters do), or a title."
+        description="Id of a node, record, fact or turn (or its first 8 characters), or a title."
     )
     soft_delete: bool = Field(
         default=True,
-        description="It can be restored for 30 days; false erases it for good, at once.",
+        description="True hides it everywhere and lets it be restored for 30 days. False erases it "
+        "at once.",
     )
-    reason: Why = Field(default="", description="Why.")
-    operator: Why = Field(default="", description="Who wants it, if not you.")
-    dry_run: bool = Field(default=False, description="True only says what would go.")
+    reason: Why = Field(default="", description="Reason.")
+    operator: Why = Field(default="", description="Who asked for it, if not you.")
+    dry_run: bool = Field(default=False, description="True only lists what would be forgotten.")
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -73,7 +74,7 @@ class RestoreInput(Input):
     """What to restore."""
 
     id: Id = Field(
-        description="What 'forgotten' and the answer of 'forget' give, or its first 8 characters.",
+        description="Id from 'forgotten' or from the answer of 'forget', or its first 8 characters.",
         json_schema_extra=argument(),
     )
 
@@ -81,7 +82,7 @@ class RestoreInput(Input):
 class EditsInput(Input):
     """Which changes."""
 
-    limit: int = Field(default=50, ge=1, le=MOST, description="Most changes a page.")
+    limit: int = Field(default=50, ge=1, le=MOST, description="Maximum changes on a page.")
     cursor: Annotated[str, StringConstraints(max_length=20)] = Field(
         default="", description="'next_cursor' of the page before."
     )
@@ -91,15 +92,14 @@ class UndoInput(Input):
     """Which change to undo."""
 
     id: Annotated[str, StringConstraints(min_length=1, max_length=100)] = Field(
-        description="As 'edits' and the change itself gave it: the turn of a correction, the id of "
-        "a forgetting, or an "
-        "id with '@' and a version.",
+        description="Id from 'edits' or from the answer of the change: a correction's turn, a "
+        "forgetting's id, or an id with '@' and a version.",
         json_schema_extra=argument(),
     )
 
 
 @CORE.operation(
-    "Forget",
+    "Forget turns, facts, nodes or anchors",
     words.gone,
     ERASES,
     command="forget",
@@ -111,11 +111,12 @@ class UndoInput(Input):
     for_model=forgotten_for_model,
 )
 async def forget(memory: Memory, request: ForgetSoftlyInput) -> Forgotten:
-    """Use it to erase turns, facts, nodes or anchors for good, or with soft=true so that they can be restored.
+    """Use it to erase turns, facts, nodes or anchors for good.
 
-    By default a dry run that returns what would go, and as 'mentions' what still says its name and stays: show that, and
-    only then call again with dry_run=false and the ids in 'asked'. 'along' takes mentions along. A fact that merely
-    changed is not forgotten but replaced, by remember with 'invalidates'.
+    With soft=true they can be restored. By default it is a dry run: it returns what would be
+    forgotten, and in 'mentions' what else mentions it and would stay. Show that to the person, and
+    only then call again with dry_run=false and the ids in 'asked'. 'along' forgets mentions too. Do
+    not forget a fact that merely changed: replace it by remember with 'invalidates'.
     """
     if request.soft and request.keep:
         raise InvalidRequest(
@@ -132,7 +133,7 @@ async def forget(memory: Memory, request: ForgetSoftlyInput) -> Forgotten:
 
 
 @UPKEEP.operation(
-    "What can be restored",
+    "List what can be restored",
     words.restorables,
     READS,
     items="forgotten",
@@ -140,10 +141,10 @@ async def forget(memory: Memory, request: ForgetSoftlyInput) -> Forgotten:
     examples=("pps forgotten ana", "pps forgotten ana 1b4e28ba"),
 )
 async def forgotten(memory: Memory, request: ForgottenInput) -> tuple[Restorable, ...]:
-    """Use it to find what was softly forgotten: what, when, by whom, why, and until when it can be restored.
+    """Use it to find what was softly forgotten, and until when it can be restored.
 
-    Returns the latest first, each with the id that 'restore_forgotten' takes; with 'id' that entry alone, and what
-    still mentions it.
+    Returns entries, latest first, each with the id that 'restore_forgotten' takes. With 'id' it
+    returns that entry alone, and what still mentions it.
     """
     if request.id is not None:
         return (await memory.forgetting.get(request.id),)
@@ -158,7 +159,7 @@ async def forgotten(memory: Memory, request: ForgottenInput) -> tuple[Restorable
     examples=("pps restore ana 1b4e28ba",),
 )
 async def restore_forgotten(memory: Memory, request: RestoreInput) -> Restored:
-    """Use it to have back what was softly forgotten, whole and as it was.
+    """Use it to restore what was softly forgotten, complete and unchanged.
 
     Returns the ids of what came back.
     """
@@ -166,7 +167,7 @@ async def restore_forgotten(memory: Memory, request: RestoreInput) -> Restored:
 
 
 @UPKEEP.operation(
-    "What was changed by hand", words.edits, READS, command="edits", examples=("pps edits ana",)
+    "List changes made by hand", words.edits, READS, command="edits", examples=("pps edits ana",)
 )
 async def edits(memory: Memory, request: EditsInput) -> Edits:
     """Use it to see what was corrected, softly forgotten and edited, the latest first, each with the id for 'undo'.
@@ -184,16 +185,17 @@ async def edits(memory: Memory, request: EditsInput) -> Edits:
     examples=("pps undo ana 1b4e28ba", "pps undo ana sourdough@3"),
 )
 async def undo(memory: Memory, request: UndoInput) -> Undone:
-    """Use it when a correction, a soft forgetting, or a change of a text or an anchor was a mistake: all is as it was.
+    """Use it when a correction, a soft forgetting, or an edit of a text or an anchor was a mistake.
 
-    Returns what was undone, and in 'redo' the id with which 'undo' does it again, where that can be.
+    Returns what was undone, and in 'redo' the id with which 'undo' does it again, if that is
+    possible.
     """
     return await memory.undoing.undo(request.id)
 
 
 @PERSPECTIVES.operation("Forget one thing", words.gone, ERASES, for_model=forgotten_for_model)
 async def forget_concept(memory: Memory, request: ForgetConceptInput) -> Forgotten:
-    """Use it to take one thing out of everything that you are shown, with what only it supported.
+    """Use it to hide one item everywhere, with what only it supported.
 
     Within 30 days 'restore_forgotten' brings it back; with soft_delete=false it is erased for good
     at once.

@@ -32,13 +32,14 @@ class AroundInput(Input):
         description="Id or name of a node; your own node when not given.",
         json_schema_extra=argument(rest=True),
     )
-    max_hops: int = Field(default=1, ge=1, le=4, description="How many facts away, at most.")
+    max_hops: int = Field(default=1, ge=1, le=4, description="Maximum distance, in facts.")
     limit: int = Field(
-        default=100, ge=1, le=999, description="Most nodes beside it, the nearest first."
+        default=100, ge=1, le=999, description="Maximum nodes around it, nearest first."
     )
     as_of: Annotated[Moment | None, described_time("What held at that time instead of now.")] = None
     cursor: Annotated[str, StringConstraints(pattern=r"^\d{0,5}$")] = Field(
-        default="", description="'next_cursor' of the page before, with all else as it was."
+        default="",
+        description="'next_cursor' of the page before, with the other arguments unchanged.",
     )
 
 
@@ -52,11 +53,11 @@ class NodesInput(Input):
     )
     query: Annotated[str, StringConstraints(max_length=200)] = Field(
         default="",
-        description="Only those whose name or an alias has this in it.",
+        description="Only nodes whose name or alias contains this text.",
         json_schema_extra=argument(rest=True),
     )
     cursor: Label = Field(default="", description="'next_cursor' of the page before.")
-    limit: int = Field(default=100, ge=1, le=500, description="Most nodes a page.")
+    limit: int = Field(default=100, ge=1, le=500, description="Maximum nodes on a page.")
 
 
 class ChangesInput(Input):
@@ -70,7 +71,7 @@ class ChangesInput(Input):
         json_schema_extra=option("--about"),
     )
     limit: int = Field(
-        default=200, ge=1, le=1_000, description="Most changes; a replacement is one."
+        default=200, ge=1, le=1_000, description="Maximum changes; a replacement counts as one."
     )
     cursor: Label = Field(default="", description="'next_cursor' of the page before.")
 
@@ -294,10 +295,10 @@ def _more_changes(view: ChangesView) -> str:
     for_model=around_for_model,
 )
 async def graph_around(memory: Memory, request: AroundInput) -> Around:
-    """Use it to see what a node is joined to: people, places and things by facts and relations that hold now.
+    """Use it to see what a node is connected to by facts and relations that hold now.
 
-    Begins at your own node if none is named; a name that several nodes have is refused with their ids. Returns the
-    nodes, nearest first, with their distance, and the facts among them.
+    It begins at your own node if you name none. A name of several nodes is refused, with their ids.
+    Returns the nodes, nearest first, with their distance, and the facts among them.
     """
     node = await memory.graph.find(request.id) if request.id else memory.graph.own
     passed = int(request.cursor or 0)
@@ -353,10 +354,10 @@ def nodes_for_model(view: NodesView, _: Input) -> ModelView:
     for_model=nodes_for_model,
 )
 async def nodes_list(memory: Memory, request: NodesInput) -> NodesView:
-    """Use it to look through who and what is known, by name: all, those of a kind, or those called like something.
+    """Use it to list known people, places and things: all, of one kind, or by a part of the name.
 
-    Returns nodes with how many facts join each, how many there are of each kind, and a cursor for the next page. For
-    what is known of one use 'timeline' with its id.
+    Returns nodes with their number of facts, the number of nodes of each kind, and a cursor for the
+    next page. For the facts of one node use 'timeline' with its id.
     """
     page = await memory.graph.nodes(
         request.kind or "", query=request.query, cursor=request.cursor, limit=request.limit
@@ -378,7 +379,7 @@ async def nodes_list(memory: Memory, request: NodesInput) -> NodesView:
 
 
 @RECORDS.operation(
-    "What changed between two moments",
+    "List changes between two times",
     changes_words,
     READS,
     command="changes",
@@ -389,10 +390,10 @@ async def nodes_list(memory: Memory, request: NodesInput) -> NodesView:
     for_model=changes_for_model,
 )
 async def changes(memory: Memory, request: ChangesInput) -> ChangesView:
-    """Use it to tell what is different: which facts began, ended, or were replaced between two times.
+    """Use it to learn which facts began, ended, or were replaced between two times.
 
-    Returns facts, the newest change first, of one node or of all, a page at a time. For what held at one time use
-    'timeline' with 'as_of'.
+    Returns facts, the newest change first, of one node or of all, a page at a time. For what held
+    at one time use 'timeline' with 'as_of'.
     """
     report = await memory.graph.changes(
         request.since,
@@ -430,15 +431,16 @@ def histogram_words(value: Histogram) -> str:
 
 
 @RECORDS.operation(
-    "How facts are spread over time",
+    "Count facts by time",
     histogram_words,
     READS,
     command="histogram",
     examples=("pps histogram ana", "pps histogram ana --bins 12"),
 )
 async def fact_histogram(memory: Memory, request: HistogramInput) -> Histogram:
-    """Use it to see in which times there is something: how many facts began and ended in each of some bins of time.
+    """Use it to see when things happened.
 
-    Then ask 'changes' for a time, or 'timeline' with 'as_of'.
+    It counts the facts that began and ended in each bin of time. Then call 'changes' for a time, or
+    'timeline' with 'as_of'.
     """
     return await memory.graph.histogram(request.bins)

@@ -75,15 +75,16 @@ class RememberInput(Input):
     nodes: tuple[NodeInput, ...] = Field(
         default=(),
         max_length=bounds.MAX_NODES,
-        description="Who and what the text speaks of. You are the reader: list them.",
+        description="People, places and things that the text mentions. List those that you read in "
+        "it.",
         json_schema_extra=json_file("--given"),
     )
     facts: tuple[FactInput, ...] = Field(
         default=(),
         max_length=bounds.MAX_FACTS,
         description=(
-            "What the text says, one sentence a fact. A fact that changed names the old one in "
-            "'invalidates'."
+            "Facts that the text states, one sentence each. A changed fact names the old "
+            "one in 'invalidates'."
         ),
         json_schema_extra=json_file("--given"),
     )
@@ -97,11 +98,13 @@ class RememberInput(Input):
         default="", description="Id of this conversation; turns of one session are neighbours."
     )
     source: Label = Field(
-        default="mcp", description="Where it came from.", json_schema_extra=unoffered(default="cli")
+        default="mcp",
+        description="Where the text came from.",
+        json_schema_extra=unoffered(default="cli"),
     )
     source_ref: Label = Field(
         default="",
-        description="Its id there; the same one again is a duplicate and stored once.",
+        description="Id of the text at its source. The same id again is stored once.",
         json_schema_extra=unoffered(),
     )
     occurred_at: Annotated[
@@ -113,17 +116,17 @@ class RememberInput(Input):
         json_schema_extra=unoffered(),
     )
     tags: Tags = Field(
-        default=(), description="Beside the #tags of the text.", json_schema_extra=_TAG
+        default=(),
+        description="Tags, in addition to the #tags in the text.",
+        json_schema_extra=_TAG,
     )
     extraction: Extraction | None = Field(
         default=None,
-        description="'none' keeps only the text; the memory's own setting when not given.",
+        description="'none' keeps only the text. Default: the memory's setting.",
     )
     wait: Literal["done", "journal"] = Field(
         default="done",
-        description=(
-            "'journal' answers as soon as it is safe on disk, 'done' when it can be recalled."
-        ),
+        description=("'journal' answers when the text is on disk, 'done' when it can be recalled."),
         json_schema_extra=unoffered(),
     )
 
@@ -131,17 +134,17 @@ class RememberInput(Input):
 class FilterInput(Input):
     """What to leave out before ranking. Values of one field are alternatives; fields add up."""
 
-    kinds: Labels = Field(default=(), description="Of nodes, such as Person; of turns.")
+    kinds: Labels = Field(default=(), description="Kinds of nodes, such as Person, or of turns.")
     tags: tuple[Tag, ...] = Field(default=(), max_length=50)
     sources: Labels = Field(default=(), description="Where turns came from.")
     relations: tuple[Name, ...] = Field(
-        default=(), max_length=50, description="Of facts, such as LIVES_IN."
+        default=(), max_length=50, description="Relations of facts, such as LIVES_IN."
     )
     sessions: Labels = ()
     roles: tuple[Label, ...] = Field(default=(), max_length=4)
     layers: Labels = Field(
         default=(),
-        description="Of a layered graph, such as vision: each stands for the kinds of nodes in it.",
+        description="Layers of a pack, such as vision. A layer stands for its kinds of nodes.",
     )
     status: Labels = Field(
         default=(), description="The 'status' attribute of nodes, such as active."
@@ -165,8 +168,8 @@ class RecallQuestion(Input):
         default=(),
         max_length=len(CHANNELS),
         description=(
-            "Which lists to fill; 'auto' chooses by the kind of question. All of the profile's if "
-            "not given."
+            "Lists to return; 'auto' chooses them by the kind of question. Default: all "
+            "lists of the profile."
         ),
     )
     profile: Label = Field(default="default", description="How to rank; `pps profiles` lists them.")
@@ -175,14 +178,14 @@ class RecallQuestion(Input):
         ge=1,
         le=100,
         description=(
-            "Most results in each channel. If not given 10, of nodes 5; 20 for a question about "
-            "several things."
+            "Maximum results in each channel. Default: 10, for nodes 5, and 20 for a "
+            "question about several things."
         ),
     )
     as_of: Annotated[Moment | None, described_time("What held at that time instead of now.")] = None
     session: Label | None = Field(default=None, description="Id of this conversation.")
     center: Name | None = Field(
-        default=None, description="Id or name of a node: what is near it in the graph ranks higher."
+        default=None, description="Id or name of a node. Results near it in the graph rank higher."
     )
     during: str = Field(
         default="",
@@ -200,7 +203,10 @@ class RecallQuestion(Input):
         json_schema_extra=unoffered(),
     )
     min_similarity: float | None = Field(
-        default=None, ge=-1, le=1, description="Least cosine of what meaning finds."
+        default=None,
+        ge=-1,
+        le=1,
+        description="Minimum cosine similarity of results found by meaning.",
     )
     max_hops: int = Field(
         default=2, ge=1, le=4, description="How far from the center profile 'hybrid' looks."
@@ -228,7 +234,7 @@ class WhyInput(RecallQuestion):
     expect: str = Field(
         default="",
         max_length=bounds.MAX_NAME,
-        description="Id or title of what should be there: why it is not.",
+        description="Id or title of an expected result. The answer says why it is missing.",
     )
 
 
@@ -237,30 +243,32 @@ class AmbientRecallInput(Input):
 
     context: str = Field(
         max_length=65_536,
-        description="The last message or two as they are. With mode 'startup' it may be empty.",
+        description="The latest one or two messages, unchanged. With mode 'startup' it may be "
+        "empty.",
         json_schema_extra=argument(rest=True, default=""),
     )
     limit_per_layer: int = Field(
         default=12,
         ge=1,
         le=50,
-        description="Most items a section; what is not near is not shown at all.",
+        description="Maximum items in each section. Items that are not near are left out.",
     )
     session: Label | None = Field(
-        default=None, description="Id of this conversation: what it was shown is not shown again."
+        default=None,
+        description="Id of this conversation. Items it was already shown are left out.",
     )
     mode: Literal["turn", "startup", "preview"] = Field(
         default="turn",
-        description="'startup' once when a conversation begins: the latest, not the nearest. "
-        "'preview' is for people: "
-        "what 'turn' would give, counted as given to nobody.",
+        description="'turn': what is near the context. 'startup': the latest; call it once, when a "
+        "conversation begins. 'preview': the same as 'turn', for people; it is not "
+        "recorded as given to an agent.",
         json_schema_extra=option("--startup", value="startup"),
     )
     budget_tokens: int | None = Field(
         default=None,
         ge=100,
         le=100_000,
-        description="Most tokens of the text; never exceeded.",
+        description="Maximum tokens of the text; never exceeded.",
         json_schema_extra=option("--budget"),
     )
 
@@ -279,7 +287,7 @@ class TimelineInput(Input):
     as_of: Annotated[Moment | None, described_time("Only what held at that time.")] = None
     after: Annotated[Moment | None, described_time("Only facts that began then or later.")] = None
     before: Annotated[Moment | None, described_time("Only facts that began before.")] = None
-    limit: int = Field(default=50, ge=1, le=1000, description="Most facts a page.")
+    limit: int = Field(default=50, ge=1, le=1000, description="Maximum facts on a page.")
     cursor: str = Field(default="", max_length=500, description="'next_cursor' of the page before.")
 
 
@@ -305,24 +313,24 @@ class ForgetInput(Input):
     """What to erase for good."""
 
     ids: Names = Field(
-        description="Ids of turns, facts or nodes (the first 8 characters do), or slugs of "
-        "anchors. In a dry run titles "
-        "of records and names of nodes too.",
+        description="Ids of turns, facts or nodes (or their first 8 characters), or slugs of "
+        "anchors. A dry run also takes titles of records and names of nodes.",
         json_schema_extra=argument(),
     )
     dry_run: bool = Field(
         default=True,
-        description="True only says what would go. Ask the person, then call again with false.",
+        description="True only lists what would be forgotten. Ask the person, then call again with "
+        "false.",
         json_schema_extra=_YES,
     )
-    keep: bool = Field(default=False, description="Copies in a squad's pool stay.")
+    keep: bool = Field(default=False, description="True keeps copies in a squad's pool.")
 
 
 class AnchorSaveInput(Input):
     """A short text that should stay findable as it is: a rule, a recipe, a moment."""
 
     title: Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_ANCHOR_TITLE)] = (
-        Field(description="What it is found by.", json_schema_extra=argument())
+        Field(description="Title that the anchor is found by.", json_schema_extra=argument())
     )
     text: str = Field(
         min_length=1,
@@ -333,13 +341,15 @@ class AnchorSaveInput(Input):
     slug: Slug | None = Field(
         default=None,
         description=(
-            "Lower-case letters, digits and '-'; made from the title if not given. An old one is "
-            "replaced."
+            "Lower-case letters, digits and '-'. Default: made from the title. An anchor "
+            "with this slug is replaced."
         ),
     )
     tags: Tags = Field(default=(), json_schema_extra=_TAG)
     expected: Label = Field(
-        default="", description="'digest' of anchor_get: replace it only if it is still that."
+        default="",
+        description="'digest' from anchor_get. The anchor is replaced only if its digest is still "
+        "this.",
     )
 
 
@@ -349,14 +359,14 @@ class AnchorSearchInput(Input):
     query: Question = Field(
         description="A question or key words.", json_schema_extra=argument(rest=True)
     )
-    limit: int = Field(default=10, ge=1, le=100, description="Most anchors.")
+    limit: int = Field(default=10, ge=1, le=100, description="Maximum anchors.")
 
 
 class AnchorInput(Input):
     """Which anchor."""
 
     slug: Slug = Field(
-        description="Its slug, as anchor_list and anchor_search show it.",
+        description="Slug of the anchor, from anchor_list or anchor_search.",
         json_schema_extra=argument(),
     )
 
@@ -376,36 +386,40 @@ class AddEventInput(Input):
     """Something that happened or was noted, to be kept as a record with a title."""
 
     content: Content = Field(
-        description="The text, in Markdown. Its #tags and [[links]] are taken up.",
+        description="Text, in Markdown. Its #tags become tags, its [[links]] relations.",
         json_schema_extra=_TEXT,
     )
     title: str = Field(
-        default="", max_length=bounds.MAX_NAME, description="Its first 80 characters if not given."
+        default="",
+        max_length=bounds.MAX_NAME,
+        description="Title. Default: the first 80 characters of the text.",
     )
     source: Label = Field(
         default="mcp",
-        description="Where it came from: whisper, screenpipe, mcp, editor, …",
+        description="Where the text came from, such as whisper, screenpipe, mcp or editor.",
         json_schema_extra=option("--source", default="editor"),
     )
     source_ref: Label = Field(
         default="",
-        description="Its id there; the same one again is stored once.",
+        description="Id at its source. The same id again is stored once.",
         json_schema_extra=option("--ref"),
     )
     timestamp: Annotated[Moment | None, described_time("When it happened; now when not given.")] = (
         Field(default=None, json_schema_extra=_AT)
     )
     kind: str = Field(
-        default="", max_length=64, description="What it is; by its source if not given."
+        default="", max_length=64, description="Kind of record. Default: chosen by its source."
     )
     parent_node_id: str = Field(
         default="",
         max_length=bounds.MAX_NAME,
-        description="Id or title of the record that it is a part of.",
+        description="Id or title of the record that this is a part of.",
         json_schema_extra=option("--parent"),
     )
     tags: Tags = Field(
-        default=(), description="Beside the #tags of the text.", json_schema_extra=_TAG
+        default=(),
+        description="Tags, in addition to the #tags in the text.",
+        json_schema_extra=_TAG,
     )
     metadata: Mapping[str, JsonValue] = Field(
         default={},
@@ -415,16 +429,17 @@ class AddEventInput(Input):
     project_path: str = Field(
         default="",
         max_length=MAX_PATH,
-        description="Kept with it; whose memory it is goes by the connection.",
+        description="Kept with the record. The memory is that of the connection, whatever path is "
+        "given.",
         json_schema_extra=unoffered(),
     )
     session: Label = Field(
         default="",
-        description="Id of this conversation; the source if not given.",
+        description="Id of this conversation. Default: the source.",
         json_schema_extra=unoffered(),
     )
     actor: Label = Field(
-        default="", description="Who wrote it, if more than one shares this memory."
+        default="", description="Name of the writer, if more than one shares this memory."
     )
 
 
@@ -440,16 +455,16 @@ class UpdateInput(Input):
         description="The whole new text.",
         json_schema_extra=option("--text", stdin=True),
     )
-    title: Title | None = Field(default=None, description="Of a record.")
+    title: Title | None = Field(default=None, description="New title of a record.")
     kind: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = None
     tags: Tags | None = Field(
         default=None,
-        description="All of them; the #tags of the text join them.",
+        description="All tags. The #tags in the text are added.",
         json_schema_extra=_TAG,
     )
     metadata: Mapping[str, JsonValue] | None = Field(
         default=None,
-        description="Joined with a record's own fields.",
+        description="Fields to set; a record's other fields stay.",
         json_schema_extra=json_text("--metadata"),
     )
     actor: Label = Field(default="", description="Who changes it.")
@@ -463,7 +478,7 @@ class AppendInput(Input):
         json_schema_extra=argument(),
     )
     content: Content = Field(
-        description="What comes after what is there, as a paragraph of its own.",
+        description="Paragraph to add at the end.",
         json_schema_extra=_TEXT,
     )
     actor: Label = Field(default="", description="Who adds it.")
@@ -476,11 +491,11 @@ class HistoryInput(Input):
         description="Id of a record or of a turn, or the title of a record.",
         json_schema_extra=argument(),
     )
-    limit: int = Field(default=20, ge=1, le=1_000, description="Most versions, the newest first.")
+    limit: int = Field(default=20, ge=1, le=1_000, description="Maximum versions, newest first.")
     cursor: str = Field(default="", max_length=100, description="'next_cursor' of the page before.")
     with_content: bool = Field(
         default=False,
-        description="Each version's whole text too, not only what changed.",
+        description="True also returns the whole text of each version.",
         json_schema_extra=option("--whole"),
     )
 
@@ -488,7 +503,7 @@ class HistoryInput(Input):
 class FindDuplicatesInput(Input):
     """How many pairs."""
 
-    limit: int = Field(default=50, ge=1, le=1_000, description="Most pairs, and most merges.")
+    limit: int = Field(default=50, ge=1, le=1_000, description="Maximum pairs, and maximum merges.")
 
 
 class MergeNodesInput(Input):
@@ -502,7 +517,9 @@ class MergeNodesInput(Input):
         json_schema_extra=argument(),
     )
     dry_run: bool = Field(
-        default=True, description="True only says what would come of it.", json_schema_extra=_YES
+        default=True,
+        description="True only shows the result; nothing is merged.",
+        json_schema_extra=_YES,
     )
 
 
@@ -510,7 +527,7 @@ class UndoMergeInput(Input):
     """Which merge."""
 
     id: Id = Field(
-        description="Of a merge, as merge_nodes and find_duplicates say it.",
+        description="Id of a merge, from merge_nodes or find_duplicates.",
         json_schema_extra=argument(),
     )
 
@@ -532,7 +549,7 @@ class ExtractInput(Input):
     since: Annotated[Moment | None, described_time("Only turns said at this time or later.")] = None
     dry_run: bool = Field(
         default=True,
-        description="Only count them and estimate the tokens; false has them read.",
+        description="True only counts the turns and estimates the tokens; false has them read.",
         json_schema_extra=option("--dry-run", default=False),
     )
 
@@ -540,14 +557,17 @@ class ExtractInput(Input):
 class CostsInput(Input):
     """How far back."""
 
-    days: int = Field(default=30, ge=1, le=3_660, description="Days, today among them.")
+    days: int = Field(default=30, ge=1, le=3_660, description="Number of days, including today.")
 
 
 class InjectedInput(Input):
     """How far back."""
 
     days: int = Field(
-        default=7, ge=1, le=KEPT_D, description="Days, up to now; older ones are forgotten."
+        default=7,
+        ge=1,
+        le=KEPT_D,
+        description="Number of days up to now. Older figures are not kept.",
     )
     session: Label | None = Field(
         default=None, description="A conversation whose latest packs are listed, line by line."

@@ -250,16 +250,17 @@ def diagram(pack: KindPack) -> str:
 
 
 @RECORDS.operation(
-    "What kinds of records there are",
+    "List kinds of records",
     schema_words,
     READS,
     command="schema",
     examples=("pps schema ana",),
 )
 async def schema_inventory(memory: Memory, _: Nothing) -> Schema:
-    """Use it before the first record_save: the kinds of this memory's packs with their fields and bounds.
+    """Use it before the first record_save to learn the kinds of this memory's packs.
 
-    Returns layers, kinds, relations with the pairs that they join, life cycles, and how many records each kind has.
+    Returns layers, kinds with fields and bounds, relations with the kinds that they join, life
+    cycles, and the number of records of each kind.
     """
     page = await memory.records.list(RecordQuery(limit=1))
     return schema_of(tuple(pack for pack in memory.kinds.packs if not pack.open), page.by_kind)

@@ -42,16 +42,14 @@ class TurnsInput(inputs.Input):
     )
     query: Annotated[str, StringConstraints(max_length=400)] = Field(
         default="",
-        description=(
-            "Only turns in which each of these words stands, in any case; at most 20 words."
-        ),
+        description=("Only turns that contain each of these words, in any case; at most 20 words."),
         json_schema_extra=argument(rest=True),
     )
     near: Annotated[str, StringConstraints(max_length=64)] = Field(
         default="",
         description=(
-            "Id of a turn: it, with what was said right before and after it. Give it without the "
-            "others."
+            "Id of a turn: returns it with the turns right before and after it. Not "
+            "together with the other filters."
         ),
     )
     about: Name | None = Field(
@@ -64,7 +62,7 @@ class TurnsInput(inputs.Input):
     cursor: Annotated[str, StringConstraints(max_length=100)] = Field(
         default="", description="'next_cursor' of the page before."
     )
-    limit: int = Field(default=50, ge=1, le=200, description="Most turns a page.")
+    limit: int = Field(default=50, ge=1, le=200, description="Maximum turns on a page.")
 
 
 class JobsInput(inputs.Input):
@@ -73,11 +71,11 @@ class JobsInput(inputs.Input):
     state: JobState | None = Field(
         default=None,
         description=(
-            "queued, running, done, failed or dropped; unfinished and failed ones if not given."
+            "queued, running, done, failed or dropped. Default: unfinished and failed jobs."
         ),
     )
     after: int = Field(default=0, ge=0, le=1 << 60, description="Only jobs with a greater number.")
-    limit: int = Field(default=100, ge=1, le=1_000, description="Most jobs.")
+    limit: int = Field(default=100, ge=1, le=1_000, description="Maximum jobs.")
 
 
 class ChosenInput(inputs.Input):
@@ -281,11 +279,10 @@ def retried_words(retried: Sequence[int]) -> str:
     for_model=turns_for_model,
 )
 async def turns_list(memory: Memory, request: TurnsInput) -> Turns:
-    """Use it to look through what was said, newest first: all, with some words, or around a turn.
+    """Use it to list what was said, newest first: all, with some words, or around a turn.
 
-    To find what answers a question use 'recall'. Returns turns with what was made of each (the
-    state of its job, its facts, its record), the sessions that there are, and a cursor for the next
-    page.
+    To answer a question use 'recall'. Returns turns, each with the state of its job, its facts and
+    its record, the sessions, and a cursor for the next page.
     """
     page = await memory.graph.said(
         request.session,
@@ -312,10 +309,10 @@ def jobs_for_model(value: JobPage, _: inputs.Input) -> ModelView:
 
 @UPKEEP.operation("List this memory's jobs", jobs_words, READS, for_model=jobs_for_model)
 async def jobs_list(memory: Memory, request: JobsInput) -> JobPage:
-    """Use it to see which texts wait to be taken into graph and indexes, and which could not be, and why.
+    """Use it to see which texts wait to be added to graph and indexes, which failed, and why.
 
-    Returns jobs, oldest first: number, state, attempts, the text's beginning, what went wrong. It answers a page at a
-    time: pass 'next' as 'after' for the next.
+    Returns jobs, oldest first: number, state, attempts, the text's beginning, and the error. It
+    answers a page at a time: pass 'next' as 'after' for the next.
     """
     jobs = await memory.jobs.list(request.state, after=request.after, limit=request.limit)
     return JobPage(tuple(jobs), jobs[-1].id if len(jobs) == request.limit else None)
@@ -323,9 +320,10 @@ async def jobs_list(memory: Memory, request: JobsInput) -> JobPage:
 
 @UPKEEP.operation("Try this memory's jobs again", retried_words, SETS, items="retried")
 async def jobs_retry(memory: Memory, request: ChosenInput) -> tuple[int, ...]:
-    """Use it when what made jobs fail is mended: takes texts in again, the ones named, or all that failed.
+    """Use it when the cause of failed jobs is fixed.
 
-    What is there is not doubled. Returns the numbers of the jobs that are queued again.
+    It queues the named jobs, or all that failed. Nothing is stored twice. Returns the numbers of
+    the queued jobs.
     """
     return tuple(await memory.jobs.retry(request.chosen()))
 

@@ -58,8 +58,8 @@ async def recall(memory: Memory, request: inputs.RecallInput) -> outputs.RecallV
     """Use it when you look for something on purpose: a question or key words.
 
     Returns one ranked list for each channel (nodes, facts, episodes, anchors, turns). 'as_of' asks
-    for another time. A hit with 'superseded_by' no longer holds, and one where that is not 'sure'
-    may not: go by what took its place.
+    for another time. A hit with 'superseded_by' no longer holds; where that is not 'sure' it may
+    still hold. Use the newer fact instead.
     """
     return outputs.recall_view(
         await memory.recall(request.query, **_asked(request, "query", "explain"))
@@ -105,10 +105,8 @@ class FactCorrectInput(inputs.Input):
 async def fact_correct(memory: Memory, request: FactCorrectInput) -> FactCorrection:
     """Use it when a fact is wrong: it was never true, or is no longer true.
 
-    Give what is right, if that is known.
-
-    Returns the turn that says so, which 'undo' takes, the id of the right fact, and what still says
-    the old thing.
+    Give what is right, if you know it. Returns the correction's turn, whose id 'undo' takes, the id
+    of the right fact, and the turns that still state the old one.
     """
     right = RightFact(request.subject, request.relation, request.object, request.text)
     return await memory.correcting.correct(
@@ -117,17 +115,17 @@ async def fact_correct(memory: Memory, request: FactCorrectInput) -> FactCorrect
 
 
 @UPKEEP.operation(
-    "Why a recall answers so",
+    "Explain a recall",
     words.why,
     READS,
     command="why",
     examples=('pps why ana "Who keeps bees?" --expect 1b4e28ba',),
 )
 async def why(memory: Memory, request: inputs.WhyInput) -> Why:
-    """Use it when a recall did not return what you expected: name that by its id in 'expect'.
+    """Use it when a recall did not return what you expected: give the expected id in 'expect'.
 
-    Returns each candidate's rank in every perspective and what became of it, and why the expected
-    one is not there. Takes what 'recall' takes.
+    Takes the same arguments as 'recall'. Returns each candidate's rank in every perspective,
+    whether it was shown, and why the expected result is missing.
     """
     return await memory.why(request.query, request.expect, **_asked(request, "query", "expect"))
 
@@ -145,10 +143,12 @@ async def why(memory: Memory, request: inputs.WhyInput) -> Why:
     for_model=model_views.receipt_for_model,
 )
 async def remember(memory: Memory, request: inputs.RememberInput) -> Receipt:
-    """Use it when something should last: the text word for word, with the nodes and facts that you read in it.
+    """Use it when something should last.
 
-    Write facts as whole sentences with names written out and their times; a fact that changed names the old one in
-    'invalidates'. Returns 'done' when it can be recalled, 'accepted' when that follows in a moment; nothing is lost.
+    Give the text word for word, with the nodes and facts that you read in it. Write facts as whole
+    sentences with names written out and their times; a fact that changed names the old one in
+    'invalidates'. Returns 'done' when it can be recalled, 'accepted' when that follows in a moment;
+    nothing is lost.
     """
     options: RememberOptions = inputs.options(
         request, "content", "wait", "nodes", "facts", "extraction"
@@ -163,7 +163,7 @@ async def remember(memory: Memory, request: inputs.RememberInput) -> Receipt:
 
 
 @CORE.operation(
-    "Facts in order of time",
+    "List facts by time",
     words.timeline,
     READS,
     command="timeline",
@@ -172,12 +172,11 @@ async def remember(memory: Memory, request: inputs.RememberInput) -> Receipt:
     for_model=model_views.timeline_for_model,
 )
 async def timeline(memory: Memory, request: inputs.TimelineInput) -> outputs.Timeline:
-    """Use it to see how things came to be.
+    """Use it to see how something developed.
 
-    Returns facts in the order of time since which they hold, ended ones too.
-
-    'superseded_by' names what took the place of a fact. It answers a page at a time: pass
-    'next_cursor' as 'cursor' for the next.
+    Returns facts ordered by when they began to hold, ended facts included. 'superseded_by' names
+    the fact that replaced one. It answers a page at a time: pass 'next_cursor' as 'cursor' for the
+    next.
     """
     return outputs.timeline_view(await memory.timeline(**inputs.options(request)))
 
@@ -211,9 +210,10 @@ async def get(memory: Memory, request: inputs.GetInput) -> tuple[outputs.ItemVie
     for_model=model_views.anchor_for_model,
 )
 async def anchor_save(memory: Memory, request: inputs.AnchorSaveInput) -> AnchorInfo:
-    """Use it to keep a short Markdown text findable as it is: a rule, a recipe, a moment in words.
+    """Use it to keep a short Markdown text unchanged: a rule, a recipe, a description.
 
-    One of the same slug is replaced, and stays as a version, see anchor_history. Returns its slug.
+    It replaces an anchor of the same slug; the old text stays as a version (anchor_history).
+    Returns the slug.
     """
     return await memory.anchor_save(**inputs.options(request))
 
@@ -232,7 +232,7 @@ async def anchor_search(
 ) -> tuple[outputs.HitView, ...]:
     """Use it when the answer is likely in an anchor.
 
-    Returns the best anchors, each with the passage that answers.
+    Returns the best anchors, each with its best passage.
     """
     return tuple(
         map(outputs.hit_view, await memory.anchor_search(request.query, limit=request.limit))
@@ -274,13 +274,13 @@ class AnchorRevertInput(inputs.AnchorInput):
     version: int = Field(
         ge=1,
         le=1 << 30,
-        description="Its number, as anchor_history shows it.",
+        description="Version number, from anchor_history.",
         json_schema_extra=argument(),
     )
 
 
 @ANCHORS.operation(
-    "What an anchor was before",
+    "List an anchor's versions",
     words.anchor_versions,
     READS,
     items="versions",
@@ -297,16 +297,16 @@ async def anchor_history(memory: Memory, request: inputs.AnchorInput) -> tuple[A
 
 
 @ANCHORS.operation(
-    "Let an anchor be what it was",
+    "Restore an anchor's version",
     words.anchor,
     Hints(idempotent=True),
     command="anchors revert",
     examples=("pps anchors revert ana sourdough 2",),
 )
 async def anchor_revert(memory: Memory, request: AnchorRevertInput) -> AnchorInfo:
-    """Use it to have an earlier version of an anchor back.
+    """Use it to restore an earlier version of an anchor.
 
-    That makes a new version; what stands now stays as one.
+    That makes a new version; the current text stays as a version.
     """
     return await memory.anchor_revert(request.slug, request.version)
 
@@ -321,7 +321,7 @@ async def anchor_revert(memory: Memory, request: AnchorRevertInput) -> AnchorInf
 async def anchor_delete(memory: Memory, request: inputs.AnchorInput) -> outputs.AnchorDeleted:
     """Use it to delete an anchor's file, its versions and its index entries.
 
-    It cannot be undone, as 'forget' with soft can.
+    It cannot be undone. To be able to undo it use 'forget' with soft=true.
     """
     await memory.anchor_delete(request.slug)
     return outputs.AnchorDeleted(request.slug)

@@ -52,7 +52,7 @@ class ReindexInput(OfEntity):
     index: Index = Field(
         default="all",
         description=(
-            "Only that of words, of vectors or of fields; all also when they cannot be opened."
+            "Which index: text, vectors or fields. Default: all; needed when they cannot be opened."
         ),
     )
 
@@ -61,13 +61,14 @@ class PublishInput(OfEntity):
     """Whose graph to publish, and where."""
 
     target: Literal["neo4j"] = Field(
-        description="Where: neo4j, as NEO4J_URI and its like are set.", json_schema_extra=argument()
+        description="Where to publish: neo4j, at the address in NEO4J_URI.",
+        json_schema_extra=argument(),
     )
     anew: bool = Field(
-        default=False, description="Empty what is published and write all of it again."
+        default=False, description="True removes what is published and writes all of it again."
     )
     stop: bool = Field(
-        default=False, description="Publish no more, and remove what is published there."
+        default=False, description="True stops publishing and removes what is published."
     )
 
 
@@ -183,7 +184,7 @@ def _proof(report: Report) -> Proof:
 
 
 @MAINTENANCE.operation(
-    "Index anew",
+    "Rebuild the indexes",
     _indexed,
     SETS,
     command="reindex",
@@ -195,7 +196,7 @@ async def reindex(app: App, request: ReindexInput, progress: Progress | None) ->
 
 
 @MAINTENANCE.operation(
-    "Embed anew",
+    "Rebuild the vectors",
     _indexed,
     SETS,
     command="reembed",
@@ -203,12 +204,12 @@ async def reindex(app: App, request: ReindexInput, progress: Progress | None) ->
     examples=("pps reembed ana",),
 )
 async def reembed(app: App, request: OfEntity, progress: Progress | None) -> Indexed:
-    """Makes every vector of an entity anew with the embedder that is set now."""
+    """Computes every vector of an entity again with the current embedder."""
     return Indexed(await app.reembed(request.entity, progress))
 
 
 @MAINTENANCE.operation(
-    "Make a graph anew",
+    "Rebuild a graph",
     _rebuilt,
     ERASES,
     command="rebuild",
@@ -216,14 +217,12 @@ async def reembed(app: App, request: OfEntity, progress: Progress | None) -> Ind
     examples=("pps rebuild ana --yes", "pps rebuild --registry"),
 )
 async def rebuild(app: App, request: OfEntity, progress: Progress | None) -> Indexed:
-    """Makes an entity's graph anew from its journal, when it is gone or damaged.
+    """Rebuilds an entity's graph from its journal, when the graph is lost or damaged.
 
-    What is there of it is removed.
-
-    What comes back: turns, records, facts that were given or found by rules, all under the ids they
-    had. What a model read only comes back where it can read the texts again. What cannot come back:
-    what texts said before they were changed, merges of nodes, relations made by themselves,
-    imported graphs, and when each fact was learned.
+    Remains of the old graph are removed. Turns, records, and facts that were given or found by
+    rules come back under their old ids. Facts found by a model come back only if the model can read
+    the texts again. Lost are earlier versions of texts, merges of nodes, relations made without a
+    turn, imported graphs, and when each fact was learned.
     """
     return Indexed(await app.rebuild(request.entity, progress))
 
@@ -252,10 +251,11 @@ def _published(value: PublishedState) -> str:
     ),
 )
 async def publish(app: App, given: PublishInput) -> PublishedState:
-    """Publishes an entity's graph on Neo4j from now on, for Neo4j's own tools and stock Graphiti to read.
+    """Publishes an entity's graph on Neo4j from now on.
 
-    The memory itself stays where it is, and goes on while Neo4j is away: what changes is written there afterwards.
-    What others change there is not read back; 'anew' writes over it. 'stop' removes it from Neo4j, if need be later.
+    Neo4j's own tools and stock Graphiti can read it. The memory itself stays where it is and works
+    while Neo4j is away; changes are written there later. Changes made in Neo4j are not read back;
+    'anew' overwrites them. 'stop' removes the graph from Neo4j, as soon as Neo4j answers.
     """
     if given.anew and given.stop:
         raise InvalidRequest("stop", "is not taken with anew")
@@ -276,10 +276,11 @@ async def publish(app: App, given: PublishInput) -> PublishedState:
 async def upgrade(
     app: App, request: UpgradeInput, progress: Progress | None
 ) -> tuple[UpgradeReport, ...]:
-    """Moves the graph that an earlier PPS left in a file of its own into memory.db, as opening the memory does.
+    """Moves the graph file of an earlier PPS into memory.db, as opening the memory does.
 
-    Before that, memory.db and the graph file are copied into a folder beside them; the copy is erased after 30 days,
-    by the first forgetting for good, or with drop_copy. Killed at any moment, it leaves a memory as it was, or upgraded.
+    Before that, memory.db and the graph file are copied into a folder beside them. The copy is
+    erased after 30 days, by the first forgetting for good, or with drop_copy. If it is killed, the
+    memory is either unchanged or upgraded.
     """
     known = await asyncio.to_thread(app.registry.list, include_archived=True)
     reports: list[UpgradeReport] = []
@@ -311,7 +312,7 @@ async def _upgrade_one(
     examples=("pps jobs list ana --state failed",),
 )
 async def jobs_list(app: App, request: EntityJobsInput) -> JobPage:
-    """Returns jobs, oldest first: number, state, attempts, the text's beginning, what went wrong."""
+    """Returns jobs, oldest first: number, state, attempts, the text's beginning, and the error."""
     async with app.memory(request.entity, pool=True) as memory:
         return await journal_tools.jobs_list.act(memory, request)
 
@@ -325,9 +326,9 @@ async def jobs_list(app: App, request: EntityJobsInput) -> JobPage:
     examples=("pps jobs retry ana 17 18", "pps jobs retry ana --all"),
 )
 async def jobs_retry(app: App, request: EntityChosenInput) -> tuple[int, ...]:
-    """Takes turns in again, from the beginning: the ones named, or all that failed.
+    """Processes turns again, from the beginning: the named ones, or all that failed.
 
-    What is there is not doubled.
+    Nothing is stored twice.
     """
     request.chosen()  # a bound that is broken is told before the memory is opened
     async with app.memory(request.entity, pool=True) as memory:
@@ -335,7 +336,7 @@ async def jobs_retry(app: App, request: EntityChosenInput) -> tuple[int, ...]:
 
 
 @MAINTENANCE.operation(
-    "Give jobs up",
+    "Give up jobs",
     lambda dropped: f"{len(dropped)} dropped.",
     ERASES,
     items="dropped",
@@ -343,9 +344,9 @@ async def jobs_retry(app: App, request: EntityChosenInput) -> tuple[int, ...]:
     examples=("pps jobs drop ana 17",),
 )
 async def jobs_drop(app: App, request: EntityChosenInput) -> tuple[int, ...]:
-    """Gives up turns that failed or wait: the ones named, or all that failed.
+    """Gives up turns that failed or wait: the named ones, or all that failed.
 
-    Texts stay; a retry takes them up.
+    The texts stay; a retry processes them.
     """
     chosen = request.chosen()
     async with app.memory(request.entity, pool=True) as memory:
@@ -369,7 +370,7 @@ async def doctor(app: App, request: OfEntity, progress: Progress | None) -> Exam
 
 @MAINTENANCE.operation("Attack throw-away entities", _verified, SETS)
 async def verify_isolation(app: App, request: VerifyInput, progress: Progress | None) -> Verified:
-    """Attacks throw-away entities on the store that is set.
+    """Attacks throw-away entities on the configured store.
 
     Returns whether anything of one reached another.
     """

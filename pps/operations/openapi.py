@@ -150,7 +150,7 @@ def _path(operation: AnyOperation, schemas: dict[str, Any]) -> dict[str, Any]:
         "tags": [operation.toolset],
         "requestBody": {"required": True, "content": {"application/json": taken}},
         "responses": {
-            "200": {"description": "What came of it.", "content": kinds},
+            "200": {"description": "Result.", "content": kinds},
             **{str(status): {"$ref": f"#/components/responses/{status}"} for status in PROBLEMS},
         },
     }

@@ -30,7 +30,9 @@ from pps.operations.table import PACKS, READS, SETS, TOOLSETS
 class PackInput(Input):
     """Which pack."""
 
-    pack: Label = Field(description="Its name, as pack_list says it.", json_schema_extra=argument())
+    pack: Label = Field(
+        description="Name of the pack, from pack_list.", json_schema_extra=argument()
+    )
     diagram: bool = Field(
         default=False, description="Its kinds and relations as a Mermaid diagram."
     )
@@ -39,7 +41,9 @@ class PackInput(Input):
 class EnableInput(OfEntity):
     """Which pack, and for whom."""
 
-    pack: Label = Field(description="Its name, as pack_list says it.", json_schema_extra=argument())
+    pack: Label = Field(
+        description="Name of the pack, from pack_list.", json_schema_extra=argument()
+    )
 
 
 class CheckInput(Input):
@@ -177,7 +181,7 @@ def read_for_entities(
     examples=("pps pack list",),
 )
 async def pack_list(app: App, _: Nothing) -> tuple[PackLine, ...]:
-    """Returns the packs of kinds that there are: those that are shipped, and your own in the data folder's packs."""
+    """Returns the packs of kinds: the shipped ones, and your own in packs/ of the data folder."""
 
     def look() -> tuple[PackLine, ...]:
         pack_lines: list[PackLine] = []
@@ -207,7 +211,7 @@ async def pack_list(app: App, _: Nothing) -> tuple[PackLine, ...]:
     examples=("pps pack show constitution", "pps pack show constitution --diagram"),
 )
 async def pack_show(app: App, request: PackInput) -> KindPackView:
-    """Returns a pack's layers, kinds with their fields, relations, life cycles and who may write.
+    """Returns a pack's layers, kinds with fields, relations and life cycles, and who may write.
 
     Or its diagram.
     """
@@ -227,9 +231,9 @@ async def pack_show(app: App, request: PackInput) -> KindPackView:
     examples=("pps pack enable ana constitution",),
 )
 async def pack_enable(app: App, request: EnableInput) -> EnabledPacks:
-    """Gives an entity the kinds of a pack from now on; its nodes of these kinds stay as they are.
+    """Enables a pack's kinds for an entity; its nodes of these kinds stay as they are.
 
-    Refused when a pack that it has, or PPS itself, has a kind, a layer or a tool of the same name.
+    It is refused if PPS or an enabled pack has a kind, a layer or a tool of the same name.
     """
     file = await asyncio.to_thread(find_pack, app.settings.home, request.pack)
     _, mistakes = await asyncio.to_thread(read_for_entities, file.text, file.name, own=file.own)
@@ -250,7 +254,7 @@ async def pack_enable(app: App, request: EnableInput) -> EnabledPacks:
 async def pack_check(app: App, request: CheckInput) -> CheckedPack:
     """Returns every mistake in a pack's file with its line.
 
-    Of one without mistakes, its kinds as a Mermaid diagram.
+    For a file without mistakes it returns the kinds, as a Mermaid diagram if asked.
     """
     path = Path(request.path)
 

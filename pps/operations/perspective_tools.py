@@ -32,7 +32,7 @@ class _Query(Input):
         default=10,
         ge=1,
         le=100,
-        description="Most results in each channel.",
+        description="Maximum results in each channel.",
         json_schema_extra=also("topK"),
     )
 
@@ -64,12 +64,12 @@ class SearchGraphInput(_Query):
         default=None,
         ge=-1,
         le=1,
-        description="Least cosine of what meaning finds.",
+        description="Minimum cosine similarity of results found by meaning.",
     )
     session: Label | None = Field(default=None, description="Id of this conversation.")
     breakdown: bool = Field(
         default=False,
-        description="With 'signals' of a hit: what each perspective gave it, 0 to 1.",
+        description="True adds 'signals' to each hit: its score in each perspective, 0 to 1.",
         json_schema_extra=also("includeEmbedderBreakdown"),
     )
 
@@ -80,8 +80,8 @@ class SearchCausesInput(_Query):
     direction: Literal["auto", "cause", "effect"] = Field(
         default="auto",
         description=(
-            "cause: what led to it; effect: what it led to; auto: as the question says, else its "
-            "cause."
+            "cause: find what led to it; effect: find what it led to; auto: read it from "
+            "the question, default cause."
         ),
         json_schema_extra=also("causalDirection"),
     )
@@ -91,7 +91,8 @@ class SearchConnectionsInput(_Query):
     """Things by their names, and which way to go from them."""
 
     direction: Literal["source", "target", "both"] = Field(
-        default="both", description="source: what goes out from them; target: what comes to them."
+        default="both",
+        description="source: facts whose subject it is; target: facts whose object it is.",
     )
 
 
@@ -102,7 +103,7 @@ class SearchByIntentInput(_Query):
         default=0.3,
         ge=0,
         le=1,
-        description="Share of plain meaning beside intent, 0 to 1.",
+        description="Weight of plain meaning beside intent, 0 to 1.",
         json_schema_extra=also("blendWithSemantic"),
     )
 
@@ -112,7 +113,7 @@ class StoreMemoryInput(Input):
 
     content: str = Field(min_length=1, max_length=65_536, description="The text, word for word.")
     rationale: str = Field(
-        default="", max_length=1024, description="Why it should last; kept beside it."
+        default="", max_length=1024, description="Why the text should last; kept with it."
     )
     importance: float = Field(
         default=0.5,
@@ -135,7 +136,7 @@ class StoreMemoryInput(Input):
     "Search by several perspectives", words.recall, READS, for_model=ranks_for_model
 )
 async def search_graph(memory: Memory, request: SearchGraphInput) -> outputs.RecallView:
-    """Use it when plain 'recall' misses something that is there: it asks several perspectives and says what each gave.
+    """Use it when 'recall' misses something: it searches by several perspectives.
 
     Returns one ranked list for each channel; 'ranks' of a hit are its places in each perspective.
     """
@@ -161,9 +162,10 @@ async def search_graph(memory: Memory, request: SearchGraphInput) -> outputs.Rec
     "Search for causes and effects", words.recall, READS, for_model=recall_for_model
 )
 async def search_causes(memory: Memory, request: SearchCausesInput) -> outputs.RecallView:
-    """Use it to find why something happened, or what it led to, where the memory says so with words like 'because'.
+    """Use it to find why something happened, or what it led to.
 
-    Returns facts and turns, those that tell of the other end first.
+    It reads words such as 'because'. Returns facts and turns; those that name the cause or effect
+    come first.
     """
     query = _CAUSAL[request.direction].format(request.query.rstrip(" ?"))
     weights = {"cause": 4.0, "dense": 0.25, "bm25": 0.25}
@@ -175,11 +177,10 @@ async def search_causes(memory: Memory, request: SearchCausesInput) -> outputs.R
 
 @PERSPECTIVES.operation("Search for connections", words.recall, READS, for_model=recall_for_model)
 async def search_connections(memory: Memory, request: SearchConnectionsInput) -> outputs.RecallView:
-    """Use it to find what is tied to a thing that you name, and by which facts.
+    """Use it to find what is connected to a person, place or thing, and by which facts.
 
-    A relation that you name comes first.
-
-    Returns the neighbours, the facts that tie them, and the turns that say so.
+    Facts of a relation that you name come first. Returns the neighbours, the facts that connect
+    them, and the turns that state the facts.
     """
     recalled = await memory.recall(
         request.query,
@@ -192,7 +193,7 @@ async def search_connections(memory: Memory, request: SearchConnectionsInput) ->
 
 @PERSPECTIVES.operation("Search by intent", words.recall, READS, for_model=recall_for_model)
 async def search_by_intent(memory: Memory, request: SearchByIntentInput) -> outputs.RecallView:
-    """Use it to find work with the same purpose in other words: say what is to be reached.
+    """Use it to find turns with the same purpose in other words: give the purpose.
 
     Returns ranked turns.
     """
@@ -213,7 +214,10 @@ async def search_by_intent(memory: Memory, request: SearchByIntentInput) -> outp
 
 @PERSPECTIVES.operation("Store a memory", words.receipt, ADDS, for_model=receipt_for_model)
 async def store_memory(memory: Memory, request: StoreMemoryInput) -> Receipt:
-    """Use it as 'remember', for a text with the reason why it should last. Returns its id."""
+    """Use it like 'remember', for a text with the reason why it should last.
+
+    Returns its id.
+    """
     content = (
         f"{request.content}\n\nWhy it matters: {request.rationale}"
         if request.rationale.strip()

@@ -47,7 +47,7 @@ class GraphRankInput(inputs.Input):
         json_schema_extra=option("--relation"),
     )
     status: tuple[inputs.Label, ...] = Field(
-        default=LIVE, max_length=4, description="Only records with one of these."
+        default=LIVE, max_length=4, description="Only records with one of these statuses."
     )
     source: Named = Field(
         default="", description="Where a shortest path begins: id or title of a record."
@@ -57,7 +57,7 @@ class GraphRankInput(inputs.Input):
         default=20,
         ge=1,
         le=1_000,
-        description="Most records; most communities, and most members of each.",
+        description="Maximum records; maximum communities, and members of each.",
     )
 
 
@@ -66,14 +66,15 @@ class RecordAskInput(inputs.Input):
 
     query: inputs.Label = Field(
         default="",
-        description="Its name; without one the answer lists all, with their parameters.",
+        description="Name of the query. Without a name, the answer lists all queries with their "
+        "parameters.",
         json_schema_extra=argument(default=""),
     )
     parameters: Mapping[str, JsonValue] = Field(
         default={},
         description=(
-            'Its parameters by name, such as {"id": "Finish the thesis"}: an id or a title names a '
-            "record."
+            'Parameters by name, such as {"id": "Finish the thesis"}. An id or a title '
+            "names a record."
         ),
         json_schema_extra=json_text("--with"),
     )
@@ -83,7 +84,7 @@ class GraphAllInput(inputs.Input):
     """Which page."""
 
     cursor: Cursor = Field(default="", description="'next_cursor' of the page before.")
-    limit: int = Field(default=200, ge=1, le=1_000, description="Most items a page.")
+    limit: int = Field(default=200, ge=1, le=1_000, description="Maximum items on a page.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,9 +217,11 @@ def everything_for_model(view: Everything, _: inputs.Input) -> ModelView:
     ),
 )
 async def graph_rank(memory: Memory, request: GraphRankInput) -> Ranking:
-    """Use it to see which records matter most, which join the others, which belong together, or how two are joined.
+    """Use it to rank records by their relations.
 
-    Weights of relations count. Returns scores, communities with their modularity, or the path, and the formula.
+    It finds central records, connecting ones, communities, or the path between two. Weights of
+    relations count. Returns scores, communities with their modularity, or the path, and the
+    formula.
     """
     return await memory.asks.rank(
         RankRequest(**inputs.options(request, "status"), statuses=request.status)
@@ -273,10 +276,10 @@ def listed(queries: Sequence[Query]) -> RecordAnswer:
     for_model=everything_for_model,
 )
 async def graph_all(memory: Memory, request: GraphAllInput) -> Everything:
-    """Use it to export or draw everything; to find something use 'recall' or 'record_ask'.
+    """Use it to export or draw the whole graph.
 
-    Returns records, other nodes, relations and facts, a page at a time: pass 'next_cursor' as
-    'cursor' for the next.
+    To find something use 'recall' or 'record_ask'. Returns records, other nodes, relations and
+    facts, a page at a time: pass 'next_cursor' as 'cursor' for the next.
     """
     page = await memory.asks.page(request.cursor, request.limit)
     return Everything(

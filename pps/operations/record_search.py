@@ -44,14 +44,15 @@ class RecordSearchInput(Input):
     status: tuple[Status, ...] = Field(
         default=(),
         max_length=len(STATUSES),
-        description="Only records with one of these; active ones and drafts when not given.",
+        description="Only records with one of these statuses. Default: active records and drafts.",
     )
     limit: int = Field(
         default=5,
         ge=1,
         le=50,
         description=(
-            "Most results; what lies below a clear gap is left out, unless min_similarity is given."
+            "Maximum results. Results below a clear gap in scores are left out, unless "
+            "min_similarity is given."
         ),
         json_schema_extra=option("--limit") | also("topK"),
     )
@@ -59,17 +60,21 @@ class RecordSearchInput(Input):
         default=None,
         ge=-1,
         le=1,
-        description="Least cosine; the embedder's own threshold when not given.",
+        description="Minimum cosine similarity. Default: the embedder's own threshold.",
     )
-    include_relationships: bool = Field(default=False, description="With each, what joins it.")
+    include_relationships: bool = Field(
+        default=False, description="True adds the relations of each record."
+    )
     anchor_node_id: Title | None = Field(
         default=None,
-        description="Id or title of a node: what is near it counts too.",
+        description="Id or title of a node. Nearness to it in the graph counts too.",
         json_schema_extra=option("--anchor"),
     )
-    structural_weight: _Weight = Field(default=0.6, description="Of nearness, with an anchor.")
-    semantic_weight: _Weight = Field(default=0.4, description="Of meaning, with an anchor.")
-    max_depth: int = Field(default=2, ge=1, le=4, description="Most hops from the anchor.")
+    structural_weight: _Weight = Field(
+        default=0.6, description="Weight of nearness, with an anchor."
+    )
+    semantic_weight: _Weight = Field(default=0.4, description="Weight of meaning, with an anchor.")
+    max_depth: int = Field(default=2, ge=1, le=4, description="Maximum hops from the anchor.")
 
 
 class DriftInput(Input):
@@ -78,7 +83,7 @@ class DriftInput(Input):
     priorities: tuple[Literal["P0", "P1", "P2", "P3", "P4"], ...] = Field(
         default=(),
         max_length=5,
-        description="Of these priorities; all when not given.",
+        description="Only records of these priorities. Default: all.",
         json_schema_extra=option("--priority"),
     )
 
@@ -232,10 +237,11 @@ def _drift(value: DriftReport) -> str:
     examples=('pps records search ana "what keeps me awake" --layer mind --limit 5',),
 )
 async def record_search(memory: Memory, request: RecordSearchInput) -> RecordHits:
-    """Use it to find records by what they mean, or with an anchor by meaning and by nearness to a node of the graph.
+    """Use it to find records by meaning.
 
-    Returns the best five or fewer, each with its scores, whether it is weak and, from an anchor, the way to it; and how
-    many there are, their average score and their tokens. For exact conditions use 'record_list'.
+    With anchor_node_id, nearness to a node counts too. Returns at most 'limit' records, each with
+    its scores, whether the match is weak and, with an anchor, the path to it; then their number,
+    average score and tokens. For exact conditions use 'record_list'.
     """
     wanted = RecordSearch(**options(request))
     if not wanted.status:
@@ -251,24 +257,30 @@ async def record_search(memory: Memory, request: RecordSearchInput) -> RecordHit
 
 
 @UPKEEP.operation(
-    "How the indexes are", _status, READS, command="indexes", examples=("pps indexes ana",)
+    "Show the state of the indexes",
+    _status,
+    READS,
+    command="indexes",
+    examples=("pps indexes ana",),
 )
 async def index_status(memory: Memory, _: Nothing) -> IndexStatus:
-    """Returns how many documents the indexes of text, vectors and fields hold, what waits, and what could not be made.
+    """Returns how many documents the text, vector and field indexes hold.
 
-    The owner makes one anew with `pps reindex`.
+    Also how many wait or failed. The owner rebuilds an index with `pps reindex`.
     """
     return await memory.finding.index_status()
 
 
 @UPKEEP.operation(
-    "Look for drift", _drift, READS, command="drift", examples=("pps drift ana --priority P0",)
+    "Find drifted vectors",
+    _drift,
+    READS,
+    command="drift",
+    examples=("pps drift ana --priority P0",),
 )
 async def drift(memory: Memory, request: DriftInput) -> DriftReport:
-    """Embeds records anew and returns those whose vectors changed by more than 0.1 (1 - cosine).
+    """Embeds records again and returns those whose vectors changed by more than 0.1 (1 - cosine).
 
-    Changes nothing.
-
-    Use it after a model was replaced or its server changed.
+    Changes nothing. Use it after a model was replaced or its server changed.
     """
     return await memory.finding.drift(request.priorities)

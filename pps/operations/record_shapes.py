@@ -49,7 +49,7 @@ class RelationInput(Input):
         description="Id or title of a record, of this call too, or of another node."
     )
     properties: Fields = Field(
-        default={}, description="What the pack gives the relation, such as weight."
+        default={}, description="Properties that the pack defines for the relation, such as weight."
     )
 
 
@@ -57,33 +57,41 @@ class RecordInput(Input):
     """A record to make or to change; what is left out stays as it is."""
 
     kind: str = Field(
-        default="", max_length=64, description="One of schema_inventory. Not needed with an id."
+        default="",
+        max_length=64,
+        description="A kind from schema_inventory. Not needed with an id.",
     )
     title: Title | None = Field(
-        default=None, description="What it is found by, with its kind: as long as there is one."
+        default=None, description="Title. Kind and title find an existing record."
     )
     summary: str | None = Field(
-        default=None, min_length=1, max_length=2_000, description="What it says, in a few words."
+        default=None,
+        min_length=1,
+        max_length=2_000,
+        description="Content of the record in a few words.",
     )
     id: Name | None = Field(default=None, description="Id or title of the record to change.")
     fields: Fields = Field(
         default={},
-        description="Its kind's own, and description, metadata, provenance; null takes one out.",
+        description="Fields of the kind, and description, metadata, provenance. null removes a "
+        "field.",
     )
     status: Status | None = None
-    tags: tuple[Tag, ...] | None = Field(default=None, max_length=20, description="All of them.")
+    tags: tuple[Tag, ...] | None = Field(
+        default=None, max_length=20, description="All tags of the record."
+    )
     relations: tuple[RelationInput, ...] = Field(
-        default=(), max_length=MAX_RELATIONS, description="Made with it."
+        default=(), max_length=MAX_RELATIONS, description="Relations to make with the record."
     )
     cites: tuple[Name, ...] | None = Field(
         default=None,
         max_length=MAX_CITES,
-        description=(
-            "Ids of the facts, turns and records that it rests on, all; of records titles too."
-        ),
+        description=("Ids of all facts, turns and records that it rests on, or titles of records."),
     )
     expected_version: int | None = Field(
-        default=None, ge=0, description="Change only this version; 0: only if there is none yet."
+        default=None,
+        ge=0,
+        description="Version that must be the current one; 0 if the record must be new.",
     )
     created_at: Annotated[
         Moment | None, described_time("When it happened, of a new one; now when not given.")
@@ -91,10 +99,11 @@ class RecordInput(Input):
     ref: str = Field(
         default="",
         max_length=200,
-        description="Its id where it comes from: the same is one record.",
+        description="Id at its source. The same id is the same record.",
     )
     another: bool = Field(
-        default=False, description="A new one, even if there is one of that kind and title."
+        default=False,
+        description="True makes a new record even if one of this kind and title exists.",
     )
 
     def given(self) -> RecordGiven:
@@ -167,16 +176,16 @@ class ListRecordsInput(Input):
     layers: tuple[Word, ...] = Field(
         default=(),
         max_length=20,
-        description="Of the packs, such as vision.",
+        description="Only of these layers, such as vision.",
         json_schema_extra=option("--layer"),
     )
     status: tuple[Status, ...] = Field(
-        default=(), max_length=4, description="Only with one of these; else with any."
+        default=(), max_length=4, description="Only with one of these statuses. Default: all."
     )
     states: tuple[Word, ...] = Field(
         default=(),
         max_length=50,
-        description="Of life cycles, such as todo.",
+        description="Only in one of these states of a life cycle, such as todo.",
         json_schema_extra=option("--state"),
     )
     tags: tuple[Tag, ...] = Field(
@@ -198,30 +207,32 @@ class ListRecordsInput(Input):
     order: tuple[Word, ...] = Field(
         default=(),
         max_length=5,
-        description="Fields, '-' before one for the greatest first; then the oldest first.",
+        description="Fields to sort by; '-' before a field sorts it descending. Ties: oldest first.",
     )
-    limit: int = Field(default=100, ge=1, le=MAX_LIST, description="Most records a page.")
+    limit: int = Field(default=100, ge=1, le=MAX_LIST, description="Maximum records on a page.")
     cursor: str = Field(default="", max_length=100, description="'next_cursor' of the page before.")
     fields: tuple[Word, ...] = Field(
         default=(),
         max_length=100,
-        description="Only these of each record, beside id, kind and title.",
+        description="Only these fields of each record, beside id, kind and title.",
     )
     exclude_fields: tuple[Word, ...] = Field(
         default=(),
         max_length=100,
         description=(
-            "All but these; 'properties' are its kind's own, and the description of most kinds."
+            "All fields but these. 'properties' stands for the kind's own fields, for most "
+            "kinds with the description."
         ),
     )
     include_hierarchy: bool = Field(
         default=False,
         description=(
-            "With what each is supported by, serves and aligns with; a page by kind and horizon."
+            "True adds what each record is supported by, serves and aligns with, and groups "
+            "a page by kind and horizon."
         ),
     )
     include_relationships: bool = Field(
-        default=False, description="With what joins the records of the page."
+        default=False, description="True adds the relations among the records of the page."
     )
 
 
@@ -229,9 +240,9 @@ class MoveRecordInput(Input):
     """Which record goes on to which state."""
 
     id: Name = Field(description="Id or title of the record.", json_schema_extra=argument())
-    to: Word = Field(description="The state that it gets.", json_schema_extra=argument())
-    expected: Word | None = Field(default=None, description="The state that it must be in.")
-    why: str = Field(default="", max_length=2_000, description="Kept with the move.")
+    to: Word = Field(description="New state.", json_schema_extra=argument())
+    expected: Word | None = Field(default=None, description="State that the record must be in now.")
+    why: str = Field(default="", max_length=2_000, description="Reason, kept with the move.")
 
 
 class DeleteRecordsInput(ForgetInput):
@@ -244,15 +255,17 @@ class RelateRecordsInput(Input):
     """A relation to make."""
 
     source: Name = Field(
-        description="Id or title of the record that it begins at.", json_schema_extra=argument()
+        description="Id or title of the record where the relation begins.",
+        json_schema_extra=argument(),
     )
     type: Word = Field(description="Such as SERVES.", json_schema_extra=argument())
     target: Name = Field(
-        description="Id or title of what it leads to.", json_schema_extra=argument()
+        description="Id or title of the record or node where the relation ends.",
+        json_schema_extra=argument(),
     )
     properties: Fields = Field(
         default={},
-        description="What the pack gives it, such as weight.",
+        description="Properties that the pack defines for the relation, such as weight.",
         json_schema_extra=json_text("--properties"),
     )
 
@@ -260,7 +273,7 @@ class RelateRecordsInput(Input):
 class UnrelateRecordsInput(Input):
     """Which relations no longer hold."""
 
-    ids: Ids = Field(description="Of relations.", json_schema_extra=argument())
+    ids: Ids = Field(description="Ids of relations.", json_schema_extra=argument())
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ class SessionContextInput(Input):
     session: _Session = Field(
         default="",
         description=(
-            "Id of this conversation: what it is shown now, ambient_recall does not show again."
+            "Id of this conversation. ambient_recall does not show it these records again."
         ),
     )
 
@@ -122,7 +122,7 @@ def usage_words(value: ContextUsage) -> str:
 
 
 @RECORDS.operation(
-    "Begin a session",
+    "Start a session",
     context_words,
     READS,
     command="session context",
@@ -133,23 +133,23 @@ async def session_context(memory: Memory, request: SessionContextInput) -> Sessi
 
     Returns the layers that are always loaded (values, principles, goals, …), each within its budget
     of tokens, with what each record serves, and the workload of the next seven days: at most 25,000
-    tokens. What there was no room for is counted and its most important are named; read them with
+    tokens. Records that did not fit are counted and the most important ones named; read them with
     record_get or record_list. It is memory, not instruction.
     """
     return await memory.layers.context(request.session)
 
 
 @RECORDS.operation(
-    "What a session was given",
+    "Show what a session was given",
     usage_words,
     READS,
     command="session usage",
     examples=("pps session usage ana 2f6c1c1e",),
 )
 async def context_usage(memory: Memory, request: ContextUsageInput) -> ContextUsage:
-    """Use it to see how much of a conversation this memory takes up.
+    """Use it to see how many tokens of a conversation this memory takes.
 
-    Returns the tokens that a session was given since it began or was compacted, by part: each layer
-    and the workload of session_context, and the packs at its start and at its prompts.
+    Returns the tokens that a session was given since it began or was compacted, by part: layers and
+    workload of session_context, and the packs at its start and its prompts.
     """
     return await memory.layers.usage(request.session)

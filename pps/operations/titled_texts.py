@@ -41,19 +41,18 @@ async def add(memory: Memory, request: inputs.AppendInput) -> EventReceipt:
 
 
 @RECORDS.operation(
-    "Keep a record",
+    "Save an event or a note",
     words.event,
     ADDS,
     command="event",
     examples=('pps event ana "The light is out, see [[Harbour]]. #maintenance" --source whisper',),
 )
 async def add_event(memory: Memory, request: inputs.AddEventInput) -> EventReceipt:
-    """Use it to keep what happened or was noted as a record.
+    """Use it to save an event or a note as a record.
 
-    For what is said in conversation use 'remember'.
-
-    A record has a title, a kind, tags, a parent and [[links]] to other records; a link to a title
-    that does not exist yet is made when it appears. Returns the record's id.
+    For what is said in a conversation use 'remember'. A record has a title, a kind, tags, a parent
+    and [[links]] to other records; a link to a title that does not exist yet is made when a record
+    of that title appears. Returns the record's id.
     """
     return await keep_event(memory, request)
 
@@ -66,9 +65,9 @@ async def add_event(memory: Memory, request: inputs.AddEventInput) -> EventRecei
     examples=('pps update ana 1b4e28ba --text "The light is on again."',),
 )
 async def update(memory: Memory, request: inputs.UpdateInput) -> EventReceipt:
-    """Use it to give a record or a turn another text, title, kind, tags or fields.
+    """Use it to change the text, title, kind, tags or fields of a record or a turn.
 
-    What it was stays as a version, which 'history' shows. Returns the number of the new version.
+    The old state stays as a version, which 'history' shows. Returns the number of the new version.
     """
     return await change(memory, request)
 
@@ -83,13 +82,13 @@ async def update(memory: Memory, request: inputs.UpdateInput) -> EventReceipt:
 async def append(memory: Memory, request: inputs.AppendInput) -> EventReceipt:
     """Use it to add a paragraph to the text of a record or a turn.
 
-    What it was stays as a version.
+    The old text stays as a version.
     """
     return await add(memory, request)
 
 
 @RECORDS.operation(
-    "What a text was before",
+    "List a text's versions",
     words.history,
     READS,
     command="history",
@@ -117,7 +116,7 @@ async def history(memory: Memory, request: inputs.HistoryInput) -> outputs.Histo
 
 
 @RECORDS.operation(
-    "Nodes that may be one thing",
+    "Find duplicate nodes",
     words.duplicates,
     READS,
     command="merges list",
@@ -126,9 +125,9 @@ async def history(memory: Memory, request: inputs.HistoryInput) -> outputs.Histo
 async def find_duplicates(
     memory: Memory, request: inputs.FindDuplicatesInput
 ) -> outputs.Duplicates:
-    """Use it to find nodes that may be one thing.
+    """Use it to find nodes that may be the same person, place or thing.
 
-    Returns pairs with the same name, or with a name that is an alias of the other, and the merges
+    Returns pairs with the same name, or where one's name is an alias of the other, and the merges
     done so far.
     """
     merging = memory.records.merging
@@ -146,10 +145,10 @@ async def find_duplicates(
     examples=("pps merges apply ana 1b4e28ba 6fa459ea --yes",),
 )
 async def merge_nodes(memory: Memory, request: inputs.MergeNodesInput) -> MergePlan:
-    """Use it when two nodes are one thing: names, facts and mentions of 'drop' go over to 'keep'.
+    """Use it when two nodes are the same person, place or thing.
 
-    By default a dry run: show what it returns, and only then call again with dry_run=false.
-    'undo_merge' makes them two again.
+    Names, facts and mentions of 'drop' move to 'keep'. By default it is a dry run: show what it
+    returns, and only then call again with dry_run=false. 'undo_merge' separates them again.
     """
     return await memory.records.merging.merge(request.keep, request.drop, dry_run=request.dry_run)
 
@@ -162,8 +161,8 @@ async def merge_nodes(memory: Memory, request: inputs.MergeNodesInput) -> MergeP
     examples=("pps merges undo ana 1b4e28ba-2fa1-5d2b-883f-0016d3cca427",),
 )
 async def undo_merge(memory: Memory, request: inputs.UndoMergeInput) -> Merge:
-    """Use it to make two nodes of one again, exactly as they were.
+    """Use it to separate two merged nodes, exactly as they were.
 
-    What the node got since the merge stays with it.
+    What the node gained since the merge stays with it.
     """
     return await memory.records.merging.undo(request.id)

@@ -27,18 +27,19 @@ from pps.records.session import QUERY_TOKENS, Parent, parents_of
 
 
 @RECORDS.operation(
-    "Keep or change records of packs' kinds",
+    "Save records",
     shapes.saved,
     SETS,
     command="records save",
     examples=("pps records save ana --file goals.json",),
 )
 async def record_save(memory: Memory, request: shapes.SaveRecordsInput) -> shapes.SavedViews:
-    """Use it to keep goals, tasks, decisions and whatever else has a kind in this memory's packs, or to change them.
+    """Use it to save or change goals, tasks, decisions and other records of this memory's packs.
 
-    A record is found by its id, or by kind and title, and made when there is none. One call is one transaction: when
-    one record is wrong nothing is kept. Returns ids and versions, and a warning for each relation that leads the other way
-    between such kinds: it is kept that way. The state of a life cycle is changed by record_move.
+    A record is found by its id, or by kind and title; if there is none it is made. One call is one
+    transaction: if one record is wrong nothing is saved. Returns ids and versions, and a warning
+    for each relation that the packs define in the other direction: it is stored that way. To change
+    a state of a life cycle use record_move.
     """
     records = [record.given() for record in request.records]
     return shapes.saved_views(await memory.records.save(records, timeout_s=WAIT_S))
@@ -53,7 +54,7 @@ async def record_save(memory: Memory, request: shapes.SaveRecordsInput) -> shape
     for_model=shapes.records_for_model,
 )
 async def record_get(memory: Memory, request: shapes.GetRecordsInput) -> shapes.RecordsWhole:
-    """Use it to read records in full: fields, what they cite, their relations, and the moves of their life cycles.
+    """Use it to read records in full: fields, citations, relations, and moves of life cycles.
 
     It answers a page at a time: pass 'next_cursor' as 'cursor', with the same ids, for the next.
     """
@@ -78,10 +79,10 @@ async def record_get(memory: Memory, request: shapes.GetRecordsInput) -> shapes.
     ),
 )
 async def record_list(memory: Memory, request: shapes.ListRecordsInput) -> shapes.RecordList:
-    """Use it to see which records there are: by kind, layer, status, state, tag, time and fields, in an order.
+    """Use it to list records by kind, layer, status, state, tag, time and fields, sorted.
 
-    Returns a page of them, shorter than 'limit' where that is more than 15,000 tokens, how many match by kind, and the
-    tokens that the page takes.
+    Returns a page of at most 15,000 tokens, how many records match by kind, and the tokens of the
+    page.
     """
     kinds = tuple(memory.kinds.kind(name).name for name in request.kinds)
     if request.layers:
@@ -191,9 +192,10 @@ def _hidden(kinds: Kinds, record: shapes.RecordView, without: Collection[str]) -
     examples=('pps records move ana 1b4e28ba done --why "The shoes fit."',),
 )
 async def record_move(memory: Memory, request: shapes.MoveRecordInput) -> shapes.SavedViews:
-    """Use it to let a record go on to another state of its kind's life cycle, such as todo to in_progress.
+    """Use it to change the state of a record in its kind's life cycle, such as todo to in_progress.
 
-    Who moved it, when and why is kept. Some moves only another than the record's author may do.
+    Who moved it, when and why is kept. Some moves must be made by somebody other than the record's
+    author.
     """
     moved = await memory.records.move(
         request.id, request.to, expected=request.expected, why=request.why, timeout_s=WAIT_S
@@ -211,10 +213,9 @@ async def record_move(memory: Memory, request: shapes.MoveRecordInput) -> shapes
 async def record_delete(memory: Memory, request: shapes.DeleteRecordsInput) -> Forgotten:
     """Use it only to erase records that must not be kept, with their versions and relations.
 
-    It cannot be undone.
-
-    By default a dry run that returns what would go: show that, and only then call again with
-    dry_run=false. What is merely over is archived: record_save with status 'archived'.
+    It cannot be undone. By default it is a dry run that returns what would be erased: show that,
+    and only then call again with dry_run=false. A record that is merely over should be archived
+    instead: record_save with status 'archived'.
     """
     return await memory.records.delete(request.ids, dry_run=request.dry_run)
 
@@ -229,10 +230,9 @@ async def record_delete(memory: Memory, request: shapes.DeleteRecordsInput) -> F
 async def record_relate(memory: Memory, request: shapes.RelateRecordsInput) -> shapes.Joined:
     """Use it to join two records by a relation of the packs.
 
-    Made again, only its properties change.
-
-    Returns the relation's id, and a warning where the packs have it the other way alone: it is then
-    kept that way. schema_inventory says which kinds a relation joins, and what its properties are.
+    If the relation exists, only its properties change. Returns the relation's id, and a warning if
+    the packs define it only in the other direction: it is then stored that way. schema_inventory
+    lists which kinds a relation joins, and its properties.
     """
     relation = RelationGiven(request.type, request.target, request.properties)
     try:
@@ -251,5 +251,8 @@ async def record_relate(memory: Memory, request: shapes.RelateRecordsInput) -> s
     examples=("pps records unrelate ana 1b4e28ba",),
 )
 async def record_unrelate(memory: Memory, request: shapes.UnrelateRecordsInput) -> shapes.Joined:
-    """Use it when relations no longer hold. What was is still shown by a question with as_of."""
+    """Use it when relations no longer hold.
+
+    A question with as_of still shows the past.
+    """
     return shapes.Joined(tuple(await memory.records.part(request.ids)))

@@ -83,28 +83,31 @@ def overview_for_model(value: Overview, _: inputs.Input) -> ModelView:
     for_model=overview_for_model,
 )
 async def overview(memory: Memory, _: inputs.Nothing) -> Overview:
-    """Use it to see at a glance whose memory this is and what is going on in it.
+    """Use it for a summary of a memory.
 
-    Returns the identity, the people, places, projects and things that matter now, what was learned
-    or ended lately, the latest conversations and records, what agents were given today, what waits
-    for the person, and the health.
+    Returns the identity, the people, places, projects and things that matter now, recent changes,
+    the latest conversations and records, what agents were given today, what waits for the person,
+    and the health.
     """
     return await memory.overview()
 
 
 @UPKEEP.operation(
-    "How much is known", words.stats, READS, command="stats", examples=("pps stats ana",)
+    "Count what is known", words.stats, READS, command="stats", examples=("pps stats ana",)
 )
 async def stats(memory: Memory, _: inputs.Nothing) -> Stats:
-    """Returns how many turns, nodes, facts and anchors there are, since when, and what is still being taken in."""
+    """Returns the number of turns, nodes, facts and anchors, and the time they cover.
+
+    Also how many turns are still being processed.
+    """
     return await memory.stats()
 
 
-@UPKEEP.operation("Is the memory well", words.health, READS)
+@UPKEEP.operation("Check a memory's health", words.health, READS)
 async def health(memory: Memory, _: inputs.Nothing) -> Health:
     """Use it when something fails.
 
-    Returns whether this memory can do its work, and for each problem what to do.
+    Returns whether this memory works, and for each problem what to do.
     """
     return await memory.health()
 
@@ -119,69 +122,70 @@ async def health(memory: Memory, _: inputs.Nothing) -> Health:
 async def extract(
     memory: Memory, request: inputs.ExtractInput, progress: Progress | None
 ) -> Extracted:
-    """Use it to have the owner's own command read the turns that nothing has read for facts.
+    """Use it to let the owner's extraction command find facts in turns that were not read yet.
 
-    It spends the owner's tokens: ask first. By default it only returns how many turns there are and
-    what they take.
+    It spends the owner's tokens: ask first. By default it only returns the number of turns and an
+    estimate of the tokens.
     """
     return await memory.jobs.extract(request.since, dry_run=request.dry_run, progress=progress)
 
 
 @UPKEEP.operation(
-    "What became of a turn",
+    "Show the state of a turn",
     words.job,
     READS,
     command="jobs show",
     examples=("pps jobs show ana 17",),
 )
 async def job_status(memory: Memory, request: inputs.JobStatusInput) -> JobReport:
-    """Use it to ask whether a text that 'remember' accepted is in graph and indexes by now.
+    """Use it to learn whether a text that 'remember' accepted is in graph and indexes.
 
-    Returns every attempt at it, and why it failed if it did.
+    Returns every attempt, and why it failed if it did.
     """
     return await memory.jobs.status(request.id)
 
 
-@UPKEEP.operation("How taking in goes", words.ingestion, READS)
+@UPKEEP.operation("Show the state of ingestion", words.ingestion, READS)
 async def ingestion_stats(memory: Memory, _: inputs.Nothing) -> IngestionStats:
-    """Returns how many texts wait to be taken into graph and indexes, how many failed, and what is waited for."""
+    """Returns how many texts wait for graph and indexes, how many failed, and what they wait for."""
     return await memory.jobs.stats()
 
 
 @UPKEEP.operation(
-    "What language models took",
+    "Show what language models cost",
     words.costs,
     READS,
     command="costs",
     examples=("pps costs ana --days 7",),
 )
 async def costs(memory: Memory, request: inputs.CostsInput) -> CostReport:
-    """Returns tokens, requests and dollars that reading by a language model took, by day and model.
+    """Returns tokens, requests and dollars of extraction by a language model, by day and model.
 
-    Dollars where the price is known; and how today's budget stands.
+    Also what is left of today's budget. Dollars only where the price is known.
     """
     return await memory.costs.report(request.days)
 
 
 @UPKEEP.operation(
-    "How much was injected",
+    "Show what agents were given",
     words.injected,
     READS,
     command="injected",
     examples=("pps injected ana --days 30", "pps injected ana --session 2f6c1c1e"),
 )
 async def injected(memory: Memory, request: inputs.InjectedInput) -> Injected:
-    """Returns how many tokens of this memory hooks and ambient_recall put before agents, by session.
+    """Returns how many tokens of this memory agents were given, by session.
 
-    Also how many prompts were answered with nothing; with 'session' what each pack of that conversation held.
+    Also how many prompts got nothing; with 'session', the contents of each pack of that
+    conversation.
     """
     return await memory.sessions.injected(request.days, request.session)
 
 
-@UPKEEP.operation("When isolation was last proved", words.proved, READS)
+@UPKEEP.operation("Show the last proof of isolation", words.proved, READS)
 async def last_proof(memory: Memory, _: inputs.Nothing) -> LastProof:
-    """Returns when it was last tried whether anything of one memory reaches another, by how many attacks, and how.
+    """Returns when isolation was last attacked, the attacks by kind, and the number of leaks.
 
-    What went wrong is counted. The owner of the machine tries it with `pps verify-isolation`, on throw-away memories.
+    The owner of the machine runs `pps verify-isolation`, on throw-away memories.
     """
     return LastProof(await asyncio.to_thread(lambda: memory.last_proof))

@@ -23,9 +23,10 @@ class HavenLink:
 
 @OWNERS_REGISTRY.operation("Open the owner's page", lambda one: one.url, ADDS)
 async def haven_open(app: App, _: Nothing) -> HavenLink:
-    """Returns a link that opens the owner's page in a browser, once and soon: all entities, and rooms to talk in.
+    """Returns a link that opens the owner's page in a browser: all entities, and rooms to talk in.
 
-    The browser then has a session of a week, for every entity; haven_close ends it.
+    It works once, within a minute. The browser then has a session of a week, for every entity;
+    haven_close ends it.
     """
     run = await asyncio.to_thread(runfile.read, app.settings.home)
     secret = await asyncio.to_thread(app.registry.pages.link, None)

@@ -35,7 +35,7 @@ Seconds = Annotated[
     Field(
         ge=5,
         le=3600,
-        description="How long it is yours; extend it in time, or another runner gets the task.",
+        description="Seconds of the lease. Extend it in time, or another runner gets the task.",
     ),
 ]
 
@@ -44,17 +44,17 @@ class SpawnAgentInput(ProjectInput):
     """A task for an agent that somebody else runs."""
 
     task: Content = Field(
-        description="What it is to do, complete: the agent knows nothing else of this conversation."
+        description="Complete instructions. The agent knows nothing else of this conversation."
     )
-    title: Label = Field(default="", description="A line for people.")
+    title: Label = Field(default="", description="One line that describes the task to people.")
     agent: Annotated[str, StringConstraints(max_length=64)] = Field(
-        default="", description="The kind of agent that is meant, if the runners here know several."
+        default="", description="Kind of agent, if the runners here know several."
     )
     node_id: Name | None = Field(
-        default=None, description="Id or title of the node that it is about."
+        default=None, description="Id or title of the node that the task is about."
     )
     max_attempts: int = Field(
-        default=3, ge=1, le=10, description="How often it is tried before it has failed."
+        default=3, ge=1, le=10, description="Number of attempts before the task has failed."
     )
 
 
@@ -66,7 +66,7 @@ class WaitForAgentsInput(ProjectInput):
         default=20,
         ge=0,
         le=MAX_WAIT_S,
-        description="Longest wait, in seconds; then it says what still runs.",
+        description="Maximum wait in seconds. After that the answer says which tasks still run.",
     )
 
 
@@ -74,15 +74,15 @@ class TaskClaimInput(Input):
     """A runner that is ready for a task."""
 
     runner: Annotated[str, StringConstraints(min_length=1, max_length=100)] = Field(
-        description="Its name.", json_schema_extra=option("--runner", default="cli")
+        description="Name of the runner.", json_schema_extra=option("--runner", default="cli")
     )
     project: Annotated[str, StringConstraints(min_length=1, max_length=MAX_PATH)] | None = Field(
         default=None,
-        description="Only of this project.",
+        description="Only tasks of this project.",
         json_schema_extra=option("--project", path=True),
     )
     agent: Annotated[str, StringConstraints(max_length=64)] = Field(
-        default="", description="Only tasks for this kind of agent, and those for any."
+        default="", description="Only tasks for this kind of agent or for any agent."
     )
     lease_s: Seconds = 300
 
@@ -92,7 +92,7 @@ class HeldTaskInput(ProjectInput):
 
     id: Id = Field(description="The task's id.", json_schema_extra=argument())
     lease: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
-        description="As task_claim gave it.", json_schema_extra=argument()
+        description="Lease from task_claim.", json_schema_extra=argument()
     )
 
 
@@ -101,7 +101,7 @@ class TaskExtendInput(HeldTaskInput):
 
     lease_s: Seconds = 300
     note: Annotated[str, StringConstraints(max_length=1000)] = Field(
-        default="", description="How far it is."
+        default="", description="Progress, in words."
     )
 
 
@@ -110,7 +110,7 @@ class TaskCompleteInput(HeldTaskInput):
 
     result: Annotated[str, StringConstraints(max_length=bounds.MAX_CONTENT)] = Field(
         default="",
-        description="What came of it.",
+        description="Result.",
         json_schema_extra=argument(stdin=True, rest=True),
     )
 
@@ -119,11 +119,11 @@ class TaskFailInput(HeldTaskInput):
     """A task that failed."""
 
     error: Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_TEXT)] = Field(
-        description="Why.", json_schema_extra=argument(stdin=True, rest=True)
+        description="Reason.", json_schema_extra=argument(stdin=True, rest=True)
     )
     retry: bool = Field(
         default=True,
-        description="Try again, while attempts are left.",
+        description="True tries again while attempts are left.",
         json_schema_extra=option("--retry/--no-retry"),
     )
 
@@ -131,7 +131,7 @@ class TaskFailInput(HeldTaskInput):
 class TaskListInput(ProjectInput):
     """Which tasks to show."""
 
-    limit: int = Field(default=50, ge=1, le=1000, description="Most tasks, newest first.")
+    limit: int = Field(default=50, ge=1, le=1000, description="Maximum tasks, newest first.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,9 +230,10 @@ def _told(view: TaskView) -> str:
     "Hand a task to an agent", lambda task: f"Queued for a runner. [{task.id}]", ADDS
 )
 async def spawn_agent(projects: Projects, request: SpawnAgentInput) -> TaskView:
-    """Use it to put a task into the project's queue, for an agent that somebody else runs here.
+    """Use it to put a task into the project's queue.
 
-    Returns the task's id at once: ask wait_for_agents how it went.
+    An agent that somebody runs here takes it. Returns the task's id at once; wait_for_agents
+    returns its result.
     """
     check_length("task", request.task, 1, MAX_CONTENT)
     node = ""
@@ -253,9 +254,9 @@ async def spawn_agent(projects: Projects, request: SpawnAgentInput) -> TaskView:
 async def wait_for_agents(
     projects: Projects, request: WaitForAgentsInput, progress: Progress | None
 ) -> TaskStates:
-    """Use it to wait until tasks have ended, at most a minute; call it again to wait longer.
+    """Use it to wait until tasks have ended, for at most a minute; call it again to wait longer.
 
-    Returns their results, and says which still run.
+    Returns their results, and which tasks still run.
     """
     tasks = await projects.tasks(request.project)
     loop = asyncio.get_running_loop()
@@ -279,9 +280,9 @@ async def wait_for_agents(
     examples=("pps task claim --lease-s 600 --json",),
 )
 async def task_claim(projects: Projects, request: TaskClaimInput) -> MaybeTask:
-    """Takes the task that has waited longest, for a runner that carries tasks out: its own until the lease ends.
+    """For a runner: claims the task that has waited longest, until the lease ends.
 
-    Returns its project, id, lease and what is to be done.
+    Returns its project, id, lease and instructions.
     """
     claimed = await projects.claim(
         request.project, projects.redacted(request.runner), request.lease_s, request.agent
@@ -297,14 +298,14 @@ async def task_claim(projects: Projects, request: TaskClaimInput) -> MaybeTask:
 
 
 @TASKS.operation(
-    "Keep a task longer",
+    "Extend a task's lease",
     _told,
     SETS,
     command="task extend",
     examples=('pps task extend ~/work/shop TASK LEASE --note "tests run"',),
 )
 async def task_extend(projects: Projects, request: TaskExtendInput) -> TaskView:
-    """Holds a claimed task for so many seconds from now, and notes how far it is."""
+    """Extends the lease of a claimed task from now on, and notes its progress."""
     tasks = await projects.tasks(request.project)
     note = projects.redacted(request.note)
     return _view(
@@ -313,7 +314,7 @@ async def task_extend(projects: Projects, request: TaskExtendInput) -> TaskView:
 
 
 @TASKS.operation(
-    "Say that a task is done",
+    "Complete a task",
     _told,
     ADDS,
     command="task complete",
@@ -327,7 +328,7 @@ async def task_complete(projects: Projects, request: TaskCompleteInput) -> TaskV
 
 
 @TASKS.operation(
-    "Say that a task failed",
+    "Fail a task",
     _told,
     ADDS,
     command="task fail",
@@ -352,7 +353,7 @@ async def task_fail(projects: Projects, request: TaskFailInput) -> TaskView:
     examples=("pps task list ~/work/shop",),
 )
 async def task_list(projects: Projects, request: TaskListInput) -> tuple[TaskView, ...]:
-    """Returns the tasks of a project and how they stand, newest first."""
+    """Returns the tasks of a project with their state, newest first."""
     tasks = await projects.tasks(request.project)
     listed = await asyncio.to_thread(tasks.list, request.limit)
     return tuple(map(_view, listed))

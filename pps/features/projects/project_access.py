@@ -39,13 +39,13 @@ class RouterInput(Input):
     """What a router may reach."""
 
     roots: tuple[str, ...] = Field(
-        description="Absolute paths: projects at or below these.",
+        description="Absolute paths. The token reaches projects at or below them.",
         json_schema_extra=argument(path=True, help="Paths: projects at or below these."),
     )
-    label: str = Field(default="", max_length=MAX_LABEL, description="What it is for.")
+    label: str = Field(default="", max_length=MAX_LABEL, description="What the token is for.")
     may_create: bool = Field(
         default=False,
-        description="Make memories of projects without one.",
+        description="True lets it make memories for projects that have none.",
         json_schema_extra=option("--create/--no-create", default=True),
     )
 
@@ -54,7 +54,7 @@ class RouterIdInput(Input):
     """Which router."""
 
     id: Label = Field(
-        description="Its id, as a list of routers shows it.", json_schema_extra=argument()
+        description="Id of the router, from router_list.", json_schema_extra=argument()
     )
 
 
@@ -127,15 +127,23 @@ def _routers(routers: Sequence[RouterView]) -> str:
     examples=("pps route add ~/work/shop shop",),
 )
 async def route_add(app: App, request: RouteInput) -> FolderView:
-    """Maps a folder to an entity that there is. Hooks in it, or below it, use that memory."""
+    """Maps a folder to an existing entity.
+
+    Hooks in the folder or below it use this entity's memory.
+    """
     return folder_view(
         await asyncio.to_thread(app.registry.routes.add, request.path, request.entity)
     )
 
 
-@OWNERS_REGISTRY.operation("Whose a folder is", lambda holder: holder.entity or "nobody's", READS)
+@OWNERS_REGISTRY.operation(
+    "Find a folder's entity", lambda holder: holder.entity or "nobody's", READS
+)
 async def route_find(app: App, request: FolderInput) -> Holder:
-    """Returns the entity of the longest mapped folder that is or holds a path. Nothing is made."""
+    """Returns the entity of the longest mapped folder that is or contains a path.
+
+    It makes nothing.
+    """
     entity_id = await asyncio.to_thread(app.registry.route, request.path)
     return Holder(entity_id.name if entity_id else None)
 
@@ -154,30 +162,30 @@ async def route_list(app: App, _: Nothing) -> tuple[FolderView, ...]:
 
 
 @OWNERS_REGISTRY.operation(
-    "Take a folder's mapping away",
+    "Remove a folder's mapping",
     lambda folder: f"{folder.path} belongs to nobody now.",
     WITHDRAWS,
     command="route remove",
     examples=("pps route remove ~/work/shop",),
 )
 async def route_remove(app: App, request: FolderInput) -> RemovedFolder:
-    """Takes a folder's mapping away; the entity keeps what it knows."""
+    """Removes a folder's mapping; the entity keeps its memory."""
     await asyncio.to_thread(app.registry.routes.remove, request.path)
     return RemovedFolder(request.path)
 
 
 @OWNERS_REGISTRY.operation(
-    "Give out a router's token",
+    "Make a router's token",
     lambda router: f"Router {router.id}. Its token, shown this once: {router.token}",
     ADDS,
     command="router create",
     examples=("pps router create ~/work --label laptop",),
 )
 async def router_create(app: App, request: RouterInput) -> RouterView:
-    """Gives out a router's token, shown this once.
+    """Makes a router's token, shown only once.
 
-    It reaches every memory that a folder at or below a root is mapped to. Links in the roots are
-    followed now.
+    It reaches every memory that a folder at or below a root is mapped to. Symbolic links in the
+    roots are resolved now.
     """
     made = await asyncio.to_thread(
         app.registry.routers.create,
@@ -202,14 +210,14 @@ async def router_list(app: App, _: Nothing) -> tuple[RouterView, ...]:
 
 
 @OWNERS_REGISTRY.operation(
-    "Refuse a router",
+    "Revoke a router's token",
     lambda router: f"{router.id} is refused from now on.",
     WITHDRAWS,
     command="router revoke",
     examples=("pps router revoke 3kq0c5vtw2az",),
 )
 async def router_revoke(app: App, request: RouterIdInput) -> RouterGone:
-    """Refuses a router's token from now on."""
+    """Revokes a router's token."""
     await asyncio.to_thread(app.registry.routers.revoke, request.id)
     return RouterGone(request.id)
 

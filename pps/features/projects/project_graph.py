@@ -46,8 +46,7 @@ Project = Annotated[
         min_length=1,
         max_length=MAX_PATH,
         description=(
-            "Absolute path of the project's folder: the one that you work in, as it is on this "
-            "machine."
+            "Absolute path of the project's folder on this machine: the folder that you work in."
         ),
         json_schema_extra=argument(
             path=True,
@@ -69,22 +68,22 @@ class ProjectInput(Input):
 class GraphNode(Input):
     """A node to make: a title that it is found and linked by, and what there is to say."""
 
-    title: Name = Field(description="Its name, by which others link to it.")
+    title: Name = Field(description="Name of the node; other nodes link to it by this name.")
     content: Content = Field(
         description="The text, Markdown. [[Title]] links to another node, #tag tags it."
     )
-    tags: Tags = Field(default=(), description="Beside the #tags of the text.")
+    tags: Tags = Field(default=(), description="Tags, in addition to the #tags in the text.")
     node_type: Kind | None = Field(default=None, description="One word; 'agent' when not given.")
     parent_id: Title | None = Field(
-        default=None, description="Id or title of the node that it is a part of."
+        default=None, description="Id or title of the node that this is a part of."
     )
 
 
 class GraphEdge(Input):
     """A relation to make between two nodes, new or there already."""
 
-    from_: Title = Field(alias="from", description="Id or title of the node that it begins at.")
-    to: Title = Field(description="Id or title of the node that it leads to.")
+    from_: Title = Field(alias="from", description="Id or title of the node where the edge begins.")
+    to: Title = Field(description="Id or title of the node where the edge ends.")
     relation_type: Kind = Field(description="One word, such as depends_on.")
 
 
@@ -97,7 +96,7 @@ class CreateGraphInput(ProjectInput):
     edges: tuple[GraphEdge, ...] = Field(
         default=(),
         max_length=bounds.MAX_FACTS,
-        description="One with an end that is nowhere is reported in 'skipped'.",
+        description="An edge whose end does not exist is reported in 'skipped'.",
     )
 
 
@@ -107,10 +106,12 @@ class NodeFilter(Input):
     node_types: Labels = ()
     tags: tuple[Tag, ...] = Field(default=(), max_length=50)
     relation_types: tuple[Name, ...] = Field(
-        default=(), max_length=50, description="Nodes that such a relation joins."
+        default=(), max_length=50, description="Only nodes that one of these relations joins."
     )
     source_types: Labels = Field(
-        default=(), description="Where it came from, or was spoken of, such as mcp."
+        default=(),
+        description="Only nodes that came from, or are mentioned in, one of these sources, such as "
+        "mcp.",
     )
     since: Annotated[Moment | None, described_time("Nothing before.")] = None
     until: Annotated[Moment | None, described_time("Nothing at or after.")] = None
@@ -155,7 +156,7 @@ class SignalWeights(Input):
         json_schema_extra=also("tagOverlap"),
     )
     recency: float | None = Field(
-        default=None, ge=0, le=100, description="Youth, over four weeks (0.05)."
+        default=None, ge=0, le=100, description="Recency, over four weeks (0.05)."
     )
 
 
@@ -163,7 +164,7 @@ class SearchNodesInput(ProjectInput):
     """A question to a project's graph."""
 
     query: Question = Field(description="A question or key words, in any language.")
-    limit: int = Field(default=10, ge=1, le=100, description="Most nodes.")
+    limit: int = Field(default=10, ge=1, le=100, description="Maximum nodes.")
     filters: NodeFilter = NodeFilter()
     weights: SignalWeights = SignalWeights()
     anchor_node_id: Name | None = Field(
@@ -194,15 +195,14 @@ class GetGraphInput(ProjectInput):
 
     node_id: Name = Field(description="Id or title of a node.")
     operation: Literal["neighbors", "shortest_path", "subgraph"] = Field(
-        description="'neighbors': what it is joined to; 'shortest_path': how it leads to the "
-        "target; 'subgraph': "
-        "everything within max_hops."
+        description="'neighbors': nodes joined to it; 'shortest_path': the path to the target; "
+        "'subgraph': everything within max_hops."
     )
     target_node_id: Name | None = Field(
         default=None, description="The other end of a shortest_path: id or title."
     )
     max_hops: int = Field(
-        default=2, ge=1, le=MAX_HOPS, description="How far shortest_path and subgraph go."
+        default=2, ge=1, le=MAX_HOPS, description="Maximum hops of shortest_path and subgraph."
     )
 
 

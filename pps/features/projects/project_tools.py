@@ -42,10 +42,10 @@ _NAMES = {SIGNALS[name]: name for name in reversed([*SIGNALS])}
 
 @PROJECTS.operation("Add to a project's graph", shapes.created, SETS)
 async def create_graph(projects: Projects, request: shapes.CreateGraphInput) -> shapes.CreatedGraph:
-    """Use it to keep what you found out about a project as nodes with titles, joined by typed edges.
+    """Use it to keep what you learned about a project as nodes with titles, joined by typed edges.
 
-    The project's memory is made when it is the first time. The same call again changes nothing. Returns the nodes' ids;
-    what was left out is in 'skipped'.
+    The first call makes the project's memory. The same call again changes nothing. Returns the
+    nodes' ids; 'skipped' lists what was left out.
     """
     events = [(node.content, _event(node)) for node in request.nodes]
     for content, options in events:  # before a memory is made for them
@@ -81,11 +81,10 @@ async def create_graph(projects: Projects, request: shapes.CreateGraphInput) -> 
 
 @PROJECTS.operation("Search a project's graph", shapes.hits, READS)
 async def search_nodes(projects: Projects, request: shapes.SearchNodesInput) -> shapes.NodeHits:
-    """Use it before you look things up yourself: a question or key words.
+    """Use it before you search the project's files: give a question or key words.
 
-    Returns the nodes of the project that best answer, by meaning, words, nearness in the graph,
-    tags and youth, each with its signals. A project without a memory is not found: create_graph
-    makes it.
+    Returns the project's best nodes, by meaning, words, nearness in the graph, tags and recency,
+    each with its signals. A project without a memory is not found: create_graph makes one.
     """
     async with projects.memory(request.project) as memory:
         own = memory.graph.own
@@ -118,7 +117,7 @@ async def search_nodes(projects: Projects, request: shapes.SearchNodesInput) -> 
 
 @PROJECTS.operation("Look at a project's graph", shapes.graph, READS)
 async def get_graph(projects: Projects, request: shapes.GetGraphInput) -> shapes.GraphView:
-    """Use it to see what a node is joined to, how it leads to another, or everything around it.
+    """Use it to see the neighbours of a node, the path to another node, or everything around it.
 
     Returns nodes, nearest first or in the order of the path, and the edges between them.
     """
@@ -152,10 +151,8 @@ async def get_graph(projects: Projects, request: shapes.GetGraphInput) -> shapes
 async def get(projects: Projects, request: shapes.GetNodesInput) -> tuple[ItemView, ...]:
     """Use it to read in full what another tool showed in part.
 
-    Returns everything that nodes of a project say.
-
-    It answers a page at a time, and a long text in parts: pass 'next_cursor' as 'cursor', with the
-    same ids, for the next.
+    Returns the whole text and fields of nodes of a project. It answers a page at a time, and a long
+    text in parts: pass 'next_cursor' as 'cursor', with the same ids, for the next.
     """
     async with projects.memory(request.project) as memory:
         return await read_items(memory, request.ids, request.cursor)
@@ -163,9 +160,9 @@ async def get(projects: Projects, request: shapes.GetNodesInput) -> tuple[ItemVi
 
 @PROJECTS.operation("Change a node of a project", words.event, SETS)
 async def update(projects: Projects, request: shapes.UpdateNodeInput) -> EventReceipt:
-    """Use it to give a node of a project another text, title, kind, tags or fields.
+    """Use it to change the text, title, kind, tags or fields of a node of a project.
 
-    What it was stays as a version.
+    The old state stays as a version.
     """
     async with projects.memory(request.project) as memory:
         return await titled_texts.change(memory, request)
@@ -173,19 +170,19 @@ async def update(projects: Projects, request: shapes.UpdateNodeInput) -> EventRe
 
 @PROJECTS.operation("Add to a node of a project", words.event, ADDS)
 async def append(projects: Projects, request: shapes.AppendNodeInput) -> EventReceipt:
-    """Use it to add a paragraph to what a node of a project says.
+    """Use it to add a paragraph to the text of a node of a project.
 
-    What it was stays as a version.
+    The old text stays as a version.
     """
     async with projects.memory(request.project) as memory:
         return await titled_texts.add(memory, request)
 
 
-@PROJECTS.operation("Keep what happened in a project", words.event, ADDS)
+@PROJECTS.operation("Save an event of a project", words.event, ADDS)
 async def add_event(projects: Projects, request: shapes.RoutedEventInput) -> EventReceipt:
-    """Use it to keep what happened as a record of the project whose folder holds 'project_path'.
+    """Use it to save an event as a record of the project whose folder holds 'project_path'.
 
-    A path that no project of yours holds is not found: create_graph makes a project's memory.
+    A path in no project of yours is not found: create_graph makes a project's memory.
     """
     async with projects.memory_of(request.project_path) as memory:
         return await titled_texts.keep_event(memory, request)

@@ -43,8 +43,8 @@ class SquadCreateInput(SquadInput):
     file: Label = Field(
         default="openclaw",
         description=(
-            "A squad's file: one of the data folder's squads/, or 'openclaw', the six that are "
-            "shipped."
+            "Name of a squad's file: one in squads/ of the data folder, or 'openclaw', the "
+            "shipped squad of six."
         ),
         json_schema_extra=option("--from"),
     )
@@ -52,21 +52,24 @@ class SquadCreateInput(SquadInput):
         default=(),
         max_length=50,
         description=(
-            "member=entity: an entity that there is becomes that member; may be repeated. The "
-            "others are made."
+            "member=entity: the existing entity becomes this member; may be repeated. "
+            "Entities for other members are made."
         ),
         json_schema_extra=option("--member"),
     )
     store: Label = Field(
         default="",
-        description="Of what is made: 'embedded', 'postgresql' or 'neo4j'; the setting's if not given.",
+        description="Store of the new memories: 'embedded', 'postgresql' or 'neo4j'. Default: the "
+        "setting.",
     )
 
 
 class MemberInput(SquadInput):
     """A member of a squad."""
 
-    member: Label = Field(description="Its id in the squad's file.", json_schema_extra=argument())
+    member: Label = Field(
+        description="Id of the member in the squad's file.", json_schema_extra=argument()
+    )
 
 
 class SquadAddInput(MemberInput):
@@ -74,7 +77,7 @@ class SquadAddInput(MemberInput):
 
     entity: Label = Field(
         default="",
-        description="An entity that there is; made if not given.",
+        description="Name of an existing entity. Default: a new one is made.",
         json_schema_extra=argument(default=""),
     )
 
@@ -82,10 +85,10 @@ class SquadAddInput(MemberInput):
 class SquadRemoveInput(MemberInput):
     """A member to remove."""
 
-    keep: bool = Field(default=False, description="What it shared stays in the pool.")
+    keep: bool = Field(default=False, description="True keeps what the member shared in the pool.")
     dry_run: bool = Field(
         default=True,
-        description="Only say what would be withdrawn.",
+        description="True only lists what would be withdrawn.",
         json_schema_extra=option("--yes", inverts=True),
     )
 
@@ -216,10 +219,10 @@ async def _desk(app: App, request: MemberInput) -> AsyncGenerator[Desk]:
     examples=("pps squad create team --from openclaw", "pps squad create team --member kublai=ana"),
 )
 async def squad_create(app: App, request: SquadCreateInput) -> SquadView:
-    """Makes a squad: a pool for what its members share, and a memory for each member that is not bound to one.
+    """Makes a squad: a pool for what its members share, and a memory for each member without one.
 
-    Done again it changes nothing but its rules, where the file was changed. Returns the members, with the tokens of
-    memories that were made, shown this once.
+    Called again, it only updates the rules from a changed file. Returns the members, with the
+    tokens of new memories, shown only once.
     """
     bound = dict(member.split("=", 1) for member in request.members)
     if len(set(bound.values())) < len(request.members):
@@ -253,9 +256,9 @@ async def squad_list(app: App, _: Nothing) -> tuple[SquadView, ...]:
     "Add a member", _shown, SETS, command="squad add", examples=("pps squad add team kublai ana",)
 )
 async def squad_add(app: App, request: SquadAddInput) -> SquadView:
-    """Makes an entity a member of a squad, or makes one for it.
+    """Adds an entity to a squad as a member, or makes an entity for it.
 
-    An entity is of one squad at most.
+    An entity belongs to at most one squad.
     """
     squad = await asyncio.to_thread(app.registry.squads.get, request.name)
     token = await founding.join(app, squad, request.member, request.entity)
@@ -273,12 +276,11 @@ async def squad_add(app: App, request: SquadAddInput) -> SquadView:
     examples=("pps squad remove team kublai", "pps squad remove team kublai --yes --keep"),
 )
 async def squad_remove(app: App, request: SquadRemoveInput) -> RemovedMember:
-    """Takes a member out of its squad, and what it shared out of the pool unless that is kept.
+    """Removes a member from its squad, and its shared copies from the pool unless 'keep' is set.
 
-    Its own memory stays.
-
-    What other members made stays; where it cites what goes, that is marked. By default a dry run:
-    it lists the copies that would be withdrawn, and what would be marked, with titles and owners.
+    Its own memory stays. Records of other members stay; those that cite a removed copy are marked.
+    By default it is a dry run: it lists the copies that would be withdrawn and the records that
+    would be marked, with titles and owners.
     """
     async with _desk(app, request) as desk:
         withdrawal = await sharing.leave(desk, keep=request.keep, dry_run=request.dry_run)
@@ -301,22 +303,25 @@ async def squad_remove(app: App, request: SquadRemoveInput) -> RemovedMember:
     examples=("pps squad delete team --yes",),
 )
 async def squad_delete(app: App, request: SquadInput) -> Deleted:
-    """Erases a squad with all that is in its pool. The members keep their own memories."""
+    """Erases a squad and its pool.
+
+    The members keep their own memories.
+    """
     await founding.disband(app, await asyncio.to_thread(app.registry.squads.get, request.name))
     return Deleted(request.name)
 
 
 @REGISTRY.operation(
-    "Make a member's token anew",
+    "Make a new token for a member",
     _shown,
     SETS,
     command="squad token",
     examples=("pps squad token team kublai",),
 )
 async def squad_token(app: App, request: MemberInput) -> SquadView:
-    """Makes a new token for a member's memory, beside those that there are.
+    """Makes a new token for a member's memory; earlier tokens stay valid.
 
-    Returns the squad with it, shown this once.
+    Returns the squad with the token, shown only once.
     """
     squad = await asyncio.to_thread(app.registry.squads.get, request.name)
     member = rules_of(squad).member(request.member)
@@ -328,7 +333,7 @@ async def squad_token(app: App, request: MemberInput) -> SquadView:
 
 
 @OWNERS_REGISTRY.operation(
-    "Take in OpenClaw's files",
+    "Import OpenClaw's files",
     lambda taken: (
         f"{taken.new} new of {sum(taken.records.values())} records; anchors: "
         f"{', '.join(taken.anchors) or 'none'}"
@@ -339,13 +344,11 @@ async def squad_token(app: App, request: MemberInput) -> SquadView:
     examples=("pps squad import team kublai ~/openclaw",),
 )
 async def squad_import(app: App, request: SquadImportInput) -> Taken:
-    """Takes OpenClaw's files into a member's own memory.
+    """Imports OpenClaw's files into a member's own memory.
 
-    A second time adds nothing, and nothing of it is shared.
-
-    MEMORY.md becomes beliefs, memory/*.md experiences of their days, HEARTBEAT.md documentation,
-    IDENTITY.md what the agent says of itself (AgentState); SOUL.md, USER.md, AGENTS.md and TOOLS.md
-    anchors that every session starts with.
+    Importing again adds nothing, and nothing is shared. MEMORY.md becomes beliefs, memory/*.md
+    experiences of their days, HEARTBEAT.md documentation, IDENTITY.md what the agent says of itself
+    (AgentState); SOUL.md, USER.md, AGENTS.md and TOOLS.md anchors that every session starts with.
     """
     async with _desk(app, request) as desk:
         return await take_in(desk, Path(request.path))

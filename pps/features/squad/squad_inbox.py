@@ -31,7 +31,7 @@ from pps.operations.words import worded
 class InboxInput(Input):
     """How much of the inbox."""
 
-    limit: int = Field(default=50, ge=1, le=200, description="Most deliveries.")
+    limit: int = Field(default=50, ge=1, le=200, description="Maximum deliveries.")
 
 
 class InboxRecordsInput(Input):
@@ -51,10 +51,10 @@ class AckInput(Input):
 class PoolInput(Input):
     """Which part of the pool."""
 
-    kinds: Labels = Field(default=(), description="Only these, such as Belief.")
-    limit: int = Field(default=50, ge=1, le=200, description="Most records.")
+    kinds: Labels = Field(default=(), description="Only these types, such as Belief.")
+    limit: int = Field(default=50, ge=1, le=200, description="Maximum records.")
     offset: int = Field(
-        default=0, ge=0, le=1_000_000, description="How many of the latest are passed over."
+        default=0, ge=0, le=1_000_000, description="Number of latest records to skip."
     )
 
 
@@ -143,10 +143,10 @@ def _whole(records: Sequence[WholeRecord]) -> str:
 
 @SQUAD.operation("Read records whole", _whole, SETS, items="records")
 async def squad_get(desk: Desk, request: InboxRecordsInput) -> tuple[WholeRecord, ...]:
-    """Use it to read what memory_query, squad_inbox or heartbeat named: your own records, or the pool's.
+    """Use it to read records that memory_query, squad_inbox or heartbeat named.
 
-    Returns each with the fields of its type (findings, steps, lessons, …), what it rests on and what it is joined to.
-    It is noted that you saw what is of the pool.
+    Returns each with the fields of its type (findings, steps, lessons, …), what it rests on and its
+    relations. The squad notes which records of the pool you saw.
     """
     lines = await knowing.whole(desk, await identify(desk, request.ids, "own", "pool"))
     return tuple(
@@ -155,11 +155,12 @@ async def squad_get(desk: Desk, request: InboxRecordsInput) -> tuple[WholeRecord
     )
 
 
-@SQUAD.operation("Look into the inbox", _inbox, READS, items="deliveries")
+@SQUAD.operation("Read the inbox", _inbox, READS, items="deliveries")
 async def squad_inbox(desk: Desk, request: InboxInput) -> tuple[DeliveryView, ...]:
-    """Use it when you begin and now and then: what subscriptions, tasks and broadcasts brought you, the oldest first.
+    """Use it when you begin and from time to time.
 
-    Each comes again until squad_ack says that you have seen it.
+    Returns deliveries of subscriptions, tasks and broadcasts, oldest first. Each is returned again
+    until you acknowledge it with squad_ack.
     """
     async with desk.pool() as pool:
         rows = pool.records.pool
@@ -188,10 +189,15 @@ def _reason(why: str, moves: Sequence[Transition]) -> str:
 
 
 @SQUAD.operation(
-    "Acknowledge", lambda acknowledged: f"{acknowledged.acknowledged} acknowledged.", SETS
+    "Acknowledge deliveries",
+    lambda acknowledged: f"{acknowledged.acknowledged} acknowledged.",
+    SETS,
 )
 async def squad_ack(desk: Desk, request: AckInput) -> Acknowledged:
-    """Use it when you have looked at deliveries of squad_inbox: they are not shown again, and count as seen by you."""
+    """Use it after you have read deliveries of squad_inbox.
+
+    They are not returned again, and count as seen by you.
+    """
     async with desk.pool() as pool:
         seen = await pool.records.pool.acknowledge(desk.me.id, request.seqs)
         await saw(desk, pool, seen)
@@ -208,11 +214,10 @@ def _pool(value: PoolView) -> str:
 
 @SQUAD.operation("List what is shared", _pool, READS)
 async def squad_pool(desk: Desk, request: PoolInput) -> PoolView:
-    """Use it to look through the pool without a question, the latest first.
+    """Use it to list the pool without a question, latest first.
 
-    It does not count as seen by you.
-
-    Returns a page of what is shared, how many there are of each type, and who is in the squad.
+    The records do not count as seen by you. Returns a page of shared records, the number of each
+    type, and the squad's members.
     """
     async with desk.pool() as pool:
         graph = await shown(pool)

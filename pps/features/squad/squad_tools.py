@@ -43,45 +43,46 @@ class StoreInput(Input):
     """Something to keep."""
 
     content: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] = Field(
-        description="What it says."
+        description="Content."
     )
     type: Label = Field(
         default="Experience",
         description=(
-            "Experience, Belief, Reflection, or what you make: Research, Concept, Analysis, "
-            "Insight, …"
+            "Experience, Belief, Reflection, or the type of your work: Research, Concept, "
+            "Analysis, Insight, …"
         ),
     )
     title: Annotated[str, StringConstraints(max_length=160)] = Field(
-        default="", description="Its first words if none."
+        default="", description="Title. Default: the first words of the content."
     )
     confidence: Share | None = Field(
-        default=None, description="How sure it is, 0 to 1; from .7 on it is shared."
+        default=None, description="How sure you are, 0 to 1. From 0.7 on the record is shared."
     )
     domain: Annotated[str, StringConstraints(max_length=100)] = Field(
-        default="", description="Such as security."
+        default="", description="Subject area, such as security."
     )
     fields: dict[str, JsonValue] = Field(
-        default={}, max_length=50, description="What else the type has, by name."
+        default={}, max_length=50, description="Other fields of the type, by name."
     )
     cites: tuple[Name, ...] = Field(
         default=(),
         max_length=100,
         description=(
-            "What it rests on: ids of your turns, facts and records, and the pool's; of records "
-            "titles too."
+            "What it rests on: ids of your turns, facts and records or of the pool's, or "
+            "titles of records."
         ),
     )
     relations: tuple[SquadRelation, ...] = Field(
-        default=(), max_length=50, description="To your records or the pool's."
+        default=(), max_length=50, description="Relations to your records or the pool's."
     )
     supersedes: Name | None = Field(
         default=None,
-        description="A belief of yours, by id or title, whose place it takes; that one stays.",
+        description="Id or title of a belief of yours that this one replaces. The old belief is "
+        "kept.",
     )
-    private: bool = Field(default=False, description="It never leaves your own memory.")
+    private: bool = Field(default=False, description="True keeps it in your own memory only.")
     tags: tuple[Tag, ...] = Field(
-        default=(), max_length=20, description="'web' for what was read outside."
+        default=(), max_length=20, description="Tags; 'web' for what you read on the web."
     )
 
 
@@ -89,12 +90,12 @@ class QueryInput(Input):
     """A question to your own memory and the pool."""
 
     topic: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] = Field(
-        description="What it is about."
+        description="Subject of the question."
     )
-    min_confidence: Share = Field(default=0.0, description="Least confidence of what is returned.")
-    include_shared: bool = Field(default=True, description="The pool's too.")
-    kinds: Labels = Field(default=(), description="Only these, such as Belief.")
-    limit: int = Field(default=10, ge=1, le=50, description="Most of each.")
+    min_confidence: Share = Field(default=0.0, description="Minimum confidence of the results.")
+    include_shared: bool = Field(default=True, description="True searches the pool too.")
+    kinds: Labels = Field(default=(), description="Only these types, such as Belief.")
+    limit: int = Field(default=10, ge=1, le=50, description="Maximum results in each list.")
 
 
 class ShareInput(Input):
@@ -110,16 +111,17 @@ class RevokeInput(Input):
 
     ids: Names = Field(
         description=(
-            "Ids or titles of your records, or of their copies in the pool; a reviewer: of any in "
-            "the pool."
+            "Ids or titles of your records or of their copies in the pool. A reviewer may "
+            "name any record in the pool."
         )
     )
-    dry_run: bool = Field(default=True, description="Only say what would go.")
+    dry_run: bool = Field(default=True, description="True only lists what would be withdrawn.")
     reason: Annotated[str, StringConstraints(max_length=2_000)] = Field(
-        default="", description="Why; a reviewer who withdraws another's record must say it."
+        default="",
+        description="Reason. Required when a reviewer withdraws another member's record.",
     )
     undo: bool = Field(
-        default=False, description="Show again what a reviewer withdrew from the pool."
+        default=False, description="True restores what a reviewer withdrew from the pool."
     )
 
 
@@ -368,14 +370,14 @@ def _sheet(value: WorksheetView) -> str:
     return "\n\n".join((*lines, value.task, *map(_kept, value.kept)))
 
 
-@SQUAD.operation("Keep what you know", _kept, ADDS)
+@SQUAD.operation("Store knowledge", _kept, ADDS)
 async def memory_store(desk: Desk, request: StoreInput) -> KeptView:
-    """Use it to keep an experience, a belief or what you made in your own memory.
+    """Use it to store an experience, a belief or a result of your work in your own memory.
 
-    It always makes a new record, whatever its title; an exact repeat is reported as one. A belief
-    that changed names the old one in 'supersedes'. With confidence .7 or more, and not private, it
-    is shared with the squad at once (experiences never are); it may wait for a reviewer. Returns
-    its id, its copy in the pool, and beliefs that say nearly the same.
+    It always makes a new record, whatever its title; an exact repetition is reported. A changed
+    belief names the old one in 'supersedes'. With confidence 0.7 or more, and not private, the
+    record is shared with the squad at once (experiences never are), or waits for a reviewer.
+    Returns its id, its copy in the pool, and beliefs that say nearly the same.
     """
     relations: list[RelationGiven] = []
     for number, relation in enumerate(request.relations):
@@ -407,12 +409,14 @@ def _kept_view(stored: knowing.StoredKnowledge) -> KeptView:
     )
 
 
-@SQUAD.operation("Ask what is known", _answers, SETS)
+@SQUAD.operation("Query knowledge", _answers, SETS)
 async def memory_query(desk: Desk, request: QueryInput) -> KnowledgeView:
-    """Use it before you work on something: what you know of it, and what the squad shares, as two lists.
+    """Use it before you work on something.
 
-    Each of the pool's says who shared it and when, its confidence, how many roots it rests on and who opposes it;
-    near-copies are one line, and no author fills more than a third. It is noted that you saw them.
+    Returns two lists: what you know of it, and what the squad shares. Each shared record has who
+    shared it and when, its confidence, its number of independent sources (roots) and who opposes
+    it. Near-copies are one line, and no author fills more than a third. The squad notes that you
+    saw them.
     """
     answer = await knowing.query(
         desk,
@@ -429,11 +433,13 @@ async def memory_query(desk: Desk, request: QueryInput) -> KnowledgeView:
 
 @SQUAD.operation("Reflect", _sheet, ADDS)
 async def memory_reflect(desk: Desk, _: Nothing) -> WorksheetView:
-    """Use it now and then: returns your recent experiences, what is around them, your last reflections and beliefs.
+    """Use it from time to time.
 
-    Find in them what holds beyond the single case, and keep it with memory_store as Belief, with what it rests on in
-    'cites'; one that changes another names it in 'supersedes'. Where the server has a language model, 'kept' has the
-    beliefs it wrote into your own memory: check them, share with memory_share.
+    Returns your recent experiences, what is related to them, your last reflections and beliefs.
+    Find what holds beyond the single case and store it with memory_store as Belief, with what it
+    rests on in 'cites'; a changed belief names the old one in 'supersedes'. If the server has a
+    language model, 'kept' lists the beliefs that it wrote into your own memory: check them, and
+    share them with memory_share.
     """
     reflection = await reflect(desk)
     task = (
@@ -450,25 +456,22 @@ async def memory_reflect(desk: Desk, _: Nothing) -> WorksheetView:
 
 @SQUAD.operation("Share a record", _copied, ADDS)
 async def memory_share(desk: Desk, request: ShareInput) -> CopyView:
-    """Use it to copy one of your records into the squad's pool.
+    """Use it to copy one of your records into the squad's pool, or to update the copy.
 
-    Again, to bring the copy up to the original.
-
-    What is private is refused. Returns the copy's id and confidence, and who hears of it.
+    A private record is refused. Returns the copy's id and confidence, and which members are
+    notified.
     """
     [id_] = await identify(desk, [request.id], "own", path="id")
     return _copy(await sharing.share(desk, id_))
 
 
-@SQUAD.operation("Take back what was shared", _withdrawn, ERASES)
+@SQUAD.operation("Withdraw a shared record", _withdrawn, ERASES)
 async def memory_revoke(desk: Desk, request: RevokeInput) -> WithdrawnView:
-    """Use it to take your copies out of the pool, with what rests on them alone.
+    """Use it to remove your copies from the pool, with what rests on them alone.
 
-    What has other roots stays.
-
-    A reviewer also withdraws another's record, with a reason that its author gets; undo=true shows
-    it again. By default a dry run: show what it returns, and only then call again with
-    dry_run=false.
+    Records with other sources stay. A reviewer may also withdraw another member's record, with a
+    reason that its author gets; undo=true restores it. By default it is a dry run: show what it
+    returns, and only then call again with dry_run=false.
     """
     ids = await identify(desk, request.ids, "own", "pool")
     withdrawn = await sharing.revoke(

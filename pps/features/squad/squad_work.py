@@ -37,18 +37,18 @@ Note = Annotated[str, StringConstraints(max_length=2_000)]
 class TaskInput(Input):
     """A task to give."""
 
-    to: Label = Field(description="Which member: its id or alias.")
+    to: Label = Field(description="Id or alias of the member.")
     title: Annotated[str, StringConstraints(min_length=1, max_length=160)] = Field(
-        description="What is to be done."
+        description="What to do, in one line."
     )
     description: Annotated[str, StringConstraints(min_length=1, max_length=2_000)] = Field(
-        description="In full."
+        description="Full description."
     )
     type: Literal["research", "writing", "application", "orchestration", "analysis", "ops"] = Field(
-        description="What kind of work."
+        description="Kind of work."
     )
     priority: Literal["critical", "high", "normal", "low"] = Field(
-        default="normal", description="How much it matters."
+        default="normal", description="Priority."
     )
 
 
@@ -62,17 +62,17 @@ class TaskDoneInput(TaskIdInput):
     """How a task ended."""
 
     outcome: Literal["success", "partial", "failed", "blocked"] = Field(
-        description="How it ended; 'blocked': it cannot go on now, and is taken again later."
+        description="Outcome. 'blocked': the task cannot go on now and is taken again later."
     )
-    quality: Share | None = Field(default=None, description="How good the result is, 0 to 1.")
-    notes: Note = Field(default="", description="What came of it.")
+    quality: Share | None = Field(default=None, description="Quality of the result, 0 to 1.")
+    notes: Note = Field(default="", description="Result.")
 
 
 class TaskCancelInput(TaskIdInput):
     """A task that is not wanted any more."""
 
     id: Name = Field(description="Id or title of a task that you gave.")
-    notes: Note = Field(default="", description="Why.")
+    notes: Note = Field(default="", description="Reason.")
 
 
 class SubmitInput(Input):
@@ -83,9 +83,9 @@ class SubmitInput(Input):
     )
     to: working.Step = Field(
         default="pending_approval",
-        description="'pending_approval'; once it is approved: implementing, measuring, complete.",
+        description="'pending_approval'. After approval: implementing, measuring, complete.",
     )
-    notes: Note = Field(default="", description="Why, or what was measured.")
+    notes: Note = Field(default="", description="Reason, or what was measured.")
 
 
 class SquadRankInput(Input):
@@ -97,22 +97,25 @@ class SquadRankInput(Input):
             "'communities'."
         )
     )
-    kinds: Labels = Field(default=(), description="Only these, such as Concept.")
+    kinds: Labels = Field(default=(), description="Only these types, such as Concept.")
     limit: int = Field(
-        default=20, ge=1, le=200, description="Most records; most communities, and members of each."
+        default=20,
+        ge=1,
+        le=200,
+        description="Maximum records; maximum communities, and members of each.",
     )
 
 
 class ReviewInput(Input):
     """A decision."""
 
-    id: Name = Field(description="Id or title, as proposal_pending gives it.")
+    id: Name = Field(description="Id or title, from proposal_pending.")
     decision: working.Decision = Field(
-        description="'needs_revision' gives it back to who proposed it."
+        description="Decision. 'needs_revision' returns the proposal to its author."
     )
-    notes: Note = Field(default="", description="Why.")
+    notes: Note = Field(default="", description="Reason.")
     conditions: tuple[Annotated[str, StringConstraints(max_length=500)], ...] = Field(
-        default=(), max_length=20, description="What must hold."
+        default=(), max_length=20, description="Conditions of the approval."
     )
 
 
@@ -220,7 +223,10 @@ def _beat(value: HeartbeatView) -> str:
 
 @SQUAD.operation("Give a task", _told, ADDS)
 async def squad_task_give(desk: Desk, request: TaskInput) -> SquadTaskView:
-    """Use it to give a member of your squad something to do; it finds it in its inbox at once."""
+    """Use it to give a member of your squad a task.
+
+    It appears in the member's inbox at once.
+    """
     fields = {"type": request.type, "priority": request.priority}
     return _task(
         await working.give(
@@ -231,21 +237,19 @@ async def squad_task_give(desk: Desk, request: TaskInput) -> SquadTaskView:
 
 @SQUAD.operation("Take a task", _told, SETS)
 async def squad_task_take(desk: Desk, request: TaskIdInput) -> SquadTaskView:
-    """Use it when you begin a task that was given to you: you hold it for an hour.
+    """Use it when you begin a task that was given to you.
 
-    After that it may be taken again.
+    You hold it for an hour; after that it may be taken again.
     """
     return _task(await working.take(desk, await identify_task(desk, request.id)))
 
 
 @SQUAD.operation("End a task", _told, SETS)
 async def squad_task_done(desk: Desk, request: TaskDoneInput) -> SquadTaskView:
-    """Use it when a task that you hold is done: how it ended, and how good the result is.
+    """Use it when a task that you hold is done: give its outcome and the quality of the result.
 
-    Who asked for it is told.
-
-    With outcome 'blocked' it is not ended: it waits until you take it again, or who gave it cancels
-    it.
+    The member who gave it is notified. With outcome 'blocked' the task does not end: it waits until
+    you take it again or its giver cancels it.
     """
     id_ = await identify_task(desk, request.id)
     if request.outcome == "blocked":
@@ -255,27 +259,27 @@ async def squad_task_done(desk: Desk, request: TaskDoneInput) -> SquadTaskView:
 
 @SQUAD.operation("Cancel a task", _told, SETS)
 async def squad_task_cancel(desk: Desk, request: TaskCancelInput) -> SquadTaskView:
-    """Use it to cancel a task that you gave and that has not ended; who has it is told.
+    """Use it to cancel a task that you gave and that has not ended.
 
-    Returns the task.
+    The member who has it is notified. Returns the task.
     """
     return _task(await working.cancel(desk, await identify_task(desk, request.id), request.notes))
 
 
 @SQUAD.operation("Submit a proposal", _state, SETS)
 async def proposal_submit(desk: Desk, request: SubmitInput) -> ProposalView:
-    """Use it to bring a WorkflowImprovement of yours before the reviewers.
+    """Use it to submit a WorkflowImprovement of yours to the reviewers.
 
-    Once it is approved, the same brings it on: to implementing, measuring, complete. One that needs
-    a revision is changed with record_save and submitted again.
+    After approval the same call moves it on: to implementing, measuring, complete. To revise a
+    proposal, change it with record_save and submit it again.
     """
     [id_] = await identify(desk, [request.id], "own", "pool", path="id")
     return _proposal(await working.submit(desk, id_, request.to, request.notes))
 
 
-@SQUAD.operation("List what waits for a reviewer", _pending, READS, items="pending")
+@SQUAD.operation("List pending proposals", _pending, READS, items="pending")
 async def proposal_pending(desk: Desk, _: Nothing) -> tuple[PendingView, ...]:
-    """Use it to see what waits for a reviewer, the oldest first, with the analyses behind it."""
+    """Use it to list the proposals that wait for a reviewer, oldest first, with their analyses."""
     pendings = [
         PendingView(
             known(review.record),
@@ -293,12 +297,10 @@ async def proposal_pending(desk: Desk, _: Nothing) -> tuple[PendingView, ...]:
 
 @SQUAD.operation("Review a proposal", _state, SETS)
 async def proposal_review(desk: Desk, request: ReviewInput) -> ProposalView:
-    """Use it, as a reviewer, to approve, reject or give back what another proposed.
+    """Use it as a reviewer to approve, reject or return another member's proposal.
 
-    Of many reviews one counts.
-
-    Who proposed it is told; what is approved is told to whom it concerns. Who, when and why is
-    kept.
+    Only the first of several reviews counts. The author is notified; an approval is also sent to
+    the members it concerns. Who decided, when and why is kept.
     """
     [id_] = await identify(desk, [request.id], "pool", path="id")
     return _proposal(
@@ -306,12 +308,13 @@ async def proposal_review(desk: Desk, request: ReviewInput) -> ProposalView:
     )
 
 
-@SQUAD.operation("What to look at now", _beat, SETS)
+@SQUAD.operation("Show what needs attention", _beat, SETS)
 async def heartbeat(desk: Desk, _: Nothing) -> HeartbeatView:
-    """Use it now and then to see what to look at: late approvals, tasks, what others found and you have not seen.
+    """Use it from time to time.
 
-    And concepts that research found and use challenged, beliefs that are unsure or lost what they rest on, and how the
-    squad's tasks go.
+    Returns what needs attention: late approvals, tasks, records of others that you have not seen,
+    concepts that were challenged in use, beliefs that are unsure or lost their support, and the
+    state of the squad's tasks.
     """
     items, health = await look(desk)
     return HeartbeatView(tuple(items), tuple(health), desk.my_rules.minimum)
@@ -319,9 +322,11 @@ async def heartbeat(desk: Desk, _: Nothing) -> HeartbeatView:
 
 @SQUAD.operation("Ask the pool a named query", answer_words, READS)
 async def squad_ask(desk: Desk, request: RecordAskInput) -> RecordAnswer:
-    """Use it to ask what all see in the pool: unseen knowledge, concepts to synthesise, how tasks go.
+    """Use it for a named query over the pool.
 
-    Without 'query' it lists the queries and their parameters. Returns records, each with a sentence and figures.
+    There are queries for unseen knowledge, concepts to synthesise and the state of tasks. Without
+    'query' it lists the queries and their parameters. Returns records, each with a sentence and
+    figures.
     """
     if not request.query:
         return listed(POOL_QUERIES)
@@ -332,7 +337,10 @@ async def squad_ask(desk: Desk, request: RecordAskInput) -> RecordAnswer:
 
 @SQUAD.operation("Rank what is shared", ranking_words, READS)
 async def squad_rank(desk: Desk, request: SquadRankInput) -> Ranking:
-    """Use it to see which records of the pool matter most, join the others, or belong together, by their relations."""
+    """Use it to rank records of the pool by their relations.
+
+    It finds central records, connecting ones, or communities.
+    """
     return await knowing.ranked(
         desk, RankRequest(request.algorithm, kinds=request.kinds, limit=request.limit)
     )

@@ -58,13 +58,14 @@ class DetectInput(Input):
     """How thoroughly."""
 
     force: bool = Field(
-        default=False, description="Also where nothing came since topics were looked for last."
+        default=False,
+        description="True detects again even if nothing was added since the last time.",
     )
     max_memories: int = Field(
         default=10_000,
         ge=3,
         le=100_000,
-        description="Most memories, the newest and most important.",
+        description="Maximum memories, the newest and most important first.",
     )
 
 
@@ -74,11 +75,13 @@ class MergeConceptsInput(Input):
     source_ids: tuple[Name, ...] = Field(
         min_length=2, max_length=10, description="Ids or names of the nodes."
     )
-    target_name: Name = Field(description="The name that stays: of one of them.")
+    target_name: Name = Field(description="Name of the node that stays; one of the given nodes.")
     rationale: Annotated[str, StringConstraints(min_length=1, max_length=1_024)] = Field(
-        description="Why they are one, for whoever reads the call; it is not kept."
+        description="Why they are the same; it is not kept."
     )
-    dry_run: bool = Field(default=True, description="True only says what would come of it.")
+    dry_run: bool = Field(
+        default=True, description="True only shows the result; nothing is merged."
+    )
 
 
 def portfolio_words(view: Portfolio) -> str:
@@ -123,16 +126,18 @@ def _sums(churn: float | None, entropy: float | None, *, consolidate: bool) -> s
 
 
 @PERSPECTIVES.operation(
-    "Topics of a memory",
+    "List topics",
     portfolio_words,
     READS,
     command="topics",
     examples=("pps topics ana", "pps topics ana --format verbose"),
 )
 async def get_topic_portfolio(memory: Memory, request: PortfolioInput) -> Portfolio:
-    """Use it to see what a memory is about: topics found where several perspectives agree, the largest first.
+    """Use it to see what a memory is about.
 
-    Returns each topic's name, size, confidence, phase (emerging, stable, declining, merging) and how much it changed.
+    A topic is a group of memories that several perspectives find similar. Returns the largest
+    first. Returns each topic's name, size, confidence, phase (emerging, stable, declining, merging)
+    and how much it changed.
     """
     portfolio = await memory.topics.portfolio()
     if request.format == "verbose":
@@ -145,14 +150,18 @@ async def get_topic_portfolio(memory: Memory, request: PortfolioInput) -> Portfo
     return replace(portfolio, topics=tuple(replace(topic, **bare) for topic in portfolio.topics))
 
 
-@PERSPECTIVES.operation("How topics hold", stability_words, READS)
+@PERSPECTIVES.operation("Show how topics change", stability_words, READS)
 async def get_topic_stability(memory: Memory, request: StabilityInput) -> Stability:
-    """Use it to see whether what a memory is about changes: churn over some hours, entropy, topics by phase."""
+    """Use it to see whether the topics of a memory change.
+
+    Returns churn (the share of memories that changed their topic), entropy of the sizes, and topics
+    by phase.
+    """
     return await memory.topics.stability(request.hours)
 
 
 @PERSPECTIVES.operation(
-    "Look for topics",
+    "Detect topics",
     portfolio_words,
     SETS,
     command="detect",
@@ -161,9 +170,9 @@ async def get_topic_stability(memory: Memory, request: StabilityInput) -> Stabil
 async def detect_topics(
     memory: Memory, request: DetectInput, progress: Progress | None
 ) -> Portfolio:
-    """Use it to look for topics anew; sessions' ends do so by themselves.
+    """Use it to detect topics again; the end of a session also does so.
 
-    Returns what get_topic_portfolio returns.
+    Returns the same as get_topic_portfolio.
     """
     portfolio = await memory.topics.detect(
         progress, force=request.force, max_memories=request.max_memories
@@ -180,10 +189,11 @@ async def detect_topics(
     items="merges",
 )
 async def merge_concepts(memory: Memory, request: MergeConceptsInput) -> tuple[MergePlan, ...]:
-    """Use it when 2 to 10 nodes are one thing: the one of the name that stays gets the others' facts and mentions.
+    """Use it when 2 to 10 nodes are the same person, place or thing.
 
-    By default a dry run: show what it returns, and only then call again with dry_run=false. 'undo_merge' takes each
-    merge back, the last one first.
+    The node named 'target_name' gets the others' facts and mentions. By default it is a dry run:
+    show what it returns, and only then call again with dry_run=false. 'undo_merge' undoes each
+    merge, the last one first.
     """
     nodes = {node.uuid: node for node in await memory.get(request.source_ids)}
     named = [
@@ -209,10 +219,10 @@ class AlertsInput(Input):
     """How far back, and of which session."""
 
     lookback_hours: int = Field(
-        default=2, ge=1, le=48, description="Turns of so many hours are compared."
+        default=2, ge=1, le=48, description="Number of hours whose turns are compared."
     )
     session: Label = Field(
-        default="", description="Id of the conversation; that of the newest turn if not given."
+        default="", description="Id of the conversation. Default: that of the newest turn."
     )
 
 
@@ -221,33 +231,32 @@ class ConsolidationInput(Input):
 
     strategy: Strategy = Field(
         default="similarity",
-        description="similarity: all that is alike; temporal: of it, what was said within a day; "
-        "semantic: what is of "
-        "one topic.",
+        description="similarity: all similar pairs; temporal: only pairs said within a day; "
+        "semantic: only pairs of one topic.",
     )
     min_similarity: float | None = Field(
         default=None,
         ge=0,
         le=1,
         description=(
-            "Least cosine of two that say the same; what was measured for this memory's model if "
-            "not given."
+            "Minimum cosine similarity of two memories that say the same. Default: the "
+            "threshold measured for this memory's model."
         ),
     )
     max_memories: int = Field(
-        default=100, ge=2, le=2_000, description="Most memories, the most important."
+        default=100, ge=2, le=2_000, description="Maximum memories, the most important first."
     )
 
 
 class DreamInput(Input):
     """Which halves, and how long."""
 
-    dry_run: bool = Field(
-        default=False, description="True only says how many memories it would go over."
+    dry_run: bool = Field(default=False, description="True only counts the memories it would read.")
+    skip_nrem: bool = Field(
+        default=False, description="True skips the replay of the most similar memories."
     )
-    skip_nrem: bool = Field(default=False, description="Without the replay of what is most alike.")
-    skip_rem: bool = Field(default=False, description="Without the walks that propose links.")
-    max_duration_secs: int = Field(default=300, ge=10, le=600, description="Seconds at most.")
+    skip_rem: bool = Field(default=False, description="True skips the walks that propose links.")
+    max_duration_secs: int = Field(default=300, ge=10, le=600, description="Maximum seconds.")
 
 
 def divergence_words(view: Divergence) -> str:
@@ -293,22 +302,22 @@ def _pair(pair: Pair) -> str:
     )
 
 
-@PERSPECTIVES.operation("Divergence of a session", divergence_words, READS)
+@PERSPECTIVES.operation("Find where a session left its subject", divergence_words, READS)
 async def get_divergence_alerts(memory: Memory, request: AlertsInput) -> Divergence:
-    """Use it to see whether a conversation has left its subject: its newest turn against those of the last hours.
+    """Use it to see whether a conversation has left its subject.
 
-    Returns an alert for each perspective in which it is like none of them; none for short turns.
+    It compares the newest turn with those of the last hours. Returns an alert for each perspective
+    in which it resembles none of them; no alert for short turns.
     """
     return await divergence(memory.topics.sources, request.lookback_hours, request.session)
 
 
 @PERSPECTIVES.operation("Propose what to consolidate", proposals_words, READS)
 async def trigger_consolidation(memory: Memory, request: ConsolidationInput) -> Proposals:
-    """Use it to find memories of which one may go: two that say the same, or of which the later amends the earlier.
+    """Use it to find pairs of memories that say the same, or where the later amends the earlier.
 
-    Returns pairs with their reason and what both name, the most alike first, each memory once; nothing is changed.
-
-    What you then do is yours: 'forget_concept' for one that is repeated, 'merge_concepts' for nodes.
+    Returns pairs with the reason and what both name, most similar first, each memory once. It
+    changes nothing: use 'forget_concept' for a repetition, 'merge_concepts' for nodes.
     """
     topics = await memory.topics.portfolio() if request.strategy == "semantic" else Portfolio(())
     return await consolidation(
@@ -320,14 +329,15 @@ async def trigger_consolidation(memory: Memory, request: ConsolidationInput) -> 
     )
 
 
-@PERSPECTIVES.operation("Dream", dream_words, READS)
+@PERSPECTIVES.operation("Propose links while idle", dream_words, READS)
 async def trigger_dream(
     memory: Memory, dream_input: DreamInput, progress: Progress | None
 ) -> Dream:
-    """Use it when idle: it replays what goes on in other conversations, then walks from what is least explained.
+    """Use it when idle.
 
-    Returns links to think about, between memories of other meanings that share something rare, each with what both
-    name, each memory once; nothing where nothing is worth a thought, and nothing is changed.
+    It replays recent conversations, then walks the graph from memories with few connections.
+    Returns proposed links between memories of different meaning that share something rare, each
+    with what both name; it may return none. It changes nothing.
     """
     if dream_input.skip_nrem and dream_input.skip_rem:
         raise InvalidRequest(
@@ -345,30 +355,34 @@ async def trigger_dream(
 class InjectInput(Input):
     """What is being talked about, and how much room there is."""
 
-    query: Question = Field(description="The last message or two as they are.")
+    query: Question = Field(description="The latest one or two messages, unchanged.")
     max_tokens: int = Field(
-        default=1_200, ge=100, le=100_000, description="Most tokens of the text; never exceeded."
+        default=1_200, ge=100, le=100_000, description="Maximum tokens of the text; never exceeded."
     )
     session: Label | None = Field(
         default=None,
         description=(
-            "Id of this conversation: what it was shown is not shown again; whether it digresses."
+            "Id of this conversation. Items it was already shown are left out; alerts say "
+            "whether it left its subject."
         ),
     )
     explore: bool = Field(
         default=False,
         description=(
-            "Give at most 15 % of the room to memories of topics that the query does not ask for."
+            "True gives at most 15 % of the tokens to topics that the query does not ask for."
         ),
     )
 
 
-@PERSPECTIVES.operation("Context to inject", words.pack, READS, for_model=pack_for_model)
+@PERSPECTIVES.operation(
+    "Get memory for this turn, with topics", words.pack, READS, for_model=pack_for_model
+)
 async def inject_context(memory: Memory, request: InjectInput) -> PackView:
-    """Use it in place of ambient_recall where you also want to know the topics that the matter belongs to.
+    """Use it in place of ambient_recall if you also want the topics.
 
-    Returns the same pack, the most relevant first, with alerts where the session has left its subject, and how far each
-    line's source is trusted (person, agent, outside); nothing where nothing is relevant.
+    Returns the same pack, most relevant first, with an alert if the session left its subject, and
+    the trust of each line's source (person, agent, outside). It returns nothing if nothing is
+    relevant.
     """
     pack = await memory.sessions.inject(
         request.query, request.max_tokens, request.session, explore=request.explore
@@ -381,7 +395,7 @@ class CalibrateInput(Input):
 
     reset: bool = Field(
         default=False,
-        description="True forgets what was measured: the shipped thresholds hold again.",
+        description="True discards the measured thresholds and uses the shipped ones.",
     )
 
 
@@ -408,16 +422,18 @@ def states_words(view: PerspectiveStates) -> str:
 
 
 @PERSPECTIVES.operation(
-    "Perspectives of a memory",
+    "List perspectives",
     states_words,
     READS,
     command="perspectives",
     examples=("pps perspectives ana",),
 )
 async def get_perspectives(memory: Memory, _: Nothing) -> PerspectiveStates:
-    """Use it to see the thirteen perspectives: what each finds, its category, weights and thresholds of similarity.
+    """Use it to see the thirteen perspectives.
 
-    Says whether thresholds were measured here or for the model, and how many features wait to be made again.
+    Returns what each finds, its category, weights and thresholds of similarity. Says whether the
+    thresholds were measured for this memory or for the model, and how many features wait to be
+    computed again.
     """
     return await calibration.states(memory.topics.sources)
 
@@ -432,9 +448,10 @@ async def get_perspectives(memory: Memory, _: Nothing) -> PerspectiveStates:
 async def calibrate_perspectives(
     memory: Memory, request: CalibrateInput, progress: Progress | None
 ) -> PerspectiveStates:
-    """Use it once a memory with another embedding model has some hundred turns: it measures what similarities mean.
+    """Use it once a memory with an embedding model of your own has some hundred turns.
 
-    Reads the newest 1,000 turns; the thresholds are kept with this memory alone. Returns what get_perspectives returns.
+    It measures which similarities are high for it. It reads the newest 1,000 turns; the thresholds
+    are kept for this memory alone. Returns the same as get_perspectives.
     """
     if request.reset:
         return await calibration.uncalibrate(memory.topics.sources)
