@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
 
 import numpy as np
@@ -23,6 +22,7 @@ from pps.app import App
 from pps.config import ExtractorSettings, Settings
 from pps.memory import Memory
 from pps.models.hash import HashEmbedder
+from tests.loopback import QuietHandler, http_server
 from tests.model_answers import Reading, answer
 
 Mode = Literal[
@@ -132,41 +132,18 @@ def model_server(**settings: Any) -> Iterator[ModelServer]:
     class Handler(_Handler):
         server_model = model
 
-    httpd = _Server(("127.0.0.1", 0), Handler)
-    model.url = f"http://127.0.0.1:{httpd.server_address[1]}"
-    thread = threading.Thread(
-        target=httpd.serve_forever, kwargs={"poll_interval": 0.02}, name="model-server"
-    )
-    thread.start()
-    try:
-        yield model
-    finally:
-        model.closing.set()
-        model.freed.set()
-        httpd.shutdown()
-        thread.join()
-        httpd.server_close()
+    with http_server(Handler, "model-server") as model.url:
+        try:
+            yield model
+        finally:
+            model.closing.set()
+            model.freed.set()
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    block_on_close = False
-
-    def handle_error(self, request: object, client_address: object) -> None:
-        """A client that went away is part of the tests."""
-
-
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = (
-        True  # head and body are two writes; the second would wait 40 ms for the first
-    )
+class _Handler(QuietHandler):
     server_model: ModelServer
 
-    def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
-
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - as http.server names it
         model = self.server_model
         data = self.rfile.read(int(self.headers.get("content-length", 0)))
         headers = {name.lower(): value for name, value in self.headers.items()}

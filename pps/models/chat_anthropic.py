@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
-import httpx
-
-from pps.core.errors import ConfigError, ModelError, ModelOutputInvalid, ModelUnavailable
 from pps.models.chat import (
     ChatMessage,
     ChatServer,
@@ -22,9 +18,9 @@ from pps.models.chat import (
     Used,
     Words,
 )
+from pps.models.chat_sdk import ended_midway, errors_as_ours, silence_of
 
-_CONNECT_S = 10.0
-_PROVIDER = "talk"
+_VENDOR = "Anthropic"
 
 
 class AnthropicChat:
@@ -50,42 +46,41 @@ class AnthropicChat:
         request: dict[str, Any] = {
             "model": server.model,
             "max_tokens": server.max_tokens,
-            "system": "\n\n".join(one.text for one in messages if one.role == "system"),
-            "messages": [_message(one) for one in messages if one.role != "system"],
+            "system": "\n\n".join(message.text for message in messages if message.role == "system"),
+            "messages": _messages(messages),
             "stream": True,
         }
         if tools and server.calls_tools:
-            request["tools"] = [
-                {
-                    "name": tool.name,
-                    "description": tool.description,
-                    "input_schema": dict(tool.parameters),
-                }
-                for tool in tools
-            ]
+            request["tools"] = [_tool(tool) for tool in tools]
+        elif called := {call.name for message in messages for call in message.calls}:
+            # The protocol wants tools to be defined where a message has a call of one.
+            names = sorted(called)
+            request["tools"] = [_tool(ChatTool(name, "", {"type": "object"})) for name in names]
+            request["tool_choice"] = {"type": "none"}
         named: dict[str, Any] = {"base_url": server.base_url} if server.base_url else {}
-        timeout = httpx.Timeout(server.timeout_s, connect=min(_CONNECT_S, server.timeout_s))
-        with _mapped(anthropic, server):
+        with errors_as_ours(
+            anthropic, anthropic.AnthropicError, server, server.base_url or _VENDOR
+        ):
             async with anthropic.AsyncAnthropic(
-                api_key=server.key, timeout=timeout, max_retries=1, **named
+                api_key=server.key, timeout=silence_of(anthropic, server), max_retries=1, **named
             ) as client:
                 answer = await client.messages.create(**request)
                 async with answer:
-                    async for piece in _pieces(answer):
+                    async for piece in _pieces(answer, server.base_url or _VENDOR):
                         yield piece
 
 
-async def _pieces(answer: Any) -> AsyncGenerator[Piece]:
+async def _pieces(answer: Any, where: str) -> AsyncGenerator[Piece]:
     calls: dict[int, ToolCall] = {}
     tokens_in = tokens_out = 0
-    is_cut = False
+    stop_reason = ""
     async for event in answer:
         if event.type == "message_start":
             tokens_in = int(event.message.usage.input_tokens or 0)
         elif event.type == "content_block_start" and event.content_block.type == "tool_use":
             calls[event.index] = ToolCall(event.content_block.id, event.content_block.name, "")
         elif event.type == "content_block_delta" and event.delta.type == "text_delta":
-            yield Words(event.delta.text)
+            yield Words(_checked_text(event.delta.text))
         elif event.type == "content_block_delta" and event.delta.type == "input_json_delta":
             call = calls[event.index]
             calls[event.index] = ToolCall(
@@ -93,59 +88,69 @@ async def _pieces(answer: Any) -> AsyncGenerator[Piece]:
             )
         elif event.type == "message_delta":
             tokens_out = int(event.usage.output_tokens or 0)
-            is_cut = event.delta.stop_reason == "max_tokens"
+            stop_reason = event.delta.stop_reason or stop_reason
     for _, call in sorted(calls.items()):
         yield call
     yield Used(tokens_in, tokens_out, metered=True)
-    if is_cut:
+    if stop_reason == "max_tokens":
         yield CutShort()
+    elif not stop_reason:
+        raise ended_midway(where)
 
 
-def _message(message: ChatMessage) -> dict[str, Any]:
-    if message.role == "tool":
-        result = {
-            "type": "tool_result",
-            "tool_use_id": message.call_id,
-            "content": message.text,
-        }
-        return {"role": "user", "content": [result]}
+def _checked_text(text: object) -> str:
+    """Return a text; the library hands on whatever the server sends in its place."""
+    if not isinstance(text, str):
+        raise TypeError("a delta's text is no text")
+    return text
+
+
+def _tool(tool: ChatTool) -> dict[str, Any]:
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "input_schema": dict(tool.parameters),
+    }
+
+
+def _messages(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
+    """Return a prompt without its system message; the results of one answer's tools are one message of the user."""
+    found: list[dict[str, Any]] = []
+    is_result = False
+    for message in messages:
+        if message.role == "tool":
+            result = {
+                "type": "tool_result",
+                "tool_use_id": message.call_id,
+                "content": message.text,
+            }
+            if is_result:
+                found[-1]["content"] += [result]
+            else:
+                found.append({"role": "user", "content": [result]})
+        elif message.role != "system":
+            found.append({"role": message.role, "content": _content(message)})
+        is_result = message.role == "tool"
+    return found
+
+
+def _content(message: ChatMessage) -> str | list[dict[str, Any]]:
     if not message.calls:
-        return {"role": message.role, "content": message.text}
+        return message.text
     content: list[dict[str, Any]] = []
     if message.text:
         content.append({"type": "text", "text": message.text})
-    for call in message.calls:
-        try:
-            arguments: object = json.loads(call.arguments or "{}")
-        except ValueError:
-            arguments = {}
-        content.append({"type": "tool_use", "id": call.id, "name": call.name, "input": arguments})
-    return {"role": "assistant", "content": content}
+    content += [
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": _arguments(call)}
+        for call in message.calls
+    ]
+    return content
 
 
-@contextmanager
-def _mapped(anthropic: Any, server: ChatServer) -> Generator[None]:
-    """Raise the library's errors as ours; none quotes a key or what was asked."""
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    """Return a call's arguments; none of them for what the model wrote that is no object of JSON."""
     try:
-        yield
-    except (anthropic.AuthenticationError, anthropic.PermissionDeniedError):
-        raise ConfigError("talk.key_env, talk.key_file: Anthropic refuses the key") from None
-    except anthropic.NotFoundError:
-        raise ConfigError(
-            f"talk.model: Anthropic knows no model {server.model!r} (HTTP 404)"
-        ) from None
-    except (anthropic.APITimeoutError, httpx.TimeoutException):
-        raise ModelUnavailable(
-            f"Anthropic said nothing for {server.timeout_s:g} s (talk.timeout_s)",
-            provider=_PROVIDER,
-        ) from None
-    except (anthropic.APIConnectionError, httpx.HTTPError):
-        raise ModelUnavailable("Anthropic cannot be reached", provider=_PROVIDER) from None
-    except anthropic.APIStatusError as error:
-        is_passing = error.status_code in (408, 409, 429) or error.status_code >= 500
-        kind = ModelUnavailable if is_passing else ModelError
-        raise kind(f"Anthropic answers HTTP {error.status_code}", provider=_PROVIDER) from None
-    except (anthropic.AnthropicError, AttributeError, KeyError, TypeError, ValueError):
-        raise ModelOutputInvalid(
-            "Anthropic streams something else than its protocol", provider=_PROVIDER
-        ) from None
+        arguments: object = json.loads(call.arguments or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else {}

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Sequence
 from importlib import import_module
 from typing import Any
 
-import httpx
-
-from pps.core.errors import ConfigError, ModelError, ModelOutputInvalid, ModelUnavailable
 from pps.models.chat import (
     ChatMessage,
     ChatServer,
@@ -21,11 +17,10 @@ from pps.models.chat import (
     Used,
     Words,
 )
+from pps.models.chat_sdk import ended_midway, errors_as_ours, silence_of
 
-_CONNECT_S = 10.0
 _NO_KEY = "none"
 """What servers that need no key are sent, as the library wants one."""
-_PROVIDER = "talk"
 
 
 class OpenAIChat:
@@ -49,18 +44,18 @@ class OpenAIChat:
         """Yield an answer as it comes; see ``ChatModel.stream``."""
         openai: Any = await asyncio.to_thread(import_module, "openai")
         server = self._server
-        timeout = httpx.Timeout(server.timeout_s, connect=min(_CONNECT_S, server.timeout_s))
-        with _mapped(openai, server):
+        where = server.base_url or "OpenAI"
+        with errors_as_ours(openai, openai.OpenAIError, server, where):
             async with openai.AsyncOpenAI(
                 api_key=server.key or _NO_KEY,
                 base_url=server.base_url or "https://api.openai.com/v1",
-                timeout=timeout,
+                timeout=silence_of(openai, server),
                 max_retries=1,
             ) as client:
                 request = self._request(messages)
                 answer = await self._begun(openai, client, request, tools)
                 async with answer:
-                    async for piece in _pieces(answer):
+                    async for piece in _pieces(answer, where):
                         yield piece
 
     def _request(self, messages: Sequence[ChatMessage]) -> dict[str, Any]:
@@ -89,7 +84,7 @@ class OpenAIChat:
         return await client.chat.completions.create(**request)
 
 
-async def _pieces(answer: Any) -> AsyncGenerator[Piece]:
+async def _pieces(answer: Any, where: str) -> AsyncGenerator[Piece]:
     """Yield what a stream of chunks says; a call of a tool comes in parts, which belong together by their index."""
     calls: dict[int, ToolCall] = {}
     reason = ""
@@ -108,7 +103,7 @@ async def _pieces(answer: Any) -> AsyncGenerator[Piece]:
     if reason == "length":
         yield CutShort()
     elif not reason:
-        raise ModelUnavailable("the model's server ended the answer midway", provider=_PROVIDER)
+        raise ended_midway(where)
 
 
 def _joined(call: ToolCall | None, part: Any) -> ToolCall:
@@ -144,40 +139,3 @@ def _tool(tool: ChatTool) -> dict[str, Any]:
         "parameters": dict(tool.parameters),
     }
     return {"type": "function", "function": function}
-
-
-@contextmanager
-def _mapped(openai: Any, server: ChatServer) -> Generator[None]:
-    """Raise the library's errors as ours; none quotes a key or what was asked."""
-    where = server.base_url or "OpenAI"
-    try:
-        yield
-    except (openai.AuthenticationError, openai.PermissionDeniedError):
-        raise ConfigError(f"talk.key_env, talk.key_file: {where} refuses the key") from None
-    except openai.NotFoundError:
-        raise ConfigError(
-            f"talk.base_url, talk.model: {where} knows no model {server.model!r} (HTTP 404)"
-        ) from None
-    except openai.APITimeoutError:
-        raise ModelUnavailable(
-            f"{where} said nothing for {server.timeout_s:g} s (talk.timeout_s)", provider=_PROVIDER
-        ) from None
-    except openai.APIConnectionError:
-        raise ModelUnavailable(
-            f"{where} cannot be reached; is the model's server running?", provider=_PROVIDER
-        ) from None
-    except openai.APIStatusError as error:
-        kind = ModelUnavailable if error.status_code in (408, 409, 429) else ModelError
-        if error.status_code >= 500:
-            kind = ModelUnavailable
-        raise kind(f"{where} answers HTTP {error.status_code}", provider=_PROVIDER) from None
-    except httpx.TimeoutException:
-        raise ModelUnavailable(
-            f"{where} said nothing for {server.timeout_s:g} s (talk.timeout_s)", provider=_PROVIDER
-        ) from None
-    except httpx.HTTPError:
-        raise ModelUnavailable(f"{where} ended the answer midway", provider=_PROVIDER) from None
-    except (openai.OpenAIError, AttributeError, TypeError, ValueError):
-        raise ModelOutputInvalid(
-            f"{where} streams something else than OpenAI's protocol", provider=_PROVIDER
-        ) from None

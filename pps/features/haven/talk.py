@@ -34,6 +34,7 @@ MOST_WITHOUT_PERSON = 6
 _MOST_WAITING = 50
 _SHOWN_OFF_RECORD = 200
 _PAGE, _PAGE_CHARACTERS = 100, 1_000_000
+_INSIDE = "something went wrong inside PPS; its log says what"
 Event: TypeAlias = dict[str, JSON]
 Listener: TypeAlias = Callable[[Event], None]
 
@@ -433,7 +434,7 @@ class Talk:
                 self._tell_problem(id, live, wanted.entity.name, error.message)
             except Exception as error:  # noqa: BLE001 - a task's outermost call: the room says it
                 unforeseen(_log, "an answer in a room failed", error)
-                self._tell_problem(id, live, wanted.entity.name, "something went wrong inside PPS")
+                self._tell_problem(id, live, wanted.entity.name, _INSIDE)
 
     async def _answer(self, id: str, live: _Live, wanted: _Wanted) -> None:
         name = wanted.entity.name
@@ -482,6 +483,9 @@ class Talk:
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(id, live, answer, "the server ended"))
             raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, the answer ends and the room goes on
+            unforeseen(_log, "an answer in a room failed", error)
+            problem = _INSIDE
         await self._finish(id, live, answer, problem)
         await self._let_others_answer(id, live, answer, wanted)
 

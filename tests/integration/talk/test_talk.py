@@ -179,6 +179,8 @@ BAD: dict[ChatMode, str] = {
     "malformed": "something else than",
     "not_json": "something else than",
     "cut": "midway",
+    "error_within": "midway",
+    "held": "said nothing for 1 s",
     "empty": "said nothing",
     "silent": "said nothing for 1 s",
 }
@@ -188,13 +190,13 @@ BAD: dict[ChatMode, str] = {
 def test_a_model_that_fails_says_so_in_the_room_and_what_came_is_kept(
     served: Served, chat: ChatServer, name: str, mode: ChatMode
 ) -> None:
-    make(served, chat, name, timeout_s=1.0 if mode == "silent" else 20.0)
+    make(served, chat, name, timeout_s=1.0 if mode in ("silent", "held") else 20.0)
     chat.mode = mode
     with room_socket(page_of(served, name)) as socket:
         room = own_room(socket)
         answers = socket.talk(room, "Tell me three words and more.")
         assert BAD[mode] in socket.heard("ended")[0]["problem"]
-        came = mode in ("cut", "malformed")
+        came = mode in ("cut", "malformed", "error_within", "held")
         assert [one["mark"] for one in answers] == (["cut off"] if came else [])
         chat.mode = "good"
         assert socket.talk(room, "Once more.")[0]["mark"] == ""
