@@ -496,9 +496,9 @@ class Calls:
 
     def _check_captures(self, caller: Caller, request: Input) -> None:
         """Raise InvalidRequest where a member calls a text of its own by a source that hooks and imports have."""
-        from pps.operations.inputs import AddEventInput, RememberInput
+        from pps.operations.inputs import SourcedText
 
-        if not isinstance(request, RememberInput | AddEventInput) or request.source not in CAPTURED:
+        if not isinstance(request, SourcedText) or request.source not in CAPTURED:
             return
         if "owner" not in caller.audiences and "member" in self._audiences(caller):
             raise InvalidRequest(
@@ -551,7 +551,7 @@ def _as_of(request: Input) -> str:
     moment = getattr(request, "as_of", None)
     if moment is None:
         return ""
-    from pps.operations.model_views import model_time
+    from pps.operations.item_views import model_time
 
     return model_time(moment) or ""
 

@@ -23,7 +23,9 @@ INDEX = Path(__file__).with_name("catalog.json")
 """JSON: audience → toolset → operation → module."""
 
 _MODULES = (
-    "knowledge",
+    "recall_tools",
+    "memory_tools",
+    "anchor_tools",
     "forgetting",
     "titled_texts",
     "typed_records",
@@ -85,7 +87,7 @@ class Located:
     """An operation that need not be imported yet.
 
     Attributes:
-        module: Where it is defined, such as ``pps.operations.knowledge``.
+        module: Where it is defined, such as ``pps.operations.recall_tools``.
     """
 
     name: str

@@ -12,13 +12,27 @@ from pps.core.reports import Histogram
 from pps.core.text import counted, one_line
 from pps.ingest.given_input import Moment, Name, described_time
 from pps.memory import Memory
-from pps.operations import words
 from pps.operations.command_line import argument, option
 from pps.operations.empty_answers import EMPTY
 from pps.operations.inputs import Input, Label
-from pps.operations.model_views import FactLine, fact_line_view, fact_text
-from pps.operations.outputs import FactView, NodeView, fact_view, node_view
-from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
+from pps.operations.item_views import (
+    FactLine,
+    FactView,
+    NodeView,
+    fact_line,
+    fact_line_view,
+    fact_text,
+    fact_view,
+    node_view,
+)
+from pps.operations.pages import (
+    FOLLOWING,
+    PAGE_CHARACTERS,
+    as_json,
+    fitting,
+    json_size,
+    with_next_page,
+)
 from pps.operations.table import READS, RECORDS, ModelView
 
 _LONGEST_SUMMARY = 300
@@ -215,9 +229,8 @@ def around_for_model(view: Around, request: AroundInput) -> ModelView:
     )
     lines = [f"{view.hops[node.id]}: {node.name} ({node.kind}) [{node.id}]" for node in nodes]
     lines += map(fact_text, facts)
-    lines += [f"… and more nodes: cursor={data.next_cursor}"] if more else []
     lines += [f"… and {counted(left_out, 'fact')} more"] if left_out else []
-    return ModelView(data, "\n".join(lines))
+    return ModelView(data, with_next_page("\n".join(lines), data.next_cursor))
 
 
 def changes_for_model(view: ChangesView, _: Input) -> ModelView:
@@ -247,7 +260,8 @@ def changes_for_model(view: ChangesView, _: Input) -> ModelView:
         changes.more,
         changes.next_cursor or None,
     )
-    return ModelView(data, changes_words(changes, line=fact_text))
+    text = changes_words(changes, line=fact_text)
+    return ModelView(data, with_next_page(text, data.next_cursor))
 
 
 def _fact_sizes(facts: Sequence[FactView]) -> Iterator[int]:
@@ -260,30 +274,21 @@ def _node_line(node: NodeView) -> NodeLine:
 
 def around_words(view: Around) -> str:
     lines = [f"{view.hops[node.id]}: {node.name} ({node.kind}) [{node.id}]" for node in view.nodes]
-    lines += [words.fact_line(fact) for fact in view.facts]
-    more = [f"… and more nodes: --cursor {view.next_cursor}"] if view.more else []
-    return "\n".join([*lines, *more])
+    lines += [fact_line(fact) for fact in view.facts]
+    return "\n".join(lines)
 
 
-def changes_words(view: ChangesView, line: Callable[[FactView], str] = words.fact_line) -> str:
+def changes_words(view: ChangesView, line: Callable[[FactView], str] = fact_line) -> str:
     """Return how many facts began, ended and were replaced, then each in a line."""
     counts = ((view.opened, "began"), (view.closed, "ended"), (view.replaced, "replaced"))
     lines = [", ".join(f"{counted(len(some), 'fact')} {verb}" for some, verb in counts) + "."]
     lines += [f"+ {line(change)}" for change in view.opened]
     lines += [f"- {line(change)}" for change in view.closed]
     lines += [f"- {line(change.old)}\n  + {line(change.new)}" for change in view.replaced]
-    return "\n".join(
-        [
-            *lines,
-            *([_more_changes(view)] if view.more else []),
-        ]
-    )
-
-
-def _more_changes(view: ChangesView) -> str:
-    if view.next_cursor:
-        return f"More, {view.total:,} changes in all: cursor {view.next_cursor}"
-    return f"More, {view.total:,} changes in all: ask for a shorter time or with a lower limit."
+    if view.more:
+        narrower = "" if view.next_cursor else "; ask for a shorter time or with a lower limit"
+        lines.append(f"… of {view.total:,} changes in all{narrower}")
+    return "\n".join(lines)
 
 
 @RECORDS.operation(
@@ -332,8 +337,7 @@ def nodes_words(view: NodesView) -> str:
         f"{node.name} ({node.kind}): {counted(node.facts, 'fact')} [{node.id}]"
         for node in view.nodes
     ]
-    more = [f"More: cursor={view.next_cursor}"] if view.next_cursor else []
-    return "\n".join([*([kinds] if kinds else []), *(lines or ["No such nodes."]), *more])
+    return "\n".join([*([kinds] if kinds else []), *(lines or ["No such nodes."])])
 
 
 def nodes_for_model(view: NodesView, _: Input) -> ModelView:
@@ -342,7 +346,7 @@ def nodes_for_model(view: NodesView, _: Input) -> ModelView:
     count = fitting((json_size(as_json(node)) for node in view.nodes), room)
     if count < len(view.nodes):
         view = replace(view, nodes=view.nodes[:count], next_cursor=view.nodes[count - 1].id)
-    return ModelView(view, nodes_words(view))
+    return ModelView(view, with_next_page(nodes_words(view), view.next_cursor))
 
 
 @RECORDS.operation(

@@ -17,14 +17,28 @@ from pps.ingest.given_input import Moment, Name, described_time
 from pps.journal.entries import JobState
 from pps.journal.turns import SessionTurns
 from pps.memory import Memory
-from pps.operations import inputs
 from pps.operations.command_line import argument, option
 from pps.operations.empty_answers import EMPTY
-from pps.operations.model_views import Later, later, model_time
-from pps.operations.outputs import FactView, TurnView, fact_view, turn_view
-from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
+from pps.operations.inputs import Input, Label
+from pps.operations.item_views import (
+    FactView,
+    Later,
+    TurnView,
+    fact_view,
+    later_view,
+    model_time,
+    moment_text,
+    turn_view,
+)
+from pps.operations.pages import (
+    FOLLOWING,
+    PAGE_CHARACTERS,
+    as_json,
+    fitting,
+    json_size,
+    with_next_page,
+)
 from pps.operations.table import READS, SETS, UPKEEP, ModelView
-from pps.operations.words import moment_text
 from pps.recall.explore import SaidTurn
 
 _MOST_SHOWN = 2_000
@@ -34,12 +48,10 @@ _SESSIONS_SHOWN = 20
 """Bounds of what a model gets: characters of a turn and of a line, facts of a turn, sessions listed."""
 
 
-class TurnsInput(inputs.Input):
+class TurnsInput(Input):
     """Which turns."""
 
-    session: inputs.Label | None = Field(
-        default=None, description="Only those of this conversation."
-    )
+    session: Label | None = Field(default=None, description="Only those of this conversation.")
     query: Annotated[str, StringConstraints(max_length=400)] = Field(
         default="",
         description=("Only turns that contain each of these words, in any case; at most 20 words."),
@@ -65,7 +77,7 @@ class TurnsInput(inputs.Input):
     limit: int = Field(default=50, ge=1, le=200, description="Maximum turns on a page.")
 
 
-class JobsInput(inputs.Input):
+class JobsInput(Input):
     """Which jobs to list."""
 
     state: JobState | None = Field(
@@ -78,7 +90,7 @@ class JobsInput(inputs.Input):
     limit: int = Field(default=100, ge=1, le=1_000, description="Maximum jobs.")
 
 
-class ChosenInput(inputs.Input):
+class ChosenInput(Input):
     """Which jobs: the ones named, or all that failed."""
 
     ids: tuple[Annotated[int, Field(ge=1)], ...] = Field(
@@ -152,12 +164,7 @@ def turns_words(value: Turns, *, facts: int = 0) -> str:
         f"{moment_text(session.last_at)}"
         for session in value.sessions
     ]
-    return "\n".join(
-        [
-            *(lines or [EMPTY["turns_list"]]),
-            *([f"More: cursor={value.next_cursor}"] if value.next_cursor else []),
-        ]
-    )
+    return "\n".join(lines or [EMPTY["turns_list"]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,7 +216,7 @@ class TurnLines:
     next_cursor: str | None = None
 
 
-def turns_for_model(value: Turns, _: inputs.Input) -> ModelView:
+def turns_for_model(value: Turns, _: Input) -> ModelView:
     """Return as many turns as have room, each in a line with what was made of it, and the cursor after them."""
     sessions = value.sessions[:_SESSIONS_SHOWN]
     lines = tuple(map(_listed_line, value.turns))
@@ -223,7 +230,8 @@ def turns_for_model(value: Turns, _: inputs.Input) -> ModelView:
     text = turns_words(page, facts=_FACTS_SHOWN)
     if total:
         text += f"\n… and {total - len(sessions)} more sessions"
-    return ModelView(TurnLines(lines[:count], sessions or None, total, next_cursor), text)
+    data = TurnLines(lines[:count], sessions or None, total, next_cursor)
+    return ModelView(data, with_next_page(text, next_cursor))
 
 
 def _listed_line(listed_turn: ListedTurn) -> ListedLine:
@@ -236,7 +244,7 @@ def _listed_line(listed_turn: ListedTurn) -> ListedLine:
         occurred_at=model_time(turn.occurred_at) or "",
         role=None if turn.actor else turn.role,
         actor=turn.actor,
-        superseded_by=later(turn.superseded_by),
+        superseded_by=later_view(turn.superseded_by),
     )
     facts = tuple(
         FactSentence(one_line(fact.text, _LINE), fact.id)
@@ -261,9 +269,7 @@ def jobs_words(value: JobPage) -> str:
         f"{f'  ({job.error})' if job.error else ''}"
         for job in value.jobs
     ]
-    return "\n".join(
-        [*(lines or [EMPTY["jobs_list"]]), *([f"More: --after {value.next}"] if value.next else [])]
-    )
+    return "\n".join(lines or [EMPTY["jobs_list"]])
 
 
 def retried_words(retried: Sequence[int]) -> str:
@@ -298,13 +304,13 @@ async def turns_list(memory: Memory, request: TurnsInput) -> Turns:
     return Turns(listed, page.sessions, page.next_cursor or None)
 
 
-def jobs_for_model(value: JobPage, _: inputs.Input) -> ModelView:
+def jobs_for_model(value: JobPage, _: Input) -> ModelView:
     """Return as many jobs as have room, and the number of the last where more follow."""
     count = fitting(json_size(as_json(job)) for job in value.jobs)
     if count < len(value.jobs):
         value = JobPage(value.jobs[:count], value.jobs[count - 1].id)
     more = f"\nMore: after={value.next}" if value.next else ""
-    return ModelView(value, jobs_words(replace(value, next=None)) + more)
+    return ModelView(value, jobs_words(value) + more)
 
 
 @UPKEEP.operation("List this memory's jobs", jobs_words, READS, for_model=jobs_for_model)

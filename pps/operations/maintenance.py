@@ -21,13 +21,13 @@ from pps.entities import last_proof
 from pps.entities.last_proof import Proof
 from pps.index.indexes import Index
 from pps.ingest.indexer import Progress
-from pps.operations import journal_tools, words
+from pps.operations import journal_tools
 from pps.operations.command_line import argument
 from pps.operations.exchange import OfEntity, told
 from pps.operations.inputs import Input, Label, fields_of
 from pps.operations.journal_tools import ChosenInput, JobPage, JobsInput, jobs_words, retried_words
-from pps.operations.outputs import Examined
 from pps.operations.table import ERASES, MAINTENANCE, READS, SETS
+from pps.operations.upkeep import Examined, health_text
 from pps.proof.by_feature import with_features
 from pps.proof.verify import Report, verify
 
@@ -353,7 +353,7 @@ async def jobs_drop(app: App, request: EntityChosenInput) -> tuple[int, ...]:
         return tuple(await memory.jobs.drop(chosen))
 
 
-@MAINTENANCE.operation("Examine a memory", words.health, READS)
+@MAINTENANCE.operation("Examine a memory", health_text, READS)
 async def doctor(app: App, request: OfEntity, progress: Progress | None) -> Examined:
     """Returns the health of an entity, and whether its journal, graph and indexes hold the same ids."""
     async with app.memory(request.entity, pool=True) as memory:

@@ -34,6 +34,15 @@ _CURSOR = re.compile(r"(\d{1,4})\.(\d{1,9})\.([0-9a-f]{12})", re.ASCII)
 _VERSION_CURSOR = re.compile(r"(\d{1,9})\.(\d{1,9})", re.ASCII)
 
 
+NOTHING_CHANGED = "Nothing was changed: this was a dry run."
+"""How the text of a dry run ends; an interface adds how it is carried out there."""
+
+
+def with_next_page(text: str, cursor: str | None) -> str:
+    """Return a page's text for a model, with the cursor that asks for the next page."""
+    return f"{text}\nMore: cursor={cursor}" if cursor else text
+
+
 def as_json(view: object) -> Any:
     """Return a dataclass as JSON data, without the fields that are None."""
     return _adapter(type(view)).dump_python(view, mode="json", exclude_none=True)

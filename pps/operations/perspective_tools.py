@@ -11,22 +11,25 @@ from pps.config.spaces import spaces
 from pps.core.errors import InvalidRequest
 from pps.core.values import Receipt
 from pps.ingest.drafts import RememberOptions
+from pps.ingest.given_input import Input
 from pps.memory import Memory
-from pps.operations import outputs, words
 from pps.operations.command_line import also
-from pps.operations.inputs import Input, Label, Question
-from pps.operations.knowledge import REMEMBER_WAIT_S
-from pps.operations.model_views import (
+from pps.operations.inputs import Label, Question
+from pps.operations.memory_tools import REMEMBER_WAIT_S, receipt_for_model, receipt_text
+from pps.operations.recall_tools import (
+    RecallView,
     ranks_for_model,
     recall_for_model,
-    receipt_for_model,
+    recall_text,
+    recall_view,
 )
 from pps.operations.table import ADDS, PERSPECTIVES, READS
 
-_TEXTS = ("facts", "episodes")
+_CHANNELS = ("facts", "episodes")
+_CAUSAL_QUESTIONS = {"auto": "{}", "cause": "Why {}?", "effect": "What did {} lead to?"}
 
 
-class _Query(Input):
+class _SearchInput(Input):
     query: Question = Field(description="A question or key words.")
     limit: int = Field(
         default=10,
@@ -37,7 +40,7 @@ class _Query(Input):
     )
 
 
-class SearchGraphInput(_Query):
+class SearchGraphInput(_SearchInput):
     """A question, and the perspectives that answer it."""
 
     strategy: Literal["e1_only", "multi_space", "pipeline"] = Field(
@@ -74,7 +77,7 @@ class SearchGraphInput(_Query):
     )
 
 
-class SearchCausesInput(_Query):
+class SearchCausesInput(_SearchInput):
     """What happened, and whether its cause or its effect is wanted."""
 
     direction: Literal["auto", "cause", "effect"] = Field(
@@ -87,7 +90,7 @@ class SearchCausesInput(_Query):
     )
 
 
-class SearchConnectionsInput(_Query):
+class SearchConnectionsInput(_SearchInput):
     """Things by their names, and which way to go from them."""
 
     direction: Literal["source", "target", "both"] = Field(
@@ -96,7 +99,7 @@ class SearchConnectionsInput(_Query):
     )
 
 
-class SearchByIntentInput(_Query):
+class SearchByIntentInput(_SearchInput):
     """What somebody wants to reach."""
 
     blend: float = Field(
@@ -133,15 +136,17 @@ class StoreMemoryInput(Input):
 
 
 @PERSPECTIVES.operation(
-    "Search by several perspectives", words.recall, READS, for_model=ranks_for_model
+    "Search by several perspectives", recall_text, READS, for_model=ranks_for_model
 )
-async def search_graph(memory: Memory, request: SearchGraphInput) -> outputs.RecallView:
+async def search_graph(memory: Memory, request: SearchGraphInput) -> RecallView:
     """Use it when 'recall' misses something: it searches by several perspectives.
 
     Returns one ranked list for each channel; 'ranks' of a hit are its places in each perspective.
     """
-    weights = {_named(space, "weights"): weight for space, weight in request.weights.items()}
-    weights |= {_named(space, "exclude"): 0.0 for space in request.exclude}
+    weights = {
+        _perspective_named(space, "weights"): weight for space, weight in request.weights.items()
+    }
+    weights |= {_perspective_named(space, "exclude"): 0.0 for space in request.exclude}
     options: dict[str, Any] = {
         "min_similarity": request.min_similarity,
         "session": request.session,
@@ -151,32 +156,32 @@ async def search_graph(memory: Memory, request: SearchGraphInput) -> outputs.Rec
         request.query,
         profile=request.strategy,
         limit=request.limit,
-        channels=_TEXTS,
+        channels=_CHANNELS,
         weights=weights,
         **options,
     )
-    return outputs.recall_view(recalled)
+    return recall_view(recalled)
 
 
 @PERSPECTIVES.operation(
-    "Search for causes and effects", words.recall, READS, for_model=recall_for_model
+    "Search for causes and effects", recall_text, READS, for_model=recall_for_model
 )
-async def search_causes(memory: Memory, request: SearchCausesInput) -> outputs.RecallView:
+async def search_causes(memory: Memory, request: SearchCausesInput) -> RecallView:
     """Use it to find why something happened, or what it led to.
 
     It reads words such as 'because'. Returns facts and turns; those that name the cause or effect
     come first.
     """
-    query = _CAUSAL[request.direction].format(request.query.rstrip(" ?"))
+    query = _CAUSAL_QUESTIONS[request.direction].format(request.query.rstrip(" ?"))
     weights = {"cause": 4.0, "dense": 0.25, "bm25": 0.25}
     recalled = await memory.recall(
-        query, profile="multi_space", limit=request.limit, channels=_TEXTS, weights=weights
+        query, profile="multi_space", limit=request.limit, channels=_CHANNELS, weights=weights
     )
-    return outputs.recall_view(recalled)
+    return recall_view(recalled)
 
 
-@PERSPECTIVES.operation("Search for connections", words.recall, READS, for_model=recall_for_model)
-async def search_connections(memory: Memory, request: SearchConnectionsInput) -> outputs.RecallView:
+@PERSPECTIVES.operation("Search for connections", recall_text, READS, for_model=recall_for_model)
+async def search_connections(memory: Memory, request: SearchConnectionsInput) -> RecallView:
     """Use it to find what is connected to a person, place or thing, and by which facts.
 
     Facts of a relation that you name come first. Returns the neighbours, the facts that connect
@@ -188,11 +193,11 @@ async def search_connections(memory: Memory, request: SearchConnectionsInput) ->
         limit=request.limit,
         connections=request.direction,
     )
-    return outputs.recall_view(recalled)
+    return recall_view(recalled)
 
 
-@PERSPECTIVES.operation("Search by intent", words.recall, READS, for_model=recall_for_model)
-async def search_by_intent(memory: Memory, request: SearchByIntentInput) -> outputs.RecallView:
+@PERSPECTIVES.operation("Search by intent", recall_text, READS, for_model=recall_for_model)
+async def search_by_intent(memory: Memory, request: SearchByIntentInput) -> RecallView:
     """Use it to find turns with the same purpose in other words: give the purpose.
 
     Returns ranked turns.
@@ -209,10 +214,10 @@ async def search_by_intent(memory: Memory, request: SearchByIntentInput) -> outp
         channels=["episodes"],
         weights=weights,
     )
-    return outputs.recall_view(recalled)
+    return recall_view(recalled)
 
 
-@PERSPECTIVES.operation("Store a memory", words.receipt, ADDS, for_model=receipt_for_model)
+@PERSPECTIVES.operation("Store a memory", receipt_text, ADDS, for_model=receipt_for_model)
 async def store_memory(memory: Memory, request: StoreMemoryInput) -> Receipt:
     """Use it like 'remember', for a text with the reason why it should last.
 
@@ -229,10 +234,7 @@ async def store_memory(memory: Memory, request: StoreMemoryInput) -> Receipt:
     return await memory.remember(content, wait="done", timeout_s=REMEMBER_WAIT_S, **options)
 
 
-_CAUSAL = {"auto": "{}", "cause": "Why {}?", "effect": "What did {} lead to?"}
-
-
-def _named(name: str, field: str) -> str:
+def _perspective_named(name: str, field: str) -> str:
     """Return the name of a perspective that is given so or as E1 to E13."""
     known = spaces()
     if name in known:

@@ -11,10 +11,10 @@ from pydantic import Field, JsonValue, StringConstraints
 from pps.core.record_values import Record, Relation
 from pps.core.text import counted
 from pps.memory import Memory
-from pps.operations import inputs
 from pps.operations.command_line import argument, json_text, option
-from pps.operations.outputs import FactView, NodeView, fact_view, node_view
-from pps.operations.pages import as_json, fitting, json_size
+from pps.operations.inputs import Input, Label, Labels, options
+from pps.operations.item_views import FactView, NodeView, fact_view, node_view
+from pps.operations.pages import as_json, fitting, json_size, with_next_page
 from pps.operations.table import READS, RECORDS, ModelView
 from pps.records.named_query import Query, QueryMatch, path_words
 from pps.records.ranks import LIVE, Algorithm, Ranked, Ranking, RankRequest
@@ -23,7 +23,7 @@ Named = Annotated[str, StringConstraints(max_length=500)]
 Cursor = Annotated[str, StringConstraints(max_length=100)]
 
 
-class GraphRankInput(inputs.Input):
+class GraphRankInput(Input):
     """What to rank records by, and which."""
 
     algorithm: Algorithm = Field(
@@ -32,21 +32,21 @@ class GraphRankInput(inputs.Input):
         "belongs together, 'shortest_path' for how two are joined.",
         json_schema_extra=argument(),
     )
-    layers: tuple[inputs.Label, ...] = Field(
+    layers: tuple[Label, ...] = Field(
         default=(),
         max_length=20,
         description="Only records of these layers.",
         json_schema_extra=option("--layer"),
     )
-    kinds: inputs.Labels = Field(
+    kinds: Labels = Field(
         default=(), description="Only records of these kinds.", json_schema_extra=option("--kind")
     )
-    relations: inputs.Labels = Field(
+    relations: Labels = Field(
         default=(),
         description="Only over these relations, such as SERVES.",
         json_schema_extra=option("--relation"),
     )
-    status: tuple[inputs.Label, ...] = Field(
+    status: tuple[Label, ...] = Field(
         default=LIVE, max_length=4, description="Only records with one of these statuses."
     )
     source: Named = Field(
@@ -61,10 +61,10 @@ class GraphRankInput(inputs.Input):
     )
 
 
-class RecordAskInput(inputs.Input):
+class RecordAskInput(Input):
     """Which query, with what."""
 
-    query: inputs.Label = Field(
+    query: Label = Field(
         default="",
         description="Name of the query. Without a name, the answer lists all queries with their "
         "parameters.",
@@ -80,7 +80,7 @@ class RecordAskInput(inputs.Input):
     )
 
 
-class GraphAllInput(inputs.Input):
+class GraphAllInput(Input):
     """Which page."""
 
     cursor: Cursor = Field(default="", description="'next_cursor' of the page before.")
@@ -181,11 +181,10 @@ def everything_words(view: Everything) -> str:
         f"{fact.subject} —{fact.relation}→ {fact.object}: {fact.text}{_id(fact.id)}"
         for fact in view.facts
     ]
-    more = [f"More: cursor={view.next_cursor}"] if view.next_cursor else []
-    return "\n".join([*(lines or ["Nothing yet."]), *more])
+    return "\n".join(lines or ["Nothing yet."])
 
 
-def everything_for_model(view: Everything, _: inputs.Input) -> ModelView:
+def everything_for_model(view: Everything, _: Input) -> ModelView:
     """Return as many items as have room, and the cursor that continues after them."""
     parts: dict[str, Sequence[Record | NodeView | Relation | FactView]] = {
         "records": view.records,
@@ -203,7 +202,7 @@ def everything_for_model(view: Everything, _: inputs.Input) -> ModelView:
             members[part] = tuple(some[:left])
             left -= len(members[part])
         view = Everything(**members, next_cursor=f"{last_part}:{last.id}")
-    return ModelView(view, everything_words(view))
+    return ModelView(view, with_next_page(everything_words(view), view.next_cursor))
 
 
 @RECORDS.operation(
@@ -224,7 +223,7 @@ async def graph_rank(memory: Memory, request: GraphRankInput) -> Ranking:
     formula.
     """
     return await memory.asks.rank(
-        RankRequest(**inputs.options(request, "status"), statuses=request.status)
+        RankRequest(**options(request, "status"), statuses=request.status)
     )
 
 

@@ -18,7 +18,7 @@ from pps.ingest.drift import DriftReport
 from pps.memory import Memory
 from pps.operations.command_line import also, argument, option
 from pps.operations.inputs import Input, Label, Nothing, Question, Title, options
-from pps.operations.outputs import StatsView, stats_view
+from pps.operations.recall_tools import StatsView, stats_view
 from pps.operations.table import READS, RECORDS, UPKEEP
 from pps.records.finding import FoundRecord, RecordSearch
 

@@ -18,10 +18,11 @@ from pps.core.values import JSON
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.operations.command_line import argument, json_file, json_text, option, unoffered
 from pps.operations.empty_answers import EMPTY
-from pps.operations.inputs import ForgetInput, Ids, Names, Title, fields_of
+from pps.operations.forgetting import ForgetInput
+from pps.operations.inputs import Ids, Names, Title, fields_of
+from pps.operations.item_views import value_text
 from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
 from pps.operations.table import ModelView
-from pps.operations.words import worded
 from pps.records.listing import MAX_CONDITIONS, MAX_LIST
 from pps.records.records import SavedRecords
 from pps.records.saving import (
@@ -493,7 +494,7 @@ def _line(record: RecordView) -> str:
 def _below(record: RecordView) -> list[str]:
     """Return the lines below a record of a list: the fields of a list of some fields, and what is above it."""
     fields = (record.fields or {}) if record.version is None else {}
-    own = [f"{name}: {worded(value)}" for name, value in fields.items()]
+    own = [f"{name}: {value_text(value)}" for name, value in fields.items()]
     above = [
         f"{parent.relation} “{parent.title}” ({parent.kind})" for parent in record.parents or ()
     ]
@@ -515,8 +516,7 @@ def listed(view: RecordList) -> str:
     lines = [line for item in view.items for line in (_line(item), *_below(item))] + _joins(
         view.relationships, titles
     )
-    more = [f"More: cursor={view.next_cursor}"] if view.next_cursor else []
-    return "\n".join([f"{counted(view.stats.total_nodes, 'record')}.", *lines, *more])
+    return "\n".join([f"{counted(view.stats.total_nodes, 'record')}.", *lines])
 
 
 def whole(view: RecordsWhole) -> str:
@@ -529,7 +529,10 @@ def whole(view: RecordsWhole) -> str:
             **(record.fields or {}),
         }
         entry |= {"tags": ", ".join(record.tags)} if record.tags else {}
-        lines += [_line(record), *(f"  {name}: {worded(value)}" for name, value in entry.items())]
+        lines += [
+            _line(record),
+            *(f"  {name}: {value_text(value)}" for name, value in entry.items()),
+        ]
         lines += [
             f"  cites {cite.kind} [{cite.id}]{' (forgotten)' if cite.gone else ''}"
             for cite in record.cites or ()

@@ -38,7 +38,7 @@ from pps.core.values import JSON
 from pps.ingest.given_input import ZONE
 from pps.operations.inputs import Input
 from pps.operations.local_times import on_clock
-from pps.operations.pages import as_json
+from pps.operations.pages import as_json, with_next_page
 from pps.operations.shape_bounds import check_sizes
 
 if TYPE_CHECKING:
@@ -132,7 +132,8 @@ class Operation(Generic[Subject, In, Out]):
 
     Attributes:
         description: When to use it and what comes back; models read it.
-        words: Its output as text that a person or a model reads.
+        words: Its output as text that a person or a model reads. How the next page is asked for, and how a
+            dry run is carried out, is data: each interface adds it in its own terms.
         toolset: Which tools it is offered with.
         long: The act takes a third argument, a callback that is told how far it is.
         carried_through: A long one that leaves a memory out of use in its middle: it goes on when
@@ -215,7 +216,11 @@ class Operation(Generic[Subject, In, Out]):
         if for_model and self.for_model is not None:
             view = self.for_model(on_clock(value, zone), request)
             return Answer(as_json(view.data), view.text, zone_name(zone), view.details)
-        return self.shown(value, zone)
+        answer = self.shown(value, zone)
+        if for_model:
+            cursor = cast("str | None", answer.data.get("next_cursor"))
+            return replace(answer, text=with_next_page(answer.text, cursor))
+        return answer
 
     def shown(self, value: Out, zone: tzinfo = UTC) -> Answer:
         """Return an output as data, without the fields that do not apply, and as text with the times of a zone."""

@@ -18,7 +18,7 @@ from pps.core.text import counted, snake
 from pps.memory import Memory
 from pps.models.token_counts import count_tokens, counter_name
 from pps.operations import record_shapes as shapes
-from pps.operations import words
+from pps.operations.forgetting import forgotten_text
 from pps.operations.table import ADDS, ERASES, READS, RECORDS, SETS, Hints
 from pps.operations.titled_texts import WAIT_S
 from pps.records.records import Join
@@ -205,7 +205,7 @@ async def record_move(memory: Memory, request: shapes.MoveRecordInput) -> shapes
 
 @RECORDS.operation(
     "Delete records",
-    words.gone,
+    forgotten_text,
     ERASES,
     command="records delete",
     examples=("pps records delete ana 1b4e28ba --yes",),

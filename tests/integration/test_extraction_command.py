@@ -22,7 +22,7 @@ from pps.core.values import FactDraft
 from pps.ingest.hook_events import SessionEvent
 from pps.journal.journal import Journal
 from pps.memory import Memory
-from pps.operations import words
+from pps.operations.upkeep import extracted_text, job_text
 from tests import stand_in
 from tests.waiting import PATIENCE_S
 
@@ -209,7 +209,7 @@ async def test_what_the_turns_do_not_say_is_dropped_and_counted(
         page = await memory.graph.said()
         assert page.turns[0].outcome is not None
         assert page.turns[0].outcome.skipped == job.skipped
-        assert "left out: Atlantis: a node is not named by any turn" in words.job(job)
+        assert "left out: Atlantis: a node is not named by any turn" in job_text(job)
         assert "left out 5 facts or nodes that no turn says" in " ".join(
             (await memory.health()).notes
         )
@@ -418,7 +418,7 @@ async def test_what_was_there_before_is_read_once_and_what_an_agent_read_is_not(
         assert (done.turns, done.read, done.facts, done.waiting) == (5, 5, 1, 0)
         assert done.tokens > 500
         assert [one.why for one in done.left_out] == ["a node is not named by any turn"]
-        assert "left out: Atlantis: a node" in words.extracted(done)
+        assert "left out: Atlantis: a node" in extracted_text(done)
         assert seen
         assert not any(
             "Ana sails" in prompt or "Not for reading" in prompt for prompt in command.asked

@@ -15,8 +15,7 @@ from pps.core.errors import ConfigError
 from pps.core.phrases import NOTHING_NEAR
 from pps.core.values import FactDraft, Node, NodeDraft, Turn
 from pps.memory import Memory
-from pps.operations import words
-from pps.operations.outputs import recall_view
+from pps.operations.recall_tools import recall_text, recall_view
 
 LIFE = Path(__file__).parents[1] / "life"
 NEEDLESS = [line.replace("\\n", "\n") for line in (LIFE / "needless.txt").read_text().splitlines()]
@@ -279,10 +278,10 @@ async def test_one_bad_profile_is_reported_and_keeps_nothing_else_from_working(
 async def test_recall_in_words_says_first_that_nothing_is_near_and_then_shows_little(
     ops: Memory,
 ) -> None:
-    far = words.recall(
+    far = recall_text(
         recall_view(await ops.recall("Why does my regular expression match too much?"))
     )
-    near = words.recall(recall_view(await ops.recall("Who owns billing?")))
+    near = recall_text(recall_view(await ops.recall("Who owns billing?")))
     assert far.splitlines()[0] == f"note: {NOTHING_NEAR}"
     assert len([line for line in far.splitlines() if line.startswith("  2. ")]) <= 4
     assert not [line for line in far.splitlines() if line.startswith("  3. ")]

@@ -17,8 +17,8 @@ from pps.core.recalled import Recall, Successor
 from pps.core.values import FactDraft, Turn
 from pps.journal.closing_rows import Closings
 from pps.memory import Memory
-from pps.operations import outputs, words
-from pps.operations.knowledge import read_items
+from pps.operations.item_views import FactView, ItemView, TurnView
+from pps.operations.memory_tools import items_text, read_items, timeline_text, timeline_view
 
 MARCH = datetime(2026, 3, 1, 9, 0, tzinfo=UTC)
 OLD = "The wedding is on 14 June in Vienna."
@@ -67,9 +67,9 @@ def turns_of(recalled: Recall) -> dict[str, Successor | None]:
     }
 
 
-def successor_in(view: outputs.ItemView) -> str | None:
+def successor_in(view: ItemView) -> str | None:
     """Return the id of what took the place of an item, as its view has it."""
-    assert isinstance(view, (outputs.FactView, outputs.TurnView))
+    assert isinstance(view, (FactView, TurnView))
     return view.superseded_by.id if view.superseded_by else None
 
 
@@ -206,7 +206,7 @@ async def test_closed_facts_name_their_successors_on_every_surface(memory: Memor
     assert page.successors[closed.uuid].id == current.uuid
     assert page.successors[closed.uuid].text == "Mira lives in Milan."
     assert current.uuid not in page.successors
-    text = words.timeline(outputs.timeline_view(page))
+    text = timeline_text(timeline_view(page))
     assert "(superseded 2026-03-31: Mira lives in Milan.)" in text
     said = await memory.graph.said()
     assert said.successors[old].id == new
@@ -252,9 +252,9 @@ async def test_turns_and_items_are_marked_by_what_later_turns_say(clever: Memory
 
     assert said.successors[old].id == new, "the other session's turn is not on the page"
     [view] = await read_items(clever, [old])
-    assert isinstance(view, outputs.TurnView)
+    assert isinstance(view, TurnView)
     assert view.superseded_by is not None
-    assert f"(superseded 2026-03-11: {AMENDED})" in words.items([view])
+    assert f"(superseded 2026-03-11: {AMENDED})" in items_text([view])
 
 
 async def test_why_tells_what_is_superseded_and_what_was_moved(clever: Memory) -> None:

@@ -20,11 +20,17 @@ from pps.ingest.given_input import Input
 from pps.interfaces.cli import command_table, output, wording
 from pps.interfaces.cli.main import build
 from pps.memory import Memory
-from pps.operations import words as render
 from pps.operations.catalog import OPERATIONS
 from pps.operations.command_line import argument, json_file, option, unoffered
 from pps.operations.local_times import on_clock
-from pps.operations.outputs import ChannelView, HitView, RecallView
+from pps.operations.pages import NOTHING_CHANGED
+from pps.operations.recall_tools import (
+    ChannelView,
+    HitView,
+    RecallView,
+    recall_text,
+    recall_text_for_people,
+)
 from pps.operations.table import CORE, ERASES, Answer
 
 ID = "1b4e28ba-2fa1-5d2b-883f-0016d3cca427"
@@ -67,7 +73,7 @@ class Asked:
     """A server that keeps what it was asked, and answers or raises what it is told to."""
 
     answer: Answer | PPSError = Answer(
-        {"said": "Would brew."}, "Would brew; call again with dry_run=false to do it."
+        {"said": "Would brew.", "dry_run": True}, f"Would brew. {NOTHING_CHANGED}"
     )
 
     def call(
@@ -111,12 +117,12 @@ def test_a_new_operation_is_a_command_with_help_examples_and_json(server: Asked)
     assert "  pps kitchen brew ana oolong" in said
     assert "kitchen" in ran("--help").output
     shown = ran("kitchen", "brew", "ana", "oolong", "--json")
-    assert json.loads(shown.output) == {"said": "Would brew."}
+    assert json.loads(shown.output) == {"said": "Would brew.", "dry_run": True}
 
 
 def test_what_is_typed_is_sent_and_what_is_left_out_is_not(server: Asked, tmp_path: Path) -> None:
     ended = ran("kitchen", "brew", "ana", "oolong")
-    assert ended.output == "Would brew; add --yes to do it.\n", ended.exception
+    assert ended.output == f"Would brew. {NOTHING_CHANGED}\nAdd --yes to do it.\n", ended.exception
     assert server.asked == ("brew", {"leaf": "oolong", "source": "cli"}, "ana")
     given = tmp_path / "given.json"
     given.write_text('{"facts": ["hot"]}')
@@ -189,13 +195,13 @@ def test_a_person_reads_each_text_once_under_the_first_channel_that_found_it() -
         _hit(f"Line {n}.", role="user", actor="Ana", source="cli", occurred_at=at) for n in range(7)
     ]
     view = _recalled(episodes=turns, turns=turns[:3], anchors=[])
-    text = render.recall_once(on_clock(view, ZoneInfo("Asia/Kathmandu")))
+    text = recall_text_for_people(on_clock(view, ZoneInfo("Asia/Kathmandu")))
     lines = text.splitlines()
     assert lines[0] == "episodes:"
     assert lines[1] == f"  1. Ana: Line 0. (cli, 2026-03-07 14:15) [{ID}]"
     assert "turns:" not in lines, "what they say stands above"
     assert lines[8:] == ["nothing in anchors"]
-    assert render.recall(view).count("Line 0.") == 2, "a model gets every channel whole"
+    assert recall_text(view).count("Line 0.") == 2, "a model gets every channel whole"
 
 
 def test_colour_changes_no_character_and_stands_on_headings_ids_and_what_is_superseded() -> None:
@@ -218,16 +224,29 @@ def test_nothing_that_a_memory_says_acts_on_the_terminal(server: Asked) -> None:
     assert "red" in shown
 
 
-def test_what_a_memory_says_is_no_command_to_type(server: Asked) -> None:
-    line = "Nothing was changed; call again with dry_run=false and ids 6fa459ea to do it."
-    server.answer = Answer(
-        {},
-        f"Would erase 1 turn.\n  turn x {line} [1b4e28ba]\nNothing was changed; "
-        "call again with dry_run=false to do it.",
+def test_what_to_type_comes_from_the_data_and_never_from_what_a_memory_says(server: Asked) -> None:
+    line = "Nothing was changed; call again with dry_run=false and ids 6fa459ea. More: cursor=7"
+    text = f"Would erase 1 turn.\n  turn x {line} [1b4e28ba]\n{NOTHING_CHANGED}"
+    server.answer = Answer({"dry_run": True}, text)
+    shown = ran("forget", "ana", "1b4e28ba").output
+    assert shown == f"{text}\nAdd --yes to do it.\n"
+    id = "6fa459ea-ee8a-5ca4-894e-db77e160355e"
+    server.answer = Answer({"dry_run": True, "by_name": True, "asked": [id]}, text)
+    assert (
+        ran("forget", "ana", "Momo").output == f"{text}\n`pps forget ana 6fa459ea --yes` does it.\n"
     )
-    lines = ran("forget", "ana", "1b4e28ba").output.splitlines()
-    assert lines[1] == f"  turn x {line} [1b4e28ba]"
-    assert lines[2] == "Nothing was changed; add --yes to do it."
+    server.answer = Answer({"dry_run": False}, "Erased 1 turn for good.")
+    assert ran("forget", "ana", "1b4e28ba", "--yes").output == "Erased 1 turn for good.\n"
+
+
+def test_the_next_page_is_asked_for_with_the_cursor_of_the_data(server: Asked) -> None:
+    server.answer = Answer({"facts": [], "next_cursor": "17:x"}, "A fact. More: cursor=8")
+    shown = ran("timeline", "ana").output
+    assert shown == "A fact. More: cursor=8\nMore: --cursor 17:x\n"
+    server.answer = Answer({"facts": [], "next_cursor": ""}, "A fact.")
+    assert ran("timeline", "ana").output == "A fact.\n"
+    server.answer = Answer({"jobs": [], "next": 12}, "A job.")
+    assert ran("jobs", "list", "ana").output == "A job.\nMore: --after 12\n"
 
 
 def test_ids_are_short_only_where_they_are_ids() -> None:

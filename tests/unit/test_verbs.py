@@ -32,10 +32,14 @@ from pps.features.topics.calibration import PerspectiveState, PerspectiveStates
 from pps.features.topics.divergence import Alert, Divergence
 from pps.features.topics.proposals import Dream, Pair, Proposals
 from pps.features.topics.topic_values import Portfolio, Stability, Topic
-from pps.operations import outputs
-from pps.operations import words as render
+from pps.operations.anchor_tools import AnchorDeleted
 from pps.operations.catalog import operations_for
+from pps.operations.forgetting import forgotten_text
+from pps.operations.item_views import item_view
+from pps.operations.memory_tools import receipt_text, timeline_view
+from pps.operations.recall_tools import hit_view, pack_view, recall_text, recall_view
 from pps.operations.table import AnyOperation
+from pps.operations.titled_texts import Duplicates, HistoryView, VersionView
 
 OPERATIONS = operations_for("entity", "router", "runner")
 AT = datetime(2026, 1, 5, 8, 30, tzinfo=UTC)
@@ -85,20 +89,20 @@ def _data(verb: AnyOperation, value: object) -> dict[str, Any]:
 
 
 SAMPLES: dict[str, object] = {
-    "recall": outputs.recall_view(RECALL),
-    "ambient_recall": outputs.pack_view(
+    "recall": recall_view(RECALL),
+    "ambient_recall": pack_view(
         Pack("text", 3, "estimate", {"nodes": 1}, {"facts": 2}, "m", RECALL, 1.234)
     ),
     "remember": Receipt(ID, 7, "done", 1, 2, 3, ("a",), (Skipped("a fact", "its node is gone"),)),
-    "timeline": outputs.timeline_view(TimelinePage((FACT,), {ID: "Mira"}, "next")),
-    "get": tuple(outputs.item_view(item) for item in (NODE, FACT, TURN, EPISODE)),
+    "timeline": timeline_view(TimelinePage((FACT,), {ID: "Mira"}, "next")),
+    "get": tuple(item_view(item) for item in (NODE, FACT, TURN, EPISODE)),
     "forget": Forgotten(True, (ID,), (ID,), (ID,), (), ("bread",)),
     "forgotten": (Restorable(ID, ("Rye it is.",), AT, AT, "Mira", "moot", 1, 1, 2, 0),),
     "restore_forgotten": Restored(ID, (ID,), (ID,), (), ("bread",)),
-    "search_graph": outputs.recall_view(RECALL),
-    "search_causes": outputs.recall_view(RECALL),
-    "search_connections": outputs.recall_view(RECALL),
-    "search_by_intent": outputs.recall_view(RECALL),
+    "search_graph": recall_view(RECALL),
+    "search_causes": recall_view(RECALL),
+    "search_connections": recall_view(RECALL),
+    "search_by_intent": recall_view(RECALL),
     "store_memory": Receipt(ID, 7, "done", 1, 2, 3, (), ()),
     "get_topic_portfolio": Portfolio((TOPIC,), AT, 0.5, 0.8, consolidate=True),
     "detect_topics": Portfolio(()),
@@ -108,20 +112,18 @@ SAMPLES: dict[str, object] = {
     "get_divergence_alerts": Divergence((Alert("E1", "high", 0.05, 0.3, ID, "Rye it is."),), 4, 1),
     "trigger_consolidation": Proposals((PAIR,), 2, more=True),
     "trigger_dream": Dream(2, (PAIR,), (PAIR,), 1),
-    "inject_context": outputs.pack_view(
-        Pack("text", 3, "estimate", {"topics": 1}, {}, "m", RECALL, 1.234)
-    ),
+    "inject_context": pack_view(Pack("text", 3, "estimate", {"topics": 1}, {}, "m", RECALL, 1.234)),
     "merge_concepts": (MergePlan("", ID, ID, "Sam", "Person", ("Samuel",), (), 2, 1, True),),
     "forget_concept": Forgotten(False, (ID,), restorable_as=ID, restorable_until=AT),
-    "anchor_search": (outputs.hit_view(Hit("bread#0", 0.5, "Flour.", PASSAGE)),),
+    "anchor_search": (hit_view(Hit("bread#0", 0.5, "Flour.", PASSAGE)),),
     "anchor_list": (),
-    "anchor_delete": outputs.AnchorDeleted("bread"),
+    "anchor_delete": AnchorDeleted("bread"),
     "stats": Stats("mira", "embedded", 1, 2, 3, 4, 6, 7, 8, {"facts": 1}, {"facts": 1}, "{}"),
     "add_event": EventReceipt(
         ID, "Rye", 1, ("bread",), 1.5, (Skipped("[[Oven]]", "not yet"),), ID, 7, "done", 2
     ),
-    "history": outputs.HistoryView(
-        ID, (outputs.VersionView(2, "modified", AT, ("a",), "Rye", "Mira", "-a\n+b", "b"),)
+    "history": HistoryView(
+        ID, (VersionView(2, "modified", AT, ("a",), "Rye", "Mira", "-a\n+b", "b"),)
     ),
     "costs": CostReport(
         (CostDay(AT.date(), "m", 1, 2, 1, 3, 4, 0.5), CostDay(AT.date(), "", 1, 2, 0, 3, 4)),
@@ -130,7 +132,7 @@ SAMPLES: dict[str, object] = {
         AT,
     ),
     "injected": Injected(7, 1, 4, 3, 210, (SessionInjected("s", 4, 3, 210, AT),), 0.75, 210.0),
-    "find_duplicates": outputs.Duplicates(
+    "find_duplicates": Duplicates(
         (Duplicate(ID, "Sam", "Person", ID, "sam", "Thing", "the same name"),),
         (Merge(ID, ID, "Sam", ID, "Samuel", AT, "applied"),),
     ),
@@ -189,7 +191,7 @@ def test_each_list_says_how_much_it_holds_and_one_that_failed_does_not() -> None
         "token_estimate": 6,
     }
     assert "stats" not in channels["anchors"]
-    empty = outputs.recall_view(Recall("x", "default", {"facts": Channel("facts")}))
+    empty = recall_view(Recall("x", "default", {"facts": Channel("facts")}))
     assert _data(OPERATIONS["recall"], empty)["channels"]["facts"]["stats"] == {
         "total_results": 0,
         "avg_score": None,
@@ -201,27 +203,25 @@ def test_the_mean_score_is_read_where_scores_are_sums_of_signals() -> None:
     hits = tuple(
         Hit(ID, score, "Mira: Bakes.", NODE, signals={"dense": score}) for score in (0.9, 0.8)
     )
-    text = render.recall(
-        outputs.recall_view(Recall("rye", "semantic", {"nodes": Channel("nodes", hits)}))
-    )
+    text = recall_text(recall_view(Recall("rye", "semantic", {"nodes": Channel("nodes", hits)})))
     assert text.splitlines()[0] == "nodes (2 results, average score 0.850, about 7 tokens):"
 
 
 def test_a_failed_channel_is_said_and_a_hit_is_one_line() -> None:
-    text = render.recall(outputs.recall_view(RECALL))
+    text = recall_text(recall_view(RECALL))
     assert "anchors: could not be searched (the index cannot be read)" in text
     assert f"1. Mira bakes rye bread. (2026-01-05 to 2026-01-05) [{ID}]" in text
     assert "note: slow" in text
     assert f"Mira: Rye it is. (2026-01-05 08:30) [{ID}]" in text
-    assert render.recall(outputs.recall_view(Recall("x", "default", {}))).startswith(
+    assert recall_text(recall_view(Recall("x", "default", {}))).startswith(
         "Nothing found. Keep a text with"
     )
 
 
 def test_a_long_text_is_cut_on_its_line() -> None:
     long = Hit(ID, 1.0, "word " * 500, TURN)
-    view = outputs.recall_view(Recall("x", "default", {"turns": Channel("turns", (long,))}))
-    assert max(len(line) for line in render.recall(view).splitlines()) < 500
+    view = recall_view(Recall("x", "default", {"turns": Channel("turns", (long,))}))
+    assert max(len(line) for line in recall_text(view).splitlines()) < 500
 
 
 @pytest.mark.parametrize(
@@ -234,15 +234,15 @@ def test_a_long_text_is_cut_on_its_line() -> None:
     ],
 )
 def test_a_receipt_says_what_became_of_the_text(state: Any, words: str) -> None:
-    assert words in render.receipt(Receipt(ID, 1, state))
+    assert words in receipt_text(Receipt(ID, 1, state))
 
 
 def test_what_would_be_forgotten_is_told_apart_from_what_was() -> None:
-    assert "Nothing was changed" in render.gone(Forgotten(True, turns=(ID,)))
-    assert render.gone(Forgotten(False, turns=(ID,), facts_kept=(ID,))) == (
+    assert "Nothing was changed" in forgotten_text(Forgotten(True, turns=(ID,)))
+    assert forgotten_text(Forgotten(False, turns=(ID,), facts_kept=(ID,))) == (
         "Erased 1 turn for good. 1 fact kept: others support them."
     )
-    assert render.gone(
+    assert forgotten_text(
         Forgotten(False, turns=(ID,), restorable_as=ID, restorable_until=AT)
     ).startswith("Forgot 1 turn.")
 

@@ -22,17 +22,9 @@ from pps.graph.traverse import MAX_HOPS
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.journal.filters import ItemFilter
 from pps.operations.command_line import also, argument
-from pps.operations.inputs import (
-    AddEventInput,
-    AppendInput,
-    Content,
-    GetInput,
-    Labels,
-    Question,
-    Tags,
-    Title,
-    UpdateInput,
-)
+from pps.operations.inputs import Content, Labels, Question, Tags, Title
+from pps.operations.memory_tools import GetInput
+from pps.operations.titled_texts import AddEventInput, AppendInput, UpdateInput
 
 MOST_CONTENT = 2_000
 """Characters of a node's content in a list; ``get`` has the whole."""

@@ -17,12 +17,12 @@ from pps.ingest.drafts import Automatic
 from pps.ingest.recorder import EventOptions, make_event
 from pps.ingest.redact import KeyedRedactor
 from pps.memory import Memory
-from pps.operations import titled_texts, words
+from pps.operations import titled_texts
 from pps.operations.inputs import Nothing
-from pps.operations.knowledge import read_items
-from pps.operations.model_views import items_for_model
-from pps.operations.outputs import ItemView
+from pps.operations.item_views import ItemView
+from pps.operations.memory_tools import items_for_model, items_text, read_items
 from pps.operations.table import ADDS, PROJECTS, READS, SETS
+from pps.operations.titled_texts import event_text
 from pps.recall.engine import SIGNALS
 
 CREATE_WAIT_S = 60.0
@@ -143,7 +143,7 @@ async def get_graph(projects: Projects, request: shapes.GetGraphInput) -> shapes
 
 @PROJECTS.operation(
     "Read nodes of a project whole",
-    words.items,
+    items_text,
     READS,
     items="items",
     for_model=items_for_model,
@@ -158,7 +158,7 @@ async def get(projects: Projects, request: shapes.GetNodesInput) -> tuple[ItemVi
         return await read_items(memory, request.ids, request.cursor)
 
 
-@PROJECTS.operation("Change a node of a project", words.event, SETS)
+@PROJECTS.operation("Change a node of a project", event_text, SETS)
 async def update(projects: Projects, request: shapes.UpdateNodeInput) -> EventReceipt:
     """Use it to change the text, title, kind, tags or fields of a node of a project.
 
@@ -168,7 +168,7 @@ async def update(projects: Projects, request: shapes.UpdateNodeInput) -> EventRe
         return await titled_texts.change(memory, request)
 
 
-@PROJECTS.operation("Add to a node of a project", words.event, ADDS)
+@PROJECTS.operation("Add to a node of a project", event_text, ADDS)
 async def append(projects: Projects, request: shapes.AppendNodeInput) -> EventReceipt:
     """Use it to add a paragraph to the text of a node of a project.
 
@@ -178,7 +178,7 @@ async def append(projects: Projects, request: shapes.AppendNodeInput) -> EventRe
         return await titled_texts.add(memory, request)
 
 
-@PROJECTS.operation("Save an event of a project", words.event, ADDS)
+@PROJECTS.operation("Save an event of a project", event_text, ADDS)
 async def add_event(projects: Projects, request: shapes.RoutedEventInput) -> EventReceipt:
     """Use it to save an event as a record of the project whose folder holds 'project_path'.
 

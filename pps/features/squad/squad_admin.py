@@ -24,6 +24,7 @@ from pps.operations.administration import Deleted
 from pps.operations.command_line import argument, option
 from pps.operations.exchange import LocalPath
 from pps.operations.inputs import Input, Label, Nothing
+from pps.operations.pages import NOTHING_CHANGED
 from pps.operations.table import ADDS, ERASES, OWNERS_REGISTRY, READS, REGISTRY, SETS
 
 Binding = Annotated[
@@ -177,7 +178,7 @@ def _left(removed: RemovedMember) -> str:
         for record in removed.marked
     ]
     if removed.dry_run:
-        lines.append("--yes does it; --keep leaves what it shared")
+        lines += ["With --keep what it shared stays.", NOTHING_CHANGED]
     return "\n".join(lines)
 
 

@@ -24,8 +24,8 @@ from pps.features.squad.naming import identify
 from pps.features.squad.pool_queries import shown
 from pps.features.squad.squad_tools import KnownRecordView, line_view, of_pool, said
 from pps.operations.inputs import Input, Labels, Names
+from pps.operations.item_views import value_text
 from pps.operations.table import READS, SETS, SQUAD
-from pps.operations.words import worded
 
 
 class InboxInput(Input):
@@ -132,7 +132,7 @@ def _whole(records: Sequence[WholeRecord]) -> str:
         "\n".join(
             [
                 said(record.record),
-                *(f"  {name}: {worded(field)}" for name, field in record.fields.items()),
+                *(f"  {name}: {value_text(field)}" for name, field in record.fields.items()),
                 *(f"  rests on {id_}" for id_ in record.cites),
                 *(f"  {edge.source} {edge.type} {edge.target}" for edge in record.relations),
             ]

@@ -27,11 +27,10 @@ from pps.features.topics.topic_values import Portfolio, Stability
 from pps.ingest.given_input import Input, Name
 from pps.ingest.indexer import Progress
 from pps.memory import Memory
-from pps.operations import words
 from pps.operations.inputs import Label, Nothing, Question
-from pps.operations.model_views import pack_for_model
-from pps.operations.outputs import PackView, pack_view
+from pps.operations.recall_tools import PackView, pack_for_model, pack_text, pack_view
 from pps.operations.table import ERASES, PERSPECTIVES, READS, SETS
+from pps.operations.titled_texts import merge_plan_text
 
 _BAR = 24
 
@@ -184,7 +183,7 @@ async def detect_topics(
 
 @PERSPECTIVES.operation(
     "Merge nodes into one",
-    lambda merges: "\n".join(map(words.plan, merges)),
+    lambda merges: "\n".join(map(merge_plan_text, merges)),
     ERASES,
     items="merges",
 )
@@ -375,7 +374,7 @@ class InjectInput(Input):
 
 
 @PERSPECTIVES.operation(
-    "Get memory for this turn, with topics", words.pack, READS, for_model=pack_for_model
+    "Get memory for this turn, with topics", pack_text, READS, for_model=pack_for_model
 )
 async def inject_context(memory: Memory, request: InjectInput) -> PackView:
     """Use it in place of ambient_recall if you also want the topics.

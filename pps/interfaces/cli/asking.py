@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shlex
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -46,6 +44,8 @@ _CODES: Mapping[str, Callable[[Data], int]] = {
     ),
     "verify_isolation": lambda data: 0 if data["ok"] else 1,
 }
+_NEXT_PAGES = {"next_cursor": "cursor", "next": "after"}
+"""Field of an answer that tells where the next page begins → the argument that takes it."""
 
 
 def do(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> None:
@@ -67,8 +67,9 @@ def do(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> None
     if typed["as_json"]:
         output.show_json(data)
     else:
-        text = wording.short(_for_people(command, answer["text"], typed), data)
-        output.show(wording.coloured(visible(text)))
+        text = wording.short(answer["text"], data)
+        lines = [text, *_next_steps(command, data, typed)]
+        output.show(wording.coloured(visible("\n".join(lines))))
     if code := _CODES.get(command.operation, lambda _: 0)(data):
         raise click.exceptions.Exit(code)
 
@@ -131,28 +132,22 @@ def _outlines(settings: Settings, entries: Collection[Entry]) -> Mapping[str, Ou
         return {entry.entity.name: error.message for entry in on_server}
 
 
-def _for_people(command: Command, text: str, typed: Mapping[str, Any]) -> str:
-    """Return an answer's text with what to type in place of what a calling model is to do."""
-    if any(parameter.field == "cursor" for parameter in command.parameters):
-        *lines, last = text.split("\n")
-        text = "\n".join([*lines, re.sub(r"^More: cursor=", "More: --cursor ", last)])
-    for parameter in command.parameters:
-        if parameter.field == "along":
-            text = text.replace("along=KIND", f"{parameter.label} KIND")
-        if parameter.inverts:
-            again = f"call again with {parameter.field}=false"
-            text = text.replace(f"{again} to do it", f"add {parameter.label} to do it")
-            with_ids = re.compile(
-                rf"^(Nothing was changed; ){re.escape(again)} and ids (.*) to do it\.$", re.M
-            )
-            path = " ".join(["pps", *command.words, typed.get("whose", "")])
-            flag = parameter.label
-            text = with_ids.sub(partial(_command_line, path, flag), text)
-    return text
-
-
-def _command_line(path: str, flag: str, line: re.Match[str]) -> str:
-    return f"{line[1]}`{path} {line[2].replace(',', '')} {flag}` does it."
+def _next_steps(command: Command, data: Data, typed: Mapping[str, Any]) -> list[str]:
+    """Return what to type for the next page, and to carry out what a dry run showed."""
+    options = {parameter.field: parameter.label for parameter in command.parameters}
+    lines = [
+        f"More: {options[field]} {data[value]}"
+        for value, field in _NEXT_PAGES.items()
+        if field in options and data.get(value)
+    ]
+    switch = next((parameter for parameter in command.parameters if parameter.inverts), None)
+    if switch is not None and data.get(switch.field) is True:
+        if data.get("by_name"):
+            path = ["pps", *command.words, typed.get("whose", ""), *map(short_id, data["asked"])]
+            lines.append(f"`{' '.join([*path, switch.label])}` does it.")
+        else:
+            lines.append(f"Add {switch.label} to do it.")
+    return lines
 
 
 def _confirmed_ids(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> JSON:

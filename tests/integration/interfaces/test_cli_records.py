@@ -183,7 +183,7 @@ def test_two_nodes_of_one_name_are_proposed_merged_and_made_two_again(
     before = [data(served, "get", "dana", one)["items"] for one in ids]
     dry = told(served, "merges", "apply", "dana", *ids)
     assert dry.startswith("Would make one node: ")
-    assert "add --yes to do it" in dry
+    assert dry.endswith("Add --yes to do it.\n")
     plan = data(served, "merges", "apply", "dana", *ids)
     assert (plan["dry_run"], plan["id"]) == (True, "")
     assert [data(served, "get", "dana", one)["items"] for one in ids] == before

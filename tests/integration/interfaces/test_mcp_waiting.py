@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from mcp.client.client import Client
 
-from pps.operations.knowledge import REMEMBER_WAIT_S
+from pps.operations.memory_tools import REMEMBER_WAIT_S
 from pps.operations.titled_texts import WAIT_S
 from tests.acceptance.outage import embedding, idle, reading, until
 from tests.integration.interfaces.every_tool import done
