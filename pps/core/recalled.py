@@ -7,9 +7,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Literal
 
-from pps.core.phrases import superseded
 from pps.core.text import estimate_tokens
+from pps.core.time import shown_day
 from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, Node, Turn
+
+NOTHING_NEAR = "nothing here is near this text: no name, no rare word and no meaning in common"
+
+
+def superseded(text: str, at: datetime, zone: tzinfo, *, sure: bool) -> str:
+    """Return what stands behind an earlier statement that is shown: the day, in a zone, and what was said then."""
+    return f"{'superseded' if sure else 'possibly outdated since'} {shown_day(at, zone)}: {text}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from pathlib import Path
 from pps.core.errors import IsolationError, StoreError, UnknownEntity
 from pps.core.ids import EntityId
 from pps.entities.folder import card_of
-from pps.entities.publications import begin_unpublishing
 from pps.entities.small_file import SmallFile
 
 
@@ -110,3 +109,31 @@ def _remove(folder: Path) -> None:
             raise StoreError(
                 f"{folder}: some files could not be erased ({why}); remove it, then delete again"
             ) from None
+
+
+UNPUBLISHING_SCHEMA = """
+-- Groups whose published graph is to be removed from Neo4j; their entities may be no more.
+CREATE TABLE IF NOT EXISTS unpublishing (grp TEXT PRIMARY KEY) STRICT;
+"""
+
+
+class Unpublishing:
+    """The published graphs of one registry that are to be removed. Every step may be done again, by any process."""
+
+    def __init__(self, file: SmallFile) -> None:
+        self._file = file
+
+    def groups(self) -> list[str]:
+        """Return the groups that wait."""
+        with self._file.reading() as db:
+            return [row["grp"] for row in db.execute("SELECT grp FROM unpublishing ORDER BY grp")]
+
+    def end(self, group: str) -> None:
+        """Note that a group is gone from Neo4j, or is published again; nothing of it is left in the file."""
+        with self._file.writing() as db:
+            db.execute("DELETE FROM unpublishing WHERE grp = ?", (group,))
+
+
+def begin_unpublishing(db: sqlite3.Connection, entity: EntityId) -> None:
+    """Note in an open transaction that an entity's published graph is to be removed."""
+    db.execute("INSERT OR IGNORE INTO unpublishing (grp) VALUES (?)", (entity.group,))

@@ -32,19 +32,17 @@ from pps.entities import (
     folder,
     memberships,
     paths,
-    publications,
     rooms,
     routing,
     running_time,
     tokens,
 )
-from pps.entities.deletions import Deletions
+from pps.entities.deletions import UNPUBLISHING_SCHEMA, Deletions, Unpublishing, begin_unpublishing
 from pps.entities.feature_switches import FeatureSwitches
 from pps.entities.folder import Entry
 from pps.entities.memberships import Squads
 from pps.entities.own import set_store
 from pps.entities.page_sessions import PageSessions
-from pps.entities.publications import Unpublishing
 from pps.entities.rooms import Rooms
 from pps.entities.routing import Refusal, Routers, Routes, Watched
 from pps.entities.running_time import RunningTime
@@ -161,7 +159,7 @@ class Registry:
                 "`pps rebuild --registry`: tokens, routes and watched folders do not come back"
             )
         schemas = (_SCHEMA, memberships.SCHEMA, running_time.SCHEMA, feature_switches.SCHEMA)
-        more = (rooms.SCHEMA, publications.SCHEMA)
+        more = (rooms.SCHEMA, UNPUBLISHING_SCHEMA)
         self._file = SmallFile(path, "".join((*schemas, *more)), _CHANGES)
         self._seen: tuple[object, dict[str, Entry]] = (None, {})
         self._making = threading.Lock()  # who mounts an entity waits until its folder is whole
@@ -384,7 +382,7 @@ class Registry:
             if changed and is_published:
                 db.execute("DELETE FROM unpublishing WHERE grp = ?", (entity.group,))
             elif changed:
-                publications.begin_unpublishing(db, entity)
+                begin_unpublishing(db, entity)
         entry = self.by_group(entity.group)
         with self._making:
             set_store(entry.folder, store)

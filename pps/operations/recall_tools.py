@@ -11,8 +11,17 @@ from pydantic import AfterValidator, Field, model_serializer
 
 from pps.context.lines import span
 from pps.core import bounds
-from pps.core.phrases import NOTHING_NEAR
-from pps.core.recalled import Channel, Hit, Pack, Recall, Relationship, SearchStats, Step, Successor
+from pps.core.recalled import (
+    NOTHING_NEAR,
+    Channel,
+    Hit,
+    Pack,
+    Recall,
+    Relationship,
+    SearchStats,
+    Step,
+    Successor,
+)
 from pps.core.text import counted, fold, one_line
 from pps.core.time import Precision
 from pps.core.values import CHANNELS, ChannelName, Episode, Fact, Node, Turn

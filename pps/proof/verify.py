@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TypedDict, Unpack
 
 from pps.config import Settings
-from pps.core.errors import InvalidRequest, IsolationError, NotFound, PPSError
+from pps.core.errors import InvalidRequest, IsolationError, NotFound, PPSError, StoreError
 from pps.core.ids import EntityId
 from pps.index.indexes import EntityIndexes
 from pps.isolation.client import EntityDriver
@@ -23,12 +23,70 @@ from pps.isolation.neo4j import open_neo4j
 from pps.isolation.recipes import RECIPES
 from pps.journal.journal import Journal
 from pps.journal.postgresql import database_of
-from pps.proof.arena import Arena, ArenaStore, Being, dice
+from pps.proof.arena import PLANTED_TABLE, Arena, ArenaStore, Being, dice, tables_of
 from pps.proof.by_id import CREATES, READS, SEARCHES, WRITES, IdAttack, Ids, malformed, queries
-from pps.proof.by_row import ROWS, rows_differ
 from pps.proof.by_statement import HOOKED, STOCK, GuardAttack, Strike, raw_attacks
 from pps.proof.honest import Honest
 from pps.store.graph_tables import GraphTables
+
+_INJECTED = (
+    f"planted UNION SELECT id, group_id, text, number FROM feature_arena__{PLANTED_TABLE.name}"  # noqa: S608 - an attack
+)
+
+
+async def rows_differ(being: Being) -> str:
+    """Return how an entity's rows differ from those that were planted; empty where they do not."""
+    rows = await tables_of(being).select(PLANTED_TABLE.name, limit=1_000)
+    if [row["id"] for row in rows] != being.rows or any(
+        being.mark not in str(row["text"]) for row in rows
+    ):
+        return "rows of a feature: not those that were planted"
+    return ""
+
+
+async def _insert_of_another_group(being: Being, ids: Ids) -> object:
+    """Write a row with another group past every method: the CHECK must refuse it."""
+    statement = f"INSERT INTO feature_arena__{PLANTED_TABLE.name} (id, group_id) VALUES (?, ?)"  # noqa: S608 - literals
+    try:
+        await being.journal.write(
+            lambda db: db.execute(statement, (ids.row, "ent_" + "a" * 26)).rowcount
+        )
+    except (StoreError, IsolationError):
+        raise InvalidRequest("group_id", "was refused") from None
+    return "a row with another group was written"
+
+
+ROWS: tuple[IdAttack, ...] = (
+    IdAttack("get", lambda b, i: tables_of(b).get("planted", i.row)),
+    IdAttack("get by a turn's id", lambda b, i: tables_of(b).get("planted", i.turn)),
+    IdAttack("select by id", lambda b, i: tables_of(b).select("planted", {"id": i.row})),
+    IdAttack(
+        "select by an injected table", lambda b, i: tables_of(b).select(_INJECTED, {"id": i.row})
+    ),
+    IdAttack(
+        "select by an injected order",
+        lambda b, i: tables_of(b).select("planted", order_by="id; DROP TABLE turns"),
+    ),
+    IdAttack(
+        "select by an injected column", lambda b, i: tables_of(b).select("planted", {"1=1 --": 1})
+    ),
+    IdAttack("update", lambda b, i: tables_of(b).update("planted", i.row, {"text": "changed"})),
+    IdAttack("delete", lambda b, i: tables_of(b).delete("planted", i.row)),
+    IdAttack(
+        "insert about another's turn",
+        lambda b, i: tables_of(b).insert("planted", {"text": "about it"}, sources=[i.turn]),
+    ),
+    IdAttack(
+        "insert about another's fact",
+        lambda b, i: tables_of(b).insert("planted", {"text": "about it"}, sources=[i.fact]),
+    ),
+    IdAttack("insert of another group", _insert_of_another_group),
+    IdAttack("rows about", lambda b, i: b.journal.features.rows_about([i.row, i.turn])),
+    IdAttack("existing rows", lambda b, i: b.journal.features.existing_rows([i.row])),
+    IdAttack("erase", lambda b, i: b.journal.features.forget([i.row, i.turn, i.node, i.fact])),
+    IdAttack("export", lambda b, i: b.journal.features.exported(("", "", i.row)), alike=False),
+)
+
 
 Progress = Callable[[int, int], None]
 

@@ -32,7 +32,7 @@ from pps.config.packaged import shipped
 from pps.core.text import is_question
 from pps.core.values import Vector
 from pps.index.terms import stem
-from pps.recall.query_words import STOP_WORDS, is_rare, piece_count, word_set
+from pps.recall.question import STOP_WORDS, is_rare, piece_count, word_set
 
 MAX_CHARS_READ = 1_000
 """Characters of a text that are read."""

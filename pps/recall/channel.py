@@ -29,8 +29,7 @@ from pps.models.protocols import Vector
 from pps.recall.channel_profile import ChannelProfile
 from pps.recall.hits import OUTLINED, fetch, make_hits, names_of, outlined, times_of
 from pps.recall.perspectives import PERSPECTIVES, Retrieve
-from pps.recall.query_words import grams
-from pps.recall.question import asks_now
+from pps.recall.question import asks_now, grams
 from pps.recall.ranking import (
     NEAREST,
     diverse,

@@ -9,14 +9,12 @@ from dataclasses import replace
 
 from pps.core.errors import ConfigError, InvalidRequest, IsolationError, PPSError
 from pps.core.ids import check_uuid
-from pps.core.phrases import NOTHING_NEAR
-from pps.core.recalled import Channel, Evidence, Hit, Recall
+from pps.core.recalled import NOTHING_NEAR, Channel, Evidence, Hit, Recall
 from pps.core.values import ChannelName, Episode, Fact, Node
 from pps.isolation.graphiti_search import GraphFilters
 from pps.journal.filters import ItemFilter
 from pps.recall.channel import fill
 from pps.recall.channel_profile import ChannelProfile
-from pps.recall.current_first import current_first, prepare_later_turns
 from pps.recall.floor import evidence, is_readable, measure, prepare, scale_of
 from pps.recall.hits import fetch, make_hits, with_relationships
 from pps.recall.named_time import named_time
@@ -27,6 +25,7 @@ from pps.recall.profiles import Profile, Profiles
 from pps.recall.question import Kind, ask_kind, kind_of, routes_of
 from pps.recall.request import RecallRequest
 from pps.recall.search import Item, Search, Sources
+from pps.recall.superseding import current_first, prepare_later_turns
 from pps.recall.why import Why, explain
 
 NOTHING_THEN = "nothing here is of that time ({time}): these are the nearest to it"

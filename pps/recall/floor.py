@@ -40,8 +40,7 @@ from pps.journal.perspective_rows import ids_of
 from pps.models.onnx import wordpiece
 from pps.models.protocols import Embedder, Matrix
 from pps.recall.profiles import Profile
-from pps.recall.query_words import STOP_WORDS, content_words, grams, is_rare
-from pps.recall.question import beyond_names
+from pps.recall.question import STOP_WORDS, beyond_names, content_words, grams, is_rare
 from pps.recall.ranking import is_reply
 from pps.recall.search import Scored, Search
 

@@ -12,7 +12,7 @@ from pps.core.recalled import Hit, Relationship, Step
 from pps.core.time import has_begun
 from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, Node, Turn, spoken
 from pps.journal.links import FactOutline, NodeOutline, Support, holds
-from pps.recall.query_words import most_like, passage_of
+from pps.recall.question import most_like, passage_of
 from pps.recall.search import Candidate, Item, Scored, Search
 
 MAX_RELATIONSHIPS = 20

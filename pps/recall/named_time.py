@@ -19,7 +19,7 @@ from pps.core.text import fold, is_question
 from pps.core.time import Span, from_micros
 from pps.core.time_reading import phrases
 from pps.core.values import Turn
-from pps.recall.query_words import STOP_WORDS, word_set
+from pps.recall.question import STOP_WORDS, word_set
 from pps.recall.ranking import is_reply, stated_words
 from pps.recall.search import Search
 

@@ -22,7 +22,7 @@ from pps.journal.links import FactOutline
 from pps.models.protocols import Vector
 from pps.recall.channel_profile import ChannelProfile, Substance
 from pps.recall.hits import age_d, shown_id, times_of
-from pps.recall.query_words import STOP_WORDS, grams
+from pps.recall.question import STOP_WORDS, grams
 from pps.recall.search import Candidate, Item, Scored, Search
 
 T = TypeVar("T")

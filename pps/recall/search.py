@@ -26,14 +26,15 @@ from pps.journal.links import FactOutline, NodeOutline, Reached, Support
 from pps.models.onnx import wordpiece
 from pps.models.protocols import Embedder, Reranker, Vector
 from pps.models.token_encoder import ColbertEncoder
-from pps.recall.query_words import (
+from pps.recall.question import (
     MIN_NAME_LETTERS,
+    condensed,
     content_words,
+    kind_asked_for,
     may_be_stem_of,
     possible_initials,
     spelled_alike,
 )
-from pps.recall.question import condensed, kind_asked_for
 from pps.recall.request import RecallRequest
 
 Item: TypeAlias = Node | Fact | Episode | Turn | AnchorPassage

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pps.core.values import JSON
-from pps.recall.query_words import content_words
+from pps.recall.question import content_words
 from pps.records.saving import RecordGiven, RelationGiven
 
 AS_IT_IS = ("Goal", "Task", "Decision", "Task", "Insight", "Project")

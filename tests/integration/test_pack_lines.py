@@ -12,7 +12,7 @@ import pytest
 from pps.app import App
 from pps.config import Settings
 from pps.core.errors import ConfigError
-from pps.core.phrases import NOTHING_NEAR
+from pps.core.recalled import NOTHING_NEAR
 from pps.core.values import FactDraft, Node, NodeDraft, Turn
 from pps.memory import Memory
 from pps.operations.recall_tools import recall_text, recall_view

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from pps.context.ambient import Ambient, AmbientRequest
-from pps.core.phrases import NOTHING_NEAR
-from pps.core.recalled import Evidence, Recall
+from pps.core.recalled import NOTHING_NEAR, Evidence, Recall
 from pps.memory import Memory
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import Fingerprint, Matrix, Vector

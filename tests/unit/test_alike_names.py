@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pps.ingest.alike_names import alike, name_key
+from pps.ingest.duplicates import alike, name_key
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pps.ingest.chunking import OVERLAP, WORDS, passages
-from pps.ingest.importing.markdown import Note, note_turns, session_of
+from pps.ingest.importing.markdown import OVERLAP, WORDS, Note, note_turns, passages, session_of
 
 SENTENCES = " ".join(f"Sentence {number} tells of tea and of cups." for number in range(150))
 ANY_TEXT = st.text(st.sampled_from("ab é語ไ.!?。\n #-\t`*1"), max_size=3_000) | st.text(

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import FactDraft, NodeDraft
-from pps.ingest.chunking import passages
+from pps.ingest.importing.markdown import passages
 from pps.ingest.redact import KeyedRedactor, Redactor, clipped, cut, redact
 from tests.secrets import GIVEN, PRIVATE_KEY, PUTTY_KEY, SECRETS, VENDORS
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-from pps.interfaces.mcp.sessions import BoundedSessions
+from pps.interfaces.mcp.endpoint import BoundedSessions
 
 MOST = 3
 

@@ -8,7 +8,7 @@ import pytest
 
 from pps.core.values import AnchorPassage, Turn
 from pps.recall.channel_profile import ChannelProfile, Substance
-from pps.recall.query_words import PASSAGE_FROM, most_like, passage_of
+from pps.recall.question import PASSAGE_FROM, most_like, passage_of
 from pps.recall.ranking import of_turns, stated_words, substance
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

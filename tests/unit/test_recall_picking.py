@@ -8,7 +8,7 @@ import numpy as np
 
 from pps.core.values import Episode, Fact, Turn
 from pps.journal.links import FactOutline, NodeOutline
-from pps.recall.query_words import grams
+from pps.recall.question import grams
 from pps.recall.ranking import diverse, latest_first, one_of_each_pair, one_of_each_text
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,8 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pps.core.text import is_question
-from pps.recall.query_words import content_words
-from pps.recall.question import MAX_QUERY_CHARS, asks_now, beyond_names, condensed, kind_of
+from pps.recall.question import (
+    MAX_QUERY_CHARS,
+    asks_now,
+    beyond_names,
+    condensed,
+    content_words,
+    kind_of,
+)
 
 
 def test_a_short_query_stays_as_it_is() -> None:

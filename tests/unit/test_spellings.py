@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pps.recall.query_words import may_be_stem_of, possible_initials, spelled_alike
+from pps.recall.question import may_be_stem_of, possible_initials, spelled_alike
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pps.core.time import now
 from pps.core.values import Turn
 from pps.features.topics.grouping import IN_COMMON, centred, to_middle
 from pps.recall.perspectives import PERSPECTIVES
-from pps.recall.query_words import content_words
+from pps.recall.question import content_words
 from pps.recall.search import Sources
 from pps.recall.thresholds import thresholds
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import TypeAlias, cast
+import json
+from collections import OrderedDict
+from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping, Sequence
+from typing import Any, TypeAlias, cast
 
 import mcp_types as types
 from mcp.server.auth.middleware.bearer_auth import (
@@ -16,22 +19,169 @@ from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
+from starlette.datastructures import Headers
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.requests import Request
-from starlette.types import Receive, Scope, Send
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pps.core import json_bounds
 from pps.core.errors import IsolationError
 from pps.core.ids import EntityId
+from pps.core.json_bounds import TooLarge
 from pps.core.log_context import NO_REQUEST, SCOPE_KEY, serving
 from pps.core.model_text import escape
 from pps.core.values import JSON
-from pps.interfaces.mcp.bounded_bodies import BoundedBodies
+from pps.interfaces.mcp import messages
+from pps.interfaces.mcp.messages import INVALID_REQUEST, Undecodable, error_response
 from pps.interfaces.mcp.offer import INSTRUCTIONS, PROJECT_INSTRUCTIONS
 from pps.interfaces.mcp.protocol import Context, make_server
-from pps.interfaces.mcp.sessions import BoundedSessions
 from pps.interfaces.mcp.tool_desk import NoTool, ToolDesk
 from pps.operations.calls import Caller, Calls, ProgressReport
 from pps.operations.table import Audience
+
+
+class BoundedBodies:
+    """An ASGI app around another: a POST whose body is too large, or no JSON-RPC message, is refused with such an error.
+
+    The error has the request's id where exactly one can be read. A malformed notification is refused too, since HTTP
+    asks for an answer, but with the id null.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        try:
+            stated = int(Headers(scope=scope).get("content-length", "0"))
+            if stated > json_bounds.MAX_BYTES:
+                raise TooLarge
+            raw = await _read(receive)
+            if raw is None:
+                return  # the client went away
+            await _check(raw)
+        except TooLarge as error:
+            refusal = error_response(None, INVALID_REQUEST, error.message)
+            await _refuse(413, refusal)(scope, receive, send)
+            return
+        except Undecodable as error:
+            request_id = error.ids[0] if len(error.ids) == 1 else None
+            refusal = error_response(request_id, error.code, error.message)
+            await _refuse(400, refusal)(scope, receive, send)
+            return
+        await self._app(scope, _replaying(bytes(raw), receive), send)
+
+
+async def _read(receive: Receive) -> bytearray | None:
+    raw = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
+        raw.extend(message.get("body", b""))
+        if len(raw) > json_bounds.MAX_BYTES:
+            raise TooLarge
+        if not message.get("more_body", False):
+            return raw
+
+
+async def _check(raw: bytearray) -> None:
+    if len(raw) < json_bounds.LARGE_BYTES:
+        messages.decode(bytes(raw))
+    else:
+        await asyncio.to_thread(messages.decode, bytes(raw))
+
+
+def _refuse(status: int, refusal: dict[str, Any]) -> Response:
+    return Response(json.dumps(refusal), status, media_type="application/json")
+
+
+def _replaying(body: bytes, receive: Receive) -> Receive:
+    """Return a ``receive`` that gives a body that was read before, and then what comes after it."""
+    is_given = False
+
+    async def replay() -> Message:
+        nonlocal is_given
+        if is_given:
+            return await receive()
+        is_given = True
+        message: MutableMapping[str, object] = {"type": "http.request", "body": body}
+        return {**message, "more_body": False}
+
+    return replay
+
+
+_ID = "mcp-session-id"
+
+
+class BoundedSessions:
+    """An ASGI app around the protocol's own.
+
+    A client whose session is ended is answered 404 and begins another.
+    """
+
+    def __init__(self, app: ASGIApp, most: int) -> None:
+        self._app = app
+        self._most = most
+        self._of: dict[str, OrderedDict[str, int]] = {}
+        """Requests in hand by session, the least recently used first, by caller; a caller's is kept when it is empty,
+        since another request of theirs may be about to begin a session."""
+
+    async def serve(self, caller: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request of a caller."""
+        held = self._of.setdefault(caller, OrderedDict())
+        session = Headers(scope=scope).get(_ID)
+
+        async def watched(message: Message) -> None:
+            starts = (
+                session is None
+                and message["type"] == "http.response.start"
+                and message["status"] < 400
+            )
+            if starts and (begun := Headers(raw=message["headers"]).get(_ID)):
+                held[begun] = 0
+                await self._make_room(held, scope)
+            await send(message)
+
+        if session in held:
+            held[session] += 1
+            held.move_to_end(session)
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            if session in held:
+                held[session] -= 1
+                if scope["method"] == "DELETE":
+                    del held[session]
+
+    async def _make_room(self, held: OrderedDict[str, int], scope: Scope) -> None:
+        while len(held) > self._most:
+            ended = next(
+                (session for session, in_hand in held.items() if not in_hand), next(iter(held))
+            )
+            del held[ended]
+            headers = [
+                (name, value) for name, value in scope["headers"] if name in (b"host", b"origin")
+            ]
+            request_scope = {
+                **scope,
+                "method": "DELETE",
+                "headers": [*headers, (_ID.encode(), ended.encode())],
+            }
+            await self._app(request_scope, _nothing, _unheard)
+
+
+async def _nothing() -> Message:
+    return {"type": "http.request", "body": b"", "more_body": False}
+
+
+async def _unheard(message: Message) -> None:
+    del message
+
 
 _SCOPE = "memory"
 _CALLER = "pps_caller"

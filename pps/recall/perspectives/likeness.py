@@ -11,7 +11,7 @@ import numpy as np
 
 from pps.models.protocols import Vector
 from pps.recall.perspectives import Likeness
-from pps.recall.query_words import STOP_WORDS, grams
+from pps.recall.question import STOP_WORDS, grams
 from pps.recall.search import Sources
 
 _RAREST_WORDS = 10

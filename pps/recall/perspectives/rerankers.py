@@ -15,7 +15,7 @@ from pps.journal.links import FactOutline, NodeOutline
 from pps.models.protocols import Matrix, Reranker, TokenEmbedder
 from pps.recall.hits import age_d, fetch, supported, text_of, times_of
 from pps.recall.perspectives import reranker
-from pps.recall.query_words import passage_of
+from pps.recall.question import passage_of
 from pps.recall.request import MAX_HOPS
 from pps.recall.search import Candidate, Scored, Search
 
