@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from pps.core.errors import ModelError
-from pps.core.kinds import Kinds, Priority
+from pps.core.kinds import Priority
 from pps.core.time import iso, now, parse
 from pps.core.values import Node
 from pps.ingest.record_vectors import Drifted, RecordVectors
@@ -21,8 +21,10 @@ EVERY = ((WEEKLY, timedelta(days=7)), (PRIORITIES[2:], timedelta(days=30)))
 """How often the records of which priorities are looked at, where ``drift = "scheduled"`` is set."""
 PAUSE_S = 1.0
 """Between two pages of a scheduled look, so that what comes in waits for none."""
-_PAGE, _SHOWN = 100, 200
-_LAST, _FOUND = "drift_at:{}", "drift_found:{}"
+_PAGE = 100
+_MOST_REPORTED = 200
+_LAST_LOOK_KEY = "drift_at:{}"
+_RESULT_KEY = "drift_found:{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,16 +38,16 @@ class DriftReport:
 
 @dataclass(slots=True)
 class _Look:
-    """A look under way: which priorities, the last node that was read, and what was found so far."""
+    """A look under way: which priorities, the last node that was read, and what drifted so far."""
 
     priorities: tuple[Priority, ...]
     after: str = ""
     compared: int = 0
-    found: list[Drifted] = field(default_factory=list[Drifted])
+    drifted: list[Drifted] = field(default_factory=list[Drifted])
 
     def report(self) -> DriftReport:
-        most = sorted(self.found, key=lambda one: (-one.change, one.id))
-        return DriftReport(self.compared, tuple(most[:_SHOWN]), len(most))
+        most = sorted(self.drifted, key=lambda record: (-record.change, record.id))
+        return DriftReport(self.compared, tuple(most[:_MOST_REPORTED]), len(most))
 
 
 class Drift:
@@ -98,33 +100,33 @@ class Drift:
         except ModelError:
             return None
         self._look = None
-        found = [one.title for one in look.report().drifted[:3]]
-        await self._journal.set_meta(_LAST.format(look.priorities[0]), iso(now()))
-        await self._journal.set_meta(
-            _FOUND.format(look.priorities[0]), json.dumps([len(look.found), found])
-        )
+        first = look.priorities[0]
+        titles = [record.title for record in look.report().drifted[:3]]
+        result = json.dumps([len(look.drifted), titles])
+        await self._journal.set_meta(_LAST_LOOK_KEY.format(first), iso(now()))
+        await self._journal.set_meta(_RESULT_KEY.format(first), result)
         return PAUSE_S
 
     async def notes(self, name: str) -> list[str]:
         """Return what the last scheduled looks found; empty when nothing drifted, or none was made."""
-        said: list[str] = []
+        notes: list[str] = []
         for priorities, _ in EVERY if self._scheduled else ():
-            kept = await self._journal.get_meta(_FOUND.format(priorities[0]))
-            found: tuple[int, list[str]] = json.loads(kept) if kept else (0, [])
-            total, titles = found
+            result = await self._journal.get_meta(_RESULT_KEY.format(priorities[0]))
+            total: int
+            titles: list[str]
+            total, titles = json.loads(result) if result else (0, [])
             if total:
-                said.append(
-                    f"the vectors of {total:,} records have drifted (such as {', '.join(titles)}): `pps drift {name}` "
-                    f"lists them, `pps reindex {name} --index vectors` makes them anew"
+                notes.append(
+                    f"the vectors of {total:,} records have drifted (such as "
+                    f"{', '.join(titles)}): `pps drift {name}` lists them, "
+                    f"`pps reindex {name} --index vectors` makes them anew"
                 )
-        return said
+        return notes
 
     async def _due(self) -> _Look | None:
         for priorities, every in EVERY:
-            last: datetime | None = None
-            if kept := await self._journal.get_meta(_LAST.format(priorities[0])):
-                last = parse(kept)
-            if last is None or now() - last >= every:
+            last_look = await self._journal.get_meta(_LAST_LOOK_KEY.format(priorities[0]))
+            if not last_look or now() - parse(last_look) >= every:
                 return _Look(priorities)
         return None
 
@@ -134,14 +136,15 @@ class Drift:
         if not nodes:
             return False
         look.after = nodes[-1].uuid
-        wanted = [one for one in nodes if _priority(self.records.kinds, one) in look.priorities]
-        texts = await self._journal.records.texts([one.uuid for one in wanted])
-        pairs = [(one, texts[one.uuid].content if one.uuid in texts else "") for one in wanted]
-        compared, drifted = await self.records.drifted(pairs)
+        wanted = [node for node in nodes if self._priority_of(node) in look.priorities]
+        turns = await self._journal.records.texts([node.uuid for node in wanted])
+        texts = {node: turn.content for node, turn in turns.items()}
+        records = [(node, texts.get(node.uuid, "")) for node in wanted]
+        compared, drifted = await self.records.drifted(records)
         look.compared += compared
-        look.found += drifted
+        look.drifted += drifted
         return True
 
-
-def _priority(kinds: Kinds, node: Node) -> Priority:
-    return kinds.by_name[node.kind].priority if node.kind in kinds else "none"
+    def _priority_of(self, node: Node) -> Priority:
+        kinds = self.records.kinds
+        return kinds.by_name[node.kind].priority if node.kind in kinds else "none"

@@ -1,8 +1,8 @@
-"""What nodes, facts and turns are found by: the documents that they put into the collections of the indexes.
+"""The index documents of nodes, facts and turns: what each is found by, and in which collections.
 
 A question is rarely in the words of its answer: the turn before asks it, neighbours say what
-it is about, and a fact says it in plain words. So a turn has a second entry, its *window*. That one's vector is made
-of the vectors of its turns and facts, so a window costs no call of the model.
+it is about, and a fact says it in plain words. So a turn has a second document, its *window*.
+The window's vector is made of the vectors of its turns and facts, so it costs no call of the model.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
+from typing import TypeAlias
 
 import numpy as np
 
@@ -37,40 +38,50 @@ FADING = 0.5
 """What a neighbour's vector weighs in a window's, for each step that it is away."""
 MAX_FACTS = 16
 """Most facts of one turn that it is found by."""
-_LONGEST_QUESTION = 400
+_MAX_QUESTION_CHARS = 400
 """Characters of a question, from its end, that the turn after it is found by."""
-_DAY, _MONTH, _YEAR = "%d %B %Y", "%B %Y", "%Y"
-_DAYS = {
-    "day": _DAY,
-    "week": _DAY,
-    "month": _MONTH,
-    "season": _MONTH,
-    "year": _YEAR,
-    "decade": _YEAR,
+_DAY_FORMAT = "%d %B %Y"
+_MONTH_FORMAT = "%B %Y"
+_YEAR_FORMAT = "%Y"
+_FORMAT_OF_GRAIN = {
+    "day": _DAY_FORMAT,
+    "week": _DAY_FORMAT,
+    "month": _MONTH_FORMAT,
+    "season": _MONTH_FORMAT,
+    "year": _YEAR_FORMAT,
+    "decade": _YEAR_FORMAT,
 }
-_NONE: Mapping[str, Fact] = {}
+_NO_FACTS: Mapping[str, Fact] = {}
+_Passages: TypeAlias = tuple[tuple[str, ...], Matrix]
 
 
 async def embedded(
     docs: Sequence[tuple[IndexDoc, str]], vectors: PassageVectors | None
 ) -> list[IndexDoc]:
-    """Return documents with the vectors of the texts that stand beside them; without, where there is no model."""
+    """Return documents with the vectors of the texts beside them; without vectors if there is no model."""
     if vectors is None:
         return [doc for doc, _ in docs]
-    found = await vectors.passages([text for _, text in docs])
+    passages_of_each = await vectors.passages([text for _, text in docs])
     return [
-        replace(doc, passages=ps, vectors=rows)
-        for (doc, _), (ps, rows) in zip(docs, found, strict=True)
+        replace(doc, passages=passages, vectors=rows)
+        for (doc, _), (passages, rows) in zip(docs, passages_of_each, strict=True)
     ]
 
 
-def node_docs(node: Node, record: str) -> list[tuple[IndexDoc, str]]:
-    """Return what a node is found by: names and, of a record, its text; else its summary, which has no vector."""
-    at, title = micros(node.created_at), " · ".join((node.name, *node.aliases))
-    described = record or "\n".join((node.summary, *_attribute_lines(node)))
-    named = IndexDoc("node", node.uuid, "nodes", described.strip(), title, at), node.name
-    told = record if record.startswith(node.name) else f"{node.name}\n{record}"
-    return [named, (IndexDoc("node", node.uuid, "records", "", at=at), told)] if record else [named]
+def node_docs(node: Node, record_text: str) -> list[tuple[IndexDoc, str]]:
+    """Return the documents of a node, each with the text to embed.
+
+    A node is found by its names and, if it is a record, by its text; else by its summary, which has
+    no vector.
+    """
+    at = micros(node.created_at)
+    title = " · ".join((node.name, *node.aliases))
+    described = record_text or "\n".join((node.summary, *_attribute_lines(node)))
+    named = IndexDoc("node", node.uuid, "nodes", described.strip(), title, at)
+    if not record_text:
+        return [(named, node.name)]
+    text = record_text if record_text.startswith(node.name) else f"{node.name}\n{record_text}"
+    return [(named, node.name), (IndexDoc("node", node.uuid, "records", "", at=at), text)]
 
 
 def _attribute_lines(node: Node) -> list[str]:
@@ -82,29 +93,26 @@ def _attribute_lines(node: Node) -> list[str]:
 
 
 def fact_docs(facts: Sequence[Fact], moment: datetime) -> list[tuple[IndexDoc, str]]:
-    """Return what facts are found by; relations are not found by their words.
+    """Return the documents of facts, each with the text to embed; a relation has none.
 
-    Those that hold at ``moment``, the time now on the person's clock, and past ones are apart.
+    Facts that hold at ``moment``, the time now on the person's clock, and past ones lie in two
+    collections.
     """
-    found = [
-        (one, "facts" if holds(one, moment) else "past_facts")
-        for one in facts
-        if one.kind == "fact"
-    ]
-    return [
-        (
-            IndexDoc(
-                "fact", one.uuid, where, one.text, at=micros(one.valid_at) if one.valid_at else None
-            ),
-            one.text,
-        )
-        for one, where in found
-    ]
+    docs: list[tuple[IndexDoc, str]] = []
+    for fact in facts:
+        if fact.kind == "fact":
+            collection = "facts" if holds(fact, moment) else "past_facts"
+            at = micros(fact.valid_at) if fact.valid_at else None
+            docs.append((IndexDoc("fact", fact.uuid, collection, fact.text, at=at), fact.text))
+    return docs
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A turn and the sentences of the facts that it supports; its days are those of its offset, else of ``zone``."""
+class TurnText:
+    """A turn with the sentences of the facts that it supports.
+
+    Its days are those of its own offset, else of ``zone``.
+    """
 
     turn: Turn
     facts: tuple[str, ...] = ()
@@ -113,69 +121,82 @@ class Told:
     def text(self) -> str:
         return "\n".join((spoken(self.turn), *self.facts))
 
-    def days(self) -> str:
-        """Return the days, months or years that its words name: "yesterday" is a date only on the day it is said."""
+    def named_days(self) -> str:
+        """Return the days, months or years that its words name.
+
+        "Yesterday" is a date only on the day it is said.
+        """
         if not names_time(self.turn.content[:LONGEST]):
             return ""
-        spans = read_times(self.turn.content, local_time(self.turn, self.zone))
-        starts = [
-            one.start.astimezone(one.zone).strftime(_DAYS[one.grain])
-            for one in spans
-            if one.start and one.grain in _DAYS
-        ]
-        return " ".join(one.lstrip("0") for one in starts)
+        days: list[str] = []
+        for span in read_times(self.turn.content, local_time(self.turn, self.zone)):
+            if span.start and span.grain in _FORMAT_OF_GRAIN:
+                start = span.start.astimezone(span.zone)
+                days.append(start.strftime(_FORMAT_OF_GRAIN[span.grain]).lstrip("0"))
+        return " ".join(days)
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A turn among its neighbours, in order; ``at`` is its own place."""
+    """A turn among its neighbours, in order; ``place`` is its own."""
 
-    told: tuple[Told, ...]
-    at: int
+    texts: tuple[TurnText, ...]
+    place: int
 
     @property
-    def own(self) -> Told:
-        return self.told[self.at]
+    def own(self) -> TurnText:
+        return self.texts[self.place]
 
-    def asked(self) -> str:
-        """Return the last question of the turn before, when somebody else said that: what this one may answer."""
-        before = self.told[self.at - 1].turn if self.at else self.own.turn
-        if speaker_of(before) == speaker_of(self.own.turn):
+    def question_before(self) -> str:
+        """Return the last question of the turn before if somebody else asked it; this turn may answer it."""
+        if not self.place:
             return ""
-        said = sentences_of(before.content.removeprefix(f"{speaker_of(before)}:"))
-        return next(
-            (one.strip()[-_LONGEST_QUESTION:] for one in reversed(said) if is_question(one)), ""
-        )
+        before = self.texts[self.place - 1].turn
+        speaker = speaker_of(before)
+        if speaker == speaker_of(self.own.turn):
+            return ""
+        for sentence in reversed(sentences_of(before.content.removeprefix(f"{speaker}:"))):
+            if is_question(sentence):
+                return sentence.strip()[-_MAX_QUESTION_CHARS:]
+        return ""
 
     def vector(self, vectors: Mapping[str, Vector]) -> Vector:
         """Return the window's unit vector, shape (dimension,).
 
-        The sum over turns of ``FADING ** distance`` times the turn's vector plus its facts' vectors over the square
-        root of their number; ``vectors`` has that of each turn by its uuid, and of each fact by its sentence.
+        The sum over turns of ``FADING ** distance`` times (the turn's vector plus the sum of its
+        facts' vectors over the square root of their number).
+
+        Args:
+            vectors: That of each turn by its uuid, and of each fact by its sentence.
         """
         total = np.zeros_like(vectors[self.own.turn.uuid])
-        for place, told in enumerate(self.told):
-            facts = [vectors[fact] for fact in told.facts]
-            said = vectors[told.turn.uuid] + (
-                np.sum(facts, axis=0) / len(facts) ** 0.5 if facts else 0.0
-            )
-            total += FADING ** abs(place - self.at) * said
+        for place, text in enumerate(self.texts):
+            weighted = vectors[text.turn.uuid]
+            if text.facts:
+                of_facts = np.sum([vectors[fact] for fact in text.facts], axis=0)
+                weighted = weighted + of_facts / len(text.facts) ** 0.5
+            total += FADING ** abs(place - self.place) * weighted
         length = float(np.linalg.norm(total))
         return (total / length).astype(np.float32) if length else total
 
     def docs(self) -> tuple[IndexDoc, IndexDoc]:
-        """Return the turn's own entry (what it was asked, its words and facts, the days that it names) and this."""
-        turn, at = self.own.turn, micros(self.own.turn.occurred_at)
-        own = "\n".join(filter(None, (self.asked(), self.own.text(), self.own.days())))
-        every = "\n".join(told.text() for told in self.told)
+        """Return the turn's own document and the window's.
+
+        The own one has the question before it, its words and facts, and the days that it names.
+        """
+        turn = self.own.turn
+        at = micros(turn.occurred_at)
+        parts = (self.question_before(), self.own.text(), self.own.named_days())
+        own_text = "\n".join(filter(None, parts))
+        window_text = "\n".join(text.text() for text in self.texts)
         return (
-            IndexDoc("episode", turn.uuid, "episodes", own, at=at),
-            IndexDoc("episode", turn.uuid, "windows", every, at=at),
+            IndexDoc("episode", turn.uuid, "episodes", own_text, at=at),
+            IndexDoc("episode", turn.uuid, "windows", window_text, at=at),
         )
 
 
 class EpisodeDocs:
-    """Makes the index entries of turns from journal and graph."""
+    """Makes the index documents of turns from journal and graph."""
 
     def __init__(
         self,
@@ -189,66 +210,74 @@ class EpisodeDocs:
         self._journal = journal
         self._vectors = vectors
 
-    async def of(self, turns: Sequence[Turn], known: Mapping[str, Fact] = _NONE) -> list[IndexDoc]:
-        """Return two entries a turn, ``episodes`` and ``windows``; ``known`` facts need not be read from the graph.
+    async def of(
+        self, turns: Sequence[Turn], known: Mapping[str, Fact] = _NO_FACTS
+    ) -> list[IndexDoc]:
+        """Return two documents a turn, ``episodes`` and ``windows``.
 
         The source of a record of a pack's kind has no vector: the record has its own.
+
+        Args:
+            turns: Those that were forgotten meanwhile are left out.
+            known: Facts that need not be read from the graph.
         """
         windows = await self._windows(turns, known)
-        bare = (
-            windows
-            if self._vectors is None
-            else [one for one in windows if one.own.turn.kind in self._kinds]
-        )
-        docs = [doc for window in bare for doc in window.docs()]
-        if self._vectors is None or len(bare) == len(windows):
+        if self._vectors is None:
+            return [doc for window in windows for doc in window.docs()]
+        sources = [window for window in windows if window.own.turn.kind in self._kinds]
+        docs = [doc for window in sources for doc in window.docs()]
+        spoken_windows = [window for window in windows if window.own.turn.kind not in self._kinds]
+        if not spoken_windows:
             return docs
-        windows = [one for one in windows if one.own.turn.kind not in self._kinds]
-        own, parts = await self._embedded(self._vectors, windows)
-        for window in windows:
-            (passages, vectors), (turn, around) = parts[window.own.turn.uuid], window.docs()
-            docs.append(replace(turn, passages=passages, vectors=vectors))
-            docs.append(replace(around, vectors=window.vector(own)[None]))
+        own_vectors, parts = await self._embed(self._vectors, spoken_windows)
+        for window in spoken_windows:
+            own_doc, window_doc = window.docs()
+            passages, vectors = parts[window.own.turn.uuid]
+            docs.append(replace(own_doc, passages=passages, vectors=vectors))
+            docs.append(replace(window_doc, vectors=window.vector(own_vectors)[None]))
         return docs
 
     async def _windows(self, turns: Sequence[Turn], known: Mapping[str, Fact]) -> list[Window]:
         around = await self._journal.around_many([turn.uuid for turn in turns], WINDOW_TURNS)
-        every = list(dict.fromkeys(turn.uuid for window in around.values() for turn in window))
-        facts = await self._facts(every, known)
+        ids = list(
+            dict.fromkeys(turn.uuid for neighbours in around.values() for turn in neighbours)
+        )
+        facts = await self._fact_sentences(ids, known)
+        zone = self._journal.zone
         windows: list[Window] = []
-        for uuid, window in around.items():  # those that were forgotten meanwhile are not in it
-            told = tuple(Told(one, facts.get(one.uuid, ()), self._journal.zone) for one in window)
-            windows.append(
-                Window(told, next(place for place, one in enumerate(window) if one.uuid == uuid))
-            )
+        for uuid, neighbours in around.items():
+            texts = tuple(TurnText(turn, facts.get(turn.uuid, ()), zone) for turn in neighbours)
+            windows.append(Window(texts, [turn.uuid for turn in neighbours].index(uuid)))
         return windows
 
-    async def _facts(
+    async def _fact_sentences(
         self, turns: Sequence[str], known: Mapping[str, Fact]
     ) -> dict[str, tuple[str, ...]]:
-        """Return turn → the sentences of the facts that it supports, past ones too: it did say them, and still does."""
+        """Return turn → the sentences of the facts that it supports, past ones too: it did say them."""
         supported = await self._journal.facts_supported_by(turns)
         ids = {turn: facts[:MAX_FACTS] for turn, facts in supported.items()}
         wanted = list(dict.fromkeys(fact for facts in ids.values() for fact in facts))
         read = await self._client.facts([fact for fact in wanted if fact not in known])
-        both = [*read, *(known[fact] for fact in wanted if fact in known)]
-        found = {
-            fact.uuid: fact.text for fact in both if fact.kind == "fact" and not taken_back(fact)
+        sentences = {
+            fact.uuid: fact.text
+            for fact in (*read, *(known[id_] for id_ in wanted if id_ in known))
+            if fact.kind == "fact" and not taken_back(fact)
         }
         return {
-            turn: tuple(found[fact] for fact in facts if fact in found)
+            turn: tuple(sentences[fact] for fact in facts if fact in sentences)
             for turn, facts in ids.items()
         }
 
-    async def _embedded(
+    async def _embed(
         self, vectors: PassageVectors, windows: Sequence[Window]
-    ) -> tuple[dict[str, Vector], dict[str, tuple[tuple[str, ...], Matrix]]]:
+    ) -> tuple[dict[str, Vector], dict[str, _Passages]]:
         """Return vectors by turn and by fact's sentence, and each turn's passages with theirs."""
-        told = {one.turn.uuid: one for window in windows for one in window.told}
-        passages = await vectors.passages([spoken(one.turn) for one in told.values()])
-        parts = dict(zip(told, passages, strict=True))
-        own = {turn: _mean(rows) for turn, (_, rows) in parts.items()}
-        return own | await vectors.of([fact for one in told.values() for fact in one.facts]), parts
+        texts = {text.turn.uuid: text for window in windows for text in window.texts}
+        passages = await vectors.passages([spoken(text.turn) for text in texts.values()])
+        parts = dict(zip(texts, passages, strict=True))
+        of_turns = {turn: _mean(rows) for turn, (_, rows) in parts.items()}
+        of_facts = await vectors.of([fact for text in texts.values() for fact in text.facts])
+        return of_turns | of_facts, parts
 
 
 def _mean(rows: Matrix) -> Vector:

@@ -41,22 +41,25 @@ class PerspectiveData:
         self, ids: Sequence[str], nodes: Sequence[Node], texts: Mapping[str, str]
     ) -> None:
         """Keep the features of the nodes that there are of some ids: of their names and of what records say."""
-        told = {
-            one.uuid: "\n".join((one.name, *one.aliases, texts.get(one.uuid) or one.summary))
-            for one in nodes
+        words = {
+            node.uuid: "\n".join((node.name, *node.aliases, texts.get(node.uuid) or node.summary))
+            for node in nodes
         }
-        await self._write("node", ids, told)
+        await self._write("node", ids, words)
 
     async def facts(self, ids: Sequence[str], facts: Sequence[Fact]) -> None:
         """Keep those of the facts that hold; a past one is found by its words and its meaning alone."""
         moment = self._journal.now()
-        told = {one.uuid: one.text for one in facts if one.kind == "fact" and holds(one, moment)}
-        await self._write("fact", ids, told)
+        texts = {
+            fact.uuid: fact.text for fact in facts if fact.kind == "fact" and holds(fact, moment)
+        }
+        await self._write("fact", ids, texts)
 
     async def turns(self, ids: Sequence[str], turns: Sequence[Turn]) -> None:
         """Keep those of the turns that there are of some ids."""
         texts = {turn.uuid: turn.content for turn in turns}
-        await self._write("episode", ids, texts, await asyncio.to_thread(_statements, turns))
+        statements = await asyncio.to_thread(_statement_data, turns)
+        await self._write("episode", ids, texts, statements)
 
     async def mend(self, draining: asyncio.Lock) -> float | None:
         """Make what is missing: all of a memory of other rules, and what failed; return in how many seconds to retry.
@@ -70,7 +73,8 @@ class PerspectiveData:
         failed = await self._journal.perspective_data.failed()
         kinds: tuple[ItemKind, ...] = ("node", "fact", "episode")
         for kind in kinds:
-            await self._again(draining, kind, [item for of, item in failed if of == kind])
+            ids = [item for failed_kind, item in failed if failed_kind == kind]
+            await self._again(draining, kind, ids)
         return _RETRY_S if failed and await self._journal.perspective_data.failed() else None
 
     async def made(self) -> None:
@@ -80,15 +84,15 @@ class PerspectiveData:
     async def _all(self) -> AsyncGenerator[tuple[ItemKind, list[str]]]:
         after = ""
         while nodes := await self._client.scan_nodes(after, _PAGE):
-            yield "node", [one.uuid for one in nodes]
+            yield "node", [node.uuid for node in nodes]
             after = nodes[-1].uuid
         after = ""
         while facts := await self._client.scan_facts(after, _PAGE):
-            yield "fact", [one.uuid for one in facts]
+            yield "fact", [fact.uuid for fact in facts]
             after = facts[-1].uuid
         seq = 0
         while turns := await self._journal.scan(seq, _PAGE):
-            yield "episode", [one.uuid for one in turns]
+            yield "episode", [turn.uuid for turn in turns]
             seq = turns[-1].seq
 
     async def _again(self, draining: asyncio.Lock, kind: ItemKind, ids: Sequence[str]) -> None:
@@ -98,9 +102,9 @@ class PerspectiveData:
             if kind == "fact":
                 await self.facts(ids, await self._client.facts(ids))
             elif kind == "node":
-                texts = await self._journal.records.texts(ids)
-                told = {one: turn.content for one, turn in texts.items()}
-                await self.nodes(ids, await self._client.nodes(ids), told)
+                turns = await self._journal.records.texts(ids)
+                texts = {node: turn.content for node, turn in turns.items()}
+                await self.nodes(ids, await self._client.nodes(ids), texts)
             else:
                 await self.turns(ids, await self._journal.turns(ids))
 
@@ -109,71 +113,63 @@ class PerspectiveData:
         kind: ItemKind,
         ids: Sequence[str],
         texts: Mapping[str, str],
-        more: Sequence[PerspectiveDatum] = (),
+        statements: Sequence[PerspectiveDatum] = (),
     ) -> None:
-        made = await asyncio.to_thread(_signs, kind, texts) if texts else []
-        made += await self._causes(kind, texts)
-        await self._journal.perspective_data.put(ids, [*made, *more])
+        data = await asyncio.to_thread(_spelling_data, kind, texts) if texts else []
+        data += await self._cause_data(kind, texts)
+        await self._journal.perspective_data.put(ids, [*data, *statements])
 
-    async def _causes(self, kind: ItemKind, texts: Mapping[str, str]) -> list[PerspectiveDatum]:
+    async def _cause_data(self, kind: ItemKind, texts: Mapping[str, str]) -> list[PerspectiveDatum]:
         """Return the vectors of causes and effects, shape (pairs, 2, dimension), as half-precision numbers."""
-        pairs = {item: found for item, text in texts.items() if (found := causal_pairs(text))}
-        if self._vectors is None or not pairs:
+        pairs_of = {item: causal_pairs(text) for item, text in texts.items()}
+        pairs_of = {item: pairs for item, pairs in pairs_of.items() if pairs}
+        if self._vectors is None or not pairs_of:
             return []
+        spans = [span for pairs in pairs_of.values() for pair in pairs for span in pair]
         try:
-            vectors = await self._vectors.of(
-                [span for found in pairs.values() for pair in found for span in pair]
-            )
+            vectors = await self._vectors.of(spans)
         except PPSError as error:
             _log.warning("causes are to be embedded later: %s", error.message)
-            return [PerspectiveDatum(item, kind, "cause", FAILED) for item in pairs]
-        return [
-            PerspectiveDatum(
-                item,
-                kind,
-                "cause",
-                VERSION,
-                np.array(
-                    [[vectors[span] for span in pair] for pair in found], dtype=np.float16
-                ).tobytes(),
-            )
-            for item, found in pairs.items()
-        ]
+            return [PerspectiveDatum(item, kind, "cause", FAILED) for item in pairs_of]
+        data: list[PerspectiveDatum] = []
+        for item, pairs in pairs_of.items():
+            rows = [[vectors[cause], vectors[effect]] for cause, effect in pairs]
+            packed = np.array(rows, dtype=np.float16).tobytes()
+            data.append(PerspectiveDatum(item, kind, "cause", VERSION, packed))
+        return data
 
     def _rules(self) -> str:
         return f"{VERSION} {self._vectors.embedder.fingerprint if self._vectors else ''}"
 
 
-def _signs(kind: ItemKind, texts: Mapping[str, str]) -> list[PerspectiveDatum]:
-    made = [
+def _spelling_data(kind: ItemKind, texts: Mapping[str, str]) -> list[PerspectiveDatum]:
+    """Return the letters of each text, and the identifiers of those that have some."""
+    data = [
         PerspectiveDatum(item, kind, "trigrams", VERSION, letters(text))
         for item, text in texts.items()
     ]
-    code = {item: found for item, text in texts.items() if (found := identifiers(text))}
-    return [
-        *made,
-        *(
-            PerspectiveDatum(item, kind, "code", VERSION, hashed(found))
-            for item, found in code.items()
-        ),
-    ]
+    for item, text in texts.items():
+        names = identifiers(text)
+        if names:
+            data.append(PerspectiveDatum(item, kind, "code", VERSION, hashed(names)))
+    return data
 
 
-def _statements(turns: Sequence[Turn]) -> list[PerspectiveDatum]:
-    """Return what a turn's words are besides what they say: a person's statements of a kind, or nothing but a question.
+def _statement_data(turns: Sequence[Turn]) -> list[PerspectiveDatum]:
+    """Return what sort of statement a turn is: only a question, or a person's statements of a kind.
 
-    Such a feature has no bytes: that it is there says all.
+    Such a datum has no bytes: that it is there says all.
     """
-    made: list[PerspectiveDatum] = []
+    data: list[PerspectiveDatum] = []
     for turn in turns:
-        words = words_of(turn)
         if turn.kind != "turn":
             continue
+        words = words_of(turn)
         if only_asks(words):
-            made.append(PerspectiveDatum(turn.uuid, "episode", ASKS, VERSION))
+            data.append(PerspectiveDatum(turn.uuid, "episode", ASKS, VERSION))
         elif turn.role == "user":
-            made += [
+            data += [
                 PerspectiveDatum(turn.uuid, "episode", kind, VERSION)
                 for kind in statements_of(words)
             ]
-    return made
+    return data

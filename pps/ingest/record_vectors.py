@@ -33,7 +33,7 @@ BACKOFF_S = (5.0, 30.0, 180.0)
 """Waits before each of the three times that a failed embedding is tried again."""
 DRIFT = 0.1
 """A change of the cosine above which a vector has drifted."""
-_LONGEST_ERROR = 300
+_MAX_ERROR_CHARS = 300
 _Passages: TypeAlias = tuple[tuple[str, ...], Matrix]
 _OWN_LINES = ("title", "summary")
 
@@ -49,7 +49,7 @@ def full_text(kind: KindSpec, title: str, summary: str, fields: Mapping[str, JSO
     names = dict.fromkeys((*kind.embed, *others, "description"))
     lines = [f"{kind.name}: {title}", f"Summary: {summary}"]
     for name in names:
-        value = _said(fields.get(name)) if name not in _OWN_LINES else ""
+        value = _value_text(fields.get(name)) if name not in _OWN_LINES else ""
         if value:
             lines.append(f"{name.replace('_', ' ').capitalize()}: {value}")
     return "\n".join(lines)
@@ -71,28 +71,34 @@ class Drifted:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Told:
-    """A record, the text that is embedded, all its words, and of which text its vectors are."""
+class _RecordText:
+    """A record with what it is found by.
+
+    Attributes:
+        words: All its words.
+        text: Their beginning, which is embedded.
+        hash: Of ``text``.
+        state: Of which text its vectors in the index are; without a hash if there are none.
+        stored: The state as the journal has it; None if it has none.
+    """
 
     node: Node
-    text: str
     words: str
+    text: str
     hash: str
     priority: Priority
     state: VectorState
-    noted: VectorState | None
+    stored: VectorState | None
 
     def docs(self) -> tuple[IndexDoc, IndexDoc]:
-        """Return its entries, by name and by what it says, with the vectors that are there."""
-        node, at, title = (
-            self.node,
-            micros(self.node.created_at),
-            " · ".join((self.node.name, *self.node.aliases)),
-        )
+        """Return its documents, by name and by what it says; they keep the vectors of the index."""
+        at = micros(self.node.created_at)
+        title = " · ".join((self.node.name, *self.node.aliases))
         keeps = self.priority != "none"
+        uuid = self.node.uuid
         return (
-            IndexDoc("node", node.uuid, "nodes", self.words, title, at, keeps_vectors=keeps),
-            IndexDoc("node", node.uuid, "records", "", at=at, keeps_vectors=keeps),
+            IndexDoc("node", uuid, "nodes", self.words, title, at, keeps_vectors=keeps),
+            IndexDoc("node", uuid, "records", "", at=at, keeps_vectors=keeps),
         )
 
 
@@ -122,50 +128,58 @@ class RecordVectors:
         return self._vectors.embedder if self._vectors else None
 
     async def docs(self, records: Sequence[tuple[Node, str]]) -> list[IndexDoc]:
-        """Return the entries of records and their summaries; with vectors where they are made now.
+        """Return the documents of records and their summaries; with vectors where they are made now.
 
         Where they are made later, failed or are those that are there already, what is there stays.
         """
-        told = await self._told(records)
+        texts = await self._texts_of(records)
         if self._vectors is None:
-            return [doc for one in told for doc in one.docs()]
-        now_made, states = list[_Told](), list[VectorState]()
-        for one in told:
-            if one.hash == one.state.hash or one.priority == "none":
-                states.append(
-                    VectorState(one.node.uuid, "" if one.priority == "none" else one.hash)
-                )
-            elif one.priority in AT_ONCE or one.node.uuid in self._taken:
-                now_made.append(one)
+            return [doc for text in texts for doc in text.docs()]
+        embed_now: list[_RecordText] = []
+        states: list[VectorState] = []
+        for text in texts:
+            uuid = text.node.uuid
+            if text.priority == "none":
+                states.append(VectorState(uuid, ""))
+            elif text.hash == text.state.hash:
+                states.append(VectorState(uuid, text.hash))
+            elif text.priority in AT_ONCE or uuid in self._taken:
+                embed_now.append(text)
             else:
                 self._waits_since = self._waits_since or now()
-                states.append(replace(one.state, due=one.state.due or now()))
-        vectors, failed = await self._embedded(self._vectors, now_made)
-        self._made.update((one.node.uuid, VectorState(one.node.uuid, one.hash)) for one in now_made)
+                states.append(replace(text.state, due=text.state.due or now()))
+        vectors, failed = await self._embed(self._vectors, embed_now)
+        for text in embed_now:
+            self._made[text.node.uuid] = VectorState(text.node.uuid, text.hash)
         for state in failed:
             del self._made[state.node]
-        noted = {one.node.uuid: one.noted for one in told}
-        await self._states.put([one for one in (*states, *failed) if one != noted[one.node]])
-        return [
-            replace(doc, passages=made[0], vectors=made[1], keeps_vectors=False)
-            if (made := vectors.get((doc.collection, doc.owner)))
-            else doc
-            for one in told
-            for doc in one.docs()
-        ]
+        stored = {text.node.uuid: text.stored for text in texts}
+        await self._states.put(
+            [state for state in (*states, *failed) if state != stored[state.node]]
+        )
+        docs: list[IndexDoc] = []
+        for doc in (doc for text in texts for doc in text.docs()):
+            made = vectors.get((doc.collection, doc.owner))
+            if made is not None:
+                passages, rows = made
+                doc = replace(doc, passages=passages, vectors=rows, keeps_vectors=False)
+            docs.append(doc)
+        return docs
 
     async def texts(self, records: Sequence[tuple[Node, str]]) -> list[tuple[IndexDoc, str]]:
-        """Return the entries of records, each with the text that its vectors are of."""
-        told = await self._told(records)
-        return [
-            pair for one in told for pair in zip(one.docs(), (one.node.name, one.text), strict=True)
-        ]
+        """Return the documents of records, each with the text that its vectors are of."""
+        pairs: list[tuple[IndexDoc, str]] = []
+        for text in await self._texts_of(records):
+            named, described = text.docs()
+            pairs += [(named, text.node.name), (described, text.text)]
+        return pairs
 
     async def applied(self) -> None:
         """Note the vectors that are in the index now: before that they would be missed after a crash."""
-        made, self._made = self._made, {}
-        if made:
-            await self._states.put(list(made.values()))
+        states = list(self._made.values())
+        self._made = {}
+        if states:
+            await self._states.put(states)
 
     def not_applied(self) -> None:
         """Let what was made for an index that failed be made again."""
@@ -186,7 +200,7 @@ class RecordVectors:
         if self._vectors is None or not self.kinds.by_name:
             return []
         self._waits_since = None
-        self._taken = frozenset(one.node for one in await self._states.due(now(), limit))
+        self._taken = frozenset(state.node for state in await self._states.due(now(), limit))
         return sorted(self._taken)
 
     async def next_s(self) -> float | None:
@@ -203,110 +217,118 @@ class RecordVectors:
         failed = await self._states.failed()
         if not failed:
             return []
-        what = "1 record" if len(failed) == 1 else f"{len(failed):,} records"
+        records = "1 record" if len(failed) == 1 else f"{len(failed):,} records"
         return [
-            f"{what} could not be embedded ({failed[0].error}) and is found by words only: "
+            f"{records} could not be embedded ({failed[0].error}) and is found by words only: "
             f"`pps reindex {name} --index vectors` tries again"
         ]
 
     async def drifted(self, records: Sequence[tuple[Node, str]]) -> tuple[int, list[Drifted]]:
-        """Embed records anew and compare; return how many had a vector, and those that changed by more than ``DRIFT``.
+        """Embed records anew and compare the vectors with those of the index.
+
+        Returns:
+            How many had a vector, and those that changed by more than ``DRIFT``.
 
         Raises:
             ModelError: The model fails.
         """
-        told = [one for one in await self._told(records) if one.hash == one.state.hash]
-        before = await self._indexes.vectors("records", [one.node.uuid for one in told])
+        current = [text for text in await self._texts_of(records) if text.hash == text.state.hash]
+        before = await self._indexes.vectors("records", [text.node.uuid for text in current])
         if self._vectors is None or not before:
             return 0, []
-        compared = [one for one in told if one.node.uuid in before]
+        compared = [text for text in current if text.node.uuid in before]
         rows = await asyncio.to_thread(
-            _firsts, self._vectors.embedder, [one.text for one in compared]
+            _embed_first_passages, self._vectors.embedder, [text.text for text in compared]
         )
-        changes = [
-            Drifted(
-                one.node.uuid,
-                one.node.kind,
-                one.node.name,
-                round(1 - float(before[one.node.uuid] @ row), 4),
-            )
-            for one, row in zip(compared, rows, strict=True)
-        ]
-        return len(compared), [one for one in changes if one.change > DRIFT]
+        drifted: list[Drifted] = []
+        for text, row in zip(compared, rows, strict=True):
+            node = text.node
+            change = round(1 - float(before[node.uuid] @ row), 4)
+            if change > DRIFT:
+                drifted.append(Drifted(node.uuid, node.kind, node.name, change))
+        return len(compared), drifted
 
-    async def _told(self, records: Sequence[tuple[Node, str]]) -> list[_Told]:
-        """Return records with what they are found by; one whose vectors are not in the index has no hash."""
-        states = await self._states.of([node.uuid for node, _ in records])
-        held = set[str]()
-        if self._vectors is not None and states:
-            held = set(
-                await self._indexes.vectors(
-                    "records", [uuid for uuid, one in states.items() if one.hash]
-                )
-            )
-        told: list[_Told] = []
+    async def _texts_of(self, records: Sequence[tuple[Node, str]]) -> list[_RecordText]:
+        """Return what records are found by."""
+        stored = await self._states.of([node.uuid for node, _ in records])
+        embedded: set[str] = set()
+        if self._vectors is not None and stored:
+            hashed = [uuid for uuid, state in stored.items() if state.hash]
+            embedded = set(await self._indexes.vectors("records", hashed))
+        texts: list[_RecordText] = []
         for node, summary in records:
-            kind, state = self.kinds.kind(node.kind), states.get(node.uuid, VectorState(node.uuid))
+            kind = self.kinds.kind(node.kind)
+            state = stored.get(node.uuid, VectorState(node.uuid))
+            if node.uuid not in embedded:
+                state = replace(state, hash="")
             words = full_text(kind, node.name, node.summary or summary, node.attributes)
             text = words[:MAX_TEXT]
-            state = state if node.uuid in held else replace(state, hash="")
-            digest = hashlib.sha256(text.encode()).hexdigest()
-            told.append(
-                _Told(node, text, words, digest, kind.priority, state, states.get(node.uuid))
+            texts.append(
+                _RecordText(
+                    node=node,
+                    words=words,
+                    text=text,
+                    hash=hashlib.sha256(text.encode()).hexdigest(),
+                    priority=kind.priority,
+                    state=state,
+                    stored=stored.get(node.uuid),
+                )
             )
-        return told
+        return texts
 
-    async def _embedded(
-        self, vectors: PassageVectors, told: Sequence[_Told]
+    async def _embed(
+        self, vectors: PassageVectors, texts: Sequence[_RecordText]
     ) -> tuple[dict[tuple[str, str], _Passages], list[VectorState]]:
-        """Return passages and vectors by collection and owner, and what became of those that failed."""
-        fresh, again = (
-            [one for one in told if not one.state.failures],
-            [one for one in told if one.state.failures],
-        )
-        found: dict[tuple[str, str], _Passages] = {}
+        """Return passages and vectors by collection and owner, and the states of those that failed.
+
+        One that failed before is embedded alone: it may be what the others failed for.
+        """
+        first_tries = [text for text in texts if not text.state.failures]
+        groups = [first_tries] if first_tries else []
+        groups += [[text] for text in texts if text.state.failures]
+        made: dict[tuple[str, str], _Passages] = {}
         failed: list[VectorState] = []
-        groups = [*([fresh] if fresh else []), *([one] for one in again)]
         away: ModelError | None = None
-        for (
-            group
-        ) in groups:  # one that failed before goes alone: it may be what the others failed for
+        for group in groups:
             try:
                 if away:
                     raise away
                 parts = await vectors.passages(
-                    [text for one in group for text in (one.node.name, one.text)]
+                    [words for text in group for words in (text.node.name, text.text)]
                 )
             except ModelError as error:
                 away = None if isinstance(error, ModelOutputInvalid) else error
-                failed += [_failed(one.state, error) for one in group]
+                failed += [_failed_state(text.state, error) for text in group]
                 continue
-            for number, one in enumerate(group):
-                found["nodes", one.node.uuid], found["records", one.node.uuid] = parts[
-                    2 * number : 2 * number + 2
-                ]
-        return found, failed
+            for number, text in enumerate(group):
+                made["nodes", text.node.uuid] = parts[2 * number]
+                made["records", text.node.uuid] = parts[2 * number + 1]
+        return made, failed
 
 
-def _firsts(embedder: Embedder, texts: Sequence[str]) -> Matrix:
+def _embed_first_passages(embedder: Embedder, texts: Sequence[str]) -> Matrix:
     """Return the vector of each text's first passage, past what is kept of earlier calls: that is what is doubted."""
     return embedder.embed_passages([embedder.split(text)[0] for text in texts])
 
 
-def _failed(state: VectorState, error: ModelError) -> VectorState:
+def _failed_state(state: VectorState, error: ModelError) -> VectorState:
     failures = min(state.failures, len(BACKOFF_S)) + 1
     again = (
         now() + timedelta(seconds=BACKOFF_S[failures - 1]) if failures <= len(BACKOFF_S) else None
     )
     return replace(
-        state, due=again, failures=failures, error=f"{error.code}: {error.message}"[:_LONGEST_ERROR]
+        state,
+        due=again,
+        failures=failures,
+        error=f"{error.code}: {error.message}"[:_MAX_ERROR_CHARS],
     )
 
 
-def _said(value: JSON) -> str:
+def _value_text(value: JSON) -> str:
     """Return a field's value as words."""
     if isinstance(value, list):
-        return ", ".join(filter(None, map(_said, value)))
+        return ", ".join(filter(None, map(_value_text, value)))
     if isinstance(value, dict):
-        return ", ".join(f"{name} {said}" for name, one in value.items() if (said := _said(one)))
+        texts = {name: _value_text(item) for name, item in value.items()}
+        return ", ".join(f"{name} {text}" for name, text in texts.items() if text)
     return "" if value is None else str(value)
