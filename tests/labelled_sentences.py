@@ -2,7 +2,7 @@
 
 A label is ``subject | RELATION | object``, or the same after ``ends`` for facts that a sentence
 ends; labels are joined by `` ; ``. ``*`` is anything, several relations are joined by commas, and
-``COUPLE`` are those between two who are one.
+``COUPLE`` are those between two who are one, ``ROLES`` those by somebody's work.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from pps.core.text import fold
 from pps.core.values import Turn
-from pps.ingest.rule_families import COUPLE
+from pps.ingest.rule_families import COUPLE, ROLES
 from pps.ingest.rules import Found, extract
 
 SENTENCES = Path(__file__).parent / "rule_sentences"
@@ -70,7 +70,9 @@ def labelled_sentence(line: str) -> tuple[str, Labels]:
     ends: set[Triple] = set()
     for label in filter(None, map(str.strip, labels.split(" ; "))):
         subject, relations, object_ = map(str.strip, label.removeprefix("ends ").split("|"))
-        relations = relations.replace("COUPLED", _PAIRED).replace("COUPLE", COUPLE)
+        relations = (
+            relations.replace("COUPLED", _PAIRED).replace("COUPLE", COUPLE).replace("ROLES", ROLES)
+        )
         triples = {
             (fold(subject), fold(relation), fold(object_)) for relation in relations.split(",")
         }

@@ -116,8 +116,13 @@ class Relations:
             topic = key.removeprefix(beginning)
             if topic and topic != key:
                 relation = self._topics[beginning]
-                names = tuple(name.replace("*", topic) for name in relation.topics)
-                name = f"{relation.name}_{topic.upper()}"
+                spellings = _spellings(topic)
+                names = tuple(
+                    name.replace("*", spelling)
+                    for name in relation.topics
+                    for spelling in spellings
+                )
+                name = f"{relation.name}_{spellings[0].upper()}"
                 return replace(relation, name=name, also=names, also_if=(), topics=())
         return None
 
@@ -136,6 +141,30 @@ class Relations:
         if relation.name in self._keys:
             return self._keys[relation.name]
         return tuple(dict.fromkeys(map(relation_key, (relation.name, *relation.also))))
+
+
+_BRITISH_AND_AMERICAN = (
+    ("colour", "color"),
+    ("flavour", "flavor"),
+    ("theatre", "theater"),
+    ("neighbour", "neighbor"),
+    ("jewellery", "jewelry"),
+    ("yoghurt", "yogurt"),
+    ("doughnut", "donut"),
+    ("whisky", "whiskey"),
+)
+"""Topics that people and agents spell in two ways."""
+
+
+@lru_cache(maxsize=4096)
+def _spellings(topic: str) -> tuple[str, ...]:
+    """Return the spellings of a topic, the British first: "colour" and "color" are one."""
+    for british, american in _BRITISH_AND_AMERICAN:
+        if british in topic:
+            return topic, topic.replace(british, american)
+        if american in topic:
+            return topic.replace(american, british), topic
+    return (topic,)
 
 
 def _is_kind(kind: str, wanted: str, similar: Mapping[str, frozenset[str]]) -> bool:

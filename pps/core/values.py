@@ -296,7 +296,8 @@ class CorrectionDraft:
         text: The sentence, as it was said.
         instead: What was wrong, where the text says so ("not Rex"): only a fact with such an object
             is meant.
-        relations: Names of the relations that can be meant; empty is any single-valued one.
+        relations: Names of the relations that can be meant, "FAVOURITE_*" for all that begin so;
+            empty is any single-valued one.
     """
 
     object: str

@@ -87,6 +87,8 @@ def named_people(clause: str, speaker: str, *, only_in_passing: bool) -> ClauseR
             of, name = match.groupdict().get("of") or speaker, words.bare_name(match["name"])
             if not of or words.is_no_name(name) or words.is_no_name(of):
                 continue
+            if pattern is not _KIN_IN_PASSING and words.is_nationality(name):
+                continue
             relation = KIN[match["kin"].lower()]
             states.append(Triple(name, (relation,), of))
             if pattern is not _KIN_IN_PASSING and _REPLACED_BY.search(clause):

@@ -22,6 +22,9 @@ KIN = {
 }  # fmt: skip
 """English word → the relation of that person to another."""
 
+VALUE_IS_SUBJECT = frozenset(KIN.values())
+"""Relations whose subject is what a statement tells: "my boss is Karin" is Karin BOSS_OF User."""
+
 RELATIONS: Mapping[str, RelationRule] = {
     **shipped_relations().by_name,
     **{name: RelationRule(name, "Person", "Person", dated=False) for name in KIN.values()},

@@ -21,6 +21,11 @@ from pps.ingest.relations import KIN
 
 COUPLE = "GIRLFRIEND_OF,BOYFRIEND_OF,PARTNER_OF,FIANCE_OF,WIFE_OF,HUSBAND_OF"
 _PAIRED = "MARRIED_TO,ENGAGED_TO,DATING"
+ROLES = (
+    "BOSS_OF,MANAGER_OF,COLLEAGUE_OF,TEACHER_OF,TUTOR_OF,COACH_OF,DOCTOR_OF,DENTIST_OF,VET_OF"
+    ",THERAPIST_OF,LAWYER_OF"
+)
+"""What somebody is to another by their work, until they leave it."""
 
 Value = str | tuple[str, ...]
 """What a slot holds: one value, or those of a list; empty when nothing of its type."""
@@ -55,6 +60,8 @@ SLOTS: Mapping[str, Callable[[str], Value]] = {
     "living": words.read_living,
     "employer": words.read_employer,
     "stolen": words.read_stolen,
+    "put_down": words.read_living,
+    "hour": words.read_hour,
     "trip": words.read_trip,
     "changer": words.read_changer,
     "system": words.read_system,
@@ -151,6 +158,12 @@ _SHIFTS = (
 )
 _NO_MORE = "(?: any ?more| any longer)?"
 _IS_NOT = "(?:am|is|are) (?:not|no longer)"
+_IS_NOW = "(?:am|is|are)(?: now)?"
+_LATELY = (
+    "(?:(?: now| again| these days| at the moment| in | on | at the | last | this | since | two "
+    "| three | a |,| after | yesterday| today| because ).*)?"
+)
+"""What may follow a clause that is whole without it."""
 
 FAMILIES: tuple[Family, ...] = (
     Family(
@@ -276,6 +289,11 @@ FAMILIES: tuple[Family, ...] = (
                 ("who WORKS_AT employer",),
             ),
             Phrasing(
+                "<who> (?:got|was|were|(?:have |has )(?:just )?been|just got) (?:just )?promoted"
+                "(?: from .+)? to (?:an? |the )?<any_job>",
+                ("who WORKS_AS any_job",),
+            ),
+            Phrasing(
                 f"<who> {_HAVE}joined <employer> (?:as an? .+|last (?:week|month|year).*|in "
                 f"[A-Z0-9]\\w+.*"
                 r"|(?:an?|two|three|four|five|six|\d+) (?:weeks?|months?|years?) ago.*)",
@@ -295,10 +313,25 @@ FAMILIES: tuple[Family, ...] = (
                 ends=("who WORKS_AT,WORKS_AS *",),
             ),
             Phrasing(
+                f"<living> {_HAVE}(?:resigned|retired|(?:quit|left) the (?:company|team|firm"
+                f"|practice|school|department)){_LATELY}",
+                ends=("living WORKS_AT,WORKS_AS *", f"living {ROLES} *"),
+            ),
+            Phrasing(
                 f"<who> {_HAVE}(?:resigned|retired)(?:(?:,| in| on| last| this| from work| early| "
                 f"yesterday"
                 "| after).*)?",
                 ends=("who WORKS_AT,WORKS_AS *",),
+            ),
+            Phrasing(
+                f"<who> {_IS_NOW} (?:retired|unemployed|jobless|out of (?:work|a job)|between "
+                f"jobs){_LATELY}",
+                ends=("who WORKS_AT,WORKS_AS *",),
+            ),
+            Phrasing(
+                f"<who> (?:{_HAVE}(?:went|gone|turned)|{_IS_NOW}) (?:freelance|self-employed)"
+                f"{_LATELY}",
+                ends=("who WORKS_AT *",),
             ),
             Phrasing(
                 "<who> (?:was|were|got|have been|has been|have just been) (?:laid off|fired|made "
@@ -334,6 +367,11 @@ FAMILIES: tuple[Family, ...] = (
             "User | WORKS_AT | Bosch",
             "I no longer work at Acme. => ends User | WORKS_AT | Acme",
             "I retired in April. => ends User | WORKS_AT,WORKS_AS | *",
+            "I was promoted to head of design. => User | WORKS_AS | head of design",
+            "I'm between jobs at the moment. => ends User | WORKS_AT,WORKS_AS | *",
+            "I went freelance in May. => ends User | WORKS_AT | *",
+            "My boss Karin left the company. => ends Karin | WORKS_AT,WORKS_AS | *"
+            " ; ends Karin | ROLES | *",
             "I quit smoking.",
             "I moved to Marketing in May.",
         ),
@@ -396,6 +434,11 @@ FAMILIES: tuple[Family, ...] = (
                 r"<who> (?:have |has )?(?:got )?married (?:to )?<person>",
                 ("who MARRIED_TO person",),
             ),
+            Phrasing(
+                f"<person> and (?P<me>I) (?:(?:just |finally )?got married|tied the knot"
+                f"|are married){_LATELY}",
+                ("me MARRIED_TO person",),
+            ),
         ),
         closes=(
             Phrasing(
@@ -420,12 +463,19 @@ FAMILIES: tuple[Family, ...] = (
                 ends=(f"who {_PAIRED} person", f"person {COUPLE} who"),
             ),
             Phrasing(f"<who> {_IS_NOT} married(?: to .+)?{_NO_MORE}", ends=("who MARRIED_TO *",)),
+            Phrasing(
+                f"<who> {_IS_NOW} single(?: again| now| these days| at the moment|,.*)?",
+                ends=(f"who {_PAIRED} *", f"* {COUPLE} who"),
+            ),
         ),
         examples=(
             "I'm married to Jonas. => User | MARRIED_TO | Jonas",
             "Jonas and I are divorced now. => ends User | MARRIED_TO,ENGAGED_TO,DATING | Jonas"
             " ; ends Jonas | COUPLE | User",
             "We broke up. => ends User | MARRIED_TO,ENGAGED_TO,DATING | * ; ends * | COUPLE | User",
+            "I'm single again."
+            " => ends User | MARRIED_TO,ENGAGED_TO,DATING | * ; ends * | COUPLE | User",
+            "Tom and I got married on Saturday. => User | MARRIED_TO | Tom",
             "The call broke up.",
         ),
     ),
@@ -452,10 +502,37 @@ FAMILIES: tuple[Family, ...] = (
                 "| suddenly| two | a | three ).*)?",
                 ends=("living * *", "* HAS living"),
             ),
+            Phrasing(
+                f"<living> is (?:no longer|not) with us{_NO_MORE}",
+                ends=("living * *", "* HAS living"),
+            ),
+            Phrasing(
+                f"<me> {_HAVE}(?:had to )?put (?:<living> down|down <put_down>){_LATELY}",
+                ends=("living * *", "who HAS living", "put_down * *", "who HAS put_down"),
+            ),
+            Phrasing(
+                f"<me> {_HAVE}lost <living> (?:last|yesterday|on|this|to|after) .+",
+                ends=("who HAS living",),
+            ),
         ),
         examples=(
             "Biscuit died on Sunday. => ends Biscuit | * | * ; ends * | HAS | Biscuit",
+            "We had to put Rex down on Monday. => ends Rex | * | * ; ends User | HAS | Rex",
+            "Rex is no longer with us. => ends Rex | * | * ; ends * | HAS | Rex",
             "The server died on Sunday.",
+        ),
+    ),
+    Family(
+        name="who lives with or near somebody",
+        closes=(
+            Phrasing(
+                f"<living> {_HAVE}moved (?:out|away){_LATELY}",
+                ends=("living ROOMMATE_OF,NEIGHBOUR_OF *",),
+            ),
+        ),
+        examples=(
+            "My flatmate Tim moved out. => ends Tim | ROOMMATE_OF,NEIGHBOUR_OF | *",
+            "My flatmate Tim is from Leeds. => Tim | ROOMMATE_OF | User ; Tim | FROM | Leeds",
         ),
     ),
     Family(
@@ -549,6 +626,10 @@ FAMILIES: tuple[Family, ...] = (
                 ends=("who LIKES things",),
             ),
             Phrasing(
+                "<who> (?:do|does) not (?:really )?(?:likes?|loves?|enjoys?) <things>",
+                ends=("who LIKES things",),
+            ),
+            Phrasing(
                 "<who> no longer (?:likes?|loves?|enjoys?) <things>", ends=("who LIKES things",)
             ),
             Phrasing(
@@ -568,6 +649,8 @@ FAMILIES: tuple[Family, ...] = (
             "I really like Ethiopian coffee. => User | LIKES | Ethiopian coffee",
             "I like olives now. => User | LIKES | olives ; ends User | DISLIKES | olives",
             "I don't like olives any more. => ends User | LIKES | olives",
+            "I don't really like jazz. => ends User | LIKES | jazz",
+            "I prefer tea to coffee now. => User | PREFERS | tea ; ends User | PREFERS | coffee",
             "I like that idea.",
         ),
     ),
@@ -588,11 +671,11 @@ FAMILIES: tuple[Family, ...] = (
             ),
         ),
         closes=(
-            Phrasing(f"<who> {_IS_NOT} <diet> any ?more.*", ends=("who HAS_DIET diet",)),
+            Phrasing(f"<who> {_IS_NOT} <diet>(?: any ?more.*)?", ends=("who HAS_DIET diet",)),
             Phrasing("<who> (?:am|is|are) no longer <diet>", ends=("who HAS_DIET diet",)),
             Phrasing("<who> eats? (?:meat|fish) again.*", ends=("who HAS_DIET *",)),
             Phrasing(
-                f"<who> {_IS_NOT} allergic to <things> (?:any ?more|after all).*",
+                f"<who> {_IS_NOT} allergic to <things>(?: (?:any ?more|after all).*)?",
                 ends=("who ALLERGIC_TO things",),
             ),
             Phrasing(
@@ -605,6 +688,7 @@ FAMILIES: tuple[Family, ...] = (
             "I'm allergic to latex, so please never buy it. => User | ALLERGIC_TO | latex",
             "I'm not vegetarian any more. => ends User | HAS_DIET | vegetarian",
             "I eat meat again. => ends User | HAS_DIET | *",
+            "I'm not allergic to nuts, it was a mistake. => ends User | ALLERGIC_TO | nuts",
         ),
     ),
     Family(
@@ -638,6 +722,16 @@ FAMILIES: tuple[Family, ...] = (
                 ("me HAS_PHONE_NUMBER phone_number",),
             ),
             Phrasing(
+                "(?P<me>[Mm]y|[Oo]ur) (?:(?:phone|mobile|cell|telephone) )?number (?:has |was "
+                "|has been )?changed(?: from .+)? to <phone_number>",
+                ("me HAS_PHONE_NUMBER phone_number",),
+            ),
+            Phrasing(
+                "<who>'s (?:(?:phone|mobile|cell|telephone) )?number (?:has |was |has been )?"
+                "changed(?: from .+)? to <phone_number>",
+                ("who HAS_PHONE_NUMBER phone_number",),
+            ),
+            Phrasing(
                 "<who> (?:have |has )?changed (?:my|his|her) (?:(?:phone|mobile|cell|telephone) "
                 ")?number to <phone_number>",
                 ("who HAS_PHONE_NUMBER phone_number",),
@@ -646,6 +740,7 @@ FAMILIES: tuple[Family, ...] = (
         examples=(
             "My phone number is 555-0199. => User | HAS_PHONE_NUMBER | 555-0199",
             "I have a new phone number: 555-0147. => User | HAS_PHONE_NUMBER | 555-0147",
+            "My phone number changed to 555-0148. => User | HAS_PHONE_NUMBER | 555-0148",
             "I wear size 44 now, 43 was too tight. => User | HAS_SHOE_SIZE | 44",
             "The issue number is 34.",
         ),
@@ -849,6 +944,9 @@ FAMILIES: tuple[Family, ...] = (
         examples=(
             "We're going to visit my parents next weekend. => User | PLANS | visit my parents",
             "I'm flying to Tokyo on June 3. => User | PLANS | fly to Tokyo",
+            "We're going to Malta instead of Crete. => ends User | PLANS | go to Crete"
+            " ; ends User | PLANS | fly to Crete ; ends User | PLANS | travel to Crete"
+            " ; ends User | PLANS | drive to Crete ; ends User | PLANS | visit Crete",
             "We cancelled Crete. => ends User | PLANS | go to Crete ; ends User | PLANS | fly to "
             "Crete"
             " ; ends User | PLANS | travel to Crete ; ends User | PLANS | drive to Crete ; ends "
@@ -906,6 +1004,10 @@ FAMILIES: tuple[Family, ...] = (
             Phrasing(
                 "<event> (?:is|are|starts?|begins?)(?: now)? (?:at )?<clock_time>",
                 ("event STARTS_AT clock_time",),
+            ),
+            Phrasing(
+                f"<event> (?:is|are|starts?|begins?)(?: now)? at <hour>(?: {_NOW})?",
+                ("event STARTS_AT hour",),
             ),
         ),
         changes=(
@@ -968,6 +1070,7 @@ FAMILIES: tuple[Family, ...] = (
             "June"
             " ; ends * | PLANS | Hanna's wedding",
             "Standup is at 9:15. => standup | STARTS_AT | 9:15",
+            "The standup is now at 10. => standup | STARTS_AT | 10",
             "The deadline is tight.",
         ),
     ),
@@ -1077,7 +1180,7 @@ FAMILIES: tuple[Family, ...] = (
             ),
             Phrasing(
                 "<kept_thing> (?:is|are)(?: now| always)? (?P<kept_at>(?:behind|under|in|inside"
-                "|on|at|above|below|beside|near|next to) .+)",
+                "|on|at|above|below|beside|near|next to|with) .+)",
                 ("kept_thing KEPT_AT kept_at",),
             ),
         ),
@@ -1105,6 +1208,7 @@ FAMILIES: tuple[Family, ...] = (
             "The spare key is in the shed. => spare key | KEPT_AT | in the shed",
             "I moved the spare key to the garage. => spare key | KEPT_AT | in the garage",
             "The spare key hangs behind the mirror. => spare key | KEPT_AT | behind the mirror",
+            "The spare key is now with the neighbour. => spare key | KEPT_AT | with the neighbour",
             "The bug is in the parser.",
         ),
     ),

@@ -18,6 +18,7 @@ from functools import cache
 from itertools import product
 from typing import Any, Literal, Protocol, cast
 
+from pps.core.relation_table import relation_key
 from pps.core.text import fold
 from pps.core.time import CoarseTime, Span, coarse, has_begun, months_on, wall
 from pps.core.time_reading import read_times
@@ -30,7 +31,7 @@ from pps.core.values import (
     local_time,
 )
 from pps.ingest import vocabulary as words
-from pps.ingest.corrections import read_correction
+from pps.ingest.corrections import may_mean, read_correction
 from pps.ingest.named_people import (
     KIN_LEAD,
     name_of_speaker,
@@ -39,7 +40,7 @@ from pps.ingest.named_people import (
     subject_named,
 )
 from pps.ingest.readings import ClauseReading, Triple
-from pps.ingest.relations import KIN, relation_made
+from pps.ingest.relations import KIN, VALUE_IS_SUBJECT, relation_made
 from pps.ingest.rule_families import FAMILIES, SLOTS, Phrasing
 from pps.ingest.sentences import Clause, Sentence, is_reported, read_sentences
 
@@ -90,24 +91,33 @@ class _Gathered:
     def correct(self, correction: CorrectionDraft) -> bool:
         """Put right the fact of this turn that a correction means; tell whether there was one."""
         for key, fact in reversed(self.facts.items()):
-            may_be_meant = not correction.relations or fact.relation in correction.relations
-            is_wrong = not correction.instead or fold(correction.instead) == fold(fact.object)
-            if may_be_meant and is_wrong and fact.object != correction.object:
-                self.facts = {
-                    kept: replace(
-                        fact, object=correction.object, text=f"{fact.text} {correction.text}"
-                    )
-                    if kept == key
-                    else other
-                    for kept, other in self.facts.items()
-                }
-                kind = self.nodes[fact.object].kind if fact.object in self.nodes else ""
-                self.nodes.pop(fact.object, None)
-                self.nodes.setdefault(
-                    correction.object, NodeDraft(correction.object, kind or "Thing")
-                )
+            may_be_meant = not correction.relations or may_mean(
+                correction.relations, [relation_key(fact.relation)]
+            )
+            value = fact.subject if fact.relation in VALUE_IS_SUBJECT else fact.object
+            is_wrong = not correction.instead or fold(correction.instead) == fold(value)
+            if may_be_meant and is_wrong and value != correction.object:
+                self._replace_value(key, fact, value, correction)
                 return True
         return False
+
+    def _replace_value(
+        self,
+        key: tuple[str, str, str],
+        fact: FactDraft,
+        value: str,
+        correction: CorrectionDraft,
+    ) -> None:
+        """Let a fact of this turn have the value of a correction, in its place among the others."""
+        right = replace(fact, text=f"{fact.text} {correction.text}")
+        if fact.relation in VALUE_IS_SUBJECT:
+            right = replace(right, subject=correction.object)
+        else:
+            right = replace(right, object=correction.object)
+        self.facts = {kept: right if kept == key else other for kept, other in self.facts.items()}
+        kind = self.nodes[value].kind if value in self.nodes else ""
+        self.nodes.pop(value, None)
+        self.nodes.setdefault(correction.object, NodeDraft(correction.object, kind or "Thing"))
 
     def found(self) -> Found:
         return Found(
@@ -223,10 +233,22 @@ def _read_clause(clause: Clause, sentence: Sentence, speaker: str) -> ClauseRead
     elif said.ends and not said.states:  # "our cat Miso died" does not say that there is a cat
         reading = ClauseReading()
     if instead:
-        states = (*reading.states, *said.states)[-1:]
-        rejected = tuple(Triple(one.subject, one.relations, instead) for one in states)
+        stated = (*reading.states, *said.states)[-1:]
+        rejected = _rejected(kept, instead, stated, speaker)
         said = replace(said, ends=(*said.ends, *rejected))
     return reading + said
+
+
+def _rejected(
+    kept: str, instead: str, stated: Sequence[Triple], speaker: str
+) -> tuple[Triple, ...]:
+    """Return the ends of what a clause rejects: "Bruno, not Rex", "to Malta instead of Crete".
+
+    A journey without a day states no plan and still ends those to the place that it is not to.
+    """
+    if speaker and _TRAVELS.match(kept):
+        return tuple(Triple(speaker, ("PLANS",), trip) for trip in words.read_trip(instead))
+    return tuple(Triple(triple.subject, triple.relations, instead) for triple in stated)
 
 
 # Phrasings: all of them are one RE2 set, each with its own pattern for the slots
@@ -446,7 +468,11 @@ _ALTERNATIVE = re.compile(
 )
 _CHOOSES = re.compile(r"\b(?:prefers?|chose|choose|picked|use|went with|go with|like)\b")
 _REMARK = re.compile(r"^([^,]+), not (?:far|too|so|very|really|only|even|just|because|that)\b.*$")
-_PREFERRED_TO = re.compile(r"^(.+ prefers? .+?) to [\w -]+[.!]*$")
+_PREFERRED_TO = re.compile(r"^(.+ prefers? .+?) to (?P<other>[\w -]+?)[.!]*$")
+_NOW_AT_END = re.compile(r" (?:now|these days)$")
+_TRAVELS = re.compile(
+    r"^(?:I|[Ww]e) (?:am|are|will be)(?: now)? (?:going|flying|travelling|traveling|driving) to "
+)
 _DENIED = re.compile(
     r"\b(?:can|cannot|not|no|never|nothing|none|neither|nor|hardly|used to|any ?more)\b"
 )
@@ -456,11 +482,11 @@ def _without_alternative(clause: Clause) -> tuple[str, str]:
     """Return a clause without what it rejects, and that: "use Rust, not Go"."""
     match = _ALTERNATIVE.match(clause.text)
     if match and (match["over"] is None or _CHOOSES.search(match[1])):
-        return match[1], match["other"].rstrip(".")
+        return match[1], _NOW_AT_END.sub("", match["other"].rstrip("."))
     if match := _REMARK.match(clause.text):
         return match[1], ""
     if match := _PREFERRED_TO.match(clause.text):
-        return match[1], ""
+        return match[1], _NOW_AT_END.sub("", match["other"])
     return clause.text, ""
 
 

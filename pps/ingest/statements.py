@@ -29,6 +29,8 @@ from pps.core.values import (
     Turn,
 )
 from pps.ingest.batch import Batch, TurnOutcome
+from pps.ingest.corrections import may_mean
+from pps.ingest.relations import VALUE_IS_SUBJECT
 from pps.ingest.supersession import BEFORE_EVERYTHING, end_of_the_past, speaks_of_the_past
 from pps.ingest.support import adds_nothing, said_by, taken_back
 from pps.journal.closing_rows import Ending
@@ -148,8 +150,10 @@ def plan_correction(
     if wrong is None:
         outcome.skipped.append(Skipped("correction", "nothing before it in the session is meant"))
         return None
-    subject = batch.known[wrong.subject].name
-    right = FactDraft(subject, wrong.relation, draft.object, draft.text, wrong.valid_at)
+    subject, object_ = batch.known[wrong.subject].name, draft.object
+    if wrong.relation in VALUE_IS_SUBJECT:
+        subject, object_ = draft.object, batch.known[wrong.object].name
+    right = FactDraft(subject, wrong.relation, object_, draft.text, wrong.valid_at)
     fact = plan_fact(batch, turn, right, outcome)
     _end(batch, wrong, wrong.valid_at or turn.occurred_at, fact, turn, "corrected")
     return fact
@@ -163,7 +167,6 @@ def _corrected(
     own_facts: Sequence[str],
 ) -> Fact | None:
     """Return the last fact before a correction that it can be about."""
-    relations = set(map(relation_key, draft.relations))
     wrong = batch.node_named(draft.instead) if draft.instead else None
     right = batch.node_named(draft.object)
     if draft.instead and wrong is None:
@@ -183,9 +186,10 @@ def _corrected(
             for fact in facts
             if not taken_back(fact)
             and fact.subject in batch.known
-            and fact.object != right
-            and (wrong is None or fact.object == wrong)
-            and _may_be_corrected(batch, fact, relations)
+            and fact.object in batch.known
+            and _value_of(fact) != right
+            and (wrong is None or _value_of(fact) == wrong)
+            and _may_be_corrected(batch, fact, draft.relations)
         ]
         if meant:
             # A correction that names neither the relation nor what was wrong means the one fact of its kind.
@@ -194,13 +198,18 @@ def _corrected(
     return None
 
 
-def _may_be_corrected(batch: Batch, fact: Fact, relations: set[str]) -> bool:
+def _value_of(fact: Fact) -> str:
+    """Return the node that a fact tells of the other: of "Karin BOSS_OF Ana" it is Karin."""
+    return fact.subject if fact.relation in VALUE_IS_SUBJECT else fact.object
+
+
+def _may_be_corrected(batch: Batch, fact: Fact, relations: Sequence[str]) -> bool:
     relation = batch.relation_of(fact)
     if relations:
-        keys = {relation_key(fact.relation)}
+        keys = [relation_key(fact.relation)]
         if relation is not None:
-            keys.update(batch.relations.keys(relation))
-        return not keys.isdisjoint(relations)
+            keys += batch.relations.keys(relation)
+        return may_mean(relations, keys)
     return relation is not None and relation.single
 
 

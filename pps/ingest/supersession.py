@@ -50,6 +50,8 @@ _PRESENT = re.compile(
 _PAST = re.compile(
     r"\bused to\b|\b(?:formerly|previously|once|back then|back when|in those days|no longer|at the time)\b"
     r"|\b(?:lived|resided|worked|studied|dwelt|stayed)\b"
+    r"|\b(?:'s|his|her|their|my|our) (?:previous|former|prior|ex)[ -](?:\w+ ){0,2}?\w+ (?:is|was|were|are)\b"
+    r"|\b(?:is|was|were|are) (?:[\w-]+'s|his|her|their|my|our|the|an?) (?:previous|former|prior|ex)[ -]\w"
     r"|\b(?:was|were|had been) (?:living|working|based|employed|married|engaged|dating|studying|staying|kept|stored"
     r"|called|named|at|in|an?|the|my|our|\d)\b",
     re.IGNORECASE,

@@ -18,7 +18,8 @@ from pps.core.time_reading import phrases
 from pps.ingest.relations import KIN
 
 
-def _words(text: str) -> frozenset[str]:
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text that stand between white space."""
     return frozenset(text.split())
 
 
@@ -61,7 +62,7 @@ def nouns(kind: str) -> frozenset[str]:
     """Return the nouns of a kind of things, a key of ``data/things.toml``."""
     text = resources.files("pps.ingest.data").joinpath("things.toml").read_text(encoding="utf-8")
     table: Mapping[str, str] = tomllib.loads(text)
-    return _words(table[kind])
+    return word_set(table[kind])
 
 
 def is_product(name: str) -> bool:
@@ -95,7 +96,7 @@ _PERSON_AT_START = re.compile(rf"({TITLED_PERSON}){VALUE_END}")
 _LIST_OF_NAMES = re.compile(rf"({PERSON}(?:,? (?:and )?{PERSON})*){VALUE_END}")
 _LOWER_PLACE = re.compile(rf"((?:[\w'-]+ ){{0,2}}?[\w'-]+?){VALUE_END}")
 
-_NO_NAMES = _words(
+_NO_NAMES = word_set(
     """he she it they you we who what this that these those there here everyone everybody someone
     somebody anyone nobody people one mr mrs ms dr the a an my our your his her their its
     mom mum dad mother father sister brother monday tuesday wednesday thursday friday
@@ -105,7 +106,7 @@ _NO_NAMES = _words(
     always then than also just life love time work everything nothing something home tongue
     nature earth tv let please thanks hello hey hi i"""
 )
-_NOT_PEOPLE = _words(
+_NOT_PEOPLE = word_set(
     """state data code user users server client service app api worker process job queue cache
     config build test tests parser thread pod container cluster node nodes host database
     table row column schema request response session token key file folder path module
@@ -121,17 +122,17 @@ _NOT_PEOPLE = _words(
     developer section figure everything root cause windows battery phone laptop computer
     machine internet wifi"""
 )
-_PARTS_OF_PROGRAMS = _words(
+_PARTS_OF_PROGRAMS = word_set(
     """function variable field branch commit test tests container pod process thread model script
     endpoint route table column service node cluster string object flag parameter argument
     event hook plugin component loop exception directory folder file cell query index"""
 )
-_UNITS_OF_WORK = _words(
+_UNITS_OF_WORK = word_set(
     """team department dept division squad group chapter guild unit project branch channel tier
     plan layer stack mode version office floor desk role service platform framework library
     language tool repo repository architecture setup cluster server"""
 )
-_DEPARTMENTS = _words(
+_DEPARTMENTS = word_set(
     """marketing sales engineering support product design legal finance hr qa ops devops infra
     infrastructure platform security backend frontend it r&d research operations accounting
     procurement logistics data analytics growth"""
@@ -147,6 +148,24 @@ def is_person(name: str) -> bool:
     """Tell whether a name may be of a person or an animal: of no product or program."""
     first = name.split()[0].lower() if name else ""
     return not (is_no_name(name) or first in _NOT_PEOPLE or is_product(name) or is_product(first))
+
+
+def is_nationality(name: str) -> bool:
+    """Tell whether a capitalised word says where somebody is from: "Scottish", "Brazilian"."""
+    lowered = name.lower()
+    return lowered.endswith(("ish", "ese")) or lowered in _NATIONALITIES
+
+
+_NATIONALITIES = word_set(
+    """african albanian algerian american argentinian armenian asian australian austrian belgian
+    bolivian bosnian brazilian bulgarian canadian chilean colombian croatian cuban czech dutch
+    ecuadorian egyptian estonian ethiopian european french georgian german ghanaian greek
+    hungarian icelandic indian indonesian iranian iraqi israeli italian jamaican kenyan korean
+    latvian lebanese lithuanian malaysian mexican moroccan nigerian norwegian pakistani
+    palestinian persian peruvian romanian russian saudi scandinavian scots serbian slovak
+    slovenian somali sudanese swiss syrian thai tunisian ukrainian venezuelan welsh
+    buddhist catholic hindu jewish muslim protestant"""
+)
 
 
 def bare_name(name: str) -> str:
@@ -203,7 +222,7 @@ def read_place(text: str) -> str:
     return name
 
 
-_COMMON_WORDS = _words(
+_COMMON_WORDS = word_set(
     "hope most normal mobile orange split nice reading bath of same here best moss fear"
 )
 
@@ -295,7 +314,7 @@ _MY_OWNED_AT_START = re.compile(
 _BRAND_AT_START = re.compile(
     rf"an? (?:new )?((?:(?:used|second-hand|red|blue|black|white|green|grey|silver|old|little"
     rf"|small|big|electric|hybrid"
-    rf"|\d{{4}}) ){{0,2}}(?P<name>{NAME}))"
+    rf"|\d{{4}}) ){{0,2}}(?P<name>{NAME})(?: \d{{1,4}}[a-z]{{0,2}})?)"
     rf"{VALUE_END}"
 )
 
@@ -466,6 +485,7 @@ _CLOCK_AT_START = re.compile(
     r"|(?:\d{1,2}|\w+) o'clock)"
     rf"{VALUE_END}"
 )
+_HOUR_AT_START = re.compile(r"(\d{1,2})$")
 _ROOM_AT_START = re.compile(
     r"(?:in |at )?(?:the )?((?:meeting |conference |class|seminar )?room [A-Z]?\d+\w?|[Rr]oom "
     r"[A-Z]\w*"
@@ -489,8 +509,8 @@ _HEIGHT_AT_START = re.compile(
 _SHORT_TEXT = re.compile(r"(?P<text>[^,.;:!?]{2,60})")
 _TEXT_TAIL = re.compile(r"\s+(?:now|instead|from now on|again|these days|currently|at the moment)$")
 _KEPT_AT_START = re.compile(
-    r"((?:behind|under|in|inside|on|at|above|below|beside|near|next to|on top of|underneath) "
-    r"[\w' -]+?)"
+    r"((?:(?:behind|under|in|inside|on|at|above|below|beside|near|next to|on top of|underneath) "
+    rf"|with (?=(?:the|my|our|{CAPITAL}))(?:(?:Mr|Mrs|Ms|Dr|Prof)\. )?)[\w' -]+?)"
     r"(?=\s*(?:[,.;!]|$)|\s+(?:now|instead|from now on|because|since|so|and|again)\b)"
 )
 
@@ -523,6 +543,12 @@ def read_day(text: str) -> str:
 
 def read_clock_time(text: str) -> str:
     return _first_group(_CLOCK_AT_START, text)
+
+
+def read_hour(text: str) -> str:
+    """Return an hour that is given without minutes: "10" of "at 10"."""
+    match = _HOUR_AT_START.match(text)
+    return match[1] if match and int(match[1]) <= 24 else ""
 
 
 def read_room(text: str) -> str:
@@ -571,7 +597,7 @@ def read_kept_at(text: str) -> str:
     return "" if tail.lower() in _NO_ROOMS or (tail.isupper() and len(tail) > 1) else where
 
 
-_NO_ROOMS = _words(
+_NO_ROOMS = word_set(
     """details detail bucket repo repository branch database schema class module package cloud
     inbox mail chat channel wiki docs documentation code config configuration header headers
     response request payload environment file files source log logs registry cluster store
@@ -696,7 +722,7 @@ def read_topic(text: str) -> str:
     return text.lower()
 
 
-_NO_TOPICS = _words(
+_NO_TOPICS = word_set(
     "part parts thing things bit one ones way moment aspect feature about of in example kind"
 )
 _EVENT_WORDS = (
@@ -709,7 +735,7 @@ EVENT = _EVENT_WORDS
 
 # Things that are liked, used, planned
 
-_NOT_THINGS = _words(
+_NOT_THINGS = word_set(
     """it that this these those you your yours him his her hers them their theirs me us how what
     when where why who which to the my our its being so too there here everything nothing
     all every one ones some any most both another more not much being having as each i we he
@@ -724,10 +750,10 @@ _THING_END = re.compile(
     r"the moment"
     r"|and (?:I|it|we|he|she|they|you))\b"
 )
-_PREPOSITIONS = _words("in on at for with from by about to of into")
+_PREPOSITIONS = word_set("in on at for with from by about to of into")
 _BESIDE = re.compile(r"\s+(?:in|on|at|for|with|from|by|about|to)\s")
-_POINTING = _words("you your it that this there them him her me us these those its")
-_VAGUE = _words(
+_POINTING = word_set("you your it that this there them him her me us these those its")
+_VAGUE = word_set(
     """making doing seeing being having trying getting using going things stuff people bug error
     issue option approach code refactor change"""
 )
@@ -860,7 +886,7 @@ def read_planned(text: str) -> str:
     return " ".join(words[:-1] if words[-1] in _PREPOSITIONS else words)
 
 
-_GOING = _words(
+_GOING = word_set(
     "to on for back home out away camping hiking skiing swimming sailing climbing dancing shopping"
 )
 
@@ -871,7 +897,7 @@ def read_planned_action(text: str) -> str:
     return planned if " " in planned or planned in _ACTIONS else ""
 
 
-_ACTIONS = _words("launch move retire graduate ship leave travel start")
+_ACTIONS = word_set("launch move retire graduate ship leave travel start")
 
 
 def read_decided(text: str) -> str:

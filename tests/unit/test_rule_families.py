@@ -98,6 +98,17 @@ def test_pasted_documents_and_prompts_state_nothing(text: str) -> None:
             ),
         ),
         ("No, sorry, 5 pm.", CorrectionDraft("5 pm", relations=("STARTS_AT",))),
+        ("Actually no, it's blue.", CorrectionDraft("blue", relations=("FAVOURITE_*",))),
+        ("Sorry, I meant cortado.", CorrectionDraft("cortado")),
+        (
+            "Wait, no: she works at Ericsson.",
+            CorrectionDraft("Ericsson", relations=("WORKS_AT",)),
+        ),
+        ("No, he lives in Cork.", CorrectionDraft("Cork", relations=("LIVES_IN",))),
+        (
+            "Sorry, I meant in the garage.",
+            CorrectionDraft("in the garage", relations=("KEPT_AT",)),
+        ),
     ],
 )
 def test_a_correction_names_what_is_right(text: str, expected: CorrectionDraft) -> None:
@@ -114,6 +125,13 @@ def test_a_correction_names_what_is_right(text: str, expected: CorrectionDraft) 
         "Oh no, Jon!",
         "No worries.",
         "I meant the other file.",
+        "I meant well.",
+        "Sorry, I meant to say hello.",
+        "Actually no, it's raining.",
+        "No, it's broken.",
+        "Wait, that's great!",
+        "No, make it quick.",
+        "No, it's a bug.",
     ],
 )
 def test_what_puts_nothing_right_is_no_correction(text: str) -> None:
@@ -125,6 +143,18 @@ def test_a_correction_in_the_same_turn_changes_the_fact_before_it() -> None:
     assert [(fact.relation, fact.object) for fact in found.facts] == [("LIVES_IN", "Turin")]
     assert "Milan" not in {node.name for node in found.nodes}
     assert found.corrections == ()
+
+
+def test_a_correction_of_whom_somebody_has_changes_the_person_and_not_the_owner() -> None:
+    found = extract(user_turn("My boss is Karin. Sorry, I meant Katrin."))
+    assert [(fact.subject, fact.relation, fact.object) for fact in found.facts] == [
+        ("Katrin", "BOSS_OF", "User")
+    ]
+
+
+@pytest.mark.parametrize("text", ["My boss is Scottish.", "My partner is Italian."])
+def test_where_somebody_is_from_is_no_name(text: str) -> None:
+    assert extract(user_turn(text)).facts == ()
 
 
 def test_a_thing_is_known_by_both_of_its_names_and_a_possession_by_what_its_owner_calls_it() -> (
