@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import copy
 import re
+import unicodedata
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -49,6 +50,11 @@ _COMPANY_FORMS = frozenset(
         *("bv", "nv", "oy", "oyj", "ab", "as", "aps", "pty", "kk", "holdings"),
     )
 )
+_DEGREES = frozenset(("phd", "mba", "msc", "bsc", "dphil", "esq"))
+"""What stands behind a person's name and a comma; "MA" and "MD" do behind the name of a town too."""
+_AND = frozenset(("&", "and", "und", "et", "y"))
+_MARKED = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
+"""Marks on Latin letters: kana and Cyrillic letters with marks are letters of their own."""
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s._,-]+(?=\d)")
 _SIGNS = re.compile(r"[\s._,'’‘`\"-]+")
 _PARTS = re.compile(r"[^\s,]+")
@@ -62,17 +68,37 @@ def name_key(name: str) -> tuple[str, str]:
 
     Names with the same first part are alike, unless their second parts differ and none is empty.
     """
-    parts = _PARTS.findall(fold(name))
-    person = ""
+    plain = _MARKED.sub("", unicodedata.normalize("NFD", fold(name)))
+    plain, person = _without_ending(unicodedata.normalize("NFC", plain))
+    parts = _PARTS.findall(plain)
     while len(parts) > 1 and (title := _TITLES.get(parts[0].strip("."))) is not None:
         person = person or title
         parts = parts[1:]
-    while len(parts) > 1 and parts[-1].replace(".", "") in _COMPANY_FORMS:
+    has_form = False
+    while len(parts) > 1 and _is_company_form(parts[-1], has_form=has_form):
         parts = parts[:-1]
+        has_form = True
     text = _BETWEEN_DIGITS.sub(_KEPT, " ".join(parts))
     key = _SIGNS.sub("", text)
     letters = sum(char.isalnum() for char in key)
     return (key, person) if letters >= _SHORTEST else ("", "")
+
+
+def _without_ending(name: str) -> tuple[str, str]:
+    """Return a name without the titles and degrees that follow it behind commas, and whom they speak of."""
+    person = ""
+    while True:
+        before, comma, ending = name.rpartition(",")
+        word = ending.strip().replace(".", "")
+        if not comma or not before.strip() or not (word in _DEGREES or word in _TITLES):
+            return name, person
+        name = before
+        person = _TITLES.get(word, "") or person
+
+
+def _is_company_form(part: str, *, has_form: bool) -> bool:
+    """Tell whether a last part is the form of a company, or joins two: "GmbH & Co. KG"."""
+    return part.replace(".", "") in _COMPANY_FORMS or (has_form and part in _AND)
 
 
 def alike(names: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -99,7 +125,7 @@ def alike(names: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
 _ALL = 100_000
 _QUIET_S = 30.0
 _MOST_ALIKE = 5_000
-_ALIKE = "the names differ only in titles, company forms or signs"
+_ALIKE = "the names differ only in titles, company forms, marks or signs"
 
 
 @dataclass(frozen=True, slots=True)

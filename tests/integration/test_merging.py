@@ -184,7 +184,7 @@ async def test_names_that_are_written_differently_are_proposed_unless_their_kind
         ["U.S.A.", "USA"],
     ]
     assert {pair.why for pair in proposed} == {
-        "the names differ only in titles, company forms or signs"
+        "the names differ only in titles, company forms, marks or signs"
     }
     merging = memory.records.merging
     await merging.merge(proposed[0].keep, proposed[0].drop, dry_run=False)

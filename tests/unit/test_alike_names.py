@@ -23,6 +23,12 @@ from pps.ingest.duplicates import alike, name_key
         ("Jean-Luc", "Jean Luc"),
         ("Mrs. Ruiz", "Ruiz"),
         ("A-12 b", "A12b"),
+        ("São Paulo", "Sao Paulo"),
+        ("Café Zoë", "Cafe Zoe"),
+        ("Acme GmbH & Co. KG", "Acme"),
+        ("Barnes and Co.", "Barnes"),
+        ("Ana Silva, PhD", "Ana Silva"),
+        ("Lindqvist, Dr.", "Lindqvist"),
     ],
 )
 def test_names_that_are_alike_are_a_pair(first: str, second: str) -> None:
@@ -45,6 +51,12 @@ def test_names_that_are_alike_are_a_pair(first: str, second: str) -> None:
         ("Ana Lima", "Ana Lima 2"),
         ("Ana", "Anna"),
         ("node 1", "node 2"),
+        ("かきく", "がきく"),
+        ("мой дом", "мои дом"),
+        ("Boston, MA", "Boston"),
+        ("Ruiz, Mr.", "Mrs. Ruiz"),
+        ("Johnson & Johnson", "Johnson"),
+        ("John Smith Jr.", "John Smith Sr."),
     ],
 )
 def test_names_that_differ_in_a_letter_or_digit_are_two(first: str, second: str) -> None:

@@ -104,6 +104,13 @@ def test_an_event_that_ends_before_it_begins_is_told_and_the_others_stay() -> No
     assert "it ends before it begins" in agenda.problems[0]
 
 
+def test_an_event_without_a_start_is_told_and_the_others_stay() -> None:
+    agenda = read("DTEND:20260324T080000Z", f"DTSTART:20260325T090000Z\n{HOUR}")
+    assert [f"{one.start:%d}" for one in agenda.events] == ["25"]
+    [problem] = agenda.problems
+    assert "it has no DTSTART" in problem
+
+
 @pytest.mark.parametrize(
     ("name", "hour"),
     [("Eastern Standard Time", "13"), ("America/New_York", "13"), ("Nowhere", "08")],

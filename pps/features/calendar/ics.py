@@ -90,9 +90,12 @@ def read_ics(text: str, source: str, start: datetime, end: datetime, zone: tzinf
         for moment in (start - timedelta(days=2), end + timedelta(1))
     )
     near = [block for block in blocks if _may_fall(block.text, *window)]
-    events = [
-        pair for pair in _parsed(near, frame, source, problems) if pair[1].dtstart is not None
-    ]
+    events: list[tuple[int, Event]] = []
+    for line, event in _parsed(near, frame, source, problems):
+        if event.dtstart is None:
+            problems.append(f"{source}:{line}: it has no DTSTART: it takes no time")
+        else:
+            events.append((line, event))
     ranged = {block.line for block in blocks if block.is_range}
     moved = {
         (event.uid, _instant(event, zone))
