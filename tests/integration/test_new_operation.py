@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import textwrap
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any, cast
 
 import httpx
@@ -22,6 +24,7 @@ from starlette.routing import Route
 from pps.app import App
 from pps.config import Settings
 from pps.core.errors import InvalidRequest, NotFound
+from pps.ingest.drafts import FactDraft
 from pps.ingest.indexer import Progress
 from pps.interfaces.http.problems import answered
 from pps.interfaces.http.v1 import V1
@@ -66,6 +69,7 @@ async def count(memory: Memory, given: EchoInput, progress: Progress | None) -> 
 
 
 TABLE = (*OPERATIONS, echo, count)
+CONTRIBUTING = Path(__file__).parents[2] / "docs" / "contributing.md"
 
 
 @pytest.fixture
@@ -157,3 +161,25 @@ def test_it_is_in_the_reference_and_fails_the_build_without_an_attack(tmp_path: 
     assert shown(echo).startswith("### `echo`\n\nUse it to hear a word again.")
     assert unattacked(TABLE, tmp_path) == {"entity echo", "entity count"}
     assert operations_for("entity", table=TABLE)["echo"] is echo
+
+
+async def test_the_example_of_the_contributors_page_works_as_it_stands(app: App) -> None:
+    page = CONTRIBUTING.read_text(encoding="utf-8")
+    block = page.split("<!-- example: an operation -->")[1].split("<!-- /example -->")[0]
+    code = textwrap.dedent(block).strip().removeprefix("```python").removesuffix("```")
+    example = ModuleType("example_of_contributing")
+    sys.modules[example.__name__] = example
+    try:
+        exec(code, example.__dict__)  # noqa: S102 (our own page)
+        async with app.memory("ana") as memory:
+            await memory.remember(
+                "Ana moved to Lisbon.", facts=[FactDraft("Ana", "LIVES_IN", "Lisbon")]
+            )
+        calls = Calls(app, (*OPERATIONS, example.turn_shares))
+        answer = await calls.answer(Caller.of_entity("ana"), "turn_shares", {})
+        assert answer.data["facts_per_turn"] == 1.0
+        assert answer.text == "1.0 facts for each turn."
+        with pytest.raises(InvalidRequest, match="digits"):
+            await calls.answer(Caller.of_entity("ana"), "turn_shares", {"digits": 5})
+    finally:
+        del sys.modules[example.__name__]

@@ -451,7 +451,7 @@ def _commands(command: Any, prefix: str = "") -> Iterator[str]:
 
 
 def test_every_tool_route_and_command_has_its_attack() -> None:
-    assert set(TOOL_ATTACKS) == set(operations_for("entity"))
+    assert set(TOOL_ATTACKS) == set(operations_for("entity")), "each tool has a row in TOOL_ATTACKS"
     assert set(COMMAND_ATTACKS) == set(_commands(build()))
     nothing = cast("Any", None)
     routes = HttpRoutes(ServerParts(*[nothing] * 10)).starlette().routes

@@ -148,7 +148,7 @@ def _helps(group: click.Group, prefix: str = "") -> dict[str, str]:
 
 def test_every_command_is_there_and_teaches_with_an_example() -> None:
     helps = _helps(build())
-    assert sorted(helps) == sorted(COMMANDS)
+    assert sorted(helps) == sorted(COMMANDS), "COMMANDS in this file lists every command"
     for name, text in helps.items():
         assert "Example" in text or name == "init", name
         assert ("--json" in text) != (name in WITHOUT_JSON), name

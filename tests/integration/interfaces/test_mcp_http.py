@@ -30,7 +30,7 @@ async def test_every_tool_is_listed_with_bounds_and_hints_and_none_takes_an_enti
 ) -> None:
     async with served.client(served.create("lister"), era) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-    assert set(tools) == TOOLS
+    assert set(tools) == TOOLS, "TOOLS in every_tool.py lists every tool"
     for tool in tools.values():
         assert tool.description
         assert tool.input_schema["additionalProperties"] is False
