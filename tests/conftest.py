@@ -60,6 +60,7 @@ _ALSO_ON_POSTGRESQL = (
     "integration/test_journal_jobs.py",
     "integration/test_journal_links.py",
     "integration/test_journal_mirror.py",
+    "integration/test_journal_transactions.py",
     "integration/test_journal_turns.py",
     "integration/test_memory.py",
     "isolation/test_proof.py",

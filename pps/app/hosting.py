@@ -610,7 +610,7 @@ class App:
     async def erase_overdue(self) -> None:
         """Let every entity, closed ones too, erase what can no longer be restored.
 
-        See ``Bin.expire``.
+        See ``Forgetting.tend``.
 
         Copies from before upgrades go when they are over their time, those of archived entities
         too.
@@ -621,7 +621,7 @@ class App:
             try:
                 if name in self._open:
                     async with self.memory(name, pool=True) as memory:
-                        await memory.forgetting.expire()
+                        await memory.forgetting.tend()
                 elif await self._has_overdue(entry, keep):
                     async with self.memory(name, pool=True):
                         pass  # it is erased as the memory is opened

@@ -147,6 +147,10 @@ class Forgotten:
         rows: Ids of rows of features' tables that go along; None where there are none.
         upgrade_copy: Of a dry run: the copy of the memory from before its upgrade, which holds all
             that, goes whole too.
+        pending: What still holds text of it on disk, since it could not be changed just now:
+            "text" and "vectors" (the indexes), "neo4j", "anchor:SLUG", a copy. No turn, fact or
+            node of it is found any more; erasing it is tried again until it succeeds. Empty when
+            everything is gone.
     """
 
     dry_run: bool
@@ -166,6 +170,7 @@ class Forgotten:
     mentions: Mentions | None = None
     rows: tuple[str, ...] | None = None
     upgrade_copy: bool = False
+    pending: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

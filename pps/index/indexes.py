@@ -397,12 +397,12 @@ class EntityIndexes:
         known = found.known_token_counts  # at once: a thread costs more than that
         return await self._run(found.token_counts) if known is None else known
 
-    async def purge(self) -> int:
-        """Take deleted and replaced documents off the disk, text and vectors; return how many texts there were."""
+    async def purge(self, which: Cleared = "all") -> int:
+        """Take deleted and replaced documents off the disk, texts, vectors or both; return how many texts there were."""
         async with self._changing:
-            if self._vectors is not None:
+            if self._vectors is not None and which != "text":
                 await self._run(self._vectors.purge)
-            return await self._run(self._text.purge)
+            return 0 if which == "vectors" else await self._run(self._text.purge)
 
     async def clear(self, which: Cleared = "all") -> None:
         """Empty the text index, that of vectors, or both; what is emptied is at position 0."""

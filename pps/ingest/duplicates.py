@@ -313,10 +313,7 @@ class Merging:
             moves = await self._moves(check_uuid(keep, "keep"), check_uuid(drop, "drop"))
             at = now()
             id_ = stable_id(self._client.entity.group, "merge", keep, drop, iso(at))
-            row = MergeRow(id_, keep, drop, "applying", at, dump(moves))
-            await self._journal.merges.put(row)
-            await self._apply(moves)
-            await self._journal.merges.put(replace(row, state="applied"))
+            await self._apply(moves, MergeRow(id_, keep, drop, "applied", at, dump(moves)))
         return plan_of(id_, moves)
 
     async def merges(self, *, limit: int = 50) -> list[Merge]:
@@ -346,18 +343,18 @@ class Merging:
                 raise InvalidRequest(
                     "id", "its node was merged into another since; undo that merge first"
                 )
-            await self._journal.merges.put(replace(row, state="undoing"))
-            await self._take_back(load(row.change))
             row = replace(row, state="undone")
-            await self._journal.merges.put(row)
+            await self._take_back(load(row.change), row)
         return merge_of(row)
 
     async def resume(self) -> None:
-        """Carry through what a crash cut short."""
+        """Carry through what a PPS that merged in several transactions left unfinished."""
         for row in await self._journal.merges.unfinished():
-            applying, moves = row.state == "applying", load(row.change)
-            await (self._apply(moves) if applying else self._take_back(moves))
-            await self._journal.merges.put(replace(row, state="applied" if applying else "undone"))
+            moves = load(row.change)
+            if row.state == "applying":
+                await self._apply(moves, replace(row, state="applied"))
+            else:
+                await self._take_back(moves, replace(row, state="undone"))
 
     @contextlib.asynccontextmanager
     async def _quiet(self) -> AsyncGenerator[None]:
@@ -398,7 +395,7 @@ class Merging:
             typed=keep in typed,
         )
 
-    async def _apply(self, moves: Moves) -> None:
+    async def _apply(self, moves: Moves, row: MergeRow) -> None:
         kept, gone = moves.kept.uuid, moves.gone.uuid
         facts = await self._moved(moves, kept)
         change = GraphChange(
@@ -407,10 +404,9 @@ class Merging:
             mentions=[(one, kept) for one in await self._there(moves.new_mentions)],
             gone_nodes=[gone],
         )
-        await self._write(moves, change, kept, partial(move_record, old=gone, new=kept))
-        await self._finish(facts)
+        await self._write(row, moves, change, partial(move_record, old=gone, new=kept))
 
-    async def _take_back(self, moves: Moves) -> None:
+    async def _take_back(self, moves: Moves, row: MergeRow) -> None:
         kept, gone = moves.kept.uuid, moves.gone.uuid
         found = await self._client.nodes([kept])
         facts = await self._moved(moves, gone)
@@ -423,13 +419,16 @@ class Merging:
             parted=[(one, kept) for one in moves.new_mentions],
             mentions=[(one, gone) for one in await self._there(moves.mentions)],
         )
-        await self._write(moves, change, gone, partial(move_record, old=kept, new=gone))
-        await self._finish(facts)
+        await self._write(row, moves, change, partial(move_record, old=kept, new=gone))
 
     async def _write(
-        self, moves: Moves, change: GraphChange, to: str, move: Callable[[Connection], None]
+        self, row: MergeRow, moves: Moves, change: GraphChange, move: Callable[[Connection], None]
     ) -> None:
-        """Write a merge, or its undoing, with the relations and the record that go to the node."""
+        """Write a merge, or its undoing, in one transaction.
+
+        The relations and the record go to the node that has the facts then, and the slots of both nodes are settled.
+        """
+        to = row.kept if row.state == "applied" else row.gone
         facts = dict.fromkeys((*moves.subjects, *moves.objects))
         marks = [
             *(Change("node", uuid) for uuid in (moves.kept.uuid, moves.gone.uuid)),
@@ -442,9 +441,13 @@ class Merging:
             if moves.record:
                 move(db)
 
-        async with self._indexer.draining:
+        async with self._indexer.draining, self._journal.transaction():
+            await self._journal.merges.put(row)
             await self._client.apply(change, before)
+            settled = await self._pipeline.resettle(facts=[fact.uuid for fact in change.facts])
         self._journal.typed.touch()
+        await self._pipeline.keep_vectors(settled)
+        await self._indexer.drain()
 
     async def _moved(self, moves: Moves, to: str) -> list[Fact]:
         """Return the facts that a merge concerns, as far as they are still there, with ends at ``to``."""
@@ -466,8 +469,3 @@ class Merging:
             if episodes
             else []
         )
-
-    async def _finish(self, facts: Sequence[Fact]) -> None:
-        # The slots of both nodes have other facts now.
-        await self._pipeline.resettle(facts=[fact.uuid for fact in facts])
-        await self._indexer.drain()

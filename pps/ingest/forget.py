@@ -1,20 +1,23 @@
-"""Forgetting: what hangs on an id is found first, shown, and then removed everywhere, or not at all.
+"""Forgetting: what hangs on an id is found first, shown, and then removed in one transaction, or not at all.
 
-The intent is written to the journal before the first removal, so a forget that a crash cut short is
-carried through at the next start. What is forgotten for a while is put into the recycle bin in the same step.
+The transaction also puts what is forgotten for a while into the recycle bin, settles what the rest closes now, and notes
+what anchors' files and the indexes still hold. They follow at once; where one cannot, the receipt names it, and the next
+forget, an idle worker or the next start tries again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import TypeAlias, TypedDict, Unpack
 
+from pydantic import TypeAdapter
+
 from pps.core.bounds import check_keywords, check_length
-from pps.core.errors import InvalidRequest, NotFound, StoreError, StoreUnavailable
+from pps.core.errors import InvalidRequest, NotFound, StoreError
 from pps.core.ids import is_uuid
 from pps.core.reports import Forgotten, Restorable, Restored, ShownItem
 from pps.core.sql import Connection
@@ -46,6 +49,7 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import feature_tables, meta, record_rows, tie_rows, turns, usage
 from pps.journal.bin_rows import Binned, drop_given, rewrite
 from pps.journal.change_log import log_changes
+from pps.journal.db import Work
 from pps.journal.entries import Change
 from pps.journal.graph_queries import ambiguous
 from pps.journal.job_queue import read_again
@@ -55,7 +59,10 @@ from pps.journal.tie_rows import Ties
 
 MAX_IDS, MAX_WHY = 500, 500
 _MOST_LINES, _LINE = 5, 100
-_INTENT = "forgetting"
+_TRACES = "forgotten"
+"""Key of what files still hold of something forgotten."""
+_UNFINISHED = "forgetting"
+"""Key of a plan that a PPS without transactions of several steps had begun to carry out."""
 _ALL = 100_000
 Check: TypeAlias = Callable[[Sequence[str], Sequence[str]], Awaitable[None]]
 """Raises when one of the turns, facts and nodes that would go, or a kind of record, may not be changed."""
@@ -152,24 +159,15 @@ class Forgetter:
         async with (
             self._worker.held()
         ):  # a job in hand would bring back what is forgotten meanwhile
-            done = await self.resume()  # what an earlier call noted must not be lost to this one
-            if done and {*done.turns, *done.facts, *done.nodes, *done.anchors}.issuperset(ids):
-                return self._said(done, await self._left_by(done, softly), softly, dry_run=False)
+            await self.resume()
             plan, rows, mentions = await self._checked(ids, check, softly, along)
             plan = replace(plan, told=await self._told(plan))
             if softly:
                 rows = [await self.bin.taken(plan, softly)]
-            await self._journal.bin.write(partial(_begin, plan=plan, rows=rows))
-            try:
-                await self._carry_out(plan)
-            except StoreError as error:
-                why = (
-                    "it is noted and may be forgotten in part; the next forget or start finishes it"
-                )
-                raise StoreUnavailable(f"{why} ({error.message})") from error
+            pending = await self._carry_out(plan, partial(_begin, plan=plan, rows=rows))
         self._worker.notify()  # turns may have to be read again, and the command waits for fewer
         done = self._said(plan, rows, softly, dry_run=False)
-        return replace(done, mentions=mentions and mentions.report())
+        return replace(done, mentions=mentions and mentions.report(), pending=pending)
 
     async def names(self, ids: Sequence[str]) -> list[str]:
         """Return the names of the nodes that some whole ids or names stand for, aliases included."""
@@ -252,16 +250,6 @@ class Forgetter:
         )
         return found.without({*plan.turns, *plan.facts, *plan.nodes, *plan.anchors})
 
-    async def _left_by(self, done: Plan, softly: Softly | None) -> list[Binned]:
-        """Return the row that an earlier call made of a plan; erase it when it is to be gone for good."""
-        rows = [
-            row for row in await self._journal.bin.holding(done.asked) if row.asked == done.asked
-        ][-1:]
-        if not softly:
-            await self._journal.bin.rewrite(rows := await self.bin.without(done.asked))
-            await self._journal.erase_copies()
-        return rows
-
     def _said(
         self, plan: Plan, rows: Sequence[Binned], softly: Softly | None, *, dry_run: bool
     ) -> Forgotten:
@@ -295,15 +283,26 @@ class Forgetter:
             *(shown_anchor(slug, titles.get(slug, slug)) for slug in plan.anchors[:MOST_SHOWN]),
         )
 
-    async def resume(self) -> Plan | None:
-        """Carry through what was cut short, if anything was; return what was to be forgotten."""
+    async def resume(self) -> None:
+        """Finish what a crash cut short, and try again what files could not follow. The caller holds the worker.
+
+        Raises:
+            StoreError: A plan that an earlier PPS left unfinished could not be carried through.
+        """
         await self.bin.resume()
         await self.bin.expire()
-        if not (intent := await self._journal.get_meta(_INTENT)):
-            return None
-        plan = Plan(**{name: tuple(value) for name, value in json.loads(intent).items()})
-        await self._carry_out(plan)
-        return plan
+        if unfinished := await self._journal.get_meta(_UNFINISHED):
+            plan = Plan(**{name: tuple(value) for name, value in json.loads(unfinished).items()})
+            await self._carry_out(plan, partial(meta.put, key=_UNFINISHED, value=""))
+        elif await self._journal.get_meta(_TRACES):
+            await self._erase_traces()
+
+    async def tend(self) -> None:
+        """Erase what is over its time, and try again what files could not follow."""
+        await self.bin.expire()
+        if await self._journal.get_meta(_TRACES):
+            async with self._worker.held():
+                await self._erase_traces()
 
     async def _plan(self, ids: Sequence[str], softly: Softly | None) -> Plan:
         wanted = list(dict.fromkeys(ids))
@@ -424,14 +423,22 @@ class Forgetter:
             told.update(*(await self._client.episodes_of_nodes(list(plan.nodes))).values())
         return tuple(sorted(told.union(plan.reread) - set(plan.turns)))
 
-    async def _carry_out(self, plan: Plan) -> None:
+    async def _carry_out(self, plan: Plan, begin: Work[object]) -> tuple[str, ...]:
+        """Remove what a plan names in one transaction, which ``begin`` is the first part of; then from every file.
+
+        Returns:
+            As ``_erase_traces``.
+        """
         # Turns are found by the words of their neighbours and of their facts.
         supports = {
             turn for fact in await self._client.facts(list(plan.facts)) for turn in fact.episodes
         }
         touched = {*plan.turns, *supports}
         neighbours = await self._journal.near([*touched], WINDOW_TURNS)
-        renamed = await without_lost_names(self._client, self._journal, plan.turns, plan.nodes)
+        dropped = set(plan.told).difference(plan.reread)
+        renamed = await without_lost_names(
+            self._client, self._journal, plan.turns, plan.nodes, dropped
+        )
         changed_nodes = [*plan.nodes, *plan.stripped, *(node.uuid for node in renamed)]
         changes = [
             *(Change("episode", uuid) for uuid in sorted({*neighbours, *plan.turns})),
@@ -463,26 +470,52 @@ class Forgetter:
             # Behind the turns: a follower can add no row about one that is gone.
             feature_tables.forget(db, plan.gone)
 
-        async with self._indexer.draining:
+        journal = self._journal
+        async with self._indexer.draining, journal.transaction():
+            await journal.write(begin, secure=True)
             await self._client.apply(change, partial(log_changes, changes=changes), forgotten)
-        self._journal.typed.touch()
+            # What is forgotten closes nothing any more; what it alone had closed holds again.
+            settled = await self._pipeline.resettle(plan.turns, (*plan.facts, *plan.weakened))
+            rows = await journal.bin.holding(plan.asked)
+            is_restorable = any(row.asked == plan.asked for row in rows)
+            await journal.closings.forget(
+                list({*plan.turns, *plan.asked}),
+                list({*plan.facts, *plan.asked}),
+                restorable=is_restorable,
+            )
+            await journal.set_meta(_TRACES, await self._traces(plan, copies=not is_restorable))
+        journal.typed.touch()
         await self._worker.forgotten()
-        # What is forgotten closes nothing any more; what it alone had closed holds again.
-        await self._pipeline.resettle(plan.turns, (*plan.facts, *plan.weakened))
-        rows = await self._journal.bin.holding(plan.asked)
-        is_restorable = any(row.asked == plan.asked for row in rows)
-        await self._journal.closings.forget(
-            list({*plan.turns, *plan.asked}),
-            list({*plan.facts, *plan.asked}),
-            restorable=is_restorable,
-        )
-        for slug in plan.anchors:
-            await self._anchors.delete(slug, missing_ok=True)
-        await self._indexer.drain()
-        await self._indexer.purge()
-        if not is_restorable:
-            await self._journal.erase_copies()
-        await self._journal.set_meta(_INTENT, "")
+        await self._pipeline.keep_vectors(settled)
+        return await self._erase_traces()
+
+    async def _traces(self, plan: Plan, *, copies: bool) -> str:
+        """Return what is to be erased from files, with what waits for that already, as it is noted."""
+        waiting = _Traces.load(await self._journal.get_meta(_TRACES))
+        anchors = (*waiting.anchors, *plan.anchors)
+        return _Traces(tuple(dict.fromkeys(anchors)), copies or waiting.copies).dump()
+
+    async def _erase_traces(self) -> tuple[str, ...]:
+        """Erase from anchors' files, indexes and copies what is forgotten; return those that still hold some of it.
+
+        What is returned is tried again; the note of it goes when nothing is left.
+        """
+        traces = _Traces.load(await self._journal.get_meta(_TRACES))
+        pending: list[str] = []
+        for slug in traces.anchors:
+            try:
+                await self._anchors.delete(slug, missing_ok=True)
+            except StoreError:
+                pending.append(f"anchor:{slug}")
+        pending += await self._indexer.purge()
+        if traces.copies:
+            try:
+                await self._journal.erase_copies()
+            except StoreError:
+                pending.append("the copy from before the upgrade")
+        if not pending:
+            await self._journal.set_meta(_TRACES, "")
+        return tuple(pending)
 
     def _without(
         self,
@@ -498,6 +531,26 @@ class Forgetter:
             else fact.valid_at
         )
         return replace(fact, valid_at=since, episodes=supports_left(fact, ties, lost))
+
+
+@dataclass(frozen=True, slots=True)
+class _Traces:
+    """What files still hold of something forgotten, beside the indexes.
+
+    Attributes:
+        anchors: Slugs.
+        copies: Whether copies of the memory from before an upgrade go too.
+    """
+
+    anchors: tuple[str, ...] = ()
+    copies: bool = False
+
+    @classmethod
+    def load(cls, noted: str | None) -> _Traces:
+        return TypeAdapter(cls).validate_json(noted) if noted else cls()
+
+    def dump(self) -> str:
+        return json.dumps(asdict(self))
 
 
 def _plain(node: Node) -> Node:
@@ -548,9 +601,9 @@ class Forgetting:
         )
         return replace(done, by_name=dry_run and ids != given)
 
-    async def expire(self) -> None:
-        """Erase for good what can no longer be restored and was so a day of running time ago already."""
-        await self._forgetter.bin.expire()
+    async def tend(self) -> None:
+        """Erase for good what can no longer be restored, see ``Bin.expire``, and what files still hold of forgotten text."""
+        await self._forgetter.tend()
 
     async def look_at_clock(self) -> ClockReport:
         """Compare the clock with the latest entry."""
@@ -597,10 +650,12 @@ def _lines(plan: Plan, items: Sequence[ShownItem]) -> tuple[str, ...]:
 
 
 def _begin(db: Connection, plan: Plan, rows: Sequence[Binned]) -> None:
-    """Note what is to go, and keep what can be restored; InvalidRequest when a turn is still being worked on."""
+    """Erase what was given with turns that stay, and keep what can be restored.
+
+    InvalidRequest when such a turn is still being worked on.
+    """
     for turn in plan.told:
         if turn not in plan.reread:
             drop_given(db, turn)
     read_again(db, plan.reread, plan.turns)
     rewrite(db, rows)
-    meta.put(db, _INTENT, json.dumps(asdict(plan)))

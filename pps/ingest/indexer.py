@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
-from pps.core.errors import StoreError
+from pps.core.errors import ModelUnavailable, StoreError
 from pps.core.time import in_zone, iso, parse
 from pps.core.values import Fact, ItemKind, Node, Turn, Vector, spoken
 from pps.index.indexes import FOLLOWERS, Cleared, EntityIndexes, Follower, IndexDoc
@@ -266,15 +266,30 @@ class Indexer:
         ]
         return min((one for one in waits_s if one is not None), default=None)
 
-    async def purge(self) -> None:
-        """Make sure that nothing of a forgotten text stays in the files of the indexes, nor its id in the log.
+    async def purge(self) -> list[str]:
+        """Let all that follows the log pass it, and take what it dropped off the disk: text and ids that are forgotten.
 
-        What is published on Neo4j goes too; where that is away, the log keeps the ids until it is back.
+        Returns:
+            Those that hold some of it still: "text", "vectors", "neo4j". A start brings them up to date too, and
+            Neo4j has it as soon as that is back.
         """
-        await self._indexes.purge()
-        if self.publisher is not None:
-            await self.publisher.forget()
-        await self.save_positions()
+        end = (await self._journal.log_span()).last
+        pending: list[str] = []
+        with contextlib.suppress(StoreError, ModelUnavailable):
+            await self.drain()
+        for name, position in self._indexes.positions.items():
+            try:
+                await self._indexes.purge(name)
+            except StoreError:
+                pending.append(name)
+            else:
+                if position < end:
+                    pending.append(name)
+        if self.publisher is not None and not await self.publisher.forget():
+            pending.append("neo4j")
+        with contextlib.suppress(StoreError):  # the positions are saved with the next change
+            await self.save_positions()
+        return pending
 
     async def _drain(self, written: Written) -> int:
         """Apply every entry; first to the followers that are furthest behind, until all are at one position."""

@@ -17,7 +17,11 @@ _MOST_MENTIONS = 2_000
 
 
 async def without_lost_names(
-    client: IsolatedGraphitiClient, journal: Journal, turns: Sequence[str], gone: Collection[str]
+    client: IsolatedGraphitiClient,
+    journal: Journal,
+    turns: Sequence[str],
+    gone: Collection[str],
+    dropped: Collection[str],
 ) -> list[Node]:
     """Return the nodes that lose an alias when some turns are forgotten, without those that only these turns gave.
 
@@ -28,6 +32,7 @@ async def without_lost_names(
         journal: Of the entity.
         turns: That are to be forgotten; they must still be there.
         gone: Nodes that are to be forgotten too.
+        dropped: Turns that stay, while what was given with them goes.
     """
     mentioned = await client.mentioned_nodes(turns)
     ids = {node for nodes in mentioned.values() for node in nodes}.difference(gone)
@@ -42,7 +47,7 @@ async def without_lost_names(
         if node.uuid not in mentions:
             continue
         others = [turn for turn in mentions[node.uuid] if turn not in turns]
-        kept = await _given_names(journal, others)
+        kept = await _given_names(journal, [turn for turn in others if turn not in dropped])
         texts = [fold(turn.content) for turn in await journal.turns(others)]
         aliases = tuple(
             alias

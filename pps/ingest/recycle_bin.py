@@ -266,7 +266,7 @@ class RecycleBin:
         ]
 
     async def restore(self, row: Binned) -> Restored:
-        """Put back what a row holds. Once begun it is carried through, at the next start if need be.
+        """Put back what a row holds in one transaction; anchors' files follow, at the next start if need be.
 
         Raises:
             InvalidRequest: Something that belongs to it was forgotten later; nothing was changed.
@@ -277,7 +277,6 @@ class RecycleBin:
             raise InvalidRequest(
                 "id", f"what belongs to it was forgotten later: restore that first ({more})"
             )
-        await self._journal.bin.begin(row.id)
         return await self._put_back(row)
 
     async def resume(self) -> None:
@@ -348,18 +347,27 @@ class RecycleBin:
             episodes=[one for one in content.episodes if one.uuid not in here],
             mentions=[pair for pair in content.mentions if pair[0] in turns],
         )
-        async with self._indexer.draining:
+        back = [*plan.turns, *(one.uuid for one in nodes), *(one.uuid for one in facts)]
+
+        async def end() -> None:
+            given, others = await self._given(row, content)
+            await journal.bin.end(row.id, content.rows, back, given, others, plan.turns)
+
+        async with self._indexer.draining, journal.transaction():
             await client.apply(change, partial(put_back, rows=rows, changes=changes))
+            settled = await self._pipeline.resettle(plan.turns, [one.uuid for one in facts])
+            if content.anchors:  # files: the row stays until they are written
+                await journal.bin.begin(row.id)
+            else:
+                await end()
         journal.typed.touch()
-        for file, parts in content.anchors:
-            await self._anchors.restore(file, [_vector(part) for part in parts])
-        await self._pipeline.resettle(plan.turns, [one.uuid for one in facts])
+        if content.anchors:
+            for file, parts in content.anchors:
+                await self._anchors.restore(file, [_vector(part) for part in parts])
+            await end()
+        await self._pipeline.keep_vectors(settled)
         await self._indexer.drain()
         await self._indexer.embed_due()
-        back = [*plan.turns, *(one.uuid for one in nodes), *(one.uuid for one in facts)]
-        given, others = await self._given(row, content)
-        await journal.bin.end(row.id, content.rows, back, given, others, plan.turns)
-        journal.typed.touch()
         await self._pipeline.link({fold(one.name) for one in nodes})
         await self._pipeline.project_relations()
         facts_back = tuple(one.uuid for one in facts if one.uuid in plan.facts)

@@ -144,14 +144,18 @@ class Pipeline:
             saved, nodes=saved.nodes + len(changes.nodes), facts=saved.facts + len(changes.facts)
         )
 
-    async def resettle(self, turns: Sequence[str] = (), facts: Sequence[str] = ()) -> None:
+    async def resettle(self, turns: Sequence[str] = (), facts: Sequence[str] = ()) -> list[Fact]:
         """Let the slots of some facts, and what some turns closed, be as what is stated now has them.
 
-        For what is no turn's work: forgetting, restoring, merging. Safe to run again; the caller holds the worker.
+        For what is no turn's work: forgetting, restoring, merging. Safe to run again; the caller holds the worker and
+        ``Indexer.draining``.
 
         Args:
             turns: Those that were forgotten, put back or changed.
             facts: Ids of facts that were forgotten, put back, moved to another node or lost a support.
+
+        Returns:
+            What ``keep_vectors`` takes before the indexes follow.
         """
         batch = self._batch()
         closed = await self._journal.closings.by_facts(facts)
@@ -159,29 +163,32 @@ class Pipeline:
         found = await with_days(await self._client.facts(list(ids)), self._client, self._journal)
         batch.stored = {fact.uuid: fact for fact in found}
         settled = await self._slots.settle(batch, turns, [*ids])
-        await self._save_settled(batch, settled)
+        await self._write_settled(batch, settled)
+        return [*batch.facts.values(), *batch.stored.values()]
 
-    async def _save_settled(
-        self, batch: Batch, settled: Settled, again: Sequence[str] = ()
-    ) -> None:
+    async def keep_vectors(self, facts: Sequence[Fact]) -> None:
+        """Let facts that were closed or opened keep the vectors that the indexes have: no model is asked for them."""
+        self._indexer.know(await self._indexer.known_vectors((), facts, ()))
+
+    async def _save_settled(self, batch: Batch, settled: Settled) -> None:
         """Write facts that were closed or opened, and their closings; the indexes keep the vectors that they have."""
+        await self.keep_vectors([*batch.facts.values(), *batch.stored.values()])
+        async with self._indexer.draining:
+            await self._write_settled(batch, settled)
+
+    async def _write_settled(self, batch: Batch, settled: Settled) -> None:
         changed = list(batch.facts.values())
-        vectors = await self._indexer.known_vectors((), [*changed, *batch.stored.values()], ())
-        self._indexer.know(vectors)
         marked = [
             *(Change("fact", fact.uuid) for fact in changed),
             *(Change("episode", turn) for fact in changed for turn in fact.episodes),
         ]
 
         def before(db: Connection) -> None:
-            _note_closings(db, batch, settled, again)
+            _note_closings(db, batch, settled, ())
             log_changes(db, marked)
 
         change = GraphChange(facts=changed, episodes=list(batch.restated.values()))
-        async with self._indexer.draining:
-            await self._client.apply(
-                change, before, partial(_erase_stale_closings, settled=settled)
-            )
+        await self._client.apply(change, before, partial(_erase_stale_closings, settled=settled))
 
     async def _put_right(self) -> None:
         """Plan the corrections again that came in before what they are about."""

@@ -221,11 +221,18 @@ class Publisher:
                 f"the graph published on Neo4j {lacks}{why}; try again, or recall with a profile of PPS's own"
             ) from None
 
-    async def forget(self) -> None:
-        """Give what was deleted a moment to go from Neo4j too; where Neo4j is away it goes when that is back."""
-        if not self._waits_for:
-            with contextlib.suppress(StoreUnavailable):
-                await self.catch_up()
+    async def forget(self) -> bool:
+        """Give what was deleted a moment to go from Neo4j too, and tell whether it went.
+
+        Where Neo4j is away it goes when that is back.
+        """
+        if self._waits_for:
+            return False
+        try:
+            await self.catch_up()
+        except StoreUnavailable:
+            return False
+        return True
 
     async def search(
         self, query: str, recipe: str, limit: int, options: SearchOptions

@@ -119,12 +119,16 @@ class Journal(Store):
         self.path = path
         self.group = group
         self.database = database
-        stores: tuple[Writer, Readers] = (
-            (SqliteWriter(path, index), SqliteReaders(path, index))
-            if database is None
-            else (PostgresWriter(database, group), PostgresReaders(database, group))
-        )
-        super().__init__(*stores)
+        writer: Writer
+        readers: Readers
+        if database is None:
+            writer = SqliteWriter(path, index)
+            readers = SqliteReaders(path, index, writer)
+        else:
+            writer = PostgresWriter(database, group)
+            readers = PostgresReaders(database, group, writer)
+        super().__init__(writer, readers)
+        stores = writer, readers
         self.listeners = TurnListeners()
         self.allowing = FilterCache(*stores)
         self.queue = JobQueue(*stores)

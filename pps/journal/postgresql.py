@@ -630,24 +630,24 @@ class PostgresConnection:
 class PostgresReaders(Readers):
     """Reads one group's rows in transactions of their own."""
 
-    def __init__(self, database: Database, group: str) -> None:
+    def __init__(self, database: Database, group: str, writer: Writer) -> None:
+        super().__init__(writer)
         self._database = database
         self._group = group
         self._closed = False
 
-    async def read(self, work: Work[T]) -> T:
+    async def _read(self, work: Work[T]) -> T:
         if self._closed:
             raise StoreUnavailable(f"{self._database.name} is closed: open the memory again")
         return await asyncio.get_running_loop().run_in_executor(
             self._database.threads, self._database.read, self._group, work
         )
 
-    async def look_up(self, work: Work[T], asked: int) -> T:
-        """Do what ``read`` does: a server is waited for in a thread."""
-        return await self.read(work)
+    async def _look_up(self, work: Work[T], asked: int) -> T:
+        return await self._read(work)  # a server is waited for in a thread
 
-    async def mark(self) -> int:
-        return await self.read(
+    async def _mark(self) -> int:
+        return await self._read(
             lambda db: (
                 db.execute("SELECT value FROM counter WHERE name = 'commits'").fetchone() or (0,)
             )[0]

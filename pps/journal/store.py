@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import queue
 import sqlite3
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -17,7 +19,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from pps.core.errors import StoreConflict, StoreUnavailable
 from pps.core.sql import Connection
 from pps.journal.db import LogIndex, Work, mapping_errors, open_reader
-from pps.journal.writer import Writer
+from pps.journal.writer import HeldTransaction, Writer
 
 P = ParamSpec("P")
 S = TypeVar("S", bound="Store")
@@ -32,19 +34,46 @@ FEW = 128
 
 
 class Readers(ABC):
-    """Runs reads beside the writer: each sees one snapshot of all that was acknowledged before it."""
+    """Runs reads beside the writer: each sees one snapshot of all that was acknowledged before it.
 
-    @abstractmethod
+    Within ``Writer.transaction`` a task reads what it wrote there.
+    """
+
+    def __init__(self, writer: Writer | None) -> None:
+        self._writer = writer
+        self._marks = itertools.count(-1, -1)
+
     async def read(self, work: Work[T]) -> T:
-        """Run ``work`` on a connection that cannot write and return its result."""
+        """Run ``work``, which writes nothing, on one snapshot and return its result."""
+        if held := self._held():
+            return await held.step(work)
+        return await self._read(work)
 
-    @abstractmethod
     async def look_up(self, work: Work[T], asked: int) -> T:
         """Do what ``read`` does for work that looks ``asked`` rows up by key; at once where that is quicker."""
+        if held := self._held():
+            return await held.step(work)
+        return await self._look_up(work, asked)
+
+    async def mark(self) -> int:
+        """Return a number that is another one whenever anything was written since, by whomever.
+
+        Within a transaction that is held no two are the same: nothing that was read there is to be kept.
+        """
+        return next(self._marks) if self._held() else await self._mark()
+
+    def _held(self) -> HeldTransaction | None:
+        return self._writer.held if self._writer is not None else None
 
     @abstractmethod
-    async def mark(self) -> int:
-        """Return a number that is another one whenever anything was written since, by whomever."""
+    async def _read(self, work: Work[T]) -> T:
+        """Run ``work`` on a connection that cannot write."""
+
+    @abstractmethod
+    async def _look_up(self, work: Work[T], asked: int) -> T: ...
+
+    @abstractmethod
+    async def _mark(self) -> int: ...
 
     @abstractmethod
     def close(self) -> None:
@@ -52,9 +81,14 @@ class Readers(ABC):
 
 
 class SqliteReaders(Readers):
-    """Reads one file with threads of its own, and few rows at once."""
+    """Reads one file with threads of its own, and few rows at once.
 
-    def __init__(self, path: Path, index: LogIndex = "file") -> None:
+    Args:
+        writer: The file's own: a task that holds a transaction of it reads there. None where nobody does.
+    """
+
+    def __init__(self, path: Path, index: LogIndex = "file", writer: Writer | None = None) -> None:
+        super().__init__(writer)
         self._path = path
         self._index: LogIndex = index
         self._threads = ThreadPoolExecutor(READERS, thread_name_prefix="pps-journal-read")
@@ -64,12 +98,11 @@ class SqliteReaders(Readers):
         self._looking = threading.Lock()
         self._looks: sqlite3.Connection | None = None
 
-    async def read(self, work: Work[T]) -> T:
-        """Run ``work`` on a connection that cannot write and return its result."""
+    async def _read(self, work: Work[T]) -> T:
         return await asyncio.wrap_future(self._submit(work))
 
-    async def look_up(self, work: Work[T], asked: int) -> T:
-        """Do what ``read`` does for work that looks ``asked`` rows up by key; at once where they are few.
+    async def _look_up(self, work: Work[T], asked: int) -> T:
+        """Look up at once where few rows are asked for.
 
         Handing so little to a thread takes longer than doing it: both threads then wait for the interpreter, and with
         sqlite3 they change places at every row. A file that is locked is waited for in a thread.
@@ -77,11 +110,11 @@ class SqliteReaders(Readers):
         if asked <= FEW:
             with contextlib.suppress(StoreConflict):
                 return self._look(work)
-        return await self.read(work)
+        return await self._read(work)
 
-    async def mark(self) -> int:
+    async def _mark(self) -> int:
         """Return SQLite's ``data_version`` (20 µs)."""
-        return await self.look_up(
+        return await self._look_up(
             lambda db: int(db.execute("PRAGMA data_version").fetchone()[0]), 1
         )
 
@@ -165,6 +198,10 @@ class Store:
     async def write(self, work: Callable[[Connection], T], *, secure: bool = False) -> T:
         """Run ``work`` in one transaction; what it raises undoes it. ``secure`` as ``Writer.write``."""
         return await self._writer.write(work, secure=secure)
+
+    def transaction(self) -> AbstractAsyncContextManager[None]:
+        """Let all that a block reads and writes be one transaction; see ``Writer.transaction``."""
+        return self._writer.transaction()
 
 
 def reads(

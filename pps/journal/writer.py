@@ -3,6 +3,9 @@
 While a commit waits for the disk, new writes queue up; the next transaction takes them all. Each
 write runs inside its own savepoint, so a bad one is undone alone. Results are handed out only
 after the commit, that is, after the log is on disk.
+
+Where a write depends on what it reads of the state that it makes, ``transaction`` holds the thread: the reads and
+writes of one task run there as steps, until all are committed together or undone together.
 """
 
 from __future__ import annotations
@@ -15,16 +18,17 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar, cast
 
-from pps.core.errors import StoreUnavailable
+from pps.core.errors import StoreConflict, StoreUnavailable
 from pps.core.log_context import unforeseen
 from pps.core.sql import Connection
-from pps.journal.db import LogIndex, Work, mapping_errors, open_writer, store_error
+from pps.journal.db import LogIndex, Work, mapping_errors, nothing, open_writer, store_error
 
 T = TypeVar("T")
 
@@ -41,6 +45,8 @@ RETRY_S = 0.5
 SCRUB_IDLE_S = 1.0
 """How long nothing must be written before a scrub that is due begins by itself."""
 SCRUB_RETRY_S = 60.0
+STEP_WAIT_S = 60.0
+"""How long a transaction that is held waits for its next step before it is undone."""
 
 
 _SELECT_DUE = "SELECT 1 FROM meta WHERE key = 'scrub_due'"
@@ -48,11 +54,95 @@ _SET_DUE = "INSERT INTO meta (key, value) VALUES ('scrub_due', '1') ON CONFLICT 
 _CLEAR_DUE = "DELETE FROM meta WHERE key = 'scrub_due'"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class _Write:
     work: Work[object]
     future: asyncio.Future[object]
     secure: bool = False
+
+
+class _Undone(Exception):
+    """Ends a transaction that is held, with all its steps undone."""
+
+
+_Errors = type[Exception] | tuple[type[Exception], ...]
+
+
+class HeldTransaction:
+    """The steps of one task in one transaction of a writer; see ``Writer.transaction``.
+
+    Attributes:
+        secure: Whether a step asked for what ``Writer.write`` calls so.
+        is_over: Whether the block that held it has ended.
+    """
+
+    def __init__(self) -> None:
+        self.secure = False
+        self.is_over = False
+        self._steps: queue.SimpleQueue[_Write | bool] = queue.SimpleQueue()
+        self._gate = threading.Lock()
+        self._lost: BaseException | None = None
+
+    async def step(self, work: Work[T], *, secure: bool = False) -> T:
+        """Run ``work`` on the transaction and return its result; what it raises undoes that work alone."""
+        self.secure |= secure
+        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        with self._gate:
+            if self._lost is not None:
+                raise self._lost
+            self._steps.put(_Write(work, future))
+        return cast("T", await future)
+
+    def end(self, *, commit: bool) -> None:
+        """Take no more steps."""
+        self.is_over = True
+        self._steps.put(commit)
+
+    def serve(
+        self,
+        attempt: Callable[[_Write], _Outcome],
+        explain: Callable[[Exception], BaseException],
+    ) -> None:
+        """Run the steps as they come, on the writer's thread, until the end.
+
+        Args:
+            attempt: Does a step; raises what the database raises when the whole transaction is lost.
+            explain: Returns the error of our tree for that.
+
+        Raises:
+            _Undone: The transaction is to be undone.
+            StoreConflict: No step came for a minute.
+        """
+        try:
+            while (step := self._steps.get(timeout=STEP_WAIT_S)) is not True:
+                if step is False:
+                    raise _Undone
+                try:
+                    outcome = attempt(step)
+                except Exception as error:
+                    _deliver([_Outcome(step, error=explain(error))])
+                    raise
+                _deliver([outcome])
+        except queue.Empty:
+            late = StoreConflict("a change was not finished in time and is undone: try again")
+            self._lose(late)
+            raise late from None
+        except Exception as error:
+            self._lose(explain(error))
+            raise
+
+    def _lose(self, error: BaseException) -> None:
+        """Fail the steps that wait, and all that come."""
+        with self._gate:
+            self._lost = error
+        with suppress(queue.Empty):
+            while True:
+                if isinstance(step := self._steps.get_nowait(), _Write):
+                    _deliver([_Outcome(step, error=error)])
+
+
+_HELD: ContextVar[Mapping[Writer, HeldTransaction] | None] = ContextVar("held", default=None)
+"""The transactions that the running task holds; each task that it starts meanwhile takes part."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +159,7 @@ class Writer(ABC):
         name: What the store is called in errors and in the log.
     """
 
-    errors: type[Exception] | tuple[type[Exception], ...]
+    errors: _Errors
     """What the database's library raises."""
 
     def __init__(self, name: str) -> None:
@@ -78,7 +168,7 @@ class Writer(ABC):
         self._gate = threading.Lock()
         self._closed = False
         self.commits = 0
-        """Transactions on disk so far; counted before anyone is told of them."""
+        """Grows with each transaction on disk, before anyone is told of it, and with each step of one that is held."""
         self._thread = threading.Thread(target=self._run, name="pps-journal", daemon=True)
         self._thread.start()
 
@@ -127,12 +217,65 @@ class Writer(ABC):
             secure: Also empty the log before returning, and scrub the file soon after: once the writer is idle, or
                 at close.
         """
-        future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
+        if held := self.held:
+            self.commits += 1
+            return await held.step(work, secure=secure)
+        return cast("T", await self._put(_Write(work, self._future(), secure)))
+
+    @property
+    def held(self) -> HeldTransaction | None:
+        """The transaction that the running task holds here; None for none."""
+        held = (_HELD.get() or {}).get(self)
+        return None if held is None or held.is_over else held
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncGenerator[None]:
+        """Let all that the block reads and writes of this store be one transaction, on disk when the block ends.
+
+        Reads see what was written in the block; others see it once it is on disk. What the block raises undoes all of
+        it. Other writes wait meanwhile, so the block asks no model, starts no program and waits for nobody who writes.
+        Within a block a further one is part of it.
+
+        Raises:
+            StoreConflict: A minute passed without a step.
+            StoreUnavailable, StoreError: As ``write``; nothing was changed.
+        """
+        if self.held:
+            yield
+            return
+        held = HeldTransaction()
+        write = _Write(nothing, self._future())
+        write.work = lambda db: self._serve_steps(db, held, write)
+        ended = self._put(write)
+        token = _HELD.set({**(_HELD.get() or {}), self: held})
+        try:
+            yield
+        except BaseException:
+            held.end(commit=False)
+            with suppress(BaseException):
+                await asyncio.shield(ended)
+            raise
+        finally:
+            _HELD.reset(token)
+        held.end(commit=True)
+        await ended
+
+    def _serve_steps(self, connection: Connection, held: HeldTransaction, write: _Write) -> None:
+        try:
+            held.serve(lambda step: self._attempt(connection, step), self._explain)
+        finally:
+            self.commits += 1  # what was read of it meanwhile is not to be kept
+        write.secure = held.secure
+
+    def _future(self) -> asyncio.Future[object]:
+        return asyncio.get_running_loop().create_future()
+
+    def _put(self, write: _Write) -> asyncio.Future[object]:
         with self._gate:
             if self._closed:
                 raise StoreUnavailable(f"{self._name} is closed: open the memory again")
-            self._queue.put(_Write(work, future, secure))
-        return cast("T", await future)
+            self._queue.put(write)
+        return write.future
 
     def close(self) -> None:
         """Finish what was queued, then give the thread and the connection back. Blocks."""

@@ -169,6 +169,11 @@ def forgotten_text(value: Forgotten) -> str:
             along = f"`along` (`--along KIND`) takes a kind of them along: {_KINDS_OF_MENTIONS}."
             lines += [*mentions, along]
         return "\n".join([*lines, NOTHING_CHANGED])
+    if value.pending:
+        beside += (
+            f" Its text is still on disk in: {', '.join(value.pending)}. Erasing it there is tried "
+            "again until it succeeds."
+        )
     if value.restorable_until:
         until = moment_text(value.restorable_until)
         restorable = f"Until {until} it can be restored as {value.restorable_as}."
@@ -208,7 +213,7 @@ class ForgottenLines:
 
     ``asked``: of a dry run by names, the ids to give when it is done. ``mentions``: what still says
     its name. ``upgrade_copy``: of a dry run, the copy of the memory from before its upgrade goes
-    too.
+    too. ``pending``: what still holds its text on disk, to be erased later.
     """
 
     dry_run: bool
@@ -222,6 +227,7 @@ class ForgottenLines:
     restorable_as: str | None = None
     restorable_until: str | None = None
     upgrade_copy: bool | None = None
+    pending: tuple[str, ...] | None = None
     more: Mapping[str, int] | None = None
     mentions: Mentions | None = None
 
@@ -242,6 +248,7 @@ def forgotten_for_model(value: Forgotten, _: Input) -> ModelView:
         restorable_as=value.restorable_as or None,
         restorable_until=model_time(value.restorable_until),
         upgrade_copy=value.upgrade_copy or None,
+        pending=value.pending or None,
         more=more or None,
         mentions=value.mentions,
     )

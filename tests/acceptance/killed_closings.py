@@ -11,6 +11,7 @@ from pps.config import Settings
 from pps.core.values import FactDraft
 from pps.index.indexes import EntityIndexes
 from pps.ingest.recycle_bin import RecycleBin
+from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import closing_rows
 from pps.journal import turns as turn_rows
@@ -25,14 +26,15 @@ CLOSE_STEPS: tuple[Step, ...] = (
     (EntityIndexes, "save_positions"),
     (Journal, "drop_entries"),
 )
-"""Of a statement that closes another: the closing is noted before the graph says it, in one transaction or before it."""
+"""Of a statement that closes another: one transaction writes the closing and what the graph says of it."""
 OPEN_STEPS: tuple[Step, ...] = (
     (turn_rows, "forget"),
     (IsolatedGraphitiClient, "apply"),
     (closing_rows, "keep_only"),
     (Closings, "forget"),
+    (Worker, "forgotten"),
 )
-"""Of forgetting such a statement: what it closed is opened before the closing is erased."""
+"""Of forgetting such a statement: parts of the one transaction, then what follows it."""
 RESTORE_STEPS: tuple[Step, ...] = (
     (RecycleBin, "get"),
     (IsolatedGraphitiClient, "apply"),

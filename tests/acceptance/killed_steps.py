@@ -21,12 +21,14 @@ from pps.core.values import FactDraft
 from pps.index.indexes import EntityIndexes
 from pps.index.text_index import TextIndex
 from pps.index.vector_index import VectorIndex
-from pps.ingest import indexer, recycle_bin, worker, write_path
+from pps.ingest import forget, indexer, recycle_bin, worker, write_path
 from pps.ingest.linking import Linker
 from pps.ingest.recycle_bin import RecycleBin
+from pps.ingest.worker import Worker
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal import turns as turn_rows
 from pps.journal.bin_rows import Bin
+from pps.journal.closing_rows import Closings
 from pps.journal.job_queue import JobQueue
 from pps.journal.journal import Journal
 from pps.journal.versions import Versions
@@ -65,35 +67,40 @@ RECORD_STEPS: tuple[Step, ...] = (
 )
 """Of records: their place in the journal, links that waited and are not made yet, a new version."""
 FORGET_STEPS: tuple[Step, ...] = (
-    (Bin, "write"),
+    (forget, "_begin"),
     (turn_rows, "log_changes"),
     (sql_graph, "put_facts"),
     (turn_rows, "forget"),
     (IsolatedGraphitiClient, "apply"),
+    (Closings, "forget"),
+    (Worker, "forgotten"),
     (EntityIndexes, "apply"),
     (EntityIndexes, "save_positions"),
     (Journal, "drop_entries"),
     (EntityIndexes, "purge"),
 )
-"""Of forgetting: from the note of what is to go until nothing of it is left in any file."""
+"""Of forgetting: parts of the one transaction, then what follows until nothing of it is left in any file."""
+UNDONE_FORGET_STEPS = frozenset(FORGET_STEPS[: FORGET_STEPS.index((Worker, "forgotten"))])
+"""Those within the transaction: a process that dies there has forgotten nothing."""
 
 SOFT_STEPS: tuple[Step, ...] = (
     (RecycleBin, "taken"),
     *FORGET_STEPS,
 )
-"""Of forgetting softly: the intent and what can be restored are on disk after the second."""
+"""Of forgetting softly: what can be restored is put on disk by the same transaction."""
+UNDONE_SOFT_STEPS = UNDONE_FORGET_STEPS | {SOFT_STEPS[0]}
 RESTORE_STEPS: tuple[Step, ...] = (
     (RecycleBin, "get"),
-    (Bin, "begin"),
     (recycle_bin, "put_back"),
     (sql_graph, "put_nodes"),
     (IsolatedGraphitiClient, "apply"),
+    (Bin, "end"),
     (EntityIndexes, "apply"),
     (EntityIndexes, "save_positions"),
     (Journal, "drop_entries"),
-    (Bin, "end"),
     (RecycleBin, "restore"),
 )
+UNDONE_RESTORE_STEPS = frozenset(RESTORE_STEPS[: RESTORE_STEPS.index((EntityIndexes, "apply"))])
 
 _armed = False
 

@@ -242,14 +242,14 @@ async def test_what_is_forgotten_in_time_takes_the_copy_with_it(
         journal = memory.parts.journal
         assert await memory.forgetting.list()
         monkeypatch.setattr(journal.bin, "keep", timedelta(0))
-        await memory.forgetting.expire()
+        await memory.forgetting.tend()
         assert old_graph.copies(data_of(home, "ana")), "it was over its time only now"
         mark = journal.bin.running
         later = 25 * 3600.0
         monkeypatch.setattr(
             journal.bin, "running", lambda: type(mark())(mark().clock, mark().seconds + later)
         )
-        await memory.forgetting.expire()
+        await memory.forgetting.tend()
         assert old_graph.copies(data_of(home, "ana")) == []
 
 
