@@ -61,7 +61,7 @@ class _Write:
     secure: bool = False
 
 
-class _Undone(Exception):
+class _TakenBack(Exception):
     """Ends a transaction that is held, with all its steps undone."""
 
 
@@ -110,13 +110,13 @@ class HeldTransaction:
             explain: Returns the error of our tree for that.
 
         Raises:
-            _Undone: The transaction is to be undone.
+            _TakenBack: The transaction is to be undone.
             StoreConflict: No step came for a minute.
         """
         try:
             while (step := self._steps.get(timeout=STEP_WAIT_S)) is not True:
                 if step is False:
-                    raise _Undone
+                    raise _TakenBack
                 try:
                     outcome = attempt(step)
                 except Exception as error:
