@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON, FactDraft, NodeDraft
+from pps.ingest.context_secrets import context_secrets
 from pps.ingest.detectors import Detector, Span, gitleaks, known_keys
 from pps.ingest.given_secrets import given_secrets
 from pps.ingest.spoken_secrets import spoken_secrets
@@ -269,4 +270,10 @@ def _hints() -> tuple[Any, list[list[int]]]:
 @cache
 def _detectors() -> tuple[Detector, ...]:
     """Return every detector; libraries are imported here (0.3 s), when the first text is looked at."""
-    return (*known_keys(), *given_secrets(), *spoken_secrets(), *gitleaks())
+    return (
+        *known_keys(),
+        *given_secrets(),
+        *spoken_secrets(),
+        *context_secrets(),
+        *gitleaks(),
+    )

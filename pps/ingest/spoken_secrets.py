@@ -10,7 +10,7 @@ import re
 
 from pps.ingest.detectors import Detector, entropy_bits, given, looks_random
 
-_PASSWORD_NOUNS = (
+PASSWORD_NOUNS = (
     # English
     *(
         "password",
@@ -33,13 +33,13 @@ _PASSWORD_NOUNS = (
     *("密码", "密碼", "口令", "暗号"),  # Chinese
     *("パスワード", "パスコード", "暗証番号", "合言葉"),  # Japanese
     *("비밀번호", "비번", "패스워드", "암호"),  # Korean
-    *("şifre", "şifresi", "parolası"),  # Turkish
+    *("şifre", "şifresi", "sifre", "parolası"),  # Turkish
     *("lösenord", "lösenordet", "adgangskode", "passord", "salasana"),  # Nordic languages
     *("heslo", "parolă", "parola", "jelszó", "lozinka"),  # Czech, Romanian, Hungarian, Croatian
     *("κωδικός", "كلمة المرور", "كلمة السر", "סיסמה", "पासवर्ड", "mật khẩu", "kata sandi", "รหัสผ่าน"),
     *("wifi code", "wi-fi code", "wlan-code", "security code", "unlock code", "access code"),
 )
-_SHORT_NOUNS = ("pw", "p/w", "pass", "psw", "pswd", "mdp")
+SHORT_NOUNS = ("pw", "p/w", "pass", "psw", "pswd", "mdp")
 """Abbreviations: they stand alone, and a sign or a copula follows at once."""
 _KEY_NOUNS = (
     *(
@@ -202,12 +202,12 @@ _JOINED = (
     ":=",
 )
 """Copulas beside which no space need stand."""
-_VALUE = r"((?=[^\s\"'`<>]{0,127}?\d)[!#-&(-;=?-_a-~]{5,127}[!#-&(-+\-/-9=?-_a-~])"
+VALUE = r"((?=[^\s\"'`<>]{0,127}?\d)[!#-&(-;=?-_a-~]{5,127}[!#-&(-+\-/-9=?-_a-~])"
 """ASCII with a digit, without spaces, quotes and ``<>``; the last character is not ``,``, ``.``, ``;`` or ``:``.
 
 The digit is required by the pattern, so that a match cannot end at an ordinary word before the value.
 """
-_OPENED = r"[ \t]{0,3}[\"'`*_「『“«(\[]{0,3}"
+OPENED = r"[ \t]{0,3}[\"'`*_「『“«(\[]{0,3}"
 _CHANGED = (
     *(
         "changed",
@@ -257,7 +257,7 @@ _LOGINS = (
 _WORDS = r"(?:,?[ \t][^\s\"`:=，。]{1,24}){0,6}?"
 _ASIDE = r"(?:[ \t]?[(\[（][^\n()（）\[\]]{1,40}[)\]）])?"
 _PLACEHOLDER = re.compile(
-    r"\$\{|\$\(|\$[A-Za-z_]\w*$|\{\{|\{[\w.:!]*\}$|%[({]|<|\[?redacted|\[MASK|urn:|\{[\w.\[\]]+\}|x{4,}|\*{3,}|\.{3}|your|example|changeme|(?:env|file|fd|stdin):|stdin\Z|prompt",
+    r"\$\{|\$\(|\$[A-Za-z_]\w*$|\{\{|\{[\w.:!]*\}$|%[({]|<|\[?redacted|\[MASK|urn:|\{[\w.\[\]]+\}|x{4,}|\*{3,}|\.{3}|your|example|changeme(?![^\s\w]\d)|(?:env|file|fd|stdin):|stdin\Z|prompt",
     re.IGNORECASE,
 )
 _ALGORITHM = re.compile(
@@ -265,7 +265,7 @@ _ALGORITHM = re.compile(
     r"|blake|crc|iso|win|py|web|s|k|i)[-_/]?\d+(?:[-_/][A-Za-z0-9-]*)?\Z"
 )
 _PRODUCT = re.compile(
-    r"(?i)(?:1password|office365|microsoft365|windows\d*|log4j\d*|web[23]\d*)\W*\Z"
+    r"(?i)(?:1password|keepass\w*|office365|microsoft365|windows\d*|log4j\d*|web[23]\d*)\W*\Z"
 )
 _DATE_OR_TIME = re.compile(r"\d{1,4}([-/:.T]\d{1,4})+(?:[a-z]{0,3})?\Z", re.IGNORECASE)
 _ADDRESS = re.compile(
@@ -279,10 +279,22 @@ _CALL = re.compile(r"[A-Za-z_]{3,}\w*(?:\.\w+)*\(")
 _WORD = re.compile(
     r"[^\W\d_]+(?:[-'][^\W\d_]+)*\d?\Z|\d+(?:[-.,]\d+)*\w{0,4}\Z|\d+(?:st|nd|rd|th|px|ms|kb|mb|gb|%)\Z"
 )
+_INNER_CAPITAL = re.compile(r"(?=.*[a-z][A-Z]).{7,}\d\Z")
+"""A capital within and a digit at the end: perroVerde8 is no word."""
 _KEY_COMBINATION = re.compile(r"(?i)(?:ctrl|cmd|command|alt|shift|option|super|meta|fn|win)[+-]")
 _PIN_NOUNS = (
     *("pin code", "pin number", "pin-code", "pincode", "pin nummer", "codice pin", "code pin"),
-    *("código pin", "geheimzahl", "kod pin", "пин-код", "пинкод", "пин", "暗証番号", "핀번호"),
+    *(
+        "code secret",
+        "código pin",
+        "geheimzahl",
+        "kod pin",
+        "пин-код",
+        "пинкод",
+        "пин",
+        "暗証番号",
+        "핀번호",
+    ),
     *("door code", "gate code", "alarm code", "garage code", "entry code", "keypad code"),
     *("combination of the lock", "combination of the safe", "lock combination", "safe combination"),
     *("safe code", "lock code", "locker code", "unlock code", "building code for the door"),
@@ -408,28 +420,28 @@ def spoken_secrets() -> tuple[Detector, ...]:
 
 
 def _in_sentences() -> tuple[Detector, ...]:
-    password = rf"{_any_of(_PASSWORD_NOUNS)}|(?<![\w/])(?:pw|p/w|mdp|psw)(?!\w)"
-    key = rf"{_any_of((*_KEY_NOUNS, *_PASSWORD_NOUNS))}|{_PLAIN_KEY}"
-    joined = rf"(?:{_any_of(_JOINED)})"
-    copula = rf"(?:[ \t]{{0,3}}{joined}|,?[ \t]{{0,3}}(?:{_any_of(_COPULAS)})(?=[ \t\"'`]))"
-    behind = rf"{_ASIDE}{_WORDS}{copula}[ \t:=]{{0,4}}{_OPENED}"
+    password = rf"{any_of(PASSWORD_NOUNS)}|(?<![\w/])(?:pw|p/w|mdp|psw)(?!\w)"
+    key = rf"{any_of((*_KEY_NOUNS, *PASSWORD_NOUNS))}|{_PLAIN_KEY}"
+    joined = rf"(?:{any_of(_JOINED)})"
+    copula = rf"(?:[ \t]{{0,3}}{joined}|,?[ \t]{{0,3}}(?:{any_of(_COPULAS)})(?=[ \t\"'`]))"
+    behind = rf"{_ASIDE}{_WORDS}{copula}[ \t:=]{{0,4}}{OPENED}"
     return (
         given(
             "Password",
-            (*_PASSWORD_NOUNS, "pw", "p/w", "psw"),
-            rf"(?i:{password}){behind}{_VALUE}",
+            (*PASSWORD_NOUNS, "pw", "p/w", "psw"),
+            rf"(?i:{password}){behind}{VALUE}",
             _is_spoken_password,
         ),
         given(
             "API Key",
-            ("key", *_KEY_NOUNS, *_PASSWORD_NOUNS),
-            rf"(?i:{key}){behind}{_VALUE}",
+            ("key", *_KEY_NOUNS, *PASSWORD_NOUNS),
+            rf"(?i:{key}){behind}{VALUE}",
             _is_spoken_key,
         ),
         given(
             "Password",
-            _SHORT_NOUNS,
-            rf"(?i:(?<![\w/])(?:{_any_of(_SHORT_NOUNS)}))(?:[ \t]{{0,3}}(?:[:=]|is\b|->)|(?<=p/w)[ \t]){_OPENED}{_VALUE}",
+            SHORT_NOUNS,
+            rf"(?i:(?<![\w/])(?:{any_of(SHORT_NOUNS)}))(?:[ \t]{{0,3}}(?:[:=]|is\b|was\b|->)|(?<=p/w)[ \t]){OPENED}{VALUE}",
             _is_spoken_password,
         ),
         # "ana / Tr0ub4dor&3" behind "user/pass", "login and password", "credentials" and the like
@@ -448,32 +460,32 @@ def _in_sentences() -> tuple[Detector, ...]:
             ),
             r"(?i:(?:user(?:name)?|login|usuario|benutzer(?:name)?|utilisateur|логин|账号|u)[ \t]{0,3}"
             r"(?:/|\||&|and|und|y|et|и)[ \t]{0,3}[^\s:=/]{1,24}"
-            rf"|{_any_of(_LOGINS)})(?:[ \t]{{1,3}}(?:are|is|sind|son|sont|sono|zijn|to))?[ \t]{{0,3}}[:=：]?[ \t]{{0,3}}"
-            rf"[\w.@+-]{{1,60}}[ \t]{{0,3}}[/|:,][ \t]{{0,3}}{_OPENED}{_VALUE}",
+            rf"|(?:{any_of(_LOGINS)})(?:[ \t](?:for|of|für|de|pour|para|per|voor|do|для)[ \t][^\s:]{{1,24}})?)(?:[ \t]{{1,3}}(?:are|is|sind|son|sont|sono|zijn|to))?[ \t]{{0,3}}[:=：]?[ \t]{{0,3}}"
+            rf"[\w.@+-]{{1,60}}[ \t]{{0,3}}[/|:,][ \t]{{0,3}}{OPENED}{VALUE}",
             _is_spoken_password,
         ),
         # "ho cambiato la password in Tr0ub4dor"
         given(
             "Password",
-            _PASSWORD_NOUNS,
-            rf"(?i:{_any_of(_CHANGED)})[ \t][^\n.:;]{{0,40}}?(?i:{password})(?:[ \t][^\s.:;]{{1,20}}){{0,4}}?[ \t]"
-            rf"(?i:in|en|por|to|a|op|naar|auf|na|на)[ \t]{_OPENED}{_VALUE}",
+            PASSWORD_NOUNS,
+            rf"(?i:{any_of(_CHANGED)})[ \t][^\n.:;]{{0,40}}?(?i:{password})(?:[ \t][^\s.:;]{{1,20}}){{0,4}}?[ \t]"
+            rf"(?i:in|en|por|to|a|op|naar|auf|na|на)[ \t]{OPENED}{VALUE}",
             _is_spoken_password,
         ),
         # "I changed the password from Tr0ub4dor&3 to …": the old one may be in use elsewhere
         given(
             "Password",
-            _PASSWORD_NOUNS,
+            PASSWORD_NOUNS,
             rf"(?i:{password})(?:[ \t][^\s.:;]{{1,20}}){{0,4}}?[ \t](?i:from|von|de|da|van|z|с)[ \t]"
-            rf"{_OPENED}{_VALUE}",
+            rf"{OPENED}{VALUE}",
             _is_spoken_password,
         ),
         # "set the secret to Tr0ub4dor&3": shorter than a generated key, and no word
         given(
             "Password",
             ("secret", "token", "credential"),
-            rf"(?i:(?<![\w-])(?:secret|token|credential)(?![\w-])){behind}{_VALUE}",
-            _is_beyond_doubt,
+            rf"(?i:(?<![\w-])(?:secret|token|credential)(?![\w-])){behind}{VALUE}",
+            is_beyond_doubt,
         ),
         # "IDENTIFIED BY 'Tr0ub4dor&3'", as SQL has it
         given(
@@ -481,44 +493,44 @@ def _in_sentences() -> tuple[Detector, ...]:
             ("identified",),
             r"(?i:identified[ \t]{1,4}(?:with[ \t]{1,4}\S{1,60}[ \t]{1,4})?(?:by|as))[ \t]{1,4}[\"'`]"
             r"([^\s\"'`<>{}]{6,128})(?=[\"'`])",
-            _is_quoted_secret,
+            is_quoted_secret,
         ),
         # "mein Passwort ist jetzt Tr0ub4dor&3", "| password | Tr0ub4dor&3 |"
         given(
             "Password",
-            (*_PASSWORD_NOUNS, "pw", "p/w", "psw"),
-            rf"(?i:{password})(?:{_ASIDE}{_WORDS}{copula}(?:[ \t]{{1,3}}(?i:{_any_of(_ADVERBS)})){{1,2}}[ \t]{{1,3}}"
-            rf"|[ \t*`]{{0,6}}\|[ \t*`]{{0,6}}){_OPENED}{_VALUE}",
-            _is_beyond_doubt,
+            (*PASSWORD_NOUNS, "pw", "p/w", "psw"),
+            rf"(?i:{password})(?:{_ASIDE}{_WORDS}{copula}(?:[ \t]{{1,3}}(?i:{any_of(_ADVERBS)})){{1,2}}[ \t]{{1,3}}"
+            rf"|[ \t*`]{{0,6}}\|[ \t*`]{{0,6}}){OPENED}{VALUE}",
+            is_beyond_doubt,
         ),
         # The value first: used everywhere as my password, or with the noun in brackets behind it
         given(
             "Password",
-            (*_PASSWORD_NOUNS, "pw", "p/w", "psw"),
-            rf"(?<![^\s\"'`(]){_VALUE}[\"'`]{{0,2}}(?:[ \t]{{1,3}}[^\W\d_]{{1,16}}){{0,3}}?[ \t]{{1,3}}"
+            (*PASSWORD_NOUNS, "pw", "p/w", "psw"),
+            rf"(?<![^\s\"'`(]){VALUE}[\"'`]{{0,2}}(?:[ \t]{{1,3}}[^\W\d_]{{1,16}}){{0,3}}?[ \t]{{1,3}}"
             r"(?:(?i:as|als|comme|como|come)[ \t]{1,3}(?:[^\s.:;]{1,16}[ \t]{1,3}){0,3}?|\()"
             rf"(?i:{password})(?!\w)",
-            _is_beyond_doubt,
+            is_beyond_doubt,
         ),
         # The key of a wireless network: named WPA key or PSK, or behind the network's name
         given(
             "Password",
             ("wpa", "psk", "ssid", "wifi", "wi-fi", "wlan"),
             rf"(?i:(?<![a-z])(?:wpa\d?|ssid|wi-?fi|wlan)(?![a-z]))[^\n]{{0,40}}?(?:(?i:(?<![a-z])(?:key|psk))[ \t]?[:=]?|[/,|][ \t]|:)[ \t]{{0,3}}"
-            rf"{_OPENED}{_VALUE}",
-            _is_beyond_doubt,
+            rf"{OPENED}{VALUE}",
+            is_beyond_doubt,
         ),
         given(
             "Password",
             ("psk",),
-            rf"(?i:(?<![a-z])psk)[ \t]?[:=][ \t]?{_OPENED}{_VALUE}",
-            _is_beyond_doubt,
+            rf"(?i:(?<![a-z])psk)[ \t]?[:=][ \t]?{OPENED}{VALUE}",
+            is_beyond_doubt,
         ),
         # "Tr0ub4dor&3 is the password"
         given(
             "Password",
-            _PASSWORD_NOUNS,
-            rf"(?<![^\s\"'`(]){_VALUE}[\"'`)]{{0,2}}[ \t]{{1,3}}(?i:is|ist|est|es|é|è|to|—|as)[ \t]{{1,3}}"
+            PASSWORD_NOUNS,
+            rf"(?<![^\s\"'`(]){VALUE}[\"'`)]{{0,2}}[ \t]{{1,3}}(?i:is|ist|est|es|é|è|to|—|as)[ \t]{{1,3}}"
             rf"(?:[^\s.:;]{{1,16}}[ \t]{{1,3}}){{0,4}}?(?i:{password})(?!\w)",
             _is_spoken_password,
         ),
@@ -526,23 +538,23 @@ def _in_sentences() -> tuple[Detector, ...]:
         given(
             "API Key",
             _KEY_NOUNS,
-            rf"(?i:{_any_of(_KEY_NOUNS)})(?:[ \t]{{1,3}}(?:for|of|für|de|pour|для)[ \t]{{1,3}}\S{{1,24}})?[ \t]{{1,3}}"
-            rf"{_OPENED}([A-Za-z0-9+/=_-]{{20,200}})",
+            rf"(?i:{any_of(_KEY_NOUNS)})(?:[ \t]{{1,3}}(?:for|of|für|de|pour|для)[ \t]{{1,3}}\S{{1,24}})?[ \t]{{1,3}}"
+            rf"{OPENED}([A-Za-z0-9+/=_-]{{20,200}})",
             looks_random,
         ),
         # "ana, password Tr0ub4dor&3": the same of a password, which must look like one beyond doubt
         given(
             "Password",
-            (*_PASSWORD_NOUNS, *_SHORT_NOUNS),
-            rf"(?i:{password}|(?<![\w/])(?:{_any_of(_SHORT_NOUNS)}))[ \t]{{1,3}}{_OPENED}{_VALUE}",
-            _is_beyond_doubt,
+            (*PASSWORD_NOUNS, *SHORT_NOUNS),
+            rf"(?i:{password}|(?<![\w/])(?:{any_of(SHORT_NOUNS)}))[ \t]{{1,3}}{OPENED}{VALUE}",
+            is_beyond_doubt,
         ),
         # "login ana/Tr0ub4dor&3"
         given(
             "Password",
             ("login", "log in", "sign in"),
-            rf"(?i:(?<!\w)(?:login|log in|sign in))(?:[ \t](?:as|is|with))?[ \t:]{{1,3}}[\w.@+-]{{1,60}}[ \t]?/[ \t]?{_VALUE}",
-            _is_beyond_doubt,
+            rf"(?i:(?<!\w)(?:login|log in|sign in))(?:[ \t](?:as|is|with))?[ \t:]{{1,3}}[\w.@+-]{{1,60}}[ \t]?/[ \t]?{VALUE}",
+            is_beyond_doubt,
         ),
         # "my key for OpenWeather 3f2a…": a plain key, what it is for, and a generated value
         given(
@@ -579,19 +591,19 @@ def _in_sentences() -> tuple[Detector, ...]:
 def _codes() -> tuple[Detector, ...]:
     """Return detectors of PINs, codes of doors, lists of backup codes, seeds of authenticators and wallets."""
     no_digits = r"(?:,?[ \t][^\s\d\"'`:=，。.]{1,24}){0,6}?"
-    pin = rf"(?i:(?<!\w)(?:{_any_of(_PIN_NOUNS)})(?!\w))|(?<!\w)PIN(?!\w)"
+    pin = rf"(?i:(?<!\w)(?:{any_of(_PIN_NOUNS)})(?!\w))|(?<!\w)PIN(?!\w)"
     code = r"(?=[A-Za-z0-9-]{0,60}\d)[A-Za-z0-9]{3,12}(?:-[A-Za-z0-9]{3,12}){0,6}"
     return (
         given(
             "PIN",
             ("pin", *_PIN_NOUNS),
-            rf"(?:{pin}){_ASIDE}{no_digits}[ \t]{{0,3}}(?i:{_any_of(_PIN_COPULAS)})[ \t:=]{{0,4}}{_OPENED}"
+            rf"(?:{pin}){_ASIDE}{no_digits}[ \t]{{0,3}}(?i:{any_of(_PIN_COPULAS)})[ \t:=]{{0,4}}{OPENED}"
             r"([*#]?\d{4,10}[*#]?|\d{1,3}(?:-\d{1,3}){2,3})(?![\w.,:/%-]?[A-Za-z0-9_])",
         ),
         given(
             "Backup Codes",
             _LIST_OF_CODES,
-            rf"(?i:{_any_of(_LIST_OF_CODES)})s?{_ASIDE}{no_digits}[ \t]{{0,3}}(?i:is|are|[:=：])\s{{0,4}}"
+            rf"(?i:{any_of(_LIST_OF_CODES)})s?{_ASIDE}{no_digits}[ \t]{{0,3}}(?i:is|are|[:=：])\s{{0,4}}"
             rf"({code}(?:[,;\s]{{1,3}}(?:and[ \t])?{code}){{0,19}})",
         ),
         given(
@@ -603,7 +615,7 @@ def _codes() -> tuple[Detector, ...]:
         given(
             "Wallet Phrase",
             _MNEMONIC_NOUNS,
-            rf"(?i:{_any_of(_MNEMONIC_NOUNS)})[^\n:]{{0,40}}?(?:[:=]|\bis\b|\bare\b)\s{{0,3}}[\"'`]?"
+            rf"(?i:{any_of(_MNEMONIC_NOUNS)})[^\n:]{{0,40}}?(?:[:=]|\bis\b|\bare\b)\s{{0,3}}[\"'`]?"
             r"([a-z]{3,8}(?:[, \n]{1,2}[a-z]{3,8}){11,23})(?![a-z])",
         ),
         given(
@@ -625,7 +637,7 @@ def _in_assignments() -> tuple[Detector, ...]:
             "Password",
             ("_pass", "-pass", "_pw", "-pw", "_auth", "_psw", "_pin", "_cred", "_key", "_secret"),
             r"(?<![\w.-])(?:[\w.-]{1,60}[_-](?i:pass|pw|pwd|psw|auth|pin|creds?))[ \t]{0,4}[:=][ \t]{0,4}"
-            rf"{_OPENED}{_VALUE}",
+            rf"{OPENED}{VALUE}",
             _is_spoken_password,
         ),
         # JWT_SIGNING_KEY: …, a key whose name says that it signs or encrypts
@@ -642,7 +654,7 @@ def _in_assignments() -> tuple[Detector, ...]:
             ("value",),
             rf"{name}[\w.-]{{0,40}}[\"']?[,]?\s{{1,20}}[\"']?(?i:value)[\"']?[ \t]{{0,4}}[:=][ \t]{{0,4}}[\"']?"
             r"([^\s\"'`<>]{6,200})",
-            _is_quoted_secret,
+            is_quoted_secret,
         ),
         # In quotes a value is literal, whatever signs are in it.
         given(
@@ -661,7 +673,7 @@ def _in_assignments() -> tuple[Detector, ...]:
             ),
             rf"(?<![\w.-]){name}[\w-]{{0,20}}[\"'\])]{{0,2}}[ \t]{{0,4}}(?::=|=>|=|:)[ \t]{{0,4}}(?:[\"'`])"
             r"([^\s\"'`<>]{6,200})(?=[\"'`])",
-            _is_quoted_secret,
+            is_quoted_secret,
         ),
         given(
             "API Key",
@@ -694,17 +706,17 @@ def _in_command_lines() -> tuple[Detector, ...]:
     return tuple(detectors)
 
 
-def _any_of(words: tuple[str, ...]) -> str:
+def any_of(words: tuple[str, ...]) -> str:
     """Return a pattern of any of some words, the longest first."""
     longest_first = sorted(dict.fromkeys(words), key=len, reverse=True)
     return "|".join(re.escape(word).replace(r"\ ", r"[ \t]") for word in longest_first)
 
 
-def _is_no_secret(value: str) -> bool:
-    return any(
-        pattern.match(value) is not None
-        for pattern in (_PLACEHOLDER, _DATE_OR_TIME, _ADDRESS, _WORD, _PRODUCT)
-    )
+def is_no_secret(value: str) -> bool:
+    patterns = (_PLACEHOLDER, _DATE_OR_TIME, _ADDRESS, _PRODUCT)
+    if any(pattern.match(value) is not None for pattern in patterns):
+        return True
+    return _WORD.match(value) is not None and _INNER_CAPITAL.match(value) is None
 
 
 def _kinds_of_signs(value: str) -> int:
@@ -722,7 +734,7 @@ def _kinds_of_signs(value: str) -> int:
 def _is_spoken_password(value: str) -> bool:
     """Tell whether what a sentence gives as a password is one: three kinds of signs, or letters mixed with digits."""
     core = value.rstrip(".,;:!?)")
-    if len(core) < 5 or _is_no_secret(core) or _ALGORITHM.match(core):
+    if len(core) < 5 or is_no_secret(core) or _ALGORITHM.match(core):
         return False
     if _CODE.fullmatch(value) or _CODE.fullmatch(core) or _CALL.match(core):
         return False
@@ -734,7 +746,7 @@ def _is_spoken_password(value: str) -> bool:
     return core.isalnum() and has_letter and digits >= 2 and len(core) >= 7
 
 
-def _is_beyond_doubt(value: str) -> bool:
+def is_beyond_doubt(value: str) -> bool:
     core = value.rstrip(".,;:!?)")
     return (
         len(core) >= 8
@@ -746,11 +758,11 @@ def _is_beyond_doubt(value: str) -> bool:
 
 def _is_spoken_key(value: str) -> bool:
     core = value.rstrip(".,;:!?)")
-    return len(core) >= 16 and not _is_no_secret(core) and looks_random(core)
+    return len(core) >= 16 and not is_no_secret(core) and looks_random(core)
 
 
-def _is_quoted_secret(value: str) -> bool:
-    if len(value) < 6 or _is_no_secret(value) or _CODE.fullmatch(value) or _ALGORITHM.match(value):
+def is_quoted_secret(value: str) -> bool:
+    if len(value) < 6 or is_no_secret(value) or _CODE.fullmatch(value) or _ALGORITHM.match(value):
         return False
     has_letter = any(char.isalpha() for char in value)
     return has_letter and _kinds_of_signs(value) >= 3 and any(not char.isalpha() for char in value)
@@ -761,12 +773,12 @@ def _is_key_with_signs(value: str) -> bool:
     core = value.rstrip(",;")
     if (
         len(core) < 12
-        or _is_no_secret(core)
+        or is_no_secret(core)
         or _CODE.match(core)
         or ("(" in core[1:] and ")" not in core)
     ):
         return False
-    signs = sum(not char.isalnum() and char not in "-_./" for char in core)
+    signs = sum(not char.isalnum() and char not in "-_./:" for char in core)
     return (
         signs >= 1
         and _kinds_of_signs(core) >= 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pps.ingest.redact import redact
+from tests import secret_contexts
 from tests.secret_corpus import harmless, secrets
 from tests.secret_forms_held_out import FORMS, FRESH_FORMS, HARMLESS
 from tests.secret_forms_held_out import secrets as held_out_secrets
@@ -42,3 +43,16 @@ def test_what_was_redacted_once_stays_as_it_is() -> None:
     for text, _ in (*held_out_secrets(FORMS), *held_out_secrets(FRESH_FORMS)):
         found = redact(text)
         assert redact(found.text).text == found.text, text
+
+
+def test_of_secrets_in_contexts_of_many_programs_and_languages_95_in_100_go_whole() -> None:
+    corpus = [(text.replace("{}", secret), secret) for text, secret in secret_contexts.FORMS]
+    left = [text for text, secret in corpus if not _is_gone(secret, redact(text).text)]
+    assert len(corpus) >= 275
+    assert len(left) <= 0.05 * len(corpus), left
+
+
+def test_lines_that_resemble_those_contexts_stay_as_they_are() -> None:
+    lines = secret_contexts.HARMLESS
+    assert len(lines) >= 200
+    assert [line for line in lines if redact(line).text != line] == []

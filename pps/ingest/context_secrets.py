@@ -1,0 +1,256 @@
+"""Secrets told by what stands around them: a login beside them, a call, a directive, a header, a known beginning.
+
+Each rule is a context that holds secrets whatever program or language it is of. Where the context alone says that a
+value is a secret (an assignment to ``…_SECRET``), a mix of letters and digits is enough; where it only says that one is
+near ("the password of the router … "), the value must look like one beyond doubt.
+"""
+
+from __future__ import annotations
+
+import re
+
+from pps.ingest.detectors import TOKEN_START, Detector, detector, entropy_bits, given, looks_random
+from pps.ingest.spoken_secrets import (
+    OPENED,
+    PASSWORD_NOUNS,
+    SHORT_NOUNS,
+    VALUE,
+    any_of,
+    is_beyond_doubt,
+    is_no_secret,
+    is_quoted_secret,
+)
+
+_LOGIN_NOUNS = (
+    *("user", "username", "login", "account", "email", "e-mail", "uid", "usuario", "usuário"),
+    *("benutzer", "benutzername", "utilisateur", "identifiant", "utente", "gebruiker"),
+    *("użytkownik", "логин", "пользователь", "账号", "用户名", "ユーザー", "아이디"),
+)
+_DIRECTIVES = (
+    *(r"requirepass", r"masterauth", r"key-string", r"snmp-server[ \t]{1,4}community"),
+    *(r"community[ \t]{1,4}string(?:[ \t]{1,4}is)?", r"enable[ \t]{1,4}(?:secret|password)"),
+    r"(?:neighbor|peer)[ \t]{1,4}\S{1,60}[ \t]{1,4}password",
+    r"username[ \t]{1,4}\S{1,60}[ \t]{1,4}(?:secret|password)",
+    r"encrypt_string",
+    r"(?:ENV|ARG|setenv|set[ \t]{1,4}-g?x)[ \t]{1,4}[A-Za-z0-9_]{0,60}(?:PASS|PASSWORD|PWD|SECRET|TOKEN|API_KEY)",
+)
+"""What configuration files and command lines put before a secret, with blanks between; patterns."""
+_NO_HEADERS = (
+    "(?!(?:idempotency|cache|surrogate|partition|sec-websocket|routing|sort|host|public)-)"
+)
+_CODE_NOUNS = (
+    *("alarm code", "door code", "gate code", "garage code", "garage door code", "entry code"),
+    *("keypad code", "safe code", "lock code", "locker code", "unlock code"),
+    *("bank pin", "card pin", "phone pin", "sim pin"),
+)
+_ONE_TIME_NOUNS = (
+    *("one-time code", "one time code", "verification code", "login code", "security code"),
+    *("confirmation code", "bestätigungscode", "code de vérification", "código de verificación"),
+)
+_VERSIONED = re.compile(r"[^\W\d_]{2,}[-_ ]?v?\d+(?:\.\w+)*[^\W\d_]{0,4}\d?\Z")
+"""A word with a number behind it: Debian12.5, OAuth2.0, iPhone15Pro."""
+_HAS_INNER = re.compile(r"[a-z][A-Z]{1,3}[a-z]+\d\Z")
+_PLACEHOLDER_WORD = re.compile(
+    r"(?i)(?:password|secret|token|hunter|test|example|changeme|none)\d*\Z"
+)
+_LEAST_KEY_BITS = 4.0
+_LEAST_PREFIXED = 32
+
+
+def context_secrets() -> tuple[Detector, ...]:
+    return (*_beside_a_login(), *_assigned(), *_handed_over(), *_near_a_noun(), *_codes())
+
+
+def _beside_a_login() -> tuple[Detector, ...]:
+    password = any_of((*PASSWORD_NOUNS, *SHORT_NOUNS))
+    quotes = r"[\"'`]{0,2}"
+    return (
+        given(
+            "Password",
+            _LOGIN_NOUNS,
+            rf"(?i:(?<!\w)(?:{any_of(_LOGIN_NOUNS)}))(?!\w){quotes}[ \t]{{0,3}}(?:[:=：]|=>)?[ \t]{{0,3}}"
+            rf"{quotes}[^\s\"'`,;]{{1,60}}{quotes}[,;]?\s{{1,4}}(?:(?:and|und|y|et|e|en|i|и)[ \t])?{quotes}"
+            rf"(?i:(?<!\w)(?:{password}))(?!\w){quotes}[ \t]{{0,3}}(?:[:=：]|=>)?[ \t]{{0,3}}{OPENED}{VALUE}",
+            _is_mixed,
+        ),
+        given(
+            "Password",
+            ("pass", "passwd", "pwd"),
+            r"[\"'](?i:pass|passwd|pwd|pw)[\"']\]?[ \t]{0,4}(?::|=>|=)[ \t]{0,4}[\"']([^\s\"'<>{}]{5,128})(?=[\"'])",
+            _is_mixed,
+        ),
+        given(
+            "Password",
+            ("connect", "login", "auth", "sign_in", "signin"),
+            r"(?i:\b[\w.]{0,60}(?:connect|login|log_in|auth|authenticate|sign_?in))\w{0,12}(?:=\(|\()"
+            r"(?:[^()\n\"']{0,60}[\"'][^\"'\n]{0,200}[\"'],){1,3}[ \t]{0,4}[\"']([^\s\"'<>{}]{6,128})[\"'][ \t]{0,4}\)",
+            is_quoted_secret,
+        ),
+    )
+
+
+def _assigned() -> tuple[Detector, ...]:
+    return (
+        # JWT_SECRET: …, SESSION_SALT=…: capitals, as settings are written
+        given(
+            "API Key",
+            ("secret", "salt", "token", "passphrase"),
+            r"(?<![\w.-])[A-Z][A-Z0-9_]{0,60}(?:SECRET|SALT|TOKEN|PASSPHRASE)[\"']?[ \t]{0,3}[:=][ \t]{0,3}"
+            r"[\"']?([^\s\"'`<>{}()\[\]$,;]{12,200})(?=[\"',;]?(?:\s|\Z))",
+            _is_mixed,
+        ),
+        # variable "db_password" { default = "…" }
+        given(
+            "Password",
+            ("default",),
+            r"(?i:variable)[ \t]{1,4}\"[\w-]{0,60}(?i:password|passwd|secret|token|api_?key)\"\s{0,4}\{[^{}]{0,200}?"
+            r"(?i:default)[ \t]{0,8}=[ \t]{0,4}\"([^\s\"$]{6,200})\"",
+            _is_mixed,
+        ),
+        given(
+            "Password",
+            (
+                *("requirepass", "masterauth", "key-string", "community", "enable", "neighbor"),
+                *("peer", "username", "encrypt_string", "env", "arg", "set -"),
+            ),
+            rf"(?<![\w-])(?:{'|'.join(_DIRECTIVES)})[ \t]{{1,4}}(?:\d[ \t]{{1,4}})?[\"']?"
+            r"([^\s\"'`<>{}$;&|()/][^\s\"'`<>;&|]{5,128})",
+            _is_mixed,
+        ),
+    )
+
+
+def _handed_over() -> tuple[Detector, ...]:
+    return (
+        given(
+            "Authorization Token",
+            ("authorization",),
+            r"(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?([\w.~+/=-]{24,4000})(?![\w.~+/=-])",
+            looks_random,
+        ),
+        given(
+            "API Key",
+            ("-key", "-token", "-secret"),
+            rf"(?<![\w-])(?i:{_NO_HEADERS}[A-Za-z]{{1,20}}(?:-[A-Za-z]{{1,20}}){{0,5}}-?(?:key|token|secret))[\"']?:[ \t]{{0,4}}[\"']?"
+            r"([A-Za-z0-9+/=_.-]{20,400})(?![\w+/=-])",
+            looks_random,
+        ),
+        # https://discord.com/api/webhooks/…/KEY: whoever knows the address may write
+        given(
+            "Webhook Address",
+            ("/webhook", "/hooks/"),
+            r"https?://[\w.-]{1,100}/(?:[\w.-]{1,60}/){0,4}(?:webhooks?|hooks)/(?:[\w.@-]{1,60}/){0,4}([\w-]{20,200})(?![\w-])",
+            _is_random_path,
+        ),
+        # acme_live_9fQ…: a short beginning as vendors give their keys, and a long generated run of both cases
+        detector(
+            "API Key",
+            ("_", "-"),
+            rf"{TOKEN_START}(?!(?i:sha\d{{3}}-))[A-Za-z][a-z0-9]{{1,11}}(?:[_-][a-z0-9]{{1,8}}){{0,2}}[_-]"
+            rf"[A-Za-z0-9]{{{_LEAST_PREFIXED},200}}(?![A-Za-z0-9+/=])",
+            tail=None,
+            accepts=_is_prefixed_key,
+        ),
+        detector("Square Access Token", ("EAAA",), rf"{TOKEN_START}EAAA[A-Za-z0-9_-]{{56,64}}"),
+        detector(
+            "Fly Token",
+            ("fm1a_", "fm1r_", "fm2_"),
+            rf"{TOKEN_START}fm(?:1[ar]|2)_[A-Za-z0-9+/=]{{40,800}}",
+            tail=None,
+        ),
+    )
+
+
+def _near_a_noun() -> tuple[Detector, ...]:
+    few_words = r"(?:,?[ \t][^\s\d\"'`:=.;]{1,24}){0,4}?"
+    noun = rf"(?i:{any_of(PASSWORD_NOUNS)})[^\W\d_]{{0,6}}"
+    return (
+        # "пароль от вайфая …", "mi contraseña nueva de Gmail, …", in any language that has a noun for it
+        given(
+            "Password",
+            PASSWORD_NOUNS,
+            rf"{noun}{few_words}[ \t]{{0,2}}[:=：,—–-]?[ \t]{{1,3}}{OPENED}{VALUE}",
+            _is_password_in_prose,
+        ),
+        # "mot de passe du wifi : …", "hasło do routera: …": a colon gives it
+        given(
+            "Password",
+            PASSWORD_NOUNS,
+            rf"{noun}{few_words}[ \t]{{0,2}}[:：][ \t]{{0,3}}{OPENED}{VALUE}(?=[\"'`.,;)]{{0,2}}(?:\s|\Z))",
+            _is_mixed_twice,
+        ),
+        # The value first: a phrase such as "uses … as its password" follows it
+        given(
+            "Password",
+            PASSWORD_NOUNS,
+            rf"(?<![^\s\"'`(]){VALUE}[\"'`]{{0,2}}[ \t]{{1,3}}(?:(?i:as|als|como|comme|come)[ \t]|\()(?:[^\s\d:;]{{1,16}}[ \t]){{0,3}}?{noun}",
+            _is_password_in_prose,
+        ),
+    )
+
+
+def _codes() -> tuple[Detector, ...]:
+    is_given = r"(?i:[ \t]{1,3}(?:is|was|ist|est|es)|[ \t]{0,2}[:=：])"
+    return (
+        given(
+            "PIN",
+            _CODE_NOUNS,
+            rf"(?i:(?<!\w)(?:{any_of(_CODE_NOUNS)}))[ \t]{{1,3}}([*#]?\d{{4,8}}[*#]?)(?![\w.,:/%-]?\w)",
+        ),
+        given(
+            "One-time Code",
+            _ONE_TIME_NOUNS,
+            rf"(?i:(?<!\w)(?:{any_of(_ONE_TIME_NOUNS)})){is_given}[ \t]{{0,3}}(\d{{4,8}}|\d{{3}}[ -]\d{{3}})(?![\w.,:/%-]?\w)",
+        ),
+    )
+
+
+def _is_mixed(value: str) -> bool:
+    """Tell whether what a context gives as a secret is one: letters and digits, no placeholder, path or code."""
+    core = value.rstrip(".,;:!?)")
+    if len(core) < 6 or is_placeholder_or_path(core):
+        return False
+    return any(map(str.isalpha, core)) and any(map(str.isdigit, core))
+
+
+def _is_mixed_twice(value: str) -> bool:
+    """As ``_is_mixed``, with two digits or a sign between: ``step2`` is a word."""
+    core = value.rstrip(".,;:!?)")
+    has_sign = any(not char.isalnum() and char not in "-_./" for char in core)
+    return (
+        len(core) >= 7
+        and _is_mixed(core)
+        and (sum(map(str.isdigit, core)) >= 2 or has_sign)
+        and not _is_versioned(core)
+        and not is_no_secret(core)
+    ) or is_beyond_doubt(value)
+
+
+def _is_password_in_prose(value: str) -> bool:
+    core = value.rstrip(".,;:!?)")
+    return is_beyond_doubt(value) and not _is_versioned(core)
+
+
+def _is_versioned(value: str) -> bool:
+    return "_" not in value and _VERSIONED.match(value) is not None and not _HAS_INNER.search(value)
+
+
+def is_placeholder_or_path(value: str) -> bool:
+    return (
+        "://" in value
+        or value.startswith(("/", "~", "./", "../", "$", "%", "@", "<", "{", "[redacted"))
+        or re.search(r"[A-Za-z_]\w*\.[A-Za-z_]\w*[.\[(]|\w[\[(]|/[\w-]+/", value) is not None
+        or _PLACEHOLDER_WORD.match(value) is not None
+        or is_no_secret(value)
+    )
+
+
+def _is_random_path(value: str) -> bool:
+    has_cases = value != value.lower() and value != value.upper()
+    return looks_random(value) or (has_cases and value.isalnum() and entropy_bits(value) >= 3.5)
+
+
+def _is_prefixed_key(value: str) -> bool:
+    run = re.split(r"[_-]", value)[-1]
+    kinds = (str.islower, str.isupper, str.isdigit)
+    return all(any(map(kind, run)) for kind in kinds) and entropy_bits(run) >= _LEAST_KEY_BITS
