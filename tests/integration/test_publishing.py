@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from graphiti_core.search.search_filters import SearchFilters
 
 from pps.app import App
 from pps.config import EmbedderSettings, Neo4jSettings, Settings
-from pps.core.values import FactDraft, NodeDraft
+from pps.core.values import FactDraft, Node, NodeDraft
 from pps.isolation.graph_digests import digests_of
 from pps.isolation.graphiti_models import GraphitiEmbedder, GraphitiReranker, make_llm
 from pps.isolation.neo4j import open_neo4j
@@ -236,3 +238,31 @@ async def test_a_group_of_stock_graphiti_is_imported(app: App, settings: Setting
             "MATCH (n {group_id: $group}) DETACH DELETE n", group=IMPORTED
         )
         await graphiti.close()
+
+
+async def test_what_others_change_on_neo4j_is_named_and_written_over(
+    app: App, server_store: OnServer
+) -> None:
+    """A text that was changed, a fact that was deleted, a node that was added: not read back, and said by doctor."""
+    await app.create("ana", store="neo4j")
+    async with app.memory("ana") as memory:
+        await told(memory)
+        await publisher_of(memory).catch_up(60)
+        assert (await memory.ledger()).problems == ()
+        store = server_store(memory.entity.group)
+        facts = await store.scan_facts("", 100)
+        choir = next(fact for fact in facts if "choir" in fact.text)
+        coffee = next(fact for fact in facts if "coffee" in fact.text)
+        added = Node(str(uuid.uuid4()), "Stranger", datetime.now(UTC))
+        await store.save_facts([replace(choir, text="Ben knows nobody.")], {})
+        await store.delete_facts([coffee.uuid])
+        await store.save_nodes([added], {})
+        told_by_doctor = "\n".join((await memory.ledger()).problems)
+        assert "facts and published graph differ: " in told_by_doctor
+        assert "nodes and published graph differ: " in told_by_doctor
+        assert "pps publish ana neo4j --anew" in told_by_doctor
+        assert next(hit.text for hit in (await memory.recall("choir"))["facts"]) == choir.text
+    await app.publish("ana", anew=True)
+    async with app.memory("ana") as memory:
+        await same_on_both(memory, server_store)
+        assert (await memory.ledger()).problems == ()
