@@ -56,6 +56,7 @@ the store, whose contract, isolation and acceptance suites run on both; the long
 
 
 _ALSO_ON_POSTGRESQL = (
+    "acceptance/test_moving.py",
     "integration/page/test_page_rooms.py",
     "integration/test_journal_jobs.py",
     "integration/test_journal_links.py",
@@ -186,6 +187,8 @@ STORES = (
     pytest.param("postgresql", marks=pytest.mark.postgresql),
     pytest.param("neo4j", marks=pytest.mark.neo4j),
 )
+IN_FILES = (STORES[0], STORES[2])
+"""The stores whose memories are files of their own."""
 
 
 @pytest.fixture(params=STORES)

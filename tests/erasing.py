@@ -33,6 +33,10 @@ def left_in(home: Path, words: Sequence[str]) -> list[str]:
 async def lose_graph(app: App, name: str) -> None:
     """Take away the rows of the graph of an entity that is closed."""
     entry = app.registry.get(name)
-    journal = await Journal.open(entry.folder / "data" / "memory.db", entry.entity.group)
+    path, group = entry.folder / "data" / "memory.db", entry.entity.group
+    if entry.store == "postgresql":
+        journal = await Journal.open_in(await app.database(), path, group)
+    else:
+        journal = await Journal.open(path, group)
     await GraphTables(journal).write(clear)
     await journal.close()

@@ -34,6 +34,7 @@ ENTITY = "large"
 _NAME = "only-{}"
 _WHOLE = "multi_space"
 _WARM, _PAGE, _WRITES = 10, 250, 20
+_FEATURE_SIZES = "SELECT perspective, sum(length(blob)) FROM features GROUP BY 1"
 _FILE = "src/step_{}.py"
 _SAID = (
     f"We changed {_FILE} to call load_step().",
@@ -75,10 +76,13 @@ async def large(
                     await memory.remember_many(list(memories(world, at, min(at + _PAGE, turns))))
                     await memory.settled()
                     progress("writing a large memory", min(at + _PAGE, turns), turns)
+            async with app.memory(ENTITY) as memory:
+                features = await memory.parts.journal.rows(_FEATURE_SIZES)
         found = await asyncio.to_thread(
             asked, Asked(ENTITY, world.seed, turns, calls, ("lookups",)), inner
         )
-        sizes = _bytes(settings.home / "entities" / ENTITY / "data", turns)
+        vectors = _vector_sizes(settings.home / "entities" / ENTITY / "data" / "vectors.db")
+        sizes = {name: round(int(size) / turns, 1) for name, size in (*vectors, *features) if size}
     report: dict[str, Any] = {
         "benchmark": "lookups",
         "title": "Perspectives in a large memory",
@@ -142,18 +146,9 @@ async def lookups(memory: Memory, wanted: Asked, questions: Questions) -> dict[s
     }
 
 
-def _bytes(folder: Path, turns: int) -> dict[str, float]:
-    """Return what vectors and each perspective's features take in the tables, in bytes a turn."""
-    sizes = _rows(folder / "vectors.db", "SELECT 'vectors', sum(length(vector)) FROM rows")
-    sizes += _rows(
-        folder / "memory.db", "SELECT perspective, sum(length(blob)) FROM features GROUP BY 1"
-    )
-    return {name: round(size / turns, 1) for name, size in sizes if size}
-
-
-def _rows(file: Path, query: str) -> list[tuple[str, int]]:
+def _vector_sizes(file: Path) -> list[tuple[str, int]]:
     with contextlib.closing(sqlite3.connect(file)) as rows:
-        return rows.execute(query).fetchall()
+        return rows.execute("SELECT 'vectors', sum(length(vector)) FROM rows").fetchall()
 
 
 def _table(report: Report) -> list[list[str]]:

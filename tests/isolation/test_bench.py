@@ -68,6 +68,10 @@ async def environment(settings: Settings, tmp_path: Path) -> dict[str, str]:
         "PPS_STORE": settings.store,
     }
     env["PPS_BENCH_DATA"] = str(tmp_path / "data")
+    if settings.store == "postgresql":
+        database = settings.postgresql
+        env["PPS_POSTGRESQL__URL"] = database.url.get_secret_value()
+        env["PPS_POSTGRESQL__OWNER_URL"] = database.owner_url.get_secret_value()
     if settings.store == "neo4j":
         neo4j = settings.neo4j
         env |= {"NEO4J_URI": neo4j.uri, "NEO4J_USER": neo4j.user, "NEO4J_DATABASE": neo4j.database}

@@ -21,6 +21,7 @@ from pps.core.values import FactDraft
 from pps.entities.registry import Registry
 from pps.operations.calls import Caller, Calls
 from pps.proof.watch import Watch
+from tests.conftest import IN_FILES
 from tests.erasing import deleted, lose_graph
 from tests.isolation.house import NAMES, told
 
@@ -83,6 +84,7 @@ async def test_warming_up_opens_nobodys_memory(app: App) -> None:
     assert app.open_names() == []
 
 
+@pytest.mark.parametrize("settings", IN_FILES, indirect=True)
 async def test_the_data_of_another_behind_an_own_name_does_not_open(app: App) -> None:
     first, second = await app.create("ana"), await app.create("ben")
     await app.close_all()
@@ -243,12 +245,18 @@ async def test_a_folder_that_holds_anothers_data_is_not_removed_with_the_entity_
     app: App,
 ) -> None:
     first, second = await app.create("ana"), await app.create("ben")
+    async with app.memory("ben") as memory:
+        await memory.remember("Ben's own.")
     await app.close_all()
+    own_card = (second.folder / "entity.toml").read_text()
     (second.folder / "entity.toml").write_bytes((first.folder / "entity.toml").read_bytes())
     with pytest.raises(IsolationError):
         await app.delete("ben")
     assert app.registry.get("ben").entity == second.entity
-    assert (second.folder / "data" / "memory.db").exists()
+    assert (second.folder / "data" / "vectors.db").exists()
+    (second.folder / "entity.toml").write_text(own_card)
+    async with app.memory("ben") as memory:
+        assert [turn.turn.content for turn in (await memory.graph.said()).turns] == ["Ben's own."]
 
 
 async def test_a_changed_file_of_one_opens_nothing_of_another(app: App) -> None:
