@@ -85,7 +85,7 @@ class Erasing:
         """
         try:
             await asyncio.to_thread(self._deletions.remove_files, deletion)
-            if deletion.store == "postgresql":
+            if deletion.in_database:
                 database = await self._shared.database()
                 await asyncio.to_thread(database.erase, deletion.entity.group)
             await asyncio.to_thread(self._deletions.end, deletion)

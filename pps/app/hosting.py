@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from pps.app.erasing import Erasing
 from pps.app.features import Features, InstalledFeature
+from pps.app.moving import MoveReport, Moving, notes_and_problems
 from pps.app.shared import Shared, SharedLinesOf, open_shared
 from pps.app.upgrading import (
     UpgradeReport,
@@ -44,6 +45,7 @@ from pps.core.kinds import Kinds
 from pps.entities import folder
 from pps.entities.deletions import Deletion
 from pps.entities.folder import Entry
+from pps.entities.moves import Place, place_of
 from pps.entities.own import own_settings, set_extractor, set_packs, unusable
 from pps.entities.registry import Created, Registry
 from pps.entities.running_time import RunningTime
@@ -108,6 +110,7 @@ class App:
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._gate = Gates().hold  # one opening or closing at a time an entity
         self._erasing = Erasing(registry, shared, self._gate)
+        self._moving = Moving(registry, shared)
         self._failed: dict[str, str] = {}
         self._damage = TextDamage()
         self.makes_namespaces = False  # a server makes those in Chroma before they are needed
@@ -143,6 +146,7 @@ class App:
         )
         async with open_shared(settings, embedder) as shared:
             shared.running = registry.running
+            shared.moves = registry.moves
             features = await asyncio.to_thread(Features.load, registry.features)
             shared.features = features.enabled
             shared.provided = features.provided
@@ -248,7 +252,7 @@ class App:
             if finished:
                 return finished
             entry = self.registry.get(name)
-            if entry.store == "postgresql":
+            if await asyncio.to_thread(self._has_rows_in_database, entry):
                 await asyncio.to_thread((await self._shared.database()).check)
             await self._unused(name)
             await self._close(name)
@@ -261,6 +265,10 @@ class App:
                 deletion = await asyncio.to_thread(self.registry.deletions.begin, entry.entity)
                 await self._erasing.carry_out(deletion)
         return deletion
+
+    def _has_rows_in_database(self, entry: Entry) -> bool:
+        other = self.registry.moves.other_copy(entry.entity.group)
+        return entry.store == "postgresql" or (other is not None and other.place == "postgresql")
 
     async def database(self) -> Database:
         """Return the PostgreSQL database of the settings; raises as ``Database.open``."""
@@ -277,14 +285,11 @@ class App:
         """Publish an entity's graph on Neo4j from now on; done before, it changes nothing unless it is to be ``anew``.
 
         Raises:
-            InvalidRequest: The memory lies on PostgreSQL.
             ConfigError: Neo4j cannot be used as it is set; nothing was changed.
             StoreUnavailable: It is away; nothing was changed.
             StoreConflict: The memory is in use and stays so for 30 s.
         """
         entry = await asyncio.to_thread(self.registry.mount, name)
-        if entry.store == "postgresql":
-            raise InvalidRequest("entity", f"{name!r} lies on PostgreSQL, which is not published")
         await (await self._shared.server()).check()
         async with self._gate(name):
             await self._unused(name)
@@ -297,7 +302,8 @@ class App:
         return await self.publishing(name)
 
     async def _begin_publishing(self, entry: Entry, memory: Memory) -> None:
-        from pps.isolation.publishing import ANEW, PUBLISHED_AT
+        from pps.isolation.publishing import ANEW
+        from pps.journal.meta import PUBLISHED_AT
 
         await memory.parts.journal.set_meta(PUBLISHED_AT, ANEW)
         await self._close(entry.entity.name)
@@ -323,12 +329,23 @@ class App:
         entry = await asyncio.to_thread(self.registry.mount, name)
         async with self._gate(name):
             await self._unused(name)
-            if entry.store == "neo4j":
-                if await self._whole(entry) is None:  # opened, its tables have the graph
-                    await self._opened(entry)
+            if entry.is_published:
+                # Opened, the tables of one that an earlier PPS had on Neo4j alone have its graph.
+                held = await self._whole(entry) or await self._opened(entry)
+                if entry.store == "postgresql":
+                    await self._end_logging_graph(held.memory)
                 await self._close(name)
                 await asyncio.to_thread(self.registry.set_published, entry.entity, False)
         return PublishedState(name, is_published=False, waits_for=await self._erasing.unpublish())
+
+    async def _end_logging_graph(self, memory: Memory) -> None:
+        """Let the tables of a database log the rows of a graph no more; see ``meta.PUBLISHED_AT``."""
+        from pps.journal import meta
+
+        publisher = memory.parts.indexer.publisher
+        if publisher is not None:
+            await publisher.stop()  # it writes its position
+        await memory.parts.journal.write(partial(meta.drop, key=meta.PUBLISHED_AT))
 
     async def unpublished_graphs(self) -> tuple[int, str]:
         """Return how many graphs are to be removed from Neo4j, and why the last try did not."""
@@ -525,6 +542,65 @@ class App:
         if not dry_run:
             self._failed.pop(name, None)
         return report_of(entry, done, dry_run=dry_run)
+
+    async def move(self, name: str, target: Place, progress: Progress | None = None) -> MoveReport:
+        """Move an entity's memory into another store: all of it is copied, compared, and then used from there.
+
+        The store that it was in keeps it as it was, until ``drop_moved_source`` or what erases it. Killed at any moment,
+        exactly one store is the memory; the same call again finishes it. Its indexes and anchors stay where they are.
+
+        Args:
+            name: Of the entity; a pool's too.
+            target: ``embedded`` or ``postgresql``; where it is already, nothing happens.
+            progress: Is told which table is copied, and how many of its rows are.
+
+        Raises:
+            UnknownEntity: No such entity, or it is archived.
+            InvalidRequest: What the last move left is still kept, or a text holds what PostgreSQL cannot store.
+            ConfigError, StoreUnavailable: The server is not set, or does not answer.
+            StoreConflict: The memory is in use and stays so for 30 s, or another process has it open.
+            StoreError: The memory cannot be opened, or the copy is not the same. Nothing was changed, as with the others.
+        """
+        started = asyncio.get_running_loop().time()
+        entry = await asyncio.to_thread(self.registry.mount, name)
+        if not await self._moving.check(entry, target):
+            kept = await self._moving.kept(entry)
+            return MoveReport(name, "nothing_to_do", target, kept=kept)
+        async with self.memory(name, pool=True):
+            pass  # what a crash or an earlier PPS left of it is put right first, or the reason why not is told
+        async with self._gate(name):
+            await self._unused(name)
+            await self._close(name)
+            async with folder.held(entry):
+                await asyncio.to_thread(folder.check_files, entry)
+                rows = await self._moving.carry_out(entry, target, progress)
+        entry = await asyncio.to_thread(self.registry.get, name)
+        kept = await self._moving.kept(entry)
+        seconds = round(asyncio.get_running_loop().time() - started, 2)
+        return MoveReport(name, "moved", target, rows, kept, seconds)
+
+    async def drop_moved_source(self, name: str) -> MoveReport:
+        """Erase what another store holds of an entity since it was moved, or since a move was cut short.
+
+        Raises:
+            UnknownEntity: No such entity, or it is archived.
+            StoreConflict: Another process has the memory open.
+            StoreError, StoreUnavailable: It cannot be erased; it stays noted.
+        """
+        entry = await asyncio.to_thread(self.registry.mount, name)
+        async with self._gate(name):
+            held = self._open.get(name)
+            async with contextlib.nullcontext() if held else folder.held(entry):
+                is_dropped = await self._moving.erase_other_copy(entry)
+            if held is not None:
+                held.memory.parts.journal.erase_other_copy = None
+        return MoveReport(name, "dropped" if is_dropped else "nothing_to_do", place_of(entry.store))
+
+    async def moved_copy(self, name: str) -> tuple[list[str], list[str]]:
+        """Return notes and problems about what another store holds of an entity since a move."""
+        entry = await asyncio.to_thread(self.registry.get, name)
+        other = await asyncio.to_thread(self.registry.moves.other_copy, entry.entity.group)
+        return notes_and_problems(entry, other)
 
     async def erase_upgrade_copy(self, name: str) -> bool:
         """Erase the copy of an entity from before its upgrade; tell whether there was one.

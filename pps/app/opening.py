@@ -10,6 +10,7 @@ from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
+from pps.app.moving import erase_other_copy
 from pps.app.shared import Shared, fingerprint_text
 from pps.app.upgrading import remove_old_graph, upgrade
 from pps.config import load_prices
@@ -50,8 +51,9 @@ from pps.ingest.write_path import Pipeline
 from pps.isolation.adopting import adopt_group
 from pps.isolation.binding import Models
 from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
-from pps.isolation.publishing import ANEW, PUBLISHED_AT, Publisher
+from pps.isolation.publishing import ANEW, Publisher
 from pps.journal.journal import Journal
+from pps.journal.meta import PUBLISHED_AT
 from pps.memory import Memory, Parts
 from pps.models.command import make_command
 from pps.models.factory import make_extractor
@@ -95,6 +97,9 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         journal.bin.keep = timedelta(days=shared.settings.forgetting.restorable_d)
         if shared.running is not None:
             journal.bin.running = shared.running.mark
+        moves = shared.moves
+        if moves is not None and await asyncio.to_thread(moves.other_copy, entry.entity.group):
+            journal.erase_other_copy = partial(erase_other_copy, entry, moves, shared)
         opening = _Opening(entry, shared, anew, journal, own, stack)
         opening.kinds = Kinds(await asyncio.to_thread(load_packs, shared.settings.home, own.packs))
         # Without a layered pack, filters know the layers of the one that is shipped.
@@ -321,7 +326,7 @@ class _Opening:
 
     async def _client(self, indexes: EntityIndexes) -> IsolatedGraphitiClient:
         shared, mine = self._shared, self._extractor != self._shared.settings.extractor
-        if self._entry.store == "neo4j":
+        if self._entry.is_published:
             await self._prepare_publishing(indexes)
         remedy = f"`pps rebuild {self._entry.entity.name}` makes it anew"
         store = "postgresql" if self._entry.store == "postgresql" else "embedded"
@@ -346,7 +351,8 @@ class _Opening:
         journal = self._journal
         if await journal.get_meta(PUBLISHED_AT) is not None:
             return
-        if self._entry.made and self._anew != "graph":
+        only_on_neo4j = self._entry.store == "neo4j" and self._entry.made
+        if only_on_neo4j and self._anew != "graph":
             driver = (await self._shared.server()).driver()
             tables = GraphTables(journal)
             await adopt_group(self._entry.entity, driver, tables, indexes, self._shared.counters)
@@ -358,7 +364,7 @@ class _Opening:
         self, client: IsolatedGraphitiClient, indexes: EntityIndexes
     ) -> Publisher | None:
         """Begin to publish the graph on Neo4j, where the entity's is."""
-        if self._entry.store != "neo4j":
+        if not self._entry.is_published:
             return None
         shared = self._shared
 

@@ -15,6 +15,7 @@ from pps.core.errors import PPSError
 from pps.core.feature_parts import StoredFeature
 from pps.core.footprint import cores
 from pps.core.ids import EntityId
+from pps.entities.moves import Moves
 from pps.entities.running_time import RunningTime
 from pps.models.factory import (
     embedder_of,
@@ -57,6 +58,7 @@ class Shared:
     extractor: ExtractorModel | None
     threads: ThreadPoolExecutor
     running: RunningTime | None = None
+    moves: Moves | None = None
     lines_of: SharedLinesOf | None = None
     features: Callable[[], Sequence[StoredFeature]] = tuple
     provided: Callable[[str], Any] = _nothing_provided

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from pps.app.threads import Progress, in_thread
 from pps.core import time
 from pps.core.text import counted
 from pps.entities.registry import Entry
@@ -17,7 +15,6 @@ from pps.journal import old_graph
 from pps.store import graph_upgrade
 from pps.store.graph_upgrade import Upgraded
 
-Progress: TypeAlias = Callable[[str, int, int], None]
 State: TypeAlias = Literal["upgraded", "would_upgrade", "nothing_to_do", "copy_erased", "failed"]
 
 
@@ -55,14 +52,14 @@ async def upgrade(entry: Entry, progress: Progress | None = None) -> Upgraded | 
     """
     if entry.store != "embedded":
         return None
-    return await _in_thread(graph_upgrade.upgrade, entry, progress)
+    return await _work_on(graph_upgrade.upgrade, entry, progress)
 
 
 async def plan(entry: Entry, progress: Progress | None = None) -> Upgraded | None:
     """Return what ``upgrade`` would do; changes nothing."""
     if entry.store != "embedded":
         return None
-    return await _in_thread(graph_upgrade.plan, entry, progress)
+    return await _work_on(graph_upgrade.plan, entry, progress)
 
 
 def report_of(entry: Entry, done: Upgraded | None, *, dry_run: bool) -> UpgradeReport:
@@ -139,34 +136,12 @@ def data_of(entry: Entry) -> Path:
     return entry.folder / "data"
 
 
-async def _in_thread(
+async def _work_on(
     work: Callable[[Path, str, str, Progress], Upgraded | None],
     entry: Entry,
     progress: Progress | None,
 ) -> Upgraded | None:
-    loop = asyncio.get_running_loop()
-    is_given_up = threading.Event()
-
-    def tell(what: str, done: int, total: int) -> None:
-        if is_given_up.is_set():
-            raise _GivenUpError
-        if progress is not None:
-            loop.call_soon_threadsafe(progress, what, done, total)
-
     entity = entry.entity
-    running = asyncio.ensure_future(
-        asyncio.to_thread(work, data_of(entry), entity.group, entity.name, tell)
+    return await in_thread(
+        lambda tell: work(data_of(entry), entity.group, entity.name, tell), progress
     )
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        is_given_up.set()
-        while not running.done():  # the files are not let go while a thread changes them
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.wait([running])
-        running.exception()  # nobody else asks for it
-        raise
-
-
-class _GivenUpError(Exception):
-    """Nobody waits for the upgrade any more."""

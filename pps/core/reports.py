@@ -151,6 +151,7 @@ class Forgotten:
             "text" and "vectors" (the indexes), "neo4j", "anchor:SLUG", a copy. No turn, fact or
             node of it is found any more; erasing it is tried again until it succeeds. Empty when
             everything is gone.
+        moved_copy: Of a dry run: the same of what another store keeps since the memory was moved.
     """
 
     dry_run: bool
@@ -171,6 +172,7 @@ class Forgotten:
     rows: tuple[str, ...] | None = None
     upgrade_copy: bool = False
     pending: tuple[str, ...] = ()
+    moved_copy: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pps.core.errors import IsolationError, StoreError, UnknownEntity
 from pps.core.ids import EntityId
+from pps.entities import moves
 from pps.entities.folder import card_of
 from pps.entities.small_file import SmallFile
 
@@ -18,11 +19,17 @@ class Deletion:
     """An entity that is no more.
 
     What was its own is being removed, and nobody gets its name until that is done.
+
+    Attributes:
+        in_database: A PostgreSQL database has rows of it: it was there, or was moved from or to there.
+        was_published: Its graph was published on Neo4j.
     """
 
     entity: EntityId
     store: str
     folder: Path
+    in_database: bool
+    was_published: bool
 
 
 class Deletions:
@@ -43,6 +50,7 @@ class Deletions:
         """
         _check_own(self._folder / entity.name, entity)
         with self._file.writing() as db:
+            is_published = moves.is_published(db, entity.group)
             row = db.execute(
                 "DELETE FROM entity WHERE grp = ? RETURNING name, grp, store", (entity.group,)
             ).fetchone()
@@ -50,14 +58,15 @@ class Deletions:
                 raise UnknownEntity(
                     f"no entity {entity.name!r}; it was deleted meanwhile", name=entity.name
                 )
+            if is_published:
+                begin_unpublishing(db, entity)
             db.execute("INSERT INTO deletion (name, grp, store) VALUES (?, ?, ?)", tuple(row))
-        return self._deletion(row)
+            return self._deletion(db, row, was_published=is_published)
 
     def pending(self) -> list[Deletion]:
         with self._file.reading() as db:
-            return [
-                self._deletion(row) for row in db.execute("SELECT * FROM deletion ORDER BY name")
-            ]
+            rows = db.execute("SELECT * FROM deletion ORDER BY name").fetchall()
+            return [self._deletion(db, row) for row in rows]
 
     def remove_files(self, deletion: Deletion) -> None:
         """Remove the folder. Raises StoreError when some of it cannot be erased."""
@@ -73,14 +82,24 @@ class Deletions:
         with self._file.writing() as db:
             if deletion.store == "neo4j":
                 begin_unpublishing(db, deletion.entity)
+            moves.end_other_copy(db, deletion.entity.group)
             db.execute("DELETE FROM deletion WHERE grp = ?", (deletion.entity.group,))
 
     def sweep(self) -> None:
         """Remove the folder in which deletions of earlier versions left what a kill kept them from erasing."""
         _remove(self._folder / ".trash")
 
-    def _deletion(self, row: sqlite3.Row) -> Deletion:
-        return Deletion(EntityId(row["name"], row["grp"]), row["store"], self._folder / row["name"])
+    def _deletion(
+        self, db: sqlite3.Connection, row: sqlite3.Row, *, was_published: bool = False
+    ) -> Deletion:
+        store, group = row["store"], row["grp"]
+        return Deletion(
+            EntityId(row["name"], group),
+            store,
+            self._folder / row["name"],
+            in_database=store == "postgresql" or moves.has_rows_in_database(db, group),
+            was_published=was_published or store == "neo4j",
+        )
 
 
 def taken(db: sqlite3.Connection, name: str) -> bool:

@@ -45,6 +45,7 @@ class Entry:
     Attributes:
         archived: It keeps its data and refuses every token.
         made: All its files were made once: one that is missing is gone.
+        is_published: Its graph is published on Neo4j.
     """
 
     entity: EntityId
@@ -53,6 +54,7 @@ class Entry:
     created_at: datetime
     archived: bool
     made: bool
+    is_published: bool = False
 
 
 def make(folder: Path, card: Card, time_zone: str = "") -> None:

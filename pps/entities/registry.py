@@ -31,6 +31,7 @@ from pps.entities import (
     feature_switches,
     folder,
     memberships,
+    moves,
     paths,
     rooms,
     routing,
@@ -41,6 +42,7 @@ from pps.entities.deletions import UNPUBLISHING_SCHEMA, Deletions, Unpublishing,
 from pps.entities.feature_switches import FeatureSwitches
 from pps.entities.folder import Entry
 from pps.entities.memberships import Squads
+from pps.entities.moves import Moves, OtherCopy, place_of
 from pps.entities.own import set_store
 from pps.entities.page_sessions import PageSessions
 from pps.entities.rooms import Rooms
@@ -102,7 +104,11 @@ CREATE TABLE IF NOT EXISTS deletion (
 ) STRICT;
 """
 _CHANGES = ("ALTER TABLE token ADD COLUMN actor TEXT NOT NULL DEFAULT ''",)
-_ENTITIES = "SELECT entity.*, made.grp IS NOT NULL AS made FROM entity LEFT JOIN made USING (grp)"
+_ENTITIES = (
+    "SELECT entity.*, made.grp IS NOT NULL AS made, "
+    "entity.store = 'neo4j' OR published.grp IS NOT NULL AS is_published "
+    "FROM entity LEFT JOIN made USING (grp) LEFT JOIN published USING (grp)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +165,7 @@ class Registry:
                 "`pps rebuild --registry`: tokens, routes and watched folders do not come back"
             )
         schemas = (_SCHEMA, memberships.SCHEMA, running_time.SCHEMA, feature_switches.SCHEMA)
-        more = (rooms.SCHEMA, UNPUBLISHING_SCHEMA)
+        more = (rooms.SCHEMA, UNPUBLISHING_SCHEMA, moves.SCHEMA)
         self._file = SmallFile(path, "".join((*schemas, *more)), _CHANGES)
         self._seen: tuple[object, dict[str, Entry]] = (None, {})
         self._making = threading.Lock()  # who mounts an entity waits until its folder is whole
@@ -173,6 +179,7 @@ class Registry:
         self.rooms = Rooms(self._file, refuse)
         self.deletions = Deletions(self._file, self.entities_folder)
         self.unpublishing = Unpublishing(self._file)
+        self.moves = Moves(self._file)
 
     def stamp(self) -> object:
         """Return what changes whenever the registry does; None while a later change might not show."""
@@ -197,8 +204,9 @@ class Registry:
                 f"{wrong[0]}: its card names another entity; give the folder that name"
             )
         made = {card.entity.group for place, card in cards if any((place / "data").glob("*"))}
-        with SmallFile(path, _SCHEMA + memberships.SCHEMA, _CHANGES).writing() as db:
-            for _, card in cards:
+        schema = "".join((_SCHEMA, memberships.SCHEMA, moves.SCHEMA))
+        with SmallFile(path, schema, _CHANGES).writing() as db:
+            for place, card in cards:
                 row = (card.entity.name, card.entity.group, card.store, time.iso(card.created_at))
                 db.execute(
                     "INSERT INTO entity (name, grp, store, created_at, pending) VALUES (?, ?, ?, "
@@ -207,6 +215,9 @@ class Registry:
                 )
                 if card.entity.group in made:
                     db.execute("INSERT INTO made (grp) VALUES (?)", (card.entity.group,))
+                if card.store == "postgresql" and (place / "data" / folder.JOURNAL).exists():
+                    kept = OtherCopy("embedded", True, time.now())
+                    moves.put_other_copy(db, card.entity.group, kept)
         return [card.entity.name for _, card in cards]
 
     def damage(self) -> list[str]:
@@ -361,12 +372,30 @@ class Registry:
         with self._making:
             card = folder.check_card(entry.folder, entry.entity)
         if card.store != entry.store:
-            if {card.store, entry.store} != {"embedded", "neo4j"}:
+            if not self._was_changed(entry, card.store):
                 raise StoreError(
                     f"{entry.folder}: made for the store {card.store!r}, registered for {entry.store!r}"
                 )
-            set_store(entry.folder, entry.store)  # publishing was begun or ended, and cut short
+            set_store(entry.folder, entry.store)
         return entry
+
+    def _was_changed(self, entry: Entry, before: str) -> bool:
+        """Tell whether an entity was published or moved, and a kill kept its card from saying so."""
+        if place_of(entry.store) == place_of(before):
+            return True
+        other = self.moves.other_copy(entry.entity.group)
+        return other is not None and other.is_kept and other.place == place_of(before)
+
+    def move(self, entry: Entry, store: str) -> None:
+        """Make the copy of an entity's memory in another store the true one; its card follows.
+
+        Raises as ``Moves.switch``.
+        """
+        self.moves.switch(
+            entry.entity, store, is_published=entry.is_published, source=place_of(entry.store)
+        )
+        with self._making:
+            set_store(entry.folder, store)
 
     def set_published(self, entity: EntityId, is_published: bool) -> None:
         """Note whether an entity's graph is published on Neo4j, and where it is no more, that it is to go from there.
@@ -374,18 +403,22 @@ class Registry:
         Raises:
             UnknownEntity: It was deleted.
         """
-        store = "neo4j" if is_published else "embedded"
+        in_file = "neo4j" if is_published else "embedded"
         with self._file.writing() as db:
             changed = db.execute(
-                "UPDATE entity SET store = ? WHERE grp = ?", (store, entity.group)
-            ).rowcount
+                "UPDATE entity SET store = CASE store WHEN 'postgresql' THEN store ELSE ? END "
+                "WHERE grp = ? RETURNING store",
+                (in_file, entity.group),
+            ).fetchone()
             if changed and is_published:
                 db.execute("DELETE FROM unpublishing WHERE grp = ?", (entity.group,))
             elif changed:
                 begin_unpublishing(db, entity)
+            if changed and changed["store"] == "postgresql":
+                moves.note_published(db, entity.group, is_published)
         entry = self.by_group(entity.group)
         with self._making:
-            set_store(entry.folder, store)
+            set_store(entry.folder, entry.store)
 
     def by_group(self, group: str) -> Entry:
         return self._one("grp", group)
@@ -499,7 +532,8 @@ class Registry:
         entity = EntityId(name, new_group())
         row = (name, entity.group, store, time.iso(created_at))
         db.execute("INSERT INTO entity (name, grp, store, created_at) VALUES (?, ?, ?, ?)", row)
-        return Entry(entity, place, store, created_at, archived=False, made=False)
+        is_published = store == "neo4j"
+        return Entry(entity, place, store, created_at, False, False, is_published)
 
     def _complete(self, entry: Entry, time_zone: str) -> None:
         """Make an entity's folder, unless it was deleted meanwhile: no deletion begins while it is made."""
@@ -545,6 +579,7 @@ class Registry:
             time.parse(row["created_at"]),
             bool(row["archived"]),
             bool(row["made"]),
+            bool(row["is_published"]),
         )
 
 

@@ -155,6 +155,7 @@ class Forgetter:
                 items=items,
                 mentions=mentions and mentions.report(),
                 upgrade_copy=not softly and self._journal.has_copy,
+                moved_copy=not softly and self._journal.erase_other_copy is not None,
             )
         async with (
             self._worker.held()
@@ -512,7 +513,7 @@ class Forgetter:
             try:
                 await self._journal.erase_copies()
             except StoreError:
-                pending.append("the copy from before the upgrade")
+                pending.append("a copy from before an upgrade or a move")
         if not pending:
             await self._journal.set_meta(_TRACES, "")
         return tuple(pending)
@@ -539,7 +540,7 @@ class _Traces:
 
     Attributes:
         anchors: Slugs.
-        copies: Whether copies of the memory from before an upgrade go too.
+        copies: Whether copies of the memory from before an upgrade or a move go too.
     """
 
     anchors: tuple[str, ...] = ()

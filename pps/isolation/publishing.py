@@ -32,6 +32,7 @@ from pps.isolation.recipes import GraphitiResults, SearchOptions, search_recipe
 from pps.isolation.store_neo4j import Neo4jStore
 from pps.journal.change_log import LogEntry
 from pps.journal.entries import Change
+from pps.journal.meta import PUBLISHED_AT
 from pps.store.graph_log import log_graph_rows
 from pps.store.graph_rows import StoredEpisode, StoredFact, StoredNode
 from pps.store.graph_tables import GraphTables
@@ -40,12 +41,8 @@ from pps.store.sql_graph import SqlGraphStore
 Connect: TypeAlias = Callable[[], Awaitable[GraphDriver]]
 _Item = TypeVar("_Item", StoredNode, StoredFact, StoredEpisode, "tuple[str, str]")
 
-PUBLISHED_AT = "published_position"
-"""Set in the journal to the position up to which the published graph has everything, or to ``ANEW``.
-
-Set to anything, it says that the graph is in the journal's tables: memories of an earlier PPS had it on Neo4j alone.
-"""
 ANEW = "anew"
+"""Stands in the journal for the position of a graph that is to be written from the beginning."""
 
 WAIT_S = 2.0
 """How long a search waits until the published graph has everything that the tables had at the call."""

@@ -90,14 +90,14 @@ def _create(db: Connection, group: str, table: KeptTable) -> None:
     if isinstance(db, PostgresConnection):
         db.have_feature_table(table.sql_name, {one.name: one.type for one in table.columns})
     else:
-        _create_in_file(db, group, table)
+        create_in_file(db, group, table)
     db.execute(
         "INSERT INTO feature_tables (feature, name, columns) VALUES (?, ?, ?)",
         (table.feature, table.name, _dump_columns(table.columns)),
     )
 
 
-def _create_in_file(db: Connection, group: str, table: KeptTable) -> None:
+def create_in_file(db: Connection, group: str, table: KeptTable) -> None:
     columns = ", ".join(f"{column.name} {_SQL_TYPES[column.type]}" for column in table.columns)
     db.execute(
         f"""CREATE TABLE {table.sql_name} (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
@@ -63,6 +63,8 @@ class Journal(Store):
 
     Attributes:
         zone: The entity's time zone: whose days relative words are, where a turn has no offset of its own.
+        erase_other_copy: Erases what another store holds of the memory since it was moved; None where none does. Whoever
+            opens the journal sets it.
     """
 
     around_many = reads(turn_rows.around_many)
@@ -147,6 +149,7 @@ class Journal(Store):
         self.perspective_data = PerspectiveRows(*stores)
         self.ties = FactTies(*stores)
         self.features = FeatureBook(*stores)
+        self.erase_other_copy: Callable[[], Awaitable[object]] | None = None
         self._secrets: dict[str, bytes] = {}
 
     @property
@@ -163,8 +166,11 @@ class Journal(Store):
         return bool(old_graph.copies(self.path.parent))
 
     async def erase_copies(self) -> None:
-        """Erase what an upgrade left: it holds the memory as it was. StoreError when something cannot be removed."""
+        """Erase what an upgrade or a move left: it holds the memory as it was. StoreError when something stays."""
         await asyncio.to_thread(old_graph.drop_all_of_old, self.path.parent)
+        if self.erase_other_copy is not None:
+            await self.erase_other_copy()
+            self.erase_other_copy = None
 
     async def expire_bin(self, at: datetime) -> None:
         """Erase from the bin what can no longer be restored, and the copy that holds it too; see ``Bin.expire``."""

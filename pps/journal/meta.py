@@ -9,6 +9,14 @@ from pps.core.sql import Connection
 
 _OWN = "group"
 _SECRET_BYTES = 32
+PUBLISHED_AT = "published_position"
+"""Set to the position up to which the published graph has everything, or to ``ANEW`` of ``isolation/publishing.py``.
+
+Set to anything, it says that the graph is in these tables: memories of an earlier PPS had it on Neo4j alone. On PostgreSQL
+it is there only while the graph is published: triggers log the rows of the graph then.
+"""
+OF_STORE = ("layout", "scrub_due", "vacuum_due")
+"""Keys of what concerns a file or a database itself: they do not go with a memory that is moved."""
 PUT = "INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
@@ -23,6 +31,11 @@ def put(connection: Connection, key: str, value: str) -> None:
     if key == _OWN or not 1 <= len(key) <= 100:
         raise InvalidRequest("key", f"must be 1 to 100 characters and not {_OWN!r}")
     connection.execute(PUT, (key, value))
+
+
+def drop(connection: Connection, key: str) -> None:
+    """Remove a value; nothing happens where there is none."""
+    connection.execute("DELETE FROM meta WHERE key = ?", (key,))
 
 
 def put_owner(connection: Connection, group: str) -> None:

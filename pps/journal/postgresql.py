@@ -54,6 +54,9 @@ _MOST_CONNECTIONS = 16
 _READERS = 4
 _CONNECT_S = 10.0
 _STATEMENT_S = 300.0
+_LOGS_GRAPH = (
+    f"CASE WHEN EXISTS (SELECT 1 FROM meta WHERE key = '{meta.PUBLISHED_AT}') THEN 'on' ELSE '' END"  # noqa: S608
+)
 _MIGRATION_LOCK = "hashtextextended('pps schema', 0)"
 _VACUUM_DUE = "vacuum_due"
 _VACUUM_RETRY_S = 60.0
@@ -68,6 +71,25 @@ def database_of(settings: PostgresqlSettings) -> Database:
             'postgresql.url: is empty; store "postgresql" needs postgresql://USER:PASSWORD@HOST/DATABASE'
         )
     return Database.open(url, settings.owner_url.get_secret_value())
+
+
+async def refused_connection(settings: PostgresqlSettings, timeout_s: float) -> str:
+    """Return why a database does not answer the role that reads and writes rows, in a word or two; empty when it does."""
+    if importlib.util.find_spec("asyncpg") is None:
+        return "asyncpg is not installed"
+    asyncpg = _library()
+    try:
+        async with asyncio.timeout(timeout_s):
+            connection: Session = await asyncpg.connect(settings.url.get_secret_value())
+            try:
+                await connection.execute("SELECT 1")
+            finally:
+                connection.terminate()
+    except TimeoutError:
+        return f"nothing within {timeout_s:.0f} s"
+    except (*library_errors(), asyncpg.ClientConfigurationError, ValueError) as error:
+        return getattr(error, "sqlstate", None) or type(error).__name__
+    return ""
 
 
 class Session(Protocol):
@@ -225,18 +247,22 @@ class Database:
 
     def erase(self, group: str) -> None:
         """Delete every row of a group in one transaction, and vacuum the tables. Blocks."""
-        self.vacuum(self.write(group, _delete_all))
+        self.vacuum(self.write(group, delete_all))
 
     def vacuum(self, tables: Iterable[str]) -> bool:
-        """Vacuum tables, so that deleted rows leave their pages; False where there is no ``owner_url``. Blocks."""
+        """Vacuum tables, so that deleted rows leave their pages; False where there is no ``owner_url``. Blocks.
+
+        Those whose rows were deleted with theirs, by their foreign keys, are vacuumed too.
+        """
         if not self._owner_url:
             return False
+
+        async def work(owner: Session) -> None:
+            for (table,) in await owner.fetch(_WITH_REFERRING, SCHEMA, [*tables]):
+                await owner.execute(f"VACUUM (ANALYZE) {_quoted(table)}")
+
         with self.mapping_errors():
-            self.run(
-                self._as_owner(
-                    [f"VACUUM (ANALYZE) {_quoted(table)}" for table in sorted({*tables})]
-                )
-            )
+            self.run(self._as_owner([], work))
         return True
 
     def define(self, statements: Sequence[str]) -> None:
@@ -393,6 +419,18 @@ _SERVER_SETTINGS: Final = {
 }
 
 
+_WITH_REFERRING: Final = """
+    WITH RECURSIVE touched (relation) AS (
+        SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+            WHERE n.nspname = $1 AND c.relname = ANY ($2::text[])
+        UNION
+        SELECT k.conrelid FROM pg_constraint k JOIN touched ON k.confrelid = touched.relation
+            WHERE k.contype = 'f' AND k.confdeltype = 'c'
+    )
+    SELECT relname FROM pg_class WHERE oid IN (SELECT relation FROM touched) ORDER BY relname"""
+"""Tables by their names, and those whose rows go with rows of theirs."""
+
+
 def _check_url(setting: str, url: str) -> None:
     try:
         parts = urlsplit(url)
@@ -437,8 +475,9 @@ async def unguarded_tables(connection: Session) -> list[str]:
     return [row[0] for row in rows]
 
 
-def _delete_all(connection: Connection) -> list[str]:
-    """Delete the group's rows of every table; return the tables."""
+def delete_all(connection: Connection) -> list[str]:
+    """Delete the group's rows of every table; return the tables. What the transaction does to the graph is not logged."""
+    connection.execute("SELECT set_config('pps.logs_graph', '', true)").fetchall()
     tables = tables_of(connection)
     for table in tables:
         connection.execute(f"DELETE FROM {_quoted(table)}")  # noqa: S608 - names of the catalogue
@@ -549,11 +588,15 @@ class PostgresConnection:
         )
 
     def begin_writing(self) -> None:
-        """Begin a transaction and wait for the entity's lock; each statement sees what was committed before it."""
-        self._run_plain(
+        """Begin a transaction and wait for the entity's lock; each statement sees what was committed before it.
+
+        Where the graph is published, triggers log each of its rows that changes (version 2 of the tables).
+        """
+        self._run_plain(  # the group was checked, everything else is a constant
             f"BEGIN; SET LOCAL lock_timeout = '{LOCK_WAIT_S}s'; "
             f"SELECT set_config('pps.grp', '{self.group}', true); "
-            f"SELECT pg_advisory_xact_lock(hashtextextended('pps {self.group}', 0))"
+            f"SELECT pg_advisory_xact_lock(hashtextextended('pps {self.group}', 0)); "
+            f"SELECT set_config('pps.logs_graph', {_LOGS_GRAPH}, true)"
         )
 
     def commit(self) -> None:

@@ -700,3 +700,30 @@ CREATE TABLE change_log (
     PRIMARY KEY (grp, position),
     UNIQUE (grp, kind, id)
 );
+
+-- version 2
+-- Entries of the change log for each row of the graph that is written, as `pps/store/graph_log.py` has them in a file: in
+-- transactions of a memory whose graph is published (`pps.logs_graph`, which who begins to write sets) and in no other.
+CREATE FUNCTION log_graph_row(changed text, of_kind text)
+    RETURNS void LANGUAGE sql VOLATILE
+    AS $$
+        DELETE FROM change_log WHERE kind = of_kind AND id = changed; INSERT INTO change_log (kind, id) VALUES (of_kind, changed)
+    $$;
+CREATE FUNCTION log_graph_item()
+    RETURNS trigger LANGUAGE plpgsql
+    AS $$
+        BEGIN IF TG_OP = 'DELETE' THEN PERFORM log_graph_row(OLD.uuid, TG_ARGV[0]); ELSE PERFORM log_graph_row(NEW.uuid, TG_ARGV[0]); END IF; RETURN NULL; END
+    $$;
+CREATE FUNCTION log_graph_mention()
+    RETURNS trigger LANGUAGE plpgsql
+    AS $$
+        BEGIN IF TG_OP = 'DELETE' THEN PERFORM log_graph_row(OLD.episode, 'graph_episode'); ELSE PERFORM log_graph_row(NEW.episode, 'graph_episode'); END IF; RETURN NULL; END
+    $$;
+CREATE TRIGGER log_node AFTER INSERT OR UPDATE OR DELETE ON node FOR EACH ROW
+    WHEN (current_setting('pps.logs_graph', true) = 'on') EXECUTE FUNCTION log_graph_item('graph_node');
+CREATE TRIGGER log_fact AFTER INSERT OR UPDATE OR DELETE ON fact FOR EACH ROW
+    WHEN (current_setting('pps.logs_graph', true) = 'on') EXECUTE FUNCTION log_graph_item('graph_fact');
+CREATE TRIGGER log_episode AFTER INSERT OR UPDATE OR DELETE ON episode FOR EACH ROW
+    WHEN (current_setting('pps.logs_graph', true) = 'on') EXECUTE FUNCTION log_graph_item('graph_episode');
+CREATE TRIGGER log_mention AFTER INSERT OR UPDATE OR DELETE ON mention FOR EACH ROW
+    WHEN (current_setting('pps.logs_graph', true) = 'on') EXECUTE FUNCTION log_graph_mention();

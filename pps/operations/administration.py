@@ -323,7 +323,7 @@ async def entity_delete(app: App, request: EntityInput) -> Deleted:
     await _no_pool(app, request.name)
     await _no_member(app, request.name)
     gone = await app.delete(request.name)
-    if gone.store != "neo4j":
+    if not gone.was_published:
         return Deleted(request.name)
     waiting = await asyncio.to_thread(app.registry.unpublishing.groups)
     is_left = gone.entity.group in waiting

@@ -162,6 +162,8 @@ def forgotten_text(value: Forgotten) -> str:
         beside += f" What could be restored of it cannot be any more ({ids})."
     if value.upgrade_copy:
         beside += " The copy of this memory from before its upgrade goes with it, whole."
+    if value.moved_copy:
+        beside += " What another store keeps of this memory since its move goes with it, whole."
     mentions = _mention_lines(value.mentions) if value.mentions and value.mentions.total else []
     if value.dry_run:
         lines = [f"Would erase {counts}.{beside}", *(f"  {line}" for line in value.shown)]
@@ -212,8 +214,9 @@ class ForgottenLines:
     """What went, or would go; of each the first 100 ids, and in ``more`` how many there are beyond.
 
     ``asked``: of a dry run by names, the ids to give when it is done. ``mentions``: what still says
-    its name. ``upgrade_copy``: of a dry run, the copy of the memory from before its upgrade goes
-    too. ``pending``: what still holds its text on disk, to be erased later.
+    its name. ``upgrade_copy``, ``moved_copy``: of a dry run, the copy of the memory from before its
+    upgrade, or its move to another store, goes too. ``pending``: what still holds its text on disk,
+    to be erased later.
     """
 
     dry_run: bool
@@ -228,6 +231,7 @@ class ForgottenLines:
     restorable_until: str | None = None
     upgrade_copy: bool | None = None
     pending: tuple[str, ...] | None = None
+    moved_copy: bool | None = None
     more: Mapping[str, int] | None = None
     mentions: Mentions | None = None
 
@@ -249,6 +253,7 @@ def forgotten_for_model(value: Forgotten, _: Input) -> ModelView:
         restorable_until=model_time(value.restorable_until),
         upgrade_copy=value.upgrade_copy or None,
         pending=value.pending or None,
+        moved_copy=value.moved_copy or None,
         more=more or None,
         mentions=value.mentions,
     )

@@ -11,6 +11,7 @@ from pydantic import Field
 
 from pps.app import App
 from pps.app.hosting import PublishedState
+from pps.app.moving import MoveReport
 from pps.app.upgrading import UpgradeReport, copy_notes
 from pps.core.errors import InvalidRequest, PPSError
 from pps.core.ids import short_id
@@ -19,6 +20,7 @@ from pps.core.time import now
 from pps.core.version import __version__
 from pps.entities import last_proof
 from pps.entities.last_proof import Proof
+from pps.entities.moves import place_of
 from pps.index.indexes import Index
 from pps.ingest.indexer import Progress
 from pps.operations import journal_tools
@@ -69,6 +71,19 @@ class PublishInput(OfEntity):
     )
     stop: bool = Field(
         default=False, description="True stops publishing and removes what is published."
+    )
+
+
+class MoveInput(OfEntity):
+    """Whose memory to move, and where to."""
+
+    to: Literal["", "postgresql", "embedded"] = Field(
+        default="",
+        description="Where to: postgresql, as [postgresql] is set, or embedded, a file of its own.",
+    )
+    drop_source: bool = Field(
+        default=False,
+        description="Erase what the last move left in the store before it, or what one that was cut short left.",
     )
 
 
@@ -264,6 +279,50 @@ async def publish(app: App, given: PublishInput) -> PublishedState:
     return await app.publish(given.entity, anew=given.anew)
 
 
+def _moved(report: MoveReport) -> str:
+    name, store = report.entity, report.store
+    if report.state == "dropped":
+        return f"{name} is in {store}; what another store held of it is erased"
+    if report.state == "nothing_to_do":
+        return f"{name} is in {store}: nothing to do{_kept_text(report)}"
+    count = counted(sum(report.rows.values()), "row")
+    return f"{name} is in {store} now: {count} moved and compared in {report.seconds:.1f} s{_kept_text(report)}"
+
+
+def _kept_text(report: MoveReport) -> str:
+    if not report.kept:
+        return ""
+    return (
+        f". {report.kept} keeps it as it was: `pps move {report.entity} --drop-source` erases that"
+    )
+
+
+@MAINTENANCE.operation(
+    "Move a memory to another store",
+    _moved,
+    SETS,
+    command="move",
+    carried_through=True,
+    examples=(
+        "pps move ana --to postgresql",
+        "pps move ana --to embedded",
+        "pps move ana --drop-source",
+    ),
+)
+async def move(app: App, request: MoveInput, progress: Progress | None) -> MoveReport:
+    """Moves an entity's memory into PostgreSQL, or back into a file: everything is copied, compared, then used there.
+
+    It waits until nobody uses the memory; calls that come meanwhile wait for it. Killed at any moment, exactly one store
+    is the memory, and the same command finishes it. The store that it was in keeps it as it was: drop_source erases that,
+    and so does the first forgetting for good. Indexes and anchors stay on this machine.
+    """
+    if bool(request.to) == request.drop_source:
+        raise InvalidRequest("to", "say where to, or drop_source")
+    if request.drop_source:
+        return await app.drop_moved_source(request.entity)
+    return await app.move(request.entity, place_of(request.to), progress)
+
+
 @MAINTENANCE.operation(
     "Upgrade entities",
     _upgraded,
@@ -363,9 +422,11 @@ async def doctor(app: App, request: OfEntity, progress: Progress | None) -> Exam
         misfits = await memory.records.misfits()
     entry = await asyncio.to_thread(app.registry.get, request.entity)
     copies = await asyncio.to_thread(copy_notes, entry)
-    problems = (*health.problems, *ledger.problems)
-    notes = (*health.notes, *ledger.notes, *copies, *_unfit(misfits))
-    return Examined(health.ok and not ledger.problems, problems, notes, ledger)
+    kept, cut_short = await app.moved_copy(request.entity)
+    problems = (*health.problems, *ledger.problems, *cut_short)
+    notes = (*health.notes, *ledger.notes, *copies, *kept, *_unfit(misfits))
+    is_well = health.ok and not ledger.problems and not cut_short
+    return Examined(is_well, problems, notes, ledger)
 
 
 @MAINTENANCE.operation("Attack throw-away entities", _verified, SETS)

@@ -1,8 +1,9 @@
 """Entries of the change log for each row of the graph that is written, for a follower that keeps a copy of the graph.
 
 The indexes need an entry where a text changes. A copy needs one for whatever changes: a mention that is joined, what
-Graphiti's own pipeline saves. Triggers see all of it, in the transaction that changes the row. They are of the writing
-connection alone, and only a memory that publishes its graph has them.
+Graphiti's own pipeline saves. Triggers see all of it, in the transaction that changes the row. In a file they are of the
+writing connection alone, and only a memory that publishes its graph has them. On PostgreSQL the tables have them
+(``journal/postgresql.sql``), and they act in the transactions of such a memory.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Final
 
 from pps.core.sql import Connection
 from pps.journal.entries import GraphKind
+from pps.journal.postgresql import PostgresConnection
 
 _LOGGED: Final[tuple[tuple[str, str, GraphKind], ...]] = (
     ("node", "uuid", "graph_node"),
@@ -24,6 +26,8 @@ _ROW_OF: Final = {"INSERT": "NEW", "UPDATE": "NEW", "DELETE": "OLD"}
 
 def log_graph_rows(connection: Connection) -> None:
     """Append an entry for every graph row that is inserted, updated or deleted on this connection from now on."""
+    if isinstance(connection, PostgresConnection):
+        return
     for table, column, kind in _LOGGED:
         for event, row in _ROW_OF.items():
             name = f"log_{table}_{event.lower()}"

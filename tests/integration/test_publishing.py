@@ -17,6 +17,7 @@ from graphiti_core.search.search_filters import SearchFilters
 
 from pps.app import App
 from pps.config import EmbedderSettings, Neo4jSettings, Settings
+from pps.core.sql import Connection
 from pps.core.values import FactDraft, Node, NodeDraft
 from pps.isolation.graph_digests import digests_of
 from pps.isolation.graphiti_models import GraphitiEmbedder, GraphitiReranker, make_llm
@@ -24,11 +25,13 @@ from pps.isolation.neo4j import open_neo4j
 from pps.isolation.publishing import Publisher
 from pps.isolation.recipes import RECIPES
 from pps.isolation.store_neo4j import Neo4jStore
+from pps.journal.meta import PUBLISHED_AT
 from pps.memory import Memory
 from pps.operations.calls import Caller, Calls
 from pps.store.graph_tables import GraphTables
 from pps.store.sql_graph import SqlGraphStore
 from tests.neo4j_server import Neo4jServer
+from tests.postgresql_server import PostgresqlServer
 
 pytestmark = pytest.mark.neo4j
 
@@ -113,6 +116,71 @@ async def test_what_is_remembered_forgotten_and_merged_is_published(
         nodes = {node.name: node for node in await store.scan_nodes("", 100)}
         assert nodes["Ben"].kind == "Person"
         assert (await memory.ledger()).problems == ()
+
+
+@pytest.mark.postgresql
+async def test_a_memory_on_postgresql_is_published_and_stays_so_when_it_moves(
+    settings: Settings,
+    postgresql_server: PostgresqlServer,
+    server_store: OnServer,
+) -> None:
+    settings = settings.model_copy(update={"postgresql": postgresql_server.settings})
+    async with App.open(settings) as app:
+        await app.create("ana", store="postgresql")
+        async with app.memory("ana") as memory:
+            await told(memory)
+        state = await app.publish("ana")
+        assert state.is_published
+        assert app.registry.get("ana").store == "postgresql"
+        async with app.memory("ana") as memory:
+            await same_on_both(memory, server_store)
+            (turn,) = [
+                one for one in await memory.parts.journal.recent(10) if "choir" in one.content
+            ]
+            await memory.forget([turn.uuid], dry_run=False)
+            await same_on_both(memory, server_store)
+            store = server_store(memory.entity.group)
+            found = await store.scan_episodes("", 100)
+            assert "choir" not in repr(found)
+            # A row that no index has anything of: triggers alone tell of it.
+            await memory.parts.journal.write(_mention_everyone)
+            await memory.remember("The indexes follow.", source_ref="follow")
+            assert await memory.settled()
+            await same_on_both(memory, server_store)
+            recalled = await memory.recall("where does Ana live?", profile="NODE_HYBRID_SEARCH_RRF")
+            assert any(channel.hits for channel in recalled.channels.values())
+    async with App.open(settings) as app:
+        for target, stored in (("embedded", "neo4j"), ("postgresql", "postgresql")):
+            await app.move("ana", target)
+            entry = app.registry.get("ana")
+            assert (entry.store, entry.is_published) == (stored, True)
+            async with app.memory("ana") as memory:
+                await memory.remember(f"Ana has moved to {target}.", source_ref=target)
+                assert await memory.settled()
+                await same_on_both(memory, server_store)
+            await app.drop_moved_source("ana")
+        assert not (await app.unpublish("ana")).is_published
+        async with app.memory("ana") as memory:
+            group = memory.entity.group
+            assert await server_store(group).scan_nodes("", 10) == []
+            assert await memory.parts.journal.get_meta(PUBLISHED_AT) is None
+            await memory.remember("Nobody publishes this.", source_ref="later")
+            assert await memory.settled()
+        await app.publish("ana")
+        async with app.memory("ana") as memory:
+            await same_on_both(memory, server_store)
+        deleted = await Calls(app).answer(Caller(("operator",)), "entity_delete", {"name": "ana"})
+        assert "Neo4j" in str(deleted.data["left"])
+        assert await server_store(group).scan_nodes("", 10) == []
+        assert await postgresql_server.rows_with(group) == []
+
+
+def _mention_everyone(db: Connection) -> None:
+    db.execute(
+        "INSERT INTO mention (episode, node, uuid, created_at) "
+        "SELECT e.uuid, n.uuid, e.uuid || n.uuid, 0 FROM episode AS e CROSS JOIN node AS n "
+        "WHERE NOT EXISTS (SELECT 1 FROM mention AS m WHERE m.episode = e.uuid AND m.node = n.uuid)"
+    )
 
 
 async def test_the_same_answers_come_with_and_without_neo4j(app: App) -> None:

@@ -57,6 +57,7 @@ def owners(folder: Path, entity: str) -> dict[str, list[Arguments]]:
         "reindex": [of, {**of, "index": "vectors"}],
         "reembed": [of],
         "rebuild": [of],
+        "move": [{**of, "to": "embedded"}, {**of, "drop_source": True}],
         "publish": [{**of, "target": "neo4j", "stop": True}],
         "upgrade": [
             {**of, "dry_run": True},

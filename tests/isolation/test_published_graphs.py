@@ -19,6 +19,7 @@ from pps.isolation.publishing import Publisher
 from pps.isolation.recipes import RECIPES
 from pps.isolation.store_neo4j import Neo4jStore
 from pps.memory import Memory
+from tests.postgresql_server import PostgresqlServer
 from tests.waiting import settle_until
 
 pytestmark = [pytest.mark.neo4j, pytest.mark.timeout(300)]
@@ -87,6 +88,51 @@ async def test_publishing_anew_and_stopping_for_one_leave_the_graph_of_another(
     assert (await app.publishing("bea")).is_published
     await app.delete("ana")
     assert await published(app, "bea", on_server) == before
+
+
+@pytest.mark.postgresql
+async def test_of_two_in_one_database_each_is_published_and_removed_alone(
+    shared_settings: Settings, postgresql_server: PostgresqlServer, on_server: OnServer
+) -> None:
+    """The triggers of the tables act in the transactions of a published memory, and of no other."""
+    settings = shared_settings.model_copy(
+        update={
+            "store": "postgresql",
+            "postgresql": postgresql_server.settings,
+            "embedder": EmbedderSettings(name="hash"),
+        }
+    )
+    async with App.open(settings) as app:
+
+        async def say(name: str, number: int) -> None:
+            text = f"Kim is allergic to {MARKS[name]} {number}."
+            fact = FactDraft("Kim", "ALLERGIC_TO", f"{MARKS[name]} {number}", text=text)
+            async with app.memory(name) as memory:
+                await memory.remember(text, source_ref=str(number), facts=[fact])
+                assert await memory.settled()
+                if (publisher := memory.parts.indexer.publisher) is not None:
+                    await publisher.catch_up(60)
+
+        for name in MARKS:
+            await app.create(name)
+            await say(name, 1)
+        await app.publish("ana")
+        for name in MARKS:
+            await say(name, 2)
+        own = await published(app, "ana", on_server)
+        assert own["facts"]
+        assert not any((await published(app, "bea", on_server)).values())
+        async with app.memory("bea") as memory:
+            logged = await memory.parts.journal.log_entries(0, 1_000)
+            assert not [entry for entry in logged if entry.change.kind.startswith("graph_")]
+        await app.publish("bea")
+        await say("bea", 3)
+        assert await published(app, "ana", on_server) == own
+        hers = await published(app, "bea", on_server)
+        await app.unpublish("ana")
+        assert await published(app, "bea", on_server) == hers
+        for name in MARKS:
+            await app.delete(name)
 
 
 async def test_a_recipe_finds_nothing_of_another_on_the_server_they_share(app: App) -> None:

@@ -303,6 +303,7 @@ COMMAND_ATTACKS: dict[str, list[str]] = {
     "reembed": ["mine"],
     "reindex": ["mine"],
     "rebuild": ["mine", "--yes"],
+    "move": ["mine", "--drop-source"],
     "publish": ["mine", "neo4j", "--stop"],
     "upgrade": ["--all", "--drop-copy"],
     "remember": ["mine", "nothing"],

@@ -79,7 +79,7 @@ class HealthProbe:
 
         Empty when it can.
 
-        ``stopping``, ``registry`` and ``disk`` are tried out; ``outage`` is what open memories have
+        ``stopping``, ``registry``, ``disk`` and ``postgresql`` are tried out; ``outage`` is what open memories have
         run into.
         """
         if self._activity.stopping.is_set():

@@ -1,4 +1,4 @@
-"""What a server needs of its surroundings, tried out: a disk that takes writes; and Neo4j, where graphs are published."""
+"""What a server needs of its surroundings, tried out: a disk that takes writes; PostgreSQL and Neo4j, where they are used."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Probes:
         self._until = 0.0
 
     async def failing(self) -> dict[str, str]:
-        """Return what stands in the way, by what was tried: ``registry``, ``disk``."""
+        """Return what stands in the way, by what was tried: ``registry``, ``disk``, ``postgresql``."""
         await self._try()
         return self._found
 
@@ -53,8 +53,16 @@ class Probes:
             entries = await asyncio.to_thread(self._app.registry.list)
         except PPSError as error:
             return {**failing, "registry": error.message}
+        if any(entry.store == "postgresql" for entry in entries):
+            from pps.journal.postgresql import refused_connection  # few servers need it
+
+            reason = await refused_connection(self._app.settings.postgresql, _CONNECT_S)
+            if reason:
+                failing["postgresql"] = (
+                    f"PostgreSQL does not answer ({reason}): check the server and postgresql.url"
+                )
         self._publishing = ""
-        if any(entry.store == "neo4j" for entry in entries):
+        if any(entry.is_published for entry in entries):
             uri = self._app.settings.neo4j.uri
             reason = await _refused_connection(uri)
             if reason:

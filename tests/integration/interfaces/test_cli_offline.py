@@ -69,6 +69,7 @@ COMMANDS = [
     "stats",
     "overview",
     "rebuild",
+    "move",
     "publish",
     "upgrade",
     "why",

@@ -9,10 +9,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
-from tests.integration.interfaces.serving import clean_env
-from tests.postgresql_server import PostgresqlServer
+from pps.server import connect, runfile
+from tests.integration.interfaces.serving import Served, clean_env
+from tests.postgresql_server import (
+    PostgresqlServer,
+    running_postgresql,
+    start_postgresql,
+    stop_postgresql,
+)
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.postgresql
 
@@ -78,6 +86,45 @@ def test_a_memory_is_made_used_forgotten_in_and_deleted(
         assert not (home / "entities" / "ana").exists()
     finally:
         shell.run("stop")
+
+
+def test_a_running_server_serves_a_moved_memory_and_is_ready_while_postgresql_answers(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    with running_postgresql() as server:
+        shell = Shell(
+            home, PPS_POSTGRESQL__URL=server.url, PPS_POSTGRESQL__OWNER_URL=server.owner_url
+        )
+        try:
+            shell.run("entity", "create", "ana")
+            shell.run("remember", "ana", f"My sister Klara is the {WORD} of Oslo.")
+            link = connect(home, start=False)
+            pid = link.status()["pid"]
+            moved = json.loads(shell.run("move", "ana", "--to", "postgresql", "--json"))
+            assert (moved["state"], moved["store"]) == ("moved", "postgresql")
+            assert moved["kept"].endswith("memory.db")
+            assert WORD in shell.run("recall", "ana", WORD)
+            assert "keeps this memory as it was before its move" in shell.run("doctor", "ana")
+            shell.run("remember", "ana", "Klara moved to Rome.")
+            assert link.status()["pid"] == pid
+            assert "is erased" in shell.run("move", "ana", "--drop-source")
+            assert not (home / "entities" / "ana" / "data" / "memory.db").exists()
+            assert "nothing to do" in shell.run("move", "ana", "--to", "postgresql")
+            assert "say where to, or drop_source" in shell.run("move", "ana", code=2)
+            run = runfile.read(home)
+            assert run is not None
+            ready = f"{run.url}/ready"
+            assert httpx.get(ready, trust_env=False, timeout=30).status_code == 200
+            stop_postgresql(server.folder)
+            wait_until(lambda: httpx.get(ready, trust_env=False, timeout=30).status_code == 503)
+            with Served(home, {}, run).owner() as owner:
+                assert "postgresql" in owner.get("/ready").json()["failing"]
+            start_postgresql(server.folder)
+            wait_until(lambda: httpx.get(ready, trust_env=False, timeout=30).status_code == 200)
+            assert "Rome" in shell.run("recall", "ana", "where is Klara")
+        finally:
+            shell.run("stop")
 
 
 def test_what_is_missing_or_wrong_is_said_with_its_setting(

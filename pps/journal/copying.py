@@ -1,0 +1,335 @@
+"""A memory's rows copied whole between a file and a PostgreSQL database, and compared: every table, every column.
+
+Both have the same tables (a test holds them together), those of features too. What is copied is read in one snapshot and
+written in one transaction, so a copy is there whole or not at all. Indexes are not copied: they lie beside the file on
+either store and go on where the change log is, whose positions are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from graphlib import TopologicalSorter
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from pps.core.errors import InvalidRequest, IsolationError, StoreError
+from pps.core.sql import Connection, Value
+from pps.journal.db import mapping_errors, open_reader, open_writer, prepare_file
+from pps.journal.feature_tables import create_in_file, kept_tables
+from pps.journal.meta import OF_STORE
+from pps.journal.old_graph import sync_folder
+from pps.journal.postgresql import Database, PostgresConnection, delete_all
+
+Row: TypeAlias = tuple[Value, ...]
+Tell: TypeAlias = Callable[[str, int, int], None]
+"""Is told a table and how many of its rows are copied; what it raises ends the copying, and nothing was changed."""
+
+_PAGE: Final = 2_000
+_COUNTERS: Final = "numbers"
+_FIRST_POSITION: Final = {"change_log": 1}
+"""Numbers that a file has given before its first row."""
+
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """A table as both stores have it.
+
+    Attributes:
+        columns: Those that are copied: not the group, and nothing that is computed.
+        key: Those of its primary key but the group, by which it is read.
+        group: The column that holds the group; empty where only a database has one.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    group: str
+
+    def places(self) -> str:
+        return ", ".join(f'"{column}"' for column in self.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class TableDigest:
+    """How many rows a table has of a memory, and the SHA-256 of all of them in the order of their keys."""
+
+    rows: int
+    digest: str
+
+
+Digests: TypeAlias = dict[str, TableDigest]
+
+
+def copy_to_database(file: Path, database: Database, group: str, tell: Tell) -> Digests:
+    """Copy the memory of a file, which nobody has open, into a database in place of what that has of the group. Blocks.
+
+    Args:
+        file: Its ``memory.db``, of this version.
+        database: Where to.
+        group: Whose it is; of no other group a row is read, written or deleted.
+        tell: Is told how far it is.
+
+    Returns:
+        The digests of both, which are the same.
+
+    Raises:
+        IsolationError: The file is another entity's.
+        InvalidRequest: A text has the character U+0000; the table and the row are named.
+        StoreError: What the database has of it now is not the same; the tables are named.
+        StoreUnavailable, StoreConflict, ConfigError: The file or the server cannot be used.
+    """
+    with mapping_errors(file), _snapshot(file) as source:
+        _check_owner(source, group)
+        shapes = table_shapes(source)
+        features = kept_tables(source)
+
+        def make_feature_tables(target: Connection) -> None:
+            for table in features:
+                assert isinstance(target, PostgresConnection)  # noqa: S101 - what a database lends
+                target.have_feature_table(
+                    table.sql_name, {column.name: column.type for column in table.columns}
+                )
+
+        def fill(target: Connection) -> None:
+            delete_all(target)  # what a copy that was cut short left
+            for shape in shapes:
+                for done, rows in _counted(_pages(source, shape)):
+                    _refuse_nul(shape, rows)
+                    insert_rows(target, shape, rows)
+                    tell(shape.name, done, 0)
+            target.executemany(
+                "INSERT INTO counter (name, value) VALUES (?, ?)",
+                [*_numbers_of_file(source).items()],
+            )
+
+        database.write(group, make_feature_tables)
+        database.write(group, fill)
+        expected = digests_of_file(source, shapes)
+        found = database.read(group, lambda target: digests_of_group(target, shapes))
+    check_same(expected, found)
+    return found
+
+
+def copy_to_file(database: Database, group: str, file: Path, tell: Tell) -> Digests:
+    """Copy the memory of a group into a file, made anew in place of one that is there. Blocks.
+
+    The file has its name only when all of it is on disk. Arguments, errors as ``copy_to_database``.
+    """
+    draft = draft_of(file)
+    _remove(draft)
+    prepare_file(draft, group)
+    try:
+        with mapping_errors(draft), closing(open_writer(draft)) as target:
+            expected = database.read(group, lambda source: _fill_file(source, target, group, tell))
+            target.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            found = digests_of_file(target, table_shapes(target))
+        check_same(expected, found)
+        _sync(draft)
+        _remove(file)
+        draft.replace(file)
+        sync_folder(file.parent)
+    except BaseException:
+        _remove(draft)
+        raise
+    return found
+
+
+def _fill_file(source: Connection, target: sqlite3.Connection, group: str, tell: Tell) -> Digests:
+    """Copy a group's rows in one transaction; return the digests of what was read."""
+    target.execute("BEGIN IMMEDIATE")
+    try:
+        for table in kept_tables(source):
+            create_in_file(target, group, table)
+        shapes = table_shapes(target)
+        marks = ", ".join("?" * len(OF_STORE))
+        target.execute(f"DELETE FROM meta WHERE key NOT IN ({marks})", OF_STORE)  # noqa: S608 - literals
+        for shape in shapes:
+            for done, rows in _counted(_pages(source, shape)):
+                insert_rows(target, shape, rows, group)
+                tell(shape.name, done, 0)
+        for name, number in _numbers_of_group(source, shapes).items():
+            target.execute("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
+            target.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)", (name, number))
+        target.execute("COMMIT")
+    finally:
+        if target.in_transaction:
+            target.execute("ROLLBACK")
+    return digests_of_group(source, shapes)
+
+
+def draft_of(file: Path) -> Path:
+    """Return the name that a file has while it is filled."""
+    return file.with_name(f"{file.stem}.moving{file.suffix}")
+
+
+def erase_file(file: Path) -> None:
+    """Remove a memory's file, its log and a draft of it. Blocks; StoreError when something stays."""
+    for path in (draft_of(file), file):
+        _remove(path)
+    sync_folder(file.parent)
+
+
+def table_shapes(db: sqlite3.Connection) -> list[TableShape]:
+    """Return the tables of a memory's file, each behind those that its rows refer to."""
+    names = {
+        name
+        for (name,) in db.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
+        )
+    }
+    needs = {
+        name: {row[2] for row in db.execute(f'PRAGMA foreign_key_list("{name}")')} - {name}
+        for name in sorted(names)
+    }
+    return [_shape_of(db, name) for name in TopologicalSorter(needs).static_order()]
+
+
+def _shape_of(db: sqlite3.Connection, name: str) -> TableShape:
+    """Read a table's columns: of each row number 1 is the name, 5 its place in the key, 6 whether it is computed."""
+    rows = db.execute(f'PRAGMA table_xinfo("{name}")').fetchall()
+    group = next((row[1] for row in rows if row[1] in ("grp", "group_id")), "")
+    own = [row for row in rows if row[1] != group]
+    key = sorted((row[5], row[1]) for row in own if row[5])
+    return TableShape(
+        name,
+        tuple(row[1] for row in own if not row[6]),
+        tuple(column for _, column in key),
+        group,
+    )
+
+
+def digests_of_file(db: sqlite3.Connection, shapes: Sequence[TableShape]) -> Digests:
+    """Return table → digest of what a file has, and that of the numbers that it counts rows by."""
+    return _digests(db, shapes, _numbers_of_file(db))
+
+
+def digests_of_group(db: Connection, shapes: Sequence[TableShape]) -> Digests:
+    """Return the same of what a database has of the group of a transaction."""
+    return _digests(db, shapes, _numbers_of_group(db, shapes))
+
+
+def _digests(db: Connection, shapes: Sequence[TableShape], numbers: dict[str, int]) -> Digests:
+    found = {shape.name: _digest(_pages(db, shape)) for shape in shapes}
+    found[_COUNTERS] = _digest([sorted(numbers.items())])
+    return found
+
+
+def _digest(pages: Iterator[Sequence[Row]] | Sequence[Sequence[Row]]) -> TableDigest:
+    count, digest = 0, hashlib.sha256()
+    for rows in pages:
+        count += len(rows)
+        for row in rows:
+            digest.update(repr(tuple(row)).encode("utf-8", "surrogatepass") + b"\n")
+    return TableDigest(count, digest.hexdigest())
+
+
+def check_same(expected: Digests, found: Digests) -> None:
+    names = sorted({*expected, *found})
+    wrong = [name for name in names if expected.get(name) != found.get(name)]
+    if wrong:
+        raise StoreError(
+            f"the copy is not the same as the memory in {', '.join(wrong)}: this is a defect of PPS, please report it"
+        )
+
+
+def _pages(db: Connection, shape: TableShape) -> Iterator[list[Row]]:
+    """Yield the rows of a table in the order of its key; what concerns the store itself is left out."""
+    key = ", ".join(f'"{column}"' for column in shape.key)
+    marks = ", ".join("?" * len(shape.key))
+    places = [shape.columns.index(column) for column in shape.key]
+    condition, after = "", tuple[Value, ...]()
+    while True:
+        rows = db.execute(
+            f'SELECT {shape.places()} FROM "{shape.name}" {condition} ORDER BY {key} LIMIT {_PAGE}',  # noqa: S608 - names of a schema
+            after,
+        ).fetchall()
+        if rows:
+            yield [row for row in rows if shape.name != "meta" or row[0] not in OF_STORE]
+        if len(rows) < _PAGE:
+            return
+        condition = f"WHERE ({key}) > ({marks})"
+        after = tuple(rows[-1][place] for place in places)
+
+
+def _counted(pages: Iterator[list[Row]]) -> Iterator[tuple[int, list[Row]]]:
+    done = 0
+    for rows in pages:
+        done += len(rows)
+        yield done, rows
+
+
+def insert_rows(
+    target: Connection, shape: TableShape, rows: Sequence[Row], group: str = ""
+) -> None:
+    """Insert rows; into a file with the ``group``, which a database puts in by itself."""
+    columns, values = shape.places(), rows
+    count = len(shape.columns)
+    if group and shape.group:
+        columns, count = f'{columns}, "{shape.group}"', count + 1
+        values = [(*row, group) for row in rows]
+    marks = ", ".join("?" * count)
+    statement = f'INSERT INTO "{shape.name}" ({columns}) VALUES ({marks})'  # noqa: S608 - names of a schema
+    target.executemany(statement, values)
+
+
+def _refuse_nul(shape: TableShape, rows: Sequence[Row]) -> None:
+    for row in rows:
+        if any(isinstance(value, str) and "\0" in value for value in row):
+            key = ", ".join(str(row[shape.columns.index(column)]) for column in shape.key)
+            raise InvalidRequest(
+                "to",
+                f"{shape.name} {key} has the character U+0000, which PostgreSQL cannot store; change or forget it first",
+            )
+
+
+def _numbers_of_file(db: sqlite3.Connection) -> dict[str, int]:
+    """Return table → the last number that a row of it got, of tables that count; those that gave none are left out."""
+    return _given(dict(db.execute("SELECT name, seq FROM sqlite_sequence").fetchall()))
+
+
+def _numbers_of_group(db: Connection, shapes: Sequence[TableShape]) -> dict[str, int]:
+    names = {shape.name for shape in shapes}
+    rows = db.execute("SELECT name, value FROM counter").fetchall()
+    return _given({name: value for name, value in rows if name in names})
+
+
+def _given(numbers: dict[str, int]) -> dict[str, int]:
+    return {
+        name: number for name, number in numbers.items() if number > _FIRST_POSITION.get(name, 0)
+    }
+
+
+def _check_owner(source: sqlite3.Connection, group: str) -> None:
+    row = source.execute("SELECT value FROM meta WHERE key = 'group'").fetchone()
+    if row is None or row[0] != group:
+        raise IsolationError("the file belongs to another entity: nothing was copied")
+
+
+@contextmanager
+def _snapshot(file: Path) -> Generator[sqlite3.Connection]:
+    with closing(open_reader(file)) as connection:
+        connection.execute("BEGIN")
+        yield connection
+        connection.execute("ROLLBACK")
+
+
+def _sync(file: Path) -> None:
+    handle = os.open(file, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _remove(file: Path) -> None:
+    """Remove a file of SQLite with its log; StoreError when something stays."""
+    for path in (file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be removed ({error.strerror})") from None
