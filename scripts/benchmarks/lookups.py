@@ -77,7 +77,9 @@ async def large(
                     await memory.settled()
                     progress("writing a large memory", min(at + _PAGE, turns), turns)
             async with app.memory(ENTITY) as memory:
-                features = await memory.parts.journal.rows(_FEATURE_SIZES)
+                features: list[tuple[str, int]] = await memory.parts.journal.read(
+                    lambda db: db.execute(_FEATURE_SIZES).fetchall()
+                )
         found = await asyncio.to_thread(
             asked, Asked(ENTITY, world.seed, turns, calls, ("lookups",)), inner
         )
@@ -146,7 +148,7 @@ async def lookups(memory: Memory, wanted: Asked, questions: Questions) -> dict[s
     }
 
 
-def _vector_sizes(file: Path) -> list[tuple[str, int]]:
+def _vector_sizes(file: Path) -> list[tuple[str, int | None]]:
     with contextlib.closing(sqlite3.connect(file)) as rows:
         return rows.execute("SELECT 'vectors', sum(length(vector)) FROM rows").fetchall()
 
