@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 
 pytestmark = pytest.mark.postgresql
 
-MARK = "zanzibarine"
+MARK = "vacuumberry"
 TOUCHED = ("turns", "episode", "jobs")
 
 
