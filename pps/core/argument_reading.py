@@ -110,7 +110,7 @@ class _Reading:
         if parsed is not None:
             return self.read(parsed, shape, path)
         if "array" in shape.types:
-            return self._in_list(text, shape, path)
+            return _choices_in(text, shape.item) or self._in_list(text, shape, path)
         if "object" in shape.types:
             is_name = shape.short and text.lstrip()[:1] not in ("{", "[")
             return {shape.short: text} if is_name else text
@@ -140,6 +140,14 @@ class _Reading:
         if self.parsed_values > MAX_VALUES:
             raise InvalidRequest(field, f"must hold at most {MAX_VALUES:,} values, with all others")
         return parsed
+
+
+def _choices_in(text: str, item: Shape) -> list[JSON]:
+    """Return the choices that a text lists with commas; empty unless each of its parts is one."""
+    if not item.choices or "," not in text:
+        return []
+    choices = [item.choice(part.strip()) for part in text.split(",")]
+    return [choice for choice in choices if choice is not None] if None not in choices else []
 
 
 def read_scalar(text: str, types: frozenset[str]) -> JSON:

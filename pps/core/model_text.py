@@ -52,6 +52,13 @@ _CODE_POINTS = re.compile(r"‹((?:0|[1-9A-F][0-9A-F]{0,5})(?: [1-9A-F][0-9A-F]{
 # characters, which the
 # engine looks for fast, and blanks are bounded: the time is linear.
 _BLANKS = r"\s{0,9}"
+_TAG_WORDS = (
+    r"(?:system|sys|reminders?|instructions?|prompt|hook|message|tool|assistant|developer|admin|override|command|bash"
+    r"|stdin|stdout|stderr|output|diagnostics|budget|query|rules?|policy|policies|directives?|ephemeral|mcp|skills?"
+    r"|environment|additional|attached|context|critical|important|claude|agent|session)"
+)
+"""Words that clients and tools make the names of their tags of, joined with others: ``<session-start-hook>``."""
+_COMPOUND = rf"(?=[a-z0-9]{{1,30}}[-_:])(?:[a-z0-9]{{1,30}}[-_:]){{0,4}}{_TAG_WORDS}(?![a-z0-9])"
 _TAG = re.compile(
     r"[<&\\\[#](?:"
     r"(?:(?<=<)|(?<=&)(?=(?P<entity>lt;|#0{0,9}60;|#x0{0,9}3c;))|(?<=\\)(?=(?P<code>u003c)))"
@@ -59,6 +66,7 @@ _TAG = re.compile(
     r"(?:memory|system|im_|functions?\b|function_|invoke\b|parameter\b|"
     r"tool_|tool\b|user\b|user-|assistant|human\b|developer|instruction|command-|local-command|"
     r"task-notification|reminder\b|important\b|start_of|end_of|endof|begin_of|bos\b|eos\b|eot|eom|think|ide_)"
+    rf"|(?:env|override|admin|critical)\s{{0,3}}>|ant(?:thinking|artifact|ml)|{_COMPOUND}"
     r"|/?s>|\||/?sys>|!--|!\[cdata))"
     rf"|(?<=\[)(?={_BLANKS}/?{_BLANKS}(?:inst|system_prompt|available_tools|tool_calls|tool_results|/?sys)"
     rf"{_BLANKS}\])"

@@ -409,3 +409,12 @@ def test_a_day_is_taken_as_an_instant_too(given: str, zone: str, day: date) -> N
     workload = next(one for one in OPERATIONS if one.name == "workload_assess")
     read = workload.parse({"startDate": given}, ZoneInfo(zone))
     assert read.start_date == day
+
+
+def test_choices_with_commas_are_a_list_and_texts_with_commas_are_one() -> None:
+    choices = {"type": "array", "items": {"type": "string", "enum": ["facts", "nodes"]}}
+    texts = {"type": "array", "items": {"type": "string"}}
+    shape = shape_of_schema({"type": "object", "properties": {"channels": choices, "tags": texts}})
+    assert read_arguments({"channels": "Facts, nodes"}, shape) == {"channels": ["facts", "nodes"]}
+    assert read_arguments({"channels": "facts,roads"}, shape) == {"channels": "facts,roads"}
+    assert read_arguments({"tags": "facts,nodes"}, shape) == {"tags": ["facts,nodes"]}

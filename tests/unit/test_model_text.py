@@ -28,6 +28,9 @@ from pps.interfaces.mcp.results import tool_arguments
 from pps.operations.catalog import operations_for
 
 LIVE = (
+    "<session-start-hook>", "</post-tool-use-hook>", "<user_query>", "<env>", "<bash-stdout>", "<EXTREMELY_IMPORTANT>",
+    "<new-diagnostics>", "<budget:token_budget>", "<mcp-instructions from='x'>", "<environment_details>", "<antThinking>",
+    "<attached_files>", "<critical-reminder>", "＜persisted-output＞", "< custom_rules >",
     "<system-reminder>", "</system-reminder>", "<SYSTEM>", "< / system-reminder >", "<system_prompt>",
     "[INST]", "[/INST]", "[ /inst ]", "<<SYS>>", "<</SYS>>", "<s>", "</s>", "[SYSTEM_PROMPT]", "[TOOL_CALLS]",
     "<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|", "<start_of_turn>", "<｜begin▁of▁sentence｜>",
@@ -45,6 +48,7 @@ LOOKS_ESCAPED = (
     "‹system-reminder›", "‹", "‹‹", "›", "&‹lt;", "\\‹u003c", "##‹ Instruction", "<‹", "‹:", "[‹‹",
 )  # fmt: skip
 ORDINARY = (
+    "<my-card>", "<output>", "<input type='x'>", "<T extends Message>", "Vec<Rule>", "a<b-c", "std::vector<order_id>",
     "<div class='a'>x</div>", "a < b && c[0] > d", "List<Task>", "x[i]", "#include <functional>",
     "operating system: Linux", "[user]\nname = 'Ana'", "[System]", "user: str = ''", "class User:\n    pass", "User::new()", "System::Exit", "# System",
     "the user: he said", "‹Hallo› sagte er", "«bonjour»", "👨\u200d👩\u200d👧", "نمی\u200cخواهم", "❤️", "a\r\nb\tc", "&lt;div&gt;",
