@@ -7,6 +7,7 @@ import sqlite3
 import time
 from collections.abc import Generator, Sequence
 from pathlib import Path
+from typing import Literal
 
 from pps.core.errors import StoreConflict, StoreError, StoreUnavailable
 
@@ -18,7 +19,7 @@ class SmallFile:
     """A small SQLite file of which every call opens, uses and closes its own connection (0.3 ms).
 
     So it may be used from any thread and by several processes at once. What is deleted is
-    overwritten.
+    overwritten. A file that is removed while it is in use is not made again: calls are refused.
     """
 
     def __init__(self, path: Path, schema: str, changes: Sequence[str] = ()) -> None:
@@ -34,7 +35,7 @@ class SmallFile:
             StoreError: It is no database, or a later version of PPS wrote it.
         """
         self.path = path
-        with self.reading() as db:
+        with self._connected("rwc") as db:
             # Not WAL: a connection that comes alone would have to make its files, which a full disk
             # refuses to readers.
             db.execute("PRAGMA journal_mode=DELETE")
@@ -71,10 +72,23 @@ class SmallFile:
 
     @contextlib.contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
-        """Lend a connection; StoreConflict when the file stays busy for ten seconds."""
+        """Lend a connection.
+
+        Raises:
+            StoreConflict: The file stays busy for ten seconds.
+            StoreUnavailable: It is gone or cannot be opened.
+            StoreError: It is no database.
+        """
+        with self._connected("rw") as db:
+            yield db
+
+    @contextlib.contextmanager
+    def _connected(self, mode: Literal["rw", "rwc"]) -> Generator[sqlite3.Connection]:
+        """Lend a connection; ``rwc`` makes a file that is missing."""
+        address = f"{self.path.absolute().as_uri()}?mode={mode}"
         try:
             with contextlib.closing(
-                sqlite3.connect(self.path, timeout=_WAIT_S, isolation_level=None)
+                sqlite3.connect(address, uri=True, timeout=_WAIT_S, isolation_level=None)
             ) as db:
                 db.row_factory = sqlite3.Row
                 db.execute("PRAGMA foreign_keys=ON")

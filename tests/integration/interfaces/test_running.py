@@ -22,7 +22,9 @@ from pps.interfaces.http.probes import Probes
 from pps.interfaces.http.requests import REQUEST_ID, RequestLog, RequestTallies
 from pps.operations.calls import Calls
 from pps.server import connect, stop
+from tests.acceptance.outage import embedding
 from tests.integration.interfaces.serving import ERAS, Served, clean_env, pps, serving
+from tests.model_server import model_server
 
 PATIENCE_S = 60.0
 
@@ -166,6 +168,47 @@ def test_health_and_ready_say_that_the_disk_takes_no_writes_and_when_it_does_aga
         probe.rmdir()
     until(lambda: get(served, "/ready").status_code == 200)
     assert get(served, "/health").status_code == 200
+
+
+def test_ready_and_health_say_that_the_registry_cannot_be_read_and_when_it_can_again(
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path / "home") as served:
+        served.create("ana")
+        registry = served.home / "registry.db"
+        away = served.home / "registry.away"
+        registry.rename(away)
+        try:
+            until(lambda: get(served, "/ready").status_code == 503)
+            assert get_as_owner(served, "/ready").json()["failing"].keys() == {"registry"}
+            assert get(served, "/health").json() == {"status": "failing"}
+            assert not registry.exists(), "what is gone is not made anew"
+        finally:
+            registry.unlink(missing_ok=True)
+            away.rename(registry)
+        until(lambda: get(served, "/ready").status_code == 200)
+        assert get(served, "/health").status_code == 200
+
+
+def test_ready_and_health_say_that_an_embedder_is_away_and_when_it_answers_again(
+    tmp_path: Path,
+) -> None:
+    with model_server(retry_after="0") as model:
+        settings = {**embedding(model), "PPS_JOBS__BREAKER_FAILURES": "1"}
+        with serving(tmp_path / "home", **settings) as served:
+            served.create("ana")
+            served.link.call("remember", "ana", {"content": "Ana lives in Lisbon.", "wait": "done"})
+            assert get(served, "/ready").status_code == 200
+            model.mode = "closed"
+            served.link.call("remember", "ana", {"content": "Ana rows.", "wait": "journal"})
+            until(lambda: get(served, "/ready").status_code == 503)
+            failing = get_as_owner(served, "/ready").json()["failing"]
+            assert failing.keys() == {"outage"}
+            assert "embed" in failing["outage"]
+            until(lambda: get(served, "/health").status_code == 503)
+            model.mode = "ok"
+            until(lambda: get(served, "/ready").status_code == 200)
+            assert get(served, "/health").status_code == 200
 
 
 async def test_a_server_that_ends_is_not_ready_but_healthy(tmp_path: Path) -> None:
