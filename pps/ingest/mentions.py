@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
 
 from pps.core.reports import Mentions, ShownItem
-from pps.core.text import fold, one_line
+from pps.core.text import UNSEEN_CHARACTERS, fold, one_line
 from pps.core.values import SELF, Fact, Node, Turn, speaker_of, words_of
 from pps.ingest.anchors import Anchors
 from pps.isolation.client import IsolatedGraphitiClient
@@ -33,24 +33,39 @@ _PAGE = 1_000
 _Item = TypeVar("_Item")
 
 
+_UNSEEN = re.compile(rf"[{UNSEEN_CHARACTERS}\u200c\u200d]")
+_MARKED = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
+
+
 class NamePattern:
-    """Finds any of some names in a text as whole words, in any case, with or without a possessive ending."""
+    """Finds any of some names in a text as whole words, with or without a possessive ending.
+
+    Case, marks on Latin letters and characters that are not seen make no difference; ``_`` ends a
+    word, as in ``@wren_alder``.
+    """
 
     def __init__(self, names: Iterable[str]) -> None:
-        folded = dict.fromkeys(fold(name) for name in names)
+        folded = dict.fromkeys(_plain(name) for name in names)
         wanted = [_pattern_of(name) for name in folded if len(name) >= _SHORTEST]
         self._pattern = re.compile("|".join(wanted)) if wanted else None
 
     def is_in(self, *texts: str) -> bool:
         if self._pattern is None:
             return False
-        return any(self._pattern.search(fold(text)) for text in texts)
+        return any(self._pattern.search(_plain(text)) for text in texts)
+
+
+def _plain(text: str) -> str:
+    if text.isascii():
+        return fold(text)
+    unmarked = _MARKED.sub("", unicodedata.normalize("NFD", fold(_UNSEEN.sub("", text))))
+    return unicodedata.normalize("NFC", unmarked)
 
 
 def _pattern_of(folded: str) -> str:
     """Return a regular expression for a folded name; scripts without spaces between words have no word ends."""
-    before = "" if _is_unspaced(folded[0]) else r"(?<!\w)"
-    after = "" if _is_unspaced(folded[-1]) else r"(?:s)?(?!\w)"
+    before = "" if _is_unspaced(folded[0]) else r"(?<![^\W_])"
+    after = "" if _is_unspaced(folded[-1]) else r"s?(?![^\W_])"
     return before + re.escape(folded) + after
 
 

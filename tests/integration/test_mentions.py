@@ -138,6 +138,13 @@ async def test_more_turns_than_a_request_may_name_go_along(ana: Memory) -> None:
         ("Zoë Lind", "zoë   lind came", True),
         ("王芳", "昨天王芳来了", True),
         ("C++", "I like C++.", True),
+        ("Wren", "mail from @wren_alder", True),
+        ("Wren", "see notes_wren.md", True),
+        ("Wren", "W\u00adr\u200ben came", True),
+        ("Zoë Lind", "Zoe Lind came", True),
+        ("Zoe", "Zoe\u0308 came", True),
+        ("かき", "がきが来た", False),
+        ("snake_case", "the snake_case names", True),
         ("I", "I like tea", False),
     ],
 )
