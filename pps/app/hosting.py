@@ -289,9 +289,10 @@ class App:
             StoreUnavailable: It is away; nothing was changed.
             StoreConflict: The memory is in use and stays so for 30 s.
         """
-        entry = await asyncio.to_thread(self.registry.mount, name)
+        await asyncio.to_thread(self.registry.mount, name)
         await (await self._shared.server()).check()
         async with self._gate(name):
+            entry = await asyncio.to_thread(self.registry.mount, name)
             await self._unused(name)
             held = await self._whole(entry) or await self._opened(entry)
             publisher = held.memory.parts.indexer.publisher
@@ -326,8 +327,8 @@ class App:
             StoreConflict: The memory is in use and stays so for 30 s.
             StoreUnavailable: An earlier PPS kept the graph on Neo4j alone, which is away; nothing was changed.
         """
-        entry = await asyncio.to_thread(self.registry.mount, name)
         async with self._gate(name):
+            entry = await asyncio.to_thread(self.registry.mount, name)
             await self._unused(name)
             if entry.is_published:
                 # Opened, the tables of one that an earlier PPS had on Neo4j alone have its graph.
@@ -465,6 +466,8 @@ class App:
                 "entity", f"is the pool of the squad {squad!r}: only its members reach it"
             )
         async with self._gate(name):
+            if self.registry.seen(name) != entry:
+                entry = await self._owned(owner)  # while the gate was waited for it may have moved
             held = await self._whole(entry) or await self._opened(entry)
             held.users += 1
             self._open.move_to_end(name)
@@ -531,8 +534,8 @@ class App:
             StoreError, StoreUnavailable: A file cannot be used, or the disk has too little room. Nothing was changed,
                 as with the others.
         """
-        entry = await asyncio.to_thread(self.registry.get, name)
         async with self._gate(name):
+            entry = await asyncio.to_thread(self.registry.get, name)
             if name in self._open:  # it would not be open otherwise
                 return report_of(entry, None, dry_run=dry_run)
             async with folder.held(entry):
@@ -572,12 +575,15 @@ class App:
             await self._unused(name)
             await self._close(name)
             async with folder.held(entry):
+                # Again, now that nobody else can move it: another call may have been first.
+                entry = await asyncio.to_thread(self.registry.mount, name)
                 await asyncio.to_thread(folder.check_files, entry)
-                rows = await self._moving.carry_out(entry, target, progress)
+                is_due = await self._moving.check(entry, target)
+                rows = await self._moving.carry_out(entry, target, progress) if is_due else {}
         entry = await asyncio.to_thread(self.registry.get, name)
         kept = await self._moving.kept(entry)
         seconds = round(asyncio.get_running_loop().time() - started, 2)
-        return MoveReport(name, "moved", target, rows, kept, seconds)
+        return MoveReport(name, "moved" if is_due else "nothing_to_do", target, rows, kept, seconds)
 
     async def drop_moved_source(self, name: str) -> MoveReport:
         """Erase what another store holds of an entity since it was moved, or since a move was cut short.
@@ -591,6 +597,7 @@ class App:
         async with self._gate(name):
             held = self._open.get(name)
             async with contextlib.nullcontext() if held else folder.held(entry):
+                entry = await asyncio.to_thread(self.registry.mount, name)
                 is_dropped = await self._moving.erase_other_copy(entry)
             if held is not None:
                 held.memory.parts.journal.erase_other_copy = None
@@ -637,8 +644,8 @@ class App:
     @contextlib.asynccontextmanager
     async def _anew(self, name: str, anew: Anew) -> AsyncGenerator[Memory]:
         """Open an entity for one caller alone, with indexes that begin empty."""
-        entry = await asyncio.to_thread(self.registry.mount, name)
         async with self._gate(name):
+            entry = await asyncio.to_thread(self.registry.mount, name)
             self._held(entry)
             await self._unused(name)
             await self._close(name)

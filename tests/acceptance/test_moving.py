@@ -357,6 +357,31 @@ async def test_without_a_server_nothing_moves_and_a_memory_in_use_is_waited_for(
         assert app.registry.get("ana").store == "embedded"
 
 
+@pytest.mark.parametrize("target", ["postgresql", "embedded"])
+async def test_of_two_moves_at_once_one_moves_and_what_is_said_between_them_stays(
+    app: App, target: Place
+) -> None:
+    """The second waits; what the first left must not be taken for the memory."""
+    await app.create("ana", store=OTHER[target])
+
+    async def move(number: int) -> str:
+        report = await app.move("ana", target)
+        async with app.memory("ana") as memory:
+            await memory.remember(f"Said after move {number}.", source_ref=str(number))
+        return report.state
+
+    states = await asyncio.gather(*[move(number) for number in range(3)])
+    assert sorted(states) == ["moved", "nothing_to_do", "nothing_to_do"]
+    async with app.memory("ana") as memory:
+        assert await memory.settled()
+        assert (await memory.stats()).turns == 3
+        assert (await memory.ledger()).problems == ()
+    entry = app.registry.get("ana")
+    other = app.registry.moves.other_copy(entry.entity.group)
+    assert other is not None
+    assert (entry.store, other.place, other.is_kept) == (target, OTHER[target], True)
+
+
 async def test_a_registry_made_anew_knows_the_file_that_a_move_left(settings: Settings) -> None:
     from pps.entities.registry import Registry
 
