@@ -219,6 +219,7 @@ class _Opening:
             self_node,
             tuning,
             colbert=shared.colbert if self.embedder else None,
+            relations=relations,
         )
         await self._start(worker, rules)
         engine = RecallEngine(sources, shared.profiles)

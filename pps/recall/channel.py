@@ -457,7 +457,9 @@ class _ChannelFilling:
             items = await fetch(search, self._channel, best)
             times = await times_of(search, {id_: ranking.candidates[id_] for id_ in items})
         existing = [id_ for id_ in best if id_ in items]
-        return [*latest_first(existing, items, times, grams(search.words)), *rest]
+        relations = search.sources.relations
+        ordered = latest_first(existing, items, times, grams(search.words), relations)
+        return [*ordered, *rest]
 
     async def _spread(self, balance: float, order: list[str]) -> list[str]:
         query = await self._search.query_vector()

@@ -15,6 +15,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from pps.core.relation_table import Relations
 from pps.core.text import fold, is_question, sentences_of
 from pps.core.time import now
 from pps.core.values import Episode, Fact, Turn, speaker_of
@@ -355,18 +356,21 @@ def latest_first(
     items: Mapping[str, Item],
     times: Mapping[str, datetime],
     query_words: Set[str],
+    relations: Relations,
 ) -> list[str]:
     """Return the order with the latest of several statements of one thing in place of the first.
 
-    One thing: facts of one subject and relation, or turns of one speaker that share most of their
-    words. An item that has a word of the query which the later one lacks was asked for itself and
-    keeps its place.
+    One thing: facts of one subject in a relation that is single-valued or in no table, or turns of
+    one speaker; turns and facts of unknown relations must share most of their words, too. Of what
+    Ana likes the latest is no later statement of the rest. An item that has a word of the query
+    which the later one lacks was asked for itself and keeps its place.
 
     Args:
         order: Ids, best first.
         items: Id → item.
         times: Id → when it was said; an item without a time moves nothing and is not moved.
         query_words: The folded words that the query is about.
+        relations: The table of relations.
     """
     words = {id_: _prefixes(grams(_words_of(items[id_]))) for id_ in order}
     wanted = _prefixes(query_words)
@@ -379,7 +383,7 @@ def latest_first(
             for id_ in remaining[1:]
             if first in times
             and times.get(id_, times[first]) > times[first]
-            and _is_one_thing(items[first], items[id_])
+            and _is_one_thing(items[first], items[id_], relations)
             and words[first] & wanted <= words[id_]
         ]
         best = max(later, key=times.__getitem__, default=first)
@@ -388,13 +392,20 @@ def latest_first(
     return reordered
 
 
-def _is_one_thing(item: Item, other: Item) -> bool:
+def _is_one_thing(item: Item, other: Item, relations: Relations) -> bool:
     if isinstance(item, Fact) and isinstance(other, Fact):
-        return (item.subject, item.relation) == (other.subject, other.relation)
+        if (item.subject, item.relation) != (other.subject, other.relation):
+            return False
+        relation = relations.find(item.relation)
+        if relation is not None:
+            return relation.single
+        return _share_most_words(item, other)
     if not (isinstance(item, Turn) and isinstance(other, Turn)):
         return False
-    if speaker_of(item) != speaker_of(other):
-        return False
+    return speaker_of(item) == speaker_of(other) and _share_most_words(item, other)
+
+
+def _share_most_words(item: Item, other: Item) -> bool:
     words = grams(_words_of(item))
     other_words = grams(_words_of(other))
     shared = len(words & other_words)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Protocol, TypeAlias, TypeVar, cast
 
 from pps.core.errors import IsolationError
+from pps.core.relation_table import Relations
 from pps.core.time import Span, in_zone, now
 from pps.core.time_reading import names_time, read_times
 from pps.core.values import AnchorPassage, ChannelName, Episode, Fact, ItemKind, Node, Turn, spoken
@@ -123,6 +124,7 @@ class Sources:
 
     Attributes:
         self_node: Uuid of the entity's own node: the default centre.
+        relations: The installation's table, which tells what a subject has one of at a time.
     """
 
     client: IsolatedGraphitiClient
@@ -135,6 +137,7 @@ class Sources:
     tuning: Tuning = field(default_factory=Tuning)
     query_vectors: QueryVectors = field(default_factory=QueryVectors)
     colbert: ColbertEncoder | None = None
+    relations: Relations = field(default_factory=lambda: Relations(()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,6 +282,15 @@ class Search:
         """Return BM25's best of a collection for a text; ``signal`` is not set."""
         key = ("text", collection, text, depth)
         return await self.once(key, lambda: self._text_matches(collection, text, depth))
+
+    async def window_matches(self, depth: int) -> list[Scored]:
+        """Return BM25's best windows for the whole query that have a word of its own.
+
+        Stop words count, since the turn before an answer is often the same question. Alone they
+        are no match: in a memory of a few turns "I" and "what" would order all that is there.
+        ``signal`` is not set.
+        """
+        return await self.once(("windows", depth), lambda: self._window_matches(depth))
 
     async def word_matches(
         self, collections: Sequence[str], words: Sequence[str], depth: int
@@ -456,6 +468,14 @@ class Search:
         allowed = await self.allowed(COLLECTION_KINDS[collection])
         hits = await self.sources.indexes.text_search(collection, text, depth, allowed)
         return [Scored(hit.owner, hit.score, 0.0) for hit in hits]
+
+    async def _window_matches(self, depth: int) -> list[Scored]:
+        matches = await self.text_matches("windows", self.text, depth)
+        if self.words == self.text:
+            return matches
+        ids = {match.id for match in matches}
+        telling = {match.id for match in await self.text_matches_among("windows", self.words, ids)}
+        return [match for match in matches if match.id in telling]
 
     async def _word_matches(
         self, collections: Sequence[str], words: Sequence[str], depth: int

@@ -9,7 +9,7 @@ import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
-from pps.core.values import NodeDraft
+from pps.core.values import FactDraft, NodeDraft
 from pps.memory import Memory
 
 THINGS = ["lantern", "harbour", "kettle", "violin", "compass", "carpet", "cupboard", "ladder"]
@@ -69,6 +69,43 @@ async def test_a_node_is_found_by_its_summary_and_by_its_attributes(memory: Memo
     ):
         [first, *_] = (await memory.recall(question)).channels["nodes"].hits
         assert first.text.startswith(name), question
+
+
+SMALL_MEMORY = [
+    "I am diabetic.",
+    "My birthday is 4 May.",
+    "I drive a Volvo.",
+    "I'm training for a marathon.",
+    "My mother is called Ruth.",
+    "I don't drink alcohol.",
+    "I'm afraid of flying.",
+    "My budget is 900 euros.",
+    "I speak Polish.",
+    "I have two kids.",
+    "My boss is Karin.",
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("How much can I spend?", "My budget is 900 euros."),
+        ("How old will I be and when?", "My birthday is 4 May."),
+        ("Which languages do I know?", "I speak Polish."),
+    ],
+)
+async def test_in_a_small_memory_words_that_ask_are_no_match(
+    tmp_path: Path, question: str, answer: str
+) -> None:
+    async with App.open(Settings(home=tmp_path / "home")) as app:
+        await app.create("ana")
+        async with app.memory("ana") as memory:
+            for number, text in enumerate(SMALL_MEMORY):
+                fact = FactDraft("Sam", "SAYS", f"thing {number}", text)
+                await memory.remember(text, session=f"s{number}", facts=[fact])
+            assert await memory.settled()
+            recalled = await memory.recall(question)
+            assert recalled.channels["facts"].hits[0].text == answer
 
 
 async def test_of_nodes_five_are_shown_unless_more_are_asked_for(memory: Memory) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
+import pytest
 
+from pps.config.relation_files import shipped_relations
 from pps.core.values import Episode, Fact, Turn
 from pps.journal.links import FactOutline, NodeOutline
 from pps.recall.question import grams
@@ -96,7 +98,7 @@ def latest(query: str, *items: Turn | Fact, times: dict[str, datetime] | None = 
         if times is None
         else times
     )
-    return latest_first(list(found), found, known, grams(query))
+    return latest_first(list(found), found, known, grams(query), shipped_relations())
 
 
 def test_the_latest_of_several_statements_takes_the_place_of_the_first() -> None:
@@ -137,3 +139,22 @@ def test_facts_of_one_subject_and_relation_state_one_thing() -> None:
 
     assert latest("Nora live", *facts, times=times) == ["3", "1", "2"]
     assert latest("Nora live Bergen", *facts, times=times) == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("relation", ["LIKES", "SAYS"])
+def test_of_what_a_subject_may_have_several_the_latest_is_not_put_first(relation: str) -> None:
+    facts = [
+        Fact("1", "Nora", "rock", relation, "Nora listens to rock.", AT),
+        Fact("2", "Nora", "soup", relation, "Onion soup is her favourite dish.", AT),
+    ]
+    times = {fact.uuid: AT + timedelta(days=day) for day, fact in enumerate(facts)}
+    assert latest("music", *facts, times=times) == ["1", "2"]
+
+
+def test_of_a_relation_that_is_in_no_table_statements_in_the_same_words_are_one_thing() -> None:
+    facts = [
+        Fact("1", "App", "Postgres", "KEEPS_DATA_IN", "The app keeps its data in Postgres.", AT),
+        Fact("2", "App", "MySQL", "KEEPS_DATA_IN", "The app keeps its data in MySQL.", AT),
+    ]
+    times = {fact.uuid: AT + timedelta(days=day) for day, fact in enumerate(facts)}
+    assert latest("app data", *facts, times=times) == ["2", "1"]

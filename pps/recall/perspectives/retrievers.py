@@ -69,7 +69,7 @@ async def bm25_windows(search: Search, channel: ChannelName, depth: int) -> list
     """BM25 over windows: words shared with a turn, its neighbours and their facts."""
     if channel not in TURN_CHANNELS:
         return []
-    return textual(await search.text_matches("windows", search.text, depth))
+    return textual(await search.window_matches(depth))
 
 
 @retriever()
@@ -257,7 +257,7 @@ async def _token_candidates(search: Search, depth: int) -> list[str]:
         search.vector_matches("episodes", depth),
         search.vector_matches("windows", depth),
         search.text_matches("episodes", search.words, depth),
-        search.text_matches("windows", search.text, depth),
+        search.window_matches(depth),
     )
     return list(dict.fromkeys(entry.id for entries in lists for entry in entries))
 
@@ -282,13 +282,16 @@ async def _records_by_text(
 # ---- Words and meaning together ----
 
 
-async def best_ids(search: Search, collections: Sequence[str], words: str, depth: int) -> list[str]:
-    """Return the ids that text and vectors together rank best, at most ``depth``.
+async def best_ids(search: Search, collections: Sequence[str], depth: int) -> list[str]:
+    """Return the ids that text and vectors together rank best, at most ``depth``."""
 
-    ``words`` is what BM25 is asked for.
-    """
+    async def matches(collection: str) -> list[Scored]:
+        if collection == "windows":
+            return await search.window_matches(depth)
+        return await search.text_matches(collection, search.words, depth)
+
     text_lists, vector_lists = await asyncio.gather(
-        asyncio.gather(*(search.text_matches(name, words, depth) for name in collections)),
+        asyncio.gather(*(matches(name) for name in collections)),
         asyncio.gather(*(search.vector_matches(name, depth) for name in collections)),
     )
     lists = {"text": best_of(text_lists, depth), "dense": best_of(vector_lists, depth)}
@@ -517,7 +520,7 @@ async def supports(search: Search, channel: ChannelName, depth: int) -> list[Sco
     Return what the best facts (or, for facts, the best turns) vote for, in their order.
     """
     if channel == "facts":
-        turns = await best_ids(search, ("windows",), search.text, depth)
+        turns = await best_ids(search, ("windows",), depth)
         return in_order(await _facts_of_turns(search, turns, depth), depth)
     if channel not in ("nodes", *TURN_CHANNELS):
         return []
@@ -545,6 +548,6 @@ async def _facts_of_turns(search: Search, turns: Sequence[str], depth: int) -> l
 
 async def _best_facts(search: Search, depth: int) -> dict[str, FactOutline]:
     """Return the outlines of the best facts, in their order; nodes and episodes both need them."""
-    best = await best_ids(search, search.collections("facts"), search.words, depth)
+    best = await best_ids(search, search.collections("facts"), depth)
     outlines = await outlined(search, "facts", best)
     return {id_: item for id_, item in outlines.items() if isinstance(item, FactOutline)}
