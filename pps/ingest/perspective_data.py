@@ -19,7 +19,7 @@ from pps.journal.journal import Journal
 from pps.journal.links import holds
 from pps.journal.perspective_rows import FAILED, PerspectiveDatum
 
-VERSION = 3
+VERSION = 4
 """Of the rules by which features are made; where those of a memory are of another, all are made again."""
 _MARK = "features"
 _PAGE = 500

@@ -177,3 +177,67 @@ def test_asking_for_questions_is_told() -> None:
         assert asks_what_was_asked(query), query
     for query in ("Where is the key?", "What did I say about the key?", "Who answers the phone?"):
         assert not asks_what_was_asked(query), query
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm in a wheelchair.",
+        "I carry an EpiPen because of bee stings.",
+        "I'm Muslim and don't drink.",
+        "I get seasick easily.",
+        "Heights terrify me.",
+        "My knees are bad.",
+        "I have high blood pressure.",
+        "I quit drinking two years ago.",
+        "We keep kosher.",
+        "I work nights.",
+        "Not a fan of jazz.",
+        "I can't swim.",
+        "My wife is vegetarian.",
+        "The kids can't have nuts.",
+        "Lena has a severe shellfish allergy.",
+        "User prefers dark mode.",
+    ],
+)
+def test_health_and_limits_are_preferences_of_the_person_and_of_those_around_them(
+    text: str,
+) -> None:
+    assert "preference" in statements_of(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Use British spelling.",
+        "Don't use em dashes.",
+        "No emojis, please.",
+        "Stop apologising.",
+        "Answer me in French.",
+        "In your answers, cite sources.",
+        "You should always ask before deleting.",
+        "Make sure to always run the linter.",
+    ],
+)
+def test_how_the_assistant_is_to_work_is_an_instruction(text: str) -> None:
+    assert "instruction" in statements_of(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My sister is a nurse in Leeds.",
+        "The user is logged out after ten minutes.",
+        "I can't afford to lose this data.",
+        "My dog loves the park.",
+        "I get up at six tomorrow for the flight.",
+        "Use single quotes in this file.",
+        "In your code there is a bug on line 4.",
+        "Every test should pass before we merge.",
+        "You should never see this error.",
+        "Stop asking the server for the token twice.",
+        "I want all tests to pass.",
+    ],
+)
+def test_what_holds_for_the_moment_is_neither(text: str) -> None:
+    assert not statements_of(text) & {"preference", "instruction"}
