@@ -213,7 +213,7 @@ async def _given_unasked(app: App) -> tuple[str, list[str]]:
                 f"“{prompt}” gets {pack.tokens} tokens:" if bullets else f"“{prompt}” gets nothing."
             )
             lines += [head, *(f"  {_short(line)}" for line in bullets[:_SHOWN])]
-    return "4. Unasked, with each prompt, mira's agent is given what bears on it.", lines
+    return "4. With each prompt, and without asking, mira's agent is given what is relevant.", lines
 
 
 async def _ingested(app: App, name: str, console: Console) -> _FilledEntity:
