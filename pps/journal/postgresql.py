@@ -325,6 +325,7 @@ class Database:
                 statement_cache_size=1_024,
                 max_cached_statement_lifetime=0,
                 server_settings=_SERVER_SETTINGS,
+                init=_read_numbers,
             )
         except (asyncpg.ClientConfigurationError, ValueError):
             raise _no_url("postgresql.url") from None
@@ -429,6 +430,20 @@ _WITH_REFERRING: Final = """
     )
     SELECT relname FROM pg_class WHERE oid IN (SELECT relation FROM touched) ORDER BY relname"""
 """Tables by their names, and those whose rows go with rows of theirs."""
+
+
+async def _read_numbers(connection: Any) -> None:
+    """Have sums of integers come as integers, as SQLite's do: PostgreSQL's are of the type ``numeric``."""
+    await connection.set_type_codec(
+        "numeric", schema="pg_catalog", encoder=str, decoder=_number, format="text"
+    )
+
+
+def _number(text: str) -> int | float:
+    try:
+        return int(text)
+    except ValueError:
+        return float(text)
 
 
 def _check_url(setting: str, url: str) -> None:

@@ -301,6 +301,17 @@ async def test_a_connection_of_the_pool_never_carries_a_group_over(
             database.release(connection)
 
 
+async def test_sums_and_averages_are_numbers_as_a_file_has_them(
+    pair: tuple[Journal, Journal],
+) -> None:
+    row = await pair[0].read(
+        lambda db: db.execute(
+            "SELECT sum(n), avg(n), sum(n) * 0.5 FROM (VALUES (CAST(1 AS BIGINT)), (2)) AS v (n)"
+        ).fetchone()
+    )
+    assert [(type(value), value) for value in row] == [(int, 3), (float, 1.5), (float, 1.5)]
+
+
 async def test_a_transaction_given_back_open_is_closed(
     database: Database, pair: tuple[Journal, Journal]
 ) -> None:
