@@ -151,6 +151,7 @@ def test_a_foreign_entity_or_room_reads_as_one_that_there_is_not(served: Served)
                     "again": {"message": MESSAGE},
                     "edit": {"message": MESSAGE, "new": MESSAGE, "text": "x"},
                     "forget": {"message": MESSAGE, "entities": ["ben"]},
+                    "restore": {"message": MESSAGE, "restorable": {"ben": MESSAGE}},
                     "given": {"message": MESSAGE},
                     "earlier": {"before": 10},
                     "describe": {"person": "Eve"},
@@ -173,6 +174,20 @@ def test_a_foreign_entity_or_room_reads_as_one_that_there_is_not(served: Served)
             owner.say(both, "Ana and Ben, hear this.")
             ana.ask("rooms")
             assert [one for one in ana.events if one["event"] != "changed"] == []
+
+
+def test_subscriptions_are_carried_out_in_the_order_in_which_they_came(served: Served) -> None:
+    served.create("lea")
+    with room_socket(page_of(served, "lea")) as lea:
+        room = lea.ask("rooms")["rooms"][0]["id"]
+        for _ in range(5):
+            for _ in range(5):
+                lea.send("subscribe", rooms={room: 0}, entities=["lea"])
+                lea.send("unsubscribe", rooms=[room], entities=["lea"])
+            lea.ask("subscribe", rooms={room: 0}, entities=["lea"])
+            heard = len(lea.heard("message", room=room))
+            lea.say(room, "Is it heard?")
+            lea.wait(lambda heard=heard: len(lea.heard("message", room=room)) > heard)
 
 
 def test_the_news_of_one_are_no_others(served: Served) -> None:

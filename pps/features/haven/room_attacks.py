@@ -7,6 +7,7 @@ request of a page's socket is tried with their rooms, messages and names, and be
 from __future__ import annotations
 
 import asyncio
+import json
 import uuid
 from collections.abc import Mapping
 from typing import cast
@@ -111,6 +112,7 @@ class RoomAttacks:
             "again": {**message},
             "edit": {**message, "new": str(uuid.uuid4()), "text": "Something else."},
             "forget": {**message, "entities": [self._theirs.name]},
+            "restore": {**message, "restorable": {self._theirs.name: self._their_message}},
             "given": {**message},
             "earlier": {"before": 1_000_000},
             "describe": {"title": "Mine", "off_record": True},
@@ -130,13 +132,12 @@ class RoomAttacks:
             ("presence", {"entity": "{name}", "change": change}) for change in changes
         ]
         hand_over: dict[str, JSON] = {"entity": "{name}"}
-        return [("say", say), *presence, ("hand_over", hand_over)]
+        message = {"message": str(uuid.uuid4())}
+        restore: dict[str, JSON] = {**message, "restorable": {"{name}": self._their_message}}
+        return [("say", say), *presence, ("hand_over", hand_over), ("restore", restore)]
 
     def _naming(self, fields: Mapping[str, JSON], name: str) -> dict[str, JSON]:
-        filled: dict[str, JSON] = {
-            field: name if value == "{name}" else [name] if value == ["{name}"] else value
-            for field, value in fields.items()
-        }
+        filled = json.loads(json.dumps(fields).replace("{name}", name))
         return {**filled, "room": self._own_room}
 
     def _unnamed(self, outcome: CallOutcome) -> CallOutcome:

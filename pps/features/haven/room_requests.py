@@ -20,6 +20,7 @@ RoomId = Annotated[str, StringConstraints(pattern=r"^room-[0-9a-f]{12}$")]
 MessageId = Annotated[
     str, StringConstraints(pattern=r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 ]
+RestorableId = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 EntityName = Annotated[str, StringConstraints(min_length=1, max_length=64)]
 Names = Annotated[list[EntityName], Field(max_length=MOST_MEMBERS)]
 Text = Annotated[str, StringConstraints(min_length=1, max_length=MAX_CONTENT)]
@@ -97,6 +98,12 @@ class ForgetRequest(OfMessageRequest):
     entities: Names
 
 
+class RestoreRequest(OfMessageRequest):
+    """A forgotten message to bring back; ``restorable`` is what ``forget`` returned: name → id."""
+
+    restorable: Annotated[dict[EntityName, RestorableId], Field(max_length=MOST_MEMBERS)]
+
+
 class EarlierRequest(_OfRoomRequest):
     """The messages before a place."""
 
@@ -167,6 +174,11 @@ async def _forget(talk: Talk, viewer: Viewer, asked: ForgetRequest) -> JSON:
     return await talk.forget(viewer, asked.room, asked.message, asked.entities)
 
 
+async def _restore(talk: Talk, viewer: Viewer, asked: RestoreRequest) -> JSON:
+    await talk.restore(viewer, asked.room, asked.message, asked.restorable)
+    return {}
+
+
 async def _hand_over(talk: Talk, viewer: Viewer, asked: HandOverRequest) -> JSON:
     handed = await talk.hand_over(viewer, asked.room, asked.entity, asked.messages)
     return {"handed_over": handed}
@@ -193,6 +205,7 @@ REQUESTS: Mapping[str, tuple[type[_PageRequest], Answered]] = {
     "again": (OfMessageRequest, _again),
     "edit": (EditRequest, _edit),
     "forget": (ForgetRequest, _forget),
+    "restore": (RestoreRequest, _restore),
     "earlier": (EarlierRequest, _earlier),
     "hand_over": (HandOverRequest, _hand_over),
     "given": (OfMessageRequest, _given),

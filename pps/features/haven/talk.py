@@ -11,7 +11,7 @@ import logging
 import re
 import uuid
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -334,16 +334,41 @@ class Talk:
         return await self.say(viewer, id, new, text, off_record=last.off_record)
 
     async def forget(self, viewer: Viewer, id: str, message: str, entities: Sequence[str]) -> Event:
-        """Forget a message in some of the entities that have it, so that it can be restored; return who still has it."""
+        """Forget a message in some of the entities that have it, so that it can be restored.
+
+        Returns ``left``, the names of those who still have it, and ``restorable``: the name of each entity that forgot
+        it → the id by which ``restore`` brings it back there.
+        """
         room = await self.room(viewer, id)
         async with self._locked(id):
             found = await self._message(room, message)
             unknown = sorted(set(entities) - found.turns.keys())
             if unknown or not entities:
                 raise InvalidRequest("entities", f"must be of those who have it: {[*found.turns]}")
-            await self._forget(room, [found], entities, soft=True)
+            restorable = await self._forget(room, [found], entities, soft=True)
         left: list[JSON] = [name for name in found.turns if name not in entities]
-        return {"message": message, "left": left}
+        return {"message": message, "left": left, "restorable": {**restorable}}
+
+    async def restore(
+        self, viewer: Viewer, id: str, message: str, restorable: Mapping[str, str]
+    ) -> None:
+        """Bring a forgotten message back in the memories that forgot it, as ``forget`` returned them.
+
+        Raises:
+            NotFound: Nothing of that id can be restored there any more; the memories before it have it back.
+            InvalidRequest: One of the names was never in the room; nothing was changed.
+        """
+        room = await self.room(viewer, id)
+        members = {entity.name: entity for entity in room.ever()}
+        if unknown := sorted(restorable.keys() - members.keys()):
+            raise InvalidRequest("restorable", f"{unknown[0]!r} was never in the room")
+        async with self._locked(id):
+            for name, bin_id in restorable.items():
+                caller = Caller.of_entity(members[name])
+                await self._calls.answer(caller, "restore_forgotten", {"id": bin_id})
+            found = await self._message(room, message)
+            position = await asyncio.to_thread(self._rooms.advance, id)
+            self._tell_message(replace(found, position=position))
 
     async def hand_over(
         self, viewer: Viewer, id: str, entity: str, messages: Sequence[str] | None
@@ -603,17 +628,18 @@ class Talk:
         entities: Sequence[str],
         *,
         soft: bool,
-    ) -> None:
-        """Forget messages in some entities, and tell who still has them."""
+    ) -> dict[str, str]:
+        """Forget messages in some entities, and tell who still has them; return what can be restored, by entity."""
         live = self._live_room(room.id)
+        restorable: dict[str, str] = {}
         for message in messages:
             left = {name: turn for name, turn in message.turns.items() if name not in entities}
             for name in entities:
                 turns = [message.turns[name]] if message.turns[name] else []
                 if name == message.author and not soft:
                     turns += message.written
-                if turns:
-                    await self._forget_turns(room, name, turns, soft=soft)
+                if turns and (bin_id := await self._forget_turns(room, name, turns, soft=soft)):
+                    restorable[name] = bin_id
             if message.off_record:
                 live.off_record = [one for one in live.off_record if one.id != message.id]
                 left = {}
@@ -630,20 +656,27 @@ class Talk:
                         "id": message.id,
                     },
                 )
+        return restorable
 
     async def _forget_turns(
         self, room: TalkRoom, name: str, turns: Sequence[str], *, soft: bool
-    ) -> None:
-        """Forget turns as the entity would by itself, with the copies that it shared."""
-        entity = next((one for one in room.ever() if one.name == name), None)
+    ) -> str:
+        """Forget turns as the entity would by itself, with the copies that it shared.
+
+        Returns what the last of them can be restored by; empty where it cannot.
+        """
+        entity = next((member for member in room.ever() if member.name == name), None)
         if entity is None:
             raise NotFound("entity")
+        restorable = ""
         for turn in turns:
-            how: dict[str, JSON] = {"ids": [turn], "dry_run": False, "soft": soft}
+            request: dict[str, JSON] = {"ids": [turn], "dry_run": False, "soft": soft}
             try:
-                await self._calls.answer(Caller.of_entity(entity), "forget", how)
+                answer = await self._calls.answer(Caller.of_entity(entity), "forget", request)
             except NotFound:
                 continue  # it was forgotten otherwise meanwhile
+            restorable = str(answer.data.get("restorable_as") or "")
+        return restorable
 
     async def _message(self, room: TalkRoom, id: str) -> RoomMessage:
         for message in await self._messages(room):

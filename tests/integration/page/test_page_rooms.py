@@ -74,6 +74,7 @@ def test_the_commands_of_the_docs_lead_from_nothing_to_a_first_answer(
             assert "[talk]" in window.text(".alert")
             say(window, "My boat is called Aurora.")
             window.page.wait_for_selector(".message.mine:not(.sending)")
+            window.page.wait_for_selector(".alert:has-text('mira: nobody answers')")
             let_answer(served, "mira", **{**talk, "base_url": chat.base_url})
             say(window, "What do you know of Aurora?")
             assert "My boat is called Aurora." in wait_for_answers(window, 1)

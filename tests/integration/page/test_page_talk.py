@@ -33,6 +33,7 @@ def test_a_new_user_goes_to_a_first_answer(
         assert "[talk]" in window.text(".alert")
         say(window, "My boat is called Aurora.")
         window.page.wait_for_selector(".message.mine:not(.sending)")
+        window.page.wait_for_selector(".alert:has-text('nora: nobody answers')")
         let_answer(served, "nora", server="openai", model="nora", base_url=chat.base_url)
         say(window, "What do you know of Aurora?")
         assert "My boat is called Aurora." in wait_for_answers(window, 1)
@@ -68,6 +69,12 @@ def test_words_stream_and_an_answer_is_stopped_tried_again_and_taken_back(
         window.page.click(".message.mine >> text=Forget")
         window.page.click("text=Forget it")
         window.page.wait_for_selector(".message.mine", state="detached")
+        chat.mode = "silent"
+        say(window, "Think.")
+        window.page.wait_for_selector(".coming >> text=otto is thinking")
+        assert window.moderate() == []
+        window.page.click(".coming >> text=Stop")
+        window.page.wait_for_selector(".coming", state="detached")
         window.is_well()
 
 
@@ -127,6 +134,43 @@ def test_the_owners_page_has_all_entities_and_a_room_of_several(
         window.is_well()
     heard = served.link.call("turns_list", "timo", {})["data"]["turns"]
     assert [one for one in heard if "Only you" in one["turn"]["content"]] == []
+
+
+def test_what_is_done_on_the_owners_page_is_undone_there(
+    served: Served, browser: Chromium, chat: ChatServer
+) -> None:
+    make_talkers(served, chat, "vigo", "wanda")
+    chat.answers = {"vigo": ["Good."], "wanda": ["Fine."]}
+    with browser.window(served, "") as window:
+        window.go("#/new", until="form")
+        window.page.check("input[value=vigo]")
+        window.page.check("input[value=wanda]")
+        window.page.click("text=Open the room")
+        window.page.wait_for_selector(".composer")
+        say(window, "I live in Bergen.")
+        wait_for_answers(window, 2)
+        # A fact of a message, marked in one memory and undone: what is shown follows that memory.
+        window.page.click(".message.mine summary:has-text('What vigo wrote down')")
+        wrong = "button[aria-label='Was not so: I live in Bergen.']"
+        window.page.click(wrong)
+        window.page.wait_for_selector(wrong, state="detached")
+        window.page.click("[aria-label='Just done'] button:has-text('Undo')")
+        window.page.wait_for_selector("text=Undone")
+        window.page.wait_for_selector(wrong)
+        # The message itself, forgotten in both and brought back.
+        window.page.click(".message.mine >> text=Forget >> nth=-1")
+        window.page.click("text=Forget it")
+        window.page.wait_for_selector(".message.mine", state="detached")
+        window.page.click("[aria-label='Just done'] button:has-text('Undo')")
+        window.page.wait_for_selector(".message.mine :text('I live in Bergen.')")
+        assert window.page.locator(".message").count() == 3
+        assert window.moderate() == []
+        # The browser notes that what was open of the forgotten turn is gone.
+        window.said[:] = [message for message in window.said if "404" not in message]
+        window.is_well()
+    for name in ("vigo", "wanda"):
+        turns = served.link.call("turns_list", name, {})["data"]["turns"]
+        assert [one for one in turns if one["turn"]["content"] == "I live in Bergen."]
 
 
 def test_a_room_is_usable_on_a_phone_in_the_dark(

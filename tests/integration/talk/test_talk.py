@@ -471,6 +471,31 @@ def test_a_message_is_forgotten_in_everyone_who_has_it(served: Served, chat: Cha
         assert len(served.link.call("forgotten", name, {})["data"]["forgotten"]) == 1
 
 
+def test_a_forgotten_message_is_brought_back_in_everyone_who_forgot_it(
+    served: Served, chat: ChatServer
+) -> None:
+    make(served, chat, "ulla", "vito")
+    with room_socket(haven_of(served)) as owner:
+        room = owner.ask("create", entities=["ulla", "vito"])["room"]
+        owner.ask("subscribe", rooms={room: 0})
+        owner.talk(room, "The ladder stands behind the shed.", count=2)
+        before = owner.ask("earlier", room=room, before=10_000)["messages"]
+        message = before[0]["id"]
+        forgotten = owner.ask("forget", room=room, message=message, entities=["ulla", "vito"])
+        restorable = forgotten["restorable"]
+        assert sorted(restorable) == ["ulla", "vito"]
+        with pytest.raises(SocketProblem, match="never in the room"):
+            owner.ask("restore", room=room, message=message, restorable={"nobody": "x"})
+        with pytest.raises(SocketProblem):
+            owner.ask("restore", room=room, message=message, restorable={"ulla": message})
+        owner.ask("restore", room=room, message=message, restorable=restorable)
+        back = owner.heard("message")[-1]["message"]
+        assert back["text"] == "The ladder stands behind the shed."
+        assert sorted(back["turns"]) == ["ulla", "vito"]
+        after = owner.ask("earlier", room=room, before=10_000)["messages"]
+        assert [one["id"] for one in after] == [one["id"] for one in before]
+
+
 def test_what_is_forgotten_elsewhere_is_gone_from_the_room(
     served: Served, chat: ChatServer, name: str
 ) -> None:

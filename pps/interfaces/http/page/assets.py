@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import mimetypes
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -20,10 +20,27 @@ from starlette.responses import Response
 _KEPT_FOREVER = "public, max-age=31536000, immutable"
 _REVALIDATED = "no-cache"
 _LEAST_COMPRESSED = 500
-_VERSION_MARK = "{version}"
 _DOCUMENT = "index.html"
-HAVEN = "haven.html"
-_DOCUMENTS = (_DOCUMENT, HAVEN)
+
+
+@dataclass(frozen=True, slots=True)
+class Shell:
+    """What one page's document says in place of the marks of ``index.html``.
+
+    Attributes:
+        files: The way from the page's address to the files.
+        entry: The module that the page begins with.
+        preloaded: A further module that is loaded beside it.
+    """
+
+    title: str
+    files: str
+    entry: str
+    preloaded: str
+
+
+ENTITY_PAGE = Shell("PPS", "../_", "app.js", "search_box.js")
+OWNER_PAGE = Shell("Haven · PPS", "../page/_", "talk/haven.js", "talk/room.js")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +75,9 @@ class Assets:
             digest.update(f"{name}\0{asset.digest}\0".encode())
         return digest.hexdigest()[:20]
 
-    def document(self, request: Request, name: str = _DOCUMENT) -> Response:
+    def document(self, request: Request, shell: Shell) -> Response:
         """Return a page's document, which names its files by their version."""
-        return self._answer(request, self._documents[name], _REVALIDATED)
+        return self._answer(request, self._documents[shell], _REVALIDATED)
 
     def file(self, request: Request, path: str) -> Response | None:
         """Return the answer for a path below ``/page/_/``; None for a file or version that there is not."""
@@ -69,7 +86,7 @@ class Assets:
             cache, wanted = _KEPT_FOREVER, name
         else:
             cache, wanted = _REVALIDATED, path
-        asset = None if wanted in _DOCUMENTS else self._files.get(wanted)
+        asset = None if wanted == _DOCUMENT else self._files.get(wanted)
         return None if asset is None else self._answer(request, asset, cache)
 
     @cached_property
@@ -83,14 +100,17 @@ class Assets:
         }
 
     @cached_property
-    def _documents(self) -> dict[str, Asset]:
-        texts = {name: self._files[name].body.decode() for name in _DOCUMENTS}
+    def _documents(self) -> dict[Shell, Asset]:
+        text = self._files[_DOCUMENT].body.decode()
         return {
-            name: Asset.of(
-                text.replace(_VERSION_MARK, self.version).encode(), "text/html; charset=utf-8"
-            )
-            for name, text in texts.items()
+            shell: Asset.of(self._filled(text, shell).encode(), "text/html; charset=utf-8")
+            for shell in (ENTITY_PAGE, OWNER_PAGE)
         }
+
+    def _filled(self, text: str, shell: Shell) -> str:
+        for mark, value in {**asdict(shell), "version": self.version}.items():
+            text = text.replace(f"{{{mark}}}", value)
+        return text
 
     def _answer(self, request: Request, asset: Asset, cache: str) -> Response:
         zipped = asset.compressed is not None and accepts_gzip(request)

@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.ids import EntityId, check_name
-from pps.interfaces.http.page.assets import HAVEN, Assets, compressed
+from pps.interfaces.http.page.assets import ENTITY_PAGE, OWNER_PAGE, Assets, compressed
 from pps.interfaces.http.page.browsers import Browsers, HavenDoor
 from pps.interfaces.http.page.sockets import RoomsOfViewer, Sockets
 from pps.interfaces.http.problems import answered, body
@@ -116,13 +116,13 @@ class Site:
 
     async def _page(self, request: Request) -> Response:
         _name(request)
-        return await asyncio.to_thread(self._assets.document, request)
+        return await asyncio.to_thread(self._assets.document, request, ENTITY_PAGE)
 
     async def _to_haven(self, _: Request) -> Response:
         return RedirectResponse("/haven/", 308)
 
     async def _haven(self, request: Request) -> Response:
-        return await asyncio.to_thread(self._assets.document, request, HAVEN)
+        return await asyncio.to_thread(self._assets.document, request, OWNER_PAGE)
 
     async def _file(self, request: Request) -> Response:
         answer = await asyncio.to_thread(self._assets.file, request, request.path_params["path"])

@@ -92,6 +92,7 @@ class _Socket:
     queue: deque[str] = field(default_factory=deque[str])
     queued: int = 0
     closing: int = 0
+    subscribing: asyncio.Lock = field(default_factory=asyncio.Lock)
     entities: set[str] = field(default_factory=set[str])
     followed: dict[str, Callable[[], None]] = field(default_factory=dict[str, Callable[[], None]])
     requests: set[asyncio.Task[None]] = field(default_factory=set[asyncio.Task[None]])
@@ -249,21 +250,24 @@ class Sockets:
                 socket.tell({"re": id, "result": result})
 
     async def _carried_out(self, socket: _Socket, do: str, fields: Event) -> JSON:
+        if do in ("subscribe", "unsubscribe"):
+            # In the order in which they came: a page that leaves a room and comes back must hear of it.
+            async with socket.subscribing:
+                await self._check_session(socket)
+                if do == "subscribe":
+                    return await self._subscribe(socket, fields)
+                return _unsubscribe(socket, fields)
+        await self._check_session(socket)
+        if socket.rooms is None:
+            raise InvalidRequest("do", "needs the feature haven: `pps feature enable haven`")
+        return await socket.rooms.carry_out(do, fields)
+
+    async def _check_session(self, socket: _Socket) -> None:
+        """Close a socket whose session has ended, and raise NotFound."""
         session = partial(self._browsers.is_still, socket.session, socket.entity)
         if not await asyncio.to_thread(session):
             socket.close(ENDED)
             raise NotFound("session")
-        if do == "subscribe":
-            return await self._subscribe(socket, fields)
-        if do == "unsubscribe":
-            for room in _texts(fields, "rooms"):
-                if end := socket.followed.pop(room, None):
-                    end()
-            socket.entities.difference_update(_texts(fields, "entities"))
-            return {}
-        if socket.rooms is None:
-            raise InvalidRequest("do", "needs the feature haven: `pps feature enable haven`")
-        return await socket.rooms.carry_out(do, fields)
 
     async def _subscribe(self, socket: _Socket, fields: Event) -> JSON:
         """Let a socket hear of entities and rooms; of all that are named, or of none."""
@@ -396,6 +400,16 @@ async def _in_time(sending: Awaitable[None]) -> None:
 
 def _changed(name: str, mark: tuple[int, bool]) -> Event:
     return {"event": "changed", "entity": name, "position": mark[0], "pending": mark[1]}
+
+
+def _unsubscribe(socket: _Socket, fields: Event) -> JSON:
+    """Let a socket hear of some entities and rooms no more."""
+    rooms, entities = _texts(fields, "rooms"), _texts(fields, "entities")
+    for room in rooms:
+        if end := socket.followed.pop(room, None):
+            end()
+    socket.entities.difference_update(entities)
+    return {}
 
 
 def _frame(text: str) -> tuple[int, str, Event] | None:

@@ -128,7 +128,10 @@ const told = () => {
 export const ended = told();
 export const news = told();
 
-/** What somebody just did on the page: `{title, mentions, undo: {operation, given}}`; the frame shows it. */
+/**
+ * What somebody just did on the page: `{title, mentions, undo}`; the frame shows it. `undo` is `{operation, given}`, with
+ * `of` for another entity than the page's, or `{ask}`, which returns the promise of its result.
+ */
 export const acts = told();
 
 /** Open the page's socket and listen for what is new; `state` hears "live", "working", "silent" or "away". */

@@ -1,5 +1,5 @@
 // Pieces that views share: icons, times, ids, states, and what an item looks like in a line.
-import { acts, call, clock, go, href, html, useCall, useEffect, useLayoutEffect, useMemo, useRef, useState, zoneName } from "./core.js";
+import { acts, call, callOf, clock, entity, go, href, html, useCall, useEffect, useLayoutEffect, useMemo, useRef, useState, zoneName } from "./core.js";
 import { Said } from "./markdown.js";
 
 const PATHS = {
@@ -338,10 +338,11 @@ export function JustDone() {
   if (!act) return null;
   const undo = () => {
     show({ ...act, busy: true });
-    call(act.undo.operation, act.undo.given).then(
+    const { of = entity, operation, given, ask = () => callOf(of, operation, given) } = act.undo;
+    ask().then(
       (data) => acts.tell({
-        title: "Undone: it is as it was.", undone: data.id, item: data.item, kind: data.kind,
-        undo: data.redo && { operation: "undo", given: { id: data.redo }, name: "Do it again" },
+        title: "Undone: it is as it was.", undone: data.id, item: entity && data.item, kind: data.kind,
+        undo: data.redo && { of, operation: "undo", given: { id: data.redo }, name: "Do it again" },
       }),
       (problem) => (show({ ...act, busy: false }), fail(problem.message)),
     );

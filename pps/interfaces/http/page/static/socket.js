@@ -15,7 +15,7 @@ const SLOW = 60_000;
 const SESSION_ENDED = 4401;
 
 const listeners = new Map(); // event's name → functions
-const wanted = { entities: new Set(), rooms: new Map() }; // room → function that returns the position that is known
+const wanted = { entities: new Map(), rooms: new Map() }; // name → how many follow it; room → function that returns the position that is known
 const waiting = new Map(); // request's id → { done, fail, due }
 let given = null; // { key, state, ended, probe }
 let connection = null;
@@ -55,10 +55,17 @@ export function hear(event, listener) {
 /** Whether the socket is open. */
 export const isOpen = () => connection?.readyState === WebSocket.OPEN;
 
-/** Hear of an entity's memory from now on. */
+/** Hear of an entity's memory from now on; returns what ends it, once nothing else follows that one. */
 export function followEntity(name) {
-  wanted.entities.add(name);
-  if (isOpen()) request("subscribe", { entities: [name] }).catch(() => null);
+  const followers = wanted.entities.get(name) || 0;
+  wanted.entities.set(name, followers + 1);
+  if (!followers && isOpen()) request("subscribe", { entities: [name] }).catch(() => null);
+  return () => {
+    const left = wanted.entities.get(name) - 1;
+    if (left) return wanted.entities.set(name, left);
+    wanted.entities.delete(name);
+    if (isOpen()) request("unsubscribe", { entities: [name] }).catch(() => null);
+  };
 }
 
 /** Hear of a room from now on; `position` returns the last one that is known. Returns what ends it. */
@@ -111,7 +118,7 @@ function open() {
     heardAt = Date.now();
     wait = FIRST_WAIT;
     const rooms = Object.fromEntries([...wanted.rooms].map(([room, position]) => [room, position()]));
-    const entities = [...wanted.entities];
+    const entities = [...wanted.entities.keys()];
     if (entities.length) request("subscribe", { entities }).catch(() => null);
     for (const [room, position] of Object.entries(rooms)) {
       request("subscribe", { rooms: { [room]: position } }).catch((problem) => emit("refused", { room, problem }));

@@ -2,7 +2,7 @@
 import { askBeforeLeaving, ended, go, href, html, leave, linkTo, listen, open, place, render, useEffect, useLayoutEffect, useState } from "../core.js";
 import { Alert, Icon, JustDone } from "../parts.js";
 import * as socket from "../socket.js";
-import { Room } from "./room.js";
+import { Room, STYLE } from "./room.js";
 
 const STATES = { begins: "Connecting …", live: "Live", working: "Live", silent: "Not answering …", away: "Not connected" };
 
@@ -93,7 +93,7 @@ function Frame() {
     document.querySelector("main h1")?.focus({ preventScroll: true });
   }, [view, id, Boolean(house)]);
   const link = (address, isHere, words) => html`<a href=${address} aria-current=${isHere ? "page" : null}>${words}</a>`;
-  return html`
+  return html`<link rel="stylesheet" href=${STYLE} />
     <a class="skip" href="#main" onClick=${(event) => (event.preventDefault(), document.getElementById("main").focus())}>Skip to content</a>
     <header class="side">
       <p class="whose"><span class="mark" aria-hidden="true">H</span><strong>Haven</strong></p>

@@ -11,7 +11,7 @@ const who = (of) => of.speaker || "You";
 function WrittenFact({ of, name, changed }) {
   const [error, fail] = useState("");
   const act = (operation, given, title, undo) => callOf(name, operation, given).then(
-    (data) => (fail(""), acts.tell({ title, undo: entity && { operation: "undo", given: { id: undo(data) } } }), changed()),
+    (data) => (fail(""), acts.tell({ title, undo: { of: name, operation: "undo", given: { id: undo(data) } } }), changed()),
     (problem) => fail(problem.message),
   );
   const text = of.text || `${of.subject_name} ${of.relation} ${of.object_name}`;
@@ -40,7 +40,10 @@ function WrittenDown({ name, turns }) {
     );
     return () => (wanted = false);
   }, [turn, turns.join()]);
-  useEffect(() => socket.hear("changed", (event) => event.entity === name && again((n) => n + 1)), [name]);
+  useEffect(() => {
+    const ends = [socket.followEntity(name), socket.hear("changed", (event) => event.entity === name && again((n) => n + 1))];
+    return () => ends.forEach((end) => end());
+  }, [name]);
   if (error) return html`<${Alert}>${error}<//>`;
   if (!made) return html`<p class="faint" role="status">One moment …</p>`;
   const facts = made.flatMap((one) => one.facts);
@@ -78,7 +81,14 @@ function ForgetMessage({ room, of, onDone }) {
     event.preventDefault();
     const entities = new FormData(event.target).getAll("entity");
     if (!entities.length) return fail("choose at least one of them");
-    socket.request("forget", { room, message: of.id, entities }).then(onDone, (problem) => fail(problem.message));
+    socket.request("forget", { room, message: of.id, entities }).then(
+      ({ restorable }) => {
+        const undo = Object.keys(restorable).length > 0 && { ask: () => socket.request("restore", { room, message: of.id, restorable }) };
+        acts.tell({ title: "Forgotten: 1 message.", undo });
+        onDone();
+      },
+      (problem) => fail(problem.message),
+    );
   };
   return html`<form class="form card" aria-label="Forget this message" onSubmit=${submit}>
     <fieldset><legend>Who forgets it?</legend>

@@ -7,6 +7,9 @@ import { Message } from "./message.js";
 import { hearOutbox, outboxOf, post, takeBack } from "./outbox.js";
 import { inOrder, useRoom } from "./store.js";
 
+/** The address of what rooms look like, for a page that shows one. */
+export const STYLE = new URL("./talk.css", import.meta.url).href;
+
 const CHANGES = { joined: "joined", left: "left", sent_out: "was sent out", called_in: "was called in again" };
 
 /** The messages of a room that are on their way. */

@@ -2,7 +2,7 @@
 import { entity, html, useEffect, useState } from "../core.js";
 import { Alert } from "../parts.js";
 import * as socket from "../socket.js";
-import { Room } from "../talk/room.js";
+import { Room, STYLE } from "../talk/room.js";
 
 export default function Talk() {
   const [room, show] = useState(null);
@@ -12,7 +12,7 @@ export default function Talk() {
     ask();
     return socket.hear("open", ask);
   }, []);
-  return html`<link rel="stylesheet" href=${new URL("../talk/talk.css", import.meta.url).href} />
+  return html`<link rel="stylesheet" href=${STYLE} />
     <h1 tabindex="-1">Talk with ${entity}</h1>
     ${error && html`<${Alert}>${error}<//>`}
     ${room ? html`<${Room} id=${room} />` : !error && html`<p class="faint" role="status">One moment …</p>`}`;
