@@ -17,6 +17,8 @@ from multiprocessing.reduction import DupFd
 from typing import IO, Any
 
 _SET_BY_IMPORTS = ("GRAPHITI_TELEMETRY_ENABLED", "OPENBLAS_NUM_THREADS")
+_PATIENCE_S = 250
+"""How long a command may take on a machine that does much else."""
 
 
 def start(
@@ -44,10 +46,10 @@ def run(
         stdin.write(given.encode())
         stdin.seek(0)
         child = start(arguments, env, stdin, stdout, stderr)
-        child.join(100)
+        child.join(_PATIENCE_S)
         if child.exitcode is None:
             child.kill()
-            raise subprocess.TimeoutExpired(["pps", *arguments], 100)
+            raise subprocess.TimeoutExpired(["pps", *arguments], _PATIENCE_S)
         written: list[str] = []
         for stream in (stdout, stderr):
             stream.seek(0)

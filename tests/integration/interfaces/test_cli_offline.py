@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 import pytest
 
+from pps import __version__
 from pps.interfaces.cli.main import build
 from tests.integration.interfaces.serving import clean_env, pps
 
@@ -168,7 +169,7 @@ def test_help_imports_nothing_heavy(env: dict[str, str]) -> None:
 
 
 def test_the_version_is_told(env: dict[str, str]) -> None:
-    assert pps(env, "--version").stdout == "pps 0.2.0\n"
+    assert pps(env, "--version").stdout == f"pps {__version__}\n"
 
 
 def test_init_writes_the_settings_once(env: dict[str, str]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from pps import __version__
 from pps.server import runfile, stop
 from tests.integration.interfaces.serving import Served, clean_env, pps, serving, wait_for_run_file
 from tests.waiting import wait_until
@@ -324,7 +325,7 @@ def test_a_newer_client_drains_an_older_server(alone: dict[str, str]) -> None:
     assert pps(alone, "entity", "list").returncode == 0
     new = wait_for_run_file(home)
     assert new.pid != old.pid
-    assert new.version == "0.2.0"
+    assert new.version == __version__
 
 
 def test_a_killed_server_is_replaced_and_nothing_acknowledged_is_lost(
