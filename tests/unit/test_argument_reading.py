@@ -22,6 +22,7 @@ from pps.core.json_bounds import MAX_VALUES
 from pps.core.json_shapes import Shape, plain_name, shape_of, shape_of_schema
 from pps.core.kinds import Kinds
 from pps.core.values import JSON
+from pps.features.projects.project_graph import CreateGraphInput, RoutedEventInput
 from pps.interfaces.mcp.tools import tool
 from pps.operations.catalog import OPERATIONS, operations_for
 from pps.operations.pack_tools import KindTool, PackTool, PackTools, QueryTool
@@ -418,3 +419,18 @@ def test_choices_with_commas_are_a_list_and_texts_with_commas_are_one() -> None:
     assert read_arguments({"channels": "Facts, nodes"}, shape) == {"channels": ["facts", "nodes"]}
     assert read_arguments({"channels": "facts,roads"}, shape) == {"channels": "facts,roads"}
     assert read_arguments({"tags": "facts,nodes"}, shape) == {"tags": ["facts,nodes"]}
+
+
+def test_project_tools_take_the_names_that_other_tools_have() -> None:
+    edges = {"source": "A", "target": "B", "type": "uses"}
+    nodes = [{"name": "A", "content": "c", "kind": "Service"}]
+    assert read_arguments(
+        {"project_path": "/shop", "nodes": nodes, "edges": edges}, shape_of(CreateGraphInput)
+    ) == {
+        "project": "/shop",
+        "nodes": [{"title": "A", "content": "c", "node_type": "Service"}],
+        "edges": [{"from": "A", "to": "B", "relation_type": "uses"}],
+    }
+    event: dict[str, JSON] = {"project": "/shop", "content": "c"}
+    read = read_arguments(event, shape_of(RoutedEventInput))
+    assert read == {"project_path": "/shop", "content": "c"}

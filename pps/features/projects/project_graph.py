@@ -54,18 +54,25 @@ Kind = Annotated[str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")
 class ProjectInput(Input):
     """Only the project."""
 
-    project: Project
+    project: Project = Field(default=..., json_schema_extra=also("projectPath"))
 
 
 class GraphNode(Input):
     """A node to make: a title that it is found and linked by, and what there is to say."""
 
-    title: Name = Field(description="Name of the node; other nodes link to it by this name.")
+    title: Name = Field(
+        description="Name of the node; other nodes link to it by this name.",
+        json_schema_extra=also("name"),
+    )
     content: Content = Field(
         description="The text, Markdown. [[Title]] links to another node, #tag tags it."
     )
     tags: Tags = Field(default=(), description="Tags, in addition to the #tags in the text.")
-    node_type: Kind | None = Field(default=None, description="One word; 'agent' when not given.")
+    node_type: Kind | None = Field(
+        default=None,
+        description="One word; 'agent' when not given.",
+        json_schema_extra=also("kind", "type"),
+    )
     parent_id: Title | None = Field(
         default=None, description="Id or title of the node that this is a part of."
     )
@@ -74,9 +81,17 @@ class GraphNode(Input):
 class GraphEdge(Input):
     """A relation to make between two nodes, new or there already."""
 
-    from_: Title = Field(alias="from", description="Id or title of the node where the edge begins.")
-    to: Title = Field(description="Id or title of the node where the edge ends.")
-    relation_type: Kind = Field(description="One word, such as depends_on.")
+    from_: Title = Field(
+        alias="from",
+        description="Id or title of the node where the edge begins.",
+        json_schema_extra=also("source"),
+    )
+    to: Title = Field(
+        description="Id or title of the node where the edge ends.", json_schema_extra=also("target")
+    )
+    relation_type: Kind = Field(
+        description="One word, such as depends_on.", json_schema_extra=also("type")
+    )
 
 
 class CreateGraphInput(ProjectInput):
@@ -179,7 +194,7 @@ class AppendNodeInput(ProjectInput, AppendInput):
 class RoutedEventInput(AddEventInput):
     """Something that happened in a project, to be kept by the memory that the project has."""
 
-    project_path: Project = Field(default=...)
+    project_path: Project = Field(default=..., json_schema_extra=also("project"))
 
 
 class GetGraphInput(ProjectInput):
