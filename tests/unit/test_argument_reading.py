@@ -232,7 +232,8 @@ def refused_values(shape: Shape) -> list[JSON]:
     if types <= {"string", "null"}:
         wrong += [5, 5.0, True, ["a"], {"a": "b"}]
         if shape.choices:
-            wrong += ["nonesuch", "", json.dumps([shape.choices[0]])]
+            unknown = ["nonesuch", "", json.dumps([shape.choices[0]])]
+            wrong += [text for text in unknown if text not in shape.choices]
     if types <= {"object", "null"}:
         wrong += [5, True, "[1]", '{"a":', [{}]]
         wrong += [] if shape.short else ["text", ""]
