@@ -13,6 +13,11 @@ from pps.entities import moves
 from pps.entities.folder import card_of
 from pps.entities.small_file import SmallFile
 
+UNPUBLISHING_SCHEMA = """
+-- Groups whose published graph is to be removed from Neo4j; their entities may be no more.
+CREATE TABLE IF NOT EXISTS unpublishing (grp TEXT PRIMARY KEY) STRICT;
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
@@ -128,12 +133,6 @@ def _remove(folder: Path) -> None:
             raise StoreError(
                 f"{folder}: some files could not be erased ({why}); remove it, then delete again"
             ) from None
-
-
-UNPUBLISHING_SCHEMA = """
--- Groups whose published graph is to be removed from Neo4j; their entities may be no more.
-CREATE TABLE IF NOT EXISTS unpublishing (grp TEXT PRIMARY KEY) STRICT;
-"""
 
 
 class Unpublishing:

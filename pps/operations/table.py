@@ -48,6 +48,22 @@ _MAX_UNKNOWN = 20
 """Unknown names in one object that are left to the model, which names the nearest known ones."""
 _NAMES_SHOWN = 3
 _MAX_NAME_SHOWN = 100
+Audience: TypeAlias = Literal["entity", "member", "router", "runner", "operator", "owner"]
+"""Who may ask, and what the act is given: an entity its ``Memory``; one that is a member of a squad its ``Desk``;
+a router and a runner of tasks their ``Projects``; an operator and the owner of the machine (who may ask whatever all
+others may) the ``App``."""
+Subject = TypeVar("Subject")
+In = TypeVar("In", bound=Input)
+Out = TypeVar("Out")
+Act: TypeAlias = Callable[Concatenate[Subject, In, ...], Awaitable[Out]]
+ForModel: TypeAlias = "Callable[[Out, In], ModelView]"
+_NAMED: Mapping[str, Any] = {
+    "entity": {"type": "string", "description": "Whose memory answers, by name."},
+    "as_of": {"type": "string", "description": "The time that was asked about, where one was."},
+}
+"""What every answer has beside its own fields."""
+_USERS = ("attributes", "fields")
+"""Of a user's own names: a null takes one out."""
 
 
 def check_sizes(arguments: Mapping[str, JSON], arguments_shape: Shape) -> None:
@@ -104,18 +120,6 @@ def _is_container(value: object) -> bool:
 
 def _shown(name: str) -> str:
     return name if len(name) <= _MAX_NAME_SHOWN else f"{name[:_MAX_NAME_SHOWN]}…"
-
-
-Audience: TypeAlias = Literal["entity", "member", "router", "runner", "operator", "owner"]
-"""Who may ask, and what the act is given: an entity its ``Memory``; one that is a member of a squad its ``Desk``;
-a router and a runner of tasks their ``Projects``; an operator and the owner of the machine (who may ask whatever all
-others may) the ``App``."""
-
-Subject = TypeVar("Subject")
-In = TypeVar("In", bound=Input)
-Out = TypeVar("Out")
-Act: TypeAlias = Callable[Concatenate[Subject, In, ...], Awaitable[Out]]
-ForModel: TypeAlias = "Callable[[Out, In], ModelView]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,15 +445,6 @@ def _adapter(output: type[Out]) -> TypeAdapter[Out]:
 
 def _unheard(stage: str, done: int, total: int) -> None:
     del stage, done, total
-
-
-_NAMED: Mapping[str, Any] = {
-    "entity": {"type": "string", "description": "Whose memory answers, by name."},
-    "as_of": {"type": "string", "description": "The time that was asked about, where one was."},
-}
-"""What every answer has beside its own fields."""
-_USERS = ("attributes", "fields")
-"""Of a user's own names: a null takes one out."""
 
 
 def _without_nulls(value: JSON) -> JSON:

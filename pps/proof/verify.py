@@ -32,6 +32,25 @@ from pps.store.graph_tables import GraphTables
 _INJECTED = (
     f"planted UNION SELECT id, group_id, text, number FROM feature_arena__{PLANTED_TABLE.name}"  # noqa: S608 - an attack
 )
+Progress = Callable[[int, int], None]
+_WEIGHTS: Mapping[str, int] = {
+    "read": 34,
+    "write": 16,
+    "create": 4,
+    "malformed": 10,
+    "search": 4,
+    "query": 4,
+    "statement": 12,
+    "stock call": 10,
+    "hook": 6,
+    "row": 6,
+    "honest": 6,
+}
+KINDS = tuple(_WEIGHTS)
+"""Kinds of operation: six go through the client, two to the guard, one to what Graphiti asks, one to the rows of
+features' tables, one is honest work."""
+_LOOK_EVERY = 150
+_MOST_FINDINGS = 20
 
 
 async def rows_differ(being: Being) -> str:
@@ -86,29 +105,6 @@ ROWS: tuple[IdAttack, ...] = (
     IdAttack("erase", lambda b, i: b.journal.features.forget([i.row, i.turn, i.node, i.fact])),
     IdAttack("export", lambda b, i: b.journal.features.exported(("", "", i.row)), alike=False),
 )
-
-
-Progress = Callable[[int, int], None]
-
-_WEIGHTS: Mapping[str, int] = {
-    "read": 34,
-    "write": 16,
-    "create": 4,
-    "malformed": 10,
-    "search": 4,
-    "query": 4,
-    "statement": 12,
-    "stock call": 10,
-    "hook": 6,
-    "row": 6,
-    "honest": 6,
-}
-KINDS = tuple(_WEIGHTS)
-"""Kinds of operation: six go through the client, two to the guard, one to what Graphiti asks, one to the rows of
-features' tables, one is honest work."""
-
-_LOOK_EVERY = 150
-_MOST_FINDINGS = 20
 
 
 @dataclass(frozen=True, slots=True)

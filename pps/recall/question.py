@@ -15,27 +15,6 @@ from pps.index.signs import asked
 from pps.journal.names import units, without_s
 from pps.models.onnx import wordpiece
 
-
-def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text that stand between white space."""
-    return frozenset(text.split())
-
-
-STOP_WORDS = word_set(
-    """
-    what what's whats when when's where where's who who's whom whose which why how how's do does
-    did don't doesn't didn't doing have has had haven't hasn't hadn't having am is are was were
-    isn't aren't wasn't weren't be been being can could can't couldn't shall should shouldn't
-    will would won't wouldn't may might must i i'm i've i'd i'll me my mine myself we we're
-    we've we'd we'll us our ours ourselves you you're you've you'd you'll your yours yourself he
-    he's him his himself she she's her hers herself they they're they've them their theirs
-    themselves it it's its itself this that that's these those there there's here a an the and
-    or but if of at by for with about to from in on as so than too very just also any some
-    please tell
-    """
-)
-"""Words that ask, refer or join: no text is told from another by them."""
-
 PASSAGE_FROM = 600
 """Characters above which a text is shown by its matching passage."""
 _PASSAGE_SIZE = 500
@@ -43,7 +22,6 @@ _PASSAGE_OVERLAP = 120
 _COMMON_PIECES = 7_000
 """A word that is one of the vocabulary's first pieces is a common one."""
 _PUNCTUATION_AT_ENDS = re.compile(r"^\W+|\W+$")
-
 MIN_NAME_LETTERS = 4
 """Letters of a name that may be spelled otherwise: of shorter ones half the dictionary is one
 letter away."""
@@ -67,6 +45,88 @@ _DOUBLED = re.compile(r"(.)\1+")
 _EQUAL_INITIALS = ("ckqx", "fpv", "gjy", "iyje", "szcx", "vwf", "aeiou", "th", "kc")
 _STEMMED_ENDINGS = ("", "d", "s", "r", "n", "ng", "l", "i")
 """Consonants that a stemmer may have taken off the end: Mohammed is indexed as "moham"."""
+MAX_QUERY_CHARS = 1_000
+"""Characters of a query that are searched for; about what a small embedding model reads."""
+MAX_SENTENCE_CHARS = 400
+Kind: TypeAlias = Literal["factual", "navigational", "contextual"]
+"""What a query is after; the profile that answers it goes by this when the caller leaves it
+open."""
+AskKind: TypeAlias = Literal["question", "advice", "talk"]
+"""What a query wants of a memory: an answer in its own words, what bears on advice, or what bears
+on talk."""
+Route: TypeAlias = Literal["cause", "code", "intent", "named", "exact", "misspelt"]
+"""Properties of a query that a perspective is made for; see ``routes_of``."""
+_ROUTE_PATTERNS: dict[Route, re.Pattern[str]] = {
+    "code": re.compile(
+        r"[a-z0-9]_[a-z]|[a-z][A-Z]|\w\(|`|\w/\w+[./]\w"
+        r"|\b\w+\.(?:py|js|ts|rs|go|java|toml|sql|md)\b|::"
+    ),
+    "intent": re.compile(
+        r"\b(?:goal|purpose|intent(?:ion)?|trying to|in order to|aim(?:ed|ing)?|meant to"
+        r"|so that)\b",
+        re.I,
+    ),
+}
+_WORDS = re.compile(r"\w+")
+_ASKS_FOR_SEVERAL = re.compile(
+    r"\b(?:list|enumerate|all|every|everything|each|several|different|various|how (?:many|often))\b"
+    r"|\b(?:what|which) (?:are|were)\b"
+    r"|\b(?:what|which) (?:\w+ ){0,2}?(?:\w{3,}[^s\W]s|people|children|men|women)"
+    r" (?:do|does|did|has|have|is|are|was|were|would|can)\b",
+    re.I,
+)
+_WANTED_KIND = re.compile(
+    r"\b(?:which|what)(?: (?:kind|type|sort) of)? (?P<kind>[\w+#.-]+(?: [\w+#.-]+)?)"
+    r" (?:do|does|did|is|are|was|were|has|have|should|can)\b",
+    re.I,
+)
+_QUOTED = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,200})»|「([^」]{2,200})」')
+_MIN_STATEMENTS_OF_TALK = 2
+"""Sentences that ask nothing, from which on a text talks."""
+_MAX_KEYWORDS = 5
+"""Words up to which a text that asks nothing is taken for keywords to look up."""
+_ADVICE_WORDS = re.compile(
+    r"\b(?:suggest(?:ions?)?|recommend(?:ations?)?|advice|advise|ideas?|tips?|should|best way"
+    r"|looking (?:for|to)|help|(?:can|could) you"
+    r"|(?:what|which|are there|any)\b.*\b(?:would|should|could|can|for me|options?)\b"
+    r"|how (?:can|should|could|do)|good)\b",
+    re.I,
+)
+_FIRST_PERSON = re.compile(r"\b(?:i|i['’]m|me|my|we|us|our)\b", re.I)
+_ASKS_FOR_RECOMMENDATION = re.compile(
+    r"\b(?:can|could|would|will|do) you (?:\w+ )?(?:recommend|suggest|advise)\b"
+    r"|^\W*(?:please )?(?:recommend|suggest)\b"
+    r"|^\W*what (?:are|is) some (?:of the )?(?:best|good|great|fun|must|creative|popular"
+    r"|recommended|highly|convenient|comprehensive|informative|easy|nice|unique|interesting"
+    r"|healthy|exciting|affordable)",
+    re.I,
+)
+_PAST_WORDS = re.compile(
+    r"\b(?:did|was|were|had|been|ever|used to|first|before|ago|originally|previous(?:ly)?|earlier"
+    r"|last|yesterday|history|order(?:ed)?|how long|how many times|since)\b",
+    re.I,
+)
+
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a text that stand between white space."""
+    return frozenset(text.split())
+
+
+STOP_WORDS = word_set(
+    """
+    what what's whats when when's where where's who who's whom whose which why how how's do does
+    did don't doesn't didn't doing have has had haven't hasn't hadn't having am is are was were
+    isn't aren't wasn't weren't be been being can could can't couldn't shall should shouldn't
+    will would won't wouldn't may might must i i'm i've i'd i'll me my mine myself we we're
+    we've we'd we'll us our ours ourselves you you're you've you'd you'll your yours yourself he
+    he's him his himself she she's her hers herself they they're they've them their theirs
+    themselves it it's its itself this that that's these those there there's here a an the and
+    or but if of at by for with about to from in on as so than too very just also any some
+    please tell
+    """
+)
+"""Words that ask, refer or join: no text is told from another by them."""
 
 
 def grams(text: str) -> frozenset[str]:
@@ -213,34 +273,6 @@ def _is_one_edit_apart(first: str, second: str) -> bool:
     return is_changed or is_inserted or is_swapped
 
 
-MAX_QUERY_CHARS = 1_000
-"""Characters of a query that are searched for; about what a small embedding model reads."""
-MAX_SENTENCE_CHARS = 400
-
-Kind: TypeAlias = Literal["factual", "navigational", "contextual"]
-"""What a query is after; the profile that answers it goes by this when the caller leaves it
-open."""
-
-AskKind: TypeAlias = Literal["question", "advice", "talk"]
-"""What a query wants of a memory: an answer in its own words, what bears on advice, or what bears
-on talk."""
-
-Route: TypeAlias = Literal["cause", "code", "intent", "named", "exact", "misspelt"]
-"""Properties of a query that a perspective is made for; see ``routes_of``."""
-
-_ROUTE_PATTERNS: dict[Route, re.Pattern[str]] = {
-    "code": re.compile(
-        r"[a-z0-9]_[a-z]|[a-z][A-Z]|\w\(|`|\w/\w+[./]\w"
-        r"|\b\w+\.(?:py|js|ts|rs|go|java|toml|sql|md)\b|::"
-    ),
-    "intent": re.compile(
-        r"\b(?:goal|purpose|intent(?:ion)?|trying to|in order to|aim(?:ed|ing)?|meant to"
-        r"|so that)\b",
-        re.I,
-    ),
-}
-
-_WORDS = re.compile(r"\w+")
 _QUESTION_WORDS = word_set(
     """
     who whom whose what which when where why how did does do is are was were has have had can
@@ -256,44 +288,6 @@ _REQUEST_WORDS = word_set(
     """
 )
 """Words of any request: beside a name they ask nothing more than the name."""
-_ASKS_FOR_SEVERAL = re.compile(
-    r"\b(?:list|enumerate|all|every|everything|each|several|different|various|how (?:many|often))\b"
-    r"|\b(?:what|which) (?:are|were)\b"
-    r"|\b(?:what|which) (?:\w+ ){0,2}?(?:\w{3,}[^s\W]s|people|children|men|women)"
-    r" (?:do|does|did|has|have|is|are|was|were|would|can)\b",
-    re.I,
-)
-_WANTED_KIND = re.compile(
-    r"\b(?:which|what)(?: (?:kind|type|sort) of)? (?P<kind>[\w+#.-]+(?: [\w+#.-]+)?)"
-    r" (?:do|does|did|is|are|was|were|has|have|should|can)\b",
-    re.I,
-)
-_QUOTED = re.compile(r'"([^"]{2,200})"|“([^”]{2,200})”|«([^»]{2,200})»|「([^」]{2,200})」')
-_MIN_STATEMENTS_OF_TALK = 2
-"""Sentences that ask nothing, from which on a text talks."""
-_MAX_KEYWORDS = 5
-"""Words up to which a text that asks nothing is taken for keywords to look up."""
-_ADVICE_WORDS = re.compile(
-    r"\b(?:suggest(?:ions?)?|recommend(?:ations?)?|advice|advise|ideas?|tips?|should|best way"
-    r"|looking (?:for|to)|help|(?:can|could) you"
-    r"|(?:what|which|are there|any)\b.*\b(?:would|should|could|can|for me|options?)\b"
-    r"|how (?:can|should|could|do)|good)\b",
-    re.I,
-)
-_FIRST_PERSON = re.compile(r"\b(?:i|i['’]m|me|my|we|us|our)\b", re.I)
-_ASKS_FOR_RECOMMENDATION = re.compile(
-    r"\b(?:can|could|would|will|do) you (?:\w+ )?(?:recommend|suggest|advise)\b"
-    r"|^\W*(?:please )?(?:recommend|suggest)\b"
-    r"|^\W*what (?:are|is) some (?:of the )?(?:best|good|great|fun|must|creative|popular"
-    r"|recommended|highly|convenient|comprehensive|informative|easy|nice|unique|interesting"
-    r"|healthy|exciting|affordable)",
-    re.I,
-)
-_PAST_WORDS = re.compile(
-    r"\b(?:did|was|were|had|been|ever|used to|first|before|ago|originally|previous(?:ly)?|earlier"
-    r"|last|yesterday|history|order(?:ed)?|how long|how many times|since)\b",
-    re.I,
-)
 
 
 def condensed(query: str) -> str:

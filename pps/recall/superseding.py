@@ -40,6 +40,12 @@ _QUERY_CHARS = 300
 """Characters of a turn that are searched for without a model of meaning."""
 _MAX_STEPS = 32
 """Successors of successors that are followed."""
+_MAX_LATER_TURNS = 64
+"""Turns that are looked at too: that the reader has before it, or that only a facts channel
+needs."""
+_TURNS_AROUND_OWN_STATEMENTS = 6
+"""Turns that are looked at around each of the person's own statements."""
+_TURN_CHANNELS: tuple[ChannelName, ...] = ("episodes", "turns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,14 +342,6 @@ def statement_of(turn: Turn, vectors: Mapping[str, Vector]) -> AmendingStatement
 
 def _own_words(turn: Turn) -> str:
     return turn.content.removeprefix(f"{turn.actor or turn.role}:").strip()
-
-
-_MAX_LATER_TURNS = 64
-"""Turns that are looked at too: that the reader has before it, or that only a facts channel
-needs."""
-_TURNS_AROUND_OWN_STATEMENTS = 6
-"""Turns that are looked at around each of the person's own statements."""
-_TURN_CHANNELS: tuple[ChannelName, ...] = ("episodes", "turns")
 
 
 async def current_first(

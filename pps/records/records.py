@@ -54,6 +54,10 @@ from pps.records.saving import (
     told,
 )
 
+T = TypeVar("T")
+Also: TypeAlias = Callable[[RecordRows, Sequence[Saved]], object]
+"""What a squad keeps beside what is saved."""
+
 
 def moved(
     rows: RecordRows, by: Writing, id_: str, to: str, expected: str | None, why: str
@@ -104,11 +108,6 @@ def _check(kind: KindSpec, record: Record, to: str, actor: str) -> None:
         raise InvalidRequest(
             "to", f"only another than the one who made the {kind.name} moves it to {to}{alone}"
         )
-
-
-T = TypeVar("T")
-Also: TypeAlias = Callable[[RecordRows, Sequence[Saved]], object]
-"""What a squad keeps beside what is saved."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,26 @@ _BREAK = re.compile(
 )
 _HEADING = re.compile(r"(#{1,6})\s+(.+?)\s*#*\s*")
 _FENCE = re.compile(r"\s*(```|~~~)")
+SOURCE = "markdown"
+"""The ``source`` of every turn that is a passage of a Markdown file; their ``kind`` is ``note``."""
+KIND = "note"
+MAX_BYTES = 4_000_000
+"""A larger file is no note."""
+SUFFIXES = (".md", ".markdown")
+_DATES = ("date", "created", "created_at", "published", "updated", "modified")
+_FIELD = re.compile(r"([\w-]+)\s*:\s*(.*)")
+_OBSERVATION = re.compile(r"\s*[-*+]\s+\[([^\[\]()\s][^\[\]()]*)\]\s+(\S.*)")
+_RELATION = re.compile(r"\s*[-*+]\s+([^\[\]]*?)\s*\[\[([^\[\]]+)\]\]\s*(?:\((.*)\))?\s*")
+_LINK = re.compile(r"\[\[([^\[\]]+)\]\]")
+_BOX = re.compile(r"[xX ~/-]")
+_TITLED = re.compile(r"\ufeff?---\n(?:(?!---).*\n)*?title\s*:")
+"""Front matter with a title."""
+_HASHTAG = re.compile(r"(?<!\S)#([^\s#]+)")
+_DATED_NAME = re.compile(r"(\d{4})([-_. ]?)(\d{2})\2(\d{2})(?!\d)")
+"""How daily notes are called: ``2026-03-05``, ``2026_03_05 Standup``, ``20260305``."""
+_EMBEDDED = re.compile(r"!\[\[[^\[\]]*\]\]")
+_CODE = re.compile(r"^(```|~~~).*?^\1\s*$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
+"""Code, in which ``[[ … ]]`` is a test of the shell and no link."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,29 +147,6 @@ def _above(heads: list[tuple[int, int, str]], start: int) -> tuple[str, ...]:
             break
         open_ = [*(one for one in open_ if one[0] < level), (level, words)]
     return tuple(words for _, words in open_)
-
-
-SOURCE = "markdown"
-"""The ``source`` of every turn that is a passage of a Markdown file; their ``kind`` is ``note``."""
-KIND = "note"
-MAX_BYTES = 4_000_000
-"""A larger file is no note."""
-SUFFIXES = (".md", ".markdown")
-
-_DATES = ("date", "created", "created_at", "published", "updated", "modified")
-_FIELD = re.compile(r"([\w-]+)\s*:\s*(.*)")
-_OBSERVATION = re.compile(r"\s*[-*+]\s+\[([^\[\]()\s][^\[\]()]*)\]\s+(\S.*)")
-_RELATION = re.compile(r"\s*[-*+]\s+([^\[\]]*?)\s*\[\[([^\[\]]+)\]\]\s*(?:\((.*)\))?\s*")
-_LINK = re.compile(r"\[\[([^\[\]]+)\]\]")
-_BOX = re.compile(r"[xX ~/-]")
-_TITLED = re.compile(r"\ufeff?---\n(?:(?!---).*\n)*?title\s*:")
-"""Front matter with a title."""
-_HASHTAG = re.compile(r"(?<!\S)#([^\s#]+)")
-_DATED_NAME = re.compile(r"(\d{4})([-_. ]?)(\d{2})\2(\d{2})(?!\d)")
-"""How daily notes are called: ``2026-03-05``, ``2026_03_05 Standup``, ``20260305``."""
-_EMBEDDED = re.compile(r"!\[\[[^\[\]]*\]\]")
-_CODE = re.compile(r"^(```|~~~).*?^\1\s*$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
-"""Code, in which ``[[ … ]]`` is a test of the shell and no link."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,11 @@ MAX_HEAD = 64 * 1024
 """Most bytes of a request's first line and headers, and of what a body has beside its content."""
 HEAD_S = 30.0
 """How long a connection may take from its beginning, or from the first byte of a further request, to whole headers."""
+_log = logging.getLogger(__name__)
+_GRACE_S = 10
+_KEEP_ALIVE_S = 120
+_LOOK_S = 1.0
+_PAUSE_S = 0.01
 
 
 class BoundedHead(HttpToolsProtocol):
@@ -91,14 +96,6 @@ def _is_own(link: Any) -> bool:
         return peer_uid(link) == os.getuid()
     except OSError:
         return False
-
-
-_log = logging.getLogger(__name__)
-
-_GRACE_S = 10
-_KEEP_ALIVE_S = 120
-_LOOK_S = 1.0
-_PAUSE_S = 0.01
 
 
 def _nothing() -> None:

@@ -40,6 +40,11 @@ from pps.interfaces.mcp.tool_desk import NoTool, ToolDesk
 from pps.operations.calls import Caller, Calls, ProgressReport
 from pps.operations.table import Audience
 
+_ID = "mcp-session-id"
+_SCOPE = "memory"
+_CALLER = "pps_caller"
+Whose: TypeAlias = Callable[[str], Awaitable[Caller | None]]
+
 
 class BoundedBodies:
     """An ASGI app around another: a POST whose body is too large, or no JSON-RPC message, is refused with such an error.
@@ -115,9 +120,6 @@ def _replaying(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-_ID = "mcp-session-id"
-
-
 class BoundedSessions:
     """An ASGI app around the protocol's own.
 
@@ -181,11 +183,6 @@ async def _nothing() -> Message:
 
 async def _unheard(message: Message) -> None:
     del message
-
-
-_SCOPE = "memory"
-_CALLER = "pps_caller"
-Whose: TypeAlias = Callable[[str], Awaitable[Caller | None]]
 
 
 class Endpoint:

@@ -39,6 +39,11 @@ _EXPANSION_WORDS = 8
 """Words that are added from the nearest texts, and from the embedder's table."""
 _MIN_INTENT_LIFT = 0.8
 _MAX_INTENT_LIFT = 1.2
+_TURNS_AT_ONCE = 20
+_MAX_FACTS_READ = 2_000
+"""Facts around a named node that are read where a filter may leave few of them."""
+_SECOND_STEP_NODES = 20
+"""Nodes beside the named ones from which a second step is made."""
 
 
 # ---- Words ----
@@ -374,13 +379,6 @@ async def _near_times(
             if nearness > nearest.get(id_, 0.0) and (allowed is None or id_ in allowed):
                 nearest[id_] = nearness
     return nearest
-
-
-_TURNS_AT_ONCE = 20
-_MAX_FACTS_READ = 2_000
-"""Facts around a named node that are read where a filter may leave few of them."""
-_SECOND_STEP_NODES = 20
-"""Nodes beside the named ones from which a second step is made."""
 
 
 @retriever(alike=by_names)
