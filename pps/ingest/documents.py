@@ -32,10 +32,10 @@ from pps.ingest.forget import MAX_IDS, Forgetter
 from pps.ingest.importing.items import Item, pieces
 from pps.ingest.importing.markdown import SOURCE, Note, note_turns, session_of
 from pps.ingest.importing.run import (
-    Given,
     Imported,
     Into,
     Keep,
+    Messages,
     Progress,
     Wanted,
     import_files,
@@ -212,7 +212,7 @@ class Documents:
         held = {turn.source_ref: turn for turn in await self._passages(folder, path)}
         new = [item for item in wanted if item.options.get("source_ref") not in held]
         for start in range(0, len(new), _AT_ONCE):
-            given = [item.given for item in new[start : start + _AT_ONCE]]
+            given = [item.arguments for item in new[start : start + _AT_ONCE]]
             stored = await keep_each(
                 partial(kept_patiently, self._keep),
                 given,
@@ -260,7 +260,7 @@ class Documents:
     async def _keep_state(self, folder: Path, state: Mapping[str, _Known]) -> None:
         await self._journal.set_meta(_key(folder), _State.dump_json(dict(state)).decode())
 
-    async def _keep_new(self, given: Given) -> list[Receipt]:
+    async def _keep_new(self, given: Messages) -> list[Receipt]:
         """Store messages; one that this very memory exported without a reference of its own is there already."""
         uuids = {at: _exported(options) for at, (_, options) in enumerate(given)}
         own = {
@@ -275,7 +275,7 @@ class Documents:
             for at in range(len(given))
         ]
 
-    async def _count_known(self, given: Given) -> int:
+    async def _count_known(self, given: Messages) -> int:
         clean = self._identifier
         origins = [
             (clean(one.get("source") or "api"), clean(one.get("session") or "default"), clean(ref))

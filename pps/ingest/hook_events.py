@@ -252,7 +252,7 @@ def _items(
     )
     # As an import cuts them: what a hook brought is known when its transcript is read.
     return [
-        one.given
+        one.arguments
         for one in pieces(text.replace("\0", ""), options, reference)
         if not isinstance(one, Passed)
     ]

@@ -35,7 +35,7 @@ from pps.ingest.hook_events import (
 )
 from pps.ingest.importing.claude_code import ClaudeSession
 from pps.ingest.importing.items import Item
-from pps.ingest.importing.run import Given, Keep, keep_each
+from pps.ingest.importing.run import Keep, Messages, keep_each
 from pps.ingest.lenient_json import JSONEntry
 from pps.journal.journal import Journal
 
@@ -304,7 +304,7 @@ class Capture:
             for turn in recent
         )
 
-    async def _kept(self, items: Given) -> None:
+    async def _kept(self, items: Messages) -> None:
         """Keep items; one that can never be kept, such as an echo of a pack, does not stand in the others' way."""
         if items:
             await keep_each(self._keep, items, lambda _, why: _log.info("not kept: %s", why))

@@ -86,13 +86,12 @@ class ClaudeSession:
         queued = entry.entry("attachment")
         self._prompted = entry.text("promptId") or self._prompted
         if kind == "summary":
-            self._summaries.append(
-                (entry, where)
-            )  # they stand at the head, before any time is known
+            # Summaries stand at the head, before any time is known.
+            self._summaries.append((entry, where))
         elif _is_typed(queued):  # while the model was at work: no other line has it
             # The hooks know it by the prompt that was being answered; its own line does not say which.
-            asked = JSONEntry({"promptId": self._prompted, **entry.fields})
-            yield from self._prompt(asked, JSONEntry({"content": queued.get("prompt")}), where)
+            prompted = JSONEntry({"promptId": self._prompted, **entry.fields})
+            yield from self._prompt(prompted, JSONEntry({"content": queued.get("prompt")}), where)
         elif kind not in _SPOKEN:
             yield Passed(f"Claude Code's own lines ({label(kind, 'without a type')})")
         elif (
@@ -111,51 +110,48 @@ class ClaudeSession:
             yield from self._answered(entry, message, where)
 
     def end(self) -> Iterator[Read]:
-        yield from self._flushed()
+        yield from self._end_answer()
         for entry, where in self._summaries:
-            options = _options(entry, self._name, self._latest)
             leaf = entry.text("leafUuid")
-            summary: RememberOptions = {**options, "role": "system", "kind": "summary"}
-            ref = f"summary:{leaf}:{digest(string(entry.get('summary')))[:16]}"
-            yield from pieces(entry.text("summary"), {**summary, "source_ref": short(ref)}, where)
+            reference = f"summary:{leaf}:{digest(string(entry.get('summary')))[:16]}"
+            options = self._options(entry, "system", reference)
+            yield from pieces(entry.text("summary"), {**options, "kind": "summary"}, where)
 
     def _prompt(self, entry: JSONEntry, message: JSONEntry, where: str) -> Iterator[Read]:
         blocks = message.entries("content")
-        texts = [
-            message.text("content"),
-            *(one.text("text") for one in blocks if one.get("type") == "text"),
-        ]
-        written = joined(texts)
-        if any(one.get("type") == "tool_result" for one in blocks):
+        texts = [block.text("text") for block in blocks if block.get("type") == "text"]
+        written = joined([message.text("content"), *texts])
+        if any(block.get("type") == "tool_result" for block in blocks):
             yield Passed("results of tools")
         if not written:
             return
-        said = _own_words(written)
-        if not said.strip() or said.startswith(_INTERRUPTED):
+        words = _own_words(written)
+        if not words.strip() or words.startswith(_INTERRUPTED):
             yield Passed("Claude Code's own lines (commands and notices)")
             return
-        yield from self._flushed()
+        yield from self._end_answer()
         prompt = entry.text("promptId")
-        ref = f"prompt:{prompt}:{digest(said)}" if prompt else _uuid(entry)
-        yield from pieces(said, self._given(entry, "user", ref or f"prompt:{digest(said)}"), where)
+        reference = f"prompt:{prompt}:{digest(words)}" if prompt else _uuid(entry)
+        reference = reference or f"prompt:{digest(words)}"
+        yield from pieces(words, self._options(entry, "user", reference), where)
 
     def _answered(self, entry: JSONEntry, message: JSONEntry, where: str) -> Iterator[Read]:
         content = message.get("content")
         blocks = message.entries("content") or [
             JSONEntry({"type": "text", "text": message.text("content")})
         ]
-        named = message.text("id")
-        ref = _uuid(entry) or f"answer:{digest(str(content))}"
-        if self._answer is None or not named or self._answer.message != named:
-            yield from self._flushed()
-            self._answer = _SplitAnswer(named, self._given(entry, "assistant", ref), where)
+        message_id = message.text("id")
+        reference = _uuid(entry) or f"answer:{digest(str(content))}"
+        if self._answer is None or not message_id or self._answer.message != message_id:
+            yield from self._end_answer()
+            options = self._options(entry, "assistant", reference)
+            self._answer = _SplitAnswer(message_id, options, where)
         for block in blocks:
             kind = block.get("type")
             if kind == "text" and block.text("text").strip():
-                if (
-                    not self._answer.texts
-                ):  # the reference is that of the first line that says something
-                    self._answer.options = self._given(entry, "assistant", ref)
+                # The reference is that of the first line that says something.
+                if not self._answer.texts:
+                    self._answer.options = self._options(entry, "assistant", reference)
                 self._answer.texts.append(block.text("text").replace("\0", "").strip())
             elif kind == "tool_use" and is_own_tool(block.text("name")):
                 yield Passed("uses of this memory's own tools")
@@ -165,40 +161,43 @@ class ClaudeSession:
                 yield Passed("thoughts of the model")
 
     def _tool(self, entry: JSONEntry, block: JSONEntry, where: str) -> Iterator[Read]:
-        name, used = block.text("name") or "tool", block.text("id")
-        line = tool_line(name, block.entry("input").texts())
-        options = self._given(
-            entry, "tool", f"tool:{used or digest(line + str(entry.get('uuid')))}"
-        )
+        line = tool_line(block.text("name") or "tool", block.entry("input").texts())
+        use = block.text("id") or digest(line + str(entry.get("uuid")))
+        options = self._options(entry, "tool", f"tool:{use}")
         # The hooks know a subagent's tools by the session that started it.
-        yield from pieces(line, {**options, "session": _id(entry, self._name)}, where)
+        yield from pieces(line, {**options, "session": _session_of(entry, self._name)}, where)
 
-    def _given(self, entry: JSONEntry, role: str, ref: str) -> RememberOptions:
-        options = _options(entry, self._name, self._latest)
-        return {**options, "role": role, "source_ref": short(ref)}
+    def _options(self, entry: JSONEntry, role: str, reference: str) -> RememberOptions:
+        options = _common_options(entry, self._name, self._latest)
+        return {**options, "role": role, "source_ref": short(reference)}
 
-    def _flushed(self) -> Iterator[Read]:
-        answer, self._answer = self._answer, None
+    def _end_answer(self) -> Iterator[Read]:
+        """Yield the answer that is under way, which is at its end."""
+        answer = self._answer
+        self._answer = None
         if answer is not None:
             yield from answer.read()
 
 
-def _options(entry: JSONEntry, name: str, latest: datetime | None) -> RememberOptions:
+def _common_options(entry: JSONEntry, name: str, latest: datetime | None) -> RememberOptions:
     """Return what all turns of an entry share; a subagent's words are a conversation of their own."""
-    session = _id(entry, name)
-    folders = tags([PurePath(entry.text("cwd")).name])
-    marks = [f"project-{one}"[: whole(f"project-{one}", 64)] for one in folders]
+    session = _session_of(entry, name)
+    marks: list[str] = []
+    for folder in tags([PurePath(entry.text("cwd")).name]):
+        mark = f"project-{folder}"
+        marks.append(mark[: whole(mark, 64)])
     if entry.get("isSidechain"):
         agent = entry.text("agentId") or name.removeprefix("agent-")
         session = short(f"{session}/agent-{agent}")
         marks.append("sidechain")
-    found: RememberOptions = {"session": session, "source": SOURCE, "tags": marks}
-    if at := entry.moment("timestamp") or latest:
-        found["occurred_at"] = at
-    return found
+    options = RememberOptions(session=session, source=SOURCE, tags=marks)
+    at = entry.moment("timestamp") or latest
+    if at:
+        options["occurred_at"] = at
+    return options
 
 
-def _id(entry: JSONEntry, name: str) -> str:
+def _session_of(entry: JSONEntry, name: str) -> str:
     """Return the session that an entry is of; one that was copied into a fork is of the session it was said in."""
     forked = entry.entry("forkedFrom").text("sessionId")
     return short(forked or entry.text("sessionId") or name)
@@ -220,11 +219,12 @@ def _own_words(text: str) -> str:
     bare = without_context(text)
     if not is_machine(bare):
         return without_marks(bare)
-    name, words = _inside(bare, "command-name"), _inside(bare, "command-args")
+    name = _text_inside(bare, "command-name")
+    words = _text_inside(bare, "command-args")
     return f"{name} {words}" if words and name else ""
 
 
-def _inside(text: str, tag: str) -> str:
+def _text_inside(text: str, tag: str) -> str:
     _, opened, rest = text.partition(f"<{tag}>")
     inner, closed, _ = rest.partition(f"</{tag}>")
     return inner.strip() if opened and closed else ""

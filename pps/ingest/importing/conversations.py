@@ -28,24 +28,28 @@ def is_of_chatgpt(entry: JSONEntry) -> bool:
 def read_chatgpt(source: Source) -> Iterator[Read]:
     """Yield the messages of each conversation in order, its title first.
 
-    The branch that the user saw last is taken, from the root to ``current_node``; the others are counted.
+    The branch that the user saw last is taken, from the root to ``current_node``; the messages of the other branches
+    are counted.
     """
     instructions: set[str] = set()
-    for one in objects(source):
-        if isinstance(one, Unreadable):
-            yield one
-        elif not is_of_chatgpt(one.entry):
-            yield Unreadable(one.where, "is no conversation of ChatGPT: it has no mapping")
-        elif one.entry.get("is_do_not_remember") is True:
+    for conversation in objects(source):
+        if isinstance(conversation, Unreadable):
+            yield conversation
+            continue
+        entry = conversation.entry
+        where = conversation.where
+        if not is_of_chatgpt(entry):
+            yield Unreadable(where, "is no conversation of ChatGPT: it has no mapping")
+        elif entry.get("is_do_not_remember") is True:
             yield Passed("conversations marked not to be remembered")
         else:
-            yield from _instructions_of(one.entry, instructions, one.where)
-            yield from _tree(one.entry, one.where)
+            yield from _new_instructions(entry, instructions, where)
+            yield from _chatgpt_conversation(entry, where)
 
 
-def _instructions_of(found: JSONEntry, known: set[str], where: str) -> Iterator[Read]:
-    """Yield the custom instructions of a conversation that are not known yet, and add them to the known ones."""
-    for node in found.entry("mapping").fields.values():
+def _new_instructions(conversation: JSONEntry, known: set[str], where: str) -> Iterator[Read]:
+    """Yield the custom instructions of a conversation that are not known yet, and add them to ``known``."""
+    for node in conversation.entry("mapping").fields.values():
         message = JSONEntry.of(node).entry("message")
         text = _custom_instructions(message)
         if text and text not in known:
@@ -55,45 +59,44 @@ def _instructions_of(found: JSONEntry, known: set[str], where: str) -> Iterator[
                 session="custom-instructions",
                 kind="memory",
                 source_ref=f"instructions:{content_hash(text)[:32]}",
-                occurred_at=message.moment("create_time") or found.moment("create_time"),
+                occurred_at=message.moment("create_time") or conversation.moment("create_time"),
             )
             yield from pieces(text, options, where)
 
 
-def _tree(found: JSONEntry, where: str) -> Iterator[Read]:
-    nodes = {name: JSONEntry.of(node) for name, node in found.entry("mapping").fields.items()}
-    at = found.moment("create_time")
-    common: RememberOptions = {
-        "source": "chatgpt",
-        "session": short(found.text("conversation_id", "id") or where),
-    }
-    if title := found.text("title"):
-        told: RememberOptions = {
-            **common,
-            "role": "system",
-            "kind": "title",
-            "source_ref": "title",
-            "occurred_at": at,
-        }
-        yield from pieces(title, told, where)
-    path = _path(nodes, found.text("current_node"))
-    spoken = sum(bool(node.get("message")) for node in nodes.values())
-    for _ in range(spoken - sum(bool(nodes[name].get("message")) for name in path)):
+def _chatgpt_conversation(conversation: JSONEntry, where: str) -> Iterator[Read]:
+    mapping = conversation.entry("mapping").fields
+    nodes = {name: JSONEntry.of(node) for name, node in mapping.items()}
+    at = conversation.moment("create_time")
+    session = short(conversation.text("conversation_id", "id") or where)
+    common = RememberOptions(source="chatgpt", session=session)
+    title = conversation.text("title")
+    if title:
+        options = common | RememberOptions(
+            role="system", kind="title", source_ref="title", occurred_at=at
+        )
+        yield from pieces(title, options, where)
+    path = _path_from_root(nodes, conversation.text("current_node"))
+    message_count = sum(bool(node.get("message")) for node in nodes.values())
+    path_count = sum(bool(nodes[name].get("message")) for name in path)
+    for _ in range(message_count - path_count):
         yield Passed("messages of branches that were left")
     for name in path:
         message = nodes[name].entry("message")
         at = message.moment("create_time") or at
         if message:
-            ref = short(message.text("id") or name)
-            yield from _said(
-                {**common, "occurred_at": at, "source_ref": ref}, message, f"{where} {name}"
-            )
+            reference = short(message.text("id") or name)
+            options = common | RememberOptions(occurred_at=at, source_ref=reference)
+            yield from _chatgpt_message(message, options, f"{where} {name}")
 
 
-def _path(nodes: Mapping[str, JSONEntry], current: str) -> list[str]:
-    """Return the names of the nodes from the root to the current one; without one, to the end behind the latest."""
+def _path_from_root(nodes: Mapping[str, JSONEntry], current: str) -> list[str]:
+    """Return the names of the nodes from the root to the current one.
+
+    Without a current one, to the end of the branch of the latest message.
+    """
     if current not in nodes:
-        current = _end(nodes)
+        current = _end_of_latest(nodes)
     path: dict[str, None] = {}
     while current in nodes and current not in path:
         path[current] = None
@@ -101,30 +104,30 @@ def _path(nodes: Mapping[str, JSONEntry], current: str) -> list[str]:
     return list(path)[::-1]
 
 
-def _end(nodes: Mapping[str, JSONEntry]) -> str:
-    """Return the last node that follows the latest message; of messages without times the last listed is the latest."""
+def _end_of_latest(nodes: Mapping[str, JSONEntry]) -> str:
+    """Return the last node behind the latest message; of messages without times the last listed is the latest."""
 
-    def time(name: str) -> float:
+    def time_of(name: str) -> float:
         at = nodes[name].entry("message").moment("create_time")
         return at.timestamp() if at else 0.0
 
-    current = max(list(nodes)[::-1], key=time, default="")
-    seen: set[str] = set()
-    while current in nodes and current not in seen:
-        seen.add(current)
-        children = [
-            name for one in nodes[current].values("children") if (name := string(one)) in nodes
-        ]
+    current = max(list(nodes)[::-1], key=time_of, default="")
+    visited: set[str] = set()
+    while current in nodes and current not in visited:
+        visited.add(current)
+        children = [string(child) for child in nodes[current].values("children")]
+        children = [child for child in children if child in nodes]
         current = children[-1] if children else current
     return current
 
 
-def _said(common: RememberOptions, message: JSONEntry, where: str) -> Iterator[Read]:
-    role = message.entry("author").text("role")
-    content, metadata = message.entry("content"), message.entry("metadata")
-    recipient = message.text("recipient") or "all"
+def _chatgpt_message(message: JSONEntry, common: RememberOptions, where: str) -> Iterator[Read]:
     if _custom_instructions(message):
         return  # they stand in every conversation, and are kept once
+    role = message.entry("author").text("role")
+    content = message.entry("content")
+    metadata = message.entry("metadata")
+    recipient = message.text("recipient") or "all"
     if metadata.get("is_visually_hidden_from_conversation"):
         yield Passed("messages that ChatGPT hides")
     elif content.text("content_type") in ("thoughts", "reasoning_recap"):
@@ -133,25 +136,26 @@ def _said(common: RememberOptions, message: JSONEntry, where: str) -> Iterator[R
         yield Passed("results of tools")
     elif role not in ("user", "assistant"):
         yield Passed("messages of the system")
-    elif role == "assistant" and recipient == _CANVAS and (document := _canvas(content)):
-        yield from pieces(document, {**common, "role": role}, where)
-    elif role == "assistant" and recipient != "all":
-        said = clipped(" ".join(f"{recipient}: {_words(content)}".split()), _LINE)
-        yield from pieces(said, {**common, "role": "tool"}, where)
+    elif role == "user" or recipient == "all":
+        names = [attachment.text("name") for attachment in metadata.entries("attachments")]
+        words = _CITED.sub("", _words(content))
+        text = joined([words, *(f"[file {name}]" for name in names if name)])
+        yield from pieces(text, {**common, "role": role}, where)
     else:
-        files = [one.text("name") for one in metadata.entries("attachments")]
-        said = joined(
-            [_CITED.sub("", _words(content)), *(f"[file {name}]" for name in files if name)]
-        )
-        yield from pieces(said, {**common, "role": role}, where)
+        document = _canvas(content) if recipient == _CANVAS else ""
+        if document:
+            yield from pieces(document, {**common, "role": role}, where)
+            return
+        line = clipped(" ".join(f"{recipient}: {_words(content)}".split()), _LINE)
+        yield from pieces(line, {**common, "role": "tool"}, where)
 
 
 def _custom_instructions(message: JSONEntry) -> str:
     """Return what a person told ChatGPT about themselves and how to answer, for all conversations."""
     content = message.entry("content")
-    told = message.entry("metadata").entry("user_context_message_data")
-    about_person = content.text("user_profile") or told.text("about_user_message")
-    how_to_answer = content.text("user_instructions") or told.text("about_model_message")
+    context = message.entry("metadata").entry("user_context_message_data")
+    about_person = content.text("user_profile") or context.text("about_user_message")
+    how_to_answer = content.text("user_instructions") or context.text("about_model_message")
     return joined(
         f"[{title}]\n{text.strip()}"
         for title, text in (("about me", about_person), ("how to answer", how_to_answer))
@@ -160,21 +164,23 @@ def _custom_instructions(message: JSONEntry) -> str:
 
 
 def _canvas(content: JSONEntry) -> str:
-    """Return title and text of a document that was written on the canvas; nothing when it cannot be read."""
-    found = JSONEntry.loaded(_words(content))
-    return _titled(found.text("name") or "canvas", found.text("content"))
+    """Return title and text of a document that was written on the canvas; empty when it cannot be read."""
+    document = JSONEntry.loaded(_words(content))
+    return _with_heading(document.text("name") or "canvas", document.text("content"))
 
 
 def _words(content: JSONEntry) -> str:
     """Return the words of a message; what is no text is named where it stands."""
-    parts: list[str] = []
+    texts: list[str] = []
     for part in content.values("parts"):
-        found = JSONEntry.of(part)
-        if text := string(part) or found.text("text"):
-            parts.append(text)
-        elif kind := found.text("content_type"):
-            parts.append(f"[{kind.removesuffix('_asset_pointer').replace('_', ' ')}]")
-    return joined(parts or [content.text("text", "result")])
+        entry = JSONEntry.of(part)
+        text = string(part) or entry.text("text")
+        kind = entry.text("content_type")
+        if text:
+            texts.append(text)
+        elif kind:
+            texts.append(f"[{kind.removesuffix('_asset_pointer').replace('_', ' ')}]")
+    return joined(texts or [content.text("text", "result")])
 
 
 def is_of_claude(entry: JSONEntry) -> bool:
@@ -191,74 +197,81 @@ def is_of_claude(entry: JSONEntry) -> bool:
 
 def read_claude(source: Source) -> Iterator[Read]:
     """Yield the messages of each conversation in order, its name and its summary first; or projects, or memories."""
-    for one in objects(source):
-        if isinstance(one, Unreadable):
-            yield one
-        elif not is_of_claude(one.entry):
-            yield Unreadable(one.where, "is no conversation of Claude: it has no chat_messages")
-        elif isinstance(one.entry.get("chat_messages"), list):
-            yield from _conversation(one.entry, one.where)
-        elif isinstance(one.entry.get("docs"), list):
-            yield from _project(one.entry, one.where)
+    for item in objects(source):
+        if isinstance(item, Unreadable):
+            yield item
+        elif not is_of_claude(item.entry):
+            yield Unreadable(item.where, "is no conversation of Claude: it has no chat_messages")
+        elif isinstance(item.entry.get("chat_messages"), list):
+            yield from _claude_conversation(item.entry, item.where)
+        elif isinstance(item.entry.get("docs"), list):
+            yield from _claude_project(item.entry, item.where)
         else:
-            yield from _memories(one.entry, one.where)
+            yield from _claude_memories(item.entry, item.where)
 
 
-def _project(found: JSONEntry, where: str) -> Iterator[Read]:
-    at, session = found.moment("created_at"), short(found.text("uuid") or where)
+def _claude_project(project: JSONEntry, where: str) -> Iterator[Read]:
+    at = project.moment("created_at")
     common = RememberOptions(
-        source="claude", session=session, role="system", kind="note", occurred_at=at
+        source="claude",
+        session=short(project.text("uuid") or where),
+        role="system",
+        kind="note",
+        occurred_at=at,
     )
-    text = joined(found.text(name) for name in ("name", "description", "prompt_template"))
+    text = joined(project.text(name) for name in ("name", "description", "prompt_template"))
     yield from pieces(text, {**common, "source_ref": f"project:{content_hash(text)[:32]}"}, where)
-    for number, document in enumerate(found.entries("docs")):
-        ref = f"document:{short(document.text('uuid') or str(number), 100)}"
-        text = _titled(document.text("filename") or "document", document.text("content"))
-        given = common | RememberOptions(
-            source_ref=ref, occurred_at=document.moment("created_at") or at
+    for number, document in enumerate(project.entries("docs")):
+        name = document.text("filename") or "document"
+        options = common | RememberOptions(
+            source_ref=f"document:{short(document.text('uuid') or str(number), 100)}",
+            occurred_at=document.moment("created_at") or at,
         )
-        yield from pieces(text, given, f"{where} document {number}")
+        text = _with_heading(name, document.text("content"))
+        yield from pieces(text, options, f"{where} document {number}")
 
 
-def _memories(found: JSONEntry, where: str) -> Iterator[Read]:
-    projects = found.entry("project_memories").fields
-    for session, value in (("memories", found.get("conversations_memory")), *projects.items()):
+def _claude_memories(memories: JSONEntry, where: str) -> Iterator[Read]:
+    projects = memories.entry("project_memories").fields
+    values = (("memories", memories.get("conversations_memory")), *projects.items())
+    for session, value in values:
         text = string(value)
-        ref = f"memory:{content_hash(text)[:32]}"  # it is written anew now and then: other words are another turn
         options = RememberOptions(
-            source="claude", role="system", kind="memory", source_ref=ref, session=short(session)
+            source="claude",
+            role="system",
+            kind="memory",
+            # Claude writes it anew now and then: other words are another turn.
+            source_ref=f"memory:{content_hash(text)[:32]}",
+            session=short(session),
         )
         yield from pieces(text, options, where)
 
 
-def _conversation(found: JSONEntry, where: str) -> Iterator[Read]:
-    at = found.moment("created_at")
-    common: RememberOptions = {
-        "source": "claude",
-        "session": short(found.text("uuid") or where),
-        "occurred_at": at,
-    }
-    for name, kind in (("name", "title"), ("summary", "summary")):
-        if text := found.text(name):
-            yield from pieces(
-                text, {**common, "role": "system", "kind": kind, "source_ref": kind}, where
-            )
-    messages = found.entries("chat_messages")
-    taken = _branch(messages, found.text("current_leaf_message_uuid"))
-    for number, entry in enumerate(messages):
-        here = f"{where} message {number}"
-        if number not in taken:
+def _claude_conversation(conversation: JSONEntry, where: str) -> Iterator[Read]:
+    at = conversation.moment("created_at")
+    common = RememberOptions(
+        source="claude", session=short(conversation.text("uuid") or where), occurred_at=at
+    )
+    for field, kind in (("name", "title"), ("summary", "summary")):
+        text = conversation.text(field)
+        if text:
+            options = common | RememberOptions(role="system", kind=kind, source_ref=kind)
+            yield from pieces(text, options, where)
+    messages = conversation.entries("chat_messages")
+    branch = _branch(messages, conversation.text("current_leaf_message_uuid"))
+    for number, message in enumerate(messages):
+        place = f"{where} message {number}"
+        if number not in branch:
             yield Passed("messages of branches that were left")
             continue
-        role = _ROLES.get(entry.text("sender"))
+        role = _ROLES.get(message.text("sender"))
         if role is None:
-            yield Unreadable(here, "has no sender of 'human' or 'assistant'")
+            yield Unreadable(place, "has no sender of 'human' or 'assistant'")
             continue
-        at = entry.moment("created_at") or at
-        ref = short(entry.text("uuid") or str(number), 180)
-        yield from _message(
-            entry, {**common, "role": role, "source_ref": ref, "occurred_at": at}, here
-        )
+        at = message.moment("created_at") or at
+        reference = short(message.text("uuid") or str(number), 180)
+        options = common | RememberOptions(role=role, source_ref=reference, occurred_at=at)
+        yield from _claude_message(message, options, place)
 
 
 def _branch(messages: Sequence[JSONEntry], leaf: str) -> set[int]:
@@ -266,47 +279,53 @@ def _branch(messages: Sequence[JSONEntry], leaf: str) -> set[int]:
 
     Exports without parents have no branches. A message whose parent is not in the export begins the branch.
     """
-    numbers = {message.text("uuid"): number for number, message in enumerate(messages)}
+    places = {message.text("uuid"): place for place, message in enumerate(messages)}
     parents = [message.text("parent_message_uuid") for message in messages]
-    if not any(parent in numbers for parent in parents):
+    if not any(parent in places for parent in parents):
         return set(range(len(messages)))
-    at: int | None = numbers.get(leaf, len(messages) - 1)
-    taken: set[int] = set()
-    while at is not None and at not in taken:
-        taken.add(at)
-        at = numbers.get(parents[at])
-    return taken
+    place: int | None = places.get(leaf, len(messages) - 1)
+    branch: set[int] = set()
+    while place is not None and place not in branch:
+        branch.add(place)
+        place = places.get(parents[place])
+    return branch
 
 
-def _message(entry: JSONEntry, options: RememberOptions, where: str) -> Iterator[Read]:
-    blocks = entry.entries("content")
-    texts = [one.text("text") for one in blocks if one.get("type") == "text"]
+def _claude_message(message: JSONEntry, options: RememberOptions, where: str) -> Iterator[Read]:
+    blocks = message.entries("content")
+    texts = [block.text("text") for block in blocks if block.get("type") == "text"]
     if not any(text.strip() for text in texts):
-        texts = [entry.text("text")]
-    for one in entry.entries("attachments"):
-        name, text = one.text("file_name"), one.text("extracted_content")
-        texts.append(f"[attached{name and f' {name}'}]\n{text}".strip() if text or name else "")
-    texts += [f"[file {name}]" for one in entry.entries("files") if (name := one.text("file_name"))]
+        texts = [message.text("text")]
+    for attachment in message.entries("attachments"):
+        name = attachment.text("file_name")
+        text = attachment.text("extracted_content")
+        heading = f"[attached {name}]" if name else "[attached]"
+        texts.append(f"{heading}\n{text}".strip() if text or name else "")
+    names = [file.text("file_name") for file in message.entries("files")]
+    texts += [f"[file {name}]" for name in names if name]
     yield from pieces(joined(texts), options, where)
     for number, block in enumerate(blocks):
-        if block.get("type") == "tool_use":
-            used: RememberOptions = {
-                **options,
-                "source_ref": f"{options.get('source_ref', '')}:{number}",
-            }
-            given = block.entry("input")
-            if block.get("name") == "artifacts" and given.text("content").strip():
-                yield from pieces(
-                    _titled(given.text("title") or "artifact", given.text("content")), used, where
-                )
-            else:
-                line = tool_line(block.text("name") or "tool", given.texts())
-                yield from pieces(line, {**used, "role": "tool"}, where)
-        elif block.get("type") == "tool_result":
+        kind = block.get("type")
+        if kind == "tool_use":
+            reference = f"{options.get('source_ref', '')}:{number}"
+            yield from _claude_tool(block, {**options, "source_ref": reference}, where)
+        elif kind == "tool_result":
             yield Passed("results of tools")
-        elif block.get("type") == "thinking":
+        elif kind == "thinking":
             yield Passed("thoughts of the model")
 
 
-def _titled(name: str, text: str) -> str:
+def _claude_tool(block: JSONEntry, options: RememberOptions, where: str) -> Iterator[Read]:
+    """Yield an artifact as the text that it is, any other use of a tool as a line."""
+    arguments = block.entry("input")
+    content = arguments.text("content")
+    if block.get("name") == "artifacts" and content.strip():
+        text = _with_heading(arguments.text("title") or "artifact", content)
+        yield from pieces(text, options, where)
+        return
+    line = tool_line(block.text("name") or "tool", arguments.texts())
+    yield from pieces(line, {**options, "role": "tool"}, where)
+
+
+def _with_heading(name: str, text: str) -> str:
     return f"[{name}]\n{text}" if text.strip() else ""

@@ -56,18 +56,22 @@ class TurnLine(BaseModel):
     chunk: tuple[str, int, int] | None = None
 
     def options(self) -> RememberOptions:
-        found = RememberOptions(
-            role=self.role, actor=self.actor, source=self.source, kind=self.kind, tags=self.tags
+        options = RememberOptions(
+            role=self.role,
+            actor=self.actor,
+            source=self.source,
+            kind=self.kind,
+            tags=self.tags,
+            nodes=[node.draft() for node in self.nodes],
+            facts=[fact.draft() for fact in self.facts],
         )
-        found["nodes"] = [node.draft() for node in self.nodes]
-        found["facts"] = [fact.draft() for fact in self.facts]
         if self.session:
-            found["session"] = self.session
+            options["session"] = self.session
         if self.occurred_at:
-            found["occurred_at"] = self.occurred_at
+            options["occurred_at"] = self.occurred_at
         if self.chunk:
-            found["chunk"] = Chunk(*self.chunk)
-        return found
+            options["chunk"] = Chunk(*self.chunk)
+        return options
 
 
 def _read_turns(source: Source) -> Iterator[Read]:
@@ -104,11 +108,11 @@ def _read_turns(source: Source) -> Iterator[Read]:
 
 def read_lines(path: Path) -> Iterator[tuple[str, RememberOptions]]:
     """Yield (content, options) for each message of a file; InvalidRequest names a line that is none."""
-    for one in _read_turns(Source(path.name, path, path.parent, 0)):
-        if isinstance(one, Unreadable):
-            raise InvalidRequest(one.where, one.why)
-        if isinstance(one, Item):
-            yield one.content, one.options
+    for read in _read_turns(Source(path.name, path, path.parent, 0)):
+        if isinstance(read, Unreadable):
+            raise InvalidRequest(read.where, read.why)
+        if isinstance(read, Item):
+            yield read.arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +126,8 @@ class Format:
 
 
 FORMATS: Mapping[str, Format] = {
-    one.name: one
-    for one in (
+    format_.name: format_
+    for format_ in (
         Format("jsonl", "JSON lines, one message a line", _read_turns, LINES),
         Format("claude-code", "Claude Code transcripts", claude_code.read, LINES),
         Format("chatgpt", "ChatGPT's data export", conversations.read_chatgpt, (".json",)),
@@ -207,12 +211,15 @@ def format_of(source: Source) -> Format | None:
     """Return the format of a file by its content; StoreError when it was named as JSON and is none."""
     if source.suffix in markdown.SUFFIXES:
         text = markdown.text_of(source)
-        is_one = isinstance(text, str) and markdown.is_basic_memory(text)
-        return FORMATS["basic-memory" if is_one else "markdown"]
+        is_basic_memory = isinstance(text, str) and markdown.is_basic_memory(text)
+        return FORMATS["basic-memory" if is_basic_memory else "markdown"]
     if source.suffix in LINES:
-        looked = itertools.islice(objects(source), _LOOK_LINES)
-        found = (_named(one.entry, _OF_LINE) for one in looked if isinstance(one, StreamObject))
-        return next(filter(None, found), None)
+        for line in itertools.islice(objects(source), _LOOK_LINES):
+            if isinstance(line, StreamObject):
+                format_ = _first_format(line.entry, _OF_LINE)
+                if format_ is not None:
+                    return format_
+        return None
     if source.suffix in whatsapp.SUFFIXES:
         return FORMATS["whatsapp"] if whatsapp.is_whatsapp(source) else None
     head = first_sign(source) if source.suffix in (".json", ".af", "") else ""
@@ -221,12 +228,10 @@ def format_of(source: Source) -> Format | None:
     first = next(objects(source), None)
     if isinstance(first, Unreadable) and source.given:
         raise SourceError(source.name, first.why)
-    return (
-        _named(first.entry, _OF_OBJECT if head == "[" else _OF_DOCUMENT)
-        if isinstance(first, StreamObject)
-        else None
-    )
+    if not isinstance(first, StreamObject):
+        return None
+    return _first_format(first.entry, _OF_OBJECT if head == "[" else _OF_DOCUMENT)
 
 
-def _named(entry: JSONEntry, tests: _Tests) -> Format | None:
-    return next((FORMATS[name] for is_one, name in tests if is_one(entry)), None)
+def _first_format(entry: JSONEntry, tests: _Tests) -> Format | None:
+    return next((FORMATS[name] for is_of_format, name in tests if is_of_format(entry)), None)

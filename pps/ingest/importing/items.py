@@ -28,7 +28,8 @@ class Item:
     where: str
 
     @property
-    def given(self) -> tuple[str, RememberOptions]:
+    def arguments(self) -> tuple[str, RememberOptions]:
+        """Content and options, as ``remember`` takes them."""
         return self.content, self.options
 
 
@@ -65,10 +66,10 @@ def pieces(content: str, options: RememberOptions, where: str) -> Iterator[Item 
         return
     ref = options.get("source_ref", where)
     for number, piece in enumerate(filter(str.strip, cut(content, LONGEST)), 1):
-        given: RememberOptions = {**options, "source_ref": short(f"{ref}/{number}")}
-        if number > 1:  # what was read in it belongs to its beginning
-            given = {**given, "nodes": (), "facts": ()}
-        yield Item(piece, given, where)
+        own = options | RememberOptions(source_ref=short(f"{ref}/{number}"))
+        if number > 1:  # its nodes and facts belong to its beginning
+            own = own | RememberOptions(nodes=(), facts=())
+        yield Item(piece, own, where)
 
 
 def short(text: str, most: int = 200) -> str:
@@ -76,25 +77,27 @@ def short(text: str, most: int = 200) -> str:
     text = text.replace("\0", "")
     if len(text) <= most:
         return text
-    return f"{text[: whole(text, most - 17)]}~{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:16]}"
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+    return f"{text[: whole(text, most - 17)]}~{digest}"
 
 
 def label(text: str, otherwise: str) -> str:
     """Return a relation's or kind's name made of a text's ASCII letters and digits, else ``otherwise``."""
-    found = _NOT_LABEL.sub("_", text).strip("_")
-    return found[: whole(found, 64)] if found[:1].isalpha() else otherwise
+    name = _NOT_LABEL.sub("_", text).strip("_")
+    return name[: whole(name, 64)] if name[:1].isalpha() else otherwise
 
 
 def kind(text: str, otherwise: str) -> str:
     """Return a node's kind made of a text as ``label`` does; ``otherwise`` too for what Graphiti uses itself."""
-    found = label(text, otherwise)
-    return otherwise if found in RESERVED_KINDS else found
+    name = label(text, otherwise)
+    return otherwise if name in RESERVED_KINDS else name
 
 
 def tags(texts: Iterable[str]) -> tuple[str, ...]:
     """Return texts as tags (a letter, then letters, digits, ``_`` or ``-``), once each; what cannot be one is left."""
-    found = (
-        _NOT_TAG.sub("-", text.strip().removeprefix("#").lower()).strip("-_0123456789")
-        for text in texts
-    )
-    return tuple(dict.fromkeys(one[: whole(one, 64)] for one in found if one[:1].isalpha()))[:50]
+    distinct: dict[str, None] = {}
+    for text in texts:
+        tag = _NOT_TAG.sub("-", text.strip().removeprefix("#").lower()).strip("-_0123456789")
+        if tag[:1].isalpha():
+            distinct[tag[: whole(tag, 64)]] = None
+    return tuple(distinct)[:50]

@@ -71,21 +71,23 @@ def passages(text: str, *, words: int = WORDS, overlap: int = OVERLAP) -> list[P
     A passage has at most ``words``; a longer sentence is cut between words. At most ``overlap`` words, whole sentences,
     are those of the end of the one before: less than half of ``words``.
     """
-    sentences = _uncut(list(_sentences(text, words)), spans(text), words)
-    heads = _headings(text)
-    found: list[Passage] = []
+    sentences = _join_at_secrets(list(_sentences(text, words)), spans(text), words)
+    headings = _headings(text)
+    parts: list[Passage] = []
     first = 0
     while first < len(sentences):
-        last, total = first, 0
+        last = first
+        total = 0
         while last < len(sentences) and total + sentences[last].words <= words:
             total += sentences[last].words
             last += 1
-        start, end = sentences[first].start, sentences[last - 1].end
-        found.append(Passage(text[start:end].strip(), _above(heads, start)))
+        start = sentences[first].start
+        passage = text[start : sentences[last - 1].end].strip()
+        parts.append(Passage(passage, _headings_above(headings, start)))
         if last == len(sentences):
             break
-        first = _stepped_back(sentences, first, last, overlap)
-    return found
+        first = _step_back(sentences, first, last, overlap)
+    return parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,55 +100,70 @@ class _Sentence:
 def _sentences(text: str, most: int) -> Iterator[_Sentence]:
     start = 0
     for end in [*(match.end() for match in _BREAK.finditer(text)), len(text)]:
-        found = list(_WORD.finditer(text, start, end))
-        for at in range(0, len(found), most):
-            part = found[at : at + most]
-            is_last = at + most >= len(found)
+        words = list(_WORD.finditer(text, start, end))
+        for first in range(0, len(words), most):
+            part = words[first : first + most]
+            is_last = first + most >= len(words)
             yield _Sentence(part[0].start(), end if is_last else part[-1].end(), len(part))
         start = end
 
 
-def _uncut(sentences: list[_Sentence], secrets: Sequence[Span], most: int) -> list[_Sentence]:
-    """Return the sentences, those joined that a secret runs through: half of one would not be known as one."""
+def _join_at_secrets(
+    sentences: list[_Sentence], secrets: Sequence[Span], most: int
+) -> list[_Sentence]:
+    """Join the sentences that a secret runs through: half of a secret would not be recognised."""
     joined: list[_Sentence] = []
-    for one in sentences:
-        if joined and any(start < one.start < end for start, end in secrets):
+    for sentence in sentences:
+        if joined and any(start < sentence.start < end for start, end in secrets):
             last = joined.pop()
-            one = _Sentence(last.start, one.end, min(most, last.words + one.words))
-        joined.append(one)
+            words = min(most, last.words + sentence.words)
+            joined.append(_Sentence(last.start, sentence.end, words))
+        else:
+            joined.append(sentence)
     return joined
 
 
-def _stepped_back(sentences: list[_Sentence], first: int, last: int, overlap: int) -> int:
+def _step_back(sentences: list[_Sentence], first: int, last: int, overlap: int) -> int:
     """Return the sentence at which the next passage begins: as many before ``last`` as the overlap holds."""
-    at, total = last, 0
-    while at - 1 > first and total + sentences[at - 1].words <= overlap:
-        at -= 1
-        total += sentences[at].words
-    return at
+    place = last
+    total = 0
+    while place - 1 > first and total + sentences[place - 1].words <= overlap:
+        place -= 1
+        total += sentences[place].words
+    return place
 
 
-def _headings(text: str) -> list[tuple[int, int, str]]:
-    """Return (position, level, words) of each heading outside of code."""
-    found: list[tuple[int, int, str]] = []
-    at, in_code = 0, False
+@dataclass(frozen=True, slots=True)
+class _Heading:
+    position: int
+    level: int
+    words: str
+
+
+def _headings(text: str) -> list[_Heading]:
+    """Return the headings outside of code."""
+    headings: list[_Heading] = []
+    position = 0
+    in_code = False
     for line in text.splitlines(keepends=True):
+        heading = _HEADING.fullmatch(line.strip("\r\n"))
         if _FENCE.match(line):
             in_code = not in_code
-        elif not in_code and (match := _HEADING.fullmatch(line.strip("\r\n"))):
-            found.append((at, len(match[1]), match[2]))
-        at += len(line)
-    return found
+        elif heading and not in_code:
+            headings.append(_Heading(position, len(heading[1]), heading[2]))
+        position += len(line)
+    return headings
 
 
-def _above(heads: list[tuple[int, int, str]], start: int) -> tuple[str, ...]:
-    """Return the headings in force just before a position."""
-    open_: list[tuple[int, str]] = []
-    for at, level, words in heads:
-        if at >= start:
+def _headings_above(headings: list[_Heading], position: int) -> tuple[str, ...]:
+    """Return the headings in force just before a position, outermost first."""
+    in_force: list[_Heading] = []
+    for heading in headings:
+        if heading.position >= position:
             break
-        open_ = [*(one for one in open_ if one[0] < level), (level, words)]
-    return tuple(words for _, words in open_)
+        in_force = [outer for outer in in_force if outer.level < heading.level]
+        in_force.append(heading)
+    return tuple(heading.words for heading in in_force)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +204,8 @@ def text_of(source: Source) -> str | Unreadable:
 
 def session_of(folder: Path, path: str) -> str:
     """Return the session of a file's passages: of its folder and path, so that no two files share one."""
-    digest = hashlib.sha256(str(folder.resolve()).encode("utf-8", "surrogateescape")).hexdigest()[
-        :12
-    ]
-    return short(f"note:{digest}:{path}")
+    place = str(folder.resolve()).encode("utf-8", "surrogateescape")
+    return short(f"note:{hashlib.sha256(place).hexdigest()[:12]}:{path}")
 
 
 def is_basic_memory(text: str) -> bool:
@@ -203,13 +218,14 @@ def is_basic_memory(text: str) -> bool:
     fields = _fields(parsed)
     if not fields.get("permalink"):
         return False
-    lines = parsed.body.splitlines()
-    has_observation = any(_observed(line) for line in lines)
-    has_relation = any(
-        found[1].strip()
-        for line in lines
-        if (found := _RELATION.fullmatch(line)) and not _observed(line)
-    )
+    has_observation = False
+    has_relation = False
+    for line in parsed.body.splitlines():
+        relation = _RELATION.fullmatch(line)
+        if _read_observation(line):
+            has_observation = True
+        elif relation and relation[1].strip():
+            has_relation = True
     is_titled = _TITLED.match(text) is not None or bool(fields.get("type"))
     return has_observation or (has_relation and is_titled)
 
@@ -221,56 +237,56 @@ def note_turns(note: Note) -> Iterator[tuple[str, RememberOptions]]:
     """
     stem = PurePosixPath(note.path).stem
     parsed = parse(note.text, stem)
-    found = passages(parsed.body) or passages(_properties(parsed))
-    written = _written(parsed) or _dated_by_name(stem)
-    known = tags(parsed.tags)
-    session = session_of(note.folder, note.path)
-    drawn = _drawn(parsed, is_basic_memory=is_basic_memory(note.text)) if found else None
-    met: dict[str, int] = {}
-    for part, passage in enumerate(found):
-        content = _titled(parsed.title, passage)
-        given: RememberOptions = (
-            {"nodes": [drawn.node], "facts": drawn.relations} if drawn and part == 0 else {}
+    # The front matter's lines are the text of a note that has nothing else.
+    properties = "\n".join(line for line in parsed.others if line.strip())
+    parts = passages(parsed.body) or passages(properties)
+    written_at = _written_at(parsed) or _date_of_name(stem)
+    note_tags = tags(parsed.tags)
+    graph = _graph_of(parsed, is_basic_memory=is_basic_memory(note.text)) if parts else None
+    # An id: the same in every zone.
+    written_text = iso(zoned(written_at, UTC)) if written_at else ""
+    counts: dict[str, int] = {}
+    for number, passage in enumerate(parts):
+        content = _with_headings(parsed.title, passage)
+        stated = [content, *note_tags, written_text]
+        options = RememberOptions()
+        if graph and number == 0:
+            stated += _statements_of(graph)
+            options = RememberOptions(nodes=[graph.node], facts=graph.relations)
+        stated_bytes = json.dumps(stated).encode("utf-8", "replace")
+        reference = hashlib.sha256(stated_bytes).hexdigest()[:32]
+        counts[reference] = counts.get(reference, 0) + 1
+        if counts[reference] > 1:
+            reference = f"{reference}-{counts[reference]}"
+        yield (
+            content,
+            options
+            | RememberOptions(
+                source=SOURCE,
+                source_ref=reference,
+                session=session_of(note.folder, note.path),
+                kind=KIND,
+                chunk=Chunk(short(note.path, 1_000), number, len(parts)),
+                tags=note_tags,
+                occurred_at=written_at or note.modified_at,
+            ),
         )
-        ref = _reference(
-            [
-                content,
-                *known,
-                iso(zoned(written, UTC)) if written else "",  # the same in every zone: an id
-                *(_said(drawn) if given and drawn else ()),
-            ]
-        )
-        met[ref] = met.get(ref, 0) + 1
-        ref = f"{ref}-{met[ref]}" if met[ref] > 1 else ref
-        chunk = Chunk(short(note.path, 1_000), part, len(found))
-        given = given | RememberOptions(
-            source=SOURCE, source_ref=ref, session=session, kind=KIND, chunk=chunk
-        )
-        yield content, {**given, "tags": known, "occurred_at": written or note.modified_at}
 
 
-def _properties(parsed: AnchorText) -> str:
-    """Return the front matter's lines as text, for a note that has nothing else."""
-    return "\n".join(line for line in parsed.others if line.strip())
-
-
-def _dated_by_name(stem: str) -> datetime | None:
+def _date_of_name(stem: str) -> datetime | None:
     """Return the day with which a file's name begins."""
-    found = _DATED_NAME.match(stem)
-    return moment(f"{found[1]}-{found[3]}-{found[4]}", None) if found else None
+    match = _DATED_NAME.match(stem)
+    return moment(f"{match[1]}-{match[3]}-{match[4]}", None) if match else None
 
 
-def _reference(parts: list[str]) -> str:
-    return hashlib.sha256(json.dumps(parts).encode("utf-8", "replace")).hexdigest()[:32]
-
-
-def _said(drawn: _Drawn) -> list[str]:
+def _statements_of(graph: _NoteGraph) -> list[str]:
     """Return all that a note's node and relations say, so that a change of them is a change of the passage."""
-    attributes = json.dumps(dict(drawn.node.attributes), sort_keys=True)
-    return [drawn.node.kind, *drawn.node.tags, attributes, *(one.text for one in drawn.relations)]
+    node = graph.node
+    attributes = json.dumps(dict(node.attributes), sort_keys=True)
+    return [node.kind, *node.tags, attributes, *(relation.text for relation in graph.relations)]
 
 
-def _titled(title: str, passage: Passage) -> str:
+def _with_headings(title: str, passage: Passage) -> str:
     """Return a passage under its title and headings: alone it would not say what it is about."""
     path = [title, *(heading for heading in passage.headings if heading != title)]
     first = passage.text.partition("\n")[0].strip("# \t")
@@ -281,22 +297,25 @@ def _titled(title: str, passage: Passage) -> str:
 
 def _fields(parsed: AnchorText) -> dict[str, str]:
     """Return the fields of the front matter that anchors do not read."""
-    found = filter(None, map(_FIELD.fullmatch, parsed.others))
-    return {one[1].lower(): one[2].strip().strip("\"'") for one in found}
+    matches = filter(None, map(_FIELD.fullmatch, parsed.others))
+    return {match[1].lower(): match[2].strip().strip("\"'") for match in matches}
 
 
-def _written(parsed: AnchorText) -> datetime | None:
+def _written_at(parsed: AnchorText) -> datetime | None:
     fields = _fields(parsed)
-    return next((at for name in _DATES if (at := moment(fields.get(name, ""), None))), None)
+    times = (moment(fields.get(name, ""), None) for name in _DATES)
+    return next((time for time in times if time), None)
 
 
 @dataclass(frozen=True, slots=True)
-class _Drawn:
+class _NoteGraph:
+    """The node that a note is, and its relations to other notes."""
+
     node: NodeDraft
     relations: list[FactDraft]
 
 
-def _drawn(parsed: AnchorText, *, is_basic_memory: bool) -> _Drawn | None:
+def _graph_of(parsed: AnchorText, *, is_basic_memory: bool) -> _NoteGraph | None:
     """Return the node that a note is, with its relations to other notes; None of a plain note without links.
 
     Of basic-memory also the observations. Its links name a note by its title or by its permalink; those of a vault by
@@ -308,10 +327,12 @@ def _drawn(parsed: AnchorText, *, is_basic_memory: bool) -> _Drawn | None:
     marks: list[str] = []
     relations: dict[tuple[str, str], FactDraft] = {}
     for line in _linking_lines(parsed, is_basic_memory=is_basic_memory):
-        if is_basic_memory and (observed := _observed(line)):
-            observations.append({"category": observed[0], "content": observed[1]})
-            marks += _HASHTAG.findall(observed[1])
-        for name, link, context in _related(line):
+        observation = _read_observation(line) if is_basic_memory else None
+        if observation:
+            category, content = observation
+            observations.append({"category": category, "content": content})
+            marks += _HASHTAG.findall(content)
+        for name, link, context in _relations_in(line):
             target = link if is_basic_memory else PurePosixPath(link).name.removesuffix(".md")
             if not target or fold(target) == fold(title):
                 continue
@@ -331,12 +352,12 @@ def _drawn(parsed: AnchorText, *, is_basic_memory: bool) -> _Drawn | None:
     aliases: tuple[str, ...] = ()
     if is_basic_memory:
         permalink = fields.get("permalink", "")
-        attributes = {"permalink": permalink, "observations": _fitting(observations)}
+        attributes = {"permalink": permalink, "observations": _fitting_observations(observations)}
         aliases = (short(permalink, bounds.MAX_NAME),) if permalink else ()
     written_kind = label(fields.get("type", ""), "Note")
     node_kind = kind(written_kind[:1].upper() + written_kind[1:], "Note")
     node = NodeDraft(title, node_kind, "", aliases, tags([*parsed.tags, *marks]), attributes)
-    return _Drawn(node, list(relations.values())[: bounds.MAX_NODES - 1])
+    return _NoteGraph(node, list(relations.values())[: bounds.MAX_NODES - 1])
 
 
 def _linking_lines(parsed: AnchorText, *, is_basic_memory: bool) -> Iterator[str]:
@@ -349,42 +370,44 @@ def _linking_lines(parsed: AnchorText, *, is_basic_memory: bool) -> Iterator[str
         return
     name = ""
     for line in parsed.others:
-        if found := _FIELD.fullmatch(line):
-            name = found[1]
+        field = _FIELD.fullmatch(line)
+        if field:
+            name = field[1]
         for link in _LINK.findall(line):
             yield f"- {name} [[{link}]]"
     body = _EMBEDDED.sub("", _CODE.sub("", parsed.body))
     yield from (line for line in body.splitlines() if "[[" in line)
 
 
-def _observed(line: str) -> tuple[str, str] | None:
+def _read_observation(line: str) -> tuple[str, str] | None:
     """Return category and content of an observation; a box to tick and a link are none."""
-    found = _OBSERVATION.fullmatch(line)
-    if found is None or _BOX.fullmatch(found[1]) or found[2].startswith("("):
+    match = _OBSERVATION.fullmatch(line)
+    if match is None or _BOX.fullmatch(match[1]) or match[2].startswith("("):
         return None
-    return found[1].strip(), found[2].strip()
+    return match[1].strip(), match[2].strip()
 
 
-def _related(line: str) -> Iterator[tuple[str, str, str]]:
+def _relations_in(line: str) -> Iterator[tuple[str, str, str]]:
     """Yield (relation, target, context): of a list's item as it is named, of prose without a name."""
-    if (found := _RELATION.fullmatch(line)) and not _observed(line):
-        yield found[1].strip(), _target(found[2]), (found[3] or "").strip()
+    match = _RELATION.fullmatch(line)
+    if match and not _read_observation(line):
+        yield match[1].strip(), _target_of(match[2]), (match[3] or "").strip()
         return
     for link in _LINK.findall(line):
-        yield "", _target(link), ""
+        yield "", _target_of(link), ""
 
 
-def _target(link: str) -> str:
+def _target_of(link: str) -> str:
     return link.partition("|")[0].partition("#")[0].strip() or link.strip()
 
 
-def _fitting(observations: list[JSON]) -> list[JSON]:
+def _fitting_observations(observations: list[JSON]) -> list[JSON]:
     """Return as many observations as a node's attributes may hold; all of them are in the passages' words."""
-    kept: list[JSON] = []
+    fitting: list[JSON] = []
     size = 500
-    for one in observations:
-        size += len(json.dumps(one)) + 2
+    for observation in observations:
+        size += len(json.dumps(observation)) + 2
         if size > bounds.MAX_ATTRIBUTES_BYTES:
             break
-        kept.append(one)
-    return kept
+        fitting.append(observation)
+    return fitting

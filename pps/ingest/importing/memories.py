@@ -53,65 +53,74 @@ def is_mem0(entry: JSONEntry) -> bool:
 
 def read_mem0(source: Source) -> Iterator[Read]:
     """Yield a turn for each memory, and one with its fact for each relation."""
-    for one in objects(source):
-        if isinstance(one, Unreadable):
-            yield one
-        elif is_mem0(one.entry):
-            named = {each.text("id"): each.get("name") for each in one.entry.entries("categories")}
-            for number, memory in enumerate(one.entry.entries("results", "memories")):
-                yield from _memory(memory, f"{source.name} memory {number}", named)
-            for number, relation in enumerate(one.entry.entries("relations")):
-                yield from _relation(relation, f"{source.name} relation {number}")
-        else:
-            yield from _memory(one.entry, one.where, {})
+    for item in objects(source):
+        if isinstance(item, Unreadable):
+            yield item
+            continue
+        entry = item.entry
+        if not is_mem0(entry):
+            yield from _memory(entry, item.where, {})
+            continue
+        categories = {
+            category.text("id"): category.get("name") for category in entry.entries("categories")
+        }
+        for number, memory in enumerate(entry.entries("results", "memories")):
+            yield from _memory(memory, f"{source.name} memory {number}", categories)
+        for number, relation in enumerate(entry.entries("relations")):
+            yield from _relation(relation, f"{source.name} relation {number}")
 
 
-def _memory(found: JSONEntry, where: str, categories: Mapping[str, JSON]) -> Iterator[Read]:
-    if found.text("state") == "deleted" or found.get("deleted_at"):
+def _memory(memory: JSONEntry, where: str, categories: Mapping[str, JSON]) -> Iterator[Read]:
+    """Yield a memory as a turn; ``categories`` are names by id."""
+    if memory.text("state") == "deleted" or memory.get("deleted_at"):
         yield Passed("memories that were deleted in mem0")
         return
-    texts = (*(found.text(name) for name in _TEXTS), found.entry("metadata").text("data"))
+    texts = (*(memory.text(name) for name in _TEXTS), memory.entry("metadata").text("data"))
     text = next((text for text in texts if text.strip()), "")
     if not text:
         yield Unreadable(where, f"has no text: none of {', '.join(_TEXTS)}")
         return
-    named = [
-        *found.values("categories"),
-        *(categories.get(string(one)) for one in found.values("category_ids")),
-    ]
-    # A memory that mem0 rewrote keeps its id there; here its new words are a turn of their own.
-    ref = short(f"{found.text('id') or 'memory'}:{content_hash(text)[:12]}")
-    session, actor = (
-        short(found.text("run_id", "user_id") or "mem0"),
-        short(found.text("agent_id", "actor_id")),
+    of_ids = [categories.get(string(id_)) for id_ in memory.values("category_ids")]
+    names = [*memory.values("categories"), *of_ids]
+    options = RememberOptions(
+        source="mem0",
+        kind="memory",
+        # A memory that mem0 rewrote keeps its id there; here its new words are a turn of their own.
+        source_ref=short(f"{memory.text('id') or 'memory'}:{content_hash(text)[:12]}"),
+        session=short(memory.text("run_id", "user_id") or "mem0"),
+        actor=short(memory.text("agent_id", "actor_id")),
+        tags=tags(map(string, names)),
+        occurred_at=memory.moment("updated_at", "created_at"),
     )
-    marks, at = tags(map(string, named)), found.moment("updated_at", "created_at")
-    common = RememberOptions(
-        source="mem0", kind="memory", source_ref=ref, session=session, actor=actor
-    )
-    yield from pieces(text, {**common, "tags": marks, "occurred_at": at}, where)
+    yield from pieces(text, options, where)
 
 
-def _relation(found: JSONEntry, where: str) -> Iterator[Read]:
-    subject, target = found.text("source"), found.text("target", "destination")
-    relation = found.text("relationship", "relation")
+def _relation(entry: JSONEntry, where: str) -> Iterator[Read]:
+    subject = entry.text("source")
+    target = entry.text("target", "destination")
+    relation = entry.text("relationship", "relation")
     if not (subject.strip() and relation.strip() and target.strip()):
         yield Unreadable(where, "has no source, relationship and target")
         return
     text = f"{subject} {relation.replace('_', ' ')} {target}"
     name = label(relation, "RELATES_TO").upper()
     fact = FactDraft(short(subject, 500), name, short(target, 500), text=text[: whole(text, 4_000)])
-    common = RememberOptions(
-        source="mem0", session="mem0", kind="memory", extraction="given", facts=[fact]
+    options = RememberOptions(
+        source="mem0",
+        session="mem0",
+        kind="memory",
+        extraction="given",
+        facts=[fact],
+        source_ref=f"relation:{content_hash(text)[:32]}",
     )
-    yield Item(text, {**common, "source_ref": f"relation:{content_hash(text)[:32]}"}, where)
+    yield Item(text, options, where)
 
 
 def is_graphiti(entry: JSONEntry) -> bool:
     return (
-        any(one.has("source_node_uuid") for one in entry.entries(*_EDGES)[:1])
-        or any(one.has("uuid", "name") for one in entry.entries(*_NODES)[:1])
-        or any(one.has("uuid", "content") for one in entry.entries(*_EPISODES)[:1])
+        any(edge.has("source_node_uuid") for edge in entry.entries(*_EDGES)[:1])
+        or any(node.has("uuid", "name") for node in entry.entries(*_NODES)[:1])
+        or any(episode.has("uuid", "content") for episode in entry.entries(*_EPISODES)[:1])
     )
 
 
@@ -120,15 +129,15 @@ def read_graphiti(source: Source) -> Iterator[Read]:
 
     Ids and groups of the other graph are not taken over: nothing is made under an id from outside.
     """
-    for one in objects(source):
-        if isinstance(one, Unreadable):
-            yield one
+    for item in objects(source):
+        if isinstance(item, Unreadable):
+            yield item
             continue
         graph = _Graph(source.name)
-        yield from graph.nodes_of(one.entry.entries(*_NODES))
-        yield from graph.edges_of(one.entry.entries(*_EDGES))
-        yield from graph.turns_of(one.entry.entries(*_EPISODES))
-        yield from graph.rest()
+        yield from graph.add_nodes(item.entry.entries(*_NODES))
+        yield from graph.add_edges(item.entry.entries(*_EDGES))
+        yield from graph.read_episodes(item.entry.entries(*_EPISODES))
+        yield from graph.read_rest()
 
 
 @dataclass(slots=True)
@@ -136,83 +145,96 @@ class _Edge:
     draft: FactDraft
     ends: tuple[str, str]
     uuid: str
-    made: JSON
+    created_at: JSON
 
 
 @dataclass(slots=True)
 class _Graph:
-    """What is known of the graph while it is read; a node travels with the first turn that needs it."""
+    """What is known of the graph while it is read; a node travels with the first turn that needs it.
+
+    Attributes:
+        nodes, created_at: By the node's uuid.
+        by_episode: Episode → the edges that it supports.
+        waiting: By uuid, the edges that no turn has brought yet.
+        alone: The nodes that no turn has brought yet.
+    """
 
     file: str
     nodes: dict[str, NodeDraft] = field(default_factory=dict[str, NodeDraft])
-    made: dict[str, JSON] = field(default_factory=dict[str, JSON])
+    created_at: dict[str, JSON] = field(default_factory=dict[str, JSON])
     by_episode: dict[str, list[_Edge]] = field(default_factory=lambda: defaultdict(list))
     waiting: dict[str, _Edge] = field(default_factory=dict[str, _Edge])
     alone: dict[str, None] = field(default_factory=dict[str, None])
 
-    def nodes_of(self, listed: list[JSONEntry]) -> Iterator[Read]:
+    def add_nodes(self, entries: list[JSONEntry]) -> Iterator[Read]:
         names: set[str] = set()
-        for number, found in enumerate(listed):
-            uuid, name = found.text("uuid"), found.text("name").strip()
+        for number, entry in enumerate(entries):
+            uuid = entry.text("uuid")
+            name = entry.text("name").strip()
             if not (uuid and name):
                 yield Unreadable(f"{self.file} node {number}", "has no uuid and name")
                 continue
             if fold(name) in names:
                 yield Passed("nodes of a name that another has: the two become one")
             names.add(fold(name))
-            self.nodes[uuid] = _node(found, name)
-            self.made[uuid] = found.get("created_at")
+            self.nodes[uuid] = _node_draft(entry, name)
+            self.created_at[uuid] = entry.get("created_at")
             self.alone[uuid] = None
 
-    def edges_of(self, listed: list[JSONEntry]) -> Iterator[Read]:
-        for number, found in enumerate(listed):
-            ends = (found.text("source_node_uuid"), found.text("target_node_uuid"))
+    def add_edges(self, entries: list[JSONEntry]) -> Iterator[Read]:
+        for number, entry in enumerate(entries):
+            ends = (entry.text("source_node_uuid"), entry.text("target_node_uuid"))
             if not all(end in self.nodes for end in ends):
                 yield Unreadable(
                     f"{self.file} edge {number}", "joins a node that is not in the file"
                 )
                 continue
-            uuid = found.text("uuid") or f"edge-{number}"
-            edge = _Edge(
-                _fact(found, *(self.nodes[end].name for end in ends)),
-                ends,
-                uuid,
-                found.get("created_at"),
-            )
+            uuid = entry.text("uuid") or f"edge-{number}"
+            draft = _fact_draft(entry, self.nodes[ends[0]].name, self.nodes[ends[1]].name)
+            edge = _Edge(draft, ends, uuid, entry.get("created_at"))
             self.waiting[uuid] = edge
-            for episode in found.values("episodes"):
+            for episode in entry.values("episodes"):
                 self.by_episode[string(episode)].append(edge)
 
-    def turns_of(self, listed: list[JSONEntry]) -> Iterator[Read]:
-        for number, found in enumerate(listed):
-            uuid, content = found.text("uuid"), found.text("content")
+    def read_episodes(self, entries: list[JSONEntry]) -> Iterator[Read]:
+        """Yield a turn for each episode, with the edges that it supports."""
+        for number, entry in enumerate(entries):
+            uuid = entry.text("uuid")
+            content = entry.text("content")
             where = f"{self.file} episode {number}"
             if not (uuid and content.strip()):
                 yield Unreadable(where, "has no uuid and content")
                 continue
-            session, at = (
-                short(found.text("source_description") or "graphiti"),
-                found.moment("valid_at", "created_at"),
+            options = RememberOptions(
+                source="graphiti",
+                session=short(entry.text("source_description") or "graphiti"),
+                occurred_at=entry.moment("valid_at", "created_at"),
+                source_ref=f"episode:{short(uuid, 100)}",
             )
-            options = RememberOptions(source="graphiti", session=session, occurred_at=at)
-            options["source_ref"] = f"episode:{short(uuid, 100)}"
-            yield from self._told(content, options, self.by_episode.get(uuid, []), where)
+            yield from self._turn(content, options, self.by_episode.get(uuid, []), where)
 
-    def rest(self) -> Iterator[Read]:
+    def read_rest(self) -> Iterator[Read]:
+        """Yield a turn for each edge, then for each node, that no episode has brought."""
         common = RememberOptions(source="graphiti", session="graphiti", extraction="given")
         for uuid, edge in list(self.waiting.items()):
-            ref, at = f"edge:{short(uuid, 100)}", edge.draft.valid_at or moment(edge.made)
-            told = common | RememberOptions(source_ref=ref, kind="fact", occurred_at=at)
-            yield from self._told(edge.draft.text, told, [edge], f"{self.file} edge {uuid}")
+            options = common | RememberOptions(
+                source_ref=f"edge:{short(uuid, 100)}",
+                kind="fact",
+                occurred_at=edge.draft.valid_at or moment(edge.created_at),
+            )
+            yield from self._turn(edge.draft.text, options, [edge], f"{self.file} edge {uuid}")
         for uuid in self.alone:
-            node, ref, at = self.nodes[uuid], f"node:{short(uuid, 100)}", moment(self.made[uuid])
-            told = common | RememberOptions(
-                source_ref=ref, kind="node", nodes=[node], occurred_at=at
+            node = self.nodes[uuid]
+            options = common | RememberOptions(
+                source_ref=f"node:{short(uuid, 100)}",
+                kind="node",
+                nodes=[node],
+                occurred_at=moment(self.created_at[uuid]),
             )
             text = f"{node.name}: {node.summary}" if node.summary else node.name
-            yield from pieces(text, told, f"{self.file} node {uuid}")
+            yield from pieces(text, options, f"{self.file} node {uuid}")
 
-    def _told(
+    def _turn(
         self, content: str, options: RememberOptions, edges: list[_Edge], where: str
     ) -> Iterator[Read]:
         """Yield a turn with its facts; more of them than one turn may have follow in turns of their own."""
@@ -222,24 +244,25 @@ class _Graph:
             self.waiting.pop(edge.uuid, None)
         for end in ends:
             self.alone.pop(end)
-        nodes, facts = [self.nodes[end] for end in ends], [edge.draft for edge in taken]
-        yield from pieces(
-            content, options | RememberOptions(nodes=nodes, facts=facts, extraction="given"), where
+        with_graph = options | RememberOptions(
+            nodes=[self.nodes[end] for end in ends],
+            facts=[edge.draft for edge in taken],
+            extraction="given",
         )
+        yield from pieces(content, with_graph, where)
 
 
-def _node(found: JSONEntry, name: str) -> NodeDraft:
-    kinds = [string(one) for one in found.values("labels") if one not in RESERVED_KINDS]
-    given = found.entry("attributes").fields
+def _node_draft(entry: JSONEntry, name: str) -> NodeDraft:
+    labels = [string(label_) for label_ in entry.values("labels") if label_ not in RESERVED_KINDS]
     attributes = {
         key: value
-        for key, value in given.items()
+        for key, value in entry.entry("attributes").fields.items()
         if key not in _RESERVED and not key.startswith("_")
     }
     draft = NodeDraft(
         short(name, bounds.MAX_NAME),
-        kind(next(iter(kinds), "Thing"), "Thing"),
-        short(found.text("summary"), bounds.MAX_TEXT),
+        kind(labels[0] if labels else "Thing", "Thing"),
+        short(entry.text("summary"), bounds.MAX_TEXT),
         attributes=attributes,
     )
     try:
@@ -249,18 +272,14 @@ def _node(found: JSONEntry, name: str) -> NodeDraft:
     return draft
 
 
-def _date_or_instant(moment: datetime | None) -> datetime | None:
-    return None if moment is None else with_precision(moment)
-
-
-def _fact(found: JSONEntry, subject: str, target: str) -> FactDraft:
+def _fact_draft(entry: JSONEntry, subject: str, target: str) -> FactDraft:
     # Graphiti's own pipeline writes a date that it read as midnight in UTC.
-    since = _date_or_instant(found.moment("valid_at"))
-    until = _date_or_instant(found.moment("invalid_at", "expired_at"))
+    since = _date_or_instant(entry.moment("valid_at"))
+    until = _date_or_instant(entry.moment("invalid_at", "expired_at"))
     if since and until and until < since:
         until = since
-    relation = label(found.text("name"), "RELATES_TO")
-    text = found.text("fact").strip() or f"{subject} {relation.replace('_', ' ').lower()} {target}"
+    relation = label(entry.text("name"), "RELATES_TO")
+    text = entry.text("fact").strip() or f"{subject} {relation.replace('_', ' ').lower()} {target}"
     return FactDraft(
         subject,
         relation,
@@ -269,3 +288,7 @@ def _fact(found: JSONEntry, subject: str, target: str) -> FactDraft:
         valid_at=since,
         invalid_at=until,
     )
+
+
+def _date_or_instant(moment: datetime | None) -> datetime | None:
+    return None if moment is None else with_precision(moment)

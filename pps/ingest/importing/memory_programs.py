@@ -39,31 +39,32 @@ def is_mcp_memory(entry: JSONEntry) -> bool:
     """Tell whether an object is a graph as the memory server's ``read_graph`` returns it, or a line of its file."""
     if is_mcp_memory_line(entry):
         return True
-    entities, relations = entry.entries("entities"), entry.entries("relations")
-    return any(one.has("name", "entityType") for one in entities[:1]) or any(
-        one.has("from", "to", "relationType") for one in relations[:1]
+    entities = entry.entries("entities")[:1]
+    relations = entry.entries("relations")[:1]
+    return any(entity.has("name", "entityType") for entity in entities) or any(
+        relation.has("from", "to", "relationType") for relation in relations
     )
 
 
 def read_mcp_memory(source: Source) -> Iterator[Read]:
     """Yield a turn for each observation of an entity, with the entity as its node, and one for each relation."""
     at = source.modified_at()  # the file has no times of its own
-    for found in objects(source):
-        if isinstance(found, Unreadable):
-            yield found
+    for item in objects(source):
+        if isinstance(item, Unreadable):
+            yield item
             continue
-        entry = found.entry
+        entry = item.entry
         if entry.get("type") == "entity":
-            yield from _mcp_entity(entry, at, found.where)
+            yield from _mcp_entity(entry, at, item.where)
         elif entry.get("type") == "relation":
-            yield from _mcp_relation(entry, at, found.where)
+            yield from _mcp_relation(entry, at, item.where)
         elif is_mcp_memory(entry):
             for number, entity in enumerate(entry.entries("entities")):
-                yield from _mcp_entity(entity, at, f"{found.where} entity {number}")
+                yield from _mcp_entity(entity, at, f"{item.where} entity {number}")
             for number, relation in enumerate(entry.entries("relations")):
-                yield from _mcp_relation(relation, at, f"{found.where} relation {number}")
+                yield from _mcp_relation(relation, at, f"{item.where} relation {number}")
         else:
-            yield Unreadable(found.where, "is no entity and no relation of MCP's memory server")
+            yield Unreadable(item.where, "is no entity and no relation of MCP's memory server")
 
 
 def _mcp_entity(entity: JSONEntry, at: datetime, where: str) -> Iterator[Read]:
@@ -71,7 +72,8 @@ def _mcp_entity(entity: JSONEntry, at: datetime, where: str) -> Iterator[Read]:
     if not name:
         yield Unreadable(where, "has no name")
         return
-    observations = [text for one in entity.values("observations") if (text := _observation(one))]
+    observations = [_observation(value) for value in entity.values("observations")]
+    observations = [observation for observation in observations if observation]
     written_kind = entity.text("entityType", "type")
     node = NodeDraft(
         short(name, bounds.MAX_NAME),
@@ -98,7 +100,8 @@ def _observation(value: JSON) -> str:
 
 
 def _mcp_relation(relation: JSONEntry, at: datetime, where: str) -> Iterator[Read]:
-    subject, target = relation.text("from").strip(), relation.text("to").strip()
+    subject = relation.text("from").strip()
+    target = relation.text("to").strip()
     written = relation.text("relationType").strip()
     if not (subject and target and written):
         yield Unreadable(where, "has no from, to and relationType")
@@ -133,19 +136,19 @@ def is_claude_mem(entry: JSONEntry) -> bool:
 
 def read_claude_mem(source: Source) -> Iterator[Read]:
     """Yield the observations, the summaries of sessions and the prompts of an export of claude-mem."""
-    for found in objects(source):
-        if isinstance(found, Unreadable):
-            yield found
-        elif not is_claude_mem(found.entry):
-            yield Unreadable(found.where, "is no export of claude-mem: it has no observations")
+    for item in objects(source):
+        if isinstance(item, Unreadable):
+            yield item
+        elif not is_claude_mem(item.entry):
+            yield Unreadable(item.where, "is no export of claude-mem: it has no observations")
         else:
-            entry = found.entry
+            entry = item.entry
             for observation in entry.entries("observations"):
-                yield from _observed_by_claude_mem(observation, found.where)
+                yield from _observed_by_claude_mem(observation, item.where)
             for summary in entry.entries("summaries"):
-                yield from _summary_of_claude_mem(summary, found.where)
+                yield from _summary_of_claude_mem(summary, item.where)
             for prompt in entry.entries("prompts"):
-                yield from _prompt_of_claude_mem(prompt, found.where)
+                yield from _prompt_of_claude_mem(prompt, item.where)
             for _ in entry.values("sessions"):
                 yield Passed("claude-mem's own lines about sessions")
 
@@ -211,9 +214,11 @@ def _prompt_of_claude_mem(entry: JSONEntry, where: str) -> Iterator[Read]:
 def _listed(entry: JSONEntry, name: str) -> list[str]:
     """Return the texts of a list, which claude-mem's tables keep as JSON text."""
     values = entry.values(name)
-    if written := entry.text(name):
+    written = entry.text(name)
+    if written:
         values = JSONEntry.loaded(f'{{"list": {written}}}').values("list") or [written]
-    return [text for value in values if (text := string(value).strip())]
+    texts = [string(value).strip() for value in values]
+    return [text for text in texts if text]
 
 
 def _milliseconds(value: JSON) -> datetime | None:
@@ -235,18 +240,19 @@ def is_memory_service(entry: JSONEntry) -> bool:
 
 def read_memory_service(source: Source) -> Iterator[Read]:
     """Yield a turn for each memory, with its tags and its time."""
-    for found in objects(source):
-        if isinstance(found, Unreadable):
-            yield found
+    for item in objects(source):
+        if isinstance(item, Unreadable):
+            yield item
             continue
-        listed = found.entry.entries("memories")
-        for number, entry in enumerate(listed or [found.entry]):
-            where = f"{found.where} memory {number}" if listed else found.where
+        listed = item.entry.entries("memories")
+        for number, entry in enumerate(listed or [item.entry]):
+            where = f"{item.where} memory {number}" if listed else item.where
             yield from _service_memory(entry, where)
 
 
 def _service_memory(entry: JSONEntry, where: str) -> Iterator[Read]:
-    text, metadata = entry.text("content", "document"), entry.entry("metadata")
+    text = entry.text("content", "document")
+    metadata = entry.entry("metadata")
     if not text.strip():
         yield Unreadable(where, "has no content")
         return
@@ -284,19 +290,19 @@ def is_letta(entry: JSONEntry) -> bool:
 
 def read_letta(source: Source) -> Iterator[Read]:
     """Yield the blocks of the core memory and the messages of each agent in an agent file."""
-    for found in objects(source):
-        if isinstance(found, Unreadable):
-            yield found
+    for item in objects(source):
+        if isinstance(item, Unreadable):
+            yield item
             continue
-        entry = found.entry
+        entry = item.entry
         if not is_letta(entry):
-            yield Unreadable(found.where, "is no agent file of Letta")
+            yield Unreadable(item.where, "is no agent file of Letta")
             continue
         agents = entry.entries("agents") or [entry]
         for block in [*entry.entries("blocks"), *entry.entries("core_memory")]:
-            yield from _letta_block(block, found.where)
+            yield from _letta_block(block, item.where)
         for number, agent in enumerate(agents):
-            yield from _letta_agent(agent, f"{found.where} agent {number}")
+            yield from _letta_agent(agent, f"{item.where} agent {number}")
 
 
 def _letta_block(block: JSONEntry, where: str) -> Iterator[Read]:
@@ -318,7 +324,8 @@ def _letta_agent(agent: JSONEntry, where: str) -> Iterator[Read]:
     for number, message in enumerate(agent.entries("messages")):
         reference = short(message.text("id") or str(number), 180)
         common = RememberOptions(source="letta", session=session, source_ref=reference)
-        if at := message.moment("created_at"):
+        at = message.moment("created_at")
+        if at:
             common["occurred_at"] = at
         yield from _letta_message(message, common, f"{where} message {number}")
 
@@ -332,8 +339,8 @@ def _letta_message(message: JSONEntry, common: RememberOptions, where: str) -> I
         if event.get("type") in ("heartbeat", "login", "system_alert"):
             yield Passed("Letta's own messages")
             return
-        said = event.text("message") if event.get("type") == "user_message" else text
-        yield from pieces(said, {**common, "role": "user"}, where)
+        words = event.text("message") if event.get("type") == "user_message" else text
+        yield from pieces(words, {**common, "role": "user"}, where)
     elif role == "assistant":
         yield from _letta_answer(message, text, common, where)
     elif role == "tool":
@@ -357,8 +364,9 @@ def _letta_answer(
         name = function.text("name") or "tool"
         reference = f"{common.get('source_ref', '')}:{number}"
         if name == "send_message":
-            said = arguments.text("message")
-            yield from pieces(said, {**common, "role": "assistant", "source_ref": reference}, where)
+            options = common | RememberOptions(role="assistant", source_ref=reference)
+            yield from pieces(arguments.text("message"), options, where)
         else:
             line = tool_line(name, arguments.texts())
-            yield from pieces(line, {**common, "role": "tool", "source_ref": reference}, where)
+            options = common | RememberOptions(role="tool", source_ref=reference)
+            yield from pieces(line, options, where)

@@ -29,8 +29,9 @@ _BATCH = 200
 _BATCH_CHARACTERS = 1_000_000
 _LONGEST_WAIT_S = 5.0
 
-Given = Sequence[tuple[str, RememberOptions]]
-Keep = Callable[[Given], Awaitable[list[Receipt]]]
+Messages = Sequence[tuple[str, RememberOptions]]
+"""Content and options of each, as ``remember`` takes them."""
+Keep = Callable[[Messages], Awaitable[list[Receipt]]]
 Progress = Callable[[str, int, int], None]
 
 
@@ -78,7 +79,7 @@ class Into:
     """
 
     keep: Keep
-    known: Callable[[Given], Awaitable[int]]
+    known: Callable[[Messages], Awaitable[int]]
     zone: tzinfo = UTC
 
 
@@ -104,17 +105,17 @@ async def import_files(wanted: Wanted, into: Into, progress: Progress | None = N
     for path in wanted.paths:
         if not path.exists():
             raise InvalidRequest("path", f"there is nothing at {path}")
-    found = await asyncio.to_thread(lambda: list(find(wanted.paths, wanted.avoid)))
-    total = sum(one.size for one in found if isinstance(one, Source))
+    files = await asyncio.to_thread(lambda: list(find(wanted.paths, wanted.avoid)))
+    sources = [file for file in files if isinstance(file, Source)]
+    total = sum(source.size for source in sources)
     run = _Run(into, Imported(wanted.dry_run), progress, total)
-    reader = _read_all(found, FORMATS.get(wanted.format), run)
+    reader = _read_all(files, FORMATS.get(wanted.format), run)
     try:
-        while batch := await asyncio.to_thread(_batch, reader, run):
+        while batch := await asyncio.to_thread(_next_batch, reader, run):
             await run.take(batch)
     except BaseException:
-        for one in found:  # a thread may still read, and a server that is to end would wait for it
-            if isinstance(one, Source):
-                one.archives.stopped = True
+        for source in sources:  # a thread may still read; a server that ends would wait for it
+            source.archives.stopped = True
         raise
     if not run.report.files and not run.report.unreadable:
         raise InvalidRequest(
@@ -148,22 +149,25 @@ class _Run:
         return None
 
     async def take(self, batch: Sequence[Item]) -> None:
+        """Store the messages of a batch, or count them in a dry run."""
         for item in batch:
-            self._counted(item)
-        given = [item.given for item in batch]
-        if self.report.dry_run:
-            self.report.stored += len(batch) - await self.into.known(given)
+            self._count(item)
+        messages = [item.arguments for item in batch]
+        report = self.report
+        if report.dry_run:
+            report.stored += len(batch) - await self.into.known(messages)
         else:
             receipts = await keep_each(
-                self._kept, given, lambda at, why: self._refused(batch[at], why)
+                self._keep, messages, lambda place, why: self._note_refused(batch[place], why)
             )
-            self.report.stored += sum(receipt.state != "duplicate" for receipt in receipts)
-            self.report.redacted += sum(receipt.redacted for receipt in receipts)
-        self.report.duplicates = self.report.turns - self.report.stored
-        self._tell(self.source.name if self.source else "")
+            report.stored += sum(receipt.state != "duplicate" for receipt in receipts)
+            report.redacted += sum(receipt.redacted for receipt in receipts)
+        report.duplicates = report.turns - report.stored
+        self._report_progress(self.source.name if self.source else "")
 
-    def _counted(self, item: Item) -> None:
-        report, options = self.report, item.options
+    def _count(self, item: Item) -> None:
+        report = self.report
+        options = item.options
         report.turns += 1
         report.nodes += len(options.get("nodes", ()))
         report.facts += len(options.get("facts", ()))
@@ -171,59 +175,72 @@ class _Run:
         report.tokens += estimate_tokens(item.content)
         self.sessions.add((options.get("source", ""), options.get("session", "")))
         report.sessions = len(self.sessions)
-        if at := options.get("occurred_at"):
-            at = utc(zoned(at, self.into.zone))
+        occurred_at = options.get("occurred_at")
+        if occurred_at:
+            at = utc(zoned(occurred_at, self.into.zone))
             report.first_at = min(at, report.first_at or at)
             report.last_at = max(at, report.last_at or at)
 
-    def _refused(self, item: Item, why: str) -> None:
+    def _note_refused(self, item: Item, why: str) -> None:
         self.report.turns -= 1
         self.note(Unreadable(item.where, why))
 
-    async def _kept(self, given: Given) -> list[Receipt]:
-        return await kept_patiently(
-            self.into.keep, given, lambda: self._tell("waiting until what is stored is taken in")
-        )
+    async def _keep(self, messages: Messages) -> list[Receipt]:
+        def report_waiting() -> None:
+            self._report_progress("waiting until what is stored is taken in")
 
-    def _tell(self, what: str) -> None:
+        return await kept_patiently(self.into.keep, messages, report_waiting)
+
+    def _report_progress(self, stage: str) -> None:
         if self.progress:
             at = self.done + (self.source.position if self.source else 0)
-            self.progress(f"{self.report.turns:,} turns, {what}", min(at, self.total), self.total)
+            self.progress(f"{self.report.turns:,} turns, {stage}", min(at, self.total), self.total)
 
 
-async def keep_each(keep: Keep, given: Given, refused: Callable[[int, str], None]) -> list[Receipt]:
-    """Store messages; of a batch that is refused each by itself, and ``refused`` is told of those that are then."""
+async def keep_each(
+    keep: Keep, messages: Messages, refused: Callable[[int, str], None]
+) -> list[Receipt]:
+    """Store messages; if the batch is refused, store each by itself.
+
+    Args:
+        keep: Stores messages, all or none.
+        messages: The batch.
+        refused: Called with the place of a message that is refused by itself, and why.
+    """
     try:
-        return await keep(given)
+        return await keep(messages)
     except InvalidRequest as error:
-        if len(given) == 1:
+        if len(messages) == 1:
             refused(0, error.message)
             return []
     receipts: list[Receipt] = []
-    for at, one in enumerate(given):
-        receipts += await keep_each(keep, [one], lambda _, why, at=at: refused(at, why))
+    for place, message in enumerate(messages):
+        receipts += await keep_each(
+            keep, [message], lambda _, why, place=place: refused(place, why)
+        )
     return receipts
 
 
 async def kept_patiently(
-    keep: Keep, given: Given, told: Callable[[], None] | None = None
+    keep: Keep, messages: Messages, waiting: Callable[[], None] | None = None
 ) -> list[Receipt]:
-    """Store messages; while too much waits to be taken in, wait too and say so."""
+    """Store messages; while too many others wait to be taken in, call ``waiting`` and try again."""
     while True:
         try:
-            return await keep(given)
+            return await keep(messages)
         except Overloaded as error:
-            if told:
-                told()
+            if waiting:
+                waiting()
             await asyncio.sleep(min(error.retry_after_s, _LONGEST_WAIT_S))
 
 
-def _batch(reader: Iterator[Read], run: _Run) -> list[Item]:
+def _next_batch(reader: Iterator[Read], run: _Run) -> list[Item]:
     """Return the next messages: at most 200, and about a million characters; none at the end."""
     batch: list[Item] = []
     size = 0
     for read in reader:
-        if item := run.note(read):
+        item = run.note(read)
+        if item:
             batch.append(item)
             size += len(item.content)
             if len(batch) == _BATCH or size > _BATCH_CHARACTERS:
@@ -231,20 +248,20 @@ def _batch(reader: Iterator[Read], run: _Run) -> list[Item]:
     return batch
 
 
-def _read_all(found: Sequence[Source | Read], wanted: Format | None, run: _Run) -> Iterator[Read]:
-    for one in found:
-        if not isinstance(one, Source):
-            yield one
+def _read_all(files: Sequence[Source | Read], wanted: Format | None, run: _Run) -> Iterator[Read]:
+    for file in files:
+        if not isinstance(file, Source):
+            yield file
             continue
-        run.source = one
+        run.source = file
         try:
-            yield from _read(one, wanted, run)
+            yield from _read(file, wanted, run)
         except SourceError as error:
-            yield Unreadable(one.name, error.why)
+            yield Unreadable(file.name, error.why)
         except StoreError as error:
-            yield Unreadable(one.name, error.message)
+            yield Unreadable(file.name, error.message)
         run.source = None
-        run.done += one.size
+        run.done += file.size
 
 
 def _read(source: Source, wanted: Format | None, run: _Run) -> Iterator[Read]:

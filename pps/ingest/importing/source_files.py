@@ -63,7 +63,8 @@ class Archives:
             if self._opened is not None:
                 self._opened.close()
             open_regular(path).close()
-            self._opened, self._path = zipfile.ZipFile(path), path
+            self._opened = zipfile.ZipFile(path)
+            self._path = path
         return self._opened
 
 
@@ -153,11 +154,10 @@ def _below(
             folders.clear()
             yield Passed("folders of entities")
             continue
-        for name in [
-            one for one in folders if one.startswith(".") or (Path(here) / one).is_symlink()
-        ]:
-            folders.remove(name)
-            yield Passed("hidden or linked folders")
+        for name in list(folders):
+            if name.startswith(".") or (Path(here) / name).is_symlink():
+                folders.remove(name)
+                yield Passed("hidden or linked folders")
         folders.sort()
         for path in (Path(here) / name for name in sorted(files)):
             name = shown_name(path.relative_to(folder).as_posix())
@@ -205,7 +205,7 @@ def _packed(
     path: Path, name: str, root: Path, archives: Archives
 ) -> Iterator[Source | Passed | Unreadable]:
     try:
-        members = sorted(archives.of(path).infolist(), key=lambda one: one.filename)
+        members = sorted(archives.of(path).infolist(), key=lambda member: member.filename)
     except (zipfile.BadZipFile, OSError) as error:
         broken = "is no zip file, or the end of it is missing: download or copy it again"
         yield Unreadable(
@@ -215,8 +215,8 @@ def _packed(
     if len(members) > MAX_MEMBERS:
         yield Unreadable(name, f"holds over {MAX_MEMBERS:,} files; unpack it and import the folder")
         return
-    unpacked, packed = sum(member.file_size for member in members), path.stat().st_size
-    if unpacked > max(_FREE_GROWTH, MAX_GROWTH * packed):
+    unpacked = sum(member.file_size for member in members)
+    if unpacked > max(_FREE_GROWTH, MAX_GROWTH * path.stat().st_size):
         yield Unreadable(
             name,
             f"unpacks to {unpacked:,} bytes, over {MAX_GROWTH} times its size, as no text does; unpack it "
@@ -232,13 +232,18 @@ def _packed(
         elif member.flag_bits & 1:
             yield Unreadable(here, "is encrypted; unpack the zip file and import the folder")
         else:
-            at, size = _dated(member), member.file_size
             yield Source(
-                here, path, root, size, member=member.filename, packed_at=at, archives=archives
+                here,
+                path,
+                root,
+                member.file_size,
+                member=member.filename,
+                packed_at=_changed_at(member),
+                archives=archives,
             )
 
 
-def _dated(member: zipfile.ZipInfo) -> datetime | None:
+def _changed_at(member: zipfile.ZipInfo) -> datetime | None:
     """Return when a member was changed: zip files tell the local time of where they were packed, or none."""
     if member.date_time <= (1980, 1, 1, 23, 59, 59):  # the format's zero
         return None
